@@ -1,0 +1,1 @@
+//! Inputs and names that the benchmarks share: seeded, built outside the timed region.

@@ -1,0 +1,5 @@
+//! The `tsb` program: all of it is in the library.
+
+fn main() -> std::process::ExitCode {
+    tsb_cli::main()
+}

@@ -1,0 +1,229 @@
+//! A batch: samples handed over together, as columns that the caller owns.
+//!
+//! One tick of a contiguous range of ids is the common case and costs like a row
+//! copy; any other shape works too.
+
+use crate::series::SeriesId;
+use crate::time::Timestamp;
+
+/// The series of a batch, one entry a sample.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Ids<'a> {
+    /// `first`, `first + 1`, ... : as many as the batch has values.
+    Range(SeriesId),
+    /// One id a value, in any order; an id may occur more than once.
+    Each(&'a [SeriesId]),
+}
+
+/// The timestamps of a batch.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Times<'a> {
+    /// One timestamp for every sample.
+    One(Timestamp),
+    /// One timestamp a value.
+    Each(&'a [Timestamp]),
+}
+
+/// Borrowed columns of samples. Within one series, batch order is write order.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Batch<'a> {
+    ids: Ids<'a>,
+    times: Times<'a>,
+    values: &'a [f64],
+}
+
+impl<'a> Batch<'a> {
+    /// One tick of a contiguous range: `values[i]` belongs to series `first + i`.
+    #[inline]
+    pub fn tick(first: SeriesId, at: Timestamp, values: &'a [f64]) -> Self {
+        Self {
+            ids: Ids::Range(first),
+            times: Times::One(at),
+            values,
+        }
+    }
+
+    /// Columns of any shape.
+    ///
+    /// # Panics
+    /// When a column is not as long as `values`: a slip of the caller, never of input.
+    #[inline]
+    pub fn new(ids: Ids<'a>, times: Times<'a>, values: &'a [f64]) -> Self {
+        if let Ids::Each(column) = ids {
+            assert_eq!(column.len(), values.len(), "one id a value");
+        }
+        if let Times::Each(column) = times {
+            assert_eq!(column.len(), values.len(), "one timestamp a value");
+        }
+        Self { ids, times, values }
+    }
+
+    /// How many samples there are.
+    #[inline]
+    pub fn len(&self) -> usize {
+        self.values.len()
+    }
+
+    /// Whether there is no sample.
+    #[inline]
+    pub fn is_empty(&self) -> bool {
+        self.values.is_empty()
+    }
+
+    /// The id column.
+    #[inline]
+    pub fn ids(&self) -> Ids<'a> {
+        self.ids
+    }
+
+    /// The time column.
+    #[inline]
+    pub fn times(&self) -> Times<'a> {
+        self.times
+    }
+
+    /// The value column.
+    #[inline]
+    pub fn values(&self) -> &'a [f64] {
+        self.values
+    }
+
+    /// The series of sample `index`.
+    #[inline]
+    pub fn id(&self, index: usize) -> SeriesId {
+        match self.ids {
+            Ids::Range(first) => SeriesId(first.0 + index as u32),
+            Ids::Each(column) => column[index],
+        }
+    }
+
+    /// The timestamp of sample `index`.
+    #[inline]
+    pub fn time(&self, index: usize) -> Timestamp {
+        match self.times {
+            Times::One(at) => at,
+            Times::Each(column) => column[index],
+        }
+    }
+
+    /// Sample after sample, in batch order: the slow and general way to read a batch.
+    pub fn iter(&self) -> impl Iterator<Item = (SeriesId, Timestamp, f64)> + '_ {
+        let samples = self.values.iter().enumerate();
+        samples.map(|(index, &value)| (self.id(index), self.time(index), value))
+    }
+}
+
+/// Columns that are filled, handed over as a [`Batch`], cleared and filled again:
+/// once warm it allocates nothing.
+///
+/// It notices by itself when the ids are contiguous and the timestamps equal, and
+/// then hands over the cheap shape.
+#[derive(Clone, Debug, Default)]
+pub struct BatchBuf {
+    ids: Vec<SeriesId>,
+    times: Vec<Timestamp>,
+    values: Vec<f64>,
+    contiguous: bool,
+    one_time: bool,
+}
+
+impl BatchBuf {
+    /// An empty buffer.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// An empty buffer with room for `samples`.
+    pub fn with_capacity(samples: usize) -> Self {
+        Self {
+            ids: Vec::with_capacity(samples),
+            times: Vec::with_capacity(samples),
+            values: Vec::with_capacity(samples),
+            ..Self::default()
+        }
+    }
+
+    /// Appends one sample.
+    #[inline]
+    pub fn push(&mut self, id: SeriesId, at: Timestamp, value: f64) {
+        if let (Some(&last), Some(&time)) = (self.ids.last(), self.times.last()) {
+            self.contiguous &= last.0.wrapping_add(1) == id.0;
+            self.one_time &= time == at;
+        } else {
+            self.contiguous = true;
+            self.one_time = true;
+        }
+        self.ids.push(id);
+        self.times.push(at);
+        self.values.push(value);
+    }
+
+    /// Forgets the samples, keeps the room.
+    #[inline]
+    pub fn clear(&mut self) {
+        self.ids.clear();
+        self.times.clear();
+        self.values.clear();
+    }
+
+    /// How many samples there are.
+    #[inline]
+    pub fn len(&self) -> usize {
+        self.values.len()
+    }
+
+    /// Whether there is no sample.
+    #[inline]
+    pub fn is_empty(&self) -> bool {
+        self.values.is_empty()
+    }
+
+    /// The samples as a batch, in the cheapest shape that says the same.
+    #[inline]
+    pub fn as_batch(&self) -> Batch<'_> {
+        let first = self.ids.first().copied().unwrap_or_default();
+        let at = self.times.first().copied().unwrap_or_default();
+        Batch {
+            ids: if self.contiguous || self.ids.is_empty() {
+                Ids::Range(first)
+            } else {
+                Ids::Each(&self.ids)
+            },
+            times: if self.one_time || self.times.is_empty() {
+                Times::One(at)
+            } else {
+                Times::Each(&self.times)
+            },
+            values: &self.values,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_buffer_hands_over_the_cheapest_shape() {
+        let at = Timestamp::from_secs(7);
+        let mut buffer = BatchBuf::new();
+        buffer.push(SeriesId(4), at, 1.0);
+        buffer.push(SeriesId(5), at, 2.0);
+        assert_eq!(buffer.as_batch(), Batch::tick(SeriesId(4), at, &[1.0, 2.0]));
+        buffer.push(SeriesId(4), at, 3.0);
+        assert!(matches!(buffer.as_batch().ids(), Ids::Each(_)));
+        assert!(matches!(buffer.as_batch().times(), Times::One(_)));
+        buffer.clear();
+        assert!(buffer.as_batch().is_empty());
+    }
+
+    #[test]
+    fn every_shape_reads_the_same() {
+        let ids = [SeriesId(2), SeriesId(3)];
+        let times = [Timestamp(5), Timestamp(5)];
+        let values = [1.5, 2.5];
+        let plain = Batch::new(Ids::Each(&ids), Times::Each(&times), &values);
+        let tick = Batch::tick(SeriesId(2), Timestamp(5), &values);
+        assert!(plain.iter().eq(tick.iter()));
+    }
+}

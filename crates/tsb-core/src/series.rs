@@ -1,0 +1,188 @@
+//! Series: their keys, their dense ids, and the catalog that binds the two.
+
+use std::collections::HashMap;
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+/// A dense number for a series, local to one run or one listener.
+///
+/// Stores index arrays with it. It means nothing outside the run: persistent stores
+/// bind it to their own key table when it is defined.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(transparent)]
+#[repr(transparent)]
+pub struct SeriesId(pub u32);
+
+impl SeriesId {
+    /// The id as an index into a column or table.
+    #[inline]
+    pub const fn index(self) -> usize {
+        self.0 as usize
+    }
+}
+
+impl fmt::Display for SeriesId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "#{}", self.0)
+    }
+}
+
+/// What a series is called: a name and sorted labels.
+///
+/// `Display` gives `name{label=value,...}`, or only the name where there is no label.
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct SeriesKey {
+    name: String,
+    // Invariant: sorted by label name, label names unique.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    labels: Vec<(String, String)>,
+}
+
+impl SeriesKey {
+    /// A key without labels.
+    pub fn new(name: impl Into<String>) -> Self {
+        Self {
+            name: name.into(),
+            labels: Vec::new(),
+        }
+    }
+
+    /// A key with labels in any order. Of two labels with one name the later wins.
+    pub fn with_labels<K, V>(name: impl Into<String>, labels: impl IntoIterator<Item = (K, V)>) -> Self
+    where
+        K: Into<String>,
+        V: Into<String>,
+    {
+        let mut sorted = std::collections::BTreeMap::new();
+        for (label, value) in labels {
+            sorted.insert(label.into(), value.into());
+        }
+        Self {
+            name: name.into(),
+            labels: sorted.into_iter().collect(),
+        }
+    }
+
+    /// The name, without labels.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// The labels, sorted by name.
+    pub fn labels(&self) -> &[(String, String)] {
+        &self.labels
+    }
+
+    /// The value of one label.
+    pub fn label(&self, name: &str) -> Option<&str> {
+        let at = self.labels.binary_search_by(|(label, _)| label.as_str().cmp(name));
+        at.ok().map(|index| self.labels[index].1.as_str())
+    }
+}
+
+impl fmt::Display for SeriesKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.name)?;
+        for (index, (label, value)) in self.labels.iter().enumerate() {
+            f.write_str(if index == 0 { "{" } else { "," })?;
+            write!(f, "{label}={value}")?;
+        }
+        if self.labels.is_empty() {
+            Ok(())
+        } else {
+            f.write_str("}")
+        }
+    }
+}
+
+/// The key and id table of a workload or a listener: ids are dense from 0.
+#[derive(Clone, Debug, Default)]
+pub struct Catalog {
+    keys: Vec<SeriesKey>,
+    ids: HashMap<SeriesKey, SeriesId, foldhash::fast::FixedState>,
+}
+
+impl Catalog {
+    /// An empty catalog.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// The id of `key`; a new key gets the next id.
+    pub fn intern(&mut self, key: SeriesKey) -> SeriesId {
+        if let Some(&id) = self.ids.get(&key) {
+            return id;
+        }
+        let id = SeriesId(self.keys.len() as u32);
+        self.keys.push(key.clone());
+        self.ids.insert(key, id);
+        id
+    }
+
+    /// The id of a key that is known.
+    pub fn id(&self, key: &SeriesKey) -> Option<SeriesId> {
+        self.ids.get(key).copied()
+    }
+
+    /// The key behind an id.
+    pub fn key(&self, id: SeriesId) -> Option<&SeriesKey> {
+        self.keys.get(id.index())
+    }
+
+    /// Every key; its position is its id.
+    pub fn keys(&self) -> &[SeriesKey] {
+        &self.keys
+    }
+
+    /// How many series there are.
+    pub fn len(&self) -> usize {
+        self.keys.len()
+    }
+
+    /// Whether there is no series.
+    pub fn is_empty(&self) -> bool {
+        self.keys.is_empty()
+    }
+
+    /// All pairs in id order, as `Store::define` takes them.
+    pub fn definitions(&self) -> Vec<(SeriesId, SeriesKey)> {
+        let keys = self.keys.iter().cloned().enumerate();
+        keys.map(|(index, key)| (SeriesId(index as u32), key)).collect()
+    }
+}
+
+impl FromIterator<SeriesKey> for Catalog {
+    fn from_iter<I: IntoIterator<Item = SeriesKey>>(keys: I) -> Self {
+        let mut catalog = Self::new();
+        for key in keys {
+            catalog.intern(key);
+        }
+        catalog
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn labels_are_sorted_and_the_later_value_wins() {
+        let key = SeriesKey::with_labels("cpu", [("zone", "a"), ("host", "h1"), ("zone", "b")]);
+        assert_eq!(key.to_string(), "cpu{host=h1,zone=b}");
+        assert_eq!(key.label("zone"), Some("b"));
+        assert_eq!(key.label("rack"), None);
+    }
+
+    #[test]
+    fn ids_are_dense_and_stable() {
+        let mut catalog = Catalog::new();
+        let first = catalog.intern(SeriesKey::new("a"));
+        let second = catalog.intern(SeriesKey::new("b"));
+        assert_eq!((first, second), (SeriesId(0), SeriesId(1)));
+        assert_eq!(catalog.intern(SeriesKey::new("a")), first);
+        assert_eq!(catalog.key(second).map(SeriesKey::name), Some("b"));
+        assert_eq!(catalog.len(), 2);
+    }
+}

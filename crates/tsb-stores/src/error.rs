@@ -1,0 +1,94 @@
+//! What can go wrong in a store, by the decision that the caller makes.
+
+use std::path::PathBuf;
+
+use tsb_core::SeriesId;
+
+/// The result of every store call.
+pub type Result<T> = std::result::Result<T, Error>;
+
+/// What a store call could not do. `Display` is a fragment that names the object;
+/// causes are in the source chain, hints are the renderer's job.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// An id was written or queried that no `define` has bound. Nothing was applied.
+    #[error("series {id} is not defined")]
+    UnknownSeries {
+        /// The id.
+        id: SeriesId,
+    },
+    /// An id or key is already bound to something else.
+    #[error("series {id} is already defined as {existing}")]
+    Conflict {
+        /// The id.
+        id: SeriesId,
+        /// What it is bound to.
+        existing: String,
+    },
+    /// The store does not claim this capability.
+    #[error("{store} does not support {what}")]
+    Unsupported {
+        /// The store, as it displays itself.
+        store: String,
+        /// The capability.
+        what: &'static str,
+    },
+    /// The store can take no more now; later it may.
+    #[error("{store} is overloaded: {what}")]
+    Overloaded {
+        /// The store, as it displays itself.
+        store: String,
+        /// What is full.
+        what: String,
+    },
+    /// More series than the store was told to allow.
+    #[error("series limit reached: {limit} series are defined")]
+    TooManySeries {
+        /// The limit.
+        limit: usize,
+    },
+    /// An earlier failure made the state unsure: nothing but closing works.
+    #[error("store is poisoned by an earlier failure: {cause}")]
+    Poisoned {
+        /// The first failure.
+        cause: String,
+    },
+    /// `close` was called before.
+    #[error("store is closed")]
+    Closed,
+    /// Data at rest is not what was written.
+    #[error("{path} is corrupt at byte {offset}: {what}", path = path.display())]
+    Corrupt {
+        /// The file.
+        path: PathBuf,
+        /// Where in it.
+        offset: u64,
+        /// What is wrong there.
+        what: String,
+    },
+    /// A store description that cannot be understood.
+    #[error("invalid store {spec:?}: {what}")]
+    Spec {
+        /// As the user wrote it.
+        spec: String,
+        /// What is wrong, and what would be right.
+        what: String,
+    },
+    /// The library or operating system under the store failed.
+    #[error("cannot {action}")]
+    Backend {
+        /// What was being done, to which object.
+        action: String,
+        /// Its own words.
+        #[source]
+        source: Box<dyn std::error::Error + Send + Sync>,
+    },
+}
+
+impl Error {
+    /// Whether the same call may succeed later without anything else being done.
+    pub fn is_retryable(&self) -> bool {
+        matches!(self, Self::Overloaded { .. })
+    }
+}

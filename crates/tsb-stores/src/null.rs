@@ -1,0 +1,140 @@
+//! A store that accepts and forgets: it calibrates the generator.
+//!
+//! It checks what every store must check (ids, closing) and nothing else, so a run
+//! against it is the ceiling of what the generator and the contract can do.
+
+use std::fmt;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
+use tsb_core::{Batch, Durability, Ids, SeriesId, SeriesKey, Timestamp};
+
+use crate::error::{Error, Result};
+use crate::store::{Ack, Capabilities, Exactness, OnConflict, Position, Query, Refusals, Scope, Stats, Store, Visitor};
+
+/// Accepts every sample of every defined series and keeps none.
+#[derive(Debug, Default)]
+pub struct NullStore {
+    // Ids below this are defined: the null store does not need the keys.
+    defined: AtomicU64,
+    accepted: AtomicU64,
+    closed: AtomicBool,
+}
+
+impl NullStore {
+    /// An open null store.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    fn check_open(&self) -> Result<()> {
+        if self.closed.load(Ordering::Acquire) {
+            Err(Error::Closed)
+        } else {
+            Ok(())
+        }
+    }
+
+    fn unsupported(&self, what: &'static str) -> Error {
+        Error::Unsupported {
+            store: self.to_string(),
+            what,
+        }
+    }
+}
+
+impl fmt::Display for NullStore {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("null")
+    }
+}
+
+/// The largest id of a batch, if it has a sample.
+fn largest_id(batch: &Batch<'_>) -> Option<SeriesId> {
+    match batch.ids() {
+        Ids::Range(first) => batch.len().checked_sub(1).map(|last| SeriesId(first.0 + last as u32)),
+        Ids::Each(ids) => ids.iter().copied().max(),
+    }
+}
+
+impl Store for NullStore {
+    fn capabilities(&self) -> Capabilities {
+        Capabilities {
+            query: false,
+            resample: false,
+            exactness: Exactness::Nothing,
+            duplicate: OnConflict::Accepted,
+            late: OnConflict::Accepted,
+            resolution_ns: 1,
+            special_values: true,
+            acknowledges: Durability::Unconfirmed,
+            reaches: Durability::Unconfirmed,
+            persistent: false,
+            visibility_delay_ms: 0,
+        }
+    }
+
+    fn define(&self, series: &[(SeriesId, SeriesKey)]) -> Result<()> {
+        self.check_open()?;
+        if let Some(largest) = series.iter().map(|(id, _)| id.0).max() {
+            self.defined.fetch_max(u64::from(largest) + 1, Ordering::AcqRel);
+        }
+        Ok(())
+    }
+
+    fn write(&self, batch: &Batch<'_>, _refused: &mut Refusals) -> Result<Ack> {
+        self.check_open()?;
+        if let Some(id) = largest_id(batch)
+            && u64::from(id.0) >= self.defined.load(Ordering::Acquire)
+        {
+            return Err(Error::UnknownSeries { id });
+        }
+        let accepted = batch.len();
+        let before = self.accepted.fetch_add(accepted as u64, Ordering::Relaxed);
+        Ok(Ack {
+            accepted,
+            rejected: 0,
+            position: Position(before + accepted as u64),
+            durability: Durability::Unconfirmed,
+        })
+    }
+
+    fn durable(&self, level: Durability) -> Position {
+        if level > Durability::Unconfirmed {
+            Position(0)
+        } else {
+            Position(self.accepted.load(Ordering::Relaxed))
+        }
+    }
+
+    fn flush(&self, _scope: Scope<'_>, level: Durability) -> Result<()> {
+        self.check_open()?;
+        if level > Durability::Unconfirmed {
+            Err(self.unsupported("flush"))
+        } else {
+            Ok(())
+        }
+    }
+
+    fn query(&self, _query: &Query<'_>, _visit: &mut Visitor<'_>) -> Result<()> {
+        self.check_open()?;
+        Err(self.unsupported("query"))
+    }
+
+    fn newest(&self, _series: &[SeriesId], _into: &mut [Option<Timestamp>]) -> Result<()> {
+        self.check_open()?;
+        Err(self.unsupported("newest"))
+    }
+
+    fn stats(&self) -> Stats {
+        Stats {
+            series: self.defined.load(Ordering::Relaxed),
+            accepted: self.accepted.load(Ordering::Relaxed),
+            ..Stats::default()
+        }
+    }
+
+    fn close(&self) -> Result<()> {
+        self.closed.store(true, Ordering::Release);
+        Ok(())
+    }
+}

@@ -1,0 +1,425 @@
+//! The contract between a store and whoever drives it.
+//!
+//! The clauses are numbered; the conformance test `cN_*` tests clause N.
+
+use std::fmt::{Debug, Display};
+use std::ops::ControlFlow;
+use std::sync::Arc;
+
+use tsb_core::{Batch, Durability, SeriesId, SeriesKey, Timestamp};
+
+use crate::error::{Error, Result};
+
+/// Something that keeps samples.
+///
+/// # Contract
+///
+/// 1. Every method may be called from any thread, at the same time as any other.
+/// 2. Every method may block. A caller inside an async runtime hands it to a thread.
+/// 3. `define` is idempotent and precedes writes. A batch with an undefined id is an
+///    [`Error::UnknownSeries`], and nothing of that batch is applied.
+/// 4. `accepted + rejected == batch.len()`; each rejected index is in `refused`, once,
+///    with its reason.
+/// 5. The durability in an ack is a floor that is already reached. [`Store::durable`]
+///    only grows, and everything up to the position it names has that level.
+/// 6. For one writer, order within a series is batch order. Of two samples with the same
+///    series and timestamp the later wins or is rejected, and a late sample is accepted
+///    or rejected, as the [`Capabilities`] say.
+/// 7. What was accepted before a query starts is in its result (a remote may declare a
+///    bounded delay). The visitor must not call the store.
+/// 8. `flush` is a barrier: when it returns, all that was accepted before has that level;
+///    or it is an error.
+/// 9. A failed write may be partly applied, and says so. In an embedded store a failed
+///    flush or sync poisons it; a remote client reports unknown outcomes and reconnects.
+/// 10. `close` flushes and is idempotent; afterwards every call but `close` is
+///     [`Error::Closed`]. A persistent store reopened returns all that was `Synced`.
+/// 11. `newest` takes no I/O after `define` in an embedded store, and one request for
+///     many series in a remote.
+///
+/// # Implementors and users
+///
+/// There are no default methods, so that a wrapper that forgets one does not compile.
+/// Conveniences for users are in [`StoreExt`]. `Display` is how the store is named in a
+/// report: a stack prints itself, `throttle(memory)`.
+pub trait Store: Debug + Display + Send + Sync + 'static {
+    /// What this store can do. Constant for the life of the store.
+    fn capabilities(&self) -> Capabilities;
+
+    /// Binds ids to keys. Ids are dense in a run but may arrive in any order and in
+    /// parts; ids of other runs mean nothing here (clause 3).
+    fn define(&self, series: &[(SeriesId, SeriesKey)]) -> Result<()>;
+
+    /// Takes a batch. Refused samples are *appended* to `refused` (clauses 3 to 6, 9).
+    fn write(&self, batch: &Batch<'_>, refused: &mut Refusals) -> Result<Ack>;
+
+    /// The position up to which everything has `level` (clause 5).
+    fn durable(&self, level: Durability) -> Position;
+
+    /// Brings what was accepted before to `level` (clause 8).
+    fn flush(&self, scope: Scope<'_>, level: Durability) -> Result<()>;
+
+    /// Visits the samples of each asked series, in the order asked, in chunks of
+    /// ascending time; never an empty chunk (clause 7).
+    fn query(&self, query: &Query<'_>, visit: &mut Visitor<'_>) -> Result<()>;
+
+    /// The newest timestamp that a query would return, a slot a series; `None` where
+    /// there is no sample (clause 11). Both slices have one length.
+    fn newest(&self, series: &[SeriesId], into: &mut [Option<Timestamp>]) -> Result<()>;
+
+    /// What the store holds and what it occupies.
+    fn stats(&self) -> Stats;
+
+    /// Flushes and ends the store (clause 10).
+    fn close(&self) -> Result<()>;
+}
+
+/// How far a store has got: a number that grows with every accepted sample.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Position(pub u64);
+
+/// The answer to a write.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[must_use = "an ack says how much was refused"]
+pub struct Ack {
+    /// Samples taken.
+    pub accepted: usize,
+    /// Samples refused; each is in the refusals.
+    pub rejected: usize,
+    /// Where this write ends: compare with [`Store::durable`].
+    pub position: Position,
+    /// The level that the accepted samples have already reached.
+    pub durability: Durability,
+}
+
+/// One refused sample.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Refusal {
+    /// Its index in the batch.
+    pub index: u32,
+    /// Why.
+    pub reason: Reason,
+}
+
+/// Why a sample was refused.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[non_exhaustive]
+pub enum Reason {
+    /// Older than the newest of its series, where the store keeps order.
+    Late,
+    /// Its series has a sample with this timestamp, and the earlier one stays.
+    Duplicate,
+    /// Older than the retention.
+    Expired,
+    /// The memory or disk bound is reached.
+    Full,
+    /// The store cannot represent this value or timestamp.
+    Unrepresentable,
+    /// A fault injected on purpose (by `throttle`).
+    Injected,
+}
+
+impl Reason {
+    /// The word in reports.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Late => "late",
+            Self::Duplicate => "duplicate",
+            Self::Expired => "expired",
+            Self::Full => "full",
+            Self::Unrepresentable => "unrepresentable",
+            Self::Injected => "injected",
+        }
+    }
+}
+
+/// The refused samples of a write: owned and reused by the caller, empty in the fast path.
+#[derive(Clone, Debug, Default)]
+pub struct Refusals {
+    list: Vec<Refusal>,
+}
+
+impl Refusals {
+    /// An empty list.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Appends one refusal.
+    pub fn push(&mut self, index: usize, reason: Reason) {
+        self.list.push(Refusal {
+            index: index as u32,
+            reason,
+        });
+    }
+
+    /// Forgets all, keeps the room.
+    pub fn clear(&mut self) {
+        self.list.clear();
+    }
+
+    /// All refusals, in the order in which they were pushed.
+    pub fn as_slice(&self) -> &[Refusal] {
+        &self.list
+    }
+
+    /// How many there are.
+    pub fn len(&self) -> usize {
+        self.list.len()
+    }
+
+    /// Whether nothing was refused.
+    pub fn is_empty(&self) -> bool {
+        self.list.is_empty()
+    }
+}
+
+/// What a store can do. Public and tested both ways: what is claimed works, what is not
+/// claimed answers [`Error::Unsupported`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Capabilities {
+    /// Samples can be read back; without it `query` and `newest` are unsupported.
+    pub query: bool,
+    /// `query` can resample (step and consolidation).
+    pub resample: bool,
+    /// What a value read back has in common with the one written.
+    pub exactness: Exactness,
+    /// Two samples of one series and timestamp.
+    pub duplicate: OnConflict,
+    /// A sample older than the newest of its series.
+    pub late: OnConflict,
+    /// Timestamps are kept to this many nanoseconds; 1 is exact. in [1, ..)
+    pub resolution_ns: i64,
+    /// NaN and infinities are kept, to the bit.
+    pub special_values: bool,
+    /// The level that every ack has at least.
+    pub acknowledges: Durability,
+    /// The highest level that `flush` can reach.
+    pub reaches: Durability,
+    /// A closed store can be opened again with its samples.
+    pub persistent: bool,
+    /// How long an accepted sample may stay invisible to queries, in milliseconds.
+    pub visibility_delay_ms: u64,
+}
+
+/// What comes back, compared with what went in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Exactness {
+    /// The same bits.
+    Exact,
+    /// Rounded to a 32-bit float.
+    Float32,
+    /// Rounded to this many decimals.
+    Decimals(u8),
+    /// One sample a slot of this many nanoseconds; the others are superseded.
+    OnePerSlot(i64),
+    /// Only consolidated rows come back.
+    Consolidated,
+    /// Nothing comes back.
+    Nothing,
+}
+
+/// What happens to a sample that meets another, or comes late.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum OnConflict {
+    /// It is taken; where two share a timestamp, the later one wins.
+    Accepted,
+    /// It is rejected with a reason.
+    Rejected,
+    /// Both copies are kept.
+    KeptBoth,
+}
+
+/// What a flush covers.
+#[derive(Clone, Copy, Debug)]
+pub enum Scope<'a> {
+    /// Everything accepted so far.
+    All,
+    /// These series.
+    Series(&'a [SeriesId]),
+}
+
+/// Timestamps from `start`, included, to `end`, excluded.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TimeRange {
+    /// The first timestamp that belongs to the range.
+    pub start: Timestamp,
+    /// The first timestamp after it.
+    pub end: Timestamp,
+}
+
+impl TimeRange {
+    /// Every timestamp but [`Timestamp::MAX`].
+    pub const ALL: Self = Self {
+        start: Timestamp::MIN,
+        end: Timestamp::MAX,
+    };
+
+    /// Whether `at` belongs to the range.
+    pub fn contains(&self, at: Timestamp) -> bool {
+        self.start <= at && at < self.end
+    }
+}
+
+/// A question: some series, a range, raw or resampled.
+#[derive(Clone, Copy, Debug)]
+pub struct Query<'a> {
+    /// The series, answered in this order.
+    pub series: &'a [SeriesId],
+    /// From when to when.
+    pub range: TimeRange,
+    /// `None` asks for raw samples.
+    pub resample: Option<Resample>,
+}
+
+/// One row for each step that holds a sample.
+///
+/// Steps are aligned to whole multiples since the epoch; a row's timestamp is the start
+/// of its step. Only samples within the query's range count. NaN samples count for
+/// nothing but [`Consolidation::Count`], `First` and `Last`; a step with no other samples
+/// gives NaN for `Min`, `Max` and `Average`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Resample {
+    /// Length of a step in nanoseconds. in [1, ..)
+    pub step_ns: i64,
+    /// How the samples of a step become one value.
+    pub consolidation: Consolidation,
+}
+
+/// How the samples of a step become one value.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Consolidation {
+    /// The smallest.
+    Min,
+    /// The largest.
+    Max,
+    /// The arithmetic mean: the sum in time order over the count.
+    Average,
+    /// The sum, added in time order.
+    Sum,
+    /// How many samples there are, NaN included.
+    Count,
+    /// The earliest, whatever it is.
+    First,
+    /// The latest, whatever it is.
+    Last,
+}
+
+/// Sees column chunks of one series at a time; `Break` ends the query early, as success.
+pub type Visitor<'v> = dyn FnMut(SeriesId, &[Timestamp], &[f64]) -> ControlFlow<()> + 'v;
+
+/// What a store holds.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Stats {
+    /// Series defined.
+    pub series: u64,
+    /// Samples that a query could return.
+    pub samples: u64,
+    /// Samples accepted since the store was opened.
+    pub accepted: u64,
+    /// Samples that a later write of the same timestamp (or slot) replaced.
+    pub superseded: u64,
+    /// Samples that retention removed.
+    pub expired: u64,
+    /// What they occupy.
+    pub footprint: Footprint,
+}
+
+/// Bytes by kind; 0 where a store has no such thing.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Footprint {
+    /// Sealed data with its index entries.
+    pub sealed_bytes: u64,
+    /// Samples in sealed data.
+    pub sealed_samples: u64,
+    /// Open heads: what waits to be sealed.
+    pub head_bytes: u64,
+    /// Journal or write-ahead log.
+    pub journal_bytes: u64,
+    /// Key table and other per-series state.
+    pub series_bytes: u64,
+    /// Allocated, but free to be used again.
+    pub free_bytes: u64,
+}
+
+impl Footprint {
+    /// Everything together.
+    pub const fn total_bytes(&self) -> u64 {
+        self.sealed_bytes + self.head_bytes + self.journal_bytes + self.series_bytes + self.free_bytes
+    }
+}
+
+/// Conveniences for users of a store. Nothing here can be overridden.
+pub trait StoreExt: Store {
+    /// Writes a batch of which nothing may be refused.
+    fn write_all(&self, batch: &Batch<'_>) -> Result<Ack> {
+        let mut refused = Refusals::new();
+        let ack = self.write(batch, &mut refused)?;
+        match refused.as_slice().first() {
+            None => Ok(ack),
+            Some(first) => Err(Error::Backend {
+                action: format!("write sample {} of {}", first.index, batch.len()),
+                source: format!("{} refused it as {}", self, first.reason.name()).into(),
+            }),
+        }
+    }
+
+    /// The raw samples of one series in a range, collected.
+    fn samples(&self, series: SeriesId, range: TimeRange) -> Result<Vec<(Timestamp, f64)>> {
+        self.rows(series, range, None)
+    }
+
+    /// The rows of one series, raw or resampled, collected.
+    fn rows(&self, series: SeriesId, range: TimeRange, resample: Option<Resample>) -> Result<Vec<(Timestamp, f64)>> {
+        let mut rows = Vec::new();
+        let query = Query {
+            series: &[series],
+            range,
+            resample,
+        };
+        self.query(&query, &mut |_, times, values| {
+            rows.extend(times.iter().copied().zip(values.iter().copied()));
+            ControlFlow::Continue(())
+        })?;
+        Ok(rows)
+    }
+}
+
+impl<S: Store + ?Sized> StoreExt for S {}
+
+/// Implements [`Store`] for a pointer by calling what it points to.
+macro_rules! forward {
+    ($pointer:ty) => {
+        impl<S: Store + ?Sized> Store for $pointer {
+            fn capabilities(&self) -> Capabilities {
+                (**self).capabilities()
+            }
+            fn define(&self, series: &[(SeriesId, SeriesKey)]) -> Result<()> {
+                (**self).define(series)
+            }
+            fn write(&self, batch: &Batch<'_>, refused: &mut Refusals) -> Result<Ack> {
+                (**self).write(batch, refused)
+            }
+            fn durable(&self, level: Durability) -> Position {
+                (**self).durable(level)
+            }
+            fn flush(&self, scope: Scope<'_>, level: Durability) -> Result<()> {
+                (**self).flush(scope, level)
+            }
+            fn query(&self, query: &Query<'_>, visit: &mut Visitor<'_>) -> Result<()> {
+                (**self).query(query, visit)
+            }
+            fn newest(&self, series: &[SeriesId], into: &mut [Option<Timestamp>]) -> Result<()> {
+                (**self).newest(series, into)
+            }
+            fn stats(&self) -> Stats {
+                (**self).stats()
+            }
+            fn close(&self) -> Result<()> {
+                (**self).close()
+            }
+        }
+    };
+}
+
+forward!(Box<S>);
+forward!(Arc<S>);

@@ -1,0 +1,3 @@
+//! The workspace's own jobs: `cargo xtask ci`, `tidy`, `peers`.
+
+fn main() {}
