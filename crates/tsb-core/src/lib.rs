@@ -9,8 +9,10 @@
 
 pub mod batch;
 pub mod durability;
+pub mod emit;
 pub mod series;
 pub mod time;
+pub mod wire;
 
 pub use batch::{Batch, BatchBuf, Ids, Times};
 pub use durability::Durability;
