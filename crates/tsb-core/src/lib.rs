@@ -12,6 +12,7 @@ pub mod durability;
 pub mod emit;
 pub mod series;
 pub mod time;
+pub mod trace;
 pub mod wire;
 
 pub use batch::{Batch, BatchBuf, Ids, Times};
