@@ -25,9 +25,9 @@ cargo xtask JOB
              examples, dependencies, documentation, and one real run with its report checked.
              --full adds what takes hours; --only runs one step; --list names them
   tidy       the rules of ARCHITECTURE.md and CONTRIBUTING.md that a program can check
-  peers [--pairs N]
+  peers [--rounds N]
              builds the peer tools that a registry carries, runs them and tsb in turn on the same
-             kind of work, and prints both side by side
+             kind of work (A B B A, N times), and prints both side by side
   help       this text
 ";
 
