@@ -10,6 +10,8 @@
 pub mod batch;
 pub mod durability;
 pub mod emit;
+#[cfg(feature = "net")]
+pub mod net;
 pub mod series;
 pub mod time;
 pub mod wire;
