@@ -10,8 +10,11 @@
 pub mod batch;
 pub mod durability;
 pub mod emit;
+#[cfg(feature = "net")]
+pub mod net;
 pub mod series;
 pub mod time;
+pub mod trace;
 pub mod wire;
 
 pub use batch::{Batch, BatchBuf, Ids, Times};
