@@ -13,6 +13,7 @@ pub mod emit;
 pub mod series;
 pub mod time;
 pub mod wire;
+pub mod workload;
 
 pub use batch::{Batch, BatchBuf, Ids, Times};
 pub use durability::Durability;
