@@ -16,6 +16,7 @@ pub mod series;
 pub mod time;
 pub mod trace;
 pub mod wire;
+pub mod workload;
 
 pub use batch::{Batch, BatchBuf, Ids, Times};
 pub use durability::Durability;
