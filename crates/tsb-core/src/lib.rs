@@ -10,9 +10,13 @@
 pub mod batch;
 pub mod durability;
 pub mod emit;
+#[cfg(feature = "net")]
+pub mod net;
 pub mod series;
 pub mod time;
+pub mod trace;
 pub mod wire;
+pub mod workload;
 
 pub use batch::{Batch, BatchBuf, Ids, Times};
 pub use durability::Durability;
