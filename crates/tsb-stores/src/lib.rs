@@ -6,6 +6,7 @@
 //! It is *not* the instrument (that is `tsb-core`) and prints nothing.
 
 pub mod error;
+pub mod memory;
 pub mod null;
 pub mod spec;
 pub mod store;
