@@ -14,7 +14,9 @@ pub mod emit;
 pub mod net;
 pub mod series;
 pub mod time;
+pub mod trace;
 pub mod wire;
+pub mod workload;
 
 pub use batch::{Batch, BatchBuf, Ids, Times};
 pub use durability::Durability;
