@@ -189,57 +189,93 @@ fn clock(tree: &Tree, found: &mut Vec<Finding>) {
 fn sleep(tree: &Tree, found: &mut Vec<Finding>) {
     for file in tree.rust().filter(|file| file.path != "crates/tsb-core/src/time.rs") {
         for (index, line) in file.lines.iter().enumerate() {
-            if has_word(&line.code, "thread::sleep") || has_word(&line.code, "time::sleep") {
+            // A task may pause on the runtime's timer; a test may not.
+            let is_test = line.is_test || file.is_test_file();
+            let waits = has_word(&line.code, "thread::sleep") || (is_test && has_word(&line.code, "time::sleep"));
+            if waits {
                 found.push(Finding::new(&file.path, index + 1, "sleeps"));
             }
         }
     }
 }
 
-/// What counts as an assertion in the body of a test.
-fn asserts(code: &str) -> bool {
-    let signs = [
-        "assert",
-        "expect![",
-        "expect_err(",
-        "check(",
-        "check_",
-        "verify(",
-        "?;",
-        "?)",
-        "panic!",
-    ];
-    signs.iter().any(|sign| code.contains(sign)) || code.trim_end().ends_with('?')
+/// What counts as an assertion in the body of a function.
+const ASSERTIONS: &[&str] = &["assert", "expect![", "expect_err(", "check(", "?;", "?)", "panic!"];
+
+/// A function of a file: its name and the lines of its body.
+struct Function<'a> {
+    name: &'a str,
+    body: &'a [Line],
+}
+
+impl Function<'_> {
+    fn asserts(&self, helpers: &[&str]) -> bool {
+        let by_itself =
+            |line: &Line| ASSERTIONS.iter().any(|sign| line.code.contains(sign)) || line.code.trim_end().ends_with('?');
+        let calls = |line: &Line, helper: &str| {
+            has_word(&line.code, helper)
+                && (line.code.contains(&format!("{helper}(")) || line.code.contains(&format!("{helper}::<")))
+        };
+        let mut lines = self.body.iter();
+        lines.any(|line| by_itself(line) || helpers.iter().any(|helper| calls(line, helper)))
+    }
+}
+
+/// The functions of a file, nested ones too.
+fn functions(lines: &[Line]) -> Vec<Function<'_>> {
+    let starts = lines.iter().enumerate().filter(|(_, line)| has_word(&line.code, "fn"));
+    let named = starts.filter_map(|(start, line)| {
+        let (_, signature) = line.code.split_once("fn ")?;
+        let name = signature.split(['(', '<']).next()?.trim();
+        let end = item_end(lines, start).min(lines.len() - 1);
+        (!name.is_empty()).then(|| Function {
+            name,
+            body: &lines[start..=end],
+        })
+    });
+    named.collect()
+}
+
+/// Names of functions that assert, by themselves or through one another.
+fn asserting<'a>(functions: &[Function<'a>]) -> Vec<&'a str> {
+    let mut names: Vec<&str> = Vec::new();
+    loop {
+        let more: Vec<&str> = functions
+            .iter()
+            .filter(|f| !names.contains(&f.name) && f.asserts(&names))
+            .map(|f| f.name)
+            .collect();
+        if more.is_empty() {
+            return names;
+        }
+        names.extend(more);
+    }
 }
 
 fn assertion(tree: &Tree, found: &mut Vec<Finding>) {
     for file in tree.rust() {
-        for (index, line) in file.lines.iter().enumerate() {
+        let is_test = |line: &Line| {
             let attribute = line.code.trim();
-            let is_test = attribute == "#[test]" || attribute.starts_with("#[tokio::test");
-            if !is_test {
-                continue;
-            }
+            attribute == "#[test]" || attribute.starts_with("#[tokio::test")
+        };
+        let tests = file.lines.iter().enumerate().filter(|(_, line)| is_test(line));
+        let tests: Vec<usize> = tests.map(|(index, _)| index).collect();
+        if tests.is_empty() {
+            continue;
+        }
+        let helpers = asserting(&functions(&file.lines));
+        for index in tests {
             let end = item_end(&file.lines, index + 1).min(file.lines.len() - 1);
-            let body = &file.lines[index + 1..=end];
-            if !body.iter().any(|line| asserts(&line.code)) {
+            let test = functions(&file.lines[index + 1..=end]);
+            if let Some(test) = test.first().filter(|test| !test.asserts(&helpers)) {
                 found.push(Finding::new(
                     &file.path,
                     index + 1,
-                    format!("{} asserts nothing", function_name(body)),
+                    format!("{} asserts nothing", test.name),
                 ));
             }
         }
     }
-}
-
-/// The name of the first function in these lines.
-fn function_name(lines: &[Line]) -> String {
-    let signature = lines
-        .iter()
-        .find_map(|line| line.code.split_once("fn ").map(|(_, rest)| rest));
-    let name = signature.map(|rest| rest.split(['(', '<']).next().unwrap_or(rest));
-    name.unwrap_or("a test").to_owned()
 }
 
 fn unfinished(tree: &Tree, found: &mut Vec<Finding>) {

@@ -81,6 +81,12 @@ fn there_is_one_clock() {
         &["1: sleeps"],
     );
     check("sleep", LIBRARY, "clock.wait_until(due);\n", &[]);
+    check(
+        "sleep",
+        "crates/tsb-core/src/net/x.rs",
+        "tokio::time::sleep(pause).await;\n",
+        &[],
+    );
 }
 
 #[test]
@@ -107,6 +113,8 @@ fn every_test_asserts() {
     );
     let second = "#[test]\nfn a() { assert!(true_of(1)); }\n#[test]\nfn b() { go(); }\n";
     check("assertion", LIBRARY, second, &["3: b asserts nothing"]);
+    let helped = "fn agree() {\n    assert!(f());\n}\nfn all() {\n    agree();\n}\n#[test]\nfn t() {\n    all();\n}\n";
+    check("assertion", LIBRARY, helped, &[]);
     let property = "proptest! {\n    #[test]\n    fn p(x in 0..9) {\n        prop_assert!(x < 9);\n    }\n}\n";
     check("assertion", LIBRARY, property, &[]);
 }
