@@ -22,8 +22,16 @@ fn main() -> Result<(), Box<dyn Error>> {
     };
     let out = BufWriter::new(File::create(path)?);
     let summary = record(&options, &MonotonicClock::new(), out, &AtomicBool::new(false))?;
-    println!("{} series, {} samples, {} bytes", summary.totals.series, summary.totals.samples, summary.totals.bytes);
-    println!("{} ticks, {} missed, lag at most {} us", summary.ticks, summary.missed_ticks, summary.lag_ns_max / 1000);
+    println!(
+        "{} series, {} samples, {} bytes",
+        summary.totals.series, summary.totals.samples, summary.totals.bytes
+    );
+    println!(
+        "{} ticks, {} missed, lag at most {} us",
+        summary.ticks,
+        summary.missed_ticks,
+        summary.lag_ns_max / 1000
+    );
     println!("{} problems\n{}", summary.problems.count, summary.problems);
     Ok(())
 }

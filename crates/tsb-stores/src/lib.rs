@@ -7,6 +7,7 @@
 
 pub mod error;
 mod keys;
+pub mod memory;
 pub mod null;
 mod resample;
 pub mod ring;

@@ -15,6 +15,9 @@ pub(crate) struct Segment {
     pub(crate) values: Vec<f64>,
 }
 
+/// Receives one decoded column; may refuse to go on.
+pub(crate) type ColumnVisitor<'a> = dyn FnMut(SeriesId, &[Timestamp], &[f64]) -> Result<(), TraceDefect> + 'a;
+
 const AXIS_EXPLICIT: u8 = 0;
 const AXIS_SLICE: u8 = 1;
 
@@ -83,7 +86,7 @@ pub(crate) fn decode(
     payload: &[u8],
     base: u64,
     defined: usize,
-    visit: &mut dyn FnMut(SeriesId, &[Timestamp], &[f64]) -> Result<(), TraceDefect>,
+    visit: &mut ColumnVisitor<'_>,
 ) -> Result<(), TraceDefect> {
     let mut cursor = Cursor::new(payload, base);
     let axes = decode_axes(&mut cursor)?;

@@ -20,7 +20,13 @@ pub struct TraceError {
 
 impl fmt::Display for TraceError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "cannot {} trace {}: {}", self.action, self.path.display(), self.defect)
+        write!(
+            f,
+            "cannot {} trace {}: {}",
+            self.action,
+            self.path.display(),
+            self.defect
+        )
     }
 }
 
@@ -76,8 +82,11 @@ pub enum TraceDefect {
         limit: u64,
     },
     /// Readable, but without a single sample: there is nothing to replay.
-    #[error("there is no sample in it")]
-    Empty,
+    #[error("there is no sample in it{}", left_out(problems))]
+    Empty {
+        /// What was left out.
+        problems: TraceProblems,
+    },
     /// An argument of the caller that cannot work.
     #[error("{what}")]
     Invalid {
@@ -211,6 +220,13 @@ impl fmt::Display for TraceProblems {
             write!(f, "\nand {more} more")?;
         }
         Ok(())
+    }
+}
+
+fn left_out(problems: &TraceProblems) -> String {
+    match problems.named.first() {
+        None => String::new(),
+        Some(first) => format!("; {} rows were left out, the first at {first}", problems.count),
     }
 }
 

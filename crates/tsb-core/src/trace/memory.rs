@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::io::{Read, Write};
 
 use super::error::{Place, TraceDefect, TraceProblems};
+use super::format::{MAX_LABELS, MAX_TEXT_BYTES};
 use super::reader::{Ending, TraceReader};
 use super::writer::{TraceTotals, TraceWriter};
 use crate::series::{Catalog, SeriesId, SeriesKey};
@@ -108,7 +109,11 @@ impl Trace {
         let mut problems = TraceProblems::new();
         match reader.ending() {
             Some(Ending::Unfinished { offset }) => {
-                problems.add(Place::Byte(offset), "the file has no end block: its recorder was stopped", b"");
+                problems.add(
+                    Place::Byte(offset),
+                    "the file has no end block: its recorder was stopped",
+                    b"",
+                );
             }
             Some(Ending::Cut { offset }) => {
                 problems.add(Place::Byte(offset), "the file ends within a block, which is lost", b"");
@@ -125,7 +130,11 @@ impl Trace {
 
     /// Writes a trace file that holds these samples. Problems are not written.
     pub fn write(&self, out: impl Write) -> Result<TraceTotals, TraceDefect> {
-        let notes: Vec<(&str, &str)> = self.notes.iter().map(|(name, value)| (name.as_str(), value.as_str())).collect();
+        let notes: Vec<(&str, &str)> = self
+            .notes
+            .iter()
+            .map(|(name, value)| (name.as_str(), value.as_str()))
+            .collect();
         let mut writer = TraceWriter::new(out, &notes)?;
         for (key, column) in self.keys.iter().zip(&self.columns) {
             let id = writer.define(key)?;
@@ -158,19 +167,32 @@ impl TraceBuilder {
         }
     }
 
-    /// The id of a series; `None` where a new one would pass the limit of series or names.
-    pub fn series(&mut self, key: SeriesKey) -> Option<SeriesId> {
+    /// The id of a series.
+    ///
+    /// # Errors
+    /// The reason why a new one is not admitted: a limit, or more than a trace file can say.
+    pub fn series(&mut self, key: SeriesKey) -> Result<SeriesId, &'static str> {
         if let Some(id) = self.catalog.id(&key) {
-            return Some(id);
+            return Ok(id);
         }
-        let labels = key.labels().iter().map(|(label, value)| label.len() + value.len());
-        let key_bytes = self.key_bytes + key.name().len() as u64 + labels.sum::<usize>() as u64;
-        if self.catalog.len() == self.limits.series || key_bytes > self.limits.key_bytes {
-            return None;
+        let labels = key
+            .labels()
+            .iter()
+            .flat_map(|(label, value)| [label.len(), value.len()]);
+        let lengths = || labels.clone().chain([key.name().len()]);
+        let key_bytes = self.key_bytes + lengths().sum::<usize>() as u64;
+        if self.catalog.len() == self.limits.series {
+            return Err("a row of a series beyond the limit of series");
+        }
+        if key_bytes > self.limits.key_bytes {
+            return Err("a row of a series beyond the limit of names");
+        }
+        if lengths().any(|length| length as u64 > MAX_TEXT_BYTES) || key.labels().len() as u64 > MAX_LABELS {
+            return Err("a series with a name of more than 4096 bytes, or more than 64 labels");
         }
         self.key_bytes = key_bytes;
         self.columns.push(Column::default());
-        Some(self.catalog.intern(key))
+        Ok(self.catalog.intern(key))
     }
 
     /// Adds a sample; `offset` is where it was read, for the error.

@@ -206,7 +206,9 @@ pub(crate) fn pid_stat(text: &[u8]) -> Option<PidStat> {
     let close = memchr::memrchr(b')', text).filter(|&close| close > open)?;
     let rest: Vec<&[u8]> = words(&text[close + 1..]).collect();
     let number = |place: usize| rest.get(place).and_then(|digits| integer(digits));
-    let digits = PID_STAT_FIELDS.iter().map(|&(_, place)| rest.get(place).map(|&digits| digits.into()));
+    let digits = PID_STAT_FIELDS
+        .iter()
+        .map(|&(_, place)| rest.get(place).map(|&digits| digits.into()));
     Some(PidStat {
         comm: clean(&text[open + 1..close]),
         started_ticks: number(19)?,
@@ -278,7 +280,7 @@ fn lines(text: &[u8]) -> impl Iterator<Item = &[u8]> {
 }
 
 fn words(line: &[u8]) -> impl Iterator<Item = &[u8]> + Clone {
-    line.split(|byte| byte.is_ascii_whitespace()).filter(|word| !word.is_empty())
+    line.split(u8::is_ascii_whitespace).filter(|word| !word.is_empty())
 }
 
 /// A label value that every protocol can carry: letters, digits, `_`, `-`, `.`; the rest

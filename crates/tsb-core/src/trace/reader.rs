@@ -178,7 +178,9 @@ impl<R: Read> TraceReader<R> {
             }
             texts.truncate(1 + 2 * labels);
             self.check_key_bytes(cursor)?;
-            let pairs = texts[1..].chunks_exact(2).map(|pair| (pair[0].as_str(), pair[1].as_str()));
+            let pairs = texts[1..]
+                .chunks_exact(2)
+                .map(|pair| (pair[0].as_str(), pair[1].as_str()));
             let key = SeriesKey::with_labels(texts[0].as_str(), pairs);
             if key.labels().len() != labels {
                 return Err(cursor.damaged("a series with two labels of one name"));
@@ -250,6 +252,10 @@ fn take_text(cursor: &mut Cursor<'_>, text: &mut String) -> Result<(), TraceDefe
 /// Appends up to `count` bytes; fewer only at the end of the input. Memory grows with
 /// what arrives, not with what was promised.
 fn read_up_to(input: &mut impl Read, count: u64, into: &mut Vec<u8>) -> Result<(), TraceDefect> {
-    input.by_ref().take(count).read_to_end(into).map_err(TraceDefect::io("read"))?;
+    input
+        .by_ref()
+        .take(count)
+        .read_to_end(into)
+        .map_err(TraceDefect::io("read"))?;
     Ok(())
 }

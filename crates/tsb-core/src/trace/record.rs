@@ -167,7 +167,8 @@ impl<W: Write> Recorder<W> {
     pub fn tick(&mut self, clock: &dyn Clock) -> Result<(), TraceDefect> {
         let at = clock.wall();
         let tick = self.summary.ticks;
-        self.machine.sample(tick, at, &mut self.writer, &mut self.summary.problems)?;
+        self.machine
+            .sample(tick, at, &mut self.writer, &mut self.summary.problems)?;
         self.summary.ticks += 1;
         Ok(())
     }

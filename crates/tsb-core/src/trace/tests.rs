@@ -11,8 +11,12 @@ fn small_file() -> Vec<u8> {
     let first = writer.define(&SeriesKey::with_labels("cpu", [("host", "a")])).unwrap();
     let second = writer.define(&SeriesKey::with_labels("cpu", [("host", "b")])).unwrap();
     for tick in 0..20 {
-        writer.push(first, Timestamp(tick * 1_000_000_007), (tick * tick) as f64).unwrap();
-        writer.push(second, Timestamp(tick * 1_000_000_007), tick as f64 / 8.0).unwrap();
+        writer
+            .push(first, Timestamp(tick * 1_000_000_007), (tick * tick) as f64)
+            .unwrap();
+        writer
+            .push(second, Timestamp(tick * 1_000_000_007), tick as f64 / 8.0)
+            .unwrap();
         if tick == 9 {
             writer.flush().unwrap();
             let late = writer.define(&SeriesKey::new("late")).unwrap();
@@ -79,7 +83,13 @@ fn limits_bound_what_a_file_can_make_of_itself() {
     let limits = Limits::default();
     check(Limits { series: 1, ..limits }, "more than 1 series");
     check(Limits { samples: 30, ..limits }, "more than 30 samples");
-    check(Limits { key_bytes: 12, ..limits }, "more than 12 bytes of names");
+    check(
+        Limits {
+            key_bytes: 12,
+            ..limits
+        },
+        "more than 12 bytes of names",
+    );
 }
 
 fn keys() -> impl Strategy<Value = SeriesKey> {

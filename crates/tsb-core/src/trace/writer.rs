@@ -153,8 +153,11 @@ impl<W: Write> TraceWriter<W> {
         self.write_announced()?;
         if self.waiting_samples > 0 {
             self.waiting.sort_unstable();
-            let segments: Vec<(SeriesId, &Segment)> =
-                self.waiting.iter().map(|&id| (id, &self.segments[id.index()])).collect();
+            let segments: Vec<(SeriesId, &Segment)> = self
+                .waiting
+                .iter()
+                .map(|&id| (id, &self.segments[id.index()]))
+                .collect();
             columns::encode(&segments, &mut self.payload);
             self.write_block(Kind::Samples)?;
             self.totals.samples += self.waiting_samples as u64;
@@ -205,7 +208,10 @@ impl<W: Write> TraceWriter<W> {
 
 /// Name, then each label and its value.
 fn key_texts(key: &SeriesKey) -> Vec<&str> {
-    let labels = key.labels().iter().flat_map(|(label, value)| [label.as_str(), value.as_str()]);
+    let labels = key
+        .labels()
+        .iter()
+        .flat_map(|(label, value)| [label.as_str(), value.as_str()]);
     std::iter::once(key.name()).chain(labels).collect()
 }
 

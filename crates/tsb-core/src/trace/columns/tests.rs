@@ -5,8 +5,11 @@ use proptest::prelude::*;
 use super::*;
 
 fn round_trip(segments: &[Segment]) -> Vec<Segment> {
-    let numbered: Vec<(SeriesId, &Segment)> =
-        segments.iter().enumerate().map(|(index, segment)| (SeriesId(index as u32 * 2), segment)).collect();
+    let numbered: Vec<(SeriesId, &Segment)> = segments
+        .iter()
+        .enumerate()
+        .map(|(index, segment)| (SeriesId(index as u32 * 2), segment))
+        .collect();
     let mut bytes = Vec::new();
     encode(&numbered, &mut bytes);
     let mut found = Vec::new();

@@ -10,14 +10,21 @@ fn fields(parse: impl Fn(&[u8], &mut FieldVisitor<'_>), text: &str) -> Found {
     let mut found = Found::new();
     parse(text.as_bytes(), &mut |name, labels, digits| {
         let labels: Vec<String> = labels.iter().map(|(label, value)| format!("{label}={value}")).collect();
-        let key = if labels.is_empty() { name.to_owned() } else { format!("{name}{{{}}}", labels.join(",")) };
+        let key = if labels.is_empty() {
+            name.to_owned()
+        } else {
+            format!("{name}{{{}}}", labels.join(","))
+        };
         found.push((key, String::from_utf8_lossy(digits).into_owned()));
     });
     found
 }
 
 fn has(found: &Found, key: &str, digits: &str) {
-    assert!(found.contains(&(key.to_owned(), digits.to_owned())), "{key} {digits} is not in {found:?}");
+    assert!(
+        found.contains(&(key.to_owned(), digits.to_owned())),
+        "{key} {digits} is not in {found:?}"
+    );
 }
 
 #[test]
@@ -39,7 +46,10 @@ fn stat_gives_cpu_modes_interrupts_and_switches() {
 
 #[test]
 fn memory_files_give_a_name_a_line() {
-    let found = fields(meminfo, "MemFree:  12 kB\nActive(anon): 3 kB\nHugePages_Total: 0\nBroken\n");
+    let found = fields(
+        meminfo,
+        "MemFree:  12 kB\nActive(anon): 3 kB\nHugePages_Total: 0\nBroken\n",
+    );
     has(&found, "meminfo_MemFree_kib", "12");
     has(&found, "meminfo_Active_anon_kib", "3");
     has(&found, "meminfo_HugePages_Total", "0");
@@ -83,7 +93,18 @@ fn the_name_of_a_process_may_hold_anything() {
     let digits: Vec<&[u8]> = stat.digits.iter().map(|digits| &**digits).collect();
     assert_eq!(
         digits,
-        [&b"100"[..], b"0", b"5", b"17", b"4", b"2", b"1", b"3", b"2998272", b"415"]
+        [
+            &b"100"[..],
+            b"0",
+            b"5",
+            b"17",
+            b"4",
+            b"2",
+            b"1",
+            b"3",
+            b"2998272",
+            b"415"
+        ]
     );
     for length in 0..STAT.len() - 60 {
         let _ = pid_stat(&STAT.as_bytes()[..length]);

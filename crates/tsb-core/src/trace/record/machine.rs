@@ -123,13 +123,12 @@ impl Sampler<'_> {
                 return Ok(());
             }
         };
-        match self.series.id(name, labels, self.out)? {
-            Some(id) => self.out.push(id, self.at, value),
-            None => {
-                self.problem("a sample of a series beyond the limit of series", name.as_bytes());
-                Ok(())
-            }
+        if let Some(id) = self.series.id(name, labels, self.out)? {
+            self.out.push(id, self.at, value)?;
+        } else {
+            self.problem("a sample of a series beyond the limit of series", name.as_bytes());
         }
+        Ok(())
     }
 
     pub(super) fn problem(&mut self, what: &'static str, bytes: &[u8]) {
@@ -142,12 +141,18 @@ fn value_of(digits: &[u8]) -> Result<f64, &'static str> {
     const BEYOND: &str = "an integer beyond 2^53";
     const NO_NUMBER: &str = "a field that is no number";
     if let Some(integer) = proc::integer(digits) {
-        return if integer <= MAX_EXACT { Ok(integer as f64) } else { Err(BEYOND) };
+        return if integer <= MAX_EXACT {
+            Ok(integer as f64)
+        } else {
+            Err(BEYOND)
+        };
     }
     if !digits.is_empty() && digits.iter().all(u8::is_ascii_digit) {
         return Err(BEYOND);
     }
-    let is_decimal = digits.iter().all(|byte| byte.is_ascii_digit() || matches!(byte, b'.' | b'-'));
+    let is_decimal = digits
+        .iter()
+        .all(|byte| byte.is_ascii_digit() || matches!(byte, b'.' | b'-'));
     let text = std::str::from_utf8(digits).ok().filter(|_| is_decimal);
     text.and_then(|text| text.parse().ok()).ok_or(NO_NUMBER)
 }
@@ -169,12 +174,7 @@ impl SeriesTable {
         }
     }
 
-    fn id(
-        &mut self,
-        name: &str,
-        labels: &[(&str, &str)],
-        out: &mut dyn Out,
-    ) -> Result<Option<SeriesId>, TraceDefect> {
+    fn id(&mut self, name: &str, labels: &[(&str, &str)], out: &mut dyn Out) -> Result<Option<SeriesId>, TraceDefect> {
         self.scratch.clear();
         self.scratch.push_str(name);
         for (label, value) in labels {

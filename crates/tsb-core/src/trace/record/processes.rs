@@ -52,7 +52,10 @@ impl ProcessTable {
             Processes::Top(_) => all_pids(root, sampler),
         };
         let mut seen = self.look_at(&pids, root, sampler);
-        self.before = seen.iter().map(|process| (process.identity, process.stat.cpu_ticks)).collect();
+        self.before = seen
+            .iter()
+            .map(|process| (process.identity, process.stat.cpu_ticks))
+            .collect();
         if let Processes::Top(limit) = self.which {
             self.follow(&seen, limit);
             seen.retain(|process| self.followed.contains_key(&process.identity));
@@ -103,11 +106,17 @@ impl ProcessTable {
             }
             None => false,
         });
-        let mut others: Vec<&Seen> =
-            seen.iter().filter(|process| !self.followed.contains_key(&process.identity)).collect();
+        let mut others: Vec<&Seen> = seen
+            .iter()
+            .filter(|process| !self.followed.contains_key(&process.identity))
+            .collect();
         others.sort_unstable_by_key(|process| (std::cmp::Reverse(process.used), process.identity));
-        let mut idle: Vec<Identity> =
-            self.followed.iter().filter(|(_, idle)| **idle >= IDLE_TICKS).map(|(identity, _)| *identity).collect();
+        let mut idle: Vec<Identity> = self
+            .followed
+            .iter()
+            .filter(|(_, idle)| **idle >= IDLE_TICKS)
+            .map(|(identity, _)| *identity)
+            .collect();
         idle.sort_unstable();
         for process in others {
             if self.followed.len() >= limit {
