@@ -14,6 +14,7 @@ use crate::durability::Durability;
 use crate::latency::Summary;
 use crate::ledger::{Finding, Ledger};
 use crate::resource::{Machine, Usage};
+use crate::staleness::StalenessSummary;
 use crate::verdict::Verdict;
 
 pub use size::{Cost, Projection, Size};
@@ -64,7 +65,7 @@ pub struct Run {
     pub latency: Latency,
     /// How old the newest visible sample was, over all series at all moments sampled.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub staleness: Option<StalenessReport>,
+    pub staleness: Option<StalenessSummary>,
     /// CPU and bytes a sample.
     pub cost: Cost,
     /// What the store occupied at the end.
@@ -157,24 +158,6 @@ pub struct Latency {
     pub lag: Summary,
     /// Operations whose end nobody could time.
     pub untimed: u64,
-}
-
-/// Now minus the newest timestamp that a query would return.
-#[derive(Clone, Debug, Serialize, Deserialize)]
-pub struct StalenessReport {
-    /// The median over series and moments, in milliseconds of real time.
-    pub p50_ms: f64,
-    /// 0.99 of all are at or below this.
-    pub p99_ms: f64,
-    /// The stalest series at its stalest sampled moment.
-    pub max_ms: f64,
-    /// That series.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub worst: Option<String>,
-    /// How many (series, moment) pairs were looked at.
-    pub observations: u64,
-    /// Series that never became visible.
-    pub never_seen: u64,
 }
 
 /// What the workload offered.
