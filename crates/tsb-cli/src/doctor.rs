@@ -96,7 +96,10 @@ pub fn command(args: &DoctorArgs) -> Result<Exit, Failure> {
     let findings = examine(&args.dir);
     let text = match args.format {
         Format::Text => table(&findings),
-        Format::Json => format!("{:#}\n", serde_json::json!({ "schema_version": 1, "findings": findings })),
+        Format::Json => format!(
+            "{:#}\n",
+            serde_json::json!({ "schema_version": 1, "findings": findings })
+        ),
         Format::Csv => return Err(Failure::usage("cannot write findings as CSV").hint("give --format json")),
     };
     let written = std::io::stdout().lock().write_all(text.as_bytes());

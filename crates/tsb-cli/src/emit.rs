@@ -66,9 +66,12 @@ fn sent_for_good(driven: &Driven) -> u64 {
 fn result(endpoint: &Endpoint, plan: &plan::Plan, driven: &Driven) -> Result<serde_json::Value, Failure> {
     let mut ledger = Ledger::new();
     let sent = sent_for_good(driven);
-    ledger.set(Counter::Due, driven.counts.due.samples).set(Counter::Sent, sent);
+    ledger
+        .set(Counter::Due, driven.counts.due.samples)
+        .set(Counter::Sent, sent);
     ledger.set(Counter::Shed, driven.counts.due.samples - sent);
-    let plan = serde_json::to_value(plan).map_err(|error| Failure::new(Exit::Bug, "cannot serialize the plan").because(&error))?;
+    let plan = serde_json::to_value(plan)
+        .map_err(|error| Failure::new(Exit::Bug, "cannot serialize the plan").because(&error))?;
     Ok(json!({
         "schema_version": tsb_core::report::SCHEMA_VERSION,
         "tsb_version": env!("CARGO_PKG_VERSION"),
@@ -100,8 +103,16 @@ fn text(endpoint: &Endpoint, driven: &Driven) -> String {
         driven.elapsed_ns as f64 / 1e9,
         units::scaled(sent as f64 * 1e9 / driven.elapsed_ns.max(1) as f64),
     );
-    out.push_str(&format!("lag p50 {}, p99 {}, max {}\n", show(lag.p50_ns), show(lag.p99_ns), show(lag.max_ns)));
-    out.push_str(&format!("generator CPU {:.1} ns a sample\n", driven.cpu.total_ns as f64 / sent.max(1) as f64));
+    out.push_str(&format!(
+        "lag p50 {}, p99 {}, max {}\n",
+        show(lag.p50_ns),
+        show(lag.p99_ns),
+        show(lag.max_ns)
+    ));
+    out.push_str(&format!(
+        "generator CPU {:.1} ns a sample\n",
+        driven.cpu.total_ns as f64 / sent.max(1) as f64
+    ));
     for failure in &driven.failures {
         out.push_str(&format!("failed: {failure}\n"));
     }

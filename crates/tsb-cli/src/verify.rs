@@ -34,7 +34,10 @@ fn runs(path: &Path) -> Result<Vec<Run>, Failure> {
     let version = value.get("schema_version").and_then(serde_json::Value::as_u64);
     if version != Some(u64::from(tsb_core::report::SCHEMA_VERSION)) {
         return Err(failure().because_of(match version {
-            Some(version) => format!("its schema_version is {version}; this program reads {}", tsb_core::report::SCHEMA_VERSION),
+            Some(version) => format!(
+                "its schema_version is {version}; this program reads {}",
+                tsb_core::report::SCHEMA_VERSION
+            ),
             None => "it has no schema_version: it is no report of tsb".to_owned(),
         }));
     }
@@ -49,16 +52,25 @@ fn one(run: &Run, args: &VerifyArgs) -> Result<Exit, Failure> {
     let plan: Plan = serde_json::from_value(run.plan.clone())
         .map_err(|error| Failure::usage("cannot read the plan in the report").because(&error))?;
     let spec = match &args.store {
-        Some(text) => text.parse::<Spec>().map_err(|error| Failure::usage(format!("cannot use --store {text}")).because(&error))?,
-        None => plan.stores.first().cloned().ok_or_else(|| Failure::usage("the report names no store"))?,
+        Some(text) => text
+            .parse::<Spec>()
+            .map_err(|error| Failure::usage(format!("cannot use --store {text}")).because(&error))?,
+        None => plan
+            .stores
+            .first()
+            .cloned()
+            .ok_or_else(|| Failure::usage("the report names no store"))?,
     };
-    let store = spec.open().map_err(|error| Failure::new(Exit::Unreachable, format!("cannot open store {spec}")).because(&error))?;
+    let store = spec
+        .open()
+        .map_err(|error| Failure::new(Exit::Unreachable, format!("cannot open store {spec}")).because(&error))?;
     if !store.capabilities().persistent {
         return Err(Failure::usage(format!("cannot verify {store}"))
             .because_of("it keeps nothing past the process that filled it")
             .hint("the run itself has read everything back: its verdict is in the report"));
     }
-    let workload = Workload::new(&plan.workload).map_err(|error| Failure::usage("cannot plan the workload again").because(&error))?;
+    let workload = Workload::new(&plan.workload)
+        .map_err(|error| Failure::usage("cannot plan the workload again").because(&error))?;
     store
         .define(&workload.catalog().definitions())
         .map_err(|error| Failure::usage(format!("cannot define the series in {store}")).because(&error))?;

@@ -80,6 +80,9 @@ pub struct Run {
     /// What the listener saw, where the run had one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub listener: Option<ListenerReport>,
+    /// Which operations were issued: with the plan, exactly what was sent.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub issued: Vec<Issued>,
     /// Sentences that a reader must know before using a figure.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub notes: Vec<String>,
@@ -202,6 +205,19 @@ pub struct Interval {
     pub cpu_ns: u64,
     /// Resident memory of the process when it ended, in bytes.
     pub rss_bytes: u64,
+}
+
+/// Ticks of some groups that were issued.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Issued {
+    /// The first of the groups.
+    pub first_group: u32,
+    /// How many groups in a row.
+    pub groups: u32,
+    /// Their first tick.
+    pub first_tick: u64,
+    /// The tick behind their last.
+    pub end_tick: u64,
 }
 
 /// What the receiving side saw.

@@ -15,7 +15,7 @@ mod protocol;
 #[cfg(test)]
 mod testing;
 
-pub use protocol::{Facts, Protocol, Uncarried};
+pub use protocol::{Facts, Protocol, Uncarried, UnknownProtocol};
 
 use std::fmt;
 

@@ -138,7 +138,9 @@ fn likely(values: &[f64], decimals: u8) -> bool {
     const LOOKS: usize = 16;
     let stride = values.len().div_ceil(LOOKS);
     let looked = values.iter().step_by(stride);
-    let misfits = looked.filter(|&&value| !scaled(value, POWERS[usize::from(decimals)]).1).count();
+    let misfits = looked
+        .filter(|&&value| !scaled(value, POWERS[usize::from(decimals)]).1)
+        .count();
     misfits * 8 <= values.len().div_ceil(stride)
 }
 
@@ -230,7 +232,10 @@ impl Decoder {
             for (out, integer) in out.iter_mut().zip(integers) {
                 *out = unordered(*integer);
             }
-        } else if !self.integers.constant_or_steps(bytes, out, |integer| number(integer, domain)) {
+        } else if !self
+            .integers
+            .constant_or_steps(bytes, out, |integer| number(integer, domain))
+        {
             let integers = self.integers.read(bytes, out.len());
             for (out, integer) in out.iter_mut().zip(integers) {
                 *out = exact(*integer);

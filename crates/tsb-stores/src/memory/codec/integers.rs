@@ -206,13 +206,7 @@ impl Integers {
 }
 
 /// Appends [`STEPS`] or [`MOVES`], unless packing every difference takes fewer bytes.
-fn put_rare(
-    moves: &[(u8, i64)],
-    first: i64,
-    (len, packed): (usize, usize),
-    domain: u8,
-    out: &mut Vec<u8>,
-) -> bool {
+fn put_rare(moves: &[(u8, i64)], first: i64, (len, packed): (usize, usize), domain: u8, out: &mut Vec<u8>) -> bool {
     let bytes = |delta: i64| 1 + varint::len(varint::zigzag(delta));
     let steps = 1 + moves.iter().map(|(_, delta)| bytes(*delta)).sum::<usize>();
     let smallest = moves.iter().fold(i64::MAX, |least, (_, delta)| least.min(*delta));
@@ -366,7 +360,9 @@ impl Reader {
         for index in 0..len {
             if bits[index / 8] >> (index % 8) & 1 != 0 {
                 let high = if narrow { 0 } else { self.high[next] };
-                value = value.wrapping_add(smallest).wrapping_add(join(self.low[next], high) as i64);
+                value = value
+                    .wrapping_add(smallest)
+                    .wrapping_add(join(self.low[next], high) as i64);
                 next += 1;
             }
             self.values[index] = value;
