@@ -10,6 +10,7 @@ pub mod number;
 pub mod tsb;
 
 mod columns;
+mod lanes;
 mod names;
 mod protocol;
 #[cfg(test)]
