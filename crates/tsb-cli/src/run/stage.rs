@@ -91,7 +91,7 @@ fn timetable(plan: &Plan, workload: &Workload) -> Result<Timetable, Failure> {
         phase_ns: group.phase_ns,
         first_tick: group.ticks.start,
         end_tick: group.ticks.end,
-        samples: workload.alive(index, group.ticks.start),
+        samples: workload.usual_samples(index).round() as u32,
     });
     let roster = Roster::new(groups.collect()).map_err(|error| bad(&error))?;
     let pace = match (&plan.schedule, plan.rate) {
