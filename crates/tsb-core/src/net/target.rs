@@ -40,6 +40,8 @@ pub struct TcpTarget {
     buffer: Vec<u8>,
     /// Samples in the buffer, in operations that were said to be sent.
     buffered_samples: u64,
+    /// Samples that the encoders of earlier connections left out.
+    skipped_before: u64,
     attempted_at: u64,
     report: TargetReport,
 }
@@ -51,6 +53,8 @@ pub struct TargetReport {
     pub operations: u64,
     /// Samples encoded.
     pub samples: u64,
+    /// Samples among them that the protocol cannot carry, and that were left out.
+    pub skipped_samples: u64,
     /// Bytes that the kernel took.
     pub written_bytes: u64,
     /// Calls of the kernel that took them.
@@ -127,6 +131,7 @@ impl TcpTarget {
             parker,
             buffer: Vec::with_capacity(options.flush_bytes * 2),
             buffered_samples: 0,
+            skipped_before: 0,
             options,
             report,
         })
@@ -215,6 +220,7 @@ impl TcpTarget {
         self.attempted_at = self.clock.now();
         match made {
             Ok(out) => {
+                self.skipped_before = self.report.skipped_samples;
                 self.encoder = (self.make_encoder)();
                 self.report.connections += 1;
                 self.report.closing = Closing::Open;
@@ -240,6 +246,7 @@ impl Target for TcpTarget {
         self.encoder.encode(&operation.batch, &mut self.buffer);
         self.report.operations += 1;
         self.report.samples += samples;
+        self.report.skipped_samples = self.skipped_before + self.encoder.skipped();
         let milepost = Milepost {
             end: out.written() + self.buffer.len() as u64,
             due: operation.due,

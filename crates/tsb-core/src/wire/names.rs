@@ -22,7 +22,10 @@ const MAX_REFUSED_BYTES: usize = 4 << 20;
 const REFUSED: u32 = u32::MAX;
 
 /// A free slot.
-const FREE: Slot = Slot { tag: 0, entry: u32::MAX };
+const FREE: Slot = Slot {
+    tag: 0,
+    entry: u32::MAX,
+};
 
 /// The names of one connection, each with its terminator behind it.
 pub(crate) struct Names {
@@ -90,7 +93,9 @@ impl Names {
     /// The entry of a name that a window begins with, when it is known.
     #[inline(always)]
     pub(crate) fn find_in(&self, window: &Window, length: usize) -> Option<usize> {
-        self.probe(self.hash_in(window, length), |names, entry| names.matches(entry, window) == Some(length))
+        self.probe(self.hash_in(window, length), |names, entry| {
+            names.matches(entry, window) == Some(length)
+        })
     }
 
     /// The entry of a name, terminator not included.
@@ -307,7 +312,9 @@ mod tests {
     #[test]
     fn names_of_every_length_are_found_both_ways() {
         let mut names = Names::new(b' ', 7);
-        let texts: Vec<Vec<u8>> = (1..200).map(|length| vec![b'a' + (length % 26) as u8; length]).collect();
+        let texts: Vec<Vec<u8>> = (1..200)
+            .map(|length| vec![b'a' + (length % 26) as u8; length])
+            .collect();
         for (index, text) in texts.iter().enumerate() {
             assert_eq!(names.find(text), None);
             assert_eq!(names.insert(text, Some(SeriesId(index as u32 + 10))), Some(index));
@@ -342,7 +349,10 @@ mod tests {
         }
         assert_eq!(remembered, MAX_REFUSED);
         assert!(names.insert(b"admitted", Some(SeriesId(1))).is_some());
-        assert_eq!(Names::new(b' ', 7).insert(&vec![b'x'; MAX_REFUSED_BYTES + 1], None), None);
+        assert_eq!(
+            Names::new(b' ', 7).insert(&vec![b'x'; MAX_REFUSED_BYTES + 1], None),
+            None
+        );
     }
 
     #[test]

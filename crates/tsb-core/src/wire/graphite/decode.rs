@@ -8,10 +8,10 @@
 
 use std::sync::Arc;
 
+use super::MAX_LINE;
 use super::line::{self, Problem, Seconds};
 use super::series_key;
 use super::tail::Tail;
-use super::MAX_LINE;
 use crate::time::{Clock, Timestamp};
 use crate::wire::columns::Columns;
 use crate::wire::names::{Hash, Names, find_end};
@@ -102,7 +102,9 @@ impl GraphiteDecoder {
             let length = if let Some(length) = self.names.matches(entry, window) {
                 length
             } else {
-                let Some((found, length)) = self.seek(window) else { break };
+                let Some((found, length)) = self.seek(window) else {
+                    break;
+                };
                 if !self.is_patient(since_miss) {
                     break;
                 }
@@ -110,8 +112,12 @@ impl GraphiteDecoder {
                 entry = found;
                 length
             };
-            let Some(decimal) = read_value(window, length) else { break };
-            let Some((time, next)) = self.tail.read(window, decimal.end) else { break };
+            let Some(decimal) = read_value(window, length) else {
+                break;
+            };
+            let Some((time, next)) = self.tail.read(window, decimal.end) else {
+                break;
+            };
             match self.names.id(entry) {
                 Some(id) => self.columns.push(id, time, decimal.value, sink),
                 None => sink.refused(1),
@@ -189,9 +195,15 @@ impl GraphiteDecoder {
             let Some(window) = bytes.get(at..).and_then(|rest| rest.first_chunk::<WINDOW>()) else {
                 break;
             };
-            let Some(length) = find_end(window, b' ').map(|end| end + 1) else { break };
-            let Some(decimal) = read_value(window, length) else { break };
-            let Some((time, next)) = self.tail.read(window, decimal.end) else { break };
+            let Some(length) = find_end(window, b' ').map(|end| end + 1) else {
+                break;
+            };
+            let Some(decimal) = read_value(window, length) else {
+                break;
+            };
+            let Some((time, next)) = self.tail.read(window, decimal.end) else {
+                break;
+            };
             self.group[count] = Pending {
                 hash: self.names.hash_in(window, length),
                 start: at,

@@ -101,7 +101,10 @@ impl GraphiteEncoder {
         let Some(name) = self.names.get(start..).and_then(|names| names.first_chunk::<LONGEST>()) else {
             return false;
         };
-        let line = self.block.get_mut(self.used..).and_then(|rest| rest.first_chunk_mut::<LINE>());
+        let line = self
+            .block
+            .get_mut(self.used..)
+            .and_then(|rest| rest.first_chunk_mut::<LINE>());
         let (Some(line), SHORTEST..=LONGEST) = (line, length) else {
             return false;
         };
