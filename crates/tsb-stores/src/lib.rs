@@ -5,6 +5,8 @@
 //!
 //! It is *not* the instrument (that is `tsb-core`) and prints nothing.
 
+#[cfg(feature = "conformance")]
+pub mod conformance;
 pub mod error;
 mod keys;
 pub mod memory;

@@ -59,14 +59,17 @@ pub struct OptionInfo {
     pub what: &'static str,
 }
 
-/// What opening gives.
-type Opened = Result<Box<dyn Store>>;
+/// From a path and options to a store.
+type Open = fn(&str, &Values<'_>) -> Result<Box<dyn Store>>;
+
+/// From a store, options and a clock to a store around it.
+type Wrap = fn(Box<dyn Store>, &Values<'_>, &Arc<dyn Clock>) -> Result<Box<dyn Store>>;
 
 /// How an entry becomes a store.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Make {
-    Store(fn(&str, &Values<'_>) -> Opened),
-    Wrapper(fn(Box<dyn Store>, &Values<'_>, &Arc<dyn Clock>) -> Opened),
+    Store(Open),
+    Wrapper(Wrap),
     NotBuilt,
 }
 
