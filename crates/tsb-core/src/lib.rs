@@ -10,6 +10,9 @@
 pub mod batch;
 pub mod durability;
 pub mod emit;
+pub mod latency;
+pub mod ledger;
+pub mod schedule;
 pub mod series;
 pub mod time;
 pub mod wire;
