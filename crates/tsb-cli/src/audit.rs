@@ -11,6 +11,7 @@ use std::ops::{ControlFlow, Range};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
+use tsb_core::ledger::{Finding, FindingKind, Findings};
 use tsb_core::workload::Workload;
 use tsb_core::{SeriesId, Timestamp};
 use tsb_stores::{Query, Store, TimeRange};
@@ -40,7 +41,7 @@ pub struct Scope<'a> {
 }
 
 /// What an audit found.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct Audit {
     /// Samples that were sent, generated once more.
     pub sent: u64,
@@ -49,9 +50,18 @@ pub struct Audit {
     /// The others, by what became of them.
     pub tally: Tally,
     /// Differences by name, the first ones.
-    pub differences: Vec<(SeriesId, Difference)>,
-    /// Differences beyond those.
-    pub unnamed: u64,
+    pub findings: Findings,
+}
+
+impl Default for Audit {
+    fn default() -> Self {
+        Self {
+            sent: 0,
+            rejected: 0,
+            tally: Tally::default(),
+            findings: Findings::new(NAMED_MAX),
+        }
+    }
 }
 
 impl Audit {
@@ -59,18 +69,24 @@ impl Audit {
         self.sent += other.sent;
         self.rejected += other.rejected;
         self.tally.add(&other.tally);
-        self.unnamed += other.unnamed;
-        for difference in other.differences {
-            self.name(difference);
-        }
+        self.findings.merge(other.findings);
     }
+}
 
-    fn name(&mut self, difference: (SeriesId, Difference)) {
-        if self.differences.len() < NAMED_MAX {
-            self.differences.push(difference);
-        } else {
-            self.unnamed += 1;
-        }
+/// A difference in the words of the ledger.
+fn finding(series: SeriesId, difference: Difference) -> Finding {
+    let (at, kind, expected, found) = match difference {
+        Difference::Missing { at, expected } => (at, FindingKind::Lost, Some(expected), None),
+        Difference::Altered { at, expected, found } => (at, FindingKind::Altered, Some(expected), Some(found)),
+        Difference::Copy { at, found } => (at, FindingKind::Duplicated, None, Some(found)),
+        Difference::Invented { at, found } => (at, FindingKind::Invented, None, Some(found)),
+    };
+    Finding {
+        series,
+        at,
+        kind,
+        expected,
+        found,
     }
 }
 
@@ -100,9 +116,7 @@ impl Scope<'_> {
                 });
             }
         });
-        let mut audit = whole.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner)?;
-        audit.differences.sort_by_key(|&(series, _)| series);
-        Ok(audit)
+        whole.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner)
     }
 
     /// Samples before this may be gone by the store's own statement.
@@ -139,7 +153,8 @@ impl Scope<'_> {
                 let mut notes = Vec::new();
                 let tally = compare(&mut sent, &found, rules, &mut |difference| notes.push(difference));
                 audit.tally.add(&tally);
-                notes.into_iter().for_each(|difference| audit.name((id, difference)));
+                let named = notes.into_iter().map(|difference| finding(id, difference));
+                named.for_each(|finding| audit.findings.push(finding));
             }
             done.fetch_add(STRIDE as u64, Ordering::Relaxed);
         }

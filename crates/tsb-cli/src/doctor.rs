@@ -10,9 +10,14 @@ mod limits;
 mod machine;
 mod table;
 
+use std::io::Write;
 use std::path::Path;
 
 use serde::Serialize;
+
+use crate::args::{DoctorArgs, Format};
+use crate::exit::Exit;
+use crate::failure::Failure;
 
 pub use table::table;
 
@@ -84,6 +89,19 @@ impl Finding {
     fn advise_if(self, applies: bool, level: Level, advice: &str) -> Self {
         if applies { self.advise(level, advice) } else { self }
     }
+}
+
+/// Runs the command.
+pub fn command(args: &DoctorArgs) -> Result<Exit, Failure> {
+    let findings = examine(&args.dir);
+    let text = match args.format {
+        Format::Text => table(&findings),
+        Format::Json => format!("{:#}\n", serde_json::json!({ "schema_version": 1, "findings": findings })),
+        Format::Csv => return Err(Failure::usage("cannot write findings as CSV").hint("give --format json")),
+    };
+    let written = std::io::stdout().lock().write_all(text.as_bytes());
+    written.map_err(|error| Failure::usage("cannot write to stdout").because(&error))?;
+    Ok(Exit::Done)
 }
 
 /// Examines this machine and the disk that `dir` is on. Takes about a second.

@@ -75,6 +75,18 @@ impl fmt::Display for Failure {
     }
 }
 
+/// An error and all that caused it, in one line.
+pub fn chain(error: &(dyn std::error::Error + '_)) -> String {
+    let mut text = error.to_string();
+    let mut next = error.source();
+    while let Some(error) = next {
+        text.push_str(": ");
+        text.push_str(&error.to_string());
+        next = error.source();
+    }
+    text
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

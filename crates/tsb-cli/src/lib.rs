@@ -24,8 +24,6 @@ pub mod stores;
 pub mod units;
 pub mod verify;
 
-pub mod doctor;
-
 use std::process::ExitCode;
 
 use clap::Parser;

@@ -10,8 +10,11 @@
 pub mod batch;
 pub mod durability;
 pub mod emit;
+pub mod latency;
+pub mod ledger;
 #[cfg(feature = "net")]
 pub mod net;
+pub mod schedule;
 pub mod series;
 pub mod time;
 pub mod trace;

@@ -12,7 +12,7 @@ use serde_json::Value;
 
 use crate::durability::Durability;
 use crate::latency::Summary;
-use crate::ledger::{Ledger, Loss};
+use crate::ledger::{Finding, Ledger};
 use crate::resource::{Machine, Usage};
 use crate::verdict::Verdict;
 
@@ -130,11 +130,9 @@ pub struct Rate {
 /// The ledger with its balance and the losses by name.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct LedgerReport {
-    /// The counts.
+    /// The counts, and `balanced`: whether every equation between them holds.
     #[serde(flatten)]
     pub counts: Ledger,
-    /// Every equation between them holds.
-    pub balanced: bool,
     /// The equations that do not.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub violated: Vec<String>,
@@ -143,7 +141,7 @@ pub struct LedgerReport {
     pub rejected_by_reason: std::collections::BTreeMap<String, u64>,
     /// Losses and alterations by name; the first ones where there are very many.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub losses: Vec<Loss>,
+    pub losses: Vec<Finding>,
 }
 
 /// Three histograms, and what they measure.

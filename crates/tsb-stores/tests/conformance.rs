@@ -39,14 +39,14 @@ const SUBJECTS: [Subject; 3] = [
     Subject {
         name: "ring-small",
         open: || Ok(Box::new(RingStore::new(small_ring())?)),
-        keeps_ns: Some(300 * SECOND + 990_000_000),
+        keeps_ns: Some(300 * SECOND + 900_000_000),
         bounded: None,
     },
 ];
 
 fn small_ring() -> RingOptions {
     RingOptions {
-        slot_ns: 10_000_000,
+        slot_ns: 100_000_000,
         retention_ns: 301 * SECOND,
         ..RingOptions::default()
     }

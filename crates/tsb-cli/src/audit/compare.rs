@@ -119,8 +119,15 @@ pub enum Difference {
         /// As it was found.
         found: f64,
     },
-    /// Found although nobody sent it, or once more than it was sent.
-    Surplus {
+    /// Found once more than it was sent.
+    Copy {
+        /// Its timestamp.
+        at: Timestamp,
+        /// As it was found.
+        found: f64,
+    },
+    /// Found although nobody sent it.
+    Invented {
         /// Its timestamp.
         at: Timestamp,
         /// As it was found.
@@ -224,7 +231,9 @@ fn merge(sent: &Columns, found: &Columns, rules: &Rules, tally: &mut Tally, note
             }
             (_, Some(got)) => {
                 tally.duplicated += 1;
-                note(Difference::Surplus { at: got, found: found.values[f] });
+                let value = found.values[f];
+                let is_copy = f > 0 && found.times[f - 1] == got;
+                note(if is_copy { Difference::Copy { at: got, found: value } } else { Difference::Invented { at: got, found: value } });
                 f += 1;
             }
             (_, None) => break,
@@ -265,7 +274,7 @@ mod tests {
         let named = vec![
             Difference::Missing { at: Timestamp(2), expected: 2.0 },
             Difference::Altered { at, expected: 3.0, found: 9.0 },
-            Difference::Surplus { at, found: 9.0 },
+            Difference::Copy { at, found: 9.0 },
         ];
         assert_eq!(notes, named);
     }

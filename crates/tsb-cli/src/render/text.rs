@@ -2,7 +2,7 @@
 //! what it means.
 
 use tsb_core::latency::Summary;
-use tsb_core::ledger::Ledger;
+use tsb_core::ledger::Counter;
 use tsb_core::report::{Report, Run};
 
 use super::lines::Lines;
@@ -134,39 +134,14 @@ fn costs(run: &Run, lines: &mut Lines) {
     }
 }
 
-/// The counts that exist in this run, in the order in which samples meet them.
-fn counts(ledger: &Ledger) -> Vec<(&'static str, u64)> {
-    let all = [
-        ("due", ledger.due),
-        ("shed", ledger.shed),
-        ("sent", ledger.sent),
-        ("kernel dropped", ledger.kernel_dropped),
-        ("lost in transport", ledger.lost_in_transport),
-        ("received", ledger.received),
-        ("malformed", ledger.malformed),
-        ("rejected", ledger.rejected),
-        ("accepted", ledger.accepted),
-        ("confirmed", ledger.confirmed),
-        ("refused", ledger.refused),
-        ("unknown", ledger.unknown),
-        ("verified", ledger.verified),
-        ("superseded", ledger.superseded),
-        ("expired", ledger.expired),
-        ("lost", ledger.lost),
-        ("altered", ledger.altered),
-        ("duplicated", ledger.duplicated),
-    ];
-    all.into_iter().filter_map(|(name, value)| value.map(|value| (name, value))).collect()
-}
-
 fn ledger(run: &Run, lines: &mut Lines) {
     lines.heading("Ledger, samples");
-    let all = counts(&run.ledger.counts);
+    let cell = |(counter, samples): (Counter, u64)| format!("{} {}", counter.name().replace('_', " "), count(samples));
+    let all: Vec<String> = run.ledger.counts.counts().map(cell).collect();
     for row in all.chunks(4) {
-        let cells: Vec<String> = row.iter().map(|(name, value)| format!("{name} {}", count(*value))).collect();
-        lines.sentence(cells.join(", "));
+        lines.sentence(row.join(", "));
     }
-    lines.sentence(if run.ledger.balanced { "balanced: every sample is accounted for" } else { "NOT BALANCED" });
+    lines.sentence(if run.ledger.counts.is_balanced() { "balanced: every sample is accounted for" } else { "NOT BALANCED" });
     for equation in &run.ledger.violated {
         lines.sentence(format!("violated: {equation}"));
     }

@@ -3,7 +3,7 @@
 use std::net::{Ipv4Addr, SocketAddr};
 use std::ops::Range;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tsb_core::emit::{self, Counts, Ended, ExceptionKind, Live, Operation, Outcome, PhaseCpu, Settings, Source, Target};
 use tsb_core::latency::{Interval, Recording};
@@ -110,7 +110,7 @@ impl Watch {
     /// Ends an interval at `now`: what was timed since the last call is its histogram.
     /// Returns the response times of that interval.
     pub fn cut(&self, now_ns: u64) -> Option<tsb_core::latency::Histogram> {
-        let listener = self.listener.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        let listener = lock(&self.listener);
         let listener = listener.as_ref()?;
         let mut timing = Timing::new();
         listener.drain_timing(&mut timing);
@@ -118,7 +118,7 @@ impl Watch {
     }
 
     fn add(&self, timing: &Timing, now_ns: u64) -> tsb_core::latency::Histogram {
-        let mut timings = self.timings.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        let mut timings = lock(&self.timings);
         let start_ns = std::mem::replace(&mut timings.since_ns, now_ns);
         timings.samples += timing.samples;
         let pairs = [(&timing.response, true), (&timing.service, false)];
@@ -176,7 +176,7 @@ pub struct Driven {
 }
 
 /// What is only known of a wire.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct Wire {
     /// Bytes that the kernel took.
     pub sent_bytes: u64,
@@ -184,10 +184,18 @@ pub struct Wire {
     pub unsent_samples: u64,
     /// Operations that nobody timed.
     pub untimed: u64,
-    /// What the listener saw.
-    pub stats: ListenerStats,
-    /// What the kernel granted as receive buffer.
-    pub receive_buffer_bytes: u64,
+    /// What the listener saw, where it was ours.
+    pub stats: Option<ListenerStats>,
+    /// What the kernel granted it as receive buffer.
+    pub receive_buffer_bytes: Option<u64>,
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+fn runtime() -> Result<Runtime, Failure> {
+    Runtime::start().map_err(|error| Failure::new(Exit::Bug, "cannot start the network runtime").because(&error))
 }
 
 impl Pass<'_> {
@@ -213,35 +221,62 @@ impl Pass<'_> {
         Ok(self.driven(report).0)
     }
 
+    /// Over loopback into a listener of our own.
     fn tcp(&self) -> Result<Driven, Failure> {
-        let broken = |what: &str, error: &dyn std::error::Error| Failure::new(Exit::Bug, what.to_owned()).because(error);
-        let runtime = Runtime::start().map_err(|error| broken("cannot start the network runtime", &error))?;
+        let runtime = runtime()?;
         let mileposts = Mileposts::new(MILEPOSTS);
         let listener = self.listen(&runtime, &mileposts)?;
-        let address = listener.address();
-        let granted = listener.granted();
-        *self.listening.listener.lock().unwrap_or_else(std::sync::PoisonError::into_inner) = Some(listener);
+        let (address, granted) = (listener.address(), listener.granted());
+        *lock(&self.listening.listener) = Some(listener);
+        let (mut driven, mut wire) = self.send(&runtime, address, Some(&mileposts))?;
+        if let Some(listener) = lock(&self.listening.listener).take() {
+            let report = listener.stop();
+            self.listening.add(&report.timing, self.stage.clock.now());
+            wire.untimed += report.timing.unfinished;
+            wire.stats = Some(report.stats);
+            wire.receive_buffer_bytes = Some(granted.receive_bytes as u64);
+        }
+        let mut timings = lock(&self.listening.timings);
+        driven.response = std::mem::take(&mut timings.response);
+        driven.service = std::mem::take(&mut timings.service);
+        driven.timed_samples = timings.samples;
+        let last_ns = self.totals.last_ns.load(Ordering::Relaxed);
+        driven.elapsed_ns = driven.elapsed_ns.max(last_ns.saturating_sub(driven.start_ns));
+        driven.wire = Some(wire);
+        Ok(driven)
+    }
+
+    /// Over TCP to somebody else's listener.
+    pub fn remote(&self, address: SocketAddr) -> Result<Driven, Failure> {
+        let (mut driven, wire) = self.send(&runtime()?, address, None)?;
+        driven.wire = Some(wire);
+        Ok(driven)
+    }
+
+    /// Runs the emitter with a connection for each worker.
+    fn send(
+        &self,
+        runtime: &Runtime,
+        address: SocketAddr,
+        mileposts: Option<&Arc<Mileposts>>,
+    ) -> Result<(Driven, Wire), Failure> {
         let report = self.emit(|| {
             let (workload, protocol) = (Arc::clone(&self.stage.workload), self.stage.plan.protocol);
-            let first = protocol.encoder(workload.catalog());
-            first.map_err(|error| Failure::usage("cannot encode this workload").because(&error))?;
             let make = move || match protocol.encoder(workload.catalog()) {
                 Ok(encoder) => encoder,
-                Err(error) => unreachable!("the same catalog was carried before: {error}"),
+                Err(error) => unreachable!("the stage has made an encoder of this catalog: {error}"),
             };
             let clock = Arc::clone(&self.stage.clock);
             let connected =
-                TcpTarget::connect(runtime.handle(), address, EmitOptions::default(), make, clock, Some(Arc::clone(&mileposts)));
-            connected.map_err(|error| Failure::new(Exit::Unreachable, "cannot connect to our own listener").because(&error))
+                TcpTarget::connect(runtime.handle(), address, EmitOptions::default(), make, clock, mileposts.cloned());
+            connected.map_err(|error| {
+                Failure::new(Exit::Unreachable, format!("cannot reach {address}"))
+                    .because(&error)
+                    .hint("start the server first, or check the address")
+            })
         })?;
         let (mut driven, targets) = self.driven(report);
-        let mut wire = Wire {
-            sent_bytes: 0,
-            unsent_samples: 0,
-            untimed: 0,
-            stats: ListenerStats::default(),
-            receive_buffer_bytes: granted.receive_bytes as u64,
-        };
+        let mut wire = Wire::default();
         for target in targets {
             let report = target.finish();
             wire.sent_bytes += report.written_bytes;
@@ -249,24 +284,11 @@ impl Pass<'_> {
             wire.untimed += report.untimed;
             driven.failures.extend(report.errors.iter().map(ToString::to_string));
         }
-        let listener = self.listening.listener.lock().unwrap_or_else(std::sync::PoisonError::into_inner).take();
-        if let Some(listener) = listener {
-            let report = listener.stop();
-            self.listening.add(&report.timing, self.stage.clock.now());
-            wire.untimed += report.timing.unfinished;
-            wire.stats = report.stats;
-        }
-        let mut timings = self.listening.timings.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
-        driven.response = std::mem::take(&mut timings.response);
-        driven.service = std::mem::take(&mut timings.service);
-        driven.timed_samples = timings.samples;
-        driven.elapsed_ns = driven.elapsed_ns.max(self.totals.last_ns.load(Ordering::Relaxed).saturating_sub(driven.start_ns));
-        driven.wire = Some(wire);
-        Ok(driven)
+        Ok((driven, wire))
     }
 
     fn listen(&self, runtime: &Runtime, mileposts: &Arc<Mileposts>) -> Result<Listener, Failure> {
-        self.listening.timings.lock().unwrap_or_else(std::sync::PoisonError::into_inner).since_ns = self.start_ns;
+        lock(&self.listening.timings).since_ns = self.start_ns;
         let catalog = self.stage.workload.catalog().clone();
         let limit = self.stage.plan.max_series as usize;
         let registry = Arc::new(Registry::with_catalog(catalog, limit, |_, _| Err("not a series of this run".to_owned())));

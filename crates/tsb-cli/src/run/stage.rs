@@ -27,9 +27,11 @@ pub struct Stage {
 
 impl Stage {
     /// Plans the workload and its times.
-    pub fn new(plan: &Plan, store: &dyn Store) -> Result<Self, Failure> {
+    ///
+    /// `resolution_ns` is what the store can tell apart.
+    pub fn new(plan: &Plan, resolution_ns: i64) -> Result<Self, Failure> {
         let mut plan = plan.clone();
-        let resolution = store.capabilities().resolution_ns.max(1) as u64;
+        let resolution = resolution_ns.max(1) as u64;
         plan.workload.resolution_ns = plan.workload.resolution_ns.max(resolution);
         let workload = Workload::new(&plan.workload).map_err(|error| {
             Failure::usage(format!("cannot run workload {}", plan.workload.fleet)).because(&error)

@@ -3,25 +3,26 @@
 //! Bounded by what it holds: a connection is in it once when it is new, and once more for
 //! each time it asked to be woken, which it does only when it was served.
 
+use std::future::poll_fn;
 use std::mem;
-use std::net::SocketAddr;
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
-use std::task::{Wake, Waker};
+use std::net::{SocketAddr, TcpStream};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::{Poll, Wake, Waker};
 use std::time::Duration;
 
-use tokio::net::TcpStream;
+use tokio::runtime::Runtime;
 
 /// The tasks of one ingest thread.
 #[derive(Debug, Default)]
 pub(super) struct Inbox {
     state: Mutex<State>,
-    changed: Condvar,
 }
 
 #[derive(Debug, Default)]
 struct State {
     mail: Mail,
-    is_waited_for: bool,
+    /// Wakes the thread, if it waits.
+    waker: Option<Waker>,
 }
 
 /// What has come since the last look.
@@ -62,37 +63,47 @@ impl Inbox {
 
     /// Fetches the mail into `mail`, whose room is used again. With `limit` it comes back
     /// empty after that time, without it waits; a limit of zero only looks.
-    pub(super) fn fetch(&self, mail: &mut Mail, limit: Option<Duration>) {
+    ///
+    /// `reactor` is the thread's own: it runs, and rings the bells, only in here. It must
+    /// have timers if the limit is ever other than none and zero.
+    pub(super) fn fetch(&self, reactor: &Runtime, mail: &mut Mail, limit: Option<Duration>) {
         mail.opened.clear();
         mail.ready.clear();
-        let mut state = self.lock();
-        if state.mail.is_empty() && limit != Some(Duration::ZERO) {
-            state.is_waited_for = true;
-            state = match limit {
-                None => {
-                    let waited = self.changed.wait_while(state, |state| state.mail.is_empty());
-                    waited.unwrap_or_else(PoisonError::into_inner)
-                }
-                Some(limit) => {
-                    let waited = self.changed.wait_timeout(state, limit);
-                    waited.unwrap_or_else(PoisonError::into_inner).0
-                }
-            };
-            state.is_waited_for = false;
+        match limit {
+            None => reactor.block_on(self.filled()),
+            // One look at the sockets.
+            Some(Duration::ZERO) => reactor.block_on(tokio::task::yield_now()),
+            Some(limit) => reactor.block_on(async {
+                // Empty is an answer, too.
+                let _ = tokio::time::timeout(limit, self.filled()).await;
+            }),
         }
+        let mut state = self.lock();
         mem::swap(mail, &mut state.mail);
         // The end is the end: it stays to be seen by every later look.
         state.mail.is_last = mail.is_last;
     }
 
+    /// Until there is mail.
+    async fn filled(&self) {
+        poll_fn(|context| {
+            let mut state = self.lock();
+            if !state.mail.is_empty() {
+                return Poll::Ready(());
+            }
+            state.waker = Some(context.waker().clone());
+            Poll::Pending
+        })
+        .await;
+    }
+
     fn post(&self, change: impl FnOnce(&mut Mail)) {
         let mut state = self.lock();
         change(&mut state.mail);
-        let is_waited_for = mem::take(&mut state.is_waited_for);
+        let waker = state.waker.take();
         drop(state);
-        // A notification is a system call even when nobody listens.
-        if is_waited_for {
-            self.changed.notify_one();
+        if let Some(waker) = waker {
+            waker.wake();
         }
     }
 
@@ -101,7 +112,7 @@ impl Inbox {
     }
 }
 
-/// Rings for one connection; tokio's I/O driver holds it while the connection waits.
+/// Rings for one connection; the reactor holds it while the connection waits.
 #[derive(Debug)]
 struct Bell {
     inbox: Arc<Inbox>,
@@ -124,19 +135,20 @@ mod tests {
 
     #[test]
     fn bells_ring_across_threads_and_the_last_mail_is_seen() {
+        let reactor = tokio::runtime::Builder::new_current_thread().build().unwrap();
         let inbox = Arc::new(Inbox::default());
         let mut mail = Mail::default();
-        inbox.fetch(&mut mail, Some(Duration::ZERO));
+        inbox.fetch(&reactor, &mut mail, Some(Duration::ZERO));
         assert!(mail.is_empty());
         let waker = inbox.waker(7);
         let ringer = std::thread::spawn(move || waker.wake());
-        inbox.fetch(&mut mail, None);
+        inbox.fetch(&reactor, &mut mail, None);
         assert_eq!(mail.ready, [7]);
         ringer.join().unwrap();
         inbox.stop();
-        inbox.fetch(&mut mail, None);
+        inbox.fetch(&reactor, &mut mail, None);
         assert!(mail.is_last && mail.ready.is_empty());
-        inbox.fetch(&mut mail, None);
+        inbox.fetch(&reactor, &mut mail, None);
         assert!(mail.is_last);
     }
 }

@@ -1,13 +1,13 @@
 //! The listener: accepts, refuses, and hands connections to its ingest threads.
 
-use std::net::SocketAddr;
+use std::net::{SocketAddr, TcpStream};
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 use std::time::Duration;
 
-use tokio::net::{TcpListener, TcpSocket, TcpStream};
-use tokio::runtime::Handle;
+use tokio::net::{TcpListener, TcpSocket};
+use tokio::runtime::{Builder, Handle};
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 
@@ -111,12 +111,24 @@ impl Listener {
     fn start_worker(&self, index: usize) -> Result<Hand, NetError> {
         let inbox = Arc::new(Inbox::default());
         let timing = Arc::new(Mutex::new(Timing::new()));
-        let worker = Worker::new(Arc::clone(&self.shared), Arc::clone(&inbox), Arc::clone(&timing));
-        let thread = thread::Builder::new().name(format!("tsb-ingest-{index}"));
-        let thread = thread.spawn(move || worker.run()).map_err(|source| NetError::Start {
+        let failed = |source| NetError::Start {
             what: "an ingest thread",
             source,
-        })?;
+        };
+        let mut reactor = Builder::new_current_thread();
+        reactor.enable_io();
+        if self.shared.options.idle_timeout.is_some() {
+            reactor.enable_time();
+        }
+        let reactor = reactor.build().map_err(failed)?;
+        let worker = Worker::new(
+            Arc::clone(&self.shared),
+            Arc::clone(&inbox),
+            reactor,
+            Arc::clone(&timing),
+        );
+        let thread = thread::Builder::new().name(format!("tsb-ingest-{index}"));
+        let thread = thread.spawn(move || worker.run()).map_err(failed)?;
         Ok(Hand {
             inbox,
             timing,
@@ -222,6 +234,8 @@ impl Acceptor {
                 biased;
                 _ = &mut stopped => break,
                 accepted = listener.accept() => {
+                    // The ingest thread registers it anew, with its own reactor.
+                    let accepted = accepted.and_then(|(stream, peer)| Ok((stream.into_std()?, peer)));
                     if let Ok((stream, peer)) = accepted {
                         self.admit(stream, peer);
                     } else {
@@ -241,9 +255,8 @@ impl Acceptor {
             return;
         };
         while let Ok((stream, peer)) = listener.accept() {
-            let stream = stream.set_nonblocking(true).and_then(|()| TcpStream::from_std(stream));
-            match stream {
-                Ok(stream) => self.admit(stream, peer),
+            match stream.set_nonblocking(true) {
+                Ok(()) => self.admit(stream, peer),
                 Err(_) => add(&self.shared.counters.accept_errors, 1),
             }
         }

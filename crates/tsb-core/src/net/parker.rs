@@ -1,45 +1,41 @@
-//! Parks a pacing thread until its socket is ready: a waker without a task.
+//! Lets a pacing thread wait for its own socket, without a task and without a hop.
 
+use std::fmt;
+use std::future::{Future, poll_fn};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::task::{Context, Poll, Wake, Waker};
-use std::thread::{self, Thread};
+use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
-use crate::time::Clock;
+use tokio::runtime::{Builder, Runtime};
+
+use super::error::NetError;
 
 /// Ends a wait of the pacing thread from any other thread, for good: a peer that reads
 /// nothing must not keep a run from ending.
 #[derive(Clone, Debug)]
-pub struct Interrupter(Arc<Parked>);
+pub struct Interrupter(Arc<Interruption>);
 
 impl Interrupter {
     /// Every wait from now on ends at once.
     pub fn interrupt(&self) {
-        self.0.interrupted.store(true, Ordering::Release);
-        self.0.unpark();
+        self.0.is_wanted.store(true, Ordering::SeqCst);
+        if let Some(waker) = self.0.lock().take() {
+            waker.wake();
+        }
     }
 }
 
-#[derive(Debug)]
-struct Parked {
-    thread: Mutex<Thread>,
-    interrupted: AtomicBool,
+#[derive(Debug, Default)]
+struct Interruption {
+    is_wanted: AtomicBool,
+    /// Wakes the pacing thread while it waits.
+    waker: Mutex<Option<Waker>>,
 }
 
-impl Parked {
-    fn unpark(&self) {
-        self.thread.lock().unwrap_or_else(PoisonError::into_inner).unpark();
-    }
-}
-
-impl Wake for Parked {
-    fn wake(self: Arc<Self>) {
-        self.unpark();
-    }
-
-    fn wake_by_ref(self: &Arc<Self>) {
-        self.unpark();
+impl Interruption {
+    fn lock(&self) -> std::sync::MutexGuard<'_, Option<Waker>> {
+        self.waker.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -54,58 +50,67 @@ pub(super) enum Waited<T> {
     Interrupted,
 }
 
-/// The parking place of one pacing thread.
-#[derive(Debug)]
+/// The waiting place of one pacing thread: a reactor of its own, which runs only while
+/// the thread waits. The thread that is blocked is the thread that the kernel wakes.
 pub(super) struct Parker {
-    parked: Arc<Parked>,
-    waker: Waker,
+    reactor: Runtime,
+    interruption: Arc<Interruption>,
+}
+
+impl fmt::Debug for Parker {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Parker").finish_non_exhaustive()
+    }
 }
 
 impl Parker {
-    pub(super) fn new() -> Self {
-        let parked = Arc::new(Parked {
-            thread: Mutex::new(thread::current()),
-            interrupted: AtomicBool::new(false),
-        });
-        let waker = Waker::from(Arc::clone(&parked));
-        Self { parked, waker }
+    pub(super) fn new() -> Result<Self, NetError> {
+        let reactor = Builder::new_current_thread().enable_all().build();
+        let reactor = reactor.map_err(|source| NetError::Start {
+            what: "the reactor of a target",
+            source,
+        })?;
+        Ok(Self {
+            reactor,
+            interruption: Arc::default(),
+        })
     }
 
     pub(super) fn interrupter(&self) -> Interrupter {
-        Interrupter(Arc::clone(&self.parked))
+        Interrupter(Arc::clone(&self.interruption))
+    }
+
+    /// Runs a future to its end, uninterrupted.
+    pub(super) fn block_on<F: Future>(&self, future: F) -> F::Output {
+        self.reactor.block_on(future)
     }
 
     /// Polls until ready, parked in between, for at most `limit`.
     pub(super) fn wait<T>(
         &self,
-        clock: &dyn Clock,
         limit: Option<Duration>,
         mut poll: impl FnMut(&mut Context<'_>) -> Poll<T>,
     ) -> Waited<T> {
-        let mut context = Context::from_waker(&self.waker);
-        // The common case costs no clock reading and no lock.
-        if let Poll::Ready(value) = poll(&mut context) {
+        // The common case enters no reactor.
+        if let Poll::Ready(value) = poll(&mut Context::from_waker(Waker::noop())) {
             return Waited::Ready(value);
         }
-        *self.parked.thread.lock().unwrap_or_else(PoisonError::into_inner) = thread::current();
-        let until = limit.map(|limit| clock.now().saturating_add(limit.as_nanos() as u64));
-        loop {
-            // Polled again after the thread's name is up: a wake before it went elsewhere.
-            if let Poll::Ready(value) = poll(&mut context) {
-                return Waited::Ready(value);
+        let until_ready = poll_fn(|context| {
+            if let Poll::Ready(value) = poll(context) {
+                return Poll::Ready(Waited::Ready(value));
             }
-            if self.parked.interrupted.load(Ordering::Acquire) {
-                return Waited::Interrupted;
+            *self.interruption.lock() = Some(context.waker().clone());
+            // Looked at after the waker is up: an interruption is never missed.
+            if self.interruption.is_wanted.load(Ordering::SeqCst) {
+                return Poll::Ready(Waited::Interrupted);
             }
-            match until {
-                None => thread::park(),
-                Some(until) => {
-                    let left = until.saturating_sub(clock.now());
-                    if left == 0 {
-                        return Waited::TimedOut;
-                    }
-                    thread::park_timeout(Duration::from_nanos(left));
-                }
+            Poll::Pending
+        });
+        match limit {
+            None => self.reactor.block_on(until_ready),
+            Some(limit) => {
+                let limited = async { tokio::time::timeout(limit, until_ready).await };
+                self.reactor.block_on(limited).unwrap_or(Waited::TimedOut)
             }
         }
     }
@@ -113,26 +118,26 @@ impl Parker {
 
 #[cfg(test)]
 mod tests {
+    use std::thread;
+
     use super::*;
-    use crate::time::MonotonicClock;
 
     #[test]
     fn a_wait_ends_by_waking_by_time_or_by_interruption() {
-        let clock = MonotonicClock::new();
-        let parker = Parker::new();
+        let parker = Parker::new().unwrap();
         let mut polls = 0;
-        let woken = parker.wait(&clock, None, |context| {
+        let woken = parker.wait(None, |context| {
             polls += 1;
             context.waker().wake_by_ref();
             if polls < 5 { Poll::Pending } else { Poll::Ready(polls) }
         });
         assert!(matches!(woken, Waited::Ready(5)));
         let limit = Some(Duration::from_millis(1));
-        let late: Waited<()> = parker.wait(&clock, limit, |_| Poll::Pending);
+        let late: Waited<()> = parker.wait(limit, |_| Poll::Pending);
         assert!(matches!(late, Waited::TimedOut));
         let interrupter = parker.interrupter();
         let from_elsewhere = thread::spawn(move || interrupter.interrupt());
-        let ended: Waited<()> = parker.wait(&clock, None, |_| Poll::Pending);
+        let ended: Waited<()> = parker.wait(None, |_| Poll::Pending);
         assert!(matches!(ended, Waited::Interrupted));
         from_elsewhere.join().unwrap();
     }

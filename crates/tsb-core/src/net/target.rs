@@ -4,8 +4,6 @@ use std::fmt;
 use std::net::SocketAddr;
 use std::sync::Arc;
 
-use tokio::runtime::Handle;
-
 use super::error::NetError;
 use super::milepost::{Milepost, Mileposts};
 use super::options::{EmitOptions, Granted};
@@ -32,7 +30,6 @@ type MakeEncoder = Box<dyn FnMut() -> Box<dyn Encoder> + Send>;
 /// [`Outcome::Shed`]; see [`EmitOptions::reconnect_after`].
 pub struct TcpTarget {
     address: SocketAddr,
-    handle: Handle,
     clock: Arc<dyn Clock>,
     options: EmitOptions,
     mileposts: Option<Arc<Mileposts>>,
@@ -104,16 +101,16 @@ impl TcpTarget {
     /// that of the run. Not to be called on a tokio thread.
     ///
     /// # Errors
-    /// [`NetError::Connect`].
+    /// [`NetError::Connect`], or [`NetError::Start`] when there is no file descriptor to spare.
     pub fn connect(
-        handle: &Handle,
         address: SocketAddr,
         options: EmitOptions,
         mut make_encoder: impl FnMut() -> Box<dyn Encoder> + Send + 'static,
         clock: Arc<dyn Clock>,
         mileposts: Option<Arc<Mileposts>>,
     ) -> Result<Self, NetError> {
-        let out = WireOut::connect(handle, address, &options, mileposts.as_deref())?;
+        let parker = Parker::new()?;
+        let out = WireOut::connect(&parker, address, &options, mileposts.as_deref())?;
         let report = TargetReport {
             connections: 1,
             granted: out.granted(),
@@ -121,14 +118,13 @@ impl TcpTarget {
         };
         Ok(Self {
             address,
-            handle: handle.clone(),
             attempted_at: clock.now(),
             clock,
             mileposts,
             encoder: make_encoder(),
             make_encoder: Box::new(make_encoder),
             out: Some(out),
-            parker: Parker::new(),
+            parker,
             buffer: Vec::with_capacity(options.flush_bytes * 2),
             buffered_samples: 0,
             options,
@@ -214,7 +210,7 @@ impl TcpTarget {
         if now.saturating_sub(self.attempted_at) < pause.as_nanos() as u64 {
             return;
         }
-        let made = WireOut::connect(&self.handle, self.address, &self.options, self.mileposts.as_deref());
+        let made = WireOut::connect(&self.parker, self.address, &self.options, self.mileposts.as_deref());
         // Counted from its end: a slow refusal must not be followed by the next at once.
         self.attempted_at = self.clock.now();
         match made {

@@ -23,7 +23,8 @@ const ANY_PORT: SocketAddr = SocketAddr::new(std::net::IpAddr::V4(Ipv4Addr::LOCA
 
 /// A listener and all that it needs.
 struct Bed {
-    runtime: Runtime,
+    // Only kept alive.
+    _runtime: Runtime,
     clock: Arc<dyn Clock>,
     mileposts: Arc<Mileposts>,
     inlet: Inlet,
@@ -51,7 +52,7 @@ impl Bed {
         );
         Self {
             listener: listener.unwrap(),
-            runtime,
+            _runtime: runtime,
             clock,
             mileposts,
             inlet,
@@ -60,11 +61,10 @@ impl Bed {
     }
 
     fn target(&self, options: EmitOptions) -> TcpTarget {
-        let handle = self.runtime.handle();
         let mileposts = Some(Arc::clone(&self.mileposts));
         let clock = Arc::clone(&self.clock);
         let address = self.listener.address();
-        TcpTarget::connect(handle, address, options, || Box::new(FixedEncoder), clock, mileposts).unwrap()
+        TcpTarget::connect(address, options, || Box::new(FixedEncoder), clock, mileposts).unwrap()
     }
 
     fn client(&self) -> TcpStream {
@@ -242,7 +242,7 @@ fn fatal_overlong_and_panicking_connections_are_closed_and_others_live() {
     let mut overlong = bed.client();
     overlong.write_all(&record(ENDLESS, 0, 0.0)).unwrap();
     // It may be closed in the middle of this.
-    let _ = overlong.write_all(&[0; 200_000]);
+    let _ = overlong.write_all(&vec![0; 200_000]);
     assert!(is_closed(&mut overlong));
     good.write_all(&record(1, 1, 1.0)).unwrap();
     while bed.applied.recv_timeout(PATIENCE).unwrap() == 0 {}
@@ -382,7 +382,6 @@ fn a_lost_connection_is_unknown_then_shed_then_made_anew() {
 #[test]
 fn a_peer_that_reads_nothing_is_given_up_or_interrupted() {
     let deaf = std::net::TcpListener::bind(ANY_PORT).unwrap();
-    let runtime = Runtime::start().unwrap();
     let connect = |stall_timeout| {
         let options = EmitOptions {
             stall_timeout,
@@ -391,17 +390,9 @@ fn a_peer_that_reads_nothing_is_given_up_or_interrupted() {
         };
         let clock: Arc<dyn Clock> = Arc::new(MonotonicClock::new());
         let encoder = || -> Box<dyn crate::wire::Encoder> { Box::new(FixedEncoder) };
-        TcpTarget::connect(
-            runtime.handle(),
-            deaf.local_addr().unwrap(),
-            options,
-            encoder,
-            clock,
-            None,
-        )
-        .unwrap()
+        TcpTarget::connect(deaf.local_addr().unwrap(), options, encoder, clock, None).unwrap()
     };
-    let values = [1.0; 10_000];
+    let values = vec![1.0; 10_000];
     let operation = Operation {
         batch: Batch::tick(SeriesId(0), Timestamp::from_secs(1), &values),
         due: 0,

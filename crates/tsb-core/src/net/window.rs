@@ -127,9 +127,14 @@ impl Window {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::LazyLock;
+
     use proptest::prelude::*;
 
     use super::*;
+
+    /// What all connections send.
+    static STREAM: LazyLock<Vec<u8>> = LazyLock::new(|| (0..5_000_000u32).map(|at| (at % 251) as u8).collect());
 
     /// Reads up to `bytes` of `stream` from `at` on, as a socket would.
     fn read(window: &mut Window, stream: &[u8], at: usize, bytes: usize) -> usize {
@@ -162,7 +167,7 @@ mod tests {
         fn streams_pass_unharmed(
             steps in prop::collection::vec((any::<bool>(), 1usize..60_000, 0usize..60_000), 1..80),
         ) {
-            let stream: Vec<u8> = (0..5_000_000u32).map(|at| (at % 251) as u8).collect();
+            let stream = &*STREAM;
             let mut window = Window::with_size(32 << 10);
             let mut rests = [Rest::default(), Rest::default()];
             let mut read_to = [0usize; 2];
@@ -172,7 +177,7 @@ mod tests {
                 window.adopt(&mut rests[which]);
                 // What no decoder would leave: more than half a megabyte undecoded.
                 if window.unread().len() < 1 << 19 {
-                    read_to[which] += read(&mut window, &stream, read_to[which], bytes);
+                    read_to[which] += read(&mut window, stream, read_to[which], bytes);
                 }
                 prop_assert_eq!(window.unread(), &stream[consumed_to[which]..read_to[which]]);
                 let consume = consume.min(window.unread().len());

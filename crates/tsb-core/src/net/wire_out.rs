@@ -8,7 +8,6 @@ use std::time::Duration;
 use rtrb::Producer;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::{TcpSocket, TcpStream};
-use tokio::runtime::Handle;
 
 use super::error::NetError;
 use super::milepost::{Milepost, Mileposts};
@@ -31,12 +30,12 @@ pub(super) struct WireOut {
 impl WireOut {
     /// Connects; blocks the calling thread.
     pub(super) fn connect(
-        handle: &Handle,
+        parker: &Parker,
         address: SocketAddr,
         options: &EmitOptions,
         mileposts: Option<&Mileposts>,
     ) -> Result<Self, NetError> {
-        let connected = handle.block_on(open(address, options));
+        let connected = parker.block_on(open(address, options));
         let (stream, local, granted) = connected.map_err(|source| NetError::Connect { address, source })?;
         Ok(Self {
             stream,
@@ -79,7 +78,7 @@ impl WireOut {
         while !bytes.is_empty() {
             let stream = &mut self.stream;
             let mut blocked_at = None;
-            let written = parker.wait(clock, stall, |context| {
+            let written = parker.wait(stall, |context| {
                 let polled = Pin::new(&mut *stream).poll_write(context, bytes);
                 if polled.is_pending() && blocked_at.is_none() {
                     blocked_at = Some(clock.now());
@@ -102,16 +101,14 @@ impl WireOut {
     pub(super) fn close(&mut self, parker: &Parker, clock: &dyn Clock, limit: Duration) -> Result<Closing, NetError> {
         let until = clock.now().saturating_add(limit.as_nanos() as u64);
         let stream = &mut self.stream;
-        let shut = parker.wait(clock, Some(limit), |context| {
-            Pin::new(&mut *stream).poll_shutdown(context)
-        });
+        let shut = parker.wait(Some(limit), |context| Pin::new(&mut *stream).poll_shutdown(context));
         self.outcome(shut, Some(limit))?;
         // Whatever it still says is of no interest, however much it is.
         let mut answer = [0; 4096];
         loop {
             let left = Duration::from_nanos(until.saturating_sub(clock.now()));
             let stream = &mut self.stream;
-            let read = parker.wait(clock, Some(left), |context| {
+            let read = parker.wait(Some(left), |context| {
                 let mut buffer = ReadBuf::new(&mut answer);
                 let polled = Pin::new(&mut *stream).poll_read(context, &mut buffer);
                 polled.map_ok(|()| buffer.filled().len())

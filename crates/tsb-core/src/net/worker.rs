@@ -2,13 +2,14 @@
 
 use std::collections::{HashMap, VecDeque};
 use std::io::{ErrorKind, Read};
-use std::net::SocketAddr;
+use std::net::{SocketAddr, TcpStream as StdStream};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use tokio::net::TcpStream;
+use tokio::runtime::Runtime;
 
 use super::inbox::{Inbox, Mail};
 use super::link::{End, Link, Shared};
@@ -23,6 +24,9 @@ const READS_A_TURN: usize = 4;
 pub(super) struct Worker {
     shared: Arc<Shared>,
     inbox: Arc<Inbox>,
+    /// Knows the sockets of this thread, and runs only while it waits: codecs and stores
+    /// are never called inside.
+    reactor: Runtime,
     timing: Arc<Mutex<Timing>>,
     window: Window,
     links: HashMap<u64, Link, foldhash::fast::FixedState>,
@@ -42,11 +46,12 @@ enum Turn {
 }
 
 impl Worker {
-    pub(super) fn new(shared: Arc<Shared>, inbox: Arc<Inbox>, timing: Arc<Mutex<Timing>>) -> Self {
+    pub(super) fn new(shared: Arc<Shared>, inbox: Arc<Inbox>, reactor: Runtime, timing: Arc<Mutex<Timing>>) -> Self {
         let window = Window::with_size(shared.options.read_bytes);
         Self {
             shared,
             inbox,
+            reactor,
             timing,
             window,
             links: HashMap::default(),
@@ -67,7 +72,7 @@ impl Worker {
             } else {
                 Some(Duration::ZERO)
             };
-            self.inbox.fetch(&mut mail, limit);
+            self.inbox.fetch(&self.reactor, &mut mail, limit);
             for (stream, peer) in mail.opened.drain(..) {
                 self.open(stream, peer);
             }
@@ -91,7 +96,16 @@ impl Worker {
         }
     }
 
-    fn open(&mut self, stream: TcpStream, peer: SocketAddr) {
+    fn open(&mut self, stream: StdStream, peer: SocketAddr) {
+        let registered = {
+            let _context = self.reactor.enter();
+            TcpStream::from_std(stream)
+        };
+        let Ok(stream) = registered else {
+            add(&self.shared.counters.accept_errors, 1);
+            self.shared.counters.open_connections.fetch_sub(1, Ordering::AcqRel);
+            return;
+        };
         let id = self.next_id;
         self.next_id += 1;
         let waker = self.inbox.waker(id);

@@ -187,14 +187,11 @@ pub(crate) struct PidStat {
 }
 
 /// Series of `/proc/PID/stat`, and their place behind the command's name (0: its state).
-pub(crate) const PID_STAT_FIELDS: [(&str, usize); 10] = [
+pub(crate) const PID_STAT_FIELDS: [(&str, usize); 7] = [
     ("process_minor_faults", 7),
-    ("process_children_minor_faults", 8),
     ("process_major_faults", 9),
     ("process_user_ticks", 11),
     ("process_system_ticks", 12),
-    ("process_children_user_ticks", 13),
-    ("process_children_system_ticks", 14),
     ("process_threads", 17),
     ("process_virtual_bytes", 20),
     ("process_resident_pages", 21),
@@ -210,11 +207,20 @@ pub(crate) fn pid_stat(text: &[u8]) -> Option<PidStat> {
         .iter()
         .map(|&(_, place)| rest.get(place).map(|&digits| digits.into()));
     Some(PidStat {
-        comm: clean(&text[open + 1..close]),
+        comm: clean(without_work(&text[open + 1..close])),
         started_ticks: number(19)?,
         cpu_ticks: number(11)?.saturating_add(number(12)?),
         digits: digits.collect::<Option<_>>()?,
     })
+}
+
+/// A kernel worker's name ends in what it is doing just now, which is no part of a name
+/// to know it by: `kworker/0:1-events`, `kworker/u8:2+flush`.
+fn without_work(comm: &[u8]) -> &[u8] {
+    match memchr::memchr2(b'-', b'+', comm) {
+        Some(end) if comm.starts_with(b"kworker/") => &comm[..end],
+        _ => comm,
+    }
 }
 
 /// `/proc/PID/io`: `name: number` lines.
@@ -228,7 +234,6 @@ pub(crate) fn pid_io(text: &[u8], visit: &mut dyn FnMut(&str, &[u8])) {
             Some(b"syscw:") => "process_write_calls",
             Some(b"read_bytes:") => "process_read_bytes",
             Some(b"write_bytes:") => "process_write_bytes",
-            Some(b"cancelled_write_bytes:") => "process_cancelled_write_bytes",
             _ => continue,
         };
         if let Some(digits) = words.next() {
@@ -243,14 +248,8 @@ pub(crate) fn pid_status(text: &[u8], visit: &mut dyn FnMut(&str, &[u8])) {
     for line in lines(text) {
         let mut words = words(line);
         let name = match words.next() {
-            Some(b"VmHWM:") => "process_peak_resident_kib",
             Some(b"RssAnon:") => "process_anonymous_kib",
-            Some(b"RssFile:") => "process_file_kib",
-            Some(b"RssShmem:") => "process_shared_kib",
-            Some(b"VmData:") => "process_data_kib",
-            Some(b"VmPTE:") => "process_page_table_kib",
             Some(b"VmSwap:") => "process_swap_kib",
-            Some(b"FDSize:") => "process_descriptor_slots",
             Some(b"voluntary_ctxt_switches:") => "process_voluntary_switches",
             Some(b"nonvoluntary_ctxt_switches:") => "process_involuntary_switches",
             _ => continue,

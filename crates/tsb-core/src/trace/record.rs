@@ -22,8 +22,10 @@ use machine::Machine;
 pub enum Processes {
     /// None: the machine's own values only.
     None,
-    /// The busiest, at most so many at a time. One that was taken up stays until it ends,
-    /// or until it has been idle for 30 ticks and a busy one needs its place.
+    /// The busiest, at most so many at a time. One is taken up at the second tick that
+    /// sees it, so that a machine that starts many short processes does not fill the trace
+    /// with series of one sample (the first tick of all takes what is there). It stays
+    /// until it ends, or until it has been idle for 30 ticks and a busy one needs its place.
     Top(usize),
     /// These, as long as they live.
     Pids(Vec<u32>),

@@ -125,7 +125,11 @@ impl Slots {
         let lap = self.newest.saturating_sub(grid.slots - 1);
         let from = lap.max(grid.slot_of(range.start));
         let to = self.newest.min(grid.slot_of(range.end));
-        let taken = (from..=to).filter_map(move |slot| self.get(grid, grid.place_of(slot)));
+        let count = if from > to { 0 } else { (to - from) as usize + 1 };
+        let first = grid.place_of(from);
+        // The places from the first one on, then those before it: no division a slot.
+        let places = (first..self.places.len()).chain(0..first).take(count);
+        let taken = places.filter_map(move |place| self.get(grid, place));
         taken.filter(move |(at, _)| range.contains(*at))
     }
 
@@ -141,5 +145,5 @@ impl Slots {
 }
 
 fn is_taken(grid: Grid, place: usize, entry: [u64; 2]) -> bool {
-    grid.place_of(grid.slot_of(Timestamp(entry[0] as i64))) == place
+    entry[0] != grid.never_at(place)
 }

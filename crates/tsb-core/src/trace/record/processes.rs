@@ -18,8 +18,8 @@ const MAX_SCANNED: usize = 100_000;
 pub(super) struct ProcessTable {
     which: Processes,
     names: Vec<String>,
-    // CPU time at the tick before, of every process seen then.
-    before: HashMap<Identity, u64>,
+    // CPU time at the tick before, of every process seen then; `None` before the first.
+    before: Option<HashMap<Identity, u64>>,
     // The processes followed, with the ticks since each last used any CPU time.
     followed: HashMap<Identity, u32>,
 }
@@ -33,6 +33,8 @@ struct Seen {
     stat: PidStat,
     // CPU time since the tick before; all of it for a process that was not there then.
     used: u64,
+    // Not there at the tick before.
+    is_new: bool,
 }
 
 impl ProcessTable {
@@ -40,7 +42,7 @@ impl ProcessTable {
         Self {
             which: options.processes.clone(),
             names: options.names.clone(),
-            before: HashMap::new(),
+            before: None,
             followed: HashMap::new(),
         }
     }
@@ -52,10 +54,8 @@ impl ProcessTable {
             Processes::Top(_) => all_pids(root, sampler),
         };
         let mut seen = self.look_at(&pids, root, sampler);
-        self.before = seen
-            .iter()
-            .map(|process| (process.identity, process.stat.cpu_ticks))
-            .collect();
+        let used = seen.iter().map(|process| (process.identity, process.stat.cpu_ticks));
+        self.before = Some(used.collect());
         if let Processes::Top(limit) = self.which {
             self.follow(&seen, limit);
             seen.retain(|process| self.followed.contains_key(&process.identity));
@@ -85,9 +85,13 @@ impl ProcessTable {
                 continue;
             }
             let identity = (pid, stat.started_ticks);
-            let before = self.before.get(&identity).copied().unwrap_or(0);
-            let used = stat.cpu_ticks.saturating_sub(before);
-            seen.push(Seen { identity, stat, used });
+            let before = self.before.as_ref().map(|before| before.get(&identity).copied());
+            seen.push(Seen {
+                identity,
+                used: stat.cpu_ticks.saturating_sub(before.flatten().unwrap_or(0)),
+                is_new: before == Some(None),
+                stat,
+            });
         }
         seen
     }
@@ -108,7 +112,7 @@ impl ProcessTable {
         });
         let mut others: Vec<&Seen> = seen
             .iter()
-            .filter(|process| !self.followed.contains_key(&process.identity))
+            .filter(|process| !process.is_new && !self.followed.contains_key(&process.identity))
             .collect();
         others.sort_unstable_by_key(|process| (std::cmp::Reverse(process.used), process.identity));
         let mut idle: Vec<Identity> = self

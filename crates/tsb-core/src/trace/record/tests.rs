@@ -163,6 +163,28 @@ fn an_idle_process_gives_its_place_to_a_busy_one_after_a_while() {
 }
 
 #[test]
+fn a_process_is_taken_up_at_its_second_tick() {
+    let root = tempfile::tempdir().unwrap();
+    put(root.path(), "stat", "ctxt 5\n");
+    let clock = ManualClock::new();
+    let mut bytes = Vec::new();
+    let mut recorder = Recorder::new(&options(root.path()), &mut bytes).unwrap();
+    recorder.tick(&clock).unwrap();
+    process(root.path(), 2, "short", 10);
+    process(root.path(), 3, "long", 1);
+    recorder.tick(&clock).unwrap();
+    fs::remove_dir_all(root.path().join("2")).unwrap();
+    recorder.tick(&clock).unwrap();
+    recorder.finish().unwrap();
+    let trace = Trace::read(&bytes[..], Limits::default()).unwrap();
+    assert_eq!(values(&trace, "process_user_ticks{comm=short,pid=2}"), None);
+    assert_eq!(
+        values(&trace, "process_user_ticks{comm=long,pid=3}"),
+        Some(&[1.0][..])
+    );
+}
+
+#[test]
 fn series_beyond_the_limit_are_left_out_and_counted() {
     let root = tempfile::tempdir().unwrap();
     put(root.path(), "vmstat", "a 1\nb 2\nc 3\n");

@@ -13,13 +13,13 @@ use crate::error::Error;
 use crate::store::{Exactness, Refusals, Resample, Scope, TimeRange};
 
 pub(super) const CASES: &[Case] = &[
-    of_all("c7_random_operations_seeds_0_to_9", |context| random(context, 0..10)),
-    of_all("c7_random_operations_seeds_10_to_19", |context| random(context, 10..20)),
-    of_all("c7_random_operations_seeds_20_to_29", |context| random(context, 20..30)),
+    of_all("c7_random_operations_seeds_0_to_7", |context| random(context, 0..8)),
+    of_all("c7_random_operations_seeds_8_to_15", |context| random(context, 8..16)),
+    of_all("c7_random_operations_seeds_16_to_23", |context| random(context, 16..24)),
 ];
 
 /// Operations in a sequence.
-const OPERATIONS: usize = 250;
+const OPERATIONS: usize = 200;
 
 fn random(context: &Context, seeds: std::ops::Range<u64>) -> Outcome {
     for seed in seeds {
