@@ -38,7 +38,7 @@ fn every_protocol_carries_every_sample_and_times_every_operation() {
         assert_eq!((report.closing, report.skipped_samples), (Closing::Confirmed, 0));
         let received = bed.listener.stop();
         assert_eq!(received.stats.samples, count as u64 * u64::from(ticks), "{protocol}");
-        assert_eq!(received.timing.response.len(), u64::from(ticks), "{protocol}");
+        assert_eq!(received.timing.response.count(), u64::from(ticks), "{protocol}");
         assert_eq!((received.stats.missing_frames, received.stats.undecoded_bytes), (0, 0));
         // Names were met in id order, so the listener's ids are the emitter's.
         assert_ticks(&bed.inlet, 0, count, ticks);
