@@ -312,7 +312,10 @@ mod tests {
     fn the_json_has_the_names_of_the_design() {
         let mut ledger = Ledger::new();
         ledger.set(Counter::Due, 10).set(Counter::Shed, 1).set(Counter::Sent, 9);
-        ledger.set(Counter::KernelDropped, 0).set(Counter::LostInTransport, 2).set(Counter::Received, 7);
+        ledger
+            .set(Counter::KernelDropped, 0)
+            .set(Counter::LostInTransport, 2)
+            .set(Counter::Received, 7);
         let json = serde_json::to_string(&ledger).unwrap();
         assert_eq!(
             json,
@@ -350,7 +353,10 @@ mod tests {
     #[test]
     fn a_foreign_server_has_equations_of_its_own() {
         let mut ledger = Ledger::new();
-        ledger.set(Counter::Sent, 10).set(Counter::Confirmed, 7).set(Counter::Refused, 1);
+        ledger
+            .set(Counter::Sent, 10)
+            .set(Counter::Confirmed, 7)
+            .set(Counter::Refused, 1);
         assert_eq!(ledger.violations()[0].parts, 8);
         ledger.set(Counter::Unknown, 2);
         assert!(ledger.is_balanced());

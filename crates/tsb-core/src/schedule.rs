@@ -160,9 +160,7 @@ impl Recorded {
             return Err(ScheduleError::RecordedOrder { index, due_ns });
         }
         match period_ns {
-            Some(period_ns) if period_ns < last_ns.max(1) => {
-                Err(ScheduleError::RecordedPeriod { period_ns, last_ns })
-            }
+            Some(period_ns) if period_ns < last_ns.max(1) => Err(ScheduleError::RecordedPeriod { period_ns, last_ns }),
             _ => Ok(Self {
                 due_ns: due_ns.into(),
                 period_ns,

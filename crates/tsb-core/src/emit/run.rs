@@ -125,7 +125,11 @@ where
                 Err(source) => {
                     abort.store(true, Ordering::Relaxed);
                     let (worker, workers) = (index, count);
-                    return Err(EmitError::Thread { worker, workers, source });
+                    return Err(EmitError::Thread {
+                        worker,
+                        workers,
+                        source,
+                    });
                 }
             }
         }

@@ -98,7 +98,12 @@ fn a_stall_of_a_second_is_felt_by_a_thousand_responses_and_one_service() {
     assert_eq!(latency.response_summary().samples, 540_000);
     assert_eq!(latency.response_summary().p50_ns, Some(10_047));
     // The slow ones are in the intervals in which they were done, and nowhere else.
-    let slow_at: Vec<u64> = latency.response.intervals.iter().map(|i| i.histogram.count_above(MS)).collect();
+    let slow_at: Vec<u64> = latency
+        .response
+        .intervals
+        .iter()
+        .map(|i| i.histogram.count_above(MS))
+        .collect();
     assert_eq!(slow_at.iter().sum::<u64>(), slow);
     assert_eq!(slow_at[..3], [0, 0, 0]);
     assert_eq!(slow_at[4..], [0; 6].map(|_| 0u64)[..slow_at.len() - 4]);
@@ -134,7 +139,10 @@ fn a_slow_generator_is_its_own_lag() {
     assert!(latency.own_lag.total.quantile(0.99).unwrap() > 500 * MS);
     // 2 ms each until the end and the 100 ms of grace: 550; the other 450 are shed.
     let counts = report.counts;
-    assert_eq!((counts.done.operations, counts.shed.operations, counts.due.operations), (550, 450, 1_000));
+    assert_eq!(
+        (counts.done.operations, counts.shed.operations, counts.due.operations),
+        (550, 450, 1_000)
+    );
     assert_eq!(counts.shed.samples, 450 * 54);
     assert_eq!(report.workers[0].unsent_ticks(&timetable, 0), 550..1_000);
     assert_eq!(report.workers[0].issued_ticks(&timetable, 0), 0..550);
@@ -186,19 +194,31 @@ fn outcomes_are_counted_and_named() {
             match sent.get() {
                 3..=5 => Outcome::Shed,
                 6 => Outcome::Unknown,
-                7 => Outcome::Done { accepted: 50, rejected: 4 },
-                8 => Outcome::Done { accepted: 0, rejected: 54 },
+                7 => Outcome::Done {
+                    accepted: 50,
+                    rejected: 4,
+                },
+                8 => Outcome::Done {
+                    accepted: 0,
+                    rejected: 54,
+                },
                 _ => accept(operation),
             }
         }
     };
     let report = run_all(&clock, &thousand_per_second(10 * MS), &AtomicBool::new(false), target);
     let counts = report.counts;
-    assert_eq!((counts.due.operations, counts.shed.operations, counts.unknown.operations), (10, 3, 1));
+    assert_eq!(
+        (counts.due.operations, counts.shed.operations, counts.unknown.operations),
+        (10, 3, 1)
+    );
     assert_eq!((counts.accepted, counts.rejected), (4 * 54 + 50, 58));
     assert_eq!(counts.due.samples, counts.shed.samples + counts.sent().samples);
     let exception = |ticks, kind| Exception { group: 0, ticks, kind };
-    let expected = [exception(2..5, ExceptionKind::Shed), exception(5..6, ExceptionKind::Unknown)];
+    let expected = [
+        exception(2..5, ExceptionKind::Shed),
+        exception(5..6, ExceptionKind::Unknown),
+    ];
     assert_eq!(report.workers[0].exceptions, expected);
     // An operation that was refused whole is no fast success.
     assert_eq!(report.latency.response.total.count(), 5);
@@ -220,14 +240,19 @@ fn a_panic_and_a_fatal_target_end_the_run_with_what_was_measured() {
             assert!(!kill, "the store is gone");
             Outcome::Fatal
         };
-        let report = run_all(&clock, &thousand_per_second(SECOND_NS), &AtomicBool::new(false), |_| target);
+        let report = run_all(&clock, &thousand_per_second(SECOND_NS), &AtomicBool::new(false), |_| {
+            target
+        });
         let worker = &report.workers[0];
         assert_eq!(worker.ended, ended);
         assert_eq!(report.first_failure(), Some((0, &ended)));
         assert_eq!(report.latency.response.total.count(), 4);
         let counts = report.counts;
         // Due by then: ticks 0 to 4, all issued, the last of unknown outcome.
-        assert_eq!((counts.due.operations, counts.done.operations, counts.unknown.operations), (5, 4, 1));
+        assert_eq!(
+            (counts.due.operations, counts.done.operations, counts.unknown.operations),
+            (5, 4, 1)
+        );
         assert_eq!(worker.exceptions.len(), 1);
         assert_eq!(worker.exceptions[0].ticks, 4..5);
         assert_eq!(worker.issued_ticks(&thousand_per_second(SECOND_NS), 0), 0..5);

@@ -165,7 +165,8 @@ impl State {
     fn cut(&mut self, live: &LiveWorker, now_ns: u64) {
         let interval = self.response.current();
         live.interval_p50_ns.store(interval.quantile(0.5).unwrap_or(0), Relaxed);
-        live.interval_p99_ns.store(interval.quantile(0.99).unwrap_or(0), Relaxed);
+        live.interval_p99_ns
+            .store(interval.quantile(0.99).unwrap_or(0), Relaxed);
         live.interval_max_ns.store(interval.max().unwrap_or(0), Relaxed);
         for recorder in [&mut self.response, &mut self.service, &mut self.lag, &mut self.own_lag] {
             recorder.cut(now_ns);
@@ -252,7 +253,9 @@ impl Parts<'_> {
         };
         let ended = due_ns.and_then(|due| self.wait(due.saturating_sub(AHEAD_NS)));
         CpuSampler::about_to_send(sampled);
-        if ended.is_none() && let Some(due) = due_ns {
+        if ended.is_none()
+            && let Some(due) = due_ns
+        {
             self.run.clock.wait_until(due);
         }
         ended
@@ -261,7 +264,11 @@ impl Parts<'_> {
     /// When nothing may be sent any more, on the run's clock.
     fn last_call_ns(&self) -> u64 {
         let timetable = self.run.timetable;
-        let grace_ns = if timetable.pace.is_open_loop() { self.run.settings.grace_ns } else { 0 };
+        let grace_ns = if timetable.pace.is_open_loop() {
+            self.run.settings.grace_ns
+        } else {
+            0
+        };
         let end_ns = timetable.end_ns.map(|end| self.start_ns.saturating_add(end));
         end_ns.map_or(u64::MAX, |end| end.saturating_add(grace_ns))
     }

@@ -172,7 +172,8 @@ impl Histogram {
 
     /// (smallest value of the bucket, largest, count) of each bucket in use, ascending.
     pub fn buckets(&self) -> impl Iterator<Item = (u64, u64, u64)> + '_ {
-        self.used().map(|(bucket, count)| (lowest(bucket), highest(bucket), count))
+        self.used()
+            .map(|(bucket, count)| (lowest(bucket), highest(bucket), count))
     }
 
     /// (bucket, count) of each bucket in use, ascending.
@@ -224,7 +225,10 @@ mod tests {
         assert_eq!(histogram.supported_quantile(0.99), Some(5));
         assert_eq!(histogram.supported_quantile(0.999), None);
         let summary = super::super::Summary::new(&histogram, 54_000);
-        assert_eq!((summary.count, summary.max_ns, summary.p999_ns), (1000, Some(900), None));
+        assert_eq!(
+            (summary.count, summary.max_ns, summary.p999_ns),
+            (1000, Some(900), None)
+        );
         let json = serde_json::to_string(&summary).unwrap();
         assert_eq!(
             json,

@@ -128,7 +128,12 @@ mod tests {
     #[test]
     fn a_public_reader_reads_back_every_count() {
         let second = 1_000_000_000;
-        let response = recording(&[(6_000, 120), (7_000, 98_765), (5_000 + second, 44), (3 * second, 1 << 50)]);
+        let response = recording(&[
+            (6_000, 120),
+            (7_000, 98_765),
+            (5_000 + second, 44),
+            (3 * second, 1 << 50),
+        ]);
         let lag = recording(&[(6_000, 3)]);
         let series = [("response", &response), ("lag", &lag)];
         let series = series.map(|(tag, recording)| LoggedSeries { tag, recording });
@@ -154,7 +159,12 @@ mod tests {
         let heads: Vec<(&str, u64, u64)> = seen.iter().map(|(tag, at, h)| (tag.as_str(), *at, h.len())).collect();
         assert_eq!(
             heads,
-            [("response", 0, 2), ("lag", 0, 1), ("response", 1, 1), ("response", 2, 1)]
+            [
+                ("response", 0, 2),
+                ("lag", 0, 1),
+                ("response", 1, 1),
+                ("response", 2, 1)
+            ]
         );
         assert!(seen[0].2.count_at(120) == 1 && seen[0].2.count_at(98_765) == 1);
         assert_eq!(seen[3].2.count_at(1 << 50), 1);

@@ -151,7 +151,9 @@ impl Recording {
     pub fn merge(&mut self, other: Self) {
         self.total.merge(&other.total);
         for interval in other.intervals {
-            let found = self.intervals.binary_search_by_key(&interval.start_ns, |mine| mine.start_ns);
+            let found = self
+                .intervals
+                .binary_search_by_key(&interval.start_ns, |mine| mine.start_ns);
             match found {
                 Ok(index) => self.intervals[index].histogram.merge(&interval.histogram),
                 Err(index) => self.intervals.insert(index, interval),
@@ -253,7 +255,10 @@ mod tests {
             (0..400).for_each(|i| recorder.record(i * i * 1_000));
         }
         let used = recorder.arena.len();
-        assert!(used > 0 && recorder.arena.capacity() == reserved, "{used} of {reserved}");
+        assert!(
+            used > 0 && recorder.arena.capacity() == reserved,
+            "{used} of {reserved}"
+        );
         assert_eq!(recorder.finish().total.count(), 4_000);
     }
 }

@@ -71,7 +71,8 @@ impl Findings {
     /// it does not depend on which part came first.
     pub fn merge(&mut self, other: Self) {
         self.list.extend(other.list);
-        self.list.sort_by_key(|finding| (finding.series, finding.at, finding.kind));
+        self.list
+            .sort_by_key(|finding| (finding.series, finding.at, finding.kind));
         let dropped = self.list.len().saturating_sub(self.max);
         self.list.truncate(self.max);
         self.more += other.more + dropped as u64;

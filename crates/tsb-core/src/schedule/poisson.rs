@@ -153,5 +153,5 @@ mod tests {
             let above = gaps.iter().filter(|&&g| g > limit).count() as f64 / n as f64;
             assert!((above - f64::exp(-limit)).abs() < 0.005, "{limit}: {above}");
         }
-}
+    }
 }

@@ -286,7 +286,8 @@ impl Walk {
             heads: classes.iter().map(head).collect(),
         };
         let groups = &walk.groups;
-        walk.heads.retain_mut(|head| head.class.end_tick > 0 && head.settle(groups));
+        walk.heads
+            .retain_mut(|head| head.class.end_tick > 0 && head.settle(groups));
         walk
     }
 }

@@ -232,7 +232,10 @@ fn bad_rosters_are_refused_by_name() {
     let error = Roster::new(vec![Group::new(10, 9, 1), late]).unwrap_err();
     assert_eq!(error.to_string(), "group 1: the phase is not below the interval");
     let many = (1..=65).map(|interval| Group::new(interval, 0, 1)).collect();
-    assert!(matches!(Roster::new(many), Err(ScheduleError::Intervals { intervals: 65, .. })));
+    assert!(matches!(
+        Roster::new(many),
+        Err(ScheduleError::Intervals { intervals: 65, .. })
+    ));
     let empty = Roster::new(Vec::new()).unwrap();
     assert_eq!(empty.walk().next(), None);
     assert_eq!(empty.split(4), [0..0]);

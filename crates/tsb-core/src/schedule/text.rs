@@ -279,7 +279,9 @@ impl fmt::Display for Schedule {
                     f.write_str(if index == 0 { "" } else { "," })?;
                     Duration(due).fmt(f)?;
                 }
-                recorded.period_ns.map_or(Ok(()), |period| write!(f, "/{}", Duration(period)))
+                recorded
+                    .period_ns
+                    .map_or(Ok(()), |period| write!(f, "/{}", Duration(period)))
             }
         }
     }
