@@ -109,9 +109,9 @@ impl State {
     #[inline]
     fn account(&mut self, slot: Slot, samples: u64, outcome: Outcome, times: Times) {
         let Times {
-            due_ns,
-            begun_ns,
-            done_ns,
+            due: due_ns,
+            begun: begun_ns,
+            done: done_ns,
         } = times;
         let lag_ns = due_ns.map(|due| begun_ns.saturating_sub(due));
         let service_ns = done_ns.saturating_sub(begun_ns);
@@ -147,7 +147,7 @@ impl State {
     }
 
     #[inline]
-    fn publish(&mut self, live: &LiveWorker, lag_ns: u64, now_ns: u64) {
+    fn publish(&self, live: &LiveWorker, lag_ns: u64) {
         let sent = self.counts.sent();
         live.operations.store(sent.operations, Relaxed);
         live.samples.store(sent.samples, Relaxed);
@@ -156,9 +156,6 @@ impl State {
         live.shed.store(self.counts.shed.samples, Relaxed);
         live.unknown.store(self.counts.unknown.samples, Relaxed);
         live.lag_ns.store(lag_ns, Relaxed);
-        if self.lag.is_over(now_ns) {
-            self.cut(live, now_ns);
-        }
     }
 
     #[cold]
@@ -205,12 +202,12 @@ impl State {
     }
 }
 
-/// When an operation was due, begun and done, on the run's clock.
+/// When an operation was due, begun and done, in nanoseconds of the run's clock.
 #[derive(Clone, Copy)]
 struct Times {
-    due_ns: Option<u64>,
-    begun_ns: u64,
-    done_ns: u64,
+    due: Option<u64>,
+    begun: u64,
+    done: u64,
 }
 
 impl Parts<'_> {
@@ -334,12 +331,15 @@ pub(super) fn drive<S: Source, T: Target>(
             state.cpu.sent(sampled);
         }
         let times = Times {
-            due_ns,
-            begun_ns,
-            done_ns,
+            due: due_ns,
+            begun: begun_ns,
+            done: done_ns,
         };
+        if state.lag.is_over(done_ns) {
+            state.cut(parts.live, done_ns);
+        }
         state.account(slot, samples, outcome, times);
-        state.publish(parts.live, begun_ns.saturating_sub(due), done_ns);
+        state.publish(parts.live, begun_ns.saturating_sub(due));
         (free_ns, state.end_ns) = (done_ns, done_ns);
         if outcome == Outcome::Fatal {
             break Ended::Fatal;
@@ -354,9 +354,14 @@ pub(super) fn drive<S: Source, T: Target>(
 /// Counts what was due by the end and never issued.
 pub(super) fn settle(parts: &Parts<'_>, agenda: &mut Agenda, ended: &Ended, state: &mut State) {
     let timetable = parts.run.timetable;
-    if !timetable.pace.is_open_loop() {
-        return;
+    if timetable.pace.is_open_loop() {
+        count_unsent(parts, agenda, ended, state);
     }
+    state.publish(parts.live, 0);
+}
+
+fn count_unsent(parts: &Parts<'_>, agenda: &mut Agenda, ended: &Ended, state: &mut State) {
+    let timetable = parts.run.timetable;
     let elapsed_ns = parts.run.clock.now().saturating_sub(parts.start_ns);
     let until_ns = if *ended == Ended::Planned { u64::MAX } else { elapsed_ns };
     let pending = state.pending.take();

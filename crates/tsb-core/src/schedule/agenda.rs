@@ -94,16 +94,18 @@ pub struct Timetable {
 impl Timetable {
     /// The operations of a contiguous range of groups, in order.
     pub fn agenda(&self, groups: Range<u32>) -> Agenda {
-        let (walk, pacer) = match &self.pace {
-            Pace::Fleet(speed) => (self.roster.walk_range(groups.clone()), Pacer::Fleet(*speed)),
-            Pace::Shape(Schedule::Unpaced) => (self.roster.walk_range(groups.clone()), Pacer::Unpaced),
-            // The number of an operation counts those of all workers.
-            Pace::Shape(schedule) => (self.roster.walk(), Pacer::Shape(schedule.cursor())),
+        let pacer = match &self.pace {
+            Pace::Fleet(speed) => Pacer::Fleet(*speed),
+            Pace::Shape(Schedule::Unpaced) => Pacer::Unpaced,
+            Pace::Shape(schedule) => Pacer::Shape(Shape {
+                cursor: schedule.cursor(),
+                everyone: self.roster.walk(),
+                passed: 0,
+            }),
         };
         Agenda {
-            walk,
+            walk: self.roster.walk_range(groups),
             pacer,
-            groups,
             end_ns: self.end_ns.unwrap_or(u64::MAX),
             fleet_end_ns: self.fleet_end_ns.unwrap_or(u64::MAX),
         }
@@ -127,16 +129,44 @@ pub struct Planned {
 #[derive(Clone, Debug)]
 enum Pacer {
     Fleet(Speed),
-    Shape(Cursor),
+    Shape(Shape),
     Unpaced,
+}
+
+/// The due times of a schedule, of which the operations of all workers take one each.
+#[derive(Clone, Debug)]
+struct Shape {
+    cursor: Cursor,
+    everyone: Walk,
+    passed: u64,
+}
+
+/// How often the end is looked for among the operations of others.
+const PASSED_CHECK: u64 = 1 << 10;
+
+impl Shape {
+    /// When `own` is due, if that is before `end_ns`.
+    #[inline]
+    fn due(&mut self, own: Slot, end_ns: u64) -> Option<u64> {
+        while self.everyone.next()? != own {
+            self.cursor.advance();
+            self.passed += 1;
+            if self.passed.is_multiple_of(PASSED_CHECK) && self.cursor.due()? >= end_ns {
+                return None;
+            }
+        }
+        let due = self.cursor.due()?;
+        self.cursor.advance();
+        Some(due)
+    }
 }
 
 /// One worker's operations in order of due time.
 #[derive(Clone, Debug)]
 pub struct Agenda {
+    // The worker's own groups only.
     walk: Walk,
     pacer: Pacer,
-    groups: Range<u32>,
     end_ns: u64,
     fleet_end_ns: u64,
 }
@@ -146,29 +176,19 @@ impl Iterator for Agenda {
 
     #[inline]
     fn next(&mut self) -> Option<Planned> {
-        loop {
-            let slot = self.walk.next()?;
-            if slot.offset_ns >= self.fleet_end_ns {
-                return None;
-            }
-            let due_ns = match &mut self.pacer {
-                Pacer::Unpaced => return Some(Planned { slot, due_ns: None }),
-                Pacer::Fleet(speed) => speed.wall_ns(slot.offset_ns),
-                Pacer::Shape(cursor) => {
-                    let is_own = self.groups.contains(&slot.group);
-                    let due_ns = if is_own { Some(cursor.due()?) } else { None };
-                    cursor.advance();
-                    match due_ns {
-                        Some(due_ns) => due_ns,
-                        None => continue,
-                    }
-                }
-            };
-            let planned = Planned {
-                slot,
-                due_ns: Some(due_ns),
-            };
-            return (due_ns < self.end_ns).then_some(planned);
+        let slot = self.walk.next()?;
+        if slot.offset_ns >= self.fleet_end_ns {
+            return None;
         }
+        let due_ns = match &mut self.pacer {
+            Pacer::Unpaced => return Some(Planned { slot, due_ns: None }),
+            Pacer::Fleet(speed) => speed.wall_ns(slot.offset_ns),
+            Pacer::Shape(shape) => shape.due(slot, self.end_ns)?,
+        };
+        let planned = Planned {
+            slot,
+            due_ns: Some(due_ns),
+        };
+        (due_ns < self.end_ns).then_some(planned)
     }
 }
