@@ -81,7 +81,12 @@ pub(super) fn benches() -> Result<Outcome> {
 
 /// What an example is given; `SCRATCH` stands for an empty folder of its own. One that
 /// is not named here runs without arguments.
-const EXAMPLE_ARGUMENTS: &[(&str, &[&str])] = &[("record_proc", &["SCRATCH/machine.trace", "2"])];
+const EXAMPLE_ARGUMENTS: &[(&str, &[&str])] = &[
+    ("record_proc", &["SCRATCH/machine.trace", "2"]),
+    ("trace_summary", &["fixtures/traces/busy-build.tsbtrace"]),
+    ("trace_replay", &["fixtures/traces/busy-build.tsbtrace"]),
+    ("pacing", &["2"]),
+];
 
 /// Every example is run; each checks its own result and fails if it is wrong.
 pub(super) fn examples() -> Result<Outcome> {
@@ -153,6 +158,9 @@ mod tests {
     fn an_example_gets_a_folder_of_its_own() {
         assert_eq!(arguments("record_proc", "/s"), ["/s/machine.trace", "2"]);
         assert!(arguments("another", "/s").is_empty());
+        for word in EXAMPLE_ARGUMENTS.iter().flat_map(|(_, words)| *words) {
+            assert!(!word.starts_with("fixtures/") || root().join(word).is_file(), "{word}");
+        }
     }
 
     #[test]
