@@ -96,14 +96,12 @@ impl Model {
 
     /// The rows of one series in a range, all that were ever accepted and not superseded.
     pub(super) fn rows(&self, id: SeriesId, range: TimeRange) -> Vec<Row> {
-        let rows = self
-            .series
-            .get(&id)
-            .into_iter()
-            .flat_map(|line| line.samples.values().flatten());
-        rows.copied()
-            .filter(|(at, _)| *at >= range.start && *at < range.end)
-            .collect()
+        let Some(line) = self.series.get(&id).filter(|_| range.start < range.end) else {
+            return Vec::new();
+        };
+        let near = line.samples.range(self.key(range.start)..=self.key(range.end));
+        let rows = near.flat_map(|(_, rows)| rows.iter().copied());
+        rows.filter(|(at, _)| *at >= range.start && *at < range.end).collect()
     }
 
     /// The rows of a resampled query.

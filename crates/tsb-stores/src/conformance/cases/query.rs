@@ -234,7 +234,7 @@ pub(super) const AWKWARD: [f64; 18] = [
     f64::EPSILON,
     9_007_199_254_740_993.0,
     -123_456_789.125,
-    3.141_592_653_589_793,
+    std::f64::consts::PI,
     f64::INFINITY,
     f64::NEG_INFINITY,
     f64::NAN,
