@@ -10,9 +10,20 @@
 pub mod batch;
 pub mod durability;
 pub mod emit;
+pub mod latency;
+pub mod ledger;
+#[cfg(feature = "net")]
+pub mod net;
+pub mod report;
+pub mod resource;
+pub mod schedule;
 pub mod series;
+pub mod staleness;
 pub mod time;
+pub mod trace;
+pub mod verdict;
 pub mod wire;
+pub mod workload;
 
 pub use batch::{Batch, BatchBuf, Ids, Times};
 pub use durability::Durability;

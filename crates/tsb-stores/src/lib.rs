@@ -9,6 +9,7 @@
 pub mod conformance;
 pub mod error;
 mod keys;
+pub mod memory;
 pub mod null;
 mod resample;
 pub mod ring;

@@ -223,6 +223,8 @@ impl Store for RingStore {
             acknowledges: Durability::Volatile,
             reaches: Durability::Volatile,
             persistent: false,
+            // Whole slots: the oldest is emptied as soon as the newest is begun.
+            retention_ns: Some(self.options.retention_ns - self.options.slot_ns),
             visibility_delay_ms: 0,
         }
     }
