@@ -57,8 +57,6 @@ const KINDS: [Kind; 10] = [
     Kind::Forgetful,
 ];
 
-const KEEPS_NS: i64 = 300_000_000_000;
-
 impl Kind {
     fn capabilities(self) -> Capabilities {
         let plain = Capabilities {
@@ -72,6 +70,7 @@ impl Kind {
             acknowledges: Durability::Volatile,
             reaches: Durability::Volatile,
             persistent: false,
+            retention_ns: (self == Self::Forgetful).then_some(300_000_000_000),
             visibility_delay_ms: 0,
         };
         match self {
@@ -132,7 +131,6 @@ impl Lab {
     fn options(self) -> Options {
         Options {
             capabilities: self.kind.capabilities(),
-            keeps_ns: self.keeps_ns(),
             max_series: usize::MAX,
             max_samples: usize::MAX,
         }
@@ -149,10 +147,6 @@ impl Fixture for Lab {
             lab: *self,
             disk: Arc::default(),
         }))
-    }
-
-    fn keeps_ns(&self) -> Option<i64> {
-        (self.kind == Kind::Forgetful).then_some(KEEPS_NS)
     }
 
     fn bounded(&self) -> Result<Option<Bounded>> {

@@ -29,7 +29,6 @@ pub(super) struct Disk {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Options {
     pub(super) capabilities: Capabilities,
-    pub(super) keeps_ns: Option<i64>,
     pub(super) max_series: usize,
     pub(super) max_samples: usize,
 }
@@ -155,8 +154,9 @@ impl Reference {
     fn refusal(&self, state: &State, line: &Line, at: Timestamp, value: f64) -> Option<Reason> {
         let c = &self.options.capabilities;
         let is_late = line.newest.is_some_and(|newest| at < newest);
-        let keeps_ns = self.options.keeps_ns.unwrap_or(i64::MAX);
-        if line.newest.is_some_and(|newest| newest - at >= keeps_ns) && self.options.keeps_ns.is_some() {
+        let keeps_ns = self.options.capabilities.retention_ns.unwrap_or(i64::MAX);
+        if line.newest.is_some_and(|newest| newest - at >= keeps_ns) && self.options.capabilities.retention_ns.is_some()
+        {
             Some(Reason::Expired)
         } else if !c.special_values && !value.is_finite() && !self.has(Flaw::DropsSpecialValues) {
             Some(Reason::Unrepresentable)
@@ -203,7 +203,7 @@ impl Reference {
         }
         line.newest = line.newest.max(Some(at));
         let mut expired = 0;
-        if let (Some(keeps_ns), Some(newest)) = (self.options.keeps_ns, line.newest) {
+        if let (Some(keeps_ns), Some(newest)) = (self.options.capabilities.retention_ns, line.newest) {
             let kept = line.rows.split_off(&(newest + (1 - keeps_ns)));
             expired = line.rows.values().map(|rows| rows.len() as u64).sum();
             line.rows = kept;

@@ -170,7 +170,10 @@ fn two_writers_share_a_series(context: &Context) -> Outcome {
         crate::store::Exactness::OnePerSlot(slot_ns) => slot_ns.max(context.tick_ns()),
         _ => context.tick_ns(),
     };
-    let keeps = context.fixture.keeps_ns().map_or(400, |keeps_ns| keeps_ns / step - 1);
+    let keeps = context
+        .capabilities
+        .retention_ns
+        .map_or(400, |keeps_ns| keeps_ns / step - 1);
     let at = |tick: i64| context.at(0) + tick * step;
     let ticks = 400.min(keeps);
     {

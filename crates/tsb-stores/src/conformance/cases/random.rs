@@ -216,7 +216,7 @@ impl Run<'_> {
         let ids = self.ids();
         ids.into_iter().take(3).try_for_each(|id| {
             // What may have expired cannot be summed up by a model that still has it.
-            let start = range.start.max(self.subject.model.kept_from(id));
+            let start = range.start.max(self.subject.model.kept_from());
             self.subject.check_resampled(id, TimeRange { start, ..range }, resample)
         })
     }
