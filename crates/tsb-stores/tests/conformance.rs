@@ -65,6 +65,7 @@ fn kept_for_an_hour() -> MemoryOptions {
     }
 }
 
+#[expect(clippy::unnecessary_wraps, reason = "the list holds functions that may fail")]
 fn bounded_memory() -> Result<Bounded> {
     let options = MemoryOptions {
         max_bytes: Some(1 << 20),

@@ -82,7 +82,7 @@ impl Reference {
 
     fn enter(&self) -> Result<MutexGuard<'_, State>> {
         if self.has(Flaw::KnowsOneThread) && std::thread::current().id() != self.opened_in {
-            return Err(self.failed("work in another thread"));
+            return Err(Self::failed("work in another thread"));
         }
         let state = self.state.lock().unwrap();
         if state.is_closed {
@@ -94,7 +94,7 @@ impl Reference {
         }
     }
 
-    fn failed(&self, action: &str) -> Error {
+    fn failed(action: &str) -> Error {
         Error::Backend {
             action: action.to_owned(),
             source: "it is meant to".into(),
@@ -247,20 +247,57 @@ impl Reference {
         let mut samples: Vec<_> = batch.iter().enumerate().collect();
         if let (Times::Each(_), Flaw::UsesOneTimeForAll) = (batch.times(), self.flaw.unwrap_or(Flaw::Descends)) {
             let first = samples.first().map(|(_, sample)| sample.1);
-            samples
-                .iter_mut()
-                .for_each(|(_, sample)| sample.1 = first.unwrap_or_default());
+            for (_, sample) in &mut samples {
+                sample.1 = first.unwrap_or_default();
+            }
         }
         if let (Ids::Each(ids), Flaw::TakesIdsAsRange) = (batch.ids(), self.flaw.unwrap_or(Flaw::Descends)) {
             let first = ids.first().map_or(0, |id| id.0);
-            samples
-                .iter_mut()
-                .for_each(|(index, sample)| sample.0 = SeriesId(first + *index as u32));
+            for (index, sample) in &mut samples {
+                sample.0 = SeriesId(first + *index as u32);
+            }
         }
         if self.has(Flaw::ReversesABatch) {
             samples.reverse();
         }
         samples
+    }
+
+    /// Turns a batch away because of its sample `unknown`.
+    fn reject<'a>(
+        &'a self,
+        mut state: MutexGuard<'a, State>,
+        samples: &[(usize, (SeriesId, Timestamp, f64))],
+        unknown: usize,
+    ) -> Error {
+        if self.has(Flaw::AppliesUpToTheUnknown) {
+            for (_, sample) in &samples[..unknown] {
+                state = self.apply(state, *sample, &mut None);
+            }
+        }
+        if self.has(Flaw::StaysBrokenAfterAWrite) {
+            state.poison = Some("an unknown series".to_owned());
+        }
+        Error::UnknownSeries {
+            id: samples[unknown].1.0,
+        }
+    }
+
+    /// Counts once more, outside the lock; the right store does not use it.
+    fn count(&self, accepted: u64) {
+        let racy = self.racy_count.load(Ordering::SeqCst);
+        if self.has(Flaw::LosesCountsInARace) {
+            std::thread::yield_now();
+        }
+        self.racy_count.store(racy + accepted, Ordering::SeqCst);
+        if self.has(Flaw::LosesWritesWhileClosing) {
+            // Long enough for a close to come between.
+            (0..50).for_each(|_| std::thread::yield_now());
+            let mut state = self.state.lock().unwrap();
+            if state.is_closed {
+                state.accepted -= accepted;
+            }
+        }
     }
 
     fn refuse(&self, refused: &mut Refusals, index: usize, reason: Reason) {
@@ -319,14 +356,18 @@ impl Reference {
         } else {
             0
         };
-        times.iter_mut().for_each(|at| *at = *at + -shift);
+        for at in &mut times {
+            *at = *at + -shift;
+        }
         let mut resampler = Resampler::new(resample);
         times
             .iter()
             .zip(&values)
             .for_each(|(at, value)| resampler.push(*at, *value));
         let (mut times, values) = resampler.finish();
-        times.iter_mut().for_each(|at| *at = *at + shift);
+        for at in &mut times {
+            *at = *at + shift;
+        }
         if self.has(Flaw::TruncatesNegativeSteps) {
             times.iter_mut().filter(|at| at.0 < 0).for_each(|at| *at = *at + step);
         }
@@ -362,7 +403,7 @@ impl Reference {
             if !self.has(Flaw::TriesAFailedFlushAgain) {
                 state.poison = Some("the disk failed".to_owned());
             }
-            return Err(self.failed("sync"));
+            return Err(Self::failed("sync"));
         }
         let mut disk = self.disk.series.lock().unwrap();
         for (&id, line) in &state.series {
@@ -462,16 +503,7 @@ impl Store for Reference {
         if let Some(unknown) = unknown
             && !self.has(Flaw::SkipsTheUnknown)
         {
-            let id = samples[unknown].1.0;
-            if self.has(Flaw::AppliesUpToTheUnknown) {
-                for (_, sample) in &samples[..unknown] {
-                    state = self.apply(state, *sample, &mut None);
-                }
-            }
-            if self.has(Flaw::StaysBrokenAfterAWrite) {
-                state.poison = Some("an unknown series".to_owned());
-            }
-            return Err(Error::UnknownSeries { id });
+            return Err(self.reject(state, &samples, unknown));
         }
         let mut rejected = 0;
         for (index, sample) in samples {
@@ -485,19 +517,7 @@ impl Store for Reference {
         let accepted = batch.len() - rejected;
         let position = Position(state.accepted);
         drop(state);
-        let racy = self.racy_count.load(Ordering::SeqCst);
-        if self.has(Flaw::LosesCountsInARace) {
-            std::thread::yield_now();
-        }
-        self.racy_count.store(racy + accepted as u64, Ordering::SeqCst);
-        if self.has(Flaw::LosesWritesWhileClosing) {
-            // Long enough for a close to come between.
-            (0..50).for_each(|_| std::thread::yield_now());
-            let mut state = self.state.lock().unwrap();
-            if state.is_closed {
-                state.accepted -= accepted as u64;
-            }
-        }
+        self.count(accepted as u64);
         Ok(Ack {
             accepted: if self.has(Flaw::CountsRefusedAsAccepted) {
                 batch.len()
@@ -579,7 +599,7 @@ impl Store for Reference {
             if visit(id, &times, &values) == ControlFlow::Break(()) {
                 match self.flaw {
                     Some(Flaw::GoesOnAfterBreak) => {}
-                    Some(Flaw::FailsAfterBreak) => return Err(self.failed("go on")),
+                    Some(Flaw::FailsAfterBreak) => return Err(Self::failed("go on")),
                     _ => break,
                 }
             }
