@@ -8,7 +8,7 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::ops::Range;
 
-use super::disorder::Fate;
+use super::disorder::{Fate, Fates};
 use super::law;
 use super::layout::Block;
 use super::rows::{Member, Rows};
@@ -47,8 +47,10 @@ pub struct Generator<'w> {
 #[derive(Debug, Default)]
 struct Held {
     /// Samples that follow those of the next tick, by series.
-    swapped: Vec<(u32, Timestamp, u64)>,
-    incoming: Vec<(u32, Timestamp, u64)>,
+    swapped: Vec<(u32, Timestamp, f64)>,
+    incoming: Vec<(u32, Timestamp, f64)>,
+    /// How many of `swapped` have followed already.
+    follow: usize,
     /// (operation's tick, series, own tick), and timestamp and value bits.
     late: BinaryHeap<Reverse<(u64, u32, u64, Timestamp, u64)>>,
 }
@@ -135,14 +137,12 @@ impl<'w> Generator<'w> {
         if contiguous {
             let id = workload.layout.blocks[first].first;
             let end = workload.layout.blocks[last].first + workload.layout.blocks[last].len;
-            if workload.fates.jitters() {
-                self.jitter(id..end, at);
-            }
+            self.jitter(id..end, at);
             let values = self.rows.joined(first - first_block..last + 1 - first_block);
-            return if workload.fates.jitters() {
-                Batch::new(Ids::Range(SeriesId(id)), Times::Each(&self.times), values)
-            } else {
+            return if self.times.is_empty() {
                 Batch::tick(SeriesId(id), at, values)
+            } else {
+                Batch::new(Ids::Range(SeriesId(id)), Times::Each(&self.times), values)
             };
         }
         self.scattered(group, tick, at)
@@ -154,29 +154,31 @@ impl<'w> Generator<'w> {
         self.batch.clear();
         for block in self.workload.layout.groups[group].blocks.clone() {
             let planned = &self.workload.layout.blocks[block];
-            if !planned.ticks.contains(&tick) {
-                continue;
-            }
-            let row = self.rows.row(block - self.first_block);
-            for (series, &value) in (planned.first..).zip(row) {
-                let time = match self.jitter_keys.get((series - self.first_series) as usize) {
-                    Some(&key) => at + self.workload.fates.jitter_ns(key, self.tick_key),
-                    None => at,
+            if planned.ticks.contains(&tick) {
+                self.jitter(planned.first..planned.first + planned.len, at);
+                let times = if self.times.is_empty() {
+                    Times::One(at)
+                } else {
+                    Times::Each(&self.times)
                 };
-                self.batch.push(SeriesId(series), time, value);
+                self.batch
+                    .extend(SeriesId(planned.first), times, self.rows.row(block - self.first_block));
             }
         }
         self.batch.as_batch()
     }
 
-    /// Fills the time column for a contiguous range of series.
+    /// Fills the time column for a contiguous range of series; leaves it empty when
+    /// timestamps are on their tick.
     fn jitter(&mut self, series: Range<u32>, at: Timestamp) {
-        let keys = (series.start - self.first_series) as usize..(series.end - self.first_series) as usize;
         let (fates, tick_key) = (self.workload.fates, self.tick_key);
         self.times.clear();
-        let keys = &self.jitter_keys[keys];
-        self.times
-            .extend(keys.iter().map(|&key| at + fates.jitter_ns(key, tick_key)));
+        if fates.jitters() {
+            let keys = (series.start - self.first_series) as usize..(series.end - self.first_series) as usize;
+            let keys = &self.jitter_keys[keys];
+            self.times
+                .extend(keys.iter().map(|&key| fates.jittered(at, key, tick_key)));
+        }
     }
 
     #[inline]
@@ -247,50 +249,114 @@ impl<'w> Generator<'w> {
     fn pass(&mut self, group: usize, block: usize, planned: &Block, tick: u64, send: bool) {
         self.set_tick(tick);
         self.advance(block, tick);
+        let at = self.workload.timestamp(group, tick, self.base);
+        self.jitter(planned.first..planned.first + planned.len, at);
         let local = block - self.first_block;
-        let workload = self.workload;
-        let (fates, tick_key) = (&workload.fates, self.tick_key);
-        let at = workload.timestamp(group, tick, self.base);
-        let offset = (planned.first - self.first_series) as usize;
+        let first_key = (planned.first - self.first_series) as usize;
+        let passing = Passing {
+            fates: &self.workload.fates,
+            tick,
+            tick_key: self.tick_key,
+            death: planned.ticks.end,
+            send,
+        };
         let held = &mut self.held[local];
-        let mut follow = held.swapped.drain(..).peekable();
-        let row = self.rows.row(local);
-        for (place, (series, &value)) in (offset..).zip((planned.first..).zip(row)) {
-            let jitter = self.jitter_keys.get(place);
-            let at = jitter.map_or(at, |&key| at + fates.jitter_ns(key, tick_key));
-            let copies = match fates.of(self.fate_keys[place], tick, tick_key, planned.ticks.end) {
+        held.follow = 0;
+        for (start, values) in (0..).step_by(STRETCH).zip(self.rows.row(local).chunks(STRETCH)) {
+            let stretch = Stretch {
+                first: planned.first + start as u32,
+                keys: &self.fate_keys[first_key + start..first_key + start + values.len()],
+                times: match self.times.get(start..start + values.len()) {
+                    Some(times) if !times.is_empty() => Times::Each(times),
+                    _ => Times::One(at),
+                },
+                values,
+            };
+            passing.stretch(&stretch, held, &mut self.batch);
+        }
+        held.swapped.clear();
+        std::mem::swap(&mut held.swapped, &mut held.incoming);
+        passing.late(held, &mut self.batch);
+    }
+}
+
+/// Series whose fates are looked at together.
+const STRETCH: usize = 16;
+
+/// Some neighbouring series at one tick.
+#[derive(Debug)]
+struct Stretch<'a> {
+    first: u32,
+    keys: &'a [u64],
+    times: Times<'a>,
+    values: &'a [f64],
+}
+
+/// One tick of one block, on its way into a batch.
+#[derive(Debug)]
+struct Passing<'a> {
+    fates: &'a Fates,
+    tick: u64,
+    tick_key: u64,
+    death: u64,
+    send: bool,
+}
+
+impl Passing<'_> {
+    fn stretch(&self, stretch: &Stretch<'_>, held: &mut Held, batch: &mut BatchBuf) {
+        let end = stretch.first + stretch.values.len() as u32;
+        let follows = held.swapped.get(held.follow).is_some_and(|(series, ..)| *series < end);
+        let keys = stretch.keys.iter().map(|&key| (key, self.tick_key));
+        if !follows && !self.fates.any_of(keys) {
+            if self.send {
+                batch.extend(SeriesId(stretch.first), stretch.times, stretch.values);
+            }
+            return;
+        }
+        let samples = stretch.keys.iter().zip(stretch.values);
+        for (index, (series, (&key, &value))) in (stretch.first..).zip(samples).enumerate() {
+            let at = match stretch.times {
+                Times::One(at) => at,
+                Times::Each(times) => times[index],
+            };
+            let copies = match self.fates.of(key, self.tick, self.tick_key, self.death) {
                 Fate::OnTime => 1,
                 Fate::Twice => 2,
                 Fate::Missing => 0,
                 Fate::Swapped => {
-                    held.incoming.push((series, at, value.to_bits()));
+                    held.incoming.push((series, at, value));
                     0
                 }
                 Fate::Late(by) => {
-                    held.late.push(Reverse((tick + by, series, tick, at, value.to_bits())));
+                    let due = self.tick + by;
+                    held.late.push(Reverse((due, series, self.tick, at, value.to_bits())));
                     0
                 }
             };
-            if send {
-                for _ in 0..copies {
-                    self.batch.push(SeriesId(series), at, value);
-                }
+            for _ in 0..if self.send { copies } else { 0 } {
+                batch.push(SeriesId(series), at, value);
             }
-            if let Some((_, at, bits)) = follow.next_if(|(swapped, ..)| *swapped == series)
-                && send
-            {
-                self.batch.push(SeriesId(series), at, f64::from_bits(bits));
+            match held.swapped.get(held.follow) {
+                Some(&(swapped, at, value)) if swapped == series => {
+                    held.follow += 1;
+                    if self.send {
+                        batch.push(SeriesId(series), at, value);
+                    }
+                }
+                _ => {}
             }
         }
-        drop(follow);
-        std::mem::swap(&mut held.swapped, &mut held.incoming);
+    }
+
+    /// What is late, and due now.
+    fn late(&self, held: &mut Held, batch: &mut BatchBuf) {
         while let Some(&Reverse((due, series, _, at, bits))) = held.late.peek() {
-            if due > tick {
+            if due > self.tick {
                 break;
             }
             held.late.pop();
-            if send && due == tick {
-                self.batch.push(SeriesId(series), at, f64::from_bits(bits));
+            if self.send && due == self.tick {
+                batch.push(SeriesId(series), at, f64::from_bits(bits));
             }
         }
     }

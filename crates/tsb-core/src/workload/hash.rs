@@ -14,7 +14,8 @@ const LOW: u64 = 0xffff_ffff;
 
 /// 2^52 as bits: a 32-bit integer in the low half of such a number reads 2^52 + integer.
 const TWO_52_BITS: u64 = 0x4330_0000_0000_0000;
-const TWO_52: f64 = 4_503_599_627_370_496.0;
+/// 2^52.
+pub(crate) const TWO_52: f64 = 4_503_599_627_370_496.0;
 
 /// What a draw is for. Draws of different purposes are independent of each other.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -24,30 +25,24 @@ pub(crate) enum Purpose {
     Step = 1,
     /// The tick itself, the other half of every draw.
     Tick = 2,
-    /// Whether a counter resets.
-    Reset = 3,
     /// The parameters of a series.
-    Law = 4,
+    Law = 3,
     /// Which family a series belongs to.
-    Family = 5,
+    Family = 4,
     /// The value that a repeated series changes to.
-    Level = 6,
+    Level = 5,
     /// When in its interval a host reports.
-    Phase = 7,
+    Phase = 6,
     /// How often a host reports.
-    Interval = 8,
+    Interval = 7,
     /// Names that are made up: zones, applications.
-    Name = 9,
-    /// The order in which hosts churn.
-    Churn = 10,
+    Name = 8,
     /// What happens to a sample on its way.
-    Disorder = 11,
-    /// How late a late sample is.
-    Delay = 12,
+    Disorder = 9,
     /// How far a timestamp is off.
-    Jitter = 13,
+    Jitter = 10,
     /// Where in a recording a copy starts.
-    Shift = 14,
+    Shift = 11,
 }
 
 /// A bijection of 64 bits in which every input bit sways every output bit (the
@@ -77,7 +72,19 @@ pub(crate) const fn draw(series_key: u64, tick_key: u64) -> u64 {
 /// The same draw as an `f64`, exactly.
 #[inline(always)]
 pub(crate) fn draw_f64(series_key: u64, tick_key: u64) -> f64 {
-    f64::from_bits(draw(series_key, tick_key) | TWO_52_BITS) - TWO_52
+    draw_on_two_52(series_key, tick_key) - TWO_52
+}
+
+/// The same draw plus 2^52: one subtraction cheaper, and as good for comparing.
+#[inline(always)]
+pub(crate) fn draw_on_two_52(series_key: u64, tick_key: u64) -> f64 {
+    f64::from_bits(draw(series_key, tick_key) | TWO_52_BITS)
+}
+
+/// A draw that is uniform below `count` (at most 2^32), plus 2^52, exactly.
+#[inline(always)]
+pub(crate) fn below_on_two_52(series_key: u64, tick_key: u64, count: u32) -> f64 {
+    f64::from_bits(((draw(series_key, tick_key) * u64::from(count)) >> 32) | TWO_52_BITS)
 }
 
 /// A slow stream of draws, for what is drawn once: parameters, names, phases.

@@ -8,7 +8,7 @@ use std::ops::Range;
 
 use super::Workload;
 use super::columns::{CHUNK, Column};
-use super::disorder::Fate;
+use super::disorder::{Fate, Fates};
 use super::law;
 use crate::series::SeriesId;
 use crate::time::Timestamp;
@@ -197,17 +197,18 @@ impl<'w> Replay<'w> {
             let values = &mut self.values[..keys.len()];
             column.fill(start, keys, values);
             let first = workload.timestamp(group, start, self.base);
-            let times =
-                if workload.fates.jitters() {
-                    let times = &mut self.sent.times;
-                    times.clear();
-                    times.extend((0..).zip(keys).map(|(index, &key)| {
-                        first + index * step_ns as i64 + workload.fates.jitter_ns(jitter_key, key)
-                    }));
-                    SentTimes::Each(times)
-                } else {
-                    SentTimes::Regular { first, step_ns }
-                };
+            let times = if workload.fates.jitters() {
+                let times = &mut self.sent.times;
+                times.clear();
+                times.extend(
+                    regular(first, step_ns)
+                        .zip(keys)
+                        .map(|(at, &key)| workload.fates.jittered(at, jitter_key, key)),
+                );
+                SentTimes::Each(times)
+            } else {
+                SentTimes::Regular { first, step_ns }
+            };
             visit(&Sent {
                 first_tick: start,
                 ticks: None,
@@ -230,48 +231,29 @@ impl<'w> Replay<'w> {
     ) {
         let workload = self.workload;
         let fates = &workload.fates;
-        let (fate_key, jitter_key) = (fates.fate_key(series.0), fates.jitter_key(series.0));
         // Samples of earlier ticks may have been sent in these.
         let mut start = ticks.start.saturating_sub(fates.reach()).max(life.start);
         let mut column = self.column_at(series, start);
-        let mut swapped = None;
-        let mut late: BTreeMap<(u64, u64), (Timestamp, f64)> = BTreeMap::new();
+        let mut passing = Passing {
+            fates,
+            fate_key: fates.fate_key(series.0),
+            jitter_key: fates.jitter_key(series.0),
+            death: life.end,
+            from: ticks.start,
+            step_ns: workload.groups()[group].interval_ns,
+            swapped: None,
+            late: BTreeMap::new(),
+        };
         while start < ticks.end {
             let end = ticks.end.min(start + CHUNK as u64);
             let keys = self.keys.of(start..end);
-            column.fill(start, keys, &mut self.values[..keys.len()]);
+            let values = &mut self.values[..keys.len()];
+            column.fill(start, keys, values);
             self.sent.clear();
-            for ((tick, &tick_key), &value) in (start..).zip(keys).zip(&self.values) {
-                let mut at = workload.timestamp(group, tick, self.base);
-                if fates.jitters() {
-                    at = at + fates.jitter_ns(jitter_key, tick_key);
-                }
-                let send = tick >= ticks.start;
-                let followed = swapped.take();
-                match fates.of(fate_key, tick, tick_key, life.end) {
-                    Fate::OnTime if send => self.sent.push(tick, at, value, How::OnTime),
-                    Fate::Twice if send => {
-                        self.sent.push(tick, at, value, How::OnTime);
-                        self.sent.push(tick, at, value, How::Duplicate);
-                    }
-                    Fate::OnTime | Fate::Twice | Fate::Missing => {}
-                    Fate::Swapped => swapped = Some((at, value)),
-                    Fate::Late(by) => {
-                        late.insert((tick + by, tick), (at, value));
-                    }
-                }
-                if let (Some((at, value)), true) = (followed, send) {
-                    self.sent.push(tick, at, value, How::OutOfOrder);
-                }
-                while let Some(entry) = late.first_entry() {
-                    if entry.key().0 > tick {
-                        break;
-                    }
-                    let (at, value) = entry.remove();
-                    if send {
-                        self.sent.push(tick, at, value, How::Late);
-                    }
-                }
+            let stretches = keys.chunks(STRETCH).zip(values.chunks(STRETCH));
+            for (first, (keys, values)) in (start..).step_by(STRETCH).zip(stretches) {
+                let at = workload.timestamp(group, first, self.base);
+                passing.stretch(first, at, keys, values, &mut self.sent);
             }
             if let Some(&first_tick) = self.sent.ticks.first() {
                 visit(&Sent {
@@ -304,5 +286,81 @@ impl<'w> Replay<'w> {
             start = end;
         }
         column
+    }
+}
+
+/// The timestamps of one tick after another. An interval beyond the end of time wraps:
+/// a saturating sum would cost more than the rest of a sample.
+fn regular(first: Timestamp, step_ns: u64) -> impl Iterator<Item = Timestamp> {
+    let mut next = first.0;
+    std::iter::repeat_with(move || {
+        let at = next;
+        next = next.wrapping_add(step_ns as i64);
+        Timestamp(at)
+    })
+}
+
+/// Ticks whose fates are looked at together.
+const STRETCH: usize = 16;
+
+/// One series with disorder, on its way through the ticks.
+#[derive(Debug)]
+struct Passing<'a> {
+    fates: &'a Fates,
+    fate_key: u64,
+    jitter_key: u64,
+    death: u64,
+    /// Operations before this tick are not asked for.
+    from: u64,
+    step_ns: u64,
+    /// Held back for the next tick.
+    swapped: Option<(Timestamp, f64)>,
+    /// Held back: (operation's tick, own tick).
+    late: BTreeMap<(u64, u64), (Timestamp, f64)>,
+}
+
+impl Passing<'_> {
+    fn stretch(&mut self, first: u64, at: Timestamp, keys: &[u64], values: &[f64], sent: &mut Columns) {
+        let end = first + keys.len() as u64;
+        let due = self.late.first_key_value().is_some_and(|((due, _), _)| *due < end);
+        let samples = keys.iter().map(|&key| (self.fate_key, key));
+        let plain = !due && self.swapped.is_none() && first >= self.from && !self.fates.any_of(samples);
+        let times = regular(at, self.step_ns).zip(keys);
+        let times = times.map(|(at, &key)| (key, self.fates.jittered(at, self.jitter_key, key)));
+        if plain {
+            sent.ticks.extend(first..end);
+            sent.times.extend(times.map(|(_, at)| at));
+            sent.values.extend_from_slice(values);
+            sent.how.resize(sent.values.len(), How::OnTime);
+            return;
+        }
+        let (fates, fate_key, death) = (self.fates, self.fate_key, self.death);
+        for ((tick, (key, at)), &value) in (first..).zip(times).zip(values) {
+            let fate = fates.of(fate_key, tick, key, death);
+            let followed = self.swapped.take();
+            match fate {
+                Fate::Swapped => self.swapped = Some((at, value)),
+                Fate::Late(by) => {
+                    self.late.insert((tick + by, tick), (at, value));
+                }
+                Fate::OnTime | Fate::Twice | Fate::Missing => {}
+            }
+            let send = tick >= self.from;
+            if send && matches!(fate, Fate::OnTime | Fate::Twice) {
+                sent.push(tick, at, value, How::OnTime);
+            }
+            if send && fate == Fate::Twice {
+                sent.push(tick, at, value, How::Duplicate);
+            }
+            if let (Some((at, value)), true) = (followed, send) {
+                sent.push(tick, at, value, How::OutOfOrder);
+            }
+            while let Some(entry) = self.late.first_entry().filter(|entry| entry.key().0 <= tick) {
+                let (at, value) = entry.remove();
+                if send {
+                    sent.push(tick, at, value, How::Late);
+                }
+            }
+        }
     }
 }

@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::workload::error::WorkloadError;
 use crate::workload::hash::{self, Stream};
-use crate::workload::law::{Fold, Law, Output, Step};
+use crate::workload::law::{Clipped, Fold, Law, Output, Uniform};
 
 /// A number of a law, drawn once for each series.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -166,15 +166,26 @@ impl LawSpec {
                 below,
                 still,
                 resets_every,
-            } => Law::Counter {
-                start: start.draw(stream),
-                step: clipped(below.draw(stream), *still),
-                reset: if *resets_every > 0.0 {
-                    hash::threshold(1.0 / resets_every)
-                } else {
-                    0
-                },
-            },
+            } => {
+                let (start, below) = (start.draw(stream), below.draw(stream));
+                if *still == 0.0 && *resets_every == 0.0 {
+                    return Law::Sum {
+                        start,
+                        steps: Uniform::new(0.0, below as u32),
+                        fold: Fold::AT_ZERO,
+                        output: Output::PLAIN,
+                    };
+                }
+                Law::Fitful {
+                    start,
+                    steps: clipped(below, *still),
+                    reset: if *resets_every > 0.0 {
+                        hash::threshold(1.0 / resets_every)
+                    } else {
+                        0
+                    },
+                }
+            }
             Self::Walk {
                 start,
                 step,
@@ -184,9 +195,9 @@ impl LawSpec {
                 decimals,
             } => {
                 let step = step.draw(stream);
-                Law::Walk {
+                Law::Sum {
                     start: ((start.draw(stream) - low) / multiple).round(),
-                    step: Step::uniform(-step, 2.0 * step + 1.0),
+                    steps: Uniform::new(-step, 2 * step as u32 + 1),
                     fold: high.map_or(Fold::AT_ZERO, |high| Fold::band(((high - low) / multiple).floor())),
                     output: output(*multiple, *low, *decimals),
                 }
@@ -200,7 +211,7 @@ impl LawSpec {
                 decimals,
             } => Law::Noise {
                 output: output(*multiple, base.draw(stream), *decimals),
-                step: clipped(below.draw(stream), *still),
+                draws: clipped(below.draw(stream), *still),
                 slope: *slope,
             },
         }
@@ -295,10 +306,13 @@ fn output(multiple: f64, base: f64, decimals: u8) -> Output {
     }
 }
 
-fn clipped(below: f64, still: f64) -> Step {
+fn clipped(below: f64, still: f64) -> Clipped {
     if still > 0.0 {
-        Step::still(still, below - 1.0)
+        Clipped::new(still, below - 1.0)
+    } else if below > 1.0 {
+        // Uniform from 0 on: 0 is as often as the others.
+        Clipped::new(1.0 / below, below - 1.0)
     } else {
-        Step::uniform(0.0, below)
+        Clipped::from_parts(0.0, 0.0)
     }
 }
