@@ -1,4 +1,35 @@
 //! The emitter: open-loop workers that drive a closure (or a [`Target`]) on schedule.
+//!
+//! Each worker thread owns a contiguous range of groups, a [`Source`] that prepares
+//! operations, a [`Target`] that takes them, and its own recorders. It prepares an
+//! operation *before* it is due, sleeps and spins until then, sends, and records:
+//!
+//! ```text
+//!        prepare        wait          send
+//!   |---------------|----------|-----------------|
+//!   free                      due, start        done
+//!                              <---- service ---->
+//! ```
+//! When an operation is late, because the one before took long, it is sent at once, and
+//! its response time counts from when it was due: nothing is skipped, nothing is
+//! shifted. What was due and could not be sent before the end is counted as shed, to the
+//! operation.
+//!
+//! Between due and done the emitter allocates nothing and takes no lock; it reads the
+//! clock twice an operation. It knows no store: [`run`] is all that an embedder needs.
+
+mod cpu;
+mod live;
+mod report;
+mod run;
+mod source;
+mod worker;
+
+pub use cpu::PhaseCpu;
+pub use live::{Live, LiveTotals, LiveWorker};
+pub use report::{Counts, Ended, Exception, ExceptionKind, Latency, Report, Tally, WorkerReport};
+pub use run::{EmitError, Run, Settings, Worker, run};
+pub use source::{Fill, Source};
 
 use crate::batch::Batch;
 
@@ -7,7 +38,8 @@ use crate::batch::Batch;
 pub struct Operation<'a> {
     /// What is sent.
     pub batch: Batch<'a>,
-    /// When it should have started, in nanoseconds of the run's clock.
+    /// When it should have started, in nanoseconds of the run's clock. In a closed loop,
+    /// when it did start.
     pub due: u64,
 }
 
@@ -29,6 +61,9 @@ pub enum Outcome {
     Shed,
     /// Sent, and nobody knows what became of it (time-out, connection lost).
     Unknown,
+    /// The target cannot go on: what became of this operation is unknown, and the whole
+    /// run ends. The target, which comes back with the report, knows why.
+    Fatal,
 }
 
 /// What a worker drives. Each worker owns one.
@@ -37,7 +72,8 @@ pub trait Target {
     /// shows as lag of the operations behind it.
     fn send(&mut self, operation: &Operation<'_>) -> Outcome;
 
-    /// Nothing more is due for now: push out what is buffered.
+    /// Nothing more is due for now: push out what is buffered. Not called while the
+    /// worker is behind its schedule, nor in a closed loop; called once at the end.
     fn idle(&mut self) {}
 }
 
@@ -46,3 +82,6 @@ impl<F: FnMut(&Operation<'_>) -> Outcome> Target for F {
         self(operation)
     }
 }
+
+#[cfg(test)]
+mod tests;

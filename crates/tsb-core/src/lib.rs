@@ -10,8 +10,18 @@
 pub mod batch;
 pub mod durability;
 pub mod emit;
+pub mod latency;
+pub mod ledger;
+#[cfg(feature = "net")]
+pub mod net;
+pub mod report;
+pub mod resource;
+pub mod schedule;
 pub mod series;
+pub mod staleness;
 pub mod time;
+pub mod trace;
+pub mod verdict;
 pub mod wire;
 pub mod workload;
 

@@ -171,6 +171,13 @@ impl Clock for ManualClock {
     }
 }
 
+/// Asks the operating system to wake the calling thread as precisely as it can: timer
+/// slack of 1 ns instead of 50 us. Silently without effect where there is no such thing.
+pub fn sharpen_timers() {
+    #[cfg(target_os = "linux")]
+    let _ = rustix::thread::set_current_timer_slack(std::num::NonZeroU64::new(1));
+}
+
 /// CPU time of the calling thread, in nanoseconds. Costs about 0.4 us: read it
 /// around whole phases, not around operations.
 pub fn thread_cpu_ns() -> u64 {

@@ -12,6 +12,7 @@ use super::disorder::{Fate, Fates};
 use super::law;
 use super::layout::Block;
 use super::rows::{Member, Rows};
+use super::trace::Recorded;
 use super::{Replay, Workload};
 use crate::batch::{Batch, BatchBuf, Ids, Times};
 use crate::series::SeriesId;
@@ -119,6 +120,9 @@ impl<'w> Generator<'w> {
             return self.disordered(group, tick);
         }
         self.set_tick(tick);
+        if let Some(recorded) = &workload.recorded {
+            return self.recorded(recorded, workload.ids(group), tick, at);
+        }
         let first_block = self.first_block;
         let alive = |block: &usize| workload.layout.blocks[*block].ticks.contains(&tick);
         let mut blocks = planned.blocks.clone().filter(alive);
@@ -146,6 +150,23 @@ impl<'w> Generator<'w> {
             };
         }
         self.scattered(group, tick, at)
+    }
+
+    /// What the recording holds at a tick; most rows of a recording have holes.
+    fn recorded(&mut self, recorded: &'w Recorded, ids: Range<u32>, tick: u64, at: Timestamp) -> Batch<'_> {
+        if !self.workload.fates.jitters()
+            && let Some(values) = recorded.whole(ids.clone(), tick)
+        {
+            return Batch::tick(SeriesId(ids.start), at, values);
+        }
+        self.batch.clear();
+        let (fates, tick_key) = (&self.workload.fates, self.tick_key);
+        recorded.each(ids, tick, |series, value| {
+            let jitter = self.jitter_keys.get((series - self.first_series) as usize);
+            let at = jitter.map_or(at, |&key| fates.jittered(at, key, tick_key));
+            self.batch.push(SeriesId(series), at, value);
+        });
+        self.batch.as_batch()
     }
 
     /// A batch with holes: some blocks in between are not alive.
@@ -200,6 +221,13 @@ impl<'w> Generator<'w> {
             self.catch_up(block, tick);
         }
         self.rows.advance(local, tick, self.tick_key);
+        if let Some(recorded) = &self.workload.recorded {
+            let planned = &self.workload.layout.blocks[block];
+            let row = self.rows.row_mut(local);
+            recorded.each(planned.first..planned.first + planned.len, tick, |series, value| {
+                row[(series - planned.first) as usize] = value;
+            });
+        }
         self.next[local] = tick + 1;
     }
 
@@ -255,6 +283,7 @@ impl<'w> Generator<'w> {
         let first_key = (planned.first - self.first_series) as usize;
         let passing = Passing {
             fates: &self.workload.fates,
+            recorded: self.workload.recorded.as_ref(),
             tick,
             tick_key: self.tick_key,
             death: planned.ticks.end,
@@ -296,6 +325,7 @@ struct Stretch<'a> {
 #[derive(Debug)]
 struct Passing<'a> {
     fates: &'a Fates,
+    recorded: Option<&'a Recorded>,
     tick: u64,
     tick_key: u64,
     death: u64,
@@ -307,7 +337,7 @@ impl Passing<'_> {
         let end = stretch.first + stretch.values.len() as u32;
         let follows = held.swapped.get(held.follow).is_some_and(|(series, ..)| *series < end);
         let keys = stretch.keys.iter().map(|&key| (key, self.tick_key));
-        if !follows && !self.fates.any_of(keys) {
+        if self.recorded.is_none() && !follows && !self.fates.any_of(keys) {
             if self.send {
                 batch.extend(SeriesId(stretch.first), stretch.times, stretch.values);
             }
@@ -319,7 +349,11 @@ impl Passing<'_> {
                 Times::One(at) => at,
                 Times::Each(times) => times[index],
             };
-            let copies = match self.fates.of(key, self.tick, self.tick_key, self.death) {
+            let fate = match self.recorded {
+                Some(recorded) if recorded.value(series, self.tick).is_none() => Fate::Missing,
+                _ => self.fates.of(key, self.tick, self.tick_key, self.death),
+            };
+            let copies = match fate {
                 Fate::OnTime => 1,
                 Fate::Twice => 2,
                 Fate::Missing => 0,

@@ -70,6 +70,16 @@ impl Clipped {
         (self.scale, self.offset)
     }
 
+    /// How often it is 0, and the highest of the others.
+    pub(crate) fn shape(self) -> (f64, f64) {
+        let width = self.scale * 4_294_967_296.0;
+        if width == 0.0 {
+            return (1.0, 0.0);
+        }
+        let still = (0.5 + self.scale / 2.0 - self.offset) / width;
+        (still, (width * (1.0 - still)).round())
+    }
+
     /// The integer of a draw.
     #[inline(always)]
     pub(crate) fn at(self, draw: f64) -> f64 {
@@ -155,8 +165,8 @@ pub(crate) enum Law {
     Fitful { start: f64, steps: Clipped, reset: u64 },
     /// Without memory: a base, a slope, and a draw on top.
     Noise { draws: Clipped, slope: f64, output: Output },
-    /// Taken from a recording: its column.
-    Recorded { column: u32 },
+    /// Taken from a recording: no arithmetic, no state.
+    Recorded,
 }
 
 /// The keys of one series: what makes its draws its own.
@@ -201,7 +211,7 @@ impl Law {
             // The level before any change: drawn as if it had changed at birth.
             Self::Repeated { levels, output, .. } => output.apply(level(keys.of(Purpose::Level), 0, levels)),
             Self::Sum { start, .. } | Self::Fitful { start, .. } => start,
-            Self::Noise { .. } | Self::Recorded { .. } => 0.0,
+            Self::Noise { .. } | Self::Recorded => 0.0,
         }
     }
 }

@@ -9,7 +9,8 @@ use std::ops::Range;
 use super::Workload;
 use super::columns::{CHUNK, Column};
 use super::disorder::{Fate, Fates};
-use super::law;
+use super::law::{self, Law};
+use super::trace::Recorded;
 use crate::series::SeriesId;
 use crate::time::Timestamp;
 
@@ -179,6 +180,8 @@ impl<'w> Replay<'w> {
         }
         if workload.fates.any() {
             self.disordered(series, group, ticks, block.ticks.clone(), visit);
+        } else if let Some(recorded) = &workload.recorded {
+            self.recorded(recorded, series, group, ticks, visit);
         } else {
             self.plain(series, group, ticks, visit);
         }
@@ -220,6 +223,43 @@ impl<'w> Replay<'w> {
         }
     }
 
+    /// What a recording holds of a series: a sample at some ticks.
+    fn recorded(
+        &mut self,
+        recorded: &Recorded,
+        series: SeriesId,
+        group: usize,
+        ticks: Range<u64>,
+        visit: &mut dyn FnMut(&Sent<'_>),
+    ) {
+        let fates = &self.workload.fates;
+        let jitter_key = fates.jitter_key(series.0);
+        let mut start = ticks.start;
+        while start < ticks.end {
+            let end = ticks.end.min(start + CHUNK as u64);
+            self.sent.clear();
+            for (tick, &tick_key) in (start..end).zip(self.keys.of(start..end)) {
+                if let Some(value) = recorded.value(series.0, tick) {
+                    let mut at = self.workload.timestamp(group, tick, self.base);
+                    if fates.jitters() {
+                        at = fates.jittered(at, jitter_key, tick_key);
+                    }
+                    self.sent.push(tick, at, value, How::OnTime);
+                }
+            }
+            if let Some(&first_tick) = self.sent.ticks.first() {
+                visit(&Sent {
+                    first_tick,
+                    ticks: Some(&self.sent.ticks),
+                    times: SentTimes::Each(&self.sent.times),
+                    values: &self.sent.values,
+                    how: None,
+                });
+            }
+            start = end;
+        }
+    }
+
     /// None, one or several samples for each tick.
     fn disordered(
         &mut self,
@@ -236,6 +276,8 @@ impl<'w> Replay<'w> {
         let mut column = self.column_at(series, start);
         let mut passing = Passing {
             fates,
+            recorded: workload.recorded.as_ref(),
+            series: series.0,
             fate_key: fates.fate_key(series.0),
             jitter_key: fates.jitter_key(series.0),
             death: life.end,
@@ -278,6 +320,9 @@ impl<'w> Replay<'w> {
         let workload = self.workload;
         let (law, keys) = (workload.law(series.0), workload.keys(series.0));
         let mut column = Column::new(law, keys, law.start(keys));
+        if law == Law::Recorded {
+            return column;
+        }
         let mut start = workload.lifetime(series).map_or(0, |life| life.start);
         while start < tick {
             let end = tick.min(start + CHUNK as u64);
@@ -307,6 +352,8 @@ const STRETCH: usize = 16;
 #[derive(Debug)]
 struct Passing<'a> {
     fates: &'a Fates,
+    recorded: Option<&'a Recorded>,
+    series: u32,
     fate_key: u64,
     jitter_key: u64,
     death: u64,
@@ -324,7 +371,11 @@ impl Passing<'_> {
         let end = first + keys.len() as u64;
         let due = self.late.first_key_value().is_some_and(|((due, _), _)| *due < end);
         let samples = keys.iter().map(|&key| (self.fate_key, key));
-        let plain = !due && self.swapped.is_none() && first >= self.from && !self.fates.any_of(samples);
+        let plain = self.recorded.is_none()
+            && !due
+            && self.swapped.is_none()
+            && first >= self.from
+            && !self.fates.any_of(samples);
         let times = regular(at, self.step_ns).zip(keys);
         let times = times.map(|(at, &key)| (key, self.fates.jittered(at, self.jitter_key, key)));
         if plain {
@@ -336,7 +387,12 @@ impl Passing<'_> {
         }
         let (fates, fate_key, death) = (self.fates, self.fate_key, self.death);
         for ((tick, (key, at)), &value) in (first..).zip(times).zip(values) {
-            let fate = fates.of(fate_key, tick, key, death);
+            let recorded = self.recorded.map(|recorded| recorded.value(self.series, tick));
+            let value = recorded.flatten().unwrap_or(value);
+            let fate = match recorded {
+                Some(None) => Fate::Missing,
+                _ => fates.of(fate_key, tick, key, death),
+            };
             let followed = self.swapped.take();
             match fate {
                 Fate::Swapped => self.swapped = Some((at, value)),

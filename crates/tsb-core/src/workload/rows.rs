@@ -198,7 +198,7 @@ impl Sorted {
         let key = member.keys.of(Purpose::Step);
         let sum = member.state;
         match member.law {
-            Law::Constant { .. } | Law::Recorded { .. } => {}
+            Law::Constant { .. } | Law::Recorded => {}
             Law::Repeated { change, levels, output } => {
                 let level_key = member.keys.of(Purpose::Level);
                 let event = Event {

@@ -1,0 +1,105 @@
+//! Live counters: what a progress line may read while the workers run.
+//!
+//! Each worker writes its own cache lines with relaxed stores; a reader sees numbers
+//! that are at most an operation old, and never makes a worker wait.
+
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+
+/// The counters of all workers of a run.
+#[derive(Debug)]
+pub struct Live {
+    workers: Box<[LiveWorker]>,
+}
+
+/// The counters of one worker. Two cache lines of its own, so that workers do not slow
+/// each other.
+#[derive(Debug, Default)]
+#[repr(align(128))]
+pub struct LiveWorker {
+    pub(super) operations: AtomicU64,
+    pub(super) samples: AtomicU64,
+    pub(super) accepted: AtomicU64,
+    pub(super) rejected: AtomicU64,
+    pub(super) shed: AtomicU64,
+    pub(super) unknown: AtomicU64,
+    pub(super) lag_ns: AtomicU64,
+    pub(super) interval_p50_ns: AtomicU64,
+    pub(super) interval_p99_ns: AtomicU64,
+    pub(super) interval_max_ns: AtomicU64,
+}
+
+/// What all workers have done so far.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct LiveTotals {
+    /// Operations handed to the target.
+    pub operations: u64,
+    /// Samples in them.
+    pub samples: u64,
+    /// Samples that the target took.
+    pub accepted: u64,
+    /// Samples that the target refused.
+    pub rejected: u64,
+    /// Samples that the target could not take.
+    pub shed: u64,
+    /// Samples of which nothing is known.
+    pub unknown: u64,
+    /// Lag of the newest operation of the worker that is furthest behind.
+    pub lag_ns: u64,
+    /// Response time of the last finished interval, the worst of the workers; 0 before
+    /// there is one, or where the target does not time its operations.
+    pub interval_p50_ns: u64,
+    /// The same at 0.99.
+    pub interval_p99_ns: u64,
+    /// The slowest operation of the last finished interval.
+    pub interval_max_ns: u64,
+}
+
+impl Live {
+    /// Counters for so many workers.
+    pub fn new(workers: usize) -> Self {
+        Self {
+            workers: (0..workers).map(|_| LiveWorker::default()).collect(),
+        }
+    }
+
+    /// The counters of each worker.
+    pub fn workers(&self) -> &[LiveWorker] {
+        &self.workers
+    }
+
+    /// All workers together, now.
+    pub fn totals(&self) -> LiveTotals {
+        let mut all = LiveTotals::default();
+        for one in self.workers.iter().map(LiveWorker::totals) {
+            all.operations += one.operations;
+            all.samples += one.samples;
+            all.accepted += one.accepted;
+            all.rejected += one.rejected;
+            all.shed += one.shed;
+            all.unknown += one.unknown;
+            all.lag_ns = all.lag_ns.max(one.lag_ns);
+            all.interval_p50_ns = all.interval_p50_ns.max(one.interval_p50_ns);
+            all.interval_p99_ns = all.interval_p99_ns.max(one.interval_p99_ns);
+            all.interval_max_ns = all.interval_max_ns.max(one.interval_max_ns);
+        }
+        all
+    }
+}
+
+impl LiveWorker {
+    /// This worker, now.
+    pub fn totals(&self) -> LiveTotals {
+        LiveTotals {
+            operations: self.operations.load(Relaxed),
+            samples: self.samples.load(Relaxed),
+            accepted: self.accepted.load(Relaxed),
+            rejected: self.rejected.load(Relaxed),
+            shed: self.shed.load(Relaxed),
+            unknown: self.unknown.load(Relaxed),
+            lag_ns: self.lag_ns.load(Relaxed),
+            interval_p50_ns: self.interval_p50_ns.load(Relaxed),
+            interval_p99_ns: self.interval_p99_ns.load(Relaxed),
+            interval_max_ns: self.interval_max_ns.load(Relaxed),
+        }
+    }
+}

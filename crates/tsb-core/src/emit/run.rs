@@ -1,0 +1,208 @@
+//! Starts the workers, waits for them, and puts their parts together.
+
+use std::any::Any;
+use std::ops::Range;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use super::live::Live;
+use super::report::{Counts, Ended, Latency, Report, WorkerReport};
+use super::worker::{Parts, State, drive, settle};
+use super::{Source, Target};
+use crate::schedule::Timetable;
+use crate::time::{Clock, SECOND_NS, sharpen_timers};
+
+/// Why a run could not begin.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum EmitError {
+    /// The operating system gave no thread.
+    #[error("cannot start emitter thread {worker} of {workers}")]
+    Thread {
+        /// Which one.
+        worker: usize,
+        /// Of how many.
+        workers: usize,
+        /// Why not.
+        #[source]
+        source: std::io::Error,
+    },
+    /// A run needs live counters for each worker.
+    #[error("cannot run {workers} workers with live counters for {counters}")]
+    Live {
+        /// Workers given.
+        workers: usize,
+        /// Counters given.
+        counters: usize,
+    },
+}
+
+/// What may be set; the defaults are those of `tsb run`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Settings {
+    /// When the run starts, on the run's clock; `None`: 5 ms after the call, so that
+    /// every thread is there in time.
+    pub start_ns: Option<u64>,
+    /// Operations that were due before the end may still be sent this long after it.
+    pub grace_ns: u64,
+    /// Operations due before this are counted, but not timed.
+    pub warmup_ns: u64,
+    /// Length of the latency log's intervals. in [1, ..)
+    pub interval_ns: u64,
+    /// Room for operations with an unusual end, a worker: reserved before the start.
+    pub exceptions_max: usize,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Self {
+            start_ns: None,
+            grace_ns: SECOND_NS / 10,
+            warmup_ns: 0,
+            interval_ns: SECOND_NS,
+            exceptions_max: 1 << 16,
+        }
+    }
+}
+
+/// One run.
+#[derive(Clone, Copy, Debug)]
+pub struct Run<'a> {
+    /// The run's clock.
+    pub clock: &'a dyn Clock,
+    /// What is due when.
+    pub timetable: &'a Timetable,
+    /// Set it to end the run: workers look between operations and every 50 ms of waiting.
+    pub stop: &'a AtomicBool,
+    /// Counters to watch; one a worker.
+    pub live: &'a Live,
+    /// Everything else.
+    pub settings: Settings,
+}
+
+/// What one worker works with.
+#[derive(Debug)]
+pub struct Worker<S, T> {
+    /// Its groups: a range of its own of the roster, as [`crate::schedule::Roster::split`]
+    /// gives them.
+    pub groups: Range<u32>,
+    /// Prepares its operations.
+    pub source: S,
+    /// Takes them.
+    pub target: T,
+}
+
+/// Runs the workers to the end of the timetable, and returns when all have ended. Threads
+/// are named `tsb-emit-N`.
+///
+/// Whatever ends a run early (the stop flag, a fatal target, a panic in a source or a
+/// target), what was measured until then is in the report.
+///
+/// # Errors
+/// When a thread cannot be started; nothing has been sent then but by those that could.
+pub fn run<S, T>(run: &Run<'_>, workers: Vec<Worker<S, T>>) -> Result<Report<S, T>, EmitError>
+where
+    S: Source + Send,
+    T: Target + Send,
+{
+    let counters = run.live.workers().len();
+    if counters < workers.len() {
+        let workers = workers.len();
+        return Err(EmitError::Live { workers, counters });
+    }
+    let lead = SECOND_NS / 200;
+    let start_ns = run.settings.start_ns.unwrap_or_else(|| run.clock.now() + lead);
+    let abort = AtomicBool::new(false);
+    let count = workers.len();
+    let ended = std::thread::scope(|scope| {
+        let mut handles = Vec::with_capacity(count);
+        for (index, worker) in workers.into_iter().enumerate() {
+            let abort = &abort;
+            let body = move || work(run, worker, index, start_ns, abort);
+            let thread = std::thread::Builder::new().name(format!("tsb-emit-{index}"));
+            match thread.spawn_scoped(scope, body) {
+                Ok(handle) => handles.push(handle),
+                Err(source) => {
+                    abort.store(true, Ordering::Relaxed);
+                    let (worker, workers) = (index, count);
+                    return Err(EmitError::Thread {
+                        worker,
+                        workers,
+                        source,
+                    });
+                }
+            }
+        }
+        let join = |handle: std::thread::ScopedJoinHandle<'_, _>| {
+            let joined: std::thread::Result<Finished<S, T>> = handle.join();
+            joined.unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+        };
+        Ok(handles.into_iter().map(join).collect::<Vec<_>>())
+    })?;
+    Ok(combine(ended, start_ns, run.timetable.end_ns))
+}
+
+/// A worker's report, its part of the latencies, and when it was done.
+type Finished<S, T> = (WorkerReport<S, T>, Latency, u64);
+
+fn work<S: Source, T: Target>(
+    run: &Run<'_>,
+    worker: Worker<S, T>,
+    index: usize,
+    start_ns: u64,
+    abort: &AtomicBool,
+) -> Finished<S, T> {
+    sharpen_timers();
+    let Worker {
+        groups,
+        mut source,
+        mut target,
+    } = worker;
+    let mut state = State::new(run, start_ns);
+    let mut agenda = run.timetable.agenda(groups.clone());
+    let parts = Parts {
+        run,
+        start_ns,
+        abort,
+        live: &run.live.workers()[index],
+    };
+    // A panic leaves the source and the target as they were; they are only handed back.
+    let driven = catch_unwind(AssertUnwindSafe(|| {
+        drive(&parts, &mut agenda, &mut source, &mut target, &mut state)
+    }));
+    let ended = driven.unwrap_or_else(|panic| {
+        state.lost_in_panic();
+        Ended::Panicked(message(panic.as_ref()))
+    });
+    if matches!(ended, Ended::Fatal | Ended::Panicked(_)) {
+        abort.store(true, Ordering::Relaxed);
+    }
+    settle(&parts, &mut agenda, &ended, &mut state);
+    let end_ns = state.end_ns;
+    let (report, latency) = state.finish(groups, ended, source, target);
+    (report, latency, end_ns)
+}
+
+fn combine<S, T>(ended: Vec<Finished<S, T>>, start_ns: u64, planned_ns: Option<u64>) -> Report<S, T> {
+    let mut report = Report {
+        start_ns,
+        end_ns: start_ns,
+        planned_ns,
+        counts: Counts::default(),
+        latency: Latency::default(),
+        workers: Vec::with_capacity(ended.len()),
+    };
+    for (worker, latency, end_ns) in ended {
+        report.end_ns = report.end_ns.max(end_ns);
+        report.counts.merge(&worker.counts);
+        report.latency.merge(latency);
+        report.workers.push(worker);
+    }
+    report
+}
+
+fn message(panic: &(dyn Any + Send)) -> String {
+    let text = panic.downcast_ref::<&str>().map(|text| (*text).to_owned());
+    let text = text.or_else(|| panic.downcast_ref::<String>().cloned());
+    text.unwrap_or_else(|| "a panic without a message".to_owned())
+}

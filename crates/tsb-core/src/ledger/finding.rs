@@ -1,0 +1,191 @@
+//! Named losses: which sample went wrong, and how. A bounded list beside exact counts.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+use crate::series::SeriesId;
+use crate::time::Timestamp;
+
+/// What is wrong with a sample.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum FindingKind {
+    /// Accepted, and not there.
+    Lost,
+    /// There, with another value.
+    Altered,
+    /// There more than once.
+    Duplicated,
+    /// There, and never sent.
+    Invented,
+    /// Sent over a wire that promises delivery, and never received.
+    LostInTransport,
+}
+
+/// One sample that went wrong.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Finding {
+    /// Of which series.
+    pub series: SeriesId,
+    /// Its timestamp.
+    pub at: Timestamp,
+    /// What is wrong.
+    pub kind: FindingKind,
+    /// The value that should be there.
+    #[serde(default, with = "value", skip_serializing_if = "Option::is_none")]
+    pub expected: Option<f64>,
+    /// The value that is.
+    #[serde(default, with = "value", skip_serializing_if = "Option::is_none")]
+    pub found: Option<f64>,
+}
+
+impl fmt::Display for Finding {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let what = match self.kind {
+            FindingKind::Lost => "lost",
+            FindingKind::Altered => "altered",
+            FindingKind::Duplicated => "there once too often",
+            FindingKind::Invented => "there, though nobody sent it",
+            FindingKind::LostInTransport => "lost in transport",
+        };
+        write!(f, "series {} at {}: {what}", self.series, self.at)?;
+        if let Some(expected) = self.expected {
+            write!(f, ", sent {expected}")?;
+        }
+        match self.found {
+            Some(found) => write!(f, ", found {found}"),
+            None => Ok(()),
+        }
+    }
+}
+
+/// The first so many findings, and how many more there were.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Findings {
+    list: Vec<Finding>,
+    more: u64,
+    max: usize,
+}
+
+impl Findings {
+    /// An empty list that names at most `max`.
+    pub const fn new(max: usize) -> Self {
+        Self {
+            list: Vec::new(),
+            more: 0,
+            max,
+        }
+    }
+
+    /// Names one more sample, or counts it when the list is full.
+    pub fn push(&mut self, finding: Finding) {
+        if self.list.len() < self.max {
+            self.list.push(finding);
+        } else {
+            self.more += 1;
+        }
+    }
+
+    /// Adds another part's findings. The list stays in order of (series, time), so that
+    /// it does not depend on which part came first.
+    pub fn merge(&mut self, other: Self) {
+        self.list.extend(other.list);
+        self.list
+            .sort_by_key(|finding| (finding.series, finding.at, finding.kind));
+        let dropped = self.list.len().saturating_sub(self.max);
+        self.list.truncate(self.max);
+        self.more += other.more + dropped as u64;
+    }
+
+    /// The samples named.
+    pub fn as_slice(&self) -> &[Finding] {
+        &self.list
+    }
+
+    /// How many more there were than the list names.
+    pub const fn more(&self) -> u64 {
+        self.more
+    }
+
+    /// Whether nothing was found.
+    pub const fn is_empty(&self) -> bool {
+        self.list.is_empty() && self.more == 0
+    }
+}
+
+/// JSON has no NaN and no infinities: those are written as text.
+mod value {
+    use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+    #[derive(Serialize, Deserialize)]
+    #[serde(untagged)]
+    enum Value {
+        Number(f64),
+        Text(String),
+    }
+
+    #[expect(clippy::ref_option, reason = "the signature that serde calls")]
+    pub(super) fn serialize<S: Serializer>(value: &Option<f64>, serializer: S) -> Result<S::Ok, S::Error> {
+        let value = value.map(|number| {
+            if number.is_finite() {
+                Value::Number(number)
+            } else {
+                Value::Text(number.to_string())
+            }
+        });
+        value.serialize(serializer)
+    }
+
+    pub(super) fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<f64>, D::Error> {
+        match Option::<Value>::deserialize(deserializer)? {
+            None => Ok(None),
+            Some(Value::Number(number)) => Ok(Some(number)),
+            Some(Value::Text(text)) => text.parse().map(Some).map_err(serde::de::Error::custom),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn lost(series: u32) -> Finding {
+        Finding {
+            series: SeriesId(series),
+            at: Timestamp::from_secs(1),
+            kind: FindingKind::Lost,
+            expected: Some(f64::from(series)),
+            found: None,
+        }
+    }
+
+    #[test]
+    fn the_list_is_bounded_and_counts_the_rest() {
+        let mut findings = Findings::new(3);
+        (0..5).for_each(|series| findings.push(lost(series)));
+        assert_eq!((findings.as_slice().len(), findings.more()), (3, 2));
+        let (mut other, mut reverse) = (Findings::new(3), Findings::new(3));
+        other.push(lost(1));
+        reverse.push(lost(1));
+        reverse.merge(findings.clone());
+        findings.merge(other);
+        assert_eq!(findings, reverse);
+        assert_eq!((findings.as_slice().len(), findings.more()), (3, 3));
+        assert_eq!(findings.as_slice()[1], findings.as_slice()[2]);
+    }
+
+    #[test]
+    fn special_values_survive_json() {
+        let mut finding = lost(7);
+        finding.expected = Some(f64::NEG_INFINITY);
+        finding.found = Some(f64::NAN);
+        let json = serde_json::to_string(&finding).unwrap();
+        assert!(json.contains(r#""expected":"-inf","found":"NaN""#), "{json}");
+        let back: Finding = serde_json::from_str(&json).unwrap();
+        assert_eq!(back.expected, finding.expected);
+        assert!(back.found.is_some_and(f64::is_nan));
+    }
+}

@@ -1,0 +1,194 @@
+//! The timetable of a run (roster and pace), and one worker's agenda from it.
+
+use std::ops::Range;
+
+use super::roster::{Frontier, Roster, Slot, Walk};
+use super::{Cursor, Rate, Schedule, ScheduleError};
+
+/// How much faster than fleet time a run goes, as an exact fraction.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Speed {
+    num: u64,
+    den: u64,
+}
+
+impl Speed {
+    /// Fleet time is wall time.
+    pub const NATURAL: Self = Self { num: 1, den: 1 };
+
+    /// `num / den` times as fast; `None` when one of them is 0.
+    pub const fn new(num: u64, den: u64) -> Option<Self> {
+        if num == 0 || den == 0 {
+            None
+        } else {
+            Some(Self { num, den })
+        }
+    }
+
+    /// The speed at which a fleet that reports at `natural` reports at `asked`.
+    ///
+    /// # Errors
+    /// When one of them is 0, or the fraction does not fit.
+    pub fn from_rates(asked: Rate, natural: Rate) -> Result<Self, ScheduleError> {
+        let ratio = asked.over(natural)?;
+        ratio
+            .and_then(|(num, den)| Self::new(num, den))
+            .ok_or(ScheduleError::NeverDue)
+    }
+
+    /// How many times as fast, for showing.
+    pub fn as_f64(self) -> f64 {
+        self.num as f64 / self.den as f64
+    }
+
+    /// Wall time of a fleet time, rounded up; saturates.
+    #[inline]
+    pub fn wall_ns(self, fleet_ns: u64) -> u64 {
+        if self.num == self.den {
+            return fleet_ns;
+        }
+        let scaled = u128::from(fleet_ns) * u128::from(self.den);
+        u64::try_from(scaled.div_ceil(u128::from(self.num))).unwrap_or(u64::MAX)
+    }
+
+    /// Fleet time of a wall time, rounded down; saturates.
+    pub fn fleet_ns(self, wall_ns: u64) -> u64 {
+        let scaled = u128::from(wall_ns) * u128::from(self.num) / u128::from(self.den);
+        u64::try_from(scaled).unwrap_or(u64::MAX)
+    }
+}
+
+/// Where due times come from.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Pace {
+    /// Each group's own time, at a speed.
+    Fleet(Speed),
+    /// A schedule gives the times, the roster only the order: operation `n` of the whole
+    /// roster is due at `schedule.due(n)`.
+    Shape(Schedule),
+}
+
+impl Pace {
+    /// Whether operations are due at times of their own.
+    pub const fn is_open_loop(&self) -> bool {
+        match self {
+            Self::Fleet(_) => true,
+            Self::Shape(schedule) => schedule.is_open_loop(),
+        }
+    }
+}
+
+/// All operations of a run, with their due times.
+#[derive(Clone, Debug)]
+pub struct Timetable {
+    /// Which operations, in which order.
+    pub roster: Roster,
+    /// When.
+    pub pace: Pace,
+    /// Operations due at or after this (wall time since the start) are not part of it.
+    pub end_ns: Option<u64>,
+    /// Operations at or after this in fleet time are not part of it.
+    pub fleet_end_ns: Option<u64>,
+}
+
+impl Timetable {
+    /// The operations of a contiguous range of groups, in order.
+    pub fn agenda(&self, groups: Range<u32>) -> Agenda {
+        let pacer = match &self.pace {
+            Pace::Fleet(speed) => Pacer::Fleet(*speed),
+            Pace::Shape(Schedule::Unpaced) => Pacer::Unpaced,
+            Pace::Shape(schedule) => Pacer::Shape(Shape {
+                cursor: schedule.cursor(),
+                everyone: self.roster.walk(),
+                passed: 0,
+            }),
+        };
+        Agenda {
+            walk: self.roster.walk_range(groups),
+            pacer,
+            end_ns: self.end_ns.unwrap_or(u64::MAX),
+            fleet_end_ns: self.fleet_end_ns.unwrap_or(u64::MAX),
+        }
+    }
+
+    /// The exact ticks of `group` among what lies at or before a place of the order.
+    pub fn ticks_through(&self, group: u32, frontier: Option<Frontier>) -> Range<u64> {
+        self.roster.ticks_through(group, frontier)
+    }
+}
+
+/// One operation of an agenda.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Planned {
+    /// Whose tick it is.
+    pub slot: Slot,
+    /// Wall time since the start at which it is due; `None` in a closed loop.
+    pub due_ns: Option<u64>,
+}
+
+#[derive(Clone, Debug)]
+enum Pacer {
+    Fleet(Speed),
+    Shape(Shape),
+    Unpaced,
+}
+
+/// The due times of a schedule, of which the operations of all workers take one each.
+#[derive(Clone, Debug)]
+struct Shape {
+    cursor: Cursor,
+    everyone: Walk,
+    passed: u64,
+}
+
+/// How often the end is looked for among the operations of others.
+const PASSED_CHECK: u64 = 1 << 10;
+
+impl Shape {
+    /// When `own` is due, if that is before `end_ns`.
+    #[inline]
+    fn due(&mut self, own: Slot, end_ns: u64) -> Option<u64> {
+        while self.everyone.next()? != own {
+            self.cursor.advance();
+            self.passed += 1;
+            if self.passed.is_multiple_of(PASSED_CHECK) && self.cursor.due()? >= end_ns {
+                return None;
+            }
+        }
+        let due = self.cursor.due()?;
+        self.cursor.advance();
+        Some(due)
+    }
+}
+
+/// One worker's operations in order of due time.
+#[derive(Clone, Debug)]
+pub struct Agenda {
+    // The worker's own groups only.
+    walk: Walk,
+    pacer: Pacer,
+    end_ns: u64,
+    fleet_end_ns: u64,
+}
+
+impl Iterator for Agenda {
+    type Item = Planned;
+
+    #[inline]
+    fn next(&mut self) -> Option<Planned> {
+        let slot = self.walk.next()?;
+        if slot.offset_ns >= self.fleet_end_ns {
+            return None;
+        }
+        let due_ns = match &mut self.pacer {
+            Pacer::Unpaced => return Some(Planned { slot, due_ns: None }),
+            Pacer::Fleet(speed) => speed.wall_ns(slot.offset_ns),
+            Pacer::Shape(shape) => shape.due(slot, self.end_ns)?,
+        };
+        let planned = Planned {
+            slot,
+            due_ns: Some(due_ns),
+        };
+        (due_ns < self.end_ns).then_some(planned)
+    }
+}

@@ -1,0 +1,353 @@
+//! The roster: which host's tick comes next, in fleet time.
+//!
+//! A group (one host of a fleet) has an interval and a phase; its tick `k` stands at
+//! `phase + k * interval`. Groups with one interval always follow each other in one
+//! order, so the sequence is a merge of one fixed list per interval: memory is a few
+//! bytes a group, whatever the intervals are, and there is no common period to bound.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use super::ScheduleError;
+use super::rate::{Rate, gcd};
+
+/// More different intervals than this are refused: each step looks at one head each.
+const INTERVALS_MAX: usize = 64;
+
+/// One host of a fleet, or whatever else reports as one operation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Group {
+    /// From one tick to the next. in [1, ..)
+    pub interval_ns: u64,
+    /// When tick 0 is. in [0, interval_ns)
+    pub phase_ns: u64,
+    /// The first tick at which it lives.
+    pub first_tick: u64,
+    /// The first tick at which it lives no more; `u64::MAX` for ever.
+    pub end_tick: u64,
+    /// Samples in one of its ticks, to turn samples per second into a speed and to count
+    /// what was never prepared.
+    pub samples: u32,
+}
+
+impl Group {
+    /// A group that lives for ever.
+    pub const fn new(interval_ns: u64, phase_ns: u64, samples: u32) -> Self {
+        Self {
+            interval_ns,
+            phase_ns,
+            first_tick: 0,
+            end_tick: u64::MAX,
+            samples,
+        }
+    }
+
+    fn check(&self) -> Result<(), &'static str> {
+        if self.interval_ns == 0 {
+            Err("the interval is 0")
+        } else if self.phase_ns >= self.interval_ns {
+            Err("the phase is not below the interval")
+        } else {
+            Ok(())
+        }
+    }
+}
+
+/// One operation: a tick of a group, and when it belongs in fleet time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Slot {
+    /// The group's index in the roster.
+    pub group: u32,
+    /// Which of its ticks.
+    pub tick: u64,
+    /// `phase + tick * interval`: fleet time since the start, whatever the speed.
+    pub offset_ns: u64,
+}
+
+/// A place in the roster's order: everything up to and including this slot.
+///
+/// With it the exact set of operations that were issued, or were due, takes no memory:
+/// see [`Roster::ticks_through`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Frontier {
+    /// Fleet time of the last slot.
+    pub offset_ns: u64,
+    /// Its group: of slots at one time, the lower group comes first.
+    pub group: u32,
+}
+
+impl From<Slot> for Frontier {
+    fn from(slot: Slot) -> Self {
+        Self {
+            offset_ns: slot.offset_ns,
+            group: slot.group,
+        }
+    }
+}
+
+/// The groups of a fleet, and the order of their ticks.
+#[derive(Clone, Debug)]
+pub struct Roster {
+    groups: Arc<[Group]>,
+    classes: Vec<Class>,
+}
+
+/// All groups with one interval, in the order in which they report.
+#[derive(Clone, Debug)]
+struct Class {
+    interval_ns: u64,
+    // Invariant: sorted by (phase, group), not empty.
+    order: Arc<[(u64, u32)]>,
+    // No group of the class lives at or beyond this tick.
+    end_tick: u64,
+    // Whether a group of it begins or ends within the run.
+    churns: bool,
+}
+
+impl Roster {
+    /// A roster of these groups; a group's index is its place in the list.
+    ///
+    /// # Errors
+    /// When a group has no interval or a phase beyond it, or there are more than 64
+    /// different intervals.
+    pub fn new(groups: Vec<Group>) -> Result<Self, ScheduleError> {
+        for (group, candidate) in groups.iter().enumerate() {
+            candidate.check().map_err(|what| ScheduleError::Group { group, what })?;
+        }
+        if u32::try_from(groups.len()).is_err() {
+            let group = groups.len();
+            let what = "there are more than 2^32 groups";
+            return Err(ScheduleError::Group { group, what });
+        }
+        let all = 0..groups.len() as u32;
+        let classes = classes(&groups, all);
+        if classes.len() > INTERVALS_MAX {
+            let (intervals, max) = (classes.len(), INTERVALS_MAX);
+            return Err(ScheduleError::Intervals { intervals, max });
+        }
+        Ok(Self {
+            groups: groups.into(),
+            classes,
+        })
+    }
+
+    /// The groups.
+    pub fn groups(&self) -> &[Group] {
+        &self.groups
+    }
+
+    /// Every operation of every group, in order of (fleet time, group).
+    pub fn walk(&self) -> Walk {
+        Walk::new(self.groups.clone(), &self.classes)
+    }
+
+    /// The same, of a contiguous range of groups only.
+    pub fn walk_range(&self, range: Range<u32>) -> Walk {
+        let end = range.end.min(self.groups.len() as u32);
+        Walk::new(self.groups.clone(), &classes(&self.groups, range.start.min(end)..end))
+    }
+
+    /// Samples per time of the groups that live at fleet time `offset_ns`: the natural
+    /// rate, exact.
+    ///
+    /// # Errors
+    /// When the sum has no fraction below 2^56.
+    pub fn rate_at(&self, offset_ns: u64) -> Result<Rate, ScheduleError> {
+        self.sum_rates(offset_ns, |group| u64::from(group.samples))
+    }
+
+    /// Operations per time of the groups that live at fleet time `offset_ns`.
+    ///
+    /// # Errors
+    /// When the sum has no fraction below 2^56.
+    pub fn operations_at(&self, offset_ns: u64) -> Result<Rate, ScheduleError> {
+        self.sum_rates(offset_ns, |_| 1)
+    }
+
+    fn sum_rates(&self, offset_ns: u64, weight: impl Fn(&Group) -> u64) -> Result<Rate, ScheduleError> {
+        let (mut events, mut per) = (0u128, 1u128);
+        for class in &self.classes {
+            let interval = u128::from(class.interval_ns);
+            let groups = class.order.iter().map(|&(_, group)| &self.groups[group as usize]);
+            let living = groups.filter(|group| {
+                let tick = offset_ns / group.interval_ns;
+                (group.first_tick..group.end_tick).contains(&tick)
+            });
+            let sum: u128 = living.map(|group| u128::from(weight(group))).sum();
+            let divisor = gcd(per, interval);
+            let (left, right) = (interval / divisor, per / divisor);
+            let too_large = ScheduleError::RateRange { events, per_ns: per };
+            let wide = |a: u128, b: u128| a.checked_mul(b).ok_or_else(|| too_large.clone());
+            events = wide(events, left)?.saturating_add(wide(sum, right)?);
+            per = wide(per, left)?;
+        }
+        Rate::from_wide(events, per)
+    }
+
+    /// The ticks of `group` that lie at or before a place in the order: its share of
+    /// what was issued. Empty for `None`.
+    pub fn ticks_through(&self, group: u32, frontier: Option<Frontier>) -> Range<u64> {
+        let Some(&Group {
+            interval_ns,
+            phase_ns,
+            first_tick,
+            end_tick,
+            ..
+        }) = self.groups.get(group as usize)
+        else {
+            return 0..0;
+        };
+        let end = frontier.map_or(0, |place| {
+            // At the very time of the place, only groups up to its own have had their turn.
+            let up_to = if group <= place.group {
+                place.offset_ns.checked_sub(phase_ns)
+            } else {
+                place.offset_ns.checked_sub(phase_ns.saturating_add(1))
+            };
+            up_to.map_or(0, |time| (time / interval_ns).saturating_add(1))
+        });
+        let end = end.min(end_tick);
+        first_tick.min(end)..end
+    }
+
+    /// Contiguous ranges of groups for `workers` workers, with about the same number of
+    /// samples per second each. Never more ranges than groups; at least one.
+    pub fn split(&self, workers: usize) -> Vec<Range<u32>> {
+        let weight = |group: &Group| f64::from(group.samples.max(1)) / group.interval_ns as f64;
+        let total: f64 = self.groups.iter().map(weight).sum();
+        let count = workers.clamp(1, self.groups.len().max(1));
+        let mut ranges = Vec::with_capacity(count);
+        let (mut start, mut sum) = (0, 0.0);
+        for (index, group) in self.groups.iter().enumerate() {
+            sum += weight(group);
+            let made = ranges.len() + 1;
+            let groups_left = self.groups.len() - index - 1;
+            let is_full = sum >= total * made as f64 / count as f64 || groups_left == count - made;
+            if is_full && made < count {
+                ranges.push(start..index as u32 + 1);
+                start = index as u32 + 1;
+            }
+        }
+        ranges.push(start..self.groups.len() as u32);
+        ranges
+    }
+}
+
+fn classes(groups: &[Group], range: Range<u32>) -> Vec<Class> {
+    let mut by_interval = std::collections::BTreeMap::<u64, Vec<(u64, u32)>>::new();
+    for index in range {
+        let group = &groups[index as usize];
+        let class = by_interval.entry(group.interval_ns).or_default();
+        class.push((group.phase_ns, index));
+    }
+    let class = |(interval_ns, mut order): (u64, Vec<(u64, u32)>)| {
+        order.sort_unstable();
+        let members = || order.iter().map(|&(_, index)| &groups[index as usize]);
+        Class {
+            interval_ns,
+            end_tick: members().map(|group| group.end_tick).max().unwrap_or(0),
+            churns: members().any(|group| group.first_tick > 0 || group.end_tick < u64::MAX),
+            order: order.into(),
+        }
+    };
+    by_interval.into_iter().map(class).collect()
+}
+
+/// Goes through the operations of a roster in order, for ever or until the last group
+/// has ended.
+#[derive(Clone, Debug)]
+pub struct Walk {
+    groups: Arc<[Group]>,
+    heads: Vec<Head>,
+}
+
+#[derive(Clone, Debug)]
+struct Head {
+    class: Class,
+    tick: u64,
+    // Fleet time at which the tick begins: tick * interval.
+    base_ns: u64,
+    index: usize,
+    // (offset, group) of the slot that the head stands at.
+    next: (u64, u32),
+}
+
+impl Walk {
+    fn new(groups: Arc<[Group]>, classes: &[Class]) -> Self {
+        let head = |class: &Class| Head {
+            class: class.clone(),
+            tick: 0,
+            base_ns: 0,
+            index: 0,
+            next: class.order[0],
+        };
+        let mut walk = Self {
+            groups,
+            heads: classes.iter().map(head).collect(),
+        };
+        let groups = &walk.groups;
+        walk.heads
+            .retain_mut(|head| head.class.end_tick > 0 && head.settle(groups));
+        walk
+    }
+}
+
+impl Head {
+    /// Goes to the next place of the list; false when time has run out.
+    #[inline]
+    fn step(&mut self) -> bool {
+        self.index += 1;
+        if self.index == self.class.order.len() {
+            self.index = 0;
+            self.tick += 1;
+            let Some(base_ns) = self.base_ns.checked_add(self.class.interval_ns) else {
+                return false;
+            };
+            self.base_ns = base_ns;
+            if self.tick >= self.class.end_tick {
+                return false;
+            }
+        }
+        let (phase, group) = self.class.order[self.index];
+        self.next = (self.base_ns.saturating_add(phase), group);
+        true
+    }
+
+    /// Goes on to a group that lives; false when there is none.
+    #[inline]
+    fn settle(&mut self, groups: &[Group]) -> bool {
+        if !self.class.churns {
+            return true;
+        }
+        loop {
+            let group = &groups[self.next.1 as usize];
+            if (group.first_tick..group.end_tick).contains(&self.tick) {
+                return true;
+            }
+            if !self.step() {
+                return false;
+            }
+        }
+    }
+}
+
+impl Iterator for Walk {
+    type Item = Slot;
+
+    #[inline]
+    fn next(&mut self) -> Option<Slot> {
+        let mut best = 0;
+        for index in 1..self.heads.len() {
+            if self.heads[index].next < self.heads[best].next {
+                best = index;
+            }
+        }
+        let head = self.heads.get_mut(best)?;
+        let (offset_ns, group) = head.next;
+        let tick = head.tick;
+        if !(head.step() && head.settle(&self.groups)) {
+            self.heads.swap_remove(best);
+        }
+        Some(Slot { group, tick, offset_ns })
+    }
+}

@@ -1,0 +1,384 @@
+//! Lines to samples.
+//!
+//! Three ways through the bytes, all fully checked. *In order*: the line is compared with
+//! the name that is expected next and with the last timestamp's text; what agrees with text
+//! that was valid before is valid. *In any order*: lines are parsed in groups, and then the
+//! group's names are looked up together, so that the misses of the cache overlap. *Exactly*:
+//! whatever these two do not recognise is read as carbon would, one line at a time.
+
+use std::sync::Arc;
+
+use super::MAX_LINE;
+use super::line::{self, Problem, Seconds};
+use super::series_key;
+use super::tail::Tail;
+use crate::time::{Clock, Timestamp};
+use crate::wire::columns::Columns;
+use crate::wire::names::{Hash, Names, find_end};
+use crate::wire::number::{Decimal, WINDOW, Window, parse_f64, read_decimal};
+use crate::wire::{Decoder, Fatal, Malformed, Sequence, Sink};
+
+/// How many names are looked up together.
+const GROUP: usize = 32;
+
+/// How many misses close together make the decoder give up expecting an order.
+const PATIENCE: u32 = 4;
+
+/// So many bytes in order, about 16 lines, make a miss count as the first.
+const RECOVERY: usize = 640;
+
+/// The longest text of a value that is looked at within a window.
+const LONGEST_VALUE: usize = 40;
+
+/// Turns the lines of one connection into batches.
+pub struct GraphiteDecoder {
+    names: Names,
+    columns: Columns,
+    tail: Tail,
+    clock: Arc<dyn Clock>,
+    /// The name that is expected next; may be one behind the last.
+    expected: usize,
+    in_order: bool,
+    misses: u32,
+    /// Bytes in order since the last miss.
+    since_miss: usize,
+    group: Box<[Pending; GROUP]>,
+    hashes: [Hash; GROUP],
+}
+
+/// A line whose name is not looked up yet.
+#[derive(Clone, Copy, Debug, Default)]
+struct Pending {
+    start: usize,
+    /// Of the name, terminator included.
+    length: usize,
+    at: Timestamp,
+    value: f64,
+}
+
+impl GraphiteDecoder {
+    /// A decoder for one connection. The clock says what "now" is (timestamp -1).
+    pub fn new(clock: Arc<dyn Clock>) -> Self {
+        // The seed has no influence on what is decoded.
+        let seed = clock.wall().as_nanos() as u64 ^ clock.now().rotate_left(32);
+        Self {
+            names: Names::new(b' ', seed),
+            columns: Columns::new(),
+            tail: Tail::new(),
+            clock,
+            expected: 0,
+            in_order: true,
+            misses: 0,
+            since_miss: 0,
+            group: Box::new([Pending::default(); GROUP]),
+            hashes: [Hash::default(); GROUP],
+        }
+    }
+
+    /// Decodes lines of `bytes` from `at` on, as long as they are of the usual kind and
+    /// begin before `end`, where a line ends. Returns where the next one begins.
+    fn usual(&mut self, bytes: &[u8], mut at: usize, end: usize, sink: &mut dyn Sink) -> usize {
+        loop {
+            let begin = at;
+            let was = self.in_order;
+            at = if self.in_order {
+                self.ordered(bytes, at, end, sink)
+            } else {
+                self.scattered(bytes, at, end, sink)
+            };
+            if at == begin && was == self.in_order {
+                return at;
+            }
+        }
+    }
+
+    /// Lines whose names come as they came before.
+    fn ordered(&mut self, bytes: &[u8], mut at: usize, end: usize, sink: &mut dyn Sink) -> usize {
+        loop {
+            let begin = at;
+            at = self.run(bytes, at, end);
+            self.since_miss += at - begin;
+            let next = self.step(bytes, at, end, sink);
+            if next == at {
+                return at;
+            }
+            at = next;
+        }
+    }
+
+    /// Lines that continue a run: the expected name, the id that follows, the same timestamp.
+    #[inline(always)]
+    fn run(&mut self, bytes: &[u8], mut at: usize, end: usize) -> usize {
+        let tail = self.tail;
+        let (mut id, time, values) = self.columns.run();
+        if time != tail.at() {
+            return at;
+        }
+        let first = id;
+        let (cells, rests) = self.names.from(self.expected);
+        for (cell, slot) in cells.iter().zip(values) {
+            let Some(window) = window_at(bytes, at, end) else { break };
+            if cell.id != id || !cell.begins(window, rests) {
+                break;
+            }
+            let Some(decimal) = read_value(window, cell.length()) else {
+                break;
+            };
+            let Some(next) = tail.again(window, decimal.end) else {
+                break;
+            };
+            *slot = decimal.value;
+            id = id.wrapping_add(1);
+            at += next;
+        }
+        let count = id.wrapping_sub(first) as usize;
+        self.columns.ran(count);
+        self.expected += count;
+        at
+    }
+
+    /// One line of the usual kind; the same place when there is none.
+    #[inline(never)]
+    fn step(&mut self, bytes: &[u8], at: usize, end: usize, sink: &mut dyn Sink) -> usize {
+        let Some(window) = window_at(bytes, at, end) else {
+            return at;
+        };
+        if self.expected >= self.names.len() {
+            self.expected = 0;
+        }
+        let (entry, length) = if let Some(length) = self.names.begins(self.expected, window) {
+            (self.expected, length)
+        } else {
+            let Some((entry, length)) = self.seek(window) else {
+                return at;
+            };
+            if !self.is_patient() {
+                return at;
+            }
+            (entry, length)
+        };
+        let Some(decimal) = read_value(window, length) else {
+            return at;
+        };
+        let Some(next) = self.tail.read(window, decimal.end) else {
+            return at;
+        };
+        match self.names.id(entry) {
+            Some(id) => self.columns.push(id, self.tail.at(), decimal.value, sink),
+            None => sink.refused(1),
+        }
+        self.expected = entry + 1;
+        at + next
+    }
+
+    /// The known name that the window begins with, and its length.
+    fn seek(&self, window: &Window) -> Option<(usize, usize)> {
+        let length = find_end(window, b' ')? + 1;
+        let hash = self.names.hash_in(window, length);
+        Some((self.names.find_in(window, hash, length)?, length))
+    }
+
+    /// Counts a miss; `false` when it is time to stop expecting.
+    fn is_patient(&mut self) -> bool {
+        self.misses = if self.since_miss < RECOVERY { self.misses + 1 } else { 1 };
+        self.since_miss = 0;
+        self.in_order = self.misses < PATIENCE;
+        self.in_order
+    }
+
+    /// Lines whose names come in any order.
+    fn scattered(&mut self, bytes: &[u8], mut at: usize, end: usize, sink: &mut dyn Sink) -> usize {
+        loop {
+            let (count, behind) = self.gather(bytes, at, end);
+            let entries = self.names.guess(&self.hashes);
+            let (mut last, mut successors) = (usize::MAX - 1, 0);
+            for ((pending, hash), guess) in self.group[..count].iter().zip(&self.hashes).zip(entries) {
+                at = pending.start;
+                let Some(window) = window_at(bytes, at, end) else {
+                    return at;
+                };
+                let entry = if self.names.begins(guess as usize, window) == Some(pending.length) {
+                    guess as usize
+                } else if let Some(entry) = self.names.find_in(window, *hash, pending.length) {
+                    entry
+                } else if let Some(entry) = meet(&mut self.names, &window[..pending.length - 1], sink) {
+                    entry
+                } else {
+                    return at;
+                };
+                match self.names.id(entry) {
+                    Some(id) => self.columns.push(id, pending.at, pending.value, sink),
+                    None => sink.refused(1),
+                }
+                successors += usize::from(entry == last + 1);
+                last = entry;
+            }
+            at = behind;
+            if count > 0 {
+                self.expected = last + 1;
+            }
+            if 2 * successors > GROUP {
+                (self.in_order, self.misses, self.since_miss) = (true, 0, 0);
+                return at;
+            }
+            if count < GROUP {
+                return at;
+            }
+        }
+    }
+
+    /// Parses lines up to a group's worth; returns how many, and where the next begins.
+    #[inline(always)]
+    fn gather(&mut self, bytes: &[u8], mut at: usize, end: usize) -> (usize, usize) {
+        let mut tail = self.tail;
+        let mut count = 0;
+        for (pending, hash) in self.group.iter_mut().zip(&mut self.hashes) {
+            let Some(window) = window_at(bytes, at, end) else { break };
+            let Some(length) = find_end(window, b' ').map(|end| end + 1) else {
+                break;
+            };
+            let Some(decimal) = read_value(window, length) else {
+                break;
+            };
+            let Some(next) = tail.read(window, decimal.end) else {
+                break;
+            };
+            *hash = self.names.hash_in(window, length);
+            *pending = Pending {
+                start: at,
+                length,
+                at: tail.at(),
+                value: decimal.value,
+            };
+            count += 1;
+            at += next;
+        }
+        self.tail = tail;
+        (count, at)
+    }
+
+    /// One line, without its line feed, read as carbon would.
+    #[inline(never)]
+    fn exact(&mut self, bytes: &[u8], sink: &mut dyn Sink) -> Result<(), Fatal> {
+        let line = match line::parse(bytes) {
+            Ok(line) => line,
+            Err(Problem::Malformed(what)) => {
+                sink.malformed(&Malformed { what, bytes });
+                return Ok(());
+            }
+            Err(Problem::Fatal(what)) => return Err(self.fail(what, bytes, sink)),
+        };
+        let at = match line.at {
+            Seconds::At(seconds) => Timestamp::from_secs(seconds),
+            Seconds::Now => Timestamp::from_secs(self.clock.wall().as_secs()),
+        };
+        let name = line.name.as_bytes();
+        let entry = self.names.find(name);
+        let (entry, id) = if let Some(entry) = entry {
+            (Some(entry), self.names.id(entry))
+        } else {
+            let id = sink.series(&series_key(line.name));
+            (self.names.insert(name, id), id)
+        };
+        self.expected = entry.map_or(self.expected, |entry| entry + 1);
+        match id {
+            Some(id) => self.columns.push(id, at, line.value, sink),
+            None => sink.refused(1),
+        }
+        Ok(())
+    }
+
+    fn fail(&mut self, what: &'static str, bytes: &[u8], sink: &mut dyn Sink) -> Fatal {
+        self.columns.flush(sink);
+        sink.malformed(&Malformed { what, bytes });
+        Fatal { what }
+    }
+}
+
+/// The bytes from `at` on, when a line begins there and there are enough of them.
+#[inline(always)]
+fn window_at(bytes: &[u8], at: usize, end: usize) -> Option<&Window> {
+    let rest = bytes.get(at..).filter(|_| at < end)?;
+    rest.first_chunk()
+}
+
+/// Asks the sink about a new name; `None` when it cannot be taken as it stands or there is
+/// no room for it: then it is read the exact way.
+#[inline(never)]
+fn meet(names: &mut Names, name: &[u8], sink: &mut dyn Sink) -> Option<usize> {
+    // White space beyond ASCII would split the name.
+    let name = std::str::from_utf8(name).ok().filter(|name| name.is_ascii())?;
+    if name.is_empty() || !names.has_room() {
+        return None;
+    }
+    let id = sink.series(&series_key(name));
+    names.insert(name.as_bytes(), id)
+}
+
+/// The value at `start` of a window; a space follows it.
+#[inline(always)]
+fn read_value(window: &Window, start: usize) -> Option<Decimal> {
+    let decimal = read_decimal(window, start);
+    match decimal {
+        Some(decimal) if window[decimal.end] == b' ' => Some(decimal),
+        _ => read_any_value(window, start),
+    }
+}
+
+/// A value of any form that is not NaN.
+#[inline(never)]
+fn read_any_value(window: &Window, start: usize) -> Option<Decimal> {
+    let text = window.get(start..start + LONGEST_VALUE)?;
+    let length = text.iter().position(|byte| *byte <= b' ')?;
+    let value = parse_f64(&text[..length]).filter(|value| !value.is_nan())?;
+    let end = start + length;
+    (end + 16 <= WINDOW).then_some(Decimal { value, end })
+}
+
+impl Decoder for GraphiteDecoder {
+    fn decode(&mut self, bytes: &[u8], sink: &mut dyn Sink) -> Result<usize, Fatal> {
+        let end = memchr::memrchr(b'\n', bytes).map_or(0, |last| last + 1);
+        let mut at = 0;
+        while at < end {
+            at = self.usual(bytes, at, end, sink);
+            if at + WINDOW > bytes.len() && at < end {
+                // The last lines, with room behind them.
+                let mut last = [0; 2 * WINDOW];
+                last[..bytes.len() - at].copy_from_slice(&bytes[at..]);
+                at += self.usual(&last, 0, end - at, sink);
+            }
+            if at < end {
+                let rest = &bytes[at..end];
+                let length = memchr::memchr(b'\n', rest).unwrap_or(rest.len());
+                self.exact(&rest[..length], sink)?;
+                at += length + 1;
+            }
+        }
+        let rest = &bytes[end..];
+        if rest.len() > MAX_LINE {
+            return Err(self.fail(line::TOO_LONG, rest, sink));
+        }
+        self.columns.flush(sink);
+        Ok(end)
+    }
+
+    fn sequence(&self) -> Option<Sequence> {
+        None
+    }
+
+    fn finish(&mut self, rest: &[u8], sink: &mut dyn Sink) {
+        if !rest.is_empty() {
+            let what = "the last line has no end";
+            sink.malformed(&Malformed { what, bytes: rest });
+        }
+    }
+}
+
+impl std::fmt::Debug for GraphiteDecoder {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("GraphiteDecoder")
+            .field("names", &self.names)
+            .field("in_order", &self.in_order)
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,290 @@
+//! The names of a connection: what a text decoder knows of them.
+//!
+//! Senders repeat themselves: the name behind this one is most often the one that followed
+//! it before, so the table keeps the names in the order of their first appearance, and a
+//! decoder compares before it searches. Names in any other order are found by hash.
+//!
+//! It is *not* the catalog: it holds wire names as they came, and what the sink said.
+
+mod cell;
+mod hash;
+
+pub(crate) use cell::{Cell, INLINE};
+pub(crate) use hash::Hash;
+
+use crate::series::SeriesId;
+use crate::wire::lanes::find_at_most;
+use crate::wire::number::{LAST_START, Window, lane};
+
+/// The longest name, terminator included, that is looked at within a window.
+pub(crate) const LONGEST: usize = LAST_START;
+
+/// Refused names that are remembered; of further ones the sink is asked again.
+const MAX_REFUSED: usize = 65_536;
+
+/// The bytes that refused names may take together.
+const MAX_REFUSED_BYTES: usize = 4 << 20;
+
+/// Stands for the id of a name that the sink did not admit.
+pub(crate) const REFUSED: u32 = u32::MAX;
+
+/// A free slot.
+const FREE: Slot = Slot {
+    tag: 0,
+    entry: u32::MAX,
+};
+
+/// The names of one connection, each with its terminator behind it.
+pub(crate) struct Names {
+    cells: Vec<Cell>,
+    /// What of long names does not fit into their cells.
+    rests: Vec<u8>,
+    /// Open addressing, at most half full. A power of two long.
+    slots: Vec<Slot>,
+    terminator: u8,
+    seed: u64,
+    refused: usize,
+    refused_bytes: usize,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Slot {
+    tag: u32,
+    entry: u32,
+}
+
+impl Names {
+    /// An empty table. `terminator` ends a name on the wire; `seed` keeps strangers from
+    /// choosing names that collide.
+    pub(crate) fn new(terminator: u8, seed: u64) -> Self {
+        Self {
+            cells: Vec::new(),
+            rests: Vec::new(),
+            slots: vec![FREE; 64],
+            terminator,
+            seed,
+            refused: 0,
+            refused_bytes: 0,
+        }
+    }
+
+    /// How many names there are.
+    pub(crate) fn len(&self) -> usize {
+        self.cells.len()
+    }
+
+    /// The names from `entry` on, as they came first, and the rests of the long ones.
+    #[inline(always)]
+    pub(crate) fn from(&self, entry: usize) -> (&[Cell], &[u8]) {
+        (self.cells.get(entry..).unwrap_or_default(), &self.rests)
+    }
+
+    /// The series of a name; `None` when it was refused.
+    #[inline(always)]
+    pub(crate) fn id(&self, entry: usize) -> Option<SeriesId> {
+        let id = self.cells[entry].id;
+        (id != REFUSED).then_some(SeriesId(id))
+    }
+
+    /// The length of name `entry`, terminator included, when the window begins with it.
+    #[inline(always)]
+    pub(crate) fn begins(&self, entry: usize, window: &Window) -> Option<usize> {
+        let cell = self.cells.get(entry)?;
+        cell.begins(window, &self.rests).then_some(cell.length())
+    }
+
+    /// The entry of a name that a window begins with, when it is known. `length` counts
+    /// the terminator; it is in [1, `LONGEST`].
+    #[inline(always)]
+    pub(crate) fn find_in(&self, window: &Window, hash: Hash, length: usize) -> Option<usize> {
+        self.probe(hash, |names, entry| names.begins(entry, window) == Some(length))
+    }
+
+    /// The entry of a name, terminator not included.
+    pub(crate) fn find(&self, name: &[u8]) -> Option<usize> {
+        self.probe(Hash::of(name, self.terminator, self.seed), |names, entry| {
+            let (head, tail) = names.cells[entry].pieces(&names.rests);
+            name.strip_prefix(head) == Some(tail)
+        })
+    }
+
+    /// The hash of the name that a window begins with; `length` as for [`Self::find_in`].
+    #[inline(always)]
+    pub(crate) fn hash_in(&self, window: &Window, length: usize) -> Hash {
+        Hash::in_window(window, length, self.terminator, self.seed)
+    }
+
+    /// The entries that the first slots for some hashes name, right or not; brings what
+    /// comparing them takes into the cache. Short loops, so that the misses overlap.
+    #[inline(always)]
+    pub(crate) fn guess<const N: usize>(&self, hashes: &[Hash; N]) -> [u32; N] {
+        let mask = self.slots.len() - 1;
+        let entries = hashes.map(|hash| self.slots[hash.index() & mask].entry);
+        let touched = entries.map(|entry| self.cells.get(entry as usize).map_or(0, |cell| cell.id));
+        std::hint::black_box(touched);
+        entries
+    }
+
+    #[inline(always)]
+    fn probe(&self, hash: Hash, is_it: impl Fn(&Self, usize) -> bool) -> Option<usize> {
+        let mask = self.slots.len() - 1;
+        let mut at = hash.index() & mask;
+        // Ends at a free slot: the table is at most half full.
+        loop {
+            let slot = self.slots[at];
+            if slot.entry == FREE.entry {
+                return None;
+            }
+            if slot.tag == hash.tag() && is_it(self, slot.entry as usize) {
+                return Some(slot.entry as usize);
+            }
+            at = (at + 1) & mask;
+        }
+    }
+
+    /// Whether any further name of a window would be remembered.
+    pub(crate) fn has_room(&self) -> bool {
+        self.rests.len() < u32::MAX as usize
+            && self.refused < MAX_REFUSED
+            && self.refused_bytes + LONGEST <= MAX_REFUSED_BYTES
+    }
+
+    /// Remembers a new name and what the sink said of it. `None`: there is no room to
+    /// remember it, as too many were refused.
+    pub(crate) fn insert(&mut self, name: &[u8], id: Option<SeriesId>) -> Option<usize> {
+        if id.is_none() && (self.refused >= MAX_REFUSED || self.refused_bytes + name.len() > MAX_REFUSED_BYTES) {
+            return None;
+        }
+        let cell = Cell::new(name, self.terminator, id.map_or(REFUSED, |id| id.0), &mut self.rests)?;
+        if id.is_none() {
+            self.refused += 1;
+            self.refused_bytes += name.len();
+        }
+        let entry = self.cells.len();
+        if 2 * (entry + 1) > self.slots.len() {
+            self.grow();
+        }
+        self.cells.push(cell);
+        let hash = Hash::of(name, self.terminator, self.seed);
+        place(&mut self.slots, hash, entry);
+        Some(entry)
+    }
+
+    fn grow(&mut self) {
+        self.slots = vec![FREE; 2 * self.slots.len()];
+        for (entry, cell) in self.cells.iter().enumerate() {
+            let (head, tail) = cell.pieces(&self.rests);
+            let hash = Hash::of(&[head, tail].concat(), self.terminator, self.seed);
+            place(&mut self.slots, hash, entry);
+        }
+    }
+}
+
+fn place(slots: &mut [Slot], hash: Hash, entry: usize) {
+    let mask = slots.len() - 1;
+    let mut at = hash.index() & mask;
+    while slots[at].entry != FREE.entry {
+        at = (at + 1) & mask;
+    }
+    let (tag, entry) = (hash.tag(), entry as u32);
+    slots[at] = Slot { tag, entry };
+}
+
+impl std::fmt::Debug for Names {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Names")
+            .field("names", &self.len())
+            .field("refused", &self.refused)
+            .finish_non_exhaustive()
+    }
+}
+
+/// How many bytes come before the first one that is `end` or below; `None` when that is
+/// not among the first [`LONGEST`].
+#[inline(always)]
+pub(crate) fn find_end(window: &Window, end: u8) -> Option<usize> {
+    for start in (0..LONGEST).step_by(16) {
+        let found = find_at_most(lane(window, start), end);
+        if found < 16 {
+            return Some(start + found);
+        }
+    }
+    None
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::wire::number::WINDOW;
+
+    fn window(text: &[u8]) -> Window {
+        let mut window = [0xee; WINDOW];
+        window[..text.len()].copy_from_slice(text);
+        window
+    }
+
+    #[test]
+    fn names_of_every_length_are_found_both_ways() {
+        let mut names = Names::new(b' ', 7);
+        let texts: Vec<Vec<u8>> = (1..300)
+            .map(|length| vec![b'a' + (length % 26) as u8; length])
+            .collect();
+        for (index, text) in texts.iter().enumerate() {
+            assert_eq!(names.find(text), None);
+            assert_eq!(names.insert(text, Some(SeriesId(index as u32 + 10))), Some(index));
+        }
+        for (index, text) in texts.iter().enumerate() {
+            assert_eq!(names.find(text), Some(index));
+            assert_eq!(names.id(index), Some(SeriesId(index as u32 + 10)));
+            if text.len() < LONGEST {
+                let mut line = text.clone();
+                line.push(b' ');
+                let view = window(&line);
+                let hash = names.hash_in(&view, line.len());
+                assert_eq!(find_end(&view, b' '), Some(text.len()));
+                assert_eq!(names.begins(index, &view), Some(line.len()));
+                assert_eq!(names.find_in(&view, hash, line.len()), Some(index));
+                let guesses = names.guess(&[hash; 2]);
+                assert_eq!(guesses[0], guesses[1]);
+                for at in 0..line.len() {
+                    let mut other = line.clone();
+                    other[at] ^= 1;
+                    let view = window(&other);
+                    assert_eq!(names.begins(index, &view), None);
+                    assert_eq!(names.find_in(&view, names.hash_in(&view, line.len()), line.len()), None);
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn refused_names_are_remembered_up_to_a_bound() {
+        let mut names = Names::new(b' ', 7);
+        let entry = names.insert(b"refused", None).unwrap();
+        assert_eq!((names.find(b"refused"), names.id(entry)), (Some(entry), None));
+        let mut remembered = 1;
+        for index in 0..70_000_u32 {
+            remembered += usize::from(names.insert(&index.to_le_bytes(), None).is_some());
+        }
+        assert_eq!(remembered, MAX_REFUSED);
+        assert!(!names.has_room());
+        assert!(names.insert(b"admitted", Some(SeriesId(1))).is_some());
+        assert_eq!(
+            Names::new(b' ', 7).insert(&vec![b'x'; MAX_REFUSED_BYTES + 1], None),
+            None
+        );
+    }
+
+    #[test]
+    fn the_end_of_a_name_is_the_first_byte_at_or_below() {
+        for end in 0..LONGEST {
+            for byte in [0, 9, 10, 13, 31, 32] {
+                let mut text = [0xff_u8; LONGEST + 2];
+                text[end] = byte;
+                text[end + 1] = 0;
+                assert_eq!(find_end(&window(&text), b' '), Some(end));
+            }
+        }
+        assert_eq!(find_end(&[b'!'; WINDOW], b' '), None);
+    }
+}
