@@ -211,7 +211,10 @@ mod tests {
     #[test]
     fn a_table_for_spreadsheets_quotes_what_is_free_text() {
         let finding = Finding::ok("cores", "2 of \"x\", y", "meaning");
-        assert_eq!(csv(&[finding]), "level,name,value,advice\nok,cores,\"2 of \"\"x\"\", y\",\"\"\n");
+        assert_eq!(
+            csv(&[finding]),
+            "level,name,value,advice\nok,cores,\"2 of \"\"x\"\", y\",\"\"\n"
+        );
     }
 
     #[test]

@@ -215,3 +215,57 @@ impl Law {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn uniform_steps_cover_their_range_evenly() {
+        let steps = Uniform::new(-3.0, 7);
+        let mut counts = [0; 7];
+        for tick in 0..70_000 {
+            let step = steps.at(hash::key(1, Purpose::Step, 1), tick_key(1, tick));
+            counts[(step + 3.0) as usize] += 1;
+        }
+        assert!(counts.iter().all(|count| (9_500..10_500).contains(count)), "{counts:?}");
+    }
+
+    #[test]
+    fn clipped_steps_stand_still_as_often_as_asked() {
+        for (still, highest) in [(0.5, 1.0), (0.9, 4.0), (0.25, 3.0)] {
+            let steps = Clipped::new(still, highest);
+            let mut counts = [0.0; 5];
+            for draw in 0..100_000u64 {
+                counts[steps.at((draw * 42_949) as f64) as usize] += 1e-5;
+            }
+            assert!((counts[0] - still).abs() < 1e-4, "{counts:?}");
+            for count in &counts[1..=highest as usize] {
+                assert!((count - (1.0 - still) / highest).abs() < 1e-4, "{counts:?}");
+            }
+            let (shown_still, shown_highest) = steps.shape();
+            assert!((shown_still - still).abs() < 1e-6 && shown_highest == highest);
+            assert_eq!(steps.at(4_294_967_295.0), highest);
+            assert_eq!(steps.at(0.0).to_bits(), 0, "never minus zero");
+        }
+    }
+
+    #[test]
+    fn a_fold_is_a_walk_that_turns_round_at_its_bounds() {
+        let fold = Fold::band(10.0);
+        let values: Vec<f64> = (-12..=32).map(|sum| fold.apply(f64::from(sum))).collect();
+        let mut expected = vec![8.0, 9.0];
+        expected.extend((0..=10).rev().map(f64::from));
+        expected.extend((1..=10).map(f64::from));
+        expected.extend((0..10).rev().map(f64::from));
+        expected.extend((1..=10).map(f64::from));
+        expected.extend([9.0, 8.0]);
+        assert_eq!(values, expected);
+        assert_eq!(Fold::AT_ZERO.apply(-4.0), 4.0);
+        // Far out, where the product with the inverse is not exact any more.
+        let far = 20.0 * 50_000_000_000.0;
+        assert_eq!(fold.apply(far + 3.0), 3.0);
+        assert_eq!(fold.apply(far + 10.0), 10.0);
+        assert_eq!(fold.apply(far + 11.0), 9.0);
+    }
+}

@@ -83,7 +83,8 @@ impl Workload {
 /// Estimates repeat rate and entropy from the values of some series.
 ///
 /// Per series: the values are taken as integers in units of their last decimal (up to
-/// nine), and each minus the one before. What is estimated is the order-0 entropy of
+/// nine), each minus the one before, over the greatest common divisor of the series'
+/// differences. What is estimated is the order-0 entropy of
 /// these differences, the mean over the series weighted by their values. Values that are
 /// no decimal numbers are taken by their bits, XORed with the ones before.
 ///
@@ -148,14 +149,27 @@ fn differences(values: &[f64]) -> Vec<Difference> {
     let integers = (0..=DECIMALS_MAX).find_map(|decimals| as_integers(values, 10f64.powi(decimals)));
     match integers {
         Some(integers) => {
+            let sizes = integers.windows(2).map(|pair| pair[1].abs_diff(pair[0]));
+            let unit = sizes.fold(0, gcd).max(1);
             let pairs = integers.windows(2);
-            pairs.map(|pair| (pair[1] < pair[0], pair[1].abs_diff(pair[0]))).collect()
+            pairs
+                .map(|pair| (pair[1] < pair[0], pair[1].abs_diff(pair[0]) / unit))
+                .collect()
         }
         None => {
             let pairs = values.windows(2);
-            pairs.map(|pair| (false, pair[0].to_bits() ^ pair[1].to_bits())).collect()
+            pairs
+                .map(|pair| (false, pair[0].to_bits() ^ pair[1].to_bits()))
+                .collect()
         }
     }
+}
+
+fn gcd(mut a: u64, mut b: u64) -> u64 {
+    while b != 0 {
+        (a, b) = (b, a % b);
+    }
+    a
 }
 
 /// The values in units of `1 / scale`, if all of them are whole then.
