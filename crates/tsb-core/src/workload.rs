@@ -33,7 +33,7 @@ pub use fleet::{FleetFile, FleetSpec, Shape};
 pub use generator::Generator;
 pub use layout::Group;
 pub use offered::{Estimator, Offered};
-pub use replay::{How, Replay, Sent, SentTimes};
+pub use replay::{Checkpoint, How, Replay, Sent, SentTimes};
 pub use spec::{
     BatchMode, Churn, ChurnMode, Disorder, IntervalShare, Jitter, KeyForm, MAX_SERIES, Phase, WorkloadSpec,
 };

@@ -7,13 +7,14 @@
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::ops::Range;
+use std::sync::Arc;
 
 use super::disorder::{Fate, Fates};
 use super::law;
 use super::layout::Block;
 use super::rows::{Member, Rows};
 use super::trace::Recorded;
-use super::{Replay, Workload};
+use super::{Checkpoint, Replay, Workload};
 use crate::batch::{Batch, BatchBuf, Ids, Times};
 use crate::series::SeriesId;
 use crate::time::Timestamp;
@@ -52,9 +53,12 @@ struct Held {
     incoming: Vec<(u32, Timestamp, f64)>,
     /// How many of `swapped` have followed already.
     follow: usize,
-    /// (operation's tick, series, own tick), and timestamp and value bits.
-    late: BinaryHeap<Reverse<(u64, u32, u64, Timestamp, u64)>>,
+    late: BinaryHeap<Reverse<Late>>,
 }
+
+/// A late sample, ordered as it is sent: tick of the operation, series, own tick; then
+/// its timestamp and the bits of its value.
+type Late = (u64, u32, u64, Timestamp, u64);
 
 impl<'w> Generator<'w> {
     pub(super) fn new(workload: &'w Workload, groups: Range<usize>, base: Timestamp) -> Self {
@@ -74,9 +78,9 @@ impl<'w> Generator<'w> {
         }
         let first_series = planned.first().map_or(0, |block| block.first);
         let series = first_series..planned.last().map_or(0, |block| block.first + block.len);
-        let keys_if = |wanted: bool, key: &dyn Fn(u32) -> u64| match wanted {
-            true => series.clone().map(key).collect(),
-            false => Vec::new(),
+        let keys_if = |wanted: bool, key: &dyn Fn(u32) -> u64| -> Vec<u64> {
+            let series = series.clone().filter(|_| wanted);
+            series.map(key).collect()
         };
         let fates = &workload.fates;
         Self {
@@ -101,6 +105,11 @@ impl<'w> Generator<'w> {
     /// The groups it makes.
     pub fn groups(&self) -> Range<usize> {
         self.groups.clone()
+    }
+
+    /// Where to begin when the first tick that is asked for lies far ahead.
+    pub fn start_from(&mut self, checkpoint: Option<Arc<Checkpoint>>) {
+        self.replay.start_from(checkpoint);
     }
 
     /// What `group` sends in its operation of `tick`; empty when nothing is alive.

@@ -147,22 +147,18 @@ type Difference = (bool, u64);
 /// Differences of neighbours.
 fn differences(values: &[f64]) -> Vec<Difference> {
     let integers = (0..=DECIMALS_MAX).find_map(|decimals| as_integers(values, 10f64.powi(decimals)));
-    match integers {
-        Some(integers) => {
-            let sizes = integers.windows(2).map(|pair| pair[1].abs_diff(pair[0]));
-            let unit = sizes.fold(0, gcd).max(1);
-            let pairs = integers.windows(2);
-            pairs
-                .map(|pair| (pair[1] < pair[0], pair[1].abs_diff(pair[0]) / unit))
-                .collect()
-        }
-        None => {
-            let pairs = values.windows(2);
-            pairs
-                .map(|pair| (false, pair[0].to_bits() ^ pair[1].to_bits()))
-                .collect()
-        }
-    }
+    let Some(integers) = integers else {
+        let pairs = values.windows(2);
+        return pairs
+            .map(|pair| (false, pair[0].to_bits() ^ pair[1].to_bits()))
+            .collect();
+    };
+    let sizes = integers.windows(2).map(|pair| pair[1].abs_diff(pair[0]));
+    let unit = sizes.fold(0, gcd).max(1);
+    let pairs = integers.windows(2);
+    pairs
+        .map(|pair| (pair[1] < pair[0], pair[1].abs_diff(pair[0]) / unit))
+        .collect()
 }
 
 fn gcd(mut a: u64, mut b: u64) -> u64 {

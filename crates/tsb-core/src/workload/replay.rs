@@ -5,6 +5,7 @@
 
 use std::collections::BTreeMap;
 use std::ops::Range;
+use std::sync::Arc;
 
 use super::Workload;
 use super::columns::{CHUNK, Column};
@@ -95,10 +96,41 @@ impl<'a> Sent<'a> {
 #[derive(Debug)]
 pub struct Replay<'w> {
     workload: &'w Workload,
+    checkpoint: Option<Arc<Checkpoint>>,
     base: Timestamp,
     keys: TickKeys,
     values: Vec<f64>,
     sent: Columns,
+}
+
+/// The running states of all series before one tick: where a [`Replay`] or a
+/// [`Generator`](super::Generator) that begins late can begin.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Checkpoint {
+    tick: u64,
+    /// By series; of those that are born later, the state they are born with.
+    states: Vec<f64>,
+}
+
+impl Checkpoint {
+    /// The tick before which it stands.
+    pub fn tick(&self) -> u64 {
+        self.tick
+    }
+}
+
+impl Workload {
+    /// The states before `tick` (of each group's own ticks), made from an earlier
+    /// checkpoint or from the first tick on: 8 bytes a series.
+    pub fn checkpoint(&self, tick: u64, from: Option<&Checkpoint>) -> Checkpoint {
+        let mut replay = self.replay(Timestamp(0));
+        replay.start_from(from.cloned().map(Arc::new));
+        let series = 0..self.catalog().len() as u32;
+        Checkpoint {
+            tick,
+            states: series.map(|id| replay.state_before(SeriesId(id), tick)).collect(),
+        }
+    }
 }
 
 /// Columns of samples, reused.
@@ -153,6 +185,7 @@ impl<'w> Replay<'w> {
     pub(super) fn new(workload: &'w Workload, base: Timestamp) -> Self {
         Self {
             workload,
+            checkpoint: None,
             base,
             keys: TickKeys {
                 seed: workload.spec.seed,
@@ -164,11 +197,17 @@ impl<'w> Replay<'w> {
         }
     }
 
+    /// Begins at a checkpoint instead of the first tick, where it lies before the ticks
+    /// that are asked for. It changes what a replay costs, and nothing else.
+    pub fn start_from(&mut self, checkpoint: Option<Arc<Checkpoint>>) {
+        self.checkpoint = checkpoint;
+    }
+
     /// Every sample of `series` that the operations of `ticks` sent, in the order of
     /// sending, in chunks. Ticks at which it was not alive sent nothing of it.
     ///
-    /// Values follow from the first tick of the series on, so a range that begins late
-    /// costs the ticks before it too, though not their visit.
+    /// Values follow from the first tick of the series on, or from a checkpoint, so a range
+    /// that begins late costs the ticks before it too, though not their visit.
     pub fn series(&mut self, series: SeriesId, ticks: Range<u64>, visit: &mut dyn FnMut(&Sent<'_>)) {
         let workload = self.workload;
         let (Some(group), Some(block)) = (workload.group_of(series), workload.block_of(series)) else {
@@ -324,6 +363,13 @@ impl<'w> Replay<'w> {
             return column;
         }
         let mut start = workload.lifetime(series).map_or(0, |life| life.start);
+        if let Some(checkpoint) = self.checkpoint.as_deref()
+            && (start + 1..=tick).contains(&checkpoint.tick)
+            && let Some(&state) = checkpoint.states.get(series.index())
+        {
+            column.state = state;
+            start = checkpoint.tick;
+        }
         while start < tick {
             let end = tick.min(start + CHUNK as u64);
             let tick_keys = self.keys.of(start..end);

@@ -141,7 +141,7 @@ impl IntervalShare {
         if self.interval_ns == 0 || self.interval_ns > 366 * 86_400 * SECOND_NS {
             return invalid("an interval must be from 1 ns to a year");
         }
-        if self.interval_ns % spec.resolution_ns != 0 {
+        if !self.interval_ns.is_multiple_of(spec.resolution_ns) {
             return invalid("an interval must be a multiple of resolution_ns");
         }
         if spec.jitter.max_ns >= self.interval_ns {

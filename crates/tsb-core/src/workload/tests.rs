@@ -182,6 +182,40 @@ fn far_ahead_is_the_same_as_tick_by_tick() {
 }
 
 #[test]
+fn a_checkpoint_saves_the_way_and_changes_nothing() {
+    let mut spec = small(FleetSpec::Counters, 108);
+    spec.disorder.late = 0.1;
+    spec.churn = Some(Churn {
+        mode: ChurnMode::Steady {
+            lifetime_ns: 900 * SECOND_NS,
+        },
+        horizon_ns: 3000 * SECOND_NS,
+        unit: 20,
+    });
+    let workload = Workload::new(&spec).unwrap();
+    let expected = replayed(&workload, 2000..2100);
+    let early = workload.checkpoint(700, None);
+    let late = std::sync::Arc::new(workload.checkpoint(1990, Some(&early)));
+    assert_eq!(*late, workload.checkpoint(1990, None));
+    let mut replay = workload.replay(BASE);
+    replay.start_from(Some(late.clone()));
+    for id in 0..workload.catalog().len() as u32 {
+        let mut samples = Vec::new();
+        replay.series(SeriesId(id), 2000..2100, &mut |sent| {
+            samples.extend(sent.iter().map(|(tick, at, value, _)| (tick, at, value.to_bits())));
+        });
+        assert_eq!(&samples, expected.get(&id).unwrap_or(&Vec::new()), "series {id}");
+    }
+    let mut generator = workload.generator(0..2, BASE);
+    generator.start_from(Some(late));
+    let mut plain = workload.generator(0..2, BASE);
+    for tick in 2000..2003 {
+        let (a, b) = (generator.operation(1, tick), plain.operation(1, tick));
+        assert_eq!(a, b);
+    }
+}
+
+#[test]
 fn one_seed_is_one_workload_and_another_is_another() {
     for fleet in fleets() {
         let of_seed = |seed| {
@@ -526,6 +560,10 @@ fn errors_name_the_field() {
         },
         "churn.horizon_ns",
     );
+}
+
+#[test]
+fn errors_in_a_fleet_file_name_the_field() {
     let bad = |from: &str, to: &str, words: &str| {
         let text = FleetSpec::builtin_toml("mix").unwrap().replacen(from, to, 1);
         let error = FleetSpec::from_toml(&text).unwrap_err().to_string();
@@ -542,9 +580,11 @@ fn errors_name_the_field() {
     );
     bad("{ from = 0, to = 999999 }", "{ from = 9, to = 1 }", "law.value");
     let twice = FleetSpec::builtin_toml("mix").unwrap().replace("{item}", "");
-    says(
-        &small(FleetSpec::from_toml(&twice).unwrap(), 54),
-        "two series are called \"host00000.system.value\"",
+    let twice = small(FleetSpec::from_toml(&twice).unwrap(), 54);
+    let error = Workload::new(&twice).unwrap_err().to_string();
+    assert!(
+        error.contains("two series are called \"host00000.system.value\""),
+        "{error}"
     );
     assert!("mixx".parse::<FleetSpec>().unwrap_err().to_string().contains("kstat"));
     assert_eq!(
