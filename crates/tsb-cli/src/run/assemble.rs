@@ -13,7 +13,6 @@ use tsb_stores::{Exactness, Store};
 
 use super::engine::Performed;
 use super::ledger::{Sides, done_means};
-use super::offered::estimate;
 use super::stage::Stage;
 use crate::audit::Audit;
 use crate::plan::Transport;
@@ -192,12 +191,22 @@ fn size(store: &dyn Store) -> Size {
 }
 
 fn offered(stage: &Stage, performed: &Performed) -> Offered {
-    let estimate = estimate(&stage.workload, &performed.driven.issued);
+    let issued = &performed.driven.issued;
+    let estimate = stage.workload.offered(issued);
+    let ticks = issued.iter().map(|ticks| ticks.end - ticks.start).max().unwrap_or(0);
     Offered {
         series: stage.workload.catalog().len() as u64,
         repeat_rate: estimate.repeat_rate,
         entropy_bits: estimate.entropy_bits,
-        repeats: None,
+        repeats: stage.workload.window().map(|window| {
+            format!(
+                "{} recorded series of {} ticks, in {} copies; the window passed {:.2} times",
+                window.series,
+                window.ticks,
+                window.copies,
+                window.passes(ticks)
+            )
+        }),
     }
 }
 
