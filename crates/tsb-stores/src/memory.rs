@@ -260,6 +260,7 @@ impl Store for MemoryStore {
             acknowledges: Durability::Volatile,
             reaches: Durability::Volatile,
             persistent: false,
+            retention_ns: self.options.retention_ns,
             visibility_delay_ms: 0,
         }
     }

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use tsb_core::time::ManualClock;
 use tsb_stores::conformance::{self, Bounded, Fresh};
+use tsb_stores::memory::{MemoryOptions, MemoryStore};
 use tsb_stores::null::NullStore;
 use tsb_stores::ring::{RingOptions, RingStore};
 use tsb_stores::throttle::{Throttle, ThrottleOptions};
@@ -22,12 +23,18 @@ struct Subject {
 }
 
 /// The conformance list: a new store adds a line here.
-const SUBJECTS: [Subject; 3] = [
+const SUBJECTS: [Subject; 4] = [
     Subject {
         name: "null",
         open: || Ok(Box::new(NullStore::new())),
         keeps_ns: None,
         bounded: None,
+    },
+    Subject {
+        name: "memory",
+        open: || Ok(Box::new(MemoryStore::new(MemoryOptions::default()))),
+        keeps_ns: None,
+        bounded: Some(bounded_memory),
     },
     Subject {
         name: "ring",
@@ -43,6 +50,19 @@ const SUBJECTS: [Subject; 3] = [
         bounded: None,
     },
 ];
+
+fn bounded_memory() -> Result<Bounded> {
+    let options = MemoryOptions {
+        max_bytes: Some(1 << 20),
+        max_series: Some(20),
+        ..MemoryOptions::default()
+    };
+    Ok(Bounded {
+        store: Box::new(MemoryStore::new(options)),
+        max_series: 20,
+        fills_up: true,
+    })
+}
 
 fn small_ring() -> RingOptions {
     RingOptions {
