@@ -1,1 +1,3 @@
 //! Inputs and names that the benchmarks share: seeded, built outside the timed region.
+
+pub mod mix;

@@ -12,10 +12,14 @@ pub mod durability;
 pub mod emit;
 pub mod latency;
 pub mod ledger;
+#[cfg(feature = "net")]
+pub mod net;
 pub mod schedule;
 pub mod series;
 pub mod time;
+pub mod trace;
 pub mod wire;
+pub mod workload;
 
 pub use batch::{Batch, BatchBuf, Ids, Times};
 pub use durability::Durability;

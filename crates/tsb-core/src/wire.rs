@@ -5,22 +5,42 @@
 //! hands them to a [`Sink`]. What a protocol cannot carry is refused when the encoder is
 //! made, never while it runs.
 
+pub mod graphite;
+pub mod number;
+pub mod tsb;
+
+mod columns;
+mod names;
+mod protocol;
+#[cfg(test)]
+mod testing;
+
+pub use protocol::{Facts, Protocol, Uncarried};
+
 use std::fmt;
 
 use crate::batch::Batch;
 use crate::series::{SeriesId, SeriesKey};
 
+/// The longest record of any protocol, in bytes.
+pub const MAX_RECORD: usize = 64 << 10;
+
 /// Turns batches into payload bytes. One encoder serves one connection.
 pub trait Encoder: fmt::Debug + Send {
     /// Appends the payload of `batch` to `out`. Allocates nothing once `out` has room.
     fn encode(&mut self, batch: &Batch<'_>, out: &mut Vec<u8>);
+
+    /// Samples that the wire cannot carry and that were left out, since the beginning:
+    /// 0 wherever values and timestamps of every kind survive.
+    fn skipped(&self) -> u64;
 }
 
 /// Turns the bytes of one connection into batches.
 ///
-/// It owns no buffer: the caller keeps what was not consumed and presents it again with
+/// It owns no buffer of bytes: the caller keeps what was not consumed and presents it again with
 /// more bytes behind it. Any bytes at all may arrive: never a panic, never unbounded
-/// memory, never a silent drop.
+/// memory, never a silent drop. Given [`MAX_RECORD`] bytes it consumes some or fails, so
+/// that a buffer of that size is always enough.
 pub trait Decoder: fmt::Debug + Send {
     /// Decodes every complete record of `bytes` and returns how many bytes that took.
     ///
@@ -29,8 +49,24 @@ pub trait Decoder: fmt::Debug + Send {
     /// has been handed to the sink, and the offence itself reported to it.
     fn decode(&mut self, bytes: &[u8], sink: &mut dyn Sink) -> Result<usize, Fatal>;
 
+    /// What the sequence numbers of the stream say; `None` where the protocol has none.
+    fn sequence(&self) -> Option<Sequence>;
+
     /// The stream has ended with `rest` left over.
     fn finish(&mut self, rest: &[u8], sink: &mut dyn Sink);
+}
+
+/// The account of a sender's sequence numbers.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Sequence {
+    /// The number that the next frame should bear.
+    pub next: u64,
+    /// How often numbers were missing.
+    pub gaps: u64,
+    /// How many numbers were missing, all gaps together.
+    pub missing: u64,
+    /// Frames whose number had been seen before; they were not applied.
+    pub repeated: u64,
 }
 
 /// Where a decoder puts what it finds.

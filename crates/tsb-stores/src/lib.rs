@@ -5,10 +5,17 @@
 //!
 //! It is *not* the instrument (that is `tsb-core`) and prints nothing.
 
+#[cfg(feature = "conformance")]
+pub mod conformance;
 pub mod error;
+mod keys;
+pub mod memory;
 pub mod null;
+mod resample;
+pub mod ring;
 pub mod spec;
 pub mod store;
+pub mod throttle;
 
 pub use error::{Error, Result};
 pub use store::{

@@ -69,6 +69,7 @@ impl Store for NullStore {
             acknowledges: Durability::Unconfirmed,
             reaches: Durability::Unconfirmed,
             persistent: false,
+            retention_ns: None,
             visibility_delay_ms: 0,
         }
     }

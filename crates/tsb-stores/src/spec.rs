@@ -1,19 +1,231 @@
 //! From what a user writes (`memory:?retention=7d`) to a store: the only registry.
 //!
 //! Grammar: `[wrapper+]...scheme:[path][?option=value[&option=value]...]`.
-//! A wrapper's own options carry its name: `throttle+memory:?throttle.rate=1000`.
+//! A wrapper's own options carry its name: `throttle+ring:?throttle.rate=1000`.
+//! The path ends at the first `?`, a value at the next `&`; there are no escapes.
+//!
+//! A [`Spec`] is parsed and checked as a whole before anything is opened. It is *not*
+//! where a store's options are judged together: their constructors do that.
+
+use std::fmt;
+use std::str::FromStr;
+use std::sync::Arc;
+
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use tsb_core::time::{Clock, MonotonicClock};
 
 use crate::error::{Error, Result};
-use crate::null::NullStore;
 use crate::store::Store;
+
+mod nearest;
+mod redact;
+mod table;
+mod value;
+
+use nearest::or_nearest;
+use redact::redact;
+use table::Make;
+pub use table::{OptionInfo, StoreInfo, known};
+pub(crate) use value::Values;
+pub use value::{Kind, parse_bytes, parse_count, parse_duration_ns};
+
+/// A store description that was understood: what to open, on top of what, and how.
+///
+/// `Display` and serialization give it back as it was written, but with credentials
+/// replaced by `***`; a redacted text still parses, and then opens without them.
+#[derive(Clone, PartialEq)]
+pub struct Spec {
+    // Outermost first.
+    wrappers: Vec<&'static StoreInfo>,
+    base: &'static StoreInfo,
+    path: String,
+    // As written, in the order written; each is known to its layer and of its kind.
+    options: Vec<(String, String)>,
+}
 
 /// Opens the store that `spec` describes.
 pub fn open(spec: &str) -> Result<Box<dyn Store>> {
-    match spec {
-        "null:" => Ok(Box::new(NullStore::new())),
-        _ => Err(Error::Spec {
-            spec: spec.to_owned(),
-            what: "unknown scheme; try null:".to_owned(),
-        }),
+    spec.parse::<Spec>()?.open()
+}
+
+impl Spec {
+    /// Opens the store on the machine's clock.
+    pub fn open(&self) -> Result<Box<dyn Store>> {
+        self.open_with(&(Arc::new(MonotonicClock::new()) as Arc<dyn Clock>))
+    }
+
+    /// Opens the store on a clock of the caller's: virtual time for tests.
+    pub fn open_with(&self, clock: &Arc<dyn Clock>) -> Result<Box<dyn Store>> {
+        let Make::Store(make) = self.base.make else {
+            return Err(self.error(format!("{} opens no store", self.base.scheme)));
+        };
+        let mut store = make(&self.path, &Values::new(&self.options, self.base)).map_err(|error| self.named(error))?;
+        for wrapper in self.wrappers.iter().rev() {
+            let Make::Wrapper(wrap) = wrapper.make else {
+                return Err(self.error(format!("{} is no wrapper", wrapper.scheme)));
+            };
+            let values = Values::new(&self.options, wrapper);
+            store = wrap(store, &values, clock).map_err(|error| self.named(error))?;
+        }
+        Ok(store)
+    }
+
+    /// The scheme of the innermost store.
+    pub fn scheme(&self) -> &'static str {
+        self.base.scheme
+    }
+
+    /// What stands between the scheme and the options; it may hold credentials.
+    pub fn path(&self) -> &str {
+        &self.path
+    }
+
+    /// The value of an option as it was written, if it was.
+    pub fn option(&self, name: &str) -> Option<&str> {
+        let found = self.options.iter().find(|(option, _)| option == name);
+        found.map(|(_, value)| value.as_str())
+    }
+
+    /// A constructor does not know the words of the user: put them in its error.
+    fn named(&self, error: Error) -> Error {
+        match error {
+            Error::Spec { what, .. } => self.error(what),
+            other => other,
+        }
+    }
+
+    fn error(&self, what: String) -> Error {
+        Error::Spec {
+            spec: self.to_string(),
+            what,
+        }
     }
 }
+
+impl FromStr for Spec {
+    type Err = Error;
+
+    fn from_str(text: &str) -> Result<Self> {
+        parse(text).map_err(|what| Error::Spec {
+            spec: redact(text),
+            what,
+        })
+    }
+}
+
+fn parse(text: &str) -> std::result::Result<Spec, String> {
+    let (head, rest) = text.split_once(':').ok_or_else(|| {
+        let schemes = known().iter().filter(|info| !info.is_wrapper).map(|info| info.scheme);
+        let scheme = text.split(['?', '/']).next().unwrap_or_default();
+        format!("a store is written scheme:{}", or_nearest(scheme, schemes, ":"))
+    })?;
+    let (path, query) = rest.split_once('?').unwrap_or((rest, ""));
+    let mut layers = head.split('+').collect::<Vec<_>>();
+    let base = find(layers.pop().unwrap_or_default(), false)?;
+    let wrappers = layers
+        .into_iter()
+        .map(|name| find(name, true))
+        .collect::<std::result::Result<Vec<_>, _>>()?;
+    if let Some(repeated) = (1..wrappers.len()).find(|&index| wrappers[..index].contains(&wrappers[index])) {
+        return Err(format!("wrapper {} is named twice", wrappers[repeated].scheme));
+    }
+    if !base.takes_path && !path.is_empty() {
+        return Err(format!("{}: takes no path, but has {:?}", base.scheme, redact(path)));
+    }
+    let mut spec = Spec {
+        wrappers,
+        base,
+        path: path.to_owned(),
+        options: Vec::new(),
+    };
+    for option in query.split('&').filter(|option| !option.is_empty()) {
+        let (name, value) = option
+            .split_once('=')
+            .ok_or_else(|| format!("option {option:?} has no value: write {option}=..."))?;
+        check_option(&spec, name, value)?;
+        spec.options.push((name.to_owned(), value.to_owned()));
+    }
+    Ok(spec)
+}
+
+/// The entry of one layer, which must be built in.
+fn find(name: &str, is_wrapper: bool) -> std::result::Result<&'static StoreInfo, String> {
+    let of_its_kind = || known().iter().filter(|info| info.is_wrapper == is_wrapper);
+    if let Some(info) = of_its_kind().find(|info| info.scheme == name) {
+        return match (info.make, info.feature) {
+            (Make::NotBuilt, Some(feature)) => {
+                Err(format!("{name} is not in this build; feature {feature} would carry it"))
+            }
+            _ => Ok(info),
+        };
+    }
+    Err(match (is_wrapper, known().iter().any(|info| info.scheme == name)) {
+        (true, true) => format!("{name} is a store, not a wrapper: only the last scheme can be one"),
+        (false, true) => format!("{name} is a wrapper: name what it wraps, as in {name}+ring:"),
+        (true, false) => format!(
+            "unknown wrapper {name:?}{}",
+            or_nearest(name, of_its_kind().map(|info| info.scheme), "+")
+        ),
+        (false, false) => format!(
+            "unknown scheme {name:?}{}",
+            or_nearest(name, of_its_kind().map(|info| info.scheme), ":")
+        ),
+    })
+}
+
+fn check_option(spec: &Spec, name: &str, value: &str) -> std::result::Result<(), String> {
+    if spec.options.iter().any(|(before, _)| before == name) {
+        return Err(format!("option {name} is given twice"));
+    }
+    let layers = || spec.wrappers.iter().copied().chain([spec.base]);
+    let options = || layers().flat_map(|info| info.options);
+    match options().find(|option| option.name == name) {
+        Some(option) => option
+            .kind
+            .check(value)
+            .map_err(|what| format!("option {name}: {what}")),
+        None if options().next().is_none() => Err(format!("{}: takes no options, but has {name:?}", spec.base.scheme)),
+        None => Err(format!(
+            "unknown option {name:?}{}",
+            or_nearest(name, options().map(|option| option.name), "")
+        )),
+    }
+}
+
+impl fmt::Display for Spec {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for wrapper in &self.wrappers {
+            write!(f, "{}+", wrapper.scheme)?;
+        }
+        write!(f, "{}:{}", self.base.scheme, redact(&self.path))?;
+        for (index, (name, value)) in self.options.iter().enumerate() {
+            let option = redact(&format!("{}{name}={value}", if index == 0 { '?' } else { '&' }));
+            f.write_str(&option)?;
+        }
+        Ok(())
+    }
+}
+
+// By hand: a derived one would print the credentials.
+impl fmt::Debug for Spec {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Spec({self})")
+    }
+}
+
+impl Serialize for Spec {
+    fn serialize<S: Serializer>(&self, serializer: S) -> std::result::Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+
+impl<'de> Deserialize<'de> for Spec {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> std::result::Result<Self, D::Error> {
+        String::deserialize(deserializer)?
+            .parse()
+            .map_err(serde::de::Error::custom)
+    }
+}
+
+#[cfg(test)]
+mod tests;

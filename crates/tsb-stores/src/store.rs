@@ -197,6 +197,9 @@ pub struct Capabilities {
     pub reaches: Durability,
     /// A closed store can be opened again with its samples.
     pub persistent: bool,
+    /// How far back samples are kept, in nanoseconds before the newest sample of the whole
+    /// store; `None`: for ever. Older samples may be gone, and may be refused as expired.
+    pub retention_ns: Option<i64>,
     /// How long an accepted sample may stay invisible to queries, in milliseconds.
     pub visibility_delay_ms: u64,
 }

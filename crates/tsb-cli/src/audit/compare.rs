@@ -1,0 +1,321 @@
+//! What was sent to one series, compared with what a query returned. Pure.
+
+use std::collections::HashMap;
+
+use tsb_core::Timestamp;
+use tsb_core::workload::{Sent, SentTimes};
+use tsb_stores::{Capabilities, Exactness, OnConflict};
+
+/// The samples of one series as columns.
+#[derive(Clone, Debug, Default)]
+pub struct Columns {
+    /// Timestamps.
+    pub times: Vec<Timestamp>,
+    /// Values.
+    pub values: Vec<f64>,
+}
+
+impl Columns {
+    /// Forgets the samples, keeps the room.
+    pub fn clear(&mut self) {
+        self.times.clear();
+        self.values.clear();
+    }
+
+    /// Appends one sample.
+    pub fn push(&mut self, at: Timestamp, value: f64) {
+        self.times.push(at);
+        self.values.push(value);
+    }
+
+    /// How many samples there are.
+    pub fn len(&self) -> usize {
+        self.times.len()
+    }
+
+    /// Whether there is none.
+    pub fn is_empty(&self) -> bool {
+        self.times.is_empty()
+    }
+
+    /// Appends what a replay made again.
+    pub fn extend(&mut self, chunk: &Sent<'_>) {
+        self.values.extend_from_slice(chunk.values);
+        match chunk.times {
+            SentTimes::Each(times) => self.times.extend_from_slice(times),
+            SentTimes::Regular { first, step_ns } => {
+                let times = (0..chunk.values.len() as i64).map(|index| first + index * step_ns as i64);
+                self.times.extend(times);
+            }
+        }
+    }
+
+    /// Takes out samples by timestamp, each as often as it says, the later sent first:
+    /// where a store rejects the second of two, the first stays. Returns how many.
+    pub fn remove(&mut self, mut which: HashMap<Timestamp, u32>) -> u64 {
+        let before = self.len();
+        let mut keep: Vec<bool> = self.times.iter().rev().map(|at| {
+            let left = which.get_mut(at).filter(|left| **left > 0);
+            left.map(|left| *left -= 1).is_none()
+        }).collect();
+        keep.reverse();
+        let mut kept = keep.iter();
+        self.times.retain(|_| kept.next().copied().unwrap_or(true));
+        let mut kept = keep.iter();
+        self.values.retain(|_| kept.next().copied().unwrap_or(true));
+        (before - self.len()) as u64
+    }
+
+    fn is_increasing(&self) -> bool {
+        self.times.is_sorted_by(|left, right| left < right)
+    }
+}
+
+/// What the comparison of one series came to, in samples.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Tally {
+    /// Found as they were sent.
+    pub verified: u64,
+    /// Replaced by a later write of the same timestamp or slot.
+    pub superseded: u64,
+    /// Gone because retention reaches no further back.
+    pub expired: u64,
+    /// Not found.
+    pub missing: u64,
+    /// Found with another value.
+    pub altered: u64,
+    /// Copies beyond one, and samples that nobody sent.
+    pub duplicated: u64,
+}
+
+impl Tally {
+    /// Adds another tally.
+    pub fn add(&mut self, other: &Self) {
+        self.verified += other.verified;
+        self.superseded += other.superseded;
+        self.expired += other.expired;
+        self.missing += other.missing;
+        self.altered += other.altered;
+        self.duplicated += other.duplicated;
+    }
+}
+
+/// One sample that is not as it was sent.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Difference {
+    /// Sent, accepted as far as is known, not found.
+    Missing {
+        /// Its timestamp.
+        at: Timestamp,
+        /// Its value.
+        expected: f64,
+    },
+    /// Found with another value.
+    Altered {
+        /// Its timestamp.
+        at: Timestamp,
+        /// As it was sent.
+        expected: f64,
+        /// As it was found.
+        found: f64,
+    },
+    /// Found once more than it was sent.
+    Copy {
+        /// Its timestamp.
+        at: Timestamp,
+        /// As it was found.
+        found: f64,
+    },
+    /// Found although nobody sent it.
+    Invented {
+        /// Its timestamp.
+        at: Timestamp,
+        /// As it was found.
+        found: f64,
+    },
+}
+
+/// By which rules a store is judged.
+#[derive(Clone, Copy, Debug)]
+pub struct Rules {
+    /// What a value read back has in common with the one written.
+    pub exactness: Exactness,
+    /// What happens to two samples with one timestamp.
+    pub duplicate: OnConflict,
+    /// Samples before this may be gone.
+    pub keeps_from: Timestamp,
+}
+
+impl Rules {
+    /// The rules that a store's capabilities state.
+    pub fn of(capabilities: &Capabilities, keeps_from: Timestamp) -> Self {
+        Self {
+            exactness: capabilities.exactness,
+            duplicate: capabilities.duplicate,
+            keeps_from,
+        }
+    }
+
+    fn is_same(&self, sent: f64, found: f64) -> bool {
+        match self.exactness {
+            Exactness::Float32 => (sent as f32).to_bits() == (found as f32).to_bits(),
+            Exactness::Decimals(n) => (sent - found).abs() <= 0.5 * 10f64.powi(-i32::from(n)) * (1.0 + 1e-9),
+            Exactness::Exact | Exactness::OnePerSlot(_) | Exactness::Consolidated | Exactness::Nothing => {
+                sent.to_bits() == found.to_bits()
+            }
+        }
+    }
+}
+
+/// Compares `sent` (in the order of sending, what was rejected left out) with `found` (in
+/// order of time). `sent` is put into the order of time, with one sample a timestamp or
+/// slot left where the store keeps one.
+pub fn compare(sent: &mut Columns, found: &Columns, rules: &Rules, note: &mut dyn FnMut(Difference)) -> Tally {
+    let mut tally = Tally::default();
+    let slot_ns = match rules.exactness {
+        Exactness::OnePerSlot(slot_ns) => Some(slot_ns.max(1)),
+        _ => None,
+    };
+    if slot_ns.is_some() || !sent.is_increasing() {
+        tally.superseded = settle(sent, slot_ns.unwrap_or(1), rules.duplicate == OnConflict::KeptBoth);
+    }
+    merge(sent, found, rules, &mut tally, note);
+    tally
+}
+
+/// Orders by time and leaves the last sent of each slot. Returns how many were replaced.
+fn settle(sent: &mut Columns, slot_ns: i64, keeps_both: bool) -> u64 {
+    let mut order: Vec<u32> = (0..sent.len() as u32).collect();
+    let slot = |at: Timestamp| at.0.div_euclid(slot_ns);
+    // Stable: of one slot, the order of sending stays.
+    order.sort_by_key(|&index| slot(sent.times[index as usize]));
+    let mut settled = Columns::default();
+    for (place, &index) in order.iter().enumerate() {
+        let at = sent.times[index as usize];
+        let next = order.get(place + 1).map(|&next| sent.times[next as usize]);
+        let is_replaced = !keeps_both && next.is_some_and(|next| slot(next) == slot(at));
+        if !is_replaced {
+            settled.push(at, sent.values[index as usize]);
+        }
+    }
+    let replaced = sent.len() - settled.len();
+    *sent = settled;
+    replaced as u64
+}
+
+/// Walks both columns in order of time.
+fn merge(sent: &Columns, found: &Columns, rules: &Rules, tally: &mut Tally, note: &mut dyn FnMut(Difference)) {
+    let (mut s, mut f) = (0, 0);
+    while s < sent.len() || f < found.len() {
+        let due = sent.times.get(s).copied();
+        let got = found.times.get(f).copied();
+        match (due, got) {
+            (Some(due), Some(got)) if due == got => {
+                let (expected, found) = (sent.values[s], found.values[f]);
+                if rules.is_same(expected, found) {
+                    tally.verified += 1;
+                } else {
+                    tally.altered += 1;
+                    note(Difference::Altered { at: due, expected, found });
+                }
+                (s, f) = (s + 1, f + 1);
+            }
+            (Some(due), got) if got.is_none_or(|got| due < got) => {
+                if due < rules.keeps_from {
+                    tally.expired += 1;
+                } else {
+                    tally.missing += 1;
+                    note(Difference::Missing { at: due, expected: sent.values[s] });
+                }
+                s += 1;
+            }
+            (_, Some(got)) => {
+                tally.duplicated += 1;
+                let value = found.values[f];
+                let is_copy = f > 0 && found.times[f - 1] == got;
+                note(if is_copy { Difference::Copy { at: got, found: value } } else { Difference::Invented { at: got, found: value } });
+                f += 1;
+            }
+            (_, None) => break,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn columns(samples: &[(i64, f64)]) -> Columns {
+        let mut columns = Columns::default();
+        for &(at, value) in samples {
+            columns.push(Timestamp(at), value);
+        }
+        columns
+    }
+
+    const EXACT: Rules = Rules {
+        exactness: Exactness::Exact,
+        duplicate: OnConflict::Accepted,
+        keeps_from: Timestamp::MIN,
+    };
+
+    fn check(sent: &[(i64, f64)], found: &[(i64, f64)], rules: &Rules) -> (Tally, Vec<Difference>) {
+        let mut notes = Vec::new();
+        let tally = compare(&mut columns(sent), &columns(found), rules, &mut |difference| notes.push(difference));
+        (tally, notes)
+    }
+
+    #[test]
+    fn each_kind_of_difference_is_named() {
+        let (tally, notes) = check(&[(1, 1.0), (2, 2.0), (3, 3.0)], &[(1, 1.0), (3, 9.0), (3, 9.0)], &EXACT);
+        let expected = Tally { verified: 1, missing: 1, altered: 1, duplicated: 1, ..Tally::default() };
+        assert_eq!(tally, expected);
+        let at = Timestamp(3);
+        let named = vec![
+            Difference::Missing { at: Timestamp(2), expected: 2.0 },
+            Difference::Altered { at, expected: 3.0, found: 9.0 },
+            Difference::Copy { at, found: 9.0 },
+        ];
+        assert_eq!(notes, named);
+    }
+
+    #[test]
+    fn the_later_of_two_writes_wins_and_the_earlier_is_superseded() {
+        let (tally, notes) = check(&[(2, 2.0), (1, 1.0), (2, 5.0)], &[(1, 1.0), (2, 5.0)], &EXACT);
+        assert_eq!(tally, Tally { verified: 2, superseded: 1, ..Tally::default() });
+        assert!(notes.is_empty());
+    }
+
+    #[test]
+    fn of_two_copies_the_later_is_the_rejected_one() {
+        let mut sent = columns(&[(1, 1.0), (1, 2.0), (2, 3.0)]);
+        assert_eq!(sent.remove(HashMap::from([(Timestamp(1), 1), (Timestamp(9), 1)])), 1);
+        assert_eq!((sent.times, sent.values), (vec![Timestamp(1), Timestamp(2)], vec![1.0, 3.0]));
+    }
+
+    #[test]
+    fn a_slot_keeps_the_last_that_arrived() {
+        let rules = Rules { exactness: Exactness::OnePerSlot(30), ..EXACT };
+        let (tally, _) = check(&[(1, 1.0), (29, 2.0), (5, 3.0), (31, 4.0)], &[(5, 3.0), (31, 4.0)], &rules);
+        assert_eq!(tally, Tally { verified: 2, superseded: 2, ..Tally::default() });
+    }
+
+    #[test]
+    fn what_retention_took_is_expired_and_not_lost() {
+        let rules = Rules { keeps_from: Timestamp(2), ..EXACT };
+        let (tally, _) = check(&[(1, 1.0), (2, 2.0), (3, 3.0)], &[(3, 3.0)], &rules);
+        assert_eq!(tally, Tally { verified: 1, expired: 1, missing: 1, ..Tally::default() });
+    }
+
+    #[test]
+    fn values_are_compared_at_the_class_that_the_store_states() {
+        let nan = f64::from_bits(0x7ff8_0000_0000_0001);
+        assert_eq!(check(&[(1, nan)], &[(1, nan)], &EXACT).0.verified, 1);
+        assert_eq!(check(&[(1, 0.0)], &[(1, -0.0)], &EXACT).0.altered, 1);
+        let rounded = Rules { exactness: Exactness::Decimals(2), ..EXACT };
+        assert_eq!(check(&[(1, 0.123)], &[(1, 0.12)], &rounded).0.verified, 1);
+        assert_eq!(check(&[(1, 0.123)], &[(1, 0.13)], &rounded).0.altered, 1);
+        let single = Rules { exactness: Exactness::Float32, ..EXACT };
+        assert_eq!(check(&[(1, 0.1)], &[(1, f64::from(0.1f32))], &single).0.verified, 1);
+    }
+}

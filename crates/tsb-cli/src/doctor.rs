@@ -1,0 +1,215 @@
+//! `tsb doctor`: what on this machine would spoil a measurement, and what to do about it.
+//!
+//! Facts are read or measured here and judged by pure functions beside them. It changes
+//! nothing but one small file that it writes, syncs and removes; it is no benchmark of
+//! the disk, only a warning before one.
+
+mod clock;
+mod disk;
+mod limits;
+mod machine;
+mod table;
+
+use std::io::Write;
+use std::path::Path;
+
+use serde::Serialize;
+
+use crate::args::{DoctorArgs, Format};
+use crate::exit::Exit;
+use crate::failure::Failure;
+
+pub use table::table;
+
+/// How much a finding matters.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Level {
+    /// As it should be, or of no consequence.
+    Ok,
+    /// Results will be less exact, or need a word of explanation.
+    Warn,
+    /// Results will be wrong or worthless.
+    Bad,
+}
+
+impl Level {
+    /// The word in a table.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Ok => "ok",
+            Self::Warn => "warn",
+            Self::Bad => "bad",
+        }
+    }
+}
+
+/// One thing about this machine.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Finding {
+    /// What was looked at: a short name, unique in an examination.
+    pub name: &'static str,
+    /// What was found, with its unit.
+    pub value: String,
+    /// What that means for a measurement.
+    pub meaning: &'static str,
+    /// What to do, where something can be done.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub advice: Option<String>,
+    /// How much it matters.
+    pub level: Level,
+}
+
+impl Finding {
+    fn ok(name: &'static str, value: impl Into<String>, meaning: &'static str) -> Self {
+        Self {
+            name,
+            value: value.into(),
+            meaning,
+            advice: None,
+            level: Level::Ok,
+        }
+    }
+
+    /// The system does not tell.
+    fn unknown(name: &'static str, what: impl std::fmt::Display) -> Self {
+        Self::ok(
+            name,
+            format!("unknown ({what})"),
+            "cannot be read here, so it cannot be judged",
+        )
+    }
+
+    fn advise(mut self, level: Level, advice: impl Into<String>) -> Self {
+        self.level = level;
+        self.advice = Some(advice.into());
+        self
+    }
+
+    fn advise_if(self, applies: bool, level: Level, advice: &str) -> Self {
+        if applies { self.advise(level, advice) } else { self }
+    }
+}
+
+/// Runs the command.
+pub fn command(args: &DoctorArgs) -> Result<Exit, Failure> {
+    let findings = examine(&args.dir);
+    let text = match args.format {
+        Format::Text => table(&findings),
+        Format::Json => format!("{:#}\n", serde_json::json!({ "schema_version": 1, "findings": findings })),
+        Format::Csv => return Err(Failure::usage("cannot write findings as CSV").hint("give --format json")),
+    };
+    let written = std::io::stdout().lock().write_all(text.as_bytes());
+    written.map_err(|error| Failure::usage("cannot write to stdout").because(&error))?;
+    Ok(Exit::Done)
+}
+
+/// Examines this machine and the disk that `dir` is on. Takes about a second.
+pub fn examine(dir: &Path) -> Vec<Finding> {
+    let busy_before = machine::CpuTimes::read();
+    let mut findings = vec![build(cfg!(debug_assertions))];
+    findings.extend(machine::examine());
+    findings.extend(clock::examine());
+    findings.extend(limits::examine());
+    findings.extend(disk::examine(dir));
+    findings.push(machine::steal(busy_before, machine::CpuTimes::read()));
+    findings
+}
+
+fn build(is_debug: bool) -> Finding {
+    let value = if is_debug { "debug" } else { "release" };
+    let meaning = "a debug build is many times slower than what is to be measured";
+    Finding::ok("build", value, meaning).advise_if(is_debug, Level::Bad, "build with --release")
+}
+
+/// A file of the kernel as text, without the end of its last line.
+fn read(path: &str) -> Option<String> {
+    let text = std::fs::read_to_string(path).ok()?;
+    Some(text.trim_end().to_owned())
+}
+
+/// Bytes in the largest binary unit that leaves a number above 1.
+fn bytes(count: u64) -> String {
+    let units = ["B", "KiB", "MiB", "GiB", "TiB"];
+    let mut value = count as f64;
+    let mut unit = 0;
+    while value >= 1024.0 && unit + 1 < units.len() {
+        value /= 1024.0;
+        unit += 1;
+    }
+    if unit == 0 {
+        format!("{count} B")
+    } else {
+        format!("{value:.1} {}", units[unit])
+    }
+}
+
+/// A time in the unit that suits its size.
+fn nanos(count: u64) -> String {
+    let value = count as f64;
+    match count {
+        0..1_000 => format!("{count} ns"),
+        1_000..1_000_000 => format!("{:.1} us", value / 1e3),
+        1_000_000..1_000_000_000 => format!("{:.1} ms", value / 1e6),
+        _ => format!("{:.2} s", value / 1e9),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_examination_names_each_thing_once_and_leaves_nothing_behind() {
+        let dir = tempfile::tempdir().unwrap();
+        let findings = examine(dir.path());
+        for finding in &findings {
+            let same = findings.iter().filter(|other| other.name == finding.name).count();
+            assert_eq!(same, 1, "{}", finding.name);
+            assert_eq!(finding.advice.is_some(), finding.level > Level::Ok, "{finding:?}");
+            assert!(!finding.value.is_empty() && !finding.meaning.is_empty(), "{finding:?}");
+        }
+        let names: Vec<&str> = findings.iter().map(|finding| finding.name).collect();
+        for name in [
+            "build",
+            "cores",
+            "clock",
+            "pacing",
+            "disk sync",
+            "memory",
+            "open files",
+            "steal",
+        ] {
+            assert!(names.contains(&name), "{name} is missing in {names:?}");
+        }
+        assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 0);
+    }
+
+    #[test]
+    fn a_debug_build_is_bad() {
+        assert_eq!(build(true).level, Level::Bad);
+        assert_eq!(build(false).level, Level::Ok);
+    }
+
+    #[test]
+    fn sizes_and_times_carry_a_fitting_unit() {
+        assert_eq!(
+            (bytes(212), bytes(212_992)),
+            ("212 B".to_owned(), "208.0 KiB".to_owned())
+        );
+        assert_eq!(bytes(24 << 30), "24.0 GiB");
+        assert_eq!((nanos(25), nanos(83_000)), ("25 ns".to_owned(), "83.0 us".to_owned()));
+        assert_eq!(
+            (nanos(4_300_000), nanos(1_400_000_000)),
+            ("4.3 ms".to_owned(), "1.40 s".to_owned())
+        );
+    }
+
+    #[test]
+    fn a_finding_serializes_under_stable_names() {
+        let json = serde_json::to_value(build(true)).unwrap();
+        assert_eq!(json["level"], "bad");
+        assert_eq!(json["advice"], "build with --release");
+        assert!(serde_json::to_value(build(false)).unwrap().get("advice").is_none());
+    }
+}

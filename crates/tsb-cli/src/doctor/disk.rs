@@ -1,0 +1,181 @@
+//! The disk that a store would use: its file system, its room, and what a sync takes.
+
+use std::fs::{File, OpenOptions};
+use std::io::{Seek, SeekFrom, Write};
+use std::path::{Path, PathBuf};
+
+use tsb_core::time::{Clock, MonotonicClock};
+
+use super::{Finding, Level, bytes, nanos, read};
+
+/// Syncs that are timed.
+const SYNCS: usize = 20;
+
+/// What is written before each sync.
+const BLOCK_BYTES: usize = 4_096;
+
+/// A sync that takes longer than this allows fewer than 50 commits a second.
+const SYNC_NS_MAX: u64 = 20_000_000;
+
+/// A disk with less room than this may fill up during a run.
+const FREE_BYTES_MIN: u64 = 5 << 30;
+
+pub(super) fn examine(dir: &Path) -> Vec<Finding> {
+    let mounts = read("/proc/self/mountinfo").unwrap_or_default();
+    let real = std::fs::canonicalize(dir).unwrap_or_else(|_| dir.to_owned());
+    let kind = file_system(&mounts, &real);
+    vec![
+        judge_file_system(kind.as_deref()),
+        judge_room(
+            rustix::fs::statvfs(dir)
+                .ok()
+                .map(|stat| stat.f_bavail.saturating_mul(stat.f_frsize)),
+        ),
+        judge_sync(sync_times(dir)),
+    ]
+}
+
+/// The type of the file system that a path is on: the longest mount point above it in
+/// proc_pid_mountinfo(5).
+fn file_system(mounts: &str, path: &Path) -> Option<String> {
+    let parse = |line: &str| {
+        let (mount, rest) = line.split_once(" - ")?;
+        let point = PathBuf::from(mount.split(' ').nth(4)?.replace("\\040", " "));
+        let kind = rest.split(' ').next()?.to_owned();
+        path.starts_with(&point).then(|| (point.as_os_str().len(), kind))
+    };
+    // Of two mounts at one point the later hides the earlier, and max_by_key takes the later.
+    mounts
+        .lines()
+        .filter_map(parse)
+        .max_by_key(|(length, _)| *length)
+        .map(|(_, kind)| kind)
+}
+
+fn judge_file_system(kind: Option<&str>) -> Finding {
+    let Some(kind) = kind else {
+        return Finding::unknown("file system", "/proc/self/mountinfo");
+    };
+    let meaning = "what a sync means, and costs, is the file system's business";
+    let in_memory = ["tmpfs", "ramfs"].contains(&kind);
+    let remote = kind.starts_with("nfs") || ["cifs", "9p", "virtiofs"].contains(&kind) || kind.starts_with("fuse");
+    let finding = Finding::ok("file system", kind, meaning);
+    if in_memory {
+        return finding.advise(
+            Level::Warn,
+            "this is memory: nothing here is synced, whatever a store claims; use --dir on a disk",
+        );
+    }
+    finding.advise_if(
+        remote,
+        Level::Warn,
+        "a shared or remote file system: its sync times are those of the other side",
+    )
+}
+
+fn judge_room(free: Option<u64>) -> Finding {
+    let Some(free) = free else {
+        return Finding::unknown("disk room", "the directory cannot be examined");
+    };
+    let meaning = "a store on disk grows for as long as the run lasts";
+    Finding::ok("disk room", bytes(free), meaning).advise_if(
+        free < FREE_BYTES_MIN,
+        Level::Warn,
+        "make room or use --dir on another disk",
+    )
+}
+
+/// Times of writing a block at the same place and syncing it, sorted.
+fn sync_times(dir: &Path) -> std::io::Result<Vec<u64>> {
+    let path = dir.join(format!(".tsb-doctor-{}", std::process::id()));
+    let file = OpenOptions::new().write(true).create_new(true).open(&path)?;
+    let times = time_syncs(file);
+    std::fs::remove_file(&path)?;
+    times
+}
+
+fn time_syncs(mut file: File) -> std::io::Result<Vec<u64>> {
+    let clock = MonotonicClock::new();
+    let mut block = [0_u8; BLOCK_BYTES];
+    file.write_all(&block)?;
+    // The first sync also brings the new file's size to disk: it is not timed.
+    file.sync_all()?;
+    let mut times = Vec::with_capacity(SYNCS);
+    for round in 0..SYNCS {
+        block.fill(round as u8);
+        file.seek(SeekFrom::Start(0))?;
+        let start = clock.now();
+        file.write_all(&block)?;
+        file.sync_data()?;
+        times.push(clock.now() - start);
+    }
+    times.sort_unstable();
+    Ok(times)
+}
+
+fn judge_sync(times: std::io::Result<Vec<u64>>) -> Finding {
+    let times = match times {
+        Ok(times) => times,
+        Err(error) => {
+            let finding = Finding::unknown("disk sync", error);
+            return finding.advise(Level::Warn, "name a directory that can be written to: --dir");
+        }
+    };
+    let (Some(&median), Some(&max)) = (times.get(times.len() / 2), times.last()) else {
+        return Finding::unknown("disk sync", "nothing was timed");
+    };
+    let value = format!(
+        "p50 {}, max {} of {} syncs of 4 KiB",
+        nanos(median),
+        nanos(max),
+        times.len()
+    );
+    let meaning = "the least that a commit at durability synced takes on this disk";
+    Finding::ok("disk sync", value, meaning).advise_if(
+        median > SYNC_NS_MAX,
+        Level::Warn,
+        "commit in groups, or use a faster disk: such a disk allows fewer than 50 commits a second",
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MOUNTS: &str = "22 1 0:1 / / rw - ext4 /dev/a rw\n23 22 0:2 / /tmp rw shared:1 - tmpfs tmpfs rw\n24 22 0:3 / /a\\040b rw - xfs /dev/b rw";
+
+    #[test]
+    fn the_longest_mount_point_counts() {
+        let kind = |path: &str| file_system(MOUNTS, Path::new(path));
+        assert_eq!(kind("/srv/x").as_deref(), Some("ext4"));
+        assert_eq!(kind("/tmp/x").as_deref(), Some("tmpfs"));
+        assert_eq!(kind("/tmpx").as_deref(), Some("ext4"));
+        assert_eq!(kind("/a b/c").as_deref(), Some("xfs"));
+        assert_eq!(file_system("", Path::new("/")), None);
+    }
+
+    #[test]
+    fn memory_is_no_disk() {
+        assert_eq!(judge_file_system(Some("tmpfs")).level, Level::Warn);
+        assert_eq!(judge_file_system(Some("nfs4")).level, Level::Warn);
+        assert_eq!(judge_file_system(Some("ext4")).level, Level::Ok);
+        assert_eq!(judge_room(Some(1 << 20)).level, Level::Warn);
+        assert_eq!(judge_room(Some(1 << 40)).level, Level::Ok);
+    }
+
+    #[test]
+    fn syncs_are_timed_on_a_real_file_and_the_file_is_gone() {
+        let dir = tempfile::tempdir().unwrap();
+        let times = sync_times(dir.path()).unwrap();
+        assert_eq!(times.len(), SYNCS);
+        assert!(times.is_sorted());
+        assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 0);
+    }
+
+    #[test]
+    fn a_slow_or_missing_disk_is_warned_about() {
+        assert_eq!(judge_sync(Ok(vec![84_000; 3])).level, Level::Ok);
+        assert_eq!(judge_sync(Ok(vec![50_000_000; 3])).level, Level::Warn);
+        assert_eq!(judge_sync(sync_times(Path::new("/no/such/folder"))).level, Level::Warn);
+    }
+}

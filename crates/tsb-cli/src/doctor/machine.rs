@@ -1,0 +1,283 @@
+//! Processors, who else uses them, and memory.
+
+use super::{Finding, Level, bytes, read};
+
+/// Steal or pressure above this share of the time makes a verdict NOISY.
+const NOISY_SHARE: f64 = 0.02;
+
+pub(super) fn examine() -> Vec<Finding> {
+    let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
+    let load = read("/proc/loadavg");
+    let governors = governors();
+    let memory = read("/proc/meminfo");
+    let mut findings = vec![
+        judge_cores(cores, &model(&read("/proc/cpuinfo").unwrap_or_default())),
+        judge_governors(&governors),
+        judge_load(load.as_deref().and_then(first_number), cores),
+    ];
+    for kind in ["cpu", "memory", "io"] {
+        let pressure = read(&format!("/proc/pressure/{kind}"));
+        findings.push(judge_pressure(kind, pressure.as_deref().and_then(some_avg10)));
+    }
+    findings.push(
+        memory
+            .as_deref()
+            .map_or_else(|| Finding::unknown("memory", "/proc/meminfo"), judge_memory),
+    );
+    findings.push(judge_huge_pages(
+        read("/sys/kernel/mm/transparent_hugepage/enabled").as_deref(),
+    ));
+    findings
+}
+
+fn first_number(text: &str) -> Option<f64> {
+    text.split_whitespace().next()?.parse().ok()
+}
+
+/// The processor's name in `/proc/cpuinfo`, where the architecture gives one.
+fn model(cpuinfo: &str) -> String {
+    let names = cpuinfo
+        .lines()
+        .filter_map(|line| line.strip_prefix("model name")?.split_once(':'));
+    names
+        .map(|(_, name)| name.trim().to_owned())
+        .next()
+        .unwrap_or_else(|| std::env::consts::ARCH.to_owned())
+}
+
+fn judge_cores(cores: usize, model: &str) -> Finding {
+    let meaning = "emitter, listener and store each want a core of their own";
+    Finding::ok("cores", format!("{cores} of {model}"), meaning).advise_if(
+        cores < 2,
+        Level::Warn,
+        "with one core the generator takes time from the store: give it two, or read CPU-seconds and not rates",
+    )
+}
+
+fn governors() -> Vec<String> {
+    let Ok(folder) = std::fs::read_dir("/sys/devices/system/cpu") else {
+        return Vec::new();
+    };
+    let paths = folder
+        .flatten()
+        .map(|entry| entry.path().join("cpufreq/scaling_governor"));
+    let mut names: Vec<String> = paths.filter_map(|path| read(path.to_str()?)).collect();
+    names.sort_unstable();
+    names.dedup();
+    names
+}
+
+fn judge_governors(names: &[String]) -> Finding {
+    if names.is_empty() {
+        return Finding::ok(
+            "governor",
+            "none visible",
+            "clock frequency is not controlled from here, as in most virtual machines",
+        );
+    }
+    let steady = names.iter().all(|name| name == "performance");
+    let meaning = "a governor that saves energy changes the clock frequency while a run measures";
+    Finding::ok("governor", names.join(", "), meaning).advise_if(
+        !steady,
+        Level::Warn,
+        "cpupower frequency-set --governor performance, for as long as you measure",
+    )
+}
+
+fn judge_load(load: Option<f64>, cores: usize) -> Finding {
+    let Some(load) = load else {
+        return Finding::unknown("load", "/proc/loadavg");
+    };
+    let meaning = "how many threads wanted a core in the last minute, this program's own among them";
+    Finding::ok("load", format!("{load:.2} on {cores} cores"), meaning).advise_if(
+        load > cores as f64 / 2.0,
+        Level::Warn,
+        "wait until other work has ended: it will show as lag and as response time",
+    )
+}
+
+/// The share of the last ten seconds in which some task waited, from a pressure file.
+fn some_avg10(text: &str) -> Option<f64> {
+    let line = text.lines().find(|line| line.starts_with("some "))?;
+    let value = line.split_whitespace().find_map(|word| word.strip_prefix("avg10="))?;
+    value.parse::<f64>().ok().map(|percent| percent / 100.0)
+}
+
+fn judge_pressure(kind: &str, share: Option<f64>) -> Finding {
+    let name = match kind {
+        "cpu" => "cpu pressure",
+        "memory" => "memory pressure",
+        _ => "disk pressure",
+    };
+    let Some(share) = share else {
+        return Finding::unknown(name, "the kernel keeps no pressure figures");
+    };
+    let meaning = "the share of the last ten seconds in which some task had to wait for it";
+    Finding::ok(name, percent(share), meaning).advise_if(
+        share > NOISY_SHARE,
+        Level::Warn,
+        "something else uses it: a run under such pressure gets the verdict NOISY",
+    )
+}
+
+fn percent(share: f64) -> String {
+    format!("{:.1} %", share * 100.0)
+}
+
+/// What the processors did since the machine started, in ticks.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct CpuTimes {
+    total: u64,
+    steal: u64,
+}
+
+impl CpuTimes {
+    pub(super) fn read() -> Option<Self> {
+        Self::parse(&read("/proc/stat")?)
+    }
+
+    /// The first line of proc_stat(5); guest time is part of user time already.
+    fn parse(stat: &str) -> Option<Self> {
+        let fields = stat.lines().next()?.strip_prefix("cpu ")?.split_whitespace();
+        let ticks: Vec<u64> = fields.take(8).map_while(|field| field.parse().ok()).collect();
+        Some(Self {
+            total: ticks.iter().sum(),
+            steal: *ticks.get(7)?,
+        })
+    }
+
+    fn steal_share(self, earlier: Self) -> f64 {
+        let total = self.total.saturating_sub(earlier.total);
+        let steal = self.steal.saturating_sub(earlier.steal);
+        if total == 0 { 0.0 } else { steal as f64 / total as f64 }
+    }
+}
+
+/// Judges how much the hypervisor took during the examination and since the start.
+pub(super) fn steal(before: Option<CpuTimes>, after: Option<CpuTimes>) -> Finding {
+    let (Some(before), Some(after)) = (before, after) else {
+        return Finding::unknown("steal", "/proc/stat");
+    };
+    let now = after.steal_share(before);
+    let ever = after.steal_share(CpuTimes::default());
+    let value = format!("{} now, {} since the machine started", percent(now), percent(ever));
+    let meaning = "the share of processor time that the hypervisor gave to other machines";
+    Finding::ok("steal", value, meaning).advise_if(
+        now > NOISY_SHARE || ever > NOISY_SHARE,
+        Level::Warn,
+        "measure on a machine with cores of its own, or compare only within interleaved runs",
+    )
+}
+
+/// A field of `/proc/meminfo`, in bytes.
+fn meminfo(text: &str, name: &str) -> Option<u64> {
+    let line = text
+        .lines()
+        .find_map(|line| line.strip_prefix(name)?.strip_prefix(':'))?;
+    let kibibytes: u64 = line.split_whitespace().next()?.parse().ok()?;
+    Some(kibibytes * 1024)
+}
+
+fn judge_memory(text: &str) -> Finding {
+    let (Some(total), Some(free)) = (meminfo(text, "MemTotal"), meminfo(text, "MemAvailable")) else {
+        return Finding::unknown("memory", "/proc/meminfo");
+    };
+    let swapped = meminfo(text, "SwapTotal")
+        .unwrap_or(0)
+        .saturating_sub(meminfo(text, "SwapFree").unwrap_or(0));
+    let value = format!(
+        "{} of {} available, {} swapped out",
+        bytes(free),
+        bytes(total),
+        bytes(swapped)
+    );
+    let meaning = "a store that is swapped out measures the disk";
+    let finding = Finding::ok("memory", value, meaning);
+    if free < 1 << 30 {
+        return finding.advise(
+            Level::Warn,
+            "give a memory store a bound (memory:?max_bytes=...), and stop other programs",
+        );
+    }
+    finding.advise_if(
+        swapped > 1 << 30,
+        Level::Warn,
+        "find out what is swapped out, and turn swap off while you measure",
+    )
+}
+
+fn judge_huge_pages(enabled: Option<&str>) -> Finding {
+    let Some(line) = enabled else {
+        return Finding::unknown("huge pages", "no transparent_hugepage");
+    };
+    let chosen = line
+        .split_whitespace()
+        .find_map(|word| word.strip_prefix('[')?.strip_suffix(']'));
+    let meaning =
+        "huge pages make large stores faster and their resident size coarser; say which when comparing machines";
+    Finding::ok("huge pages", chosen.unwrap_or(line), meaning)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn cores_and_governors_are_judged() {
+        assert_eq!(judge_cores(1, "x").level, Level::Warn);
+        assert_eq!(judge_cores(2, "x").value, "2 of x");
+        assert_eq!(model("processor\t: 0\nmodel name\t: Fast CPU\n"), "Fast CPU");
+        assert_eq!(judge_governors(&[]).level, Level::Ok);
+        assert_eq!(judge_governors(&["performance".to_owned()]).level, Level::Ok);
+        assert_eq!(
+            judge_governors(&["performance".to_owned(), "powersave".to_owned()]).level,
+            Level::Warn
+        );
+    }
+
+    #[test]
+    fn load_and_pressure_are_judged() {
+        assert_eq!(judge_load(first_number("0.30 0.20 0.10 1/100 7"), 2).level, Level::Ok);
+        assert_eq!(judge_load(Some(1.5), 2).level, Level::Warn);
+        assert_eq!(judge_load(None, 2).level, Level::Ok);
+        let text = "some avg10=3.50 avg60=0.10 avg300=0.00 total=7\nfull avg10=0.00 avg60=0.00 avg300=0.00 total=0";
+        assert_eq!(some_avg10(text), Some(0.035));
+        assert_eq!(judge_pressure("cpu", Some(0.035)).level, Level::Warn);
+        assert_eq!(judge_pressure("io", Some(0.02)).level, Level::Ok);
+        assert_eq!(some_avg10("garbage"), None);
+    }
+
+    #[test]
+    fn steal_is_a_share_of_all_time() {
+        let before = CpuTimes::parse("cpu  100 0 0 100 0 0 0 0 0 0\ncpu0 1");
+        let after = CpuTimes::parse("cpu  150 0 0 140 0 0 0 10 0 0\n");
+        let finding = steal(before, after);
+        assert_eq!(finding.value, "10.0 % now, 3.3 % since the machine started");
+        assert_eq!(finding.level, Level::Warn);
+        assert_eq!(CpuTimes::parse("cpu  1 2 3"), None);
+        assert_eq!(steal(before, before).level, Level::Ok);
+    }
+
+    #[test]
+    fn memory_is_judged_by_what_is_available_and_swapped() {
+        let text = |free: u64, swapped: u64| {
+            format!(
+                "MemTotal: 8388608 kB\nMemAvailable: {free} kB\nSwapTotal: 4194304 kB\nSwapFree: {} kB\n",
+                4_194_304 - swapped
+            )
+        };
+        assert_eq!(
+            judge_memory(&text(4_194_304, 0)).value,
+            "4.0 GiB of 8.0 GiB available, 0 B swapped out"
+        );
+        assert_eq!(judge_memory(&text(4_194_304, 0)).level, Level::Ok);
+        assert_eq!(judge_memory(&text(1_000, 0)).level, Level::Warn);
+        assert_eq!(judge_memory(&text(4_194_304, 2_097_152)).level, Level::Warn);
+        assert_eq!(judge_memory("").level, Level::Ok);
+    }
+
+    #[test]
+    fn the_chosen_huge_page_mode_is_named() {
+        assert_eq!(judge_huge_pages(Some("always [madvise] never")).value, "madvise");
+    }
+}

@@ -1,0 +1,104 @@
+//! A failure in words for the user: the object, the cause, a hint, and an exit code.
+
+use std::fmt;
+
+use crate::exit::Exit;
+
+/// What could not be done. Rendered as
+///
+/// ```text
+/// tsb: cannot open store sqlite:/data/m.db
+///   because: database is locked
+///   hint: another process holds it
+/// ```
+#[derive(Debug)]
+pub struct Failure {
+    /// How the process ends.
+    pub exit: Exit,
+    what: String,
+    causes: Vec<String>,
+    hint: Option<String>,
+}
+
+impl Failure {
+    /// Bad usage: `what` is a fragment that names the object.
+    pub fn usage(what: impl Into<String>) -> Self {
+        Self::new(Exit::Usage, what)
+    }
+
+    /// A failure with any exit code.
+    pub fn new(exit: Exit, what: impl Into<String>) -> Self {
+        Self {
+            exit,
+            what: what.into(),
+            causes: Vec::new(),
+            hint: None,
+        }
+    }
+
+    /// Adds an error and all that caused it.
+    #[must_use]
+    pub fn because(mut self, error: &(dyn std::error::Error + '_)) -> Self {
+        let mut next = Some(error);
+        while let Some(error) = next {
+            self.causes.push(error.to_string());
+            next = error.source();
+        }
+        self
+    }
+
+    /// Adds a cause in words.
+    #[must_use]
+    pub fn because_of(mut self, cause: impl Into<String>) -> Self {
+        self.causes.push(cause.into());
+        self
+    }
+
+    /// Says what to do about it.
+    #[must_use]
+    pub fn hint(mut self, hint: impl Into<String>) -> Self {
+        self.hint = Some(hint.into());
+        self
+    }
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "tsb: {}", self.what)?;
+        for cause in &self.causes {
+            write!(f, "\n  because: {cause}")?;
+        }
+        if let Some(hint) = &self.hint {
+            write!(f, "\n  hint: {hint}")?;
+        }
+        Ok(())
+    }
+}
+
+/// An error and all that caused it, in one line.
+pub fn chain(error: &(dyn std::error::Error + '_)) -> String {
+    let mut text = error.to_string();
+    let mut next = error.source();
+    while let Some(error) = next {
+        text.push_str(": ");
+        text.push_str(&error.to_string());
+        next = error.source();
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_failure_names_object_cause_and_hint() {
+        let error = std::io::Error::other("disk full");
+        let failure = Failure::usage("cannot write /x/report.json").because(&error).hint("free some room");
+        assert_eq!(
+            failure.to_string(),
+            "tsb: cannot write /x/report.json\n  because: disk full\n  hint: free some room"
+        );
+        assert_eq!(failure.exit, Exit::Usage);
+    }
+}

@@ -1,0 +1,228 @@
+//! `tsb ingest`: a listener that any client of its protocols may write to.
+
+use std::io::Write;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use serde_json::json;
+use tsb_core::net::{Intake, ListenOptions, Listener, ListenerStats, Registry, Runtime};
+use tsb_core::time::{Clock, MonotonicClock, SECOND_NS};
+use tsb_stores::{Store, spec};
+
+use crate::args::{Format, IngestArgs};
+use crate::endpoint::Endpoint;
+use crate::exit::Exit;
+use crate::failure::Failure;
+use crate::output::Outputs;
+use crate::run::{Rejects, SinkTotals, StoreSink, Writer};
+use crate::{interrupt, units};
+
+/// How often progress is shown and the end looked for.
+const TICK_NS: u64 = SECOND_NS / 5;
+
+/// What the listeners of one command share.
+struct Service {
+    store: Arc<dyn Store>,
+    registry: Arc<Registry>,
+    rejects: Arc<Rejects>,
+    totals: Arc<SinkTotals>,
+    clock: Arc<dyn Clock>,
+}
+
+/// Runs the command.
+pub fn command(args: &IngestArgs) -> Result<Exit, Failure> {
+    let limits = limits(args)?;
+    let duration_ns = args.duration.as_deref().map(|text| {
+        let read = units::parse_duration(text);
+        read.map_err(|why| Failure::usage(format!("cannot read --duration {text}")).because_of(why))
+    });
+    let duration_ns = duration_ns.transpose()?;
+    let mut outputs = Outputs::open(&args.output)?;
+    let service = Service::open(args, limits.max_series)?;
+    let runtime = Runtime::start().map_err(|error| Failure::new(Exit::Bug, "cannot start the runtime").because(&error))?;
+    let mut listeners = Vec::new();
+    for url in &args.listen {
+        listeners.push(service.listen(url, args.allow_remote, &limits, &runtime)?);
+    }
+    let stop = interrupt::flag();
+    let started = service.clock.now();
+    service.watch(&listeners, args, duration_ns, &stop);
+    let stats: Vec<ListenerStats> = listeners.into_iter().map(|listener| listener.stop().stats).collect();
+    let elapsed_ns = service.clock.now() - started;
+    let closed = service.store.close();
+    let result = service.result(&stats, elapsed_ns);
+    outputs.write_value(&result, args.output.format, || text(&result))?;
+    if let Some(error) = service.totals.failure() {
+        return Err(Failure::new(Exit::Invalid, format!("cannot write to {}", service.store)).because(&*error));
+    }
+    closed.map_err(|error| Failure::new(Exit::Invalid, format!("cannot close {}", service.store)).because(&error))?;
+    Ok(Exit::Done)
+}
+
+struct Limits {
+    max_series: usize,
+    listen: ListenOptions,
+}
+
+fn limits(args: &IngestArgs) -> Result<Limits, Failure> {
+    let count = |flag: &str, text: &str| {
+        let read = units::parse_count(text);
+        read.map_err(|why| Failure::usage(format!("cannot read --{flag} {text}")).because_of(why))
+    };
+    Ok(Limits {
+        max_series: count("max-series", &args.max_series)? as usize,
+        listen: ListenOptions {
+            max_connections: count("max-connections", &args.max_connections)? as usize,
+            ..ListenOptions::default()
+        },
+    })
+}
+
+impl Service {
+    fn open(args: &IngestArgs, max_series: usize) -> Result<Self, Failure> {
+        let store = spec::open(&args.store);
+        let store = store.map_err(|error| Failure::usage(format!("cannot open --store {}", args.store)).because(&error))?;
+        let store: Arc<dyn Store> = Arc::from(store);
+        let defined = Arc::clone(&store);
+        let define = move |id, key: &tsb_core::SeriesKey| defined.define(&[(id, key.clone())]).map_err(|error| error.to_string());
+        Ok(Self {
+            registry: Arc::new(Registry::new(max_series, define)),
+            store,
+            rejects: Arc::new(Rejects::new()),
+            totals: Arc::new(SinkTotals::default()),
+            clock: Arc::new(MonotonicClock::new()),
+        })
+    }
+
+    fn listen(&self, url: &str, allow_remote: bool, limits: &Limits, runtime: &Runtime) -> Result<Listener, Failure> {
+        let failure = || Failure::usage(format!("cannot listen on {url}"));
+        let endpoint: Endpoint = url.parse().map_err(|why: String| failure().because_of(why))?;
+        let address = endpoint.resolve().map_err(|error| failure().because(&error))?;
+        if !address.ip().is_loopback() && !allow_remote {
+            return Err(failure()
+                .because_of("other machines could reach it, and there is no authentication")
+                .hint("give --allow-remote if that is meant"));
+        }
+        let (store, registry) = (Arc::clone(&self.store), Arc::clone(&self.registry));
+        let (rejects, totals, clock) = (Arc::clone(&self.rejects), Arc::clone(&self.totals), Arc::clone(&self.clock));
+        let protocol = endpoint.protocol;
+        let intake = move |_peer| Intake {
+            decoder: protocol.decoder(Arc::clone(&clock)),
+            sink: Box::new(StoreSink::new(
+                Writer::new(Arc::clone(&store), Arc::clone(&rejects), Arc::clone(&totals)),
+                Arc::clone(&registry),
+            )),
+        };
+        let clock = Arc::clone(&self.clock);
+        let bound = Listener::bind(runtime.handle(), address, limits.listen.clone(), intake, clock, None);
+        let listener = bound.map_err(|error| Failure::new(Exit::Unreachable, format!("cannot listen on {url}")).because(&error))?;
+        eprintln!("listening on {}+tcp://{} into {}", endpoint.protocol, listener.address(), self.store);
+        Ok(listener)
+    }
+
+    /// Shows progress until it is time to stop.
+    fn watch(&self, listeners: &[Listener], args: &IngestArgs, duration_ns: Option<u64>, stop: &AtomicBool) {
+        let started = self.clock.now();
+        let mut shown = started;
+        let mut before = 0;
+        while !stop.load(Ordering::SeqCst) {
+            let now = self.clock.now();
+            if duration_ns.is_some_and(|duration| now - started >= duration) || self.totals.failure().is_some() {
+                return;
+            }
+            let stats: Vec<ListenerStats> = listeners.iter().map(Listener::stats).collect();
+            let connections: u64 = stats.iter().map(|stats| stats.connections).sum();
+            let open: u64 = stats.iter().map(|stats| stats.open_connections).sum();
+            if args.once && connections > 0 && open == 0 {
+                return;
+            }
+            if !args.output.quiet && now - shown >= SECOND_NS {
+                let accepted = self.totals.accepted.load(Ordering::Relaxed);
+                let rate = (accepted - before) as f64 * SECOND_NS as f64 / (now - shown) as f64;
+                eprintln!(
+                    "{:>6.0} s  {}/s accepted, {} in all, {} series, {open} connections",
+                    (now - started) as f64 / 1e9,
+                    units::scaled(rate),
+                    units::count(accepted),
+                    units::count(self.registry.len() as u64),
+                );
+                (shown, before) = (now, accepted);
+            }
+            self.clock.wait_until(now + TICK_NS);
+        }
+    }
+
+    fn result(&self, listeners: &[ListenerStats], elapsed_ns: u64) -> serde_json::Value {
+        let sum = |count: fn(&ListenerStats) -> u64| listeners.iter().map(count).sum::<u64>();
+        let malformed = sum(|stats| stats.malformed);
+        let not_admitted = sum(|stats| stats.refused);
+        let handed_over = sum(|stats| stats.samples);
+        let accepted = self.totals.accepted.load(Ordering::Relaxed);
+        let by_store = self.totals.rejected.load(Ordering::Relaxed);
+        let rejected = by_store + not_admitted;
+        let received = handed_over + not_admitted + malformed;
+        let mut reasons = self.rejects.by_reason();
+        if not_admitted > 0 {
+            reasons.insert("series_limit".to_owned(), not_admitted);
+        }
+        let stats = self.store.stats();
+        json!({
+            "schema_version": tsb_core::report::SCHEMA_VERSION,
+            "tsb_version": env!("CARGO_PKG_VERSION"),
+            "store": self.store.to_string(),
+            "durability": { "level": self.store.capabilities().acknowledges, "copies": 1 },
+            "duration_ns": elapsed_ns,
+            "rate": { "held_per_second": accepted as f64 * 1e9 / elapsed_ns.max(1) as f64 },
+            "ledger": {
+                "received": received, "malformed": malformed, "rejected": rejected, "accepted": accepted,
+                "balanced": received == malformed + rejected + accepted,
+                "rejected_by_reason": reasons,
+            },
+            "series": { "admitted": self.registry.len(), "refused_names": self.registry.refused() },
+            "size": { "samples": stats.samples, "bytes": stats.footprint.total_bytes(), "sealed_bytes": stats.footprint.sealed_bytes, "sealed_samples": stats.footprint.sealed_samples },
+            "cost": { "store_cpu_ns_per_sample": self.totals.store_cpu_ns_per_sample() },
+            "listeners": listeners,
+        })
+    }
+}
+
+/// The result for people: the same figures, in order.
+fn text(result: &serde_json::Value) -> String {
+    let number = |pointer: &str| result.pointer(pointer).and_then(serde_json::Value::as_u64).unwrap_or_default();
+    let ledger = |name: &str| units::count(number(&format!("/ledger/{name}")));
+    let mut out = Vec::new();
+    let _ = writeln!(
+        out,
+        "received {}, malformed {}, rejected {}, accepted {} samples of {} series",
+        ledger("received"),
+        ledger("malformed"),
+        ledger("rejected"),
+        ledger("accepted"),
+        units::count(number("/series/admitted")),
+    );
+    let rate = result.pointer("/rate/held_per_second").and_then(serde_json::Value::as_f64).unwrap_or_default();
+    let _ = writeln!(out, "held {}/s at durability {}", units::scaled(rate), result["durability"]["level"].as_str().unwrap_or("?"));
+    let kinds = result["listeners"].as_array().into_iter().flatten();
+    for kind in kinds.flat_map(|listener| listener["malformed_kinds"].as_array().into_iter().flatten()) {
+        let _ = writeln!(out, "malformed, {}: {} (such as {})", kind["what"].as_str().unwrap_or("?"), kind["count"], kind["examples"][0]);
+    }
+    for (reason, count) in result["ledger"]["rejected_by_reason"].as_object().into_iter().flatten() {
+        let _ = writeln!(out, "rejected, {reason}: {count}");
+    }
+    String::from_utf8(out).unwrap_or_default()
+}
+
+impl Outputs {
+    /// Writes a result that is no run report.
+    pub fn write_value(&mut self, value: &serde_json::Value, format: Format, text: impl FnOnce() -> String) -> Result<(), Failure> {
+        let json = format!("{value:#}\n");
+        self.write_report_file(json.as_bytes())?;
+        let shown = match format {
+            Format::Json => json,
+            Format::Text => text(),
+            Format::Csv => return Err(Failure::usage("cannot write this result as CSV").hint("give --format json")),
+        };
+        let written = std::io::stdout().lock().write_all(shown.as_bytes());
+        written.map_err(|error| Failure::usage("cannot write to stdout").because(&error))
+    }
+}

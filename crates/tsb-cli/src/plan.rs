@@ -1,0 +1,165 @@
+//! What was meant: the plan of a run, complete, checked, printable.
+//!
+//! A plan starts as the default run; a plan file and then the flags change it. It is
+//! stored in the report, so that a report reruns itself, and it holds no secret.
+
+mod apply;
+mod churn;
+mod load;
+
+use serde::{Deserialize, Serialize};
+use tsb_core::schedule::Schedule;
+use tsb_core::time::SECOND_NS;
+use tsb_core::wire::Protocol;
+use tsb_core::workload::{FleetSpec, WorkloadSpec};
+use tsb_stores::spec::Spec;
+
+pub use load::load;
+
+use crate::failure::Failure;
+
+/// The version of the plan's form; an unknown one is refused.
+pub const PLAN_VERSION: u32 = 1;
+
+/// Everything about a run.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Plan {
+    /// [`PLAN_VERSION`].
+    pub version: u32,
+    /// The stores, run one after the other on the same work.
+    pub stores: Vec<Spec>,
+    /// How samples reach the store.
+    pub transport: Transport,
+    /// The wire protocol, where there is a wire.
+    pub protocol: Protocol,
+    /// Series that a store or listener admits.
+    pub max_series: u64,
+    /// What is sent.
+    pub workload: WorkloadSpec,
+    /// How fast.
+    pub rate: AskedRate,
+    /// The shape of the rate over time, instead of the fleet's own times.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub schedule: Option<Schedule>,
+    /// How long to send, in nanoseconds of real time.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub duration_ns: Option<u64>,
+    /// How much fleet time to send, in nanoseconds.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub fleet_time_ns: Option<u64>,
+    /// Emitting threads.
+    pub workers: usize,
+    /// Read everything back.
+    pub verify: bool,
+    /// Measure the generator's own ceiling first.
+    pub calibrate: bool,
+    /// Length of a reporting interval, in nanoseconds.
+    pub report_interval_ns: u64,
+    /// Other processes to watch.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub watch_pids: Vec<u32>,
+}
+
+/// How samples reach the store.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Transport {
+    /// A call in the same process.
+    Inproc,
+    /// A loopback TCP connection.
+    Tcp,
+}
+
+impl Transport {
+    /// Its name in plans, reports and flags.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Inproc => "inproc",
+            Self::Tcp => "tcp",
+        }
+    }
+}
+
+/// How fast a fleet is asked to report.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum AskedRate {
+    /// As it would: fleet time is real time.
+    Natural,
+    /// This many samples per second; fleet time runs faster or slower.
+    PerSecond(u64),
+    /// As fast as the store answers: a closed loop.
+    Max,
+}
+
+impl Default for Plan {
+    /// Ten seconds of 54,000 samples/s of the kstat fleet over loopback TCP into memory.
+    fn default() -> Self {
+        let mut workload = WorkloadSpec::new(FleetSpec::Kstat, 1);
+        workload.series = Some(54_000);
+        Self {
+            version: PLAN_VERSION,
+            stores: Vec::new(),
+            transport: Transport::Tcp,
+            protocol: Protocol::Tsb,
+            max_series: 10_000_000,
+            workload,
+            rate: AskedRate::Natural,
+            schedule: None,
+            duration_ns: None,
+            fleet_time_ns: None,
+            workers: 1,
+            verify: true,
+            calibrate: true,
+            report_interval_ns: SECOND_NS,
+            watch_pids: Vec::new(),
+        }
+    }
+}
+
+impl Plan {
+    /// Fills in what was left open, and checks the whole.
+    pub fn complete(mut self) -> Result<Self, Failure> {
+        if self.version != PLAN_VERSION {
+            return Err(Failure::usage(format!("cannot run a plan of version {}", self.version))
+                .hint(format!("this program reads version {PLAN_VERSION}")));
+        }
+        if self.stores.is_empty() {
+            let spec = "memory:".parse().map_err(|error| Failure::usage("cannot use memory:").because(&error))?;
+            self.stores = vec![spec];
+        }
+        if self.duration_ns.is_none() && self.fleet_time_ns.is_none() {
+            self.duration_ns = Some(10 * SECOND_NS);
+        }
+        if self.transport == Transport::Tcp {
+            let resolution = self.protocol.resolution_ns();
+            self.workload.resolution_ns = self.workload.resolution_ns.max(resolution as u64);
+        }
+        self.workload.tick_parts = self.workers;
+        self.check()?;
+        Ok(self)
+    }
+
+    fn check(&self) -> Result<(), Failure> {
+        if self.workers == 0 || self.workers > 1024 {
+            return Err(Failure::usage("cannot run with this many workers").because_of("--workers is from 1 to 1024"));
+        }
+        if self.report_interval_ns < 1_000_000 {
+            return Err(Failure::usage("cannot report that often").because_of("--report-interval is at least 1ms"));
+        }
+        if self.duration_ns == Some(0) || self.fleet_time_ns == Some(0) {
+            return Err(Failure::usage("cannot run for no time at all").hint("give --duration 10s"));
+        }
+        if self.schedule.is_some() && self.rate != AskedRate::Natural {
+            return Err(Failure::usage("cannot follow both --rate and --schedule")
+                .hint("a schedule is a rate over time: leave --rate out"));
+        }
+        self.workload.check().map_err(|error| Failure::usage("cannot run this workload").because(&error))
+    }
+
+    /// Whether operations wait for each other instead of being due.
+    pub fn is_closed_loop(&self) -> bool {
+        self.rate == AskedRate::Max || self.schedule.as_ref().is_some_and(|schedule| !schedule.is_open_loop())
+    }
+}

@@ -1,0 +1,162 @@
+//! Flags (or a run file) change a plan. Each error names the flag.
+
+use tsb_core::workload::{BatchMode, FleetSpec, IntervalShare, Phase};
+
+use super::{AskedRate, Plan, Transport, churn};
+use crate::args::RunOptions;
+use crate::failure::Failure;
+use crate::units;
+
+/// A flag whose text cannot be read.
+fn bad(flag: &str, text: &str, why: impl Into<String>) -> Failure {
+    Failure::usage(format!("cannot read --{flag} {text}")).because_of(why)
+}
+
+/// Reads the text of a flag with `parse`, if it was given.
+fn read<T>(
+    flag: &str,
+    text: Option<&String>,
+    parse: impl FnOnce(&str) -> Result<T, String>,
+    set: impl FnOnce(T),
+) -> Result<(), Failure> {
+    if let Some(text) = text {
+        set(parse(text).map_err(|why| bad(flag, text, why))?);
+    }
+    Ok(())
+}
+
+/// One of a few words.
+fn word<T: Copy>(text: &str, words: &[(&str, T)]) -> Result<T, String> {
+    let known = words.iter().find(|(name, _)| *name == text).map(|&(_, value)| value);
+    known.ok_or_else(|| {
+        let names: Vec<&str> = words.iter().map(|&(name, _)| name).collect();
+        format!("it is one of {}", names.join(", "))
+    })
+}
+
+fn rate(text: &str) -> Result<AskedRate, String> {
+    match text {
+        "max" => Ok(AskedRate::Max),
+        "natural" => Ok(AskedRate::Natural),
+        _ => match units::parse_count(text)? {
+            0 => Err("a rate is at least 1".to_owned()),
+            count => Ok(AskedRate::PerSecond(count)),
+        },
+    }
+}
+
+impl Plan {
+    /// Changes what `options` say; the rest stays.
+    pub fn apply(&mut self, options: &RunOptions) -> Result<(), Failure> {
+        self.apply_target(options)?;
+        self.apply_fleet(options)?;
+        self.apply_disorder(options)?;
+        self.apply_schedule(options)?;
+        self.apply_result(options)
+    }
+
+    fn apply_target(&mut self, options: &RunOptions) -> Result<(), Failure> {
+        if !options.store.is_empty() {
+            self.stores = options
+                .store
+                .iter()
+                .map(|text| text.parse().map_err(|error| Failure::usage(format!("cannot use --store {text}")).because(&error)))
+                .collect::<Result<_, _>>()?;
+        }
+        let transports = [("inproc", Transport::Inproc), ("tcp", Transport::Tcp)];
+        read("transport", options.transport.as_ref(), |text| word(text, &transports), |t| self.transport = t)?;
+        read(
+            "protocol",
+            options.protocol.as_ref(),
+            |text| text.parse().map_err(|error: tsb_core::wire::UnknownProtocol| error.to_string()),
+            |protocol| self.protocol = protocol,
+        )?;
+        read("max-series", options.max_series.as_ref(), units::parse_count, |n| self.max_series = n)
+    }
+
+    fn apply_fleet(&mut self, options: &RunOptions) -> Result<(), Failure> {
+        let workload = &mut self.workload;
+        if let Some(text) = &options.workload {
+            workload.fleet = text.parse().map_err(|error| {
+                Failure::usage(format!("cannot use --workload {text}")).because(&error as &tsb_core::workload::WorkloadError)
+            })?;
+            // Another fleet, another natural size.
+            workload.series = None;
+        }
+        if let Some(path) = &options.fleet_file {
+            let failure = || Failure::usage(format!("cannot use --fleet-file {}", path.display()));
+            let text = std::fs::read_to_string(path).map_err(|error| failure().because(&error))?;
+            workload.fleet = FleetSpec::from_toml(&text).map_err(|error| failure().because(&error))?;
+        }
+        read("series", options.series.as_ref(), units::parse_count, |n| workload.series = Some(n as usize))?;
+        read("interval", options.interval.as_ref(), units::parse_duration, |ns| workload.interval_ns = Some(ns))?;
+        if let Some(mixed) = options.mixed_intervals {
+            let second = tsb_core::time::SECOND_NS;
+            let shares = [(1, 0.5), (10, 0.3), (60, 0.2)];
+            let shares = shares.map(|(seconds, share)| IntervalShare { interval_ns: seconds * second, share });
+            workload.intervals = if mixed { shares.to_vec() } else { Vec::new() };
+        }
+        if let Some(seed) = options.seed {
+            workload.seed = seed;
+        }
+        let phases = [("seeded", Phase::Seeded), ("aligned", Phase::Aligned)];
+        read("phase", options.phase.as_ref(), |text| word(text, &phases), |phase| workload.phase = phase)?;
+        let batches = [("host", BatchMode::Host), ("tick", BatchMode::Tick)];
+        read("batch", options.batch.as_ref(), |text| word(text, &batches), |batch| workload.batch = batch)
+    }
+
+    fn apply_disorder(&mut self, options: &RunOptions) -> Result<(), Failure> {
+        let workload = &mut self.workload;
+        read("jitter", options.jitter.as_ref(), units::parse_duration, |ns| workload.jitter.max_ns = ns)?;
+        let disorder = &mut workload.disorder;
+        let shares = [
+            ("late", &options.late, &mut disorder.late),
+            ("missing", &options.missing, &mut disorder.missing),
+            ("duplicate", &options.duplicate, &mut disorder.duplicate),
+            ("out-of-order", &options.out_of_order, &mut disorder.out_of_order),
+        ];
+        for (flag, text, field) in shares {
+            read(flag, text.as_ref(), units::parse_probability, |share| *field = share)?;
+        }
+        read("churn", options.churn.as_ref(), churn::parse, |churn| workload.churn = churn)
+    }
+
+    fn apply_schedule(&mut self, options: &RunOptions) -> Result<(), Failure> {
+        if options.rate.is_some() {
+            self.schedule = None;
+        }
+        if options.schedule.is_some() {
+            self.rate = AskedRate::Natural;
+        }
+        read("rate", options.rate.as_ref(), rate, |rate| self.rate = rate)?;
+        read(
+            "schedule",
+            options.schedule.as_ref(),
+            |text| text.parse().map_err(|error: tsb_core::schedule::ParseError| error.to_string()),
+            |schedule| self.schedule = Some(schedule),
+        )?;
+        if options.duration.is_some() || options.fleet_time.is_some() {
+            self.duration_ns = None;
+            self.fleet_time_ns = None;
+        }
+        read("duration", options.duration.as_ref(), units::parse_duration, |ns| self.duration_ns = Some(ns))?;
+        read("fleet-time", options.fleet_time.as_ref(), units::parse_duration, |ns| self.fleet_time_ns = Some(ns))?;
+        if let Some(workers) = options.workers {
+            self.workers = workers as usize;
+        }
+        Ok(())
+    }
+
+    fn apply_result(&mut self, options: &RunOptions) -> Result<(), Failure> {
+        if let Some(no_verify) = options.no_verify {
+            self.verify = !no_verify;
+        }
+        if let Some(no_calibrate) = options.no_calibrate {
+            self.calibrate = !no_calibrate;
+        }
+        if !options.watch_pid.is_empty() {
+            self.watch_pids.clone_from(&options.watch_pid);
+        }
+        read("report-interval", options.report_interval.as_ref(), units::parse_duration, |ns| self.report_interval_ns = ns)
+    }
+}

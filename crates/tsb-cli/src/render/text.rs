@@ -1,0 +1,175 @@
+//! A report for people: the verdict and its reasons first, then the figures, each with
+//! what it means.
+
+use tsb_core::latency::Summary;
+use tsb_core::ledger::Counter;
+use tsb_core::report::{Report, Run};
+
+use super::lines::Lines;
+use crate::units::{bytes, count, nanos, scaled};
+
+/// The whole report.
+pub fn report(report: &Report) -> String {
+    let mut out = String::new();
+    for run in &report.runs {
+        out.push_str(&one(run));
+    }
+    out
+}
+
+fn one(run: &Run) -> String {
+    let mut lines = Lines::new();
+    head(run, &mut lines);
+    rates(run, &mut lines);
+    latencies(run, &mut lines);
+    costs(run, &mut lines);
+    ledger(run, &mut lines);
+    notes(run, &mut lines);
+    verdict(run, &mut lines);
+    lines.finish()
+}
+
+fn head(run: &Run, lines: &mut Lines) {
+    let target = &run.target;
+    let wire = target.protocol.as_ref().map_or(String::new(), |protocol| format!(" ({protocol})"));
+    lines.raw(format!(
+        "\n{} over {}{wire}: {} series, seed {}, fingerprint {}",
+        target.store,
+        target.transport,
+        count(run.offered.series),
+        run.seed,
+        run.fingerprint
+    ));
+    if run.interrupted {
+        lines.raw("INTERRUPTED: all figures are about the part that was done.");
+    }
+}
+
+fn rates(run: &Run, lines: &mut Lines) {
+    lines.heading("Rate, samples per second");
+    let rate = &run.rate;
+    match rate.asked_per_second {
+        Some(asked) => lines.line("asked", scaled(asked)),
+        None => lines.line("asked", "nothing: a closed loop waits for the store, and hides how long others would wait"),
+    }
+    let level = run.durability.level;
+    lines.line("held", format!("{} at durability {level} (accepted, first due to last acceptance)", scaled(rate.held_per_second)));
+    if let Some(ceiling) = rate.ceiling_per_second {
+        lines.line("ceiling", format!("{} (this generator, same path, into a store that forgets)", scaled(ceiling)));
+    }
+    if rate.speed != 1.0 {
+        lines.line("fleet time", format!("runs {:.3} times as fast as real time", rate.speed));
+    }
+}
+
+fn quantiles(summary: &Summary) -> String {
+    let show = |value: Option<u64>| value.map_or("-".to_owned(), nanos);
+    format!(
+        "{:>9} {:>9} {:>9} {:>9} {:>9}",
+        show(summary.p50_ns),
+        show(summary.p90_ns),
+        show(summary.p99_ns),
+        show(summary.p999_ns),
+        show(summary.max_ns)
+    )
+}
+
+fn latencies(run: &Run, lines: &mut Lines) {
+    let latency = &run.latency;
+    lines.heading(&format!("Latency of {} operations, until {}", count(latency.response.count), latency.done));
+    lines.line("", format!("{:>9} {:>9} {:>9} {:>9} {:>9}", "p50", "p90", "p99", "p99.9", "max"));
+    lines.line("response", format!("{}   due to done: what a client feels", quantiles(&latency.response)));
+    lines.line("service", format!("{}   start to done: what the store took", quantiles(&latency.service)));
+    lines.line("lag", format!("{}   due to start: waited behind others, or for us", quantiles(&latency.lag)));
+    if latency.untimed > 0 {
+        lines.sentence(format!("{} operations ended where nobody could time them", count(latency.untimed)));
+    }
+    if let Some(staleness) = &run.staleness {
+        lines.line(
+            "staleness",
+            format!(
+                "p50 {:.1} ms, p99 {:.1} ms, max {:.1} ms: age of the newest visible sample, every series",
+                staleness.p50_ms, staleness.p99_ms, staleness.max_ms
+            ),
+        );
+    }
+}
+
+fn costs(run: &Run, lines: &mut Lines) {
+    lines.heading("Cost of a sample");
+    let cost = &run.cost;
+    let cpu = [
+        ("generator", cost.generator_cpu_ns_per_sample),
+        ("wire", cost.wire_cpu_ns_per_sample),
+        ("store", cost.store_cpu_ns_per_sample),
+    ];
+    let shown = cpu.iter().filter_map(|(role, ns)| ns.map(|ns| format!("{role} {ns:.1} ns")));
+    lines.line("CPU", shown.collect::<Vec<_>>().join(", "));
+    let sizes = [
+        ("wire", cost.wire_bytes_per_sample),
+        ("stored, open heads included", cost.bytes_per_sample),
+        ("sealed", cost.sealed_bytes_per_sample),
+        ("on disk", cost.disk_bytes_per_sample),
+    ];
+    let shown = sizes.iter().filter_map(|(what, size)| size.map(|size| format!("{what} {size:.3} B")));
+    lines.line("bytes", shown.collect::<Vec<_>>().join(", "));
+    lines.line(
+        "offered",
+        format!(
+            "{:.2} bits of information a value, {:.0} % of values repeat the one before",
+            run.offered.entropy_bits,
+            run.offered.repeat_rate * 100.0
+        ),
+    );
+    if let Some(projection) = &cost.projection {
+        lines.line(
+            "projection",
+            format!(
+                "a day at the held rate {}, a week {} ({})",
+                bytes(projection.day_bytes),
+                bytes(projection.week_bytes),
+                projection.basis
+            ),
+        );
+    }
+}
+
+fn ledger(run: &Run, lines: &mut Lines) {
+    lines.heading("Ledger, samples");
+    let cell = |(counter, samples): (Counter, u64)| format!("{} {}", counter.name().replace('_', " "), count(samples));
+    let all: Vec<String> = run.ledger.counts.counts().map(cell).collect();
+    for row in all.chunks(4) {
+        lines.sentence(row.join(", "));
+    }
+    lines.sentence(if run.ledger.counts.is_balanced() { "balanced: every sample is accounted for" } else { "NOT BALANCED" });
+    for equation in &run.ledger.violated {
+        lines.sentence(format!("violated: {equation}"));
+    }
+    for (reason, samples) in &run.ledger.rejected_by_reason {
+        lines.sentence(format!("rejected as {reason}: {}", count(*samples)));
+    }
+    const SHOWN: usize = 10;
+    for loss in run.ledger.losses.iter().take(SHOWN) {
+        lines.sentence(loss.to_string());
+    }
+    if run.ledger.losses.len() > SHOWN {
+        lines.sentence(format!("and {} more, named in --format json", count((run.ledger.losses.len() - SHOWN) as u64)));
+    }
+}
+
+fn notes(run: &Run, lines: &mut Lines) {
+    if run.notes.is_empty() {
+        return;
+    }
+    lines.heading("Mind");
+    for note in &run.notes {
+        lines.sentence(note);
+    }
+}
+
+fn verdict(run: &Run, lines: &mut Lines) {
+    lines.raw(format!("\nVerdict: {}", run.verdict.status));
+    for reason in &run.verdict.reasons {
+        lines.sentence(reason.to_string());
+    }
+}

@@ -1,0 +1,45 @@
+//! The generator's own ceiling: the same work over the same path, as fast as it goes,
+//! into a store that forgets.
+
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
+use tsb_core::emit::Live;
+use tsb_core::time::SECOND_NS;
+use tsb_stores::null::NullStore;
+use tsb_stores::Store;
+
+use super::path::{Pass, Watch, accepted};
+use super::rejects::Rejects;
+use super::sink::SinkTotals;
+use super::stage::Stage;
+use crate::failure::Failure;
+
+/// How long the ceiling is measured.
+const LENGTH_NS: u64 = SECOND_NS / 2;
+
+/// Samples per second that the generator and the path reach.
+pub fn measure(stage: &Stage, stop: &AtomicBool) -> Result<Option<f64>, Failure> {
+    let store: Arc<dyn Store> = Arc::new(NullStore::new());
+    let failure = |error: &dyn std::error::Error| Failure::usage("cannot calibrate").because(error);
+    store.define(&stage.workload.catalog().definitions()).map_err(|error| failure(&error))?;
+    let timetable = stage.flat_out(LENGTH_NS);
+    let live = Live::new(stage.plan.workers);
+    let (totals, rejects) = (Arc::new(SinkTotals::default()), Arc::new(Rejects::new()));
+    let pass = Pass {
+        stage,
+        timetable: &timetable,
+        store,
+        start_ns: stage.clock.now() + SECOND_NS / 200,
+        base: stage.clock.wall(),
+        stop,
+        live: &live,
+        totals: Arc::clone(&totals),
+        rejects,
+        listening: &Watch::default(),
+    };
+    let driven = pass.drive()?;
+    let taken = accepted(&live, &totals, stage.plan.transport);
+    let is_whole = !driven.interrupted && taken > 0;
+    Ok(is_whole.then(|| taken as f64 * SECOND_NS as f64 / driven.elapsed_ns.max(1) as f64))
+}

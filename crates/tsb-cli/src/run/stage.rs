@@ -1,0 +1,123 @@
+//! Everything a run needs before it starts: the workload, the timetable, the clock.
+
+use std::sync::Arc;
+
+use tsb_core::schedule::{Group, Pace, Rate, Roster, Schedule, Speed, Timetable};
+use tsb_core::time::{Clock, MonotonicClock, SECOND_NS};
+use tsb_core::workload::Workload;
+use tsb_core::Timestamp;
+use tsb_stores::Store;
+
+use crate::exit::Exit;
+use crate::failure::Failure;
+use crate::plan::{AskedRate, Plan, Transport};
+
+/// What does not change while a run goes on.
+#[derive(Debug)]
+pub struct Stage {
+    /// What was asked.
+    pub plan: Plan,
+    /// What is sent.
+    pub workload: Arc<Workload>,
+    /// When.
+    pub timetable: Timetable,
+    /// The run's only clock.
+    pub clock: Arc<dyn Clock>,
+}
+
+impl Stage {
+    /// Plans the workload and its times.
+    ///
+    /// `resolution_ns` is what the store can tell apart.
+    pub fn new(plan: &Plan, resolution_ns: i64) -> Result<Self, Failure> {
+        let mut plan = plan.clone();
+        let resolution = resolution_ns.max(1) as u64;
+        plan.workload.resolution_ns = plan.workload.resolution_ns.max(resolution);
+        let workload = Workload::new(&plan.workload).map_err(|error| {
+            Failure::usage(format!("cannot run workload {}", plan.workload.fleet)).because(&error)
+        })?;
+        if workload.catalog().len() as u64 > plan.max_series {
+            return Err(Failure::usage(format!("cannot run {} series", workload.catalog().len()))
+                .because_of(format!("--max-series is {}", plan.max_series)));
+        }
+        if plan.transport == Transport::Tcp {
+            plan.protocol.encoder(workload.catalog()).map_err(|error| {
+                Failure::usage(format!("cannot send this workload over {}", plan.protocol)).because(&error)
+            })?;
+        }
+        let timetable = timetable(&plan, &workload)?;
+        Ok(Self {
+            plan,
+            workload: Arc::new(workload),
+            timetable,
+            clock: Arc::new(MonotonicClock::new()),
+        })
+    }
+
+    /// The same work as fast as it can be taken, for so long: it measures a ceiling.
+    pub fn flat_out(&self, length_ns: u64) -> Timetable {
+        Timetable {
+            roster: self.timetable.roster.clone(),
+            pace: Pace::Shape(Schedule::Unpaced),
+            end_ns: Some(length_ns),
+            fleet_end_ns: None,
+        }
+    }
+
+    /// Seconds of fleet time in one second, where the pace says so.
+    pub fn speed(&self) -> Option<Speed> {
+        match &self.timetable.pace {
+            Pace::Fleet(speed) => Some(*speed),
+            Pace::Shape(_) => None,
+        }
+    }
+
+    /// When to begin, on the clock, and the timestamp of that moment: the next whole
+    /// second, so that timestamps are due times on every wire.
+    pub fn beginning(&self) -> (u64, Timestamp) {
+        const LEAD_NS: u64 = SECOND_NS / 100;
+        let (now, wall) = (self.clock.now(), self.clock.wall().0);
+        let base = (wall + LEAD_NS as i64).div_euclid(SECOND_NS as i64) * SECOND_NS as i64 + SECOND_NS as i64;
+        (now + (base - wall) as u64, Timestamp(base))
+    }
+}
+
+/// A timetable from what the plan says of rates and shapes.
+fn timetable(plan: &Plan, workload: &Workload) -> Result<Timetable, Failure> {
+    let bad = |error: &dyn std::error::Error| Failure::usage("cannot follow this schedule").because(error);
+    let groups = workload.groups().iter().enumerate().map(|(index, group)| Group {
+        interval_ns: group.interval_ns,
+        phase_ns: group.phase_ns,
+        first_tick: group.ticks.start,
+        end_tick: group.ticks.end,
+        samples: workload.alive(index, group.ticks.start),
+    });
+    let roster = Roster::new(groups.collect()).map_err(|error| bad(&error))?;
+    let pace = match (&plan.schedule, plan.rate) {
+        (Some(schedule), _) => Pace::Shape(schedule.clone()),
+        (None, AskedRate::Natural) => Pace::Fleet(Speed::NATURAL),
+        (None, AskedRate::Max) => Pace::Shape(Schedule::Unpaced),
+        (None, AskedRate::PerSecond(rate)) => {
+            let asked = Rate::per_second(rate).map_err(|error| bad(&error))?;
+            let natural = roster.rate_at(0).map_err(|error| bad(&error))?;
+            Pace::Fleet(Speed::from_rates(asked, natural).map_err(|error| bad(&error))?)
+        }
+    };
+    Ok(Timetable {
+        roster,
+        pace,
+        end_ns: plan.duration_ns,
+        fleet_end_ns: plan.fleet_time_ns,
+    })
+}
+
+/// Opens the store of a plan and tells it the series.
+pub fn open_store(plan: &Plan) -> Result<Arc<dyn Store>, Failure> {
+    let Some(spec) = plan.stores.first() else {
+        return Err(Failure::usage("cannot run without a store").hint("give --store memory:"));
+    };
+    let store = spec.open().map_err(|error| {
+        Failure::new(Exit::Unreachable, format!("cannot open store {spec}")).because(&error)
+    })?;
+    Ok(Arc::from(store))
+}

@@ -1,0 +1,140 @@
+//! Numbers with units, as people type and read them.
+
+/// Reads a duration such as `500ms`, `10s`, `2h 30m` into nanoseconds.
+pub fn parse_duration(text: &str) -> Result<u64, String> {
+    let duration = humantime::parse_duration(text.trim()).map_err(|error| format!("{text:?} is no duration: {error}"))?;
+    u64::try_from(duration.as_nanos()).map_err(|_| format!("{text:?} is longer than 584 years"))
+}
+
+/// Reads a count such as `54000`, `54_000`, `54k`, `1.5M`.
+pub fn parse_count(text: &str) -> Result<u64, String> {
+    let trimmed: String = text.trim().chars().filter(|&c| c != '_' && c != ',').collect();
+    let (digits, factor) = match trimmed.char_indices().last() {
+        Some((at, 'k' | 'K')) => (&trimmed[..at], 1e3),
+        Some((at, 'M')) => (&trimmed[..at], 1e6),
+        Some((at, 'G')) => (&trimmed[..at], 1e9),
+        _ => (trimmed.as_str(), 1.0),
+    };
+    if factor == 1.0
+        && let Ok(count) = digits.parse::<u64>()
+    {
+        return Ok(count);
+    }
+    let count = digits.parse::<f64>().map_err(|_| format!("{text:?} is no count; try 54000, 54k or 1.5M"))? * factor;
+    if !count.is_finite() || count < 0.0 || count > u64::MAX as f64 || count.fract() != 0.0 {
+        return Err(format!("{text:?} is no whole, positive count"));
+    }
+    Ok(count as u64)
+}
+
+/// Reads a probability: `0.01` or `1%`.
+pub fn parse_probability(text: &str) -> Result<f64, String> {
+    let trimmed = text.trim();
+    let (digits, factor) = match trimmed.strip_suffix('%') {
+        Some(digits) => (digits, 0.01),
+        None => (trimmed, 1.0),
+    };
+    let value = digits.trim().parse::<f64>().map_err(|_| format!("{text:?} is no probability; try 0.01 or 1%"))? * factor;
+    if (0.0..=1.0).contains(&value) { Ok(value) } else { Err(format!("{text:?} is not between 0 and 1")) }
+}
+
+/// A count with thousands apart: `54,000`.
+pub fn count(value: u64) -> String {
+    let digits = value.to_string();
+    let mut out = String::with_capacity(digits.len() + digits.len() / 3);
+    for (index, digit) in digits.chars().enumerate() {
+        if index > 0 && (digits.len() - index).is_multiple_of(3) {
+            out.push(',');
+        }
+        out.push(digit);
+    }
+    out
+}
+
+/// A rate or another large number, to three figures: `54.0 k`, `61.2 M`.
+pub fn scaled(value: f64) -> String {
+    let magnitude = value.abs();
+    let (scaled, suffix) = match magnitude {
+        m if m >= 1e9 => (value / 1e9, " G"),
+        m if m >= 1e6 => (value / 1e6, " M"),
+        m if m >= 1e4 => (value / 1e3, " k"),
+        _ => (value, ""),
+    };
+    let digits = if scaled.abs() >= 100.0 || (suffix.is_empty() && scaled.fract() == 0.0) { 0 } else { 1 };
+    format!("{scaled:.digits$}{suffix}")
+}
+
+/// A duration given in nanoseconds, to three figures: `1.23 us`, `45.6 ms`.
+pub fn nanos(value: u64) -> String {
+    let value = value as f64;
+    let (scaled, unit) = match value {
+        v if v >= 1e9 => (v / 1e9, "s"),
+        v if v >= 1e6 => (v / 1e6, "ms"),
+        v if v >= 1e3 => (v / 1e3, "us"),
+        v => (v, "ns"),
+    };
+    let digits = match scaled {
+        s if s >= 100.0 || unit == "ns" => 0,
+        s if s >= 10.0 => 1,
+        _ => 2,
+    };
+    format!("{scaled:.digits$} {unit}")
+}
+
+/// Bytes, to three figures, in binary units.
+pub fn bytes(value: f64) -> String {
+    let (scaled, unit) = match value {
+        v if v >= (1u64 << 40) as f64 => (v / (1u64 << 40) as f64, "TiB"),
+        v if v >= (1u64 << 30) as f64 => (v / (1u64 << 30) as f64, "GiB"),
+        v if v >= (1u64 << 20) as f64 => (v / (1u64 << 20) as f64, "MiB"),
+        v if v >= 1024.0 => (v / 1024.0, "KiB"),
+        v => (v, "B"),
+    };
+    let digits = if scaled >= 100.0 || (unit == "B" && scaled.fract() == 0.0) { 0 } else { 2 };
+    format!("{scaled:.digits$} {unit}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn counts_are_read_as_people_write_them() {
+        assert_eq!(parse_count("54_000"), Ok(54_000));
+        assert_eq!(parse_count("54k"), Ok(54_000));
+        assert_eq!(parse_count("1.5M"), Ok(1_500_000));
+        assert_eq!(parse_count("18446744073709551615"), Ok(u64::MAX));
+        for bad in ["", "k", "-1", "1.5", "nan", "inf", "1e400", "54 thousand"] {
+            assert!(parse_count(bad).is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn probabilities_may_be_percentages() {
+        assert_eq!(parse_probability("1%"), Ok(0.01));
+        assert_eq!(parse_probability("0.5"), Ok(0.5));
+        for bad in ["", "1.1", "-1%", "nan", "101%"] {
+            assert!(parse_probability(bad).is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn durations_have_units() {
+        assert_eq!(parse_duration("1500ms"), Ok(1_500_000_000));
+        assert!(parse_duration("10").is_err());
+        assert!(parse_duration("99999999999y").is_err());
+    }
+
+    #[test]
+    fn numbers_are_shown_to_three_figures() {
+        assert_eq!(count(1_234_567), "1,234,567");
+        assert_eq!(count(12), "12");
+        assert_eq!(scaled(54_000.0), "54.0 k");
+        assert_eq!(scaled(999.0), "999");
+        assert_eq!(nanos(1_234), "1.23 us");
+        assert_eq!(nanos(999), "999 ns");
+        assert_eq!(nanos(45_600_000), "45.6 ms");
+        assert_eq!(bytes(1536.0), "1.50 KiB");
+        assert_eq!(bytes(12.0), "12 B");
+    }
+}

@@ -1,0 +1,58 @@
+//! What can go wrong with a socket, named with the address.
+
+use std::io;
+use std::net::SocketAddr;
+
+/// Why something on the network could not be done.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum NetError {
+    /// The address cannot be listened on.
+    #[error("cannot listen on {address}")]
+    Bind {
+        /// Where.
+        address: SocketAddr,
+        /// Why.
+        source: io::Error,
+    },
+    /// Nobody answers there.
+    #[error("cannot connect to {address}")]
+    Connect {
+        /// Where.
+        address: SocketAddr,
+        /// Why.
+        source: io::Error,
+    },
+    /// The connection broke while it was in use.
+    #[error("connection to {address} lost after {written_bytes} bytes")]
+    Lost {
+        /// The peer.
+        address: SocketAddr,
+        /// Bytes that the kernel had taken; how many arrived is not known.
+        written_bytes: u64,
+        /// Why.
+        source: io::Error,
+    },
+    /// The peer took nothing for longer than [`super::EmitOptions::stall_timeout`].
+    #[error("{address} took nothing for {after_ms} ms")]
+    Stalled {
+        /// The peer.
+        address: SocketAddr,
+        /// How long was waited.
+        after_ms: u64,
+    },
+    /// Waiting was ended by an [`super::Interrupter`].
+    #[error("sending to {address} was interrupted")]
+    Interrupted {
+        /// The peer.
+        address: SocketAddr,
+    },
+    /// The runtime or one of its threads cannot be started.
+    #[error("cannot start {what}")]
+    Start {
+        /// What was to be started.
+        what: &'static str,
+        /// Why.
+        source: io::Error,
+    },
+}

@@ -1,0 +1,250 @@
+//! One accepted connection, as its ingest thread sees it.
+
+use std::fmt;
+use std::net::SocketAddr;
+use std::pin::Pin;
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::task::{Context, Poll, Waker};
+
+use rtrb::Consumer;
+use tokio::io::{AsyncRead, ReadBuf};
+use tokio::net::TcpStream;
+
+use super::ingest::{Ingest, Intake, IntakeSink};
+use super::milepost::{Milepost, Mileposts, Timing};
+use super::options::ListenOptions;
+use super::stats::{Counters, add};
+use super::window::{Rest, Window};
+use crate::batch::Batch;
+use crate::series::{SeriesId, SeriesKey};
+use crate::time::Clock;
+use crate::wire::{Malformed, Sink};
+
+/// What the threads of a listener share.
+pub(super) struct Shared {
+    pub(super) options: ListenOptions,
+    pub(super) counters: Counters,
+    pub(super) ingest: Box<dyn Ingest>,
+    pub(super) clock: Arc<dyn Clock>,
+    pub(super) mileposts: Option<Arc<Mileposts>>,
+}
+
+impl fmt::Debug for Shared {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Shared")
+            .field("options", &self.options)
+            .field("counters", &self.counters)
+            .finish_non_exhaustive()
+    }
+}
+
+/// Why a connection ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum End {
+    /// The peer is done and everything was read.
+    Eof,
+    /// The connection broke.
+    Broken,
+    /// The decoder or the sink cannot go on.
+    Fatal,
+    /// A record is longer than the listener allows.
+    Overlong,
+    /// Nothing came for too long.
+    Idle,
+    /// The listener stops.
+    Cut,
+    /// The decoder or the sink panicked.
+    Panicked,
+}
+
+/// The other half of the mileposts.
+enum Claim {
+    /// No byte has come yet, so the emitter may not have laid them yet.
+    Open,
+    /// Whoever sends there is not of this process.
+    None,
+    Some(Consumer<Milepost>),
+}
+
+/// One connection.
+pub(super) struct Link {
+    // None once the socket has been taken back from tokio for the drain.
+    pub(super) stream: Option<TcpStream>,
+    pub(super) rest: Rest,
+    /// When it last brought something, on the clock of the listener.
+    pub(super) read_at: u64,
+    peer: SocketAddr,
+    waker: Waker,
+    intake: Intake,
+    claim: Claim,
+    /// Bytes decoded so far.
+    consumed: u64,
+}
+
+impl Link {
+    pub(super) fn new(stream: TcpStream, peer: SocketAddr, waker: Waker, shared: &Shared) -> Self {
+        Self {
+            stream: Some(stream),
+            rest: Rest::default(),
+            read_at: shared.clock.now(),
+            peer,
+            waker,
+            intake: shared.ingest.connect(peer),
+            claim: Claim::Open,
+            consumed: 0,
+        }
+    }
+
+    /// Reads into the window. `Ok(false)`: there is nothing now, and the bell is set.
+    pub(super) fn read(&mut self, window: &mut Window, shared: &Shared) -> Result<bool, End> {
+        let Some(stream) = self.stream.as_mut() else {
+            return Err(End::Broken);
+        };
+        let room = window.room(shared.options.max_record_bytes);
+        let mut buffer = ReadBuf::new(room.ok_or(End::Overlong)?);
+        let mut context = Context::from_waker(&self.waker);
+        match Pin::new(stream).poll_read(&mut context, &mut buffer) {
+            Poll::Pending => Ok(false),
+            Poll::Ready(Err(_)) => Err(End::Broken),
+            Poll::Ready(Ok(())) => match buffer.filled().len() {
+                0 => Err(End::Eof),
+                count => {
+                    window.filled(count);
+                    add(&shared.counters.bytes, count as u64);
+                    Ok(true)
+                }
+            },
+        }
+    }
+
+    /// Decodes what was read and has it applied.
+    pub(super) fn digest(&mut self, window: &mut Window, shared: &Shared, timing: &Mutex<Timing>) -> Result<(), End> {
+        let mut sink = Counting::new(&mut *self.intake.sink, &shared.counters);
+        let decoded = self.intake.decoder.decode(window.unread(), &mut sink);
+        sink.publish();
+        if let Ok(count) = decoded {
+            window.consume(count);
+            self.consumed += count as u64;
+        }
+        self.apply(shared, timing)?;
+        decoded.map(|_| ()).map_err(|_| End::Fatal)
+    }
+
+    fn apply(&mut self, shared: &Shared, timing: &Mutex<Timing>) -> Result<(), End> {
+        let applied = self.intake.sink.apply(self.consumed);
+        let now = shared.clock.now();
+        self.read_at = now;
+        applied.map_err(|_| End::Fatal)?;
+        if let Claim::Open = self.claim {
+            let claimed = shared.mileposts.as_ref().and_then(|all| all.claim(self.peer));
+            self.claim = claimed.map_or(Claim::None, Claim::Some);
+        }
+        if let Claim::Some(mileposts) = &mut self.claim {
+            let mut timing = timing.lock().unwrap_or_else(PoisonError::into_inner);
+            timing.pass(mileposts, self.consumed, now);
+        }
+        Ok(())
+    }
+
+    /// The last things to do for a connection whose unread bytes are in the window.
+    pub(super) fn end(mut self, end: End, window: &mut Window, shared: &Shared, timing: &Mutex<Timing>) {
+        let counters = &shared.counters;
+        let end = match end {
+            End::Eof | End::Broken | End::Idle | End::Cut => self.finish(end, window, shared, timing),
+            End::Overlong => {
+                let problem = Malformed {
+                    what: "record longer than the listener's limit",
+                    bytes: window.unread(),
+                };
+                add(&counters.malformed, 1);
+                counters.malformed(&problem);
+                end
+            }
+            End::Fatal | End::Panicked => end,
+        };
+        add(&counters.undecoded_bytes, window.unread().len() as u64);
+        window.clear();
+        if let Claim::Some(mileposts) = &mut self.claim {
+            timing.lock().unwrap_or_else(PoisonError::into_inner).abandon(mileposts);
+        }
+        let counter = match end {
+            End::Eof => None,
+            End::Broken => Some(&counters.broken_connections),
+            End::Fatal => Some(&counters.fatal_closes),
+            End::Overlong => Some(&counters.overlong_closes),
+            End::Idle => Some(&counters.idle_closes),
+            End::Cut => Some(&counters.cut_connections),
+            End::Panicked => Some(&counters.panicked_connections),
+        };
+        if let Some(counter) = counter {
+            add(counter, 1);
+        }
+        // Before the socket closes, so that a peer that saw the end finds a free place.
+        counters.open_connections.fetch_sub(1, Ordering::AcqRel);
+    }
+
+    /// Tells the decoder that nothing more comes, and has the last samples applied.
+    fn finish(&mut self, end: End, window: &Window, shared: &Shared, timing: &Mutex<Timing>) -> End {
+        let mut sink = Counting::new(&mut *self.intake.sink, &shared.counters);
+        self.intake.decoder.finish(window.unread(), &mut sink);
+        sink.publish();
+        match self.apply(shared, timing) {
+            Ok(()) => end,
+            Err(worse) => worse,
+        }
+    }
+}
+
+/// Counts what passes into a sink; published once a read.
+struct Counting<'a> {
+    inner: &'a mut dyn IntakeSink,
+    counters: &'a Counters,
+    samples: u64,
+    refused: u64,
+    malformed: u64,
+}
+
+impl<'a> Counting<'a> {
+    fn new(inner: &'a mut dyn IntakeSink, counters: &'a Counters) -> Self {
+        Self {
+            inner,
+            counters,
+            samples: 0,
+            refused: 0,
+            malformed: 0,
+        }
+    }
+
+    fn publish(self) {
+        add(&self.counters.samples, self.samples);
+        if self.refused > 0 {
+            add(&self.counters.refused, self.refused);
+        }
+        if self.malformed > 0 {
+            add(&self.counters.malformed, self.malformed);
+        }
+    }
+}
+
+impl Sink for Counting<'_> {
+    fn series(&mut self, key: &SeriesKey) -> Option<SeriesId> {
+        self.inner.series(key)
+    }
+
+    fn batch(&mut self, batch: &Batch<'_>) {
+        self.samples += batch.len() as u64;
+        self.inner.batch(batch);
+    }
+
+    fn refused(&mut self, samples: usize) {
+        self.refused += samples as u64;
+        self.inner.refused(samples);
+    }
+
+    fn malformed(&mut self, problem: &Malformed<'_>) {
+        self.malformed += 1;
+        self.counters.malformed(problem);
+        self.inner.malformed(problem);
+    }
+}

@@ -1,0 +1,281 @@
+//! The listener: accepts, refuses, and hands connections to its ingest threads.
+
+use std::net::{SocketAddr, TcpStream};
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread;
+use std::time::Duration;
+
+use tokio::net::{TcpListener, TcpSocket};
+use tokio::runtime::{Builder, Handle};
+use tokio::sync::oneshot;
+use tokio::task::JoinHandle;
+
+use super::error::NetError;
+use super::inbox::Inbox;
+use super::ingest::Ingest;
+use super::link::Shared;
+use super::milepost::{Mileposts, Timing};
+use super::options::{Granted, ListenOptions};
+use super::stats::{Counters, ListenerStats, add};
+use super::worker::Worker;
+use crate::time::Clock;
+
+/// How many connections the kernel may hold for us before they are accepted.
+const BACKLOG: u32 = 1024;
+/// How long to wait before accepting again after it failed (no file descriptor, ...).
+const ACCEPT_PAUSE: Duration = Duration::from_millis(10);
+
+/// Accepts connections, decodes what they bring, and has it applied.
+///
+/// Dropping it without [`Listener::stop`] stops it as well, and forgets its counts.
+#[derive(Debug)]
+pub struct Listener {
+    address: SocketAddr,
+    granted: Granted,
+    shared: Arc<Shared>,
+    handle: Handle,
+    acceptor: Option<(oneshot::Sender<()>, JoinHandle<()>)>,
+    workers: Vec<Hand>,
+}
+
+/// An ingest thread, seen from outside.
+#[derive(Debug)]
+struct Hand {
+    inbox: Arc<Inbox>,
+    timing: Arc<Mutex<Timing>>,
+    thread: Option<thread::JoinHandle<()>>,
+}
+
+/// What is known when a listener has stopped.
+#[derive(Clone, Debug)]
+pub struct ListenerReport {
+    /// All counts, final.
+    pub stats: ListenerStats,
+    /// What the mileposts said since the last [`Listener::drain_timing`].
+    pub timing: Timing,
+}
+
+impl Listener {
+    /// Listens on `address` (port 0: any free one) and serves at once.
+    ///
+    /// `clock` is that of the run; with `mileposts` the operations of targets that share
+    /// them are timed. Whoever passes an address other than loopback exposes the ingest
+    /// to the network: there is no authentication. Not to be called on a tokio thread.
+    ///
+    /// # Errors
+    /// [`NetError::Bind`], or [`NetError::Start`] when there is no thread to spare.
+    pub fn bind(
+        handle: &Handle,
+        address: SocketAddr,
+        options: ListenOptions,
+        ingest: impl Ingest + 'static,
+        clock: Arc<dyn Clock>,
+        mileposts: Option<Arc<Mileposts>>,
+    ) -> Result<Self, NetError> {
+        let bound = {
+            let _context = handle.enter();
+            bind(address, &options)
+        };
+        let (listener, address, granted) = bound.map_err(|source| NetError::Bind { address, source })?;
+        let shared = Arc::new(Shared {
+            options,
+            counters: Counters::default(),
+            ingest: Box::new(ingest),
+            clock,
+            mileposts,
+        });
+        let mut new = Self {
+            address,
+            granted,
+            shared,
+            handle: handle.clone(),
+            acceptor: None,
+            workers: Vec::new(),
+        };
+        for index in 0..new.shared.options.ingest_threads.max(1) {
+            let hand = new.start_worker(index)?;
+            new.workers.push(hand);
+        }
+        let (stop, stopped) = oneshot::channel();
+        let inboxes = new.workers.iter().map(|hand| Arc::clone(&hand.inbox)).collect();
+        let acceptor = Acceptor {
+            shared: Arc::clone(&new.shared),
+            inboxes,
+            next: 0,
+        };
+        new.acceptor = Some((stop, handle.spawn(acceptor.run(listener, stopped))));
+        Ok(new)
+    }
+
+    fn start_worker(&self, index: usize) -> Result<Hand, NetError> {
+        let inbox = Arc::new(Inbox::default());
+        let timing = Arc::new(Mutex::new(Timing::new()));
+        let failed = |source| NetError::Start {
+            what: "an ingest thread",
+            source,
+        };
+        let mut reactor = Builder::new_current_thread();
+        reactor.enable_io();
+        if self.shared.options.idle_timeout.is_some() {
+            reactor.enable_time();
+        }
+        let reactor = reactor.build().map_err(failed)?;
+        let worker = Worker::new(
+            Arc::clone(&self.shared),
+            Arc::clone(&inbox),
+            reactor,
+            Arc::clone(&timing),
+        );
+        let thread = thread::Builder::new().name(format!("tsb-ingest-{index}"));
+        let thread = thread.spawn(move || worker.run()).map_err(failed)?;
+        Ok(Hand {
+            inbox,
+            timing,
+            thread: Some(thread),
+        })
+    }
+
+    /// Where it listens, with the port that it got.
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// The socket buffers that connections start with.
+    pub fn granted(&self) -> Granted {
+        self.granted
+    }
+
+    /// The counts as they are now.
+    pub fn stats(&self) -> ListenerStats {
+        self.shared.counters.snapshot()
+    }
+
+    /// Moves what was timed since the last call into `into`: for the interval log.
+    pub fn drain_timing(&self, into: &mut Timing) {
+        for hand in &self.workers {
+            into.absorb(&mut hand.timing.lock().unwrap_or_else(PoisonError::into_inner));
+        }
+    }
+
+    /// Accepts nothing more, applies everything that the kernel has received (for at most
+    /// [`ListenOptions::drain_timeout`]), closes all connections and joins the threads.
+    /// Not to be called on a tokio thread.
+    pub fn stop(mut self) -> ListenerReport {
+        self.halt();
+        let mut timing = Timing::new();
+        self.drain_timing(&mut timing);
+        ListenerReport {
+            stats: self.stats(),
+            timing,
+        }
+    }
+
+    fn halt(&mut self) {
+        if let Some((stop, acceptor)) = self.acceptor.take() {
+            let _ = stop.send(());
+            // It hands over what is in the backlog before it ends. On a tokio thread, where
+            // blocking is forbidden, a drop must do without waiting.
+            if Handle::try_current().is_err() {
+                let _ = self.handle.block_on(acceptor);
+            } else {
+                acceptor.abort();
+            }
+        }
+        for hand in &self.workers {
+            hand.inbox.stop();
+        }
+        for hand in &mut self.workers {
+            if let Some(thread) = hand.thread.take() {
+                let _ = thread.join();
+            }
+        }
+    }
+}
+
+impl Drop for Listener {
+    fn drop(&mut self) {
+        self.halt();
+    }
+}
+
+/// Makes the listening socket; connections inherit its receive buffer.
+fn bind(address: SocketAddr, options: &ListenOptions) -> std::io::Result<(TcpListener, SocketAddr, Granted)> {
+    let socket = if address.is_ipv4() {
+        TcpSocket::new_v4()?
+    } else {
+        TcpSocket::new_v6()?
+    };
+    socket.set_reuseaddr(true)?;
+    if let Some(bytes) = options.receive_buffer_bytes {
+        socket.set_recv_buffer_size(u32::try_from(bytes).unwrap_or(u32::MAX))?;
+    }
+    socket.bind(address)?;
+    let granted = Granted {
+        send_bytes: socket.send_buffer_size()? as usize,
+        receive_bytes: socket.recv_buffer_size()? as usize,
+    };
+    let listener = socket.listen(BACKLOG)?;
+    let address = listener.local_addr()?;
+    Ok((listener, address, granted))
+}
+
+/// The accepting task: all that runs on tokio.
+struct Acceptor {
+    shared: Arc<Shared>,
+    inboxes: Vec<Arc<Inbox>>,
+    next: usize,
+}
+
+impl Acceptor {
+    async fn run(mut self, listener: TcpListener, mut stopped: oneshot::Receiver<()>) {
+        loop {
+            tokio::select! {
+                biased;
+                _ = &mut stopped => break,
+                accepted = listener.accept() => {
+                    // The ingest thread registers it anew, with its own reactor.
+                    let accepted = accepted.and_then(|(stream, peer)| Ok((stream.into_std()?, peer)));
+                    if let Ok((stream, peer)) = accepted {
+                        self.admit(stream, peer);
+                    } else {
+                        add(&self.shared.counters.accept_errors, 1);
+                        tokio::time::sleep(ACCEPT_PAUSE).await;
+                    }
+                }
+            }
+        }
+        self.empty_backlog(listener);
+    }
+
+    /// Takes the connections that the kernel had accepted for us: their peers may have
+    /// sent everything already.
+    fn empty_backlog(&mut self, listener: TcpListener) {
+        let Ok(listener) = listener.into_std() else {
+            return;
+        };
+        while let Ok((stream, peer)) = listener.accept() {
+            match stream.set_nonblocking(true) {
+                Ok(()) => self.admit(stream, peer),
+                Err(_) => add(&self.shared.counters.accept_errors, 1),
+            }
+        }
+    }
+
+    /// Hands a connection to the next ingest thread, or closes it.
+    fn admit(&mut self, stream: TcpStream, peer: SocketAddr) {
+        let counters = &self.shared.counters;
+        // Only this task adds, so the limit holds.
+        let open = counters.open_connections.load(Ordering::Acquire);
+        if open >= self.shared.options.max_connections.max(1) as u64 {
+            add(&counters.refused_connections, 1);
+            return;
+        }
+        add(&counters.open_connections, 1);
+        add(&counters.connections, 1);
+        // Matters only to answers; a socket that refuses it works all the same.
+        let _ = stream.set_nodelay(true);
+        self.inboxes[self.next].open(stream, peer);
+        self.next = (self.next + 1) % self.inboxes.len();
+    }
+}

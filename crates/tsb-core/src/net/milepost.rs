@@ -1,0 +1,173 @@
+//! Response time over a wire that acknowledges nothing.
+//!
+//! Where emitter and listener share a process, the emitter leaves a milepost for every
+//! operation: where in the stream it ends, when it was due and when it started. The
+//! ingest thread passes the milepost when the store has applied everything up to there,
+//! and that is when the operation was done. It works for every TCP protocol, because it
+//! needs no room in the payload.
+
+use std::collections::HashMap;
+use std::net::SocketAddr;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use hdrhistogram::Histogram;
+use rtrb::{Consumer, Producer, RingBuffer};
+
+/// One operation on the wire.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Milepost {
+    /// The offset in the stream of the first byte after the operation.
+    pub(super) end: u64,
+    /// When it was due, in nanoseconds of the run's clock.
+    pub(super) due: u64,
+    /// When it was started.
+    pub(super) start: u64,
+    /// How many samples it holds.
+    pub(super) samples: u32,
+}
+
+/// The mileposts of all connections of a run, matched by the emitter's local address.
+///
+/// Share one between the targets and the listener of a process.
+#[derive(Debug)]
+pub struct Mileposts {
+    capacity: usize,
+    unclaimed: Mutex<HashMap<SocketAddr, Consumer<Milepost>>>,
+}
+
+impl Mileposts {
+    /// Room for `capacity` operations in flight on each connection; an operation that
+    /// finds no room is sent all the same and counted as untimed.
+    pub fn new(capacity: usize) -> Arc<Self> {
+        Arc::new(Self {
+            capacity: capacity.max(1),
+            unclaimed: Mutex::default(),
+        })
+    }
+
+    /// The emitter's end. To be called before the first byte is sent from `local`.
+    pub(super) fn lay(&self, local: SocketAddr) -> Producer<Milepost> {
+        let (producer, consumer) = RingBuffer::new(self.capacity);
+        self.lock().insert(local, consumer);
+        producer
+    }
+
+    /// The listener's end. To be called after the first byte has come from `peer`.
+    pub(super) fn claim(&self, peer: SocketAddr) -> Option<Consumer<Milepost>> {
+        self.lock().remove(&peer)
+    }
+
+    /// Nothing more will come from `local`; whoever claimed its mileposts keeps them.
+    pub(super) fn forget(&self, local: SocketAddr) {
+        self.lock().remove(&local);
+    }
+
+    fn lock(&self) -> MutexGuard<'_, HashMap<SocketAddr, Consumer<Milepost>>> {
+        self.unclaimed.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// What the mileposts said.
+#[derive(Clone, Debug)]
+pub struct Timing {
+    /// Due until applied, in nanoseconds; one entry an operation.
+    pub response: Histogram<u64>,
+    /// Start until applied, in nanoseconds; one entry an operation.
+    pub service: Histogram<u64>,
+    /// Samples of those operations.
+    pub samples: u64,
+    /// Operations whose bytes never came, or were cut short by the end of a connection.
+    pub unfinished: u64,
+}
+
+/// The longest time that can be told from a longer one: an hour, as in the other
+/// histograms of a run.
+const LONGEST_NS: u64 = 3_600_000_000_000;
+
+impl Timing {
+    /// Nothing timed yet.
+    #[expect(clippy::expect_used, reason = "constant bounds that the histogram accepts")]
+    pub fn new() -> Self {
+        let empty = Histogram::new_with_bounds(1, LONGEST_NS, 3).expect("bounds are valid");
+        Self {
+            response: empty.clone(),
+            service: empty,
+            samples: 0,
+            unfinished: 0,
+        }
+    }
+
+    /// Passes every milepost up to offset `applied`, at time `now`.
+    pub(super) fn pass(&mut self, mileposts: &mut Consumer<Milepost>, applied: u64, now: u64) {
+        while let Ok(next) = mileposts.peek() {
+            if next.end > applied {
+                break;
+            }
+            self.response.saturating_record(now.saturating_sub(next.due));
+            self.service.saturating_record(now.saturating_sub(next.start));
+            self.samples += u64::from(next.samples);
+            let _ = mileposts.pop();
+        }
+    }
+
+    /// Gives up on whatever mileposts are left.
+    pub(super) fn abandon(&mut self, mileposts: &mut Consumer<Milepost>) {
+        while mileposts.pop().is_ok() {
+            self.unfinished += 1;
+        }
+    }
+
+    /// Adds what `other` knows and empties it.
+    #[expect(clippy::expect_used, reason = "both histograms have the same bounds")]
+    pub fn absorb(&mut self, other: &mut Self) {
+        self.response.add(&other.response).expect("same bounds");
+        self.service.add(&other.service).expect("same bounds");
+        self.samples += other.samples;
+        self.unfinished += other.unfinished;
+        other.response.reset();
+        other.service.reset();
+        other.samples = 0;
+        other.unfinished = 0;
+    }
+}
+
+impl Default for Timing {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_milepost_is_passed_when_its_last_byte_is_applied() {
+        let mileposts = Mileposts::new(8);
+        let address = SocketAddr::from(([127, 0, 0, 1], 4242));
+        let mut laid = mileposts.lay(address);
+        let mut claimed = mileposts.claim(address).unwrap();
+        assert!(mileposts.claim(address).is_none());
+        for (end, due) in [(100, 1_000), (250, 2_000)] {
+            let start = due + 10;
+            laid.push(Milepost {
+                end,
+                due,
+                start,
+                samples: 5,
+            })
+            .unwrap();
+        }
+        let mut timing = Timing::new();
+        timing.pass(&mut claimed, 249, 1_500);
+        assert_eq!((timing.response.len(), timing.samples), (1, 5));
+        assert_eq!(timing.response.max(), 500);
+        assert_eq!(timing.service.max(), 490);
+        timing.abandon(&mut claimed);
+        assert_eq!(timing.unfinished, 1);
+        let mut sum = Timing::new();
+        sum.absorb(&mut timing);
+        assert_eq!((sum.response.len(), sum.unfinished), (1, 1));
+        assert_eq!((timing.response.len(), timing.samples), (0, 0));
+    }
+}

@@ -1,0 +1,84 @@
+//! Limits and sizes, with the reasons for their defaults.
+
+use std::time::Duration;
+
+/// How a [`super::TcpTarget`] sends.
+#[derive(Clone, Debug)]
+pub struct EmitOptions {
+    /// A buffer this full is written at once. in [1, ..)
+    ///
+    /// 64 KiB: a write of 4 KiB costs five times as much a byte.
+    pub flush_bytes: usize,
+    /// Asked for as `SO_SNDBUF`; `None` leaves the size to the kernel, which adapts it.
+    pub send_buffer_bytes: Option<usize>,
+    /// How long connecting may take.
+    pub connect_timeout: Duration,
+    /// A peer that takes nothing for so long is given up; `None` waits for ever.
+    pub stall_timeout: Option<Duration>,
+    /// How long [`super::TcpTarget::finish`] waits for the peer to read everything.
+    pub close_timeout: Duration,
+    /// Connect anew after a loss, but not sooner than this after the last attempt; what
+    /// is due meanwhile is shed. `None`, the default: everything after a loss is shed,
+    /// for a run whose ledger must balance has lost its point by then.
+    pub reconnect_after: Option<Duration>,
+}
+
+impl Default for EmitOptions {
+    fn default() -> Self {
+        Self {
+            flush_bytes: 64 << 10,
+            send_buffer_bytes: None,
+            connect_timeout: Duration::from_secs(5),
+            stall_timeout: Some(Duration::from_mins(1)),
+            close_timeout: Duration::from_secs(30),
+            reconnect_after: None,
+        }
+    }
+}
+
+/// What a [`super::Listener`] takes, and where it stops.
+#[derive(Clone, Debug)]
+pub struct ListenOptions {
+    /// Threads that read, decode and apply. in [1, ..)
+    pub ingest_threads: usize,
+    /// Further connections are closed at once and counted. in [1, ..)
+    pub max_connections: usize,
+    /// How much one read may bring: the buffer of each ingest thread. in [4 KiB, ..)
+    ///
+    /// 256 KiB: with the store's rows it stays within a second-level cache.
+    pub read_bytes: usize,
+    /// A record that is not complete after so many bytes ends its connection, whatever
+    /// the decoder thinks. Large enough for one tick of 100,000 series in binary. A
+    /// connection holds at most about twice this, and only if the peer really sent it.
+    pub max_record_bytes: usize,
+    /// A connection that brings nothing for so long is closed; `None` keeps it.
+    pub idle_timeout: Option<Duration>,
+    /// Asked for as `SO_RCVBUF`; `None` leaves the size to the kernel, which adapts it.
+    pub receive_buffer_bytes: Option<usize>,
+    /// How long [`super::Listener::stop`] may take to apply what was received.
+    pub drain_timeout: Duration,
+}
+
+impl Default for ListenOptions {
+    fn default() -> Self {
+        Self {
+            ingest_threads: 1,
+            max_connections: 1024,
+            read_bytes: 256 << 10,
+            max_record_bytes: 1 << 20,
+            idle_timeout: None,
+            receive_buffer_bytes: None,
+            drain_timeout: Duration::from_secs(30),
+        }
+    }
+}
+
+/// Socket buffers as the kernel granted them: it doubles what is asked for, and caps it
+/// silently.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize)]
+pub struct Granted {
+    /// `SO_SNDBUF` as read back.
+    pub send_bytes: usize,
+    /// `SO_RCVBUF` as read back.
+    pub receive_bytes: usize,
+}

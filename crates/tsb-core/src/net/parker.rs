@@ -1,0 +1,144 @@
+//! Lets a pacing thread wait for its own socket, without a task and without a hop.
+
+use std::fmt;
+use std::future::{Future, poll_fn};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::task::{Context, Poll, Waker};
+use std::time::Duration;
+
+use tokio::runtime::{Builder, Runtime};
+
+use super::error::NetError;
+
+/// Ends a wait of the pacing thread from any other thread, for good: a peer that reads
+/// nothing must not keep a run from ending.
+#[derive(Clone, Debug)]
+pub struct Interrupter(Arc<Interruption>);
+
+impl Interrupter {
+    /// Every wait from now on ends at once.
+    pub fn interrupt(&self) {
+        self.0.is_wanted.store(true, Ordering::SeqCst);
+        if let Some(waker) = self.0.lock().take() {
+            waker.wake();
+        }
+    }
+}
+
+#[derive(Debug, Default)]
+struct Interruption {
+    is_wanted: AtomicBool,
+    /// Wakes the pacing thread while it waits.
+    waker: Mutex<Option<Waker>>,
+}
+
+impl Interruption {
+    fn lock(&self) -> std::sync::MutexGuard<'_, Option<Waker>> {
+        self.waker.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// How a wait ended.
+#[derive(Debug)]
+pub(super) enum Waited<T> {
+    /// With what was waited for.
+    Ready(T),
+    /// The time was up.
+    TimedOut,
+    /// Somebody interrupted it.
+    Interrupted,
+}
+
+/// The waiting place of one pacing thread: a reactor of its own, which runs only while
+/// the thread waits. The thread that is blocked is the thread that the kernel wakes.
+pub(super) struct Parker {
+    reactor: Runtime,
+    interruption: Arc<Interruption>,
+}
+
+impl fmt::Debug for Parker {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Parker").finish_non_exhaustive()
+    }
+}
+
+impl Parker {
+    pub(super) fn new() -> Result<Self, NetError> {
+        let reactor = Builder::new_current_thread().enable_all().build();
+        let reactor = reactor.map_err(|source| NetError::Start {
+            what: "the reactor of a target",
+            source,
+        })?;
+        Ok(Self {
+            reactor,
+            interruption: Arc::default(),
+        })
+    }
+
+    pub(super) fn interrupter(&self) -> Interrupter {
+        Interrupter(Arc::clone(&self.interruption))
+    }
+
+    /// Runs a future to its end, uninterrupted.
+    pub(super) fn block_on<F: Future>(&self, future: F) -> F::Output {
+        self.reactor.block_on(future)
+    }
+
+    /// Polls until ready, parked in between, for at most `limit`.
+    pub(super) fn wait<T>(
+        &self,
+        limit: Option<Duration>,
+        mut poll: impl FnMut(&mut Context<'_>) -> Poll<T>,
+    ) -> Waited<T> {
+        // The common case enters no reactor.
+        if let Poll::Ready(value) = poll(&mut Context::from_waker(Waker::noop())) {
+            return Waited::Ready(value);
+        }
+        let until_ready = poll_fn(|context| {
+            if let Poll::Ready(value) = poll(context) {
+                return Poll::Ready(Waited::Ready(value));
+            }
+            *self.interruption.lock() = Some(context.waker().clone());
+            // Looked at after the waker is up: an interruption is never missed.
+            if self.interruption.is_wanted.load(Ordering::SeqCst) {
+                return Poll::Ready(Waited::Interrupted);
+            }
+            Poll::Pending
+        });
+        match limit {
+            None => self.reactor.block_on(until_ready),
+            Some(limit) => {
+                let limited = async { tokio::time::timeout(limit, until_ready).await };
+                self.reactor.block_on(limited).unwrap_or(Waited::TimedOut)
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::thread;
+
+    use super::*;
+
+    #[test]
+    fn a_wait_ends_by_waking_by_time_or_by_interruption() {
+        let parker = Parker::new().unwrap();
+        let mut polls = 0;
+        let woken = parker.wait(None, |context| {
+            polls += 1;
+            context.waker().wake_by_ref();
+            if polls < 5 { Poll::Pending } else { Poll::Ready(polls) }
+        });
+        assert!(matches!(woken, Waited::Ready(5)));
+        let limit = Some(Duration::from_millis(1));
+        let late: Waited<()> = parker.wait(limit, |_| Poll::Pending);
+        assert!(matches!(late, Waited::TimedOut));
+        let interrupter = parker.interrupter();
+        let from_elsewhere = thread::spawn(move || interrupter.interrupt());
+        let ended: Waited<()> = parker.wait(None, |_| Poll::Pending);
+        assert!(matches!(ended, Waited::Interrupted));
+        from_elsewhere.join().unwrap();
+    }
+}

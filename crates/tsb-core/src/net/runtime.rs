@@ -1,0 +1,68 @@
+//! The tokio runtime of a run: one thread that carries readiness and nothing else.
+
+use std::thread;
+
+use tokio::runtime::{Builder, Handle};
+use tokio::sync::oneshot;
+
+use super::error::NetError;
+
+/// A current-thread runtime on a thread of its own (`tsb-net`).
+///
+/// One thread is enough, because no payload passes through it, and on a machine of two
+/// cores every further thread takes time from those that work. Dropping it ends the
+/// thread; sockets that are still in use then fail. Listeners and targets work on any
+/// other runtime just as well: they take a handle.
+#[derive(Debug)]
+pub struct Runtime {
+    handle: Handle,
+    stop: Option<oneshot::Sender<()>>,
+    thread: Option<thread::JoinHandle<()>>,
+}
+
+impl Runtime {
+    /// Starts the runtime.
+    ///
+    /// # Errors
+    /// [`NetError::Start`] when the machine has no thread or file descriptor to spare.
+    pub fn start() -> Result<Self, NetError> {
+        let runtime = Builder::new_current_thread().enable_all().build();
+        let runtime = runtime.map_err(|source| NetError::Start {
+            what: "the network runtime",
+            source,
+        })?;
+        let handle = runtime.handle().clone();
+        let (stop, stopped) = oneshot::channel();
+        let thread = thread::Builder::new().name("tsb-net".to_owned());
+        let thread = thread.spawn(move || {
+            // An error means that the sender is gone: the same wish.
+            let _ = runtime.block_on(stopped);
+            runtime.shutdown_background();
+        });
+        let thread = thread.map_err(|source| NetError::Start {
+            what: "the network thread",
+            source,
+        })?;
+        Ok(Self {
+            handle,
+            stop: Some(stop),
+            thread: Some(thread),
+        })
+    }
+
+    /// What listeners and targets are made with.
+    pub fn handle(&self) -> &Handle {
+        &self.handle
+    }
+}
+
+impl Drop for Runtime {
+    fn drop(&mut self) {
+        if let Some(stop) = self.stop.take() {
+            let _ = stop.send(());
+        }
+        if let Some(thread) = self.thread.take() {
+            let _ = thread.join();
+        }
+    }
+}

@@ -1,0 +1,151 @@
+//! What a listener counts: everything that came, and everything that did not get in.
+
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, PoisonError};
+
+use serde::Serialize;
+
+use crate::wire::Malformed;
+
+/// Examples kept of each kind of malformed record.
+const EXAMPLES: usize = 3;
+/// An example is cut to so many bytes.
+const EXAMPLE_BYTES: usize = 200;
+/// Kinds told apart; decoders use a few dozen fixed sentences at most.
+const KINDS: usize = 256;
+
+/// A listener's counts, live or final. Samples in it are those of the wire:
+/// `received = malformed + refused + handed over`.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct ListenerStats {
+    /// Connections taken.
+    pub connections: u64,
+    /// Connections open now.
+    pub open_connections: u64,
+    /// Connections closed at once because there were too many.
+    pub refused_connections: u64,
+    /// Connections that could not be accepted (no file descriptor left, and the like).
+    pub accept_errors: u64,
+    /// Bytes read.
+    pub bytes: u64,
+    /// Bytes read and never decoded, because a connection ended or was closed before.
+    pub undecoded_bytes: u64,
+    /// Samples handed over to sinks.
+    pub samples: u64,
+    /// Well-formed samples of names that were not admitted.
+    pub refused: u64,
+    /// Malformed records.
+    pub malformed: u64,
+    /// The same by kind, with examples.
+    pub malformed_kinds: Vec<MalformedKind>,
+    /// Connections closed because a decoder or a sink could not go on.
+    pub fatal_closes: u64,
+    /// Connections closed because a record was longer than the limit of the listener.
+    pub overlong_closes: u64,
+    /// Connections closed because they brought nothing for too long.
+    pub idle_closes: u64,
+    /// Connections that broke (reset by the peer, and the like).
+    pub broken_connections: u64,
+    /// Connections closed because a codec or a sink panicked: a bug.
+    pub panicked_connections: u64,
+    /// Connections still open, or not read to the end, when the listener stopped.
+    pub cut_connections: u64,
+}
+
+/// One kind of malformed record.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct MalformedKind {
+    /// What is wrong with them.
+    pub what: String,
+    /// How many there were.
+    pub count: u64,
+    /// The first few, escaped, cut to 200 bytes.
+    pub examples: Vec<String>,
+}
+
+macro_rules! counters {
+    ($($name:ident),* $(,)?) => {
+        /// The live counts, shared by the threads of a listener. Each is added to once a
+        /// read, not once a sample.
+        #[derive(Debug, Default)]
+        pub(super) struct Counters {
+            $(pub(super) $name: AtomicU64,)*
+            kinds: Mutex<BTreeMap<&'static str, MalformedKind>>,
+        }
+
+        impl Counters {
+            /// A copy of all counts. Each is right; together they may be a read apart.
+            pub(super) fn snapshot(&self) -> ListenerStats {
+                let kinds = self.kinds.lock().unwrap_or_else(PoisonError::into_inner);
+                ListenerStats {
+                    $($name: self.$name.load(Ordering::Relaxed),)*
+                    malformed_kinds: kinds.values().cloned().collect(),
+                }
+            }
+        }
+    };
+}
+
+counters!(
+    connections,
+    open_connections,
+    refused_connections,
+    accept_errors,
+    bytes,
+    undecoded_bytes,
+    samples,
+    refused,
+    malformed,
+    fatal_closes,
+    overlong_closes,
+    idle_closes,
+    broken_connections,
+    panicked_connections,
+    cut_connections,
+);
+
+impl Counters {
+    /// Counts one malformed record and keeps it if it is among the first of its kind.
+    pub(super) fn malformed(&self, problem: &Malformed<'_>) {
+        let mut kinds = self.kinds.lock().unwrap_or_else(PoisonError::into_inner);
+        let is_full = kinds.len() >= KINDS && !kinds.contains_key(problem.what);
+        let what = if is_full { "of another kind" } else { problem.what };
+        let kind = kinds.entry(what).or_insert_with(|| MalformedKind {
+            what: what.to_owned(),
+            count: 0,
+            examples: Vec::new(),
+        });
+        kind.count += 1;
+        if kind.examples.len() < EXAMPLES {
+            let shown = &problem.bytes[..problem.bytes.len().min(EXAMPLE_BYTES)];
+            kind.examples.push(shown.escape_ascii().to_string());
+        }
+    }
+}
+
+/// Adds to a counter.
+pub(super) fn add(counter: &AtomicU64, count: u64) {
+    counter.fetch_add(count, Ordering::Relaxed);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn examples_are_few_and_short() {
+        let counters = Counters::default();
+        let long = [b'\xff'; 10_000];
+        for _ in 0..100 {
+            counters.malformed(&Malformed {
+                what: "no value",
+                bytes: &long,
+            });
+        }
+        let stats = counters.snapshot();
+        let kind = &stats.malformed_kinds[0];
+        assert_eq!((kind.count, kind.examples.len()), (100, EXAMPLES));
+        assert_eq!(kind.examples[0].len(), EXAMPLE_BYTES * "\\xff".len());
+    }
+}

@@ -1,0 +1,275 @@
+//! The emitter's end of a TCP connection.
+
+use std::fmt;
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use super::error::NetError;
+use super::milepost::{Milepost, Mileposts};
+use super::options::{EmitOptions, Granted};
+use super::parker::{Interrupter, Parker};
+use super::wire_out::WireOut;
+use crate::emit::{Operation, Outcome, Target};
+use crate::time::Clock;
+use crate::wire::Encoder;
+
+/// Errors kept in a report; all are counted.
+const ERRORS_KEPT: usize = 16;
+
+/// Makes an encoder for a connection: a protocol may have to introduce itself anew.
+type MakeEncoder = Box<dyn FnMut() -> Box<dyn Encoder> + Send>;
+
+/// Encodes operations and writes them to a TCP connection, on the thread that calls it.
+///
+/// That thread must not be one of tokio's: it encodes into one buffer, used again and
+/// again, and hands it to the kernel when it is full or when [`Target::idle`] says so. If
+/// the kernel takes no more, the thread is parked until it does (back-pressure: the
+/// operations behind are late, and their lag says so).
+///
+/// After a loss the operation at hand is [`Outcome::Unknown`], later ones are
+/// [`Outcome::Shed`]; see [`EmitOptions::reconnect_after`].
+pub struct TcpTarget {
+    address: SocketAddr,
+    clock: Arc<dyn Clock>,
+    options: EmitOptions,
+    mileposts: Option<Arc<Mileposts>>,
+    make_encoder: MakeEncoder,
+    encoder: Box<dyn Encoder>,
+    out: Option<WireOut>,
+    parker: Parker,
+    buffer: Vec<u8>,
+    /// Samples in the buffer, in operations that were said to be sent.
+    buffered_samples: u64,
+    attempted_at: u64,
+    report: TargetReport,
+}
+
+/// What a target did; live by [`TcpTarget::report`], final by [`TcpTarget::finish`].
+#[derive(Debug, Default)]
+pub struct TargetReport {
+    /// Operations encoded.
+    pub operations: u64,
+    /// Samples encoded.
+    pub samples: u64,
+    /// Bytes that the kernel took.
+    pub written_bytes: u64,
+    /// Calls of the kernel that took them.
+    pub writes: u64,
+    /// Time in which the kernel took nothing, in nanoseconds: back-pressure.
+    pub blocked_ns: u64,
+    /// Connections made.
+    pub connections: u64,
+    /// Operations that found no room for their milepost and are not timed.
+    pub untimed: u64,
+    /// Samples of operations that were said to be sent, but whose last byte never left
+    /// the buffer because the connection was lost.
+    pub unsent_samples: u64,
+    /// Samples of operations that were not even encoded, for want of a connection.
+    pub shed_samples: u64,
+    /// What went wrong; the first 16.
+    pub errors: Vec<NetError>,
+    /// How often something went wrong.
+    pub n_errors: u64,
+    /// How the last connection ended.
+    pub closing: Closing,
+    /// The socket's buffers.
+    pub granted: Granted,
+}
+
+/// How a connection ended.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Closing {
+    /// It is still open, or there is none.
+    #[default]
+    Open,
+    /// The peer closed after we did: it has read everything.
+    Confirmed,
+    /// The peer did not close within [`EmitOptions::close_timeout`].
+    TimedOut,
+    /// Somebody interrupted the wait.
+    Interrupted,
+    /// The connection was lost.
+    Lost,
+}
+
+impl TcpTarget {
+    /// Connects to `address`.
+    ///
+    /// `make_encoder` is called for each connection. With `mileposts`, shared with the
+    /// listener in the same process, the end of each operation is timed there; `clock` is
+    /// that of the run. Not to be called on a tokio thread.
+    ///
+    /// # Errors
+    /// [`NetError::Connect`], or [`NetError::Start`] when there is no file descriptor to spare.
+    pub fn connect(
+        address: SocketAddr,
+        options: EmitOptions,
+        mut make_encoder: impl FnMut() -> Box<dyn Encoder> + Send + 'static,
+        clock: Arc<dyn Clock>,
+        mileposts: Option<Arc<Mileposts>>,
+    ) -> Result<Self, NetError> {
+        let parker = Parker::new()?;
+        let out = WireOut::connect(&parker, address, &options, mileposts.as_deref())?;
+        let report = TargetReport {
+            connections: 1,
+            granted: out.granted(),
+            ..TargetReport::default()
+        };
+        Ok(Self {
+            address,
+            attempted_at: clock.now(),
+            clock,
+            mileposts,
+            encoder: make_encoder(),
+            make_encoder: Box::new(make_encoder),
+            out: Some(out),
+            parker,
+            buffer: Vec::with_capacity(options.flush_bytes * 2),
+            buffered_samples: 0,
+            options,
+            report,
+        })
+    }
+
+    /// What was done so far.
+    pub fn report(&self) -> &TargetReport {
+        &self.report
+    }
+
+    /// Ends a blocked send or finish from another thread.
+    pub fn interrupter(&self) -> Interrupter {
+        self.parker.interrupter()
+    }
+
+    /// Writes what is buffered, says that nothing more comes, and waits until the peer
+    /// has read it all and closed in turn.
+    pub fn finish(mut self) -> TargetReport {
+        self.flush();
+        if let Some(mut out) = self.out.take() {
+            let clock = &*self.clock;
+            let closed = out.close(&self.parker, clock, self.options.close_timeout);
+            self.report.closing = closed.unwrap_or_else(|error| {
+                self.keep(error);
+                Closing::Lost
+            });
+            if let Some(mileposts) = &self.mileposts {
+                mileposts.forget(out.local());
+            }
+        }
+        self.report
+    }
+
+    /// Writes the whole buffer. `false`: the connection is lost.
+    fn flush(&mut self) -> bool {
+        let Some(out) = self.out.as_mut() else {
+            return false;
+        };
+        let written = out.write(
+            &self.buffer,
+            &self.parker,
+            &*self.clock,
+            self.options.stall_timeout,
+            &mut self.report,
+        );
+        self.buffer.clear();
+        match written {
+            Ok(()) => {
+                self.buffered_samples = 0;
+                true
+            }
+            Err(error) => {
+                self.lose(error);
+                false
+            }
+        }
+    }
+
+    /// The connection is gone, and what is buffered with it.
+    fn lose(&mut self, error: NetError) {
+        self.keep(error);
+        self.report.unsent_samples += self.buffered_samples;
+        self.buffered_samples = 0;
+        self.buffer.clear();
+        self.out = None;
+        self.report.closing = Closing::Lost;
+    }
+
+    fn keep(&mut self, error: NetError) {
+        self.report.n_errors += 1;
+        if self.report.errors.len() < ERRORS_KEPT {
+            self.report.errors.push(error);
+        }
+    }
+
+    /// Connects anew if that is wanted and its time has come.
+    fn reconnect(&mut self, now: u64) {
+        let Some(pause) = self.options.reconnect_after else {
+            return;
+        };
+        if now.saturating_sub(self.attempted_at) < pause.as_nanos() as u64 {
+            return;
+        }
+        let made = WireOut::connect(&self.parker, self.address, &self.options, self.mileposts.as_deref());
+        // Counted from its end: a slow refusal must not be followed by the next at once.
+        self.attempted_at = self.clock.now();
+        match made {
+            Ok(out) => {
+                self.encoder = (self.make_encoder)();
+                self.report.connections += 1;
+                self.report.closing = Closing::Open;
+                self.report.granted = out.granted();
+                self.out = Some(out);
+            }
+            Err(error) => self.keep(error),
+        }
+    }
+}
+
+impl Target for TcpTarget {
+    fn send(&mut self, operation: &Operation<'_>) -> Outcome {
+        let start = self.clock.now();
+        if self.out.is_none() {
+            self.reconnect(start);
+        }
+        let samples = operation.batch.len() as u64;
+        let Some(out) = self.out.as_mut() else {
+            self.report.shed_samples += samples;
+            return Outcome::Shed;
+        };
+        self.encoder.encode(&operation.batch, &mut self.buffer);
+        self.report.operations += 1;
+        self.report.samples += samples;
+        let milepost = Milepost {
+            end: out.written() + self.buffer.len() as u64,
+            due: operation.due,
+            start,
+            samples: samples as u32,
+        };
+        self.report.untimed += u64::from(!out.lay(milepost));
+        if self.buffer.len() >= self.options.flush_bytes && !self.flush() {
+            return Outcome::Unknown;
+        }
+        // Only now: the samples of an unknown outcome are not unsent as well.
+        if !self.buffer.is_empty() {
+            self.buffered_samples += samples;
+        }
+        Outcome::Sent
+    }
+
+    fn idle(&mut self) {
+        if !self.buffer.is_empty() {
+            self.flush();
+        }
+    }
+}
+
+impl fmt::Debug for TcpTarget {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("TcpTarget")
+            .field("address", &self.address)
+            .field("encoder", &self.encoder)
+            .field("report", &self.report)
+            .finish_non_exhaustive()
+    }
+}

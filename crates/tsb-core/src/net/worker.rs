@@ -1,0 +1,229 @@
+//! An ingest thread: serves the connections that are pinned to it.
+
+use std::collections::{HashMap, VecDeque};
+use std::io::{ErrorKind, Read};
+use std::net::{SocketAddr, TcpStream as StdStream};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use tokio::net::TcpStream;
+use tokio::runtime::Runtime;
+
+use super::inbox::{Inbox, Mail};
+use super::link::{End, Link, Shared};
+use super::milepost::Timing;
+use super::stats::add;
+use super::window::Window;
+
+/// Reads of one connection before the next gets its turn.
+const READS_A_TURN: usize = 4;
+
+/// The state of one ingest thread.
+pub(super) struct Worker {
+    shared: Arc<Shared>,
+    inbox: Arc<Inbox>,
+    /// Knows the sockets of this thread, and runs only while it waits: codecs and stores
+    /// are never called inside.
+    reactor: Runtime,
+    timing: Arc<Mutex<Timing>>,
+    window: Window,
+    links: HashMap<u64, Link, foldhash::fast::FixedState>,
+    next_id: u64,
+    /// Connections whose turn ended before their bytes did.
+    again: VecDeque<u64>,
+}
+
+/// How a turn of a connection ended.
+enum Turn {
+    /// Nothing more to read; its bell is set.
+    Waiting,
+    /// There may be more.
+    Unfinished,
+    /// It is over.
+    Over(End),
+}
+
+impl Worker {
+    pub(super) fn new(shared: Arc<Shared>, inbox: Arc<Inbox>, reactor: Runtime, timing: Arc<Mutex<Timing>>) -> Self {
+        let window = Window::with_size(shared.options.read_bytes);
+        Self {
+            shared,
+            inbox,
+            reactor,
+            timing,
+            window,
+            links: HashMap::default(),
+            next_id: 0,
+            again: VecDeque::new(),
+        }
+    }
+
+    /// Serves until the last mail, then drains what was received.
+    pub(super) fn run(mut self) {
+        let idle = self.shared.options.idle_timeout;
+        let look_every = idle.map(|idle| (idle / 4).max(Duration::from_millis(1)));
+        let mut looked_at = self.shared.clock.now();
+        let mut mail = Mail::default();
+        loop {
+            let limit = if self.again.is_empty() {
+                look_every
+            } else {
+                Some(Duration::ZERO)
+            };
+            self.inbox.fetch(&self.reactor, &mut mail, limit);
+            for (stream, peer) in mail.opened.drain(..) {
+                self.open(stream, peer);
+            }
+            if mail.is_last {
+                return self.drain();
+            }
+            for &id in &mail.ready {
+                self.serve(id);
+            }
+            for _ in 0..self.again.len() {
+                if let Some(id) = self.again.pop_front() {
+                    self.serve(id);
+                }
+            }
+            if let (Some(idle), Some(every)) = (idle, look_every)
+                && self.shared.clock.now().saturating_sub(looked_at) >= every.as_nanos() as u64
+            {
+                self.close_idle(idle);
+                looked_at = self.shared.clock.now();
+            }
+        }
+    }
+
+    fn open(&mut self, stream: StdStream, peer: SocketAddr) {
+        let registered = {
+            let _context = self.reactor.enter();
+            TcpStream::from_std(stream)
+        };
+        let Ok(stream) = registered else {
+            add(&self.shared.counters.accept_errors, 1);
+            self.shared.counters.open_connections.fetch_sub(1, Ordering::AcqRel);
+            return;
+        };
+        let id = self.next_id;
+        self.next_id += 1;
+        let waker = self.inbox.waker(id);
+        let shared = Arc::clone(&self.shared);
+        let made = catch_unwind(AssertUnwindSafe(|| Link::new(stream, peer, waker, &shared)));
+        if let Ok(link) = made {
+            self.links.insert(id, link);
+            self.serve(id);
+        } else {
+            add(&shared.counters.panicked_connections, 1);
+            shared.counters.open_connections.fetch_sub(1, Ordering::AcqRel);
+        }
+    }
+
+    /// Gives a connection its turn. It may be gone: its bell was set when it was closed.
+    fn serve(&mut self, id: u64) {
+        let Some(link) = self.links.get_mut(&id) else {
+            return;
+        };
+        self.window.adopt(&mut link.rest);
+        let (shared, timing) = (&*self.shared, &*self.timing);
+        let window = &mut self.window;
+        let turn = catch_unwind(AssertUnwindSafe(|| take_turn(link, window, shared, timing)));
+        match turn.unwrap_or(Turn::Over(End::Panicked)) {
+            Turn::Waiting => self.window.leave(&mut link.rest),
+            Turn::Unfinished => {
+                self.window.leave(&mut link.rest);
+                self.again.push_back(id);
+            }
+            Turn::Over(end) => self.close(id, end),
+        }
+    }
+
+    /// Ends a connection whose unread bytes are in the window.
+    fn close(&mut self, id: u64, end: End) {
+        if let Some(link) = self.links.remove(&id) {
+            let (shared, timing) = (&*self.shared, &*self.timing);
+            let window = &mut self.window;
+            if catch_unwind(AssertUnwindSafe(|| link.end(end, window, shared, timing))).is_err() {
+                window.clear();
+                add(&shared.counters.panicked_connections, 1);
+                shared.counters.open_connections.fetch_sub(1, Ordering::AcqRel);
+            }
+        }
+    }
+
+    fn close_idle(&mut self, idle: Duration) {
+        let now = self.shared.clock.now();
+        let is_idle = |link: &Link| now.saturating_sub(link.read_at) >= idle.as_nanos() as u64;
+        let links = self.links.iter();
+        let suspects: Vec<u64> = links.filter(|(_, link)| is_idle(link)).map(|(&id, _)| id).collect();
+        for id in suspects {
+            // Its bytes may have waited for us, not we for them.
+            self.serve(id);
+            if let Some(link) = self.links.get_mut(&id)
+                && is_idle(link)
+            {
+                self.window.adopt(&mut link.rest);
+                self.close(id, End::Idle);
+            }
+        }
+    }
+
+    /// Reads and applies what the kernel has received on every connection, then closes.
+    fn drain(mut self) {
+        let limit_ns = self.shared.options.drain_timeout.as_nanos() as u64;
+        let deadline = self.shared.clock.now().saturating_add(limit_ns);
+        let mut ids: Vec<u64> = self.links.keys().copied().collect();
+        ids.sort_unstable();
+        for id in ids {
+            let Some(link) = self.links.get_mut(&id) else {
+                continue;
+            };
+            self.window.adopt(&mut link.rest);
+            let (shared, timing) = (&*self.shared, &*self.timing);
+            let window = &mut self.window;
+            let drained = catch_unwind(AssertUnwindSafe(|| drain_link(link, window, shared, timing, deadline)));
+            self.close(id, drained.unwrap_or(End::Panicked));
+        }
+    }
+}
+
+fn take_turn(link: &mut Link, window: &mut Window, shared: &Shared, timing: &Mutex<Timing>) -> Turn {
+    for _ in 0..READS_A_TURN {
+        let turn = match link.read(window, shared) {
+            Ok(true) => link.digest(window, shared, timing),
+            Ok(false) => return Turn::Waiting,
+            Err(end) => Err(end),
+        };
+        if let Err(end) = turn {
+            return Turn::Over(end);
+        }
+    }
+    Turn::Unfinished
+}
+
+/// Reads past tokio, whose readiness may lag behind what the kernel holds.
+fn drain_link(link: &mut Link, window: &mut Window, shared: &Shared, timing: &Mutex<Timing>, deadline: u64) -> End {
+    let Some(Ok(mut stream)) = link.stream.take().map(TcpStream::into_std) else {
+        return End::Cut;
+    };
+    while shared.clock.now() < deadline {
+        let Some(room) = window.room(shared.options.max_record_bytes) else {
+            return End::Overlong;
+        };
+        match stream.read(room) {
+            Ok(0) => return End::Eof,
+            Ok(count) => {
+                window.filled(count);
+                add(&shared.counters.bytes, count as u64);
+            }
+            Err(error) if error.kind() == ErrorKind::Interrupted => continue,
+            Err(error) if error.kind() == ErrorKind::WouldBlock => return End::Cut,
+            Err(_) => return End::Broken,
+        }
+        if let Err(end) = link.digest(window, shared, timing) {
+            return end;
+        }
+    }
+    End::Cut
+}

@@ -1,0 +1,239 @@
+//! The report: the serialized model that `--format json` prints.
+//!
+//! The names here are a promise to other programs (DESIGN, "The report's names"); a count
+//! that cannot exist in a run is absent, not 0. Units are the last word of a name.
+//! What the figures mean is in METHODOLOGY.md. It is *not* how a report looks: that is the
+//! renderer's.
+
+mod size;
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use crate::durability::Durability;
+use crate::latency::Summary;
+use crate::ledger::{Finding, Ledger};
+use crate::resource::{Machine, Usage};
+use crate::verdict::Verdict;
+
+pub use size::{Cost, Projection, Size};
+
+/// The version of this model. It grows when a name is taken away or changes its meaning;
+/// new names alone do not change it.
+pub const SCHEMA_VERSION: u32 = 1;
+
+/// One run, or several of the same work against several stores.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Report {
+    /// [`SCHEMA_VERSION`] of the program that wrote it.
+    pub schema_version: u32,
+    /// The version of that program.
+    pub tsb_version: String,
+    /// The runs, in the order in which they ran.
+    pub runs: Vec<Run>,
+}
+
+/// One run against one store.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Run {
+    /// When sending began, nanoseconds since the Unix epoch.
+    pub started_at_ns: i64,
+    /// How long sending took, from the first due time to the last answer, in nanoseconds.
+    pub duration_ns: u64,
+    /// The run was cut short by the user; everything else is about what was done by then.
+    pub interrupted: bool,
+    /// Everything needed to run it again.
+    pub plan: Value,
+    /// The seed of the workload.
+    pub seed: u64,
+    /// Hash of the samples that the workload describes: same fingerprint, same samples.
+    pub fingerprint: String,
+    /// The machine it ran on.
+    pub machine: Machine,
+    /// What was driven.
+    pub target: Target,
+    /// Whether the figures mean anything, and why.
+    pub verdict: Verdict,
+    /// What an acknowledgement was worth.
+    pub durability: DurabilityReport,
+    /// Asked and held.
+    pub rate: Rate,
+    /// Where every sample went.
+    pub ledger: LedgerReport,
+    /// Response, service and lag.
+    pub latency: Latency,
+    /// How old the newest visible sample was, over all series at all moments sampled.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub staleness: Option<StalenessReport>,
+    /// CPU and bytes a sample.
+    pub cost: Cost,
+    /// What the store occupied at the end.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub size: Option<Size>,
+    /// How compressible the offered values were.
+    pub offered: Offered,
+    /// The run, slice by slice.
+    pub intervals: Vec<Interval>,
+    /// Processes watched: tsb itself first.
+    pub resources: Vec<Usage>,
+    /// What the listener saw, where the run had one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub listener: Option<ListenerReport>,
+    /// Sentences that a reader must know before using a figure.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub notes: Vec<String>,
+}
+
+/// What was driven, and over what.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Target {
+    /// The store, as it names itself.
+    pub store: String,
+    /// `inproc`, `tcp`.
+    pub transport: String,
+    /// The wire protocol, where there was a wire.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub protocol: Option<String>,
+    /// How exactly the store returns what it was given.
+    pub exactness: String,
+}
+
+/// The level of every acknowledgement.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct DurabilityReport {
+    /// The level that the run waited for.
+    pub level: Durability,
+    /// On how many servers.
+    pub copies: u32,
+    /// From due to that level: the loss window.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub wait: Option<Summary>,
+}
+
+/// Samples per second.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Rate {
+    /// What the schedule asked; absent in a closed loop, which asks nothing.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub asked_per_second: Option<f64>,
+    /// What was accepted, over the time from the first due to the last acceptance.
+    pub held_per_second: f64,
+    /// What the generator reached against a store that forgets, over the same path.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ceiling_per_second: Option<f64>,
+    /// A closed loop waits for the store: its latencies leave out how long others would wait.
+    pub closed_loop: bool,
+    /// Seconds of fleet time that pass in one second.
+    pub speed: f64,
+}
+
+/// The ledger with its balance and the losses by name.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct LedgerReport {
+    /// The counts, and `balanced`: whether every equation between them holds.
+    #[serde(flatten)]
+    pub counts: Ledger,
+    /// The equations that do not.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub violated: Vec<String>,
+    /// Samples rejected, by reason.
+    #[serde(default, skip_serializing_if = "std::collections::BTreeMap::is_empty")]
+    pub rejected_by_reason: std::collections::BTreeMap<String, u64>,
+    /// Losses and alterations by name; the first ones where there are very many.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub losses: Vec<Finding>,
+}
+
+/// Three histograms, and what they measure.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Latency {
+    /// What ends an operation here.
+    pub done: String,
+    /// Due to done.
+    pub response: Summary,
+    /// Start to done.
+    pub service: Summary,
+    /// Due to start.
+    pub lag: Summary,
+    /// Operations whose end nobody could time.
+    pub untimed: u64,
+}
+
+/// Now minus the newest timestamp that a query would return.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct StalenessReport {
+    /// The median over series and moments, in milliseconds of real time.
+    pub p50_ms: f64,
+    /// 0.99 of all are at or below this.
+    pub p99_ms: f64,
+    /// The stalest series at its stalest sampled moment.
+    pub max_ms: f64,
+    /// That series.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub worst: Option<String>,
+    /// How many (series, moment) pairs were looked at.
+    pub observations: u64,
+    /// Series that never became visible.
+    pub never_seen: u64,
+}
+
+/// What the workload offered.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Offered {
+    /// Series in the catalog.
+    pub series: u64,
+    /// Share of values equal to the one before in their series. in [0, 1]
+    pub repeat_rate: f64,
+    /// Estimated information in a value, in bits; the estimator is in docs/workloads.md.
+    pub entropy_bits: f64,
+    /// The recorded window that was repeated, in words.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub repeats: Option<String>,
+}
+
+/// One slice of the run.
+#[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
+pub struct Interval {
+    /// Where it ends, in nanoseconds since the run's start.
+    pub end_ns: u64,
+    /// Samples sent in it.
+    pub sent: u64,
+    /// Samples accepted in it.
+    pub accepted: u64,
+    /// Median response time, in nanoseconds.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub response_p50_ns: Option<u64>,
+    /// 0.99 of the slice's operations answered within this.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub response_p99_ns: Option<u64>,
+    /// The slowest of the slice.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub response_max_ns: Option<u64>,
+    /// The largest lag of the slice.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub lag_max_ns: Option<u64>,
+    /// The stalest series when the slice ended, in milliseconds.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub staleness_max_ms: Option<f64>,
+    /// CPU time of the process in the slice, in nanoseconds.
+    pub cpu_ns: u64,
+    /// Resident memory of the process when it ended, in bytes.
+    pub rss_bytes: u64,
+}
+
+/// What the receiving side saw.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub struct ListenerReport {
+    /// Connections accepted.
+    pub connections: u64,
+    /// Connections refused at the limit.
+    pub refused_connections: u64,
+    /// Bytes received.
+    pub bytes: u64,
+    /// Malformed records by kind.
+    #[serde(default, skip_serializing_if = "std::collections::BTreeMap::is_empty")]
+    pub malformed_by_kind: std::collections::BTreeMap<String, u64>,
+    /// What the kernel granted as receive buffer, in bytes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub receive_buffer_bytes: Option<u64>,
+}

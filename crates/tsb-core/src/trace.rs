@@ -1,0 +1,39 @@
+//! Traces: real samples from a file, recorded by `tsb` or brought along.
+//!
+//! [`open`] reads a trace file of `tsb`, Influx line protocol, Prometheus text or CSV
+//! into one [`Trace`]; a [`TraceWriter`] writes the first of these, and
+//! [`record`](record()) fills one with this machine's own values. What a row cannot
+//! say exactly is left out, counted and named: see [`TraceProblems`].
+//!
+//! Nothing here sends or schedules: `workload` makes a fleet of a trace.
+
+mod columns;
+mod csv;
+mod error;
+mod format;
+mod grid;
+mod influx;
+mod memory;
+mod open;
+mod proc;
+mod prometheus;
+mod reader;
+mod record;
+mod text;
+mod writer;
+
+pub use csv::parse_csv;
+pub use error::{NAMED_PROBLEMS, Place, TraceDefect, TraceError, TraceProblem, TraceProblems};
+pub use format::{MAGIC, VERSION};
+pub use grid::{Grid, GridCounts, MAX_CELLS};
+pub use influx::{FIELD_LABEL, parse_influx};
+pub use memory::{Column, Limits, Trace, TraceBuilder};
+pub use open::{TraceFormat, open, open_with, parse};
+pub use prometheus::parse_prometheus;
+pub use reader::{Ending, TraceReader, Visitor};
+pub use record::{Processes, RecordOptions, RecordSummary, Recorder, SHORTEST_INTERVAL_NS, record};
+pub use text::{MAX_LINE_BYTES, ReadOptions, Scrapes, TimeUnit};
+pub use writer::{TraceTotals, TraceWriter};
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,353 @@
+//! The payload of a block of samples: time axes, then one column of values a series.
+//!
+//! Each column is stored in whichever of a few forms is shortest. Bit patterns come
+//! back exactly, NaN payloads and negative zero included.
+
+use super::error::TraceDefect;
+use super::format::{Cursor, MAX_BLOCK_SAMPLES, MAX_EXACT, put_varint, unzigzag, zigzag};
+use crate::series::SeriesId;
+use crate::time::Timestamp;
+
+/// One series within one block. `times` and `values` are equally long, never empty.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) struct Segment {
+    pub(crate) times: Vec<Timestamp>,
+    pub(crate) values: Vec<f64>,
+}
+
+/// Receives one decoded column; may refuse to go on.
+pub(crate) type ColumnVisitor<'a> = dyn FnMut(SeriesId, &[Timestamp], &[f64]) -> Result<(), TraceDefect> + 'a;
+
+const AXIS_EXPLICIT: u8 = 0;
+const AXIS_SLICE: u8 = 1;
+
+const FORM_CONSTANT: u8 = 0;
+const FORM_DELTA: u8 = 1;
+const FORM_DELTA_OF_DELTA: u8 = 2;
+const FORM_DECIMAL: u8 = 3;
+const FORM_XOR: u8 = 4;
+
+const POWERS: [f64; 10] = [1.0, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9];
+
+/// Appends the payload of the segments, which come in ascending order of their ids.
+pub(crate) fn encode(segments: &[(SeriesId, &Segment)], out: &mut Vec<u8>) {
+    let (axes, axis_of) = axes_of(segments);
+    put_varint(out, axes.len() as u64);
+    for (index, times) in axes.iter().enumerate() {
+        let within = if index == 0 { None } else { find_slice(axes[0], times) };
+        if let Some(start) = within {
+            out.push(AXIS_SLICE);
+            put_varint(out, start as u64);
+            put_varint(out, times.len() as u64);
+        } else {
+            out.push(AXIS_EXPLICIT);
+            put_varint(out, times.len() as u64);
+            put_integers(out, times.iter().map(|time| time.0), Order::DeltaOfDelta);
+        }
+    }
+    put_varint(out, segments.len() as u64);
+    let mut next = 0;
+    for ((id, segment), axis) in segments.iter().zip(axis_of) {
+        put_varint(out, u64::from(id.0 - next));
+        next = id.0 + 1;
+        put_varint(out, axis as u64);
+        put_values(out, &segment.values);
+    }
+}
+
+/// The distinct time columns, the longest first, and which of them each segment has.
+fn axes_of<'a>(segments: &[(SeriesId, &'a Segment)]) -> (Vec<&'a [Timestamp]>, Vec<usize>) {
+    let mut axes: Vec<&[Timestamp]> = Vec::new();
+    let mut known = std::collections::HashMap::new();
+    if let Some((_, longest)) = segments.iter().max_by_key(|(_, segment)| segment.times.len()) {
+        axes.push(&longest.times);
+        known.insert(&longest.times[..], 0);
+    }
+    let axis_of = segments.iter().map(|(_, segment)| {
+        *known.entry(&segment.times[..]).or_insert_with(|| {
+            axes.push(&segment.times);
+            axes.len() - 1
+        })
+    });
+    let axis_of = axis_of.collect();
+    (axes, axis_of)
+}
+
+/// Where `part` stands within `whole`. Looks at one place only, so that a long axis
+/// of equal times does not make the search quadratic.
+fn find_slice(whole: &[Timestamp], part: &[Timestamp]) -> Option<usize> {
+    let start = whole.iter().position(|time| Some(time) == part.first())?;
+    whole[start..].starts_with(part).then_some(start)
+}
+
+/// Reads a payload; hands each column to `visit` in ascending order of ids.
+/// `base` is where the payload begins in the file, `defined` how many series are known.
+pub(crate) fn decode(
+    payload: &[u8],
+    base: u64,
+    defined: usize,
+    visit: &mut ColumnVisitor<'_>,
+) -> Result<(), TraceDefect> {
+    let mut cursor = Cursor::new(payload, base);
+    let axes = decode_axes(&mut cursor)?;
+    let columns = cursor.count("columns in one block", MAX_BLOCK_SAMPLES)?;
+    let mut samples = 0;
+    let mut next = 0_u64;
+    let mut values = Vec::new();
+    for _ in 0..columns {
+        let id = cursor.varint()?.checked_add(next);
+        let Some(id) = id.filter(|&id| id < defined as u64) else {
+            return Err(cursor.damaged("samples of a series that was not announced"));
+        };
+        next = id + 1;
+        let axis = cursor.varint()?;
+        let Some(times) = usize::try_from(axis).ok().and_then(|axis| axes.get(axis)) else {
+            return Err(cursor.damaged("a column without a time axis"));
+        };
+        samples += times.len() as u64;
+        if samples > MAX_BLOCK_SAMPLES {
+            return Err(cursor.too_much("samples in one block", MAX_BLOCK_SAMPLES));
+        }
+        values.clear();
+        read_values(&mut cursor, times.len(), &mut values)?;
+        visit(SeriesId(id as u32), times, &values)?;
+    }
+    if cursor.is_at_end() {
+        Ok(())
+    } else {
+        Err(cursor.damaged("bytes left over at the end of a block"))
+    }
+}
+
+fn decode_axes(cursor: &mut Cursor<'_>) -> Result<Vec<Vec<Timestamp>>, TraceDefect> {
+    let count = cursor.count("time axes in one block", MAX_BLOCK_SAMPLES)?;
+    let mut axes: Vec<Vec<Timestamp>> = Vec::new();
+    let mut total = 0;
+    for _ in 0..count {
+        let form = cursor.byte()?;
+        let start = match form {
+            AXIS_EXPLICIT => None,
+            AXIS_SLICE => Some(cursor.count("timestamps in one block", MAX_BLOCK_SAMPLES)?),
+            _ => return Err(cursor.damaged("a time axis of unknown form")),
+        };
+        let length = cursor.count("timestamps in one block", MAX_BLOCK_SAMPLES)?;
+        total += length as u64;
+        if total > MAX_BLOCK_SAMPLES {
+            return Err(cursor.too_much("timestamps in one block", MAX_BLOCK_SAMPLES));
+        }
+        if length == 0 {
+            return Err(cursor.damaged("a time axis without a timestamp"));
+        }
+        let mut times = Vec::new();
+        if let Some(start) = start {
+            let slice = axes.first().and_then(|whole| whole.get(start..start + length));
+            let Some(slice) = slice else {
+                return Err(cursor.damaged("a time axis that reaches past the first"));
+            };
+            times.extend_from_slice(slice);
+        } else {
+            read_integers(cursor, length, Order::DeltaOfDelta, &mut |_, time| {
+                times.push(Timestamp(time));
+                Ok(())
+            })?;
+        }
+        axes.push(times);
+    }
+    Ok(axes)
+}
+
+fn put_values(out: &mut Vec<u8>, values: &[f64]) {
+    let first = values[0].to_bits();
+    if values.iter().all(|value| value.to_bits() == first) {
+        out.push(FORM_CONSTANT);
+        out.extend_from_slice(&first.to_le_bytes());
+    } else if let Some(integers) = as_integers(values, 1.0) {
+        put_shorter(out, &integers);
+    } else if let Some((power, integers)) = as_decimals(values) {
+        out.extend_from_slice(&[FORM_DECIMAL, power]);
+        put_integers(out, integers.into_iter(), Order::Delta);
+    } else {
+        out.push(FORM_XOR);
+        put_xor(out, values);
+    }
+}
+
+fn read_values(cursor: &mut Cursor<'_>, length: usize, values: &mut Vec<f64>) -> Result<(), TraceDefect> {
+    match cursor.byte()? {
+        FORM_CONSTANT => {
+            let value = f64::from_bits(cursor.bits64()?);
+            values.resize(length, value);
+            Ok(())
+        }
+        FORM_DELTA => read_scaled(cursor, length, Order::Delta, 1.0, values),
+        FORM_DELTA_OF_DELTA => read_scaled(cursor, length, Order::DeltaOfDelta, 1.0, values),
+        FORM_DECIMAL => {
+            let power = cursor.byte()?;
+            match POWERS.get(usize::from(power)) {
+                Some(&scale) if power > 0 => read_scaled(cursor, length, Order::Delta, scale, values),
+                _ => Err(cursor.damaged("a column of decimals of unknown scale")),
+            }
+        }
+        FORM_XOR => read_xor(cursor, length, values),
+        _ => Err(cursor.damaged("a column of unknown form")),
+    }
+}
+
+/// Every value as an integer over `scale`, if each comes back bit for bit.
+fn as_integers(values: &[f64], scale: f64) -> Option<Vec<i64>> {
+    let exact = MAX_EXACT as f64;
+    let integers = values.iter().map(|&value| {
+        let integer = (value * scale).round();
+        // Negative zero and NaN fail the comparison of bits.
+        let is_exact = integer.abs() <= exact && (integer as i64 as f64 / scale).to_bits() == value.to_bits();
+        is_exact.then_some(integer as i64)
+    });
+    integers.collect()
+}
+
+fn as_decimals(values: &[f64]) -> Option<(u8, Vec<i64>)> {
+    (1..POWERS.len() as u8).find_map(|power| Some((power, as_integers(values, POWERS[usize::from(power)])?)))
+}
+
+/// Whether differences are stored, or differences of differences.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Order {
+    Delta,
+    DeltaOfDelta,
+}
+
+fn put_shorter(out: &mut Vec<u8>, integers: &[i64]) {
+    let start = out.len();
+    out.push(FORM_DELTA);
+    put_integers(out, integers.iter().copied(), Order::Delta);
+    let middle = out.len();
+    out.push(FORM_DELTA_OF_DELTA);
+    put_integers(out, integers.iter().copied(), Order::DeltaOfDelta);
+    if out.len() - middle < middle - start {
+        out.drain(start..middle);
+    } else {
+        out.truncate(middle);
+    }
+}
+
+/// The first integer, then the differences; a run of zeros is a zero byte and its
+/// length less one. Arithmetic wraps, so any integers come back.
+fn put_integers(out: &mut Vec<u8>, mut integers: impl Iterator<Item = i64>, order: Order) {
+    let Some(mut last) = integers.next() else {
+        return;
+    };
+    put_varint(out, zigzag(last));
+    let mut before = 0_i64;
+    let mut zeros = 0_u64;
+    for integer in integers {
+        let delta = integer.wrapping_sub(last);
+        last = integer;
+        let token = delta.wrapping_sub(before);
+        if order == Order::DeltaOfDelta {
+            before = delta;
+        }
+        if token == 0 {
+            zeros += 1;
+        } else {
+            put_zeros(out, &mut zeros);
+            put_varint(out, zigzag(token));
+        }
+    }
+    put_zeros(out, &mut zeros);
+}
+
+fn put_zeros(out: &mut Vec<u8>, zeros: &mut u64) {
+    if *zeros > 0 {
+        out.push(0);
+        put_varint(out, *zeros - 1);
+        *zeros = 0;
+    }
+}
+
+fn read_integers(
+    cursor: &mut Cursor<'_>,
+    length: usize,
+    order: Order,
+    visit: &mut dyn FnMut(&Cursor<'_>, i64) -> Result<(), TraceDefect>,
+) -> Result<(), TraceDefect> {
+    let mut last = unzigzag(cursor.varint()?);
+    visit(cursor, last)?;
+    let mut before = 0_i64;
+    let mut left = length as u64 - 1;
+    while left > 0 {
+        let token = cursor.varint()?;
+        let repeat = if token == 0 {
+            let run = cursor.varint()?;
+            if run >= left {
+                return Err(cursor.damaged("a run that is longer than its column"));
+            }
+            run + 1
+        } else {
+            1
+        };
+        left -= repeat;
+        for _ in 0..repeat {
+            let delta = unzigzag(token).wrapping_add(before);
+            if order == Order::DeltaOfDelta {
+                before = delta;
+            }
+            last = last.wrapping_add(delta);
+            visit(cursor, last)?;
+        }
+    }
+    Ok(())
+}
+
+fn read_scaled(
+    cursor: &mut Cursor<'_>,
+    length: usize,
+    order: Order,
+    scale: f64,
+    values: &mut Vec<f64>,
+) -> Result<(), TraceDefect> {
+    read_integers(cursor, length, order, &mut |cursor, integer| {
+        if integer.unsigned_abs() > MAX_EXACT {
+            return Err(cursor.damaged("an integer beyond 2^53 in a column"));
+        }
+        values.push(integer as f64 / scale);
+        Ok(())
+    })
+}
+
+/// Each value xor the one before: a byte that says which bytes are not zero (low four
+/// bits: zero bytes at the low end; high four: how many bytes follow), then those.
+fn put_xor(out: &mut Vec<u8>, values: &[f64]) {
+    let mut before = 0_u64;
+    for value in values {
+        let bits = value.to_bits() ^ before;
+        before = value.to_bits();
+        if bits == 0 {
+            out.push(0);
+            continue;
+        }
+        let low = bits.trailing_zeros() / 8;
+        let count = 8 - bits.leading_zeros() / 8 - low;
+        out.push((count << 4 | low) as u8);
+        let bytes = (bits >> (8 * low)).to_le_bytes();
+        out.extend_from_slice(&bytes[..count as usize]);
+    }
+}
+
+fn read_xor(cursor: &mut Cursor<'_>, length: usize, values: &mut Vec<f64>) -> Result<(), TraceDefect> {
+    let mut before = 0_u64;
+    for _ in 0..length {
+        let control = cursor.byte()?;
+        let (low, count) = (control & 15, control >> 4);
+        if low + count > 8 {
+            return Err(cursor.damaged("a value of more than eight bytes"));
+        }
+        let mut bytes = [0; 8];
+        bytes[usize::from(low)..usize::from(low + count)].copy_from_slice(cursor.take(usize::from(count))?);
+        before ^= u64::from_le_bytes(bytes);
+        values.push(f64::from_bits(before));
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,273 @@
+//! What can be wrong with a trace: fatal defects, and rows that were left out.
+//!
+//! A defect ends the reading or the writing; a problem is one row, counted and named,
+//! and the reading goes on.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::path::{Path, PathBuf};
+
+/// Why a trace file could not be read or written. Names the file; the defect names the place.
+#[derive(Debug)]
+pub struct TraceError {
+    /// `read` or `write`.
+    pub action: &'static str,
+    /// The file.
+    pub path: PathBuf,
+    /// What is wrong, and where.
+    pub defect: TraceDefect,
+}
+
+impl fmt::Display for TraceError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            f,
+            "cannot {} trace {}: {}",
+            self.action,
+            self.path.display(),
+            self.defect
+        )
+    }
+}
+
+impl std::error::Error for TraceError {
+    // `Display` has said the defect already; the chain goes on below it.
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        std::error::Error::source(&self.defect)
+    }
+}
+
+/// What is wrong, apart from which file it is in. The pure parsers return this.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum TraceDefect {
+    /// The operating system refused; the cause is the source.
+    #[error("cannot {action}")]
+    Io {
+        /// What was tried: a verb with its object.
+        action: &'static str,
+        /// What the system said.
+        source: std::io::Error,
+    },
+    /// Not a trace file at all, or not of the format that was asked for.
+    #[error("{what}")]
+    Foreign {
+        /// How that was noticed.
+        what: &'static str,
+    },
+    /// Written by a later version of the format.
+    #[error("format version {found} is newer than {supported}, the newest that this build reads")]
+    Newer {
+        /// The version in the file.
+        found: u16,
+        /// The latest version that this build reads.
+        supported: u16,
+    },
+    /// The bytes are not what a writer wrote.
+    #[error("damaged at byte {offset}: {what}")]
+    Damaged {
+        /// Where, in bytes from the start of the file.
+        offset: u64,
+        /// What does not hold there.
+        what: &'static str,
+    },
+    /// More than the limits allow; they are there so that a hostile file cannot fill memory.
+    #[error("more than {limit} {what} at byte {offset}")]
+    TooMuch {
+        /// Where, in bytes from the start of the file.
+        offset: u64,
+        /// What there is too much of.
+        what: &'static str,
+        /// The limit.
+        limit: u64,
+    },
+    /// Readable, but without a single sample: there is nothing to replay.
+    #[error("there is no sample in it{}", left_out(problems))]
+    Empty {
+        /// What was left out.
+        problems: TraceProblems,
+    },
+    /// An argument of the caller that cannot work.
+    #[error("{what}")]
+    Invalid {
+        /// What it would have to be.
+        what: &'static str,
+    },
+}
+
+impl TraceDefect {
+    /// The error of reading `path`.
+    #[must_use]
+    pub fn reading(self, path: &Path) -> TraceError {
+        TraceError {
+            action: "read",
+            path: path.to_owned(),
+            defect: self,
+        }
+    }
+
+    /// The error of writing `path`.
+    #[must_use]
+    pub fn writing(self, path: &Path) -> TraceError {
+        TraceError {
+            action: "write",
+            path: path.to_owned(),
+            defect: self,
+        }
+    }
+
+    pub(crate) fn io(action: &'static str) -> impl FnOnce(std::io::Error) -> Self {
+        move |source| Self::Io { action, source }
+    }
+}
+
+/// How many problems are kept word for word; beyond that they are only counted.
+pub const NAMED_PROBLEMS: usize = 20;
+
+/// Longest piece of a bad row that is kept, in bytes.
+const EXCERPT_BYTES: usize = 80;
+
+/// Rows that were left out: all counted by kind, the first few named.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct TraceProblems {
+    /// How many there are.
+    pub count: u64,
+    /// How many there are of each kind.
+    pub kinds: BTreeMap<&'static str, u64>,
+    /// The first [`NAMED_PROBLEMS`], in the order found.
+    pub named: Vec<TraceProblem>,
+}
+
+/// One row that was left out, or one other irregularity.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TraceProblem {
+    /// Where it is.
+    pub place: Place,
+    /// What is wrong: a fixed sentence, so that counts can be kept by kind.
+    pub what: &'static str,
+    /// The offending text, shortened, printable.
+    pub excerpt: String,
+}
+
+/// Where a problem is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Place {
+    /// A line of a text file, counted from 1.
+    Line(u64),
+    /// A byte of a file, counted from 0.
+    Byte(u64),
+    /// A tick of a recording, counted from 0.
+    Tick(u64),
+}
+
+impl fmt::Display for Place {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Line(number) => write!(f, "line {number}"),
+            Self::Byte(number) => write!(f, "byte {number}"),
+            Self::Tick(number) => write!(f, "tick {number}"),
+        }
+    }
+}
+
+impl fmt::Display for TraceProblem {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}", self.place, self.what)?;
+        if self.excerpt.is_empty() {
+            Ok(())
+        } else {
+            write!(f, ": {}", self.excerpt)
+        }
+    }
+}
+
+impl TraceProblems {
+    /// No problem so far.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Counts one more; `bytes` is the offending text, of any length and content.
+    pub fn add(&mut self, place: Place, what: &'static str, bytes: &[u8]) {
+        self.count += 1;
+        *self.kinds.entry(what).or_default() += 1;
+        if self.named.len() < NAMED_PROBLEMS {
+            self.named.push(TraceProblem {
+                place,
+                what,
+                excerpt: excerpt(bytes),
+            });
+        }
+    }
+
+    /// Whether nothing was left out.
+    pub fn is_empty(&self) -> bool {
+        self.count == 0
+    }
+}
+
+impl fmt::Display for TraceProblems {
+    /// One line a problem; the last says how many more there are.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (index, problem) in self.named.iter().enumerate() {
+            if index > 0 {
+                f.write_str("\n")?;
+            }
+            write!(f, "{problem}")?;
+        }
+        let more = self.count - self.named.len() as u64;
+        if more > 0 {
+            write!(f, "\nand {more} more")?;
+        }
+        Ok(())
+    }
+}
+
+fn left_out(problems: &TraceProblems) -> String {
+    match problems.named.first() {
+        None => String::new(),
+        Some(first) => format!("; {} rows were left out, the first at {first}", problems.count),
+    }
+}
+
+fn excerpt(bytes: &[u8]) -> String {
+    let kept = &bytes[..bytes.len().min(EXCERPT_BYTES)];
+    let mut text: String = kept.escape_ascii().to_string();
+    if bytes.len() > EXCERPT_BYTES {
+        text.push_str("...");
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_error_names_file_place_and_cause() {
+        let defect = TraceDefect::Damaged {
+            offset: 40,
+            what: "checksum does not match",
+        };
+        let error = defect.reading(Path::new("a.tsbtrace"));
+        assert_eq!(
+            error.to_string(),
+            "cannot read trace a.tsbtrace: damaged at byte 40: checksum does not match"
+        );
+    }
+
+    #[test]
+    fn all_problems_are_counted_and_the_first_are_named() {
+        let mut problems = TraceProblems::new();
+        for line in 1..=50 {
+            problems.add(Place::Line(line), "no value", &[b'x'; 200]);
+        }
+        assert_eq!(problems.count, 50);
+        assert_eq!(problems.kinds["no value"], 50);
+        assert_eq!(problems.named.len(), NAMED_PROBLEMS);
+        assert!(problems.named[0].excerpt.len() <= EXCERPT_BYTES + 3);
+        let text = problems.to_string();
+        assert!(text.starts_with("line 1: no value: xxx"), "{text}");
+        assert!(text.ends_with("and 30 more"), "{text}");
+    }
+}

@@ -1,0 +1,236 @@
+//! A trace in memory: keys, and one column of samples a series.
+
+use std::collections::BTreeMap;
+use std::io::{Read, Write};
+
+use super::error::{Place, TraceDefect, TraceProblems};
+use super::format::{MAX_LABELS, MAX_TEXT_BYTES};
+use super::reader::{Ending, TraceReader};
+use super::writer::{TraceTotals, TraceWriter};
+use crate::series::{Catalog, SeriesId, SeriesKey};
+use crate::time::Timestamp;
+
+/// What a reader may hold, so that no file can fill memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Limits {
+    /// Most series. In a text file, rows of further series are left out and counted;
+    /// in a trace file more of them is a defect.
+    pub series: usize,
+    /// Most samples; 16 bytes each in memory. More of them is a defect.
+    pub samples: u64,
+    /// Most bytes of names and labels together. More of them is a defect.
+    pub key_bytes: u64,
+}
+
+impl Default for Limits {
+    /// A million series, 2^27 samples (2 GiB), 256 MiB of names.
+    fn default() -> Self {
+        Self {
+            series: 1_000_000,
+            samples: 1 << 27,
+            key_bytes: 256 << 20,
+        }
+    }
+}
+
+/// The samples of one series, in the order in which they were read. Timestamps may be
+/// irregular, equal or out of order: a trace keeps what it was given.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Column {
+    // Invariant: as long as `values`.
+    times: Vec<Timestamp>,
+    values: Vec<f64>,
+}
+
+impl Column {
+    /// When each sample was taken.
+    pub fn times(&self) -> &[Timestamp] {
+        &self.times
+    }
+
+    /// The values, as many as there are timestamps.
+    pub fn values(&self) -> &[f64] {
+        &self.values
+    }
+
+    /// How many samples there are.
+    pub fn len(&self) -> usize {
+        self.values.len()
+    }
+
+    /// Whether there is no sample.
+    pub fn is_empty(&self) -> bool {
+        self.values.is_empty()
+    }
+}
+
+/// A trace in memory.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Trace {
+    /// The series. Their position is their place in [`columns`](Self::columns).
+    pub keys: Vec<SeriesKey>,
+    /// The samples, one column a series; a series may be without any.
+    pub columns: Vec<Column>,
+    /// What the file says of its origin.
+    pub notes: BTreeMap<String, String>,
+    /// What was left out on the way in.
+    pub problems: TraceProblems,
+}
+
+impl Trace {
+    /// How many samples there are.
+    pub fn samples(&self) -> u64 {
+        self.columns.iter().map(|column| column.len() as u64).sum()
+    }
+
+    /// The earliest and the latest timestamp; `None` without a sample.
+    pub fn span(&self) -> Option<(Timestamp, Timestamp)> {
+        let times = || self.columns.iter().flat_map(|column| &column.times).copied();
+        Some((times().min()?, times().max()?))
+    }
+
+    /// Reads a trace file. A file without its end is read as far as it is whole, and
+    /// that it is not whole is one of its problems.
+    ///
+    /// # Errors
+    /// A defect with its place; limits as given.
+    pub fn read(input: impl Read, limits: Limits) -> Result<Self, TraceDefect> {
+        let mut reader = TraceReader::new(input, limits)?;
+        let mut columns: Vec<Column> = Vec::new();
+        while reader.next_block(&mut |id, times, values| {
+            if columns.len() <= id.index() {
+                columns.resize_with(id.index() + 1, Column::default);
+            }
+            let column = &mut columns[id.index()];
+            column.times.extend_from_slice(times);
+            column.values.extend_from_slice(values);
+        })? {}
+        columns.resize_with(reader.keys().len(), Column::default);
+        let mut problems = TraceProblems::new();
+        match reader.ending() {
+            Some(Ending::Unfinished { offset }) => {
+                problems.add(
+                    Place::Byte(offset),
+                    "the file has no end block: its recorder was stopped",
+                    b"",
+                );
+            }
+            Some(Ending::Cut { offset }) => {
+                problems.add(Place::Byte(offset), "the file ends within a block, which is lost", b"");
+            }
+            Some(Ending::Complete) | None => {}
+        }
+        Ok(Self {
+            keys: reader.keys().to_vec(),
+            columns,
+            notes: reader.notes().clone(),
+            problems,
+        })
+    }
+
+    /// Writes a trace file that holds these samples. Problems are not written.
+    pub fn write(&self, out: impl Write) -> Result<TraceTotals, TraceDefect> {
+        let notes: Vec<(&str, &str)> = self
+            .notes
+            .iter()
+            .map(|(name, value)| (name.as_str(), value.as_str()))
+            .collect();
+        let mut writer = TraceWriter::new(out, &notes)?;
+        for (key, column) in self.keys.iter().zip(&self.columns) {
+            let id = writer.define(key)?;
+            for (&at, &value) in column.times.iter().zip(&column.values) {
+                writer.push(id, at, value)?;
+            }
+        }
+        let (_, totals) = writer.finish()?;
+        Ok(totals)
+    }
+}
+
+/// Puts a trace together sample by sample, within limits.
+#[derive(Debug, Default)]
+pub struct TraceBuilder {
+    catalog: Catalog,
+    columns: Vec<Column>,
+    problems: TraceProblems,
+    limits: Limits,
+    samples: u64,
+    key_bytes: u64,
+}
+
+impl TraceBuilder {
+    /// An empty trace that will stay within `limits`.
+    pub fn new(limits: Limits) -> Self {
+        Self {
+            limits,
+            ..Self::default()
+        }
+    }
+
+    /// The id of a series.
+    ///
+    /// # Errors
+    /// The reason why a new one is not admitted: a limit, or more than a trace file can say.
+    pub fn series(&mut self, key: SeriesKey) -> Result<SeriesId, &'static str> {
+        if let Some(id) = self.catalog.id(&key) {
+            return Ok(id);
+        }
+        let labels = key
+            .labels()
+            .iter()
+            .flat_map(|(label, value)| [label.len(), value.len()]);
+        let lengths = || labels.clone().chain([key.name().len()]);
+        let key_bytes = self.key_bytes + lengths().sum::<usize>() as u64;
+        if self.catalog.len() == self.limits.series {
+            return Err("a row of a series beyond the limit of series");
+        }
+        if key_bytes > self.limits.key_bytes {
+            return Err("a row of a series beyond the limit of names");
+        }
+        if lengths().any(|length| length as u64 > MAX_TEXT_BYTES) || key.labels().len() as u64 > MAX_LABELS {
+            return Err("a series with a name of more than 4096 bytes, or more than 64 labels");
+        }
+        self.key_bytes = key_bytes;
+        self.columns.push(Column::default());
+        Ok(self.catalog.intern(key))
+    }
+
+    /// Adds a sample; `offset` is where it was read, for the error.
+    ///
+    /// # Errors
+    /// [`TraceDefect::TooMuch`] at the limit of samples, [`TraceDefect::Invalid`] for an
+    /// id that [`series`](Self::series) did not give.
+    pub fn push(&mut self, id: SeriesId, at: Timestamp, value: f64, offset: u64) -> Result<(), TraceDefect> {
+        if self.samples == self.limits.samples {
+            return Err(TraceDefect::TooMuch {
+                offset,
+                what: "samples",
+                limit: self.limits.samples,
+            });
+        }
+        let Some(column) = self.columns.get_mut(id.index()) else {
+            return Err(TraceDefect::Invalid {
+                what: "a sample of a series that was not defined",
+            });
+        };
+        column.times.push(at);
+        column.values.push(value);
+        self.samples += 1;
+        Ok(())
+    }
+
+    /// Counts a row that is left out.
+    pub fn problem(&mut self, place: Place, what: &'static str, bytes: &[u8]) {
+        self.problems.add(place, what, bytes);
+    }
+
+    /// The trace.
+    pub fn finish(self) -> Trace {
+        Trace {
+            keys: self.catalog.keys().to_vec(),
+            columns: self.columns,
+            notes: BTreeMap::new(),
+            problems: self.problems,
+        }
+    }
+}

@@ -1,0 +1,124 @@
+//! Opens a file of any of the formats.
+
+use std::fmt;
+use std::fs::File;
+use std::io::{BufReader, Read};
+use std::path::Path;
+use std::str::FromStr;
+
+use super::error::{TraceDefect, TraceError};
+use super::format::MAGIC;
+use super::memory::Trace;
+use super::text::ReadOptions;
+use super::{parse_csv, parse_influx, parse_prometheus};
+
+/// What a trace can be read from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TraceFormat {
+    /// The trace file of `tsb`: `docs/formats/trace.md`.
+    Trace,
+    /// Influx line protocol.
+    Influx,
+    /// Prometheus text exposition.
+    Prometheus,
+    /// Rows of timestamp, series and value.
+    Csv,
+}
+
+impl TraceFormat {
+    /// Every format, with its name and the endings of file names by which it is known.
+    pub const ALL: [(Self, &'static str, &'static [&'static str]); 4] = [
+        (Self::Trace, "tsbtrace", &["tsbtrace"]),
+        (Self::Influx, "influx", &["lp", "influx"]),
+        (Self::Prometheus, "prometheus", &["prom"]),
+        (Self::Csv, "csv", &["csv"]),
+    ];
+
+    /// The format that the ending of the name says.
+    pub fn of_path(path: &Path) -> Option<Self> {
+        let ending = path.extension()?.to_str()?.to_ascii_lowercase();
+        let mut formats = Self::ALL.iter();
+        formats
+            .find(|(_, _, endings)| endings.contains(&ending.as_str()))
+            .map(|(format, ..)| *format)
+    }
+}
+
+impl fmt::Display for TraceFormat {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let named = Self::ALL.iter().find(|(format, ..)| format == self);
+        f.write_str(named.map_or("", |(_, name, _)| name))
+    }
+}
+
+impl FromStr for TraceFormat {
+    type Err = TraceDefect;
+
+    fn from_str(text: &str) -> Result<Self, TraceDefect> {
+        let named = Self::ALL.iter().find(|(_, name, _)| *name == text);
+        named.map(|(format, ..)| *format).ok_or(TraceDefect::Invalid {
+            what: "a format of traces is tsbtrace, influx, prometheus or csv",
+        })
+    }
+}
+
+/// Opens a trace of any format: by its first bytes if it is a trace file of `tsb`, by the
+/// ending of its name otherwise.
+///
+/// # Errors
+/// Names the file, the place and the cause. Bad rows are no error but
+/// [`Trace::problems`], unless there is no good one.
+pub fn open(path: impl AsRef<Path>) -> Result<Trace, TraceError> {
+    open_with(path, None, &ReadOptions::default())
+}
+
+/// Opens a trace whose format, units or limits are given.
+///
+/// # Errors
+/// As [`open`].
+pub fn open_with(
+    path: impl AsRef<Path>,
+    format: Option<TraceFormat>,
+    options: &ReadOptions,
+) -> Result<Trace, TraceError> {
+    let path = path.as_ref();
+    read_file(path, format, options).map_err(|defect| defect.reading(path))
+}
+
+fn read_file(path: &Path, format: Option<TraceFormat>, options: &ReadOptions) -> Result<Trace, TraceDefect> {
+    let file = File::open(path).map_err(TraceDefect::io("open"))?;
+    let mut file = BufReader::with_capacity(1 << 16, file);
+    let mut start = Vec::new();
+    file.by_ref()
+        .take(MAGIC.len() as u64)
+        .read_to_end(&mut start)
+        .map_err(TraceDefect::io("read"))?;
+    let found = if start == MAGIC {
+        Some(TraceFormat::Trace)
+    } else {
+        TraceFormat::of_path(path)
+    };
+    let format = format.or(found).ok_or(TraceDefect::Foreign {
+        what: "neither its first bytes nor the ending of its name say which format it has",
+    })?;
+    parse(std::io::Cursor::new(start).chain(file), format, options)
+}
+
+/// Reads a trace of the given format; one without any sample is a defect.
+///
+/// # Errors
+/// Names the place and the cause.
+pub fn parse(input: impl Read, format: TraceFormat, options: &ReadOptions) -> Result<Trace, TraceDefect> {
+    let trace = match format {
+        TraceFormat::Trace => Trace::read(input, options.limits),
+        TraceFormat::Influx => parse_influx(input, options),
+        TraceFormat::Prometheus => parse_prometheus(input, options),
+        TraceFormat::Csv => parse_csv(input, options),
+    }?;
+    if trace.columns.iter().all(super::Column::is_empty) {
+        return Err(TraceDefect::Empty {
+            problems: trace.problems,
+        });
+    }
+    Ok(trace)
+}

@@ -1,0 +1,289 @@
+//! Reads Prometheus text exposition: `name{label="value"} 1.5 1700000000000`.
+//!
+//! Written from the format's reference (prometheus.io, "exposition formats", version
+//! 0.0.4), with quoted UTF-8 names and the `# EOF` and exemplars of OpenMetrics. The name
+//! becomes the series' name, labels become labels; a label with an empty value is no
+//! label, as in Prometheus. Timestamps are milliseconds unless the unit is given.
+
+use std::collections::HashSet;
+use std::io::Read;
+
+use super::error::{Place, TraceDefect};
+use super::memory::{Trace, TraceBuilder};
+use super::text::{self, Line, NO_TIMESTAMP, Numbers, ReadOptions, Scrapes, TimeUnit};
+use crate::series::{SeriesId, SeriesKey};
+use crate::time::Timestamp;
+
+/// Most histograms that are remembered by name; rows of further ones count as a problem.
+const MAX_HISTOGRAMS: usize = 100_000;
+
+/// Reads a file of text exposition: one scrape, or several one after the other.
+///
+/// # Errors
+/// Only a failed read, or more samples than the limits allow.
+pub fn parse_prometheus(input: impl Read, options: &ReadOptions) -> Result<Trace, TraceDefect> {
+    let mut reading = Reading {
+        trace: TraceBuilder::new(options.limits),
+        unit: options.unit.unwrap_or(TimeUnit::Millis),
+        histogram_rows: options.histogram_rows,
+        scrapes: options.scrapes,
+        scrape: 0,
+        last_scrape: Vec::new(),
+        histograms: HashSet::new(),
+    };
+    text::each_line(input, &mut |line| reading.line(line))?;
+    Ok(reading.trace.finish())
+}
+
+struct Reading {
+    trace: TraceBuilder,
+    unit: TimeUnit,
+    histogram_rows: bool,
+    scrapes: Option<Scrapes>,
+    // Which scrape of the file this is, from 0.
+    scrape: i64,
+    // By series: the scrape in which it came last.
+    last_scrape: Vec<Option<i64>>,
+    histograms: HashSet<Vec<u8>>,
+}
+
+impl Reading {
+    fn line(&mut self, line: Line<'_>) -> Result<(), TraceDefect> {
+        let bytes = line.bytes.trim_ascii();
+        let place = Place::Line(line.number);
+        if bytes.is_empty() {
+            return Ok(());
+        }
+        if line.is_too_long {
+            self.trace.problem(place, "a line that is too long", bytes);
+            return Ok(());
+        }
+        if let Some(comment) = bytes.strip_prefix(b"#") {
+            self.comment(comment, place);
+            return Ok(());
+        }
+        match parse_row(bytes) {
+            Ok(row) => self.row(row, line),
+            Err(what) => {
+                self.trace.problem(place, what, bytes);
+                Ok(())
+            }
+        }
+    }
+
+    fn comment(&mut self, comment: &[u8], place: Place) {
+        let mut words = comment.split(u8::is_ascii_whitespace).filter(|word| !word.is_empty());
+        match (words.next(), words.next(), words.next()) {
+            (Some(b"EOF"), None, None) => self.scrape += 1,
+            (Some(b"TYPE"), Some(name), Some(b"histogram" | b"gaugehistogram")) => {
+                if self.histograms.len() < MAX_HISTOGRAMS {
+                    self.histograms.insert(name.to_vec());
+                } else {
+                    self.trace.problem(place, "more histograms than are remembered", name);
+                }
+            }
+            (Some(b"TYPE"), Some(name), _) => {
+                self.histograms.remove(name);
+            }
+            _ => {}
+        }
+    }
+
+    fn row(&mut self, row: Row<'_>, line: Line<'_>) -> Result<(), TraceDefect> {
+        let place = Place::Line(line.number);
+        if row.has_exemplar {
+            self.trace
+                .problem(place, "an exemplar, which is no sample of its series", line.bytes);
+        }
+        if !self.histogram_rows && self.is_of_histogram(&row) {
+            self.trace
+                .problem(place, "a row of a histogram, which is no value", line.bytes);
+            return Ok(());
+        }
+        let at = match row.at {
+            Some(digits) => text::timestamp(digits, self.unit).map(Some),
+            None if self.scrapes.is_some() => Ok(None),
+            None => Err(NO_TIMESTAMP),
+        };
+        let labels = row.labels.into_iter().filter(|(_, value)| !value.is_empty());
+        let admitted = at.and_then(|at| {
+            let id = self.trace.series(SeriesKey::with_labels(row.name, labels))?;
+            Ok((id, at))
+        });
+        match admitted {
+            Ok((id, at)) => {
+                let at = at.unwrap_or_else(|| self.scrape_time(id));
+                self.trace.push(id, at, row.value, line.offset)
+            }
+            Err(what) => {
+                self.trace.problem(place, what, line.bytes);
+                Ok(())
+            }
+        }
+    }
+
+    fn is_of_histogram(&self, row: &Row<'_>) -> bool {
+        let name = row.name.as_bytes();
+        let parts: [&[u8]; 6] = [b"_bucket", b"_sum", b"_count", b"_created", b"_gsum", b"_gcount"];
+        let mut bases = parts.iter().filter_map(|part| name.strip_suffix(*part));
+        bases.any(|base| self.histograms.contains(base))
+    }
+
+    /// The time of the scrape that this row belongs to, for a row without a timestamp.
+    fn scrape_time(&mut self, id: SeriesId) -> Timestamp {
+        if self.last_scrape.len() <= id.index() {
+            self.last_scrape.resize(id.index() + 1, None);
+        }
+        if self.last_scrape[id.index()] == Some(self.scrape) {
+            self.scrape += 1;
+        }
+        self.last_scrape[id.index()] = Some(self.scrape);
+        match self.scrapes {
+            Some(scrapes) => scrapes.start + scrapes.interval_ns.saturating_mul(self.scrape),
+            None => Timestamp::default(),
+        }
+    }
+}
+
+struct Row<'a> {
+    name: String,
+    labels: Vec<(String, String)>,
+    value: f64,
+    at: Option<&'a [u8]>,
+    has_exemplar: bool,
+}
+
+fn parse_row(line: &[u8]) -> Result<Row<'_>, &'static str> {
+    let mut scan = Scan { rest: line };
+    let mut name = scan.word(is_name_byte).unwrap_or_default().to_owned();
+    scan.skip_blanks();
+    let labels = if scan.skip(b'{') {
+        scan.labels(&mut name)?
+    } else {
+        Vec::new()
+    };
+    if name.is_empty() {
+        return Err("no name, or one that needs quotes");
+    }
+    scan.skip_blanks();
+    let (sample, exemplar) = match memchr::memmem::find(scan.rest, b" # ") {
+        Some(at) => (&scan.rest[..at], true),
+        None => (scan.rest, false),
+    };
+    if sample.first() == Some(&b'{') {
+        return Err("a composite value, which is no value");
+    }
+    let mut words = sample.split(u8::is_ascii_whitespace).filter(|word| !word.is_empty());
+    let value = text::number(words.next().ok_or("no value")?, Numbers::All)?;
+    let at = words.next();
+    if words.next().is_some() {
+        return Err("more than a value and a timestamp");
+    }
+    Ok(Row {
+        name,
+        labels,
+        value,
+        at,
+        has_exemplar: exemplar,
+    })
+}
+
+fn is_name_byte(byte: u8, is_first: bool) -> bool {
+    byte.is_ascii_alphabetic() || matches!(byte, b'_' | b':') || (!is_first && byte.is_ascii_digit())
+}
+
+fn is_label_byte(byte: u8, is_first: bool) -> bool {
+    byte != b':' && is_name_byte(byte, is_first)
+}
+
+struct Scan<'a> {
+    rest: &'a [u8],
+}
+
+impl<'a> Scan<'a> {
+    fn skip(&mut self, byte: u8) -> bool {
+        let rest = self.rest.strip_prefix(&[byte]);
+        self.rest = rest.unwrap_or(self.rest);
+        rest.is_some()
+    }
+
+    fn skip_blanks(&mut self) {
+        while self.skip(b' ') || self.skip(b'\t') {}
+    }
+
+    /// A word of bytes that `belongs` admits; `None` when there is none.
+    fn word(&mut self, belongs: fn(u8, bool) -> bool) -> Option<&'a str> {
+        let bytes = self.rest.iter().enumerate();
+        let length = bytes.take_while(|&(at, &byte)| belongs(byte, at == 0)).count();
+        let (word, rest) = self.rest.split_at(length);
+        self.rest = rest;
+        std::str::from_utf8(word).ok().filter(|word| !word.is_empty())
+    }
+
+    /// Everything up to the closing brace. A quoted word without a value is the name.
+    fn labels(&mut self, name: &mut String) -> Result<Vec<(String, String)>, &'static str> {
+        let mut labels: Vec<(String, String)> = Vec::new();
+        loop {
+            self.skip_blanks();
+            if self.skip(b'}') {
+                break;
+            }
+            let is_quoted = self.rest.first() == Some(&b'"');
+            let label = if is_quoted {
+                self.quoted()?
+            } else {
+                self.word(is_label_byte).ok_or("a label without a name")?.to_owned()
+            };
+            self.skip_blanks();
+            if self.skip(b'=') {
+                self.skip_blanks();
+                labels.push((label, self.quoted()?));
+            } else if is_quoted && name.is_empty() && !label.is_empty() {
+                *name = label;
+            } else {
+                return Err("a label without a value");
+            }
+            self.skip_blanks();
+            if !self.skip(b',') && self.rest.first() != Some(&b'}') {
+                return Err("labels that do not end on their line");
+            }
+        }
+        let mut names: Vec<&str> = labels.iter().map(|(label, _)| label.as_str()).collect();
+        names.sort_unstable();
+        if names.windows(2).any(|pair| pair[0] == pair[1]) {
+            return Err("a label that occurs twice");
+        }
+        if names.iter().any(|&label| label == "__name__" || label.is_empty()) {
+            return Err("a label of a reserved or empty name");
+        }
+        Ok(labels)
+    }
+
+    /// A text in quotes; `\\`, `\"` and `\n` stand for one character.
+    fn quoted(&mut self) -> Result<String, &'static str> {
+        const OPEN: &str = "a quoted text that does not end on its line";
+        if !self.skip(b'"') {
+            return Err("a label whose value is not in quotes");
+        }
+        let mut text = Vec::new();
+        loop {
+            let stop = memchr::memchr2(b'"', b'\\', self.rest).ok_or(OPEN)?;
+            text.extend_from_slice(&self.rest[..stop]);
+            let is_end = self.rest[stop] == b'"';
+            self.rest = &self.rest[stop + 1..];
+            if is_end {
+                return String::from_utf8(text).map_err(|_| "a label that is not UTF-8");
+            }
+            let (&escaped, rest) = self.rest.split_first().ok_or(OPEN)?;
+            self.rest = rest;
+            text.push(match escaped {
+                b'n' => b'\n',
+                b'\\' | b'"' => escaped,
+                _ => return Err("an escape that is none"),
+            });
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,261 @@
+//! Reads a trace file, block by block, within limits.
+//!
+//! Any bytes at all may come: a defect names the place, memory stays bounded, and a
+//! file that a killed recorder left is read up to its last complete block.
+
+use std::collections::BTreeMap;
+use std::io::Read;
+
+use super::Limits;
+use super::columns;
+use super::error::TraceDefect;
+use super::format::{
+    self, BLOCK_HEADER_BYTES, BlockHeader, Cursor, FILE_HEADER_BYTES, Kind, MAX_LABELS, MAX_TEXT_BYTES,
+};
+use crate::series::{Catalog, SeriesId, SeriesKey};
+use crate::time::Timestamp;
+
+/// How a trace file ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Ending {
+    /// With its end block, and the totals in it agree.
+    Complete,
+    /// Between two blocks: the recorder was stopped without finishing.
+    Unfinished {
+        /// Where the file ends.
+        offset: u64,
+    },
+    /// Within a block: the recorder was killed while it wrote. That block is lost.
+    Cut {
+        /// Where the incomplete block begins.
+        offset: u64,
+    },
+}
+
+/// Receives the columns of one block: a series, its timestamps and as many values.
+pub type Visitor<'a> = dyn FnMut(SeriesId, &[Timestamp], &[f64]) + 'a;
+
+/// A trace file being read. Holds one block at a time and the keys so far.
+#[derive(Debug)]
+pub struct TraceReader<R> {
+    input: R,
+    limits: Limits,
+    offset: u64,
+    block_number: u64,
+    notes: BTreeMap<String, String>,
+    catalog: Catalog,
+    key_bytes: u64,
+    samples: u64,
+    ending: Option<Ending>,
+}
+
+impl<R: Read> TraceReader<R> {
+    /// Checks the file header.
+    pub fn new(mut input: R, limits: Limits) -> Result<Self, TraceDefect> {
+        let mut header = Vec::with_capacity(FILE_HEADER_BYTES);
+        read_up_to(&mut input, FILE_HEADER_BYTES as u64, &mut header)?;
+        format::check_file_header(&header)?;
+        Ok(Self {
+            input,
+            limits,
+            offset: FILE_HEADER_BYTES as u64,
+            block_number: 0,
+            notes: BTreeMap::new(),
+            catalog: Catalog::new(),
+            key_bytes: 0,
+            samples: 0,
+            ending: None,
+        })
+    }
+
+    /// Notes read so far.
+    pub fn notes(&self) -> &BTreeMap<String, String> {
+        &self.notes
+    }
+
+    /// Series announced so far; their position is their id.
+    pub fn keys(&self) -> &[SeriesKey] {
+        self.catalog.keys()
+    }
+
+    /// Samples handed over so far.
+    pub fn samples(&self) -> u64 {
+        self.samples
+    }
+
+    /// How the file ended, once [`next_block`](Self::next_block) has returned `false`.
+    pub fn ending(&self) -> Option<Ending> {
+        self.ending
+    }
+
+    /// Reads one block and hands over its columns, if it has any. `false`: there is no
+    /// further complete block, and [`ending`](Self::ending) says why.
+    ///
+    /// # Errors
+    /// A defect with its place. Nothing of a block with a wrong checksum is handed over.
+    pub fn next_block(&mut self, visit: &mut Visitor<'_>) -> Result<bool, TraceDefect> {
+        if self.ending.is_some() {
+            return Ok(false);
+        }
+        let mut header = Vec::with_capacity(BLOCK_HEADER_BYTES);
+        read_up_to(&mut self.input, BLOCK_HEADER_BYTES as u64, &mut header)?;
+        if header.is_empty() {
+            self.ending = Some(Ending::Unfinished { offset: self.offset });
+            return Ok(false);
+        }
+        let Some(header) = header.first_chunk::<BLOCK_HEADER_BYTES>() else {
+            self.ending = Some(Ending::Cut { offset: self.offset });
+            return Ok(false);
+        };
+        let header = format::check_block_header(header, self.block_number, self.offset)?;
+        let mut payload = Vec::new();
+        read_up_to(&mut self.input, header.length.into(), &mut payload)?;
+        if payload.len() < header.length as usize {
+            self.ending = Some(Ending::Cut { offset: self.offset });
+            return Ok(false);
+        }
+        let base = self.offset + BLOCK_HEADER_BYTES as u64;
+        if crc32fast::hash(&payload) != header.checksum {
+            return Err(format::damaged(base, "the checksum of a block does not match"));
+        }
+        self.take_block(header, &payload, base, visit)?;
+        self.offset = base + payload.len() as u64;
+        self.block_number += 1;
+        if header.kind == Kind::End {
+            self.expect_end()?;
+        }
+        Ok(self.ending.is_none())
+    }
+
+    fn take_block(
+        &mut self,
+        header: BlockHeader,
+        payload: &[u8],
+        base: u64,
+        visit: &mut Visitor<'_>,
+    ) -> Result<(), TraceDefect> {
+        let mut cursor = Cursor::new(payload, base);
+        match header.kind {
+            Kind::Note => self.take_notes(&mut cursor)?,
+            Kind::Series => self.take_series(&mut cursor)?,
+            Kind::Samples => return self.take_samples(payload, base, visit),
+            Kind::End => self.take_end(&mut cursor)?,
+            Kind::Optional => return Ok(()),
+        }
+        if cursor.is_at_end() {
+            Ok(())
+        } else {
+            Err(cursor.damaged("bytes left over at the end of a block"))
+        }
+    }
+
+    fn take_notes(&mut self, cursor: &mut Cursor<'_>) -> Result<(), TraceDefect> {
+        for _ in 0..cursor.count("notes", 1000)? {
+            let name = cursor.text()?.to_owned();
+            let value = cursor.text()?.to_owned();
+            self.key_bytes += (name.len() + value.len()) as u64;
+            self.check_key_bytes(cursor)?;
+            self.notes.insert(name, value);
+        }
+        Ok(())
+    }
+
+    fn take_series(&mut self, cursor: &mut Cursor<'_>) -> Result<(), TraceDefect> {
+        let limit = self.limits.series;
+        let count = cursor.count("series", limit as u64)?;
+        let mut texts: Vec<String> = Vec::new();
+        for _ in 0..count {
+            if self.catalog.len() == limit {
+                return Err(cursor.too_much("series", limit as u64));
+            }
+            let labels = cursor.count("labels of one series", MAX_LABELS)?;
+            for index in 0..=2 * labels {
+                if texts.len() <= index {
+                    texts.push(String::new());
+                }
+                take_text(cursor, &mut texts[index])?;
+                self.key_bytes += texts[index].len() as u64;
+            }
+            texts.truncate(1 + 2 * labels);
+            self.check_key_bytes(cursor)?;
+            let pairs = texts[1..]
+                .chunks_exact(2)
+                .map(|pair| (pair[0].as_str(), pair[1].as_str()));
+            let key = SeriesKey::with_labels(texts[0].as_str(), pairs);
+            if key.labels().len() != labels {
+                return Err(cursor.damaged("a series with two labels of one name"));
+            }
+            if self.catalog.intern(key).index() + 1 != self.catalog.len() {
+                return Err(cursor.damaged("a series that is announced twice"));
+            }
+        }
+        Ok(())
+    }
+
+    fn check_key_bytes(&self, cursor: &Cursor<'_>) -> Result<(), TraceDefect> {
+        if self.key_bytes > self.limits.key_bytes {
+            return Err(cursor.too_much("bytes of names", self.limits.key_bytes));
+        }
+        Ok(())
+    }
+
+    fn take_samples(&mut self, payload: &[u8], base: u64, visit: &mut Visitor<'_>) -> Result<(), TraceDefect> {
+        let limit = self.limits.samples;
+        let samples = &mut self.samples;
+        columns::decode(payload, base, self.catalog.len(), &mut |id, times, values| {
+            *samples += values.len() as u64;
+            if *samples > limit {
+                return Err(TraceDefect::TooMuch {
+                    offset: base,
+                    what: "samples",
+                    limit,
+                });
+            }
+            visit(id, times, values);
+            Ok(())
+        })
+    }
+
+    fn take_end(&mut self, cursor: &mut Cursor<'_>) -> Result<(), TraceDefect> {
+        if cursor.varint()? != self.catalog.len() as u64 || cursor.varint()? != self.samples {
+            return Err(cursor.damaged("the totals at the end do not agree with what was read"));
+        }
+        self.ending = Some(Ending::Complete);
+        Ok(())
+    }
+
+    fn expect_end(&mut self) -> Result<(), TraceDefect> {
+        let mut more = Vec::new();
+        read_up_to(&mut self.input, 1, &mut more)?;
+        if more.is_empty() {
+            Ok(())
+        } else {
+            Err(format::damaged(self.offset, "bytes after the end block"))
+        }
+    }
+}
+
+/// A text that begins with the leading bytes of the text that stood in its place before.
+fn take_text(cursor: &mut Cursor<'_>, text: &mut String) -> Result<(), TraceDefect> {
+    let shared = cursor.count("bytes in one name", MAX_TEXT_BYTES)?;
+    if !text.is_char_boundary(shared) {
+        return Err(cursor.damaged("a name that shares more than the one before has"));
+    }
+    text.truncate(shared);
+    text.push_str(cursor.text()?);
+    if text.len() as u64 > MAX_TEXT_BYTES {
+        return Err(cursor.too_much("bytes in one name", MAX_TEXT_BYTES));
+    }
+    Ok(())
+}
+
+/// Appends up to `count` bytes; fewer only at the end of the input. Memory grows with
+/// what arrives, not with what was promised.
+fn read_up_to(input: &mut impl Read, count: u64, into: &mut Vec<u8>) -> Result<(), TraceDefect> {
+    input
+        .by_ref()
+        .take(count)
+        .read_to_end(into)
+        .map_err(TraceDefect::io("read"))?;
+    Ok(())
+}

@@ -1,0 +1,325 @@
+//! Lines to samples.
+//!
+//! Three ways through the bytes, all fully checked. *In order*: the line is compared with
+//! the name that is expected next and with the last timestamp's text; what agrees with text
+//! that was valid before is valid. *In any order*: lines are parsed in groups, and then the
+//! group's names are looked up together, so that the misses of the cache overlap. *Exactly*:
+//! whatever these two do not recognise is read as carbon would, one line at a time.
+
+use std::sync::Arc;
+
+use super::line::{self, Problem, Seconds};
+use super::series_key;
+use super::tail::Tail;
+use super::MAX_LINE;
+use crate::time::{Clock, Timestamp};
+use crate::wire::columns::Columns;
+use crate::wire::names::{Hash, Names, find_end};
+use crate::wire::number::{Decimal, WINDOW, Window, parse_f64, read_decimal};
+use crate::wire::{Decoder, Fatal, Malformed, Sequence, Sink};
+
+/// How many names are looked up together.
+const GROUP: usize = 32;
+
+/// How many misses close together make the decoder give up expecting an order.
+const PATIENCE: u32 = 4;
+
+/// So many lines in order make a miss count as the first.
+const RECOVERY: usize = 16;
+
+/// The longest text of a value that is looked at within a window.
+const LONGEST_VALUE: usize = 40;
+
+/// Turns the lines of one connection into batches.
+pub struct GraphiteDecoder {
+    names: Names,
+    columns: Columns,
+    tail: Tail,
+    clock: Arc<dyn Clock>,
+    /// The name that is expected next; may be one behind the last.
+    expected: usize,
+    misses: u32,
+    in_order: bool,
+    group: Box<[Pending; GROUP]>,
+}
+
+/// A line whose name is not looked up yet.
+#[derive(Clone, Copy, Debug, Default)]
+struct Pending {
+    hash: Hash,
+    start: usize,
+    /// Of the name, terminator included.
+    length: usize,
+    at: Timestamp,
+    value: f64,
+}
+
+impl GraphiteDecoder {
+    /// A decoder for one connection. The clock says what "now" is (timestamp -1).
+    pub fn new(clock: Arc<dyn Clock>) -> Self {
+        // The seed has no influence on what is decoded.
+        let seed = clock.wall().as_nanos() as u64 ^ clock.now().rotate_left(32);
+        Self {
+            names: Names::new(b' ', seed),
+            columns: Columns::new(),
+            tail: Tail::new(),
+            clock,
+            expected: 0,
+            misses: 0,
+            in_order: true,
+            group: Box::new([Pending::default(); GROUP]),
+        }
+    }
+
+    /// Decodes lines of `bytes` from `at` on, as long as they are of the usual kind and
+    /// begin before `end`, where a line ends. Returns where the next one begins.
+    fn usual(&mut self, bytes: &[u8], mut at: usize, end: usize, sink: &mut dyn Sink) -> usize {
+        loop {
+            let begin = at;
+            let was = self.in_order;
+            at = if self.in_order {
+                self.ordered(bytes, at, end, sink)
+            } else {
+                self.scattered(bytes, at, end, sink)
+            };
+            if at == begin && was == self.in_order {
+                return at;
+            }
+        }
+    }
+
+    /// Lines whose names come as they came before.
+    fn ordered(&mut self, bytes: &[u8], mut at: usize, end: usize, sink: &mut dyn Sink) -> usize {
+        let mut entry = self.expected;
+        let mut since_miss = 0;
+        while at < end {
+            let Some(window) = bytes.get(at..).and_then(|rest| rest.first_chunk::<WINDOW>()) else {
+                break;
+            };
+            if entry == self.names.len() {
+                entry = 0;
+            }
+            let length = if let Some(length) = self.names.matches(entry, window) {
+                length
+            } else {
+                let Some((found, length)) = self.seek(window) else { break };
+                if !self.is_patient(since_miss) {
+                    break;
+                }
+                since_miss = 0;
+                entry = found;
+                length
+            };
+            let Some(decimal) = read_value(window, length) else { break };
+            let Some((time, next)) = self.tail.read(window, decimal.end) else { break };
+            match self.names.id(entry) {
+                Some(id) => self.columns.push(id, time, decimal.value, sink),
+                None => sink.refused(1),
+            }
+            entry += 1;
+            since_miss += 1;
+            at += next;
+        }
+        self.expected = entry;
+        at
+    }
+
+    /// The name that the window begins with, when it is known.
+    #[inline(never)]
+    fn seek(&self, window: &Window) -> Option<(usize, usize)> {
+        let length = find_end(window, b' ')? + 1;
+        Some((self.names.find_in(window, length)?, length))
+    }
+
+    /// Counts a miss; `false` when it is time to stop expecting.
+    fn is_patient(&mut self, since_miss: usize) -> bool {
+        self.misses = if since_miss < RECOVERY { self.misses + 1 } else { 1 };
+        self.in_order = self.misses < PATIENCE;
+        self.in_order
+    }
+
+    /// Lines whose names come in any order.
+    fn scattered(&mut self, bytes: &[u8], mut at: usize, end: usize, sink: &mut dyn Sink) -> usize {
+        loop {
+            let (count, next) = self.gather(bytes, at, end);
+            let mut successors = 0;
+            let mut guesses = [0; GROUP];
+            for (guess, pending) in guesses.iter_mut().zip(&self.group[..count]) {
+                *guess = self.names.guess(pending.hash);
+            }
+            let mut last = usize::MAX - 1;
+            for index in 0..count {
+                let pending = self.group[index];
+                let Some(window) = bytes.get(pending.start..).and_then(|rest| rest.first_chunk()) else {
+                    return pending.start;
+                };
+                let entry = if self.names.matches(guesses[index], window) == Some(pending.length) {
+                    guesses[index]
+                } else if let Some(entry) = self.names.find_in(window, pending.length) {
+                    entry
+                } else if let Some(entry) = self.meet(&window[..pending.length - 1], sink) {
+                    entry
+                } else {
+                    return pending.start; // for the exact way
+                };
+                match self.names.id(entry) {
+                    Some(id) => self.columns.push(id, pending.at, pending.value, sink),
+                    None => sink.refused(1),
+                }
+                successors += usize::from(entry == last + 1);
+                last = entry;
+            }
+            self.expected = last.wrapping_add(1).min(self.names.len());
+            at = next;
+            if 2 * successors > GROUP {
+                (self.in_order, self.misses) = (true, 0);
+                return at;
+            }
+            if count < GROUP {
+                return at;
+            }
+        }
+    }
+
+    /// Parses lines up to a group's worth; returns how many, and where the next begins.
+    #[inline(always)]
+    fn gather(&mut self, bytes: &[u8], mut at: usize, end: usize) -> (usize, usize) {
+        let mut count = 0;
+        while at < end && count < GROUP {
+            let Some(window) = bytes.get(at..).and_then(|rest| rest.first_chunk::<WINDOW>()) else {
+                break;
+            };
+            let Some(length) = find_end(window, b' ').map(|end| end + 1) else { break };
+            let Some(decimal) = read_value(window, length) else { break };
+            let Some((time, next)) = self.tail.read(window, decimal.end) else { break };
+            self.group[count] = Pending {
+                hash: self.names.hash_in(window, length),
+                start: at,
+                length,
+                at: time,
+                value: decimal.value,
+            };
+            count += 1;
+            at += next;
+        }
+        (count, at)
+    }
+
+    /// One line, without its line feed, read as carbon would.
+    #[inline(never)]
+    fn exact(&mut self, bytes: &[u8], sink: &mut dyn Sink) -> Result<(), Fatal> {
+        let line = match line::parse(bytes) {
+            Ok(line) => line,
+            Err(Problem::Malformed(what)) => {
+                sink.malformed(&Malformed { what, bytes });
+                return Ok(());
+            }
+            Err(Problem::Fatal(what)) => return Err(self.fail(what, bytes, sink)),
+        };
+        let at = match line.at {
+            Seconds::At(seconds) => Timestamp::from_secs(seconds),
+            Seconds::Now => Timestamp::from_secs(self.clock.wall().as_secs()),
+        };
+        let name = line.name.as_bytes();
+        let entry = self.names.find(name);
+        let (entry, id) = if let Some(entry) = entry {
+            (Some(entry), self.names.id(entry))
+        } else {
+            let id = sink.series(&series_key(line.name));
+            (self.names.insert(name, id), id)
+        };
+        self.expected = entry.map_or(self.expected, |entry| entry + 1);
+        match id {
+            Some(id) => self.columns.push(id, at, line.value, sink),
+            None => sink.refused(1),
+        }
+        Ok(())
+    }
+
+    /// Asks the sink about a new name; `None` when it cannot be taken as it stands or there
+    /// is no room for it.
+    #[inline(never)]
+    fn meet(&mut self, name: &[u8], sink: &mut dyn Sink) -> Option<usize> {
+        // White space beyond ASCII would split the name.
+        let name = std::str::from_utf8(name).ok().filter(|name| name.is_ascii())?;
+        if name.is_empty() || !self.names.has_room() {
+            return None;
+        }
+        let id = sink.series(&series_key(name));
+        self.names.insert(name.as_bytes(), id)
+    }
+
+    fn fail(&mut self, what: &'static str, bytes: &[u8], sink: &mut dyn Sink) -> Fatal {
+        self.columns.flush(sink);
+        sink.malformed(&Malformed { what, bytes });
+        Fatal { what }
+    }
+}
+
+/// The value at `start` of a window; a space follows it.
+#[inline(always)]
+fn read_value(window: &Window, start: usize) -> Option<Decimal> {
+    let decimal = read_decimal(window, start);
+    match decimal {
+        Some(decimal) if window[decimal.end] == b' ' => Some(decimal),
+        _ => read_any_value(window, start),
+    }
+}
+
+/// A value of any form that is not NaN.
+#[inline(never)]
+fn read_any_value(window: &Window, start: usize) -> Option<Decimal> {
+    let text = window.get(start..start + LONGEST_VALUE)?;
+    let length = text.iter().position(|byte| *byte <= b' ')?;
+    let value = parse_f64(&text[..length]).filter(|value| !value.is_nan())?;
+    let end = start + length;
+    (end + 16 <= WINDOW).then_some(Decimal { value, end })
+}
+
+impl Decoder for GraphiteDecoder {
+    fn decode(&mut self, bytes: &[u8], sink: &mut dyn Sink) -> Result<usize, Fatal> {
+        let end = memchr::memrchr(b'\n', bytes).map_or(0, |last| last + 1);
+        let mut at = 0;
+        while at < end {
+            at = self.usual(bytes, at, end, sink);
+            if at + WINDOW > bytes.len() && at < end {
+                // The last lines, with room behind them.
+                let mut last = [0; 2 * WINDOW];
+                last[..bytes.len() - at].copy_from_slice(&bytes[at..]);
+                at += self.usual(&last, 0, end - at, sink);
+            }
+            if at < end {
+                let rest = &bytes[at..end];
+                let length = memchr::memchr(b'\n', rest).unwrap_or(rest.len());
+                self.exact(&rest[..length], sink)?;
+                at += length + 1;
+            }
+        }
+        let rest = &bytes[end..];
+        if rest.len() > MAX_LINE {
+            return Err(self.fail(line::TOO_LONG, rest, sink));
+        }
+        self.columns.flush(sink);
+        Ok(end)
+    }
+
+    fn sequence(&self) -> Option<Sequence> {
+        None
+    }
+
+    fn finish(&mut self, rest: &[u8], sink: &mut dyn Sink) {
+        if !rest.is_empty() {
+            let what = "the last line has no end";
+            sink.malformed(&Malformed { what, bytes: rest });
+        }
+    }
+}
+
+impl std::fmt::Debug for GraphiteDecoder {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("GraphiteDecoder")
+            .field("names", &self.names)
+            .field("in_order", &self.in_order)
+            .finish_non_exhaustive()
+    }
+}

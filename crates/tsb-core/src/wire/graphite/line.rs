@@ -1,0 +1,81 @@
+//! One line, read as carbon reads it: the exact and slow way.
+
+use super::{MAX_LINE, is_space};
+use crate::time::SECOND_NS;
+use crate::wire::number::parse_f64;
+
+/// A sample as a line says it.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct Line<'a> {
+    pub(super) name: &'a str,
+    pub(super) value: f64,
+    pub(super) at: Seconds,
+}
+
+/// When a sample was taken.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Seconds {
+    /// Whole seconds since the epoch, within the range of a timestamp.
+    At(i64),
+    /// The timestamp -1: when the line arrives.
+    Now,
+}
+
+/// Why a line is no sample.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Problem {
+    /// The line is ignored; the connection goes on.
+    Malformed(&'static str),
+    /// Carbon does not catch this: the connection is lost.
+    Fatal(&'static str),
+}
+
+pub(super) const TOO_LONG: &str = "a line is longer than 16384 bytes";
+
+/// Reads one line without its line feed.
+pub(super) fn parse(line: &[u8]) -> Result<Line<'_>, Problem> {
+    if line.len() > MAX_LINE {
+        return Err(Problem::Fatal(TOO_LONG));
+    }
+    let text = std::str::from_utf8(line).map_err(|_| Problem::Fatal("a line is not UTF-8"))?;
+    let mut tokens = text.split(is_space).filter(|token| !token.is_empty());
+    let parts = (tokens.next(), tokens.next(), tokens.next(), tokens.next());
+    let (Some(name), Some(value), Some(at), None) = parts else {
+        return Err(Problem::Malformed("a line is not three words: name, value, timestamp"));
+    };
+    // In carbon's order: both must be numbers before either is looked at.
+    let at = python_float(at).ok_or(Problem::Malformed("a timestamp is not a number"))?;
+    let value = python_float(value).ok_or(Problem::Malformed("a value is not a number"))?;
+    if value.is_nan() {
+        return Err(Problem::Malformed("a value is NaN, which carbon drops"));
+    }
+    if !at.is_finite() {
+        return Err(Problem::Fatal("a timestamp is NaN or infinite"));
+    }
+    let seconds = at.trunc();
+    if seconds.abs() > (i64::MAX / SECOND_NS as i64) as f64 {
+        return Err(Problem::Malformed("a timestamp is out of range"));
+    }
+    let at = if seconds == -1.0 {
+        Seconds::Now
+    } else {
+        Seconds::At(seconds as i64)
+    };
+    Ok(Line { name, value, at })
+}
+
+/// Python's `float()`: what the standard library takes, and single underscores between
+/// digits. (Python also takes the digits of other scripts; those are no number here.)
+fn python_float(text: &str) -> Option<f64> {
+    let bytes = text.as_bytes();
+    if memchr::memchr(b'_', bytes).is_none() {
+        return parse_f64(bytes);
+    }
+    let digit = |index: usize| bytes.get(index).is_some_and(u8::is_ascii_digit);
+    let between = |(index, _): (usize, &u8)| index > 0 && digit(index - 1) && digit(index + 1);
+    if !bytes.iter().enumerate().filter(|(_, byte)| **byte == b'_').all(between) {
+        return None;
+    }
+    let plain: Vec<u8> = bytes.iter().copied().filter(|byte| *byte != b'_').collect();
+    parse_f64(&plain)
+}

@@ -1,0 +1,19 @@
+//! Numbers as text, both ways, for every text codec.
+//!
+//! Writing gives the shortest decimal that reads back to the same bits; reading gives the
+//! bits that `str::parse::<f64>` gives. The common shapes (integers, a few decimals) take
+//! a path without division loops or unpredictable branches; all others go to `zmij` and to
+//! the standard library. It is *not* a place for the grammar of a protocol: what else a
+//! protocol accepts (underscores, `T`, unit suffixes) is handled there.
+
+mod digits;
+mod read;
+mod write;
+
+pub use read::parse_f64;
+pub(crate) use read::{Decimal, WINDOW, Window, load, read_decimal};
+pub(crate) use write::put_plain;
+pub use write::{MAX_TEXT, format_f64, format_i64, push_f64, push_i64};
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,137 @@
+//! Numbers to text.
+
+use super::digits::{ZEROS, split8};
+
+/// The longest text that [`format_f64`] writes, in bytes (`-1.2345678901234567e-308`).
+pub const MAX_TEXT: usize = 24;
+
+/// 2^52: adding it to a smaller number that is not negative rounds it to an integer, which
+/// then stands in the lower bits.
+const ROUND: f64 = 4_503_599_627_370_496.0;
+
+/// One more than the largest integer that [`put_plain`] takes: ten digits.
+pub(crate) const MAX_PLAIN: u64 = 10_000_000_000;
+
+/// The value as an integer in [0, `MAX_PLAIN`), when it is one (and not -0).
+#[inline(always)]
+fn plain(value: f64) -> Option<u64> {
+    let rounded = value + ROUND;
+    // Numbers that are negative, not finite or too large end outside the range.
+    let integer = rounded.to_bits().wrapping_sub(ROUND.to_bits());
+    let same = (rounded - ROUND).to_bits() == value.to_bits();
+    (same && integer < MAX_PLAIN).then_some(integer)
+}
+
+/// The fast half of the encoders: writes a plain integer so that its first digit is at
+/// `at`, and returns its length, in [1, 10]. Up to nine bytes before `at` are overwritten:
+/// write what stands there afterwards. `None`, and nothing written, for all other values.
+///
+/// Writing backwards over the leading zeros costs no branch, and how many digits the next
+/// number has is as good as random.
+#[inline(always)]
+pub(crate) fn put_plain<const N: usize>(value: f64, line: &mut [u8; N], at: usize) -> Option<usize> {
+    let integer = plain(value)?;
+    let (top, low) = ((integer / 100_000_000) as u32, (integer % 100_000_000) as u32);
+    let tens = (top * 103) >> 10;
+    let top = tens | (top - 10 * tens) << 8;
+    let low = split8(low);
+    // The ten digits in a row; a bit behind the ninth stops the count of zeros.
+    let zeros = ((u128::from(low) << 16 | u128::from(top) | 1 << 72).trailing_zeros() / 8) as usize;
+    let start = at - zeros;
+    line[start..start + 2].copy_from_slice(&((top | 0x3030) as u16).to_le_bytes());
+    line[start + 2..start + 10].copy_from_slice(&(low | ZEROS).to_le_bytes());
+    Some(10 - zeros)
+}
+
+/// Writes the shortest decimal that reads back to the same bits, and returns its length.
+/// Not a number is `nan` (its payload is lost), the infinities `inf` and `-inf`; minus zero
+/// is `-0`.
+pub fn format_f64(value: f64, text: &mut [u8; MAX_TEXT]) -> usize {
+    if let Some(integer) = plain(value.abs()) {
+        let start = put_sign(value, text);
+        return start + put_u64(integer, &mut text[start..]);
+    }
+    if let Some(length) = put_cents(value, text) {
+        return length;
+    }
+    if !value.is_finite() {
+        let word: &[u8] = match (value.is_nan(), value < 0.0) {
+            (true, _) => b"nan",
+            (_, true) => b"-inf",
+            (_, false) => b"inf",
+        };
+        return put(word, text);
+    }
+    let mut buffer = zmij::Buffer::new();
+    let shortest = buffer.format_finite(value).as_bytes();
+    // Two bytes more that say nothing.
+    put(shortest.strip_suffix(b".0").unwrap_or(shortest), text)
+}
+
+/// Writes a whole number, and returns how long it is, in [1, 20].
+pub fn format_i64(value: i64, text: &mut [u8; MAX_TEXT]) -> usize {
+    let start = usize::from(value < 0);
+    text[0] = b'-';
+    start + put_u64(value.unsigned_abs(), &mut text[start..])
+}
+
+/// Appends what [`format_f64`] writes.
+pub fn push_f64(value: f64, out: &mut Vec<u8>) {
+    let mut text = [0; MAX_TEXT];
+    let length = format_f64(value, &mut text);
+    out.extend_from_slice(&text[..length]);
+}
+
+/// Appends what [`format_i64`] writes.
+pub fn push_i64(value: i64, out: &mut Vec<u8>) {
+    let mut text = [0; MAX_TEXT];
+    let length = format_i64(value, &mut text);
+    out.extend_from_slice(&text[..length]);
+}
+
+/// Values with one or two decimals, as gauges have them; at most 15 digits, so that no
+/// other text of as many digits or fewer reads back to the same bits.
+#[inline]
+fn put_cents(value: f64, text: &mut [u8; MAX_TEXT]) -> Option<usize> {
+    let cents = value.abs() * 100.0 + ROUND;
+    let integer = cents.to_bits().wrapping_sub(ROUND.to_bits());
+    if integer >= 1_000_000_000_000_000 || (cents - ROUND) / 100.0 != value.abs() {
+        return None;
+    }
+    let start = put_sign(value, text);
+    let point = start + put_u64(integer / 100, &mut text[start..]);
+    let (tenth, hundredth) = ((integer / 10 % 10) as u8, (integer % 10) as u8);
+    if tenth == 0 && hundredth == 0 {
+        return Some(point);
+    }
+    text[point] = b'.';
+    text[point + 1] = b'0' + tenth;
+    text[point + 2] = b'0' + hundredth;
+    Some(point + 2 + usize::from(hundredth != 0))
+}
+
+/// A minus where there is one; returns how long it is.
+fn put_sign(value: f64, text: &mut [u8]) -> usize {
+    text[0] = b'-';
+    usize::from(value.is_sign_negative())
+}
+
+/// Digits without leading zeros; returns how many.
+fn put_u64(value: u64, text: &mut [u8]) -> usize {
+    let (rest, low) = (value / 100_000_000, (value % 100_000_000) as u32);
+    let digits = split8(low);
+    if rest > 0 {
+        let start = put_u64(rest, text);
+        text[start..start + 8].copy_from_slice(&(digits | ZEROS).to_le_bytes());
+        return start + 8;
+    }
+    let zeros = ((digits | 1 << 56).trailing_zeros() / 8) as usize;
+    let bytes = (digits | ZEROS).to_le_bytes();
+    text[..8 - zeros].copy_from_slice(&bytes[zeros..]);
+    8 - zeros
+}
+
+fn put(bytes: &[u8], text: &mut [u8; MAX_TEXT]) -> usize {
+    text[..bytes.len()].copy_from_slice(bytes);
+    bytes.len()
+}

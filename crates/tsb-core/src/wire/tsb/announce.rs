@@ -1,0 +1,54 @@
+//! Keys as bytes: what an announcement is made of.
+
+use super::MAX_KEY;
+use crate::series::SeriesKey;
+
+/// What stands before the keys of an announcement: the first id and how many there are.
+pub(super) const PREFIX: usize = 8;
+
+/// Appends a key: name, number of labels, labels; each text with its length before it.
+///
+/// # Errors
+/// When the key is too long; nothing is appended then.
+pub(super) fn push_key(key: &SeriesKey, out: &mut Vec<u8>) -> Result<(), &'static str> {
+    let texts = key.labels().iter().map(|(label, value)| 4 + label.len() + value.len());
+    if 4 + key.name().len() + texts.sum::<usize>() > MAX_KEY {
+        return Err("with its labels it is longer than 32 KiB");
+    }
+    push_text(key.name(), out);
+    out.extend_from_slice(&(key.labels().len() as u16).to_le_bytes());
+    for (label, value) in key.labels() {
+        push_text(label, out);
+        push_text(value, out);
+    }
+    Ok(())
+}
+
+fn push_text(text: &str, out: &mut Vec<u8>) {
+    out.extend_from_slice(&(text.len() as u16).to_le_bytes());
+    out.extend_from_slice(text.as_bytes());
+}
+
+/// Reads a key from the beginning of `bytes` and returns what is behind it.
+pub(super) fn read_key(bytes: &[u8]) -> Option<(SeriesKey, &[u8])> {
+    let (name, rest) = read_text(bytes)?;
+    let (count, mut rest) = rest.split_first_chunk()?;
+    let mut labels: Vec<(&str, &str)> = Vec::new();
+    for _ in 0..u16::from_le_bytes(*count) {
+        let (label, behind) = read_text(rest)?;
+        let (value, behind) = read_text(behind)?;
+        // In strict order, so that a key has one form only.
+        if labels.last().is_some_and(|(last, _)| *last >= label) {
+            return None;
+        }
+        labels.push((label, value));
+        rest = behind;
+    }
+    Some((SeriesKey::with_labels(name, labels), rest))
+}
+
+fn read_text(bytes: &[u8]) -> Option<(&str, &[u8])> {
+    let (length, rest) = bytes.split_first_chunk()?;
+    let (text, rest) = rest.split_at_checked(usize::from(u16::from_le_bytes(*length)))?;
+    Some((std::str::from_utf8(text).ok()?, rest))
+}

@@ -1,0 +1,199 @@
+//! Workloads: simulated fleets, and exactly what they send.
+//!
+//! A [`Workload`] is made from a [`WorkloadSpec`] and never changes: it is shared by the
+//! workers, each of which makes its operations with a [`Generator`] of its own (rows:
+//! many series, one tick), and by the audit, which makes the same samples again with a
+//! [`Replay`] (columns: one series, many ticks). Every value, timestamp and mishap is a
+//! function of (seed, series, tick), so the two agree to the bit whatever the order.
+//!
+//! It sends nothing and knows no clock. Due times come from `schedule`; here are only
+//! the ticks and the timestamps that samples bear.
+
+mod churn;
+mod columns;
+mod disorder;
+mod error;
+pub mod fleet;
+mod generator;
+mod hash;
+mod law;
+mod layout;
+mod names;
+mod replay;
+mod rows;
+mod spec;
+
+use std::ops::Range;
+
+pub use error::WorkloadError;
+pub use fleet::{FleetFile, FleetSpec, Shape};
+pub use generator::Generator;
+pub use layout::Group;
+pub use replay::{How, Replay, Sent, SentTimes};
+pub use spec::{
+    BatchMode, Churn, ChurnMode, Disorder, IntervalShare, Jitter, KeyForm, MAX_SERIES, Phase, WorkloadSpec,
+};
+
+use crate::series::{Catalog, SeriesId};
+use crate::time::{SECOND_NS, Timestamp};
+use disorder::Fates;
+use hash::{Purpose, Stream};
+use law::{Keys, Law};
+use layout::{Block, Layout};
+
+/// A fleet, planned to the last series. Immutable; share it in an `Arc`.
+#[derive(Debug)]
+pub struct Workload {
+    spec: WorkloadSpec,
+    layout: Layout,
+    fates: Fates,
+}
+
+impl Workload {
+    /// Plans a workload.
+    ///
+    /// # Errors
+    /// Names the field of the spec or of the fleet file that makes no sense.
+    pub fn new(spec: &WorkloadSpec) -> Result<Self, WorkloadError> {
+        spec.check()?;
+        let file = spec.fleet.definition()?;
+        let layout = layout::plan(spec, &file)?;
+        let shortest = layout.groups.iter().map(|group| group.interval_ns).min().unwrap_or(1);
+        if spec.jitter.max_ns >= shortest {
+            return Err(WorkloadError::invalid(
+                "jitter.max_ns",
+                "must be below the shortest interval",
+            ));
+        }
+        if layout
+            .groups
+            .iter()
+            .any(|group| group.interval_ns % spec.resolution_ns != 0)
+        {
+            return Err(WorkloadError::invalid(
+                "resolution_ns",
+                "every interval must be a multiple of it",
+            ));
+        }
+        Ok(Self {
+            fates: Fates::new(spec),
+            spec: spec.clone(),
+            layout,
+        })
+    }
+
+    /// What it was made from.
+    pub fn spec(&self) -> &WorkloadSpec {
+        &self.spec
+    }
+
+    /// The key of every series, later generations of churn included.
+    pub fn catalog(&self) -> &Catalog {
+        &self.layout.catalog
+    }
+
+    /// What reports together. Group by group, ids are contiguous and ascending.
+    pub fn groups(&self) -> &[Group] {
+        &self.layout.groups
+    }
+
+    /// The group of a series.
+    pub fn group_of(&self, series: SeriesId) -> Option<usize> {
+        let groups = &self.layout.groups;
+        let index = groups.partition_point(|group| group.first <= series).checked_sub(1)?;
+        (series.0 - groups[index].first.0 < groups[index].len).then_some(index)
+    }
+
+    /// At which ticks of its group a series is alive.
+    pub fn lifetime(&self, series: SeriesId) -> Option<Range<u64>> {
+        self.block_of(series).map(|block| block.ticks.clone())
+    }
+
+    /// How many series of a group are alive at a tick: the samples that fall due in it,
+    /// before any of them is late, missing or sent twice.
+    pub fn alive(&self, group: usize, tick: u64) -> u32 {
+        let blocks = &self.layout.blocks[self.layout.groups[group].blocks.clone()];
+        blocks
+            .iter()
+            .filter(|block| block.ticks.contains(&tick))
+            .map(|block| block.len)
+            .sum()
+    }
+
+    /// Samples that fall due in a second when the fleet runs in its own time, at its
+    /// start.
+    pub fn samples_per_second(&self) -> f64 {
+        self.per_second(|group| f64::from(self.alive(group, 0)))
+    }
+
+    /// Operations in a second when the fleet runs in its own time, at its start.
+    pub fn operations_per_second(&self) -> f64 {
+        self.per_second(|group| f64::from(u8::from(self.alive(group, 0) > 0)))
+    }
+
+    fn per_second(&self, count: impl Fn(usize) -> f64) -> f64 {
+        let groups = self.layout.groups.iter().enumerate();
+        groups
+            .map(|(index, group)| count(index) * SECOND_NS as f64 / group.interval_ns as f64)
+            .sum()
+    }
+
+    /// The groups in contiguous ranges for so many workers, as even in samples a second
+    /// as ranges can be. Fewer ranges than workers when there are fewer groups.
+    pub fn split(&self, workers: usize) -> Vec<Range<usize>> {
+        let groups = &self.layout.groups;
+        let parts = workers.clamp(1, groups.len());
+        let weight = |group: &Group| f64::from(group.len) / group.interval_ns as f64;
+        let total: f64 = groups.iter().map(weight).sum();
+        let mut ranges = Vec::with_capacity(parts);
+        let (mut start, mut so_far) = (0, 0.0);
+        for (index, group) in groups.iter().enumerate() {
+            so_far += weight(group);
+            let left = parts - ranges.len();
+            let full = so_far >= total * (ranges.len() + 1) as f64 / parts as f64;
+            // Every range gets a group, even where the weights are lopsided.
+            if index + 1 == groups.len() || (left > 1 && (full || groups.len() - index == left)) {
+                ranges.push(start..index + 1);
+                start = index + 1;
+            }
+        }
+        ranges
+    }
+
+    /// The timestamp that the samples of a tick bear, before jitter.
+    pub fn timestamp(&self, group: usize, tick: u64, base: Timestamp) -> Timestamp {
+        let group = &self.layout.groups[group];
+        let phase = group.phase_ns - group.phase_ns % self.spec.resolution_ns;
+        base + (phase as i64).saturating_add((tick as i64).saturating_mul(group.interval_ns as i64))
+    }
+
+    /// A generator for some groups: one for each worker. `base` is the timestamp of tick
+    /// 0 at phase 0; use a multiple of the resolution.
+    pub fn generator(&self, groups: Range<usize>, base: Timestamp) -> Generator<'_> {
+        Generator::new(self, groups, base)
+    }
+
+    /// Everything that was sent, once more, series by series. One for each auditor.
+    pub fn replay(&self, base: Timestamp) -> Replay<'_> {
+        Replay::new(self, base)
+    }
+
+    fn block_of(&self, series: SeriesId) -> Option<&Block> {
+        let blocks = &self.layout.blocks;
+        let index = blocks.partition_point(|block| block.first <= series.0).checked_sub(1)?;
+        (series.0 - blocks[index].first < blocks[index].len).then(|| &blocks[index])
+    }
+
+    fn keys(&self, series: u32) -> Keys {
+        Keys::new(self.spec.seed, series)
+    }
+
+    /// The law of a series, its parameters drawn again.
+    fn law(&self, series: u32) -> Law {
+        let spec = &self.layout.laws[usize::from(self.layout.law_of[series as usize])];
+        spec.draw(&mut Stream::new(self.spec.seed, Purpose::Law, u64::from(series)))
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,132 @@
+//! Columns: the values of one series over many ticks.
+//!
+//! The same laws as in [`super::rows`], the other way round: draws and outputs are
+//! vector loops along the ticks, and between the two lies a running sum. The sum is
+//! taken over four stretches at once, since each addition waits for the one before it.
+
+use super::hash::{self, Purpose};
+use super::law::{self, Keys, Law};
+use super::rows;
+
+/// Ticks that are made at once.
+pub(crate) const CHUNK: usize = 256;
+const STRETCH: usize = CHUNK / 4;
+
+/// One series, on its way through the ticks.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Column {
+    law: Law,
+    key: u64,
+    /// Second key: levels of a repeated series, resets of a counter.
+    other: u64,
+    /// Running state before the next tick.
+    pub(crate) state: f64,
+}
+
+impl Column {
+    pub(crate) fn new(law: Law, keys: Keys, state: f64) -> Self {
+        let other = match law {
+            Law::Counter { .. } => keys.of(Purpose::Reset),
+            _ => keys.of(Purpose::Level),
+        };
+        Self {
+            law,
+            key: keys.of(Purpose::Step),
+            other,
+            state,
+        }
+    }
+
+    /// Fills `values` with the next ticks, the first of which is `tick`; `tick_keys` are
+    /// theirs. At most [`CHUNK`] at once.
+    pub(crate) fn fill(&mut self, tick: u64, tick_keys: &[u64], values: &mut [f64]) {
+        let key = self.key;
+        match self.law {
+            Law::Constant { .. } | Law::Recorded { .. } => values.fill(self.state),
+            Law::Repeated { change, levels, output } => {
+                for (value, &tick_key) in values.iter_mut().zip(tick_keys) {
+                    *value = hash::draw_f64(key, tick_key);
+                }
+                let change = change as f64;
+                for (value, &tick_key) in values.iter_mut().zip(tick_keys) {
+                    if *value < change {
+                        self.state = output.apply(law::level(self.other, tick_key, levels));
+                    }
+                    *value = self.state;
+                }
+            }
+            Law::Counter { step, reset, .. } => {
+                for (value, &tick_key) in values.iter_mut().zip(tick_keys) {
+                    *value = step.clipped(hash::draw_f64(key, tick_key));
+                }
+                if reset == 0 {
+                    self.state = sum(values, self.state, |x| x);
+                } else {
+                    self.sum_with_resets(reset, tick_keys, values);
+                }
+            }
+            Law::Walk { step, fold, output, .. } => {
+                for (value, &tick_key) in values.iter_mut().zip(tick_keys) {
+                    *value = step.at(hash::draw_f64(key, tick_key));
+                }
+                self.state = sum(values, self.state, |x| output.apply(fold.apply(x)));
+            }
+            Law::Noise { step, slope, output } => {
+                for ((value, &tick_key), tick) in values.iter_mut().zip(tick_keys).zip(tick..) {
+                    *value = rows::noise(step, slope, output, tick as f64, hash::draw_f64(key, tick_key));
+                }
+            }
+        }
+    }
+
+    #[cold]
+    fn sum_with_resets(&mut self, reset: u64, tick_keys: &[u64], values: &mut [f64]) {
+        let mut start = 0;
+        for (index, &tick_key) in tick_keys.iter().enumerate() {
+            if hash::draw(self.other, tick_key) < reset {
+                sum(&mut values[start..index], self.state, |x| x);
+                values[index] = 0.0;
+                self.state = 0.0;
+                start = index + 1;
+            }
+        }
+        self.state = sum(&mut values[start..], self.state, |x| x);
+    }
+}
+
+/// Replaces steps by the output of their running sum, which starts at `state`; returns
+/// where it ends. Sums are exact, so the order of additions does not show.
+#[inline(always)]
+fn sum(values: &mut [f64], state: f64, output: impl Fn(f64) -> f64) -> f64 {
+    let Ok(whole) = <&mut [f64; CHUNK]>::try_from(&mut *values) else {
+        let mut state = state;
+        for value in values {
+            state += *value;
+            *value = output(state);
+        }
+        return state;
+    };
+    let (first, rest) = whole.split_at_mut(STRETCH);
+    let (second, rest) = rest.split_at_mut(STRETCH);
+    let (third, fourth) = rest.split_at_mut(STRETCH);
+    let mut sums = [0.0; 4];
+    let steps = first
+        .iter_mut()
+        .zip(second.iter_mut())
+        .zip(third.iter_mut().zip(fourth.iter_mut()));
+    for ((a, b), (c, d)) in steps {
+        sums[0] += *a;
+        sums[1] += *b;
+        sums[2] += *c;
+        sums[3] += *d;
+        (*a, *b, *c, *d) = (sums[0], sums[1], sums[2], sums[3]);
+    }
+    let mut state = state;
+    for (stretch, total) in [first, second, third, fourth].into_iter().zip(sums) {
+        for value in stretch.iter_mut() {
+            *value = output(state + *value);
+        }
+        state += total;
+    }
+    state
+}

@@ -1,0 +1,116 @@
+//! Disorder: what happens to a sample on its way, and how far its timestamp is off.
+//!
+//! Both are functions of (seed, series, tick), so the audit knows what was sent without
+//! a log of it.
+
+use super::hash::{self, Purpose};
+use super::law::Keys;
+use super::spec::WorkloadSpec;
+
+/// What happens to one sample.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Fate {
+    /// Sent in the operation of its own tick.
+    OnTime,
+    /// Sent there, twice.
+    Twice,
+    /// Sent in the operation of the next tick, right behind the sample of that tick.
+    Swapped,
+    /// Sent so many ticks later, behind everything else.
+    Late(u64),
+    /// Never sent.
+    Missing,
+}
+
+/// The odds of a workload.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Fates {
+    seed: u64,
+    late: u64,
+    missing: u64,
+    twice: u64,
+    swapped: u64,
+    late_ticks: u64,
+    jitter_steps: u64,
+    jitter_step_ns: u64,
+}
+
+impl Fates {
+    pub(crate) fn new(spec: &WorkloadSpec) -> Self {
+        let disorder = &spec.disorder;
+        let late = hash::threshold(disorder.late);
+        let missing = late + hash::threshold(disorder.missing);
+        let twice = missing + hash::threshold(disorder.duplicate);
+        let step_ns = spec.jitter.step_ns.max(1).next_multiple_of(spec.resolution_ns);
+        Self {
+            seed: spec.seed,
+            late,
+            missing,
+            twice,
+            swapped: twice + hash::threshold(disorder.out_of_order),
+            late_ticks: u64::from(disorder.late_ticks),
+            jitter_steps: spec.jitter.max_ns / step_ns + 1,
+            jitter_step_ns: step_ns,
+        }
+    }
+
+    /// Whether any sample meets another fate than being on time.
+    pub(crate) fn any(&self) -> bool {
+        self.swapped > 0
+    }
+
+    /// Whether any timestamp is off its tick.
+    pub(crate) fn jitters(&self) -> bool {
+        self.jitter_steps > 1
+    }
+
+    /// How many ticks back a sample can be that is sent now.
+    pub(crate) fn reach(&self) -> u64 {
+        if self.late > 0 {
+            self.late_ticks
+        } else {
+            u64::from(self.any())
+        }
+    }
+
+    /// The key that a series draws its fates with.
+    pub(crate) fn fate_key(&self, series: u32) -> u64 {
+        Keys::new(self.seed, series).of(Purpose::Disorder)
+    }
+
+    /// The key that a series draws its jitter with.
+    pub(crate) fn jitter_key(&self, series: u32) -> u64 {
+        Keys::new(self.seed, series).of(Purpose::Jitter)
+    }
+
+    /// The fate of the sample of one tick, in a series that lives until `death`: what
+    /// could only be sent after that is on time instead.
+    #[inline]
+    pub(crate) fn of(&self, fate_key: u64, tick: u64, tick_key: u64, death: u64) -> Fate {
+        let draw = hash::draw(fate_key, tick_key);
+        if draw >= self.swapped {
+            return Fate::OnTime;
+        }
+        let fate = if draw < self.late {
+            let mixed = hash::mix64(fate_key ^ tick_key);
+            Fate::Late(1 + ((u128::from(mixed) * u128::from(self.late_ticks)) >> 64) as u64)
+        } else if draw < self.missing {
+            Fate::Missing
+        } else if draw < self.twice {
+            Fate::Twice
+        } else {
+            Fate::Swapped
+        };
+        match fate {
+            Fate::Late(by) if tick.saturating_add(by) >= death => Fate::OnTime,
+            Fate::Swapped if tick.saturating_add(1) >= death => Fate::OnTime,
+            fate => fate,
+        }
+    }
+
+    /// How many nanoseconds a timestamp is off.
+    #[inline]
+    pub(crate) fn jitter_ns(&self, jitter_key: u64, tick_key: u64) -> i64 {
+        (((hash::draw(jitter_key, tick_key) * self.jitter_steps) >> 32) * self.jitter_step_ns) as i64
+    }
+}

@@ -1,0 +1,366 @@
+//! Fleets: which hosts there are, what series each holds, and by which laws they run.
+//!
+//! A fleet is data: a TOML file of families. The ones that come with `tsb` are files of
+//! the same format (in `fleets/`), so whoever wants other shares or increments copies
+//! one and edits it. `docs/workloads.md` describes the format.
+
+mod law_spec;
+
+use std::fmt;
+use std::str::FromStr;
+
+use serde::{Deserialize, Serialize};
+
+pub use law_spec::{Between, LawSpec, Pick};
+
+use super::error::WorkloadError;
+
+/// The fleets that come with `tsb`.
+const BUILTIN: [(&str, &str); 5] = [
+    ("mix", include_str!("fleets/mix.toml")),
+    ("kstat", include_str!("fleets/kstat.toml")),
+    ("heartbeat", include_str!("fleets/heartbeat.toml")),
+    ("gauges", include_str!("fleets/gauges.toml")),
+    ("counters", include_str!("fleets/counters.toml")),
+];
+
+/// Which fleet reports. As text: its name, or `gauges:SHAPE` for one shape alone.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum FleetSpec {
+    /// 35 % constant, 20 % repeated, 25 % counters, 15 % integer walks, 5 % walks with
+    /// two decimals: the fleet that the size and speed figures of this project use.
+    Mix,
+    /// Kernel statistics of hosts and zones: the DalmatinerDB production feed.
+    Kstat,
+    /// Application instances reported by their hosts every ten seconds: HM9000's feed.
+    Heartbeat,
+    /// Gauges of five shapes.
+    Gauges,
+    /// Counters with resets, slow and fast.
+    Counters,
+    /// Every series of one shape.
+    Shape(Shape),
+    /// A fleet file of the user's, whole, so that a plan needs no other file.
+    File(Box<FleetFile>),
+}
+
+/// The value shapes that decide how well a codec does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Shape {
+    /// Milliseconds since an epoch: a slope with a little noise.
+    TimestampLike,
+    /// Grows, and falls back to 0 when its process restarts.
+    CounterWithResets,
+    /// Wanders between bounds, two decimals.
+    GaugeWalk,
+    /// The same value with a rare outlier.
+    NearConstant,
+    /// Multiples of one large number.
+    GcdFriendly,
+    /// One of a few levels.
+    LowCardinality,
+}
+
+impl Shape {
+    /// Every shape with its name.
+    pub const ALL: [(Self, &'static str); 6] = [
+        (Self::TimestampLike, "timestamp_like"),
+        (Self::CounterWithResets, "counter_with_resets"),
+        (Self::GaugeWalk, "gauge_walk"),
+        (Self::NearConstant, "near_constant"),
+        (Self::GcdFriendly, "gcd_friendly"),
+        (Self::LowCardinality, "low_cardinality"),
+    ];
+
+    /// Its name, which is also that of its family in the fleet files.
+    pub fn name(self) -> &'static str {
+        Self::ALL
+            .iter()
+            .find(|(shape, _)| *shape == self)
+            .map_or("", |(_, name)| name)
+    }
+}
+
+impl FleetSpec {
+    /// The text of a fleet file, as a fleet.
+    ///
+    /// # Errors
+    /// Names the line and the field that is wrong.
+    pub fn from_toml(text: &str) -> Result<Self, WorkloadError> {
+        Ok(Self::File(Box::new(FleetFile::parse(text)?)))
+    }
+
+    /// The definition behind it.
+    ///
+    /// # Errors
+    /// Only for a file of the user's.
+    pub fn definition(&self) -> Result<FleetFile, WorkloadError> {
+        match self {
+            Self::Mix => FleetFile::builtin("mix"),
+            Self::Kstat => FleetFile::builtin("kstat"),
+            Self::Heartbeat => FleetFile::builtin("heartbeat"),
+            Self::Gauges => FleetFile::builtin("gauges"),
+            Self::Counters => FleetFile::builtin("counters"),
+            Self::Shape(shape) => FleetFile::of_shape(*shape),
+            Self::File(file) => {
+                file.check()?;
+                Ok((**file).clone())
+            }
+        }
+    }
+
+    /// The TOML of a fleet that comes with `tsb`, to be copied and edited.
+    pub fn builtin_toml(name: &str) -> Option<&'static str> {
+        BUILTIN.iter().find(|(known, _)| *known == name).map(|(_, text)| *text)
+    }
+}
+
+impl fmt::Display for FleetSpec {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Mix => f.write_str("mix"),
+            Self::Kstat => f.write_str("kstat"),
+            Self::Heartbeat => f.write_str("heartbeat"),
+            Self::Gauges => f.write_str("gauges"),
+            Self::Counters => f.write_str("counters"),
+            Self::Shape(shape) => write!(f, "shape:{}", shape.name()),
+            Self::File(file) => f.write_str(&file.fleet),
+        }
+    }
+}
+
+impl FromStr for FleetSpec {
+    type Err = WorkloadError;
+
+    fn from_str(name: &str) -> Result<Self, WorkloadError> {
+        let shape = |name: &str| {
+            Shape::ALL
+                .iter()
+                .find(|(_, known)| *known == name)
+                .map(|(shape, _)| *shape)
+        };
+        let found = match name {
+            "mix" => Some(Self::Mix),
+            "kstat" => Some(Self::Kstat),
+            "heartbeat" => Some(Self::Heartbeat),
+            "gauges" => Some(Self::Gauges),
+            "counters" => Some(Self::Counters),
+            _ => name.strip_prefix("shape:").and_then(shape).map(Self::Shape),
+        };
+        found.ok_or_else(|| {
+            let fleets = BUILTIN.iter().map(|(name, _)| (*name).to_owned());
+            let shapes = Shape::ALL.iter().map(|(_, name)| format!("shape:{name}"));
+            WorkloadError::UnknownFleet {
+                name: name.to_owned(),
+                known: fleets.chain(shapes).collect::<Vec<_>>().join(", "),
+            }
+        })
+    }
+}
+
+/// A fleet file.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct FleetFile {
+    /// The fleet's name.
+    pub fleet: String,
+    /// What it is, in a sentence.
+    #[serde(default)]
+    pub about: String,
+    /// Series alive at the start, unless the user says otherwise.
+    pub series: usize,
+    /// Milliseconds between two samples of a series.
+    pub interval_ms: u64,
+    /// How series are spread over hosts.
+    pub host: HostShape,
+    /// Parts of a host (zones, threads, disks); none: series belong to the host itself,
+    /// each to a family that is drawn by `share`.
+    #[serde(default, rename = "scope", skip_serializing_if = "Vec::is_empty")]
+    pub scopes: Vec<Scope>,
+    /// The families.
+    #[serde(rename = "family")]
+    pub families: Vec<Family>,
+}
+
+/// How series are spread over hosts.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct HostShape {
+    /// Series of a full host.
+    pub series: u32,
+    /// There are at least this many hosts, and few series are spread evenly over them.
+    #[serde(default = "one")]
+    pub at_least: u32,
+    /// Hosts are filled evenly; otherwise each to the full, and the last takes the rest.
+    #[serde(default)]
+    pub even: bool,
+    /// Phases are whole multiples of this many milliseconds; 0: any nanosecond.
+    #[serde(default)]
+    pub phase_step_ms: u64,
+    /// What a host is called: see `docs/workloads.md` for the placeholders.
+    #[serde(default = "default_host_name")]
+    pub name: String,
+}
+
+const fn one() -> u32 {
+    1
+}
+
+fn default_host_name() -> String {
+    "host{host}".to_owned()
+}
+
+/// A part of a host that comes several times.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Scope {
+    /// What it is called: the label of its instances, and what a family's `per` says.
+    pub name: String,
+    /// How many a host has; absent: as many as it takes to fill the host.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub count: Option<u32>,
+    /// Names of the instances, with placeholders.
+    pub instance: String,
+}
+
+/// Series that are alike.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Family {
+    /// The name in front of the keys; where series are drawn by share, the whole name,
+    /// with placeholders.
+    pub name: String,
+    /// For messages and for `share` fleets: which shape or kind this is.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub kind: String,
+    /// How many of the series are of this family, relative to the other shares.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub share: Option<f64>,
+    /// The scope whose instances each have these series; `host` for the host itself.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub per: Option<String>,
+    /// The law of a family that is drawn by share.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub law: Option<LawSpec>,
+    /// The keys of a family that is per scope, and their laws.
+    #[serde(default, rename = "key", skip_serializing_if = "Vec::is_empty")]
+    pub keys: Vec<KeySet>,
+}
+
+/// Keys of a family that run by one law.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct KeySet {
+    /// The last part of the name of each.
+    pub names: Vec<String>,
+    /// How their values come about.
+    pub law: LawSpec,
+}
+
+impl FleetFile {
+    /// Reads and checks a fleet file.
+    ///
+    /// # Errors
+    /// Names the line and the field that is wrong.
+    pub fn parse(text: &str) -> Result<Self, WorkloadError> {
+        let file: Self = toml::from_str(text).map_err(|error| WorkloadError::FleetFile {
+            what: error.to_string().trim_end().to_owned(),
+        })?;
+        file.check()?;
+        Ok(file)
+    }
+
+    fn builtin(name: &str) -> Result<Self, WorkloadError> {
+        Self::parse(FleetSpec::builtin_toml(name).unwrap_or_default())
+    }
+
+    fn of_shape(shape: Shape) -> Result<Self, WorkloadError> {
+        let name = if shape == Shape::CounterWithResets {
+            "counters"
+        } else {
+            "gauges"
+        };
+        let mut file = Self::builtin(name)?;
+        file.families.retain(|family| family.kind == shape.name());
+        file.fleet = format!("shape:{}", shape.name());
+        Ok(file)
+    }
+
+    /// Whether series are drawn by share rather than laid out by scope.
+    pub(crate) fn by_share(&self) -> bool {
+        self.families.iter().any(|family| family.share.is_some())
+    }
+
+    fn check(&self) -> Result<(), WorkloadError> {
+        let invalid = |field: &str, what: &str| Err(WorkloadError::invalid(field, what));
+        if self.series == 0 {
+            return invalid("series", "must be at least 1");
+        }
+        if self.interval_ms == 0 || self.interval_ms > 366 * 86_400_000 {
+            return invalid("interval_ms", "must be from 1 ms to a year");
+        }
+        if self.host.series == 0 || self.host.at_least == 0 {
+            return invalid("host", "series and at_least must be at least 1");
+        }
+        if self.families.is_empty() || self.families.len() > 4096 {
+            return invalid("family", "there must be from 1 to 4096 families");
+        }
+        for scope in &self.scopes {
+            if scope.count == Some(0) || scope.name == "host" {
+                return invalid("scope", "count must be at least 1, and \"host\" is taken");
+            }
+        }
+        let fills = self.scopes.iter().filter(|scope| scope.count.is_none()).count();
+        if fills > 1 {
+            return invalid("scope", "only one scope can fill the host (have no count)");
+        }
+        self.families.iter().try_for_each(|family| self.check_family(family))?;
+        if !self.by_share() && fills == 0 {
+            return invalid("scope", "one scope must fill the host (have no count)");
+        }
+        if !self.by_share() && self.series_per(None) == 0 {
+            return invalid("family", "the scope that fills the host has no series");
+        }
+        Ok(())
+    }
+
+    /// How many series one instance of a scope has; `None`: of the one that fills.
+    pub(crate) fn series_per(&self, scope: Option<&str>) -> usize {
+        let fill = self.scopes.iter().find(|scope| scope.count.is_none());
+        let wanted = scope.or(fill.map(|scope| scope.name.as_str()));
+        let families = self.families.iter().filter(|family| family.per.as_deref() == wanted);
+        families
+            .flat_map(|family| &family.keys)
+            .map(|keys| keys.names.len())
+            .sum()
+    }
+
+    fn check_family(&self, family: &Family) -> Result<(), WorkloadError> {
+        let field = format!("family {:?}", family.name);
+        let invalid = |what: &str| Err(WorkloadError::invalid(&field, what));
+        if self.by_share() {
+            let (Some(share), Some(law)) = (family.share, &family.law) else {
+                return invalid("has no share or no law, and other families have a share");
+            };
+            if family.per.is_some() || !family.keys.is_empty() {
+                return invalid("has a share, so it can have neither per nor keys");
+            }
+            if !(share.is_finite() && share > 0.0) {
+                return invalid("share must be above 0");
+            }
+            return law.check(&field);
+        }
+        let Some(per) = &family.per else {
+            return invalid("needs a share and a law, or per and keys");
+        };
+        if per != "host" && !self.scopes.iter().any(|scope| &scope.name == per) {
+            return invalid("per names no scope");
+        }
+        if family.law.is_some() || family.keys.is_empty() || family.keys.iter().any(|keys| keys.names.is_empty()) {
+            return invalid("is per scope, so it needs keys, each with names and a law");
+        }
+        family.keys.iter().try_for_each(|keys| keys.law.check(&field))
+    }
+}

@@ -1,0 +1,347 @@
+//! What a workload is asked to be: the part of a plan that says what is sent.
+//!
+//! Everything here serializes, refuses unknown fields, and is checked by
+//! [`WorkloadSpec::check`] before anything is built from it.
+
+use serde::{Deserialize, Serialize};
+
+use super::error::WorkloadError;
+use super::fleet::FleetSpec;
+use crate::time::SECOND_NS;
+
+/// The most series a workload plans, later generations of churn included.
+pub const MAX_SERIES: usize = 1 << 26;
+
+/// A workload, completely: the same spec gives the same bytes on every machine.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct WorkloadSpec {
+    /// Which fleet reports.
+    pub fleet: FleetSpec,
+    /// Series alive at the start; absent: what the fleet says.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub series: Option<usize>,
+    /// Everything that is drawn is drawn from this.
+    #[serde(default)]
+    pub seed: u64,
+    /// Nanoseconds between two samples of a series; absent: what the fleet says.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub interval_ns: Option<u64>,
+    /// Several intervals in one fleet, by host; empty: one interval for all.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub intervals: Vec<IntervalShare>,
+    /// When in their interval the hosts report.
+    #[serde(default)]
+    pub phase: Phase,
+    /// What is sent together.
+    #[serde(default)]
+    pub batch: BatchMode,
+    /// In `tick` mode: in how many contiguous parts the fleet's tick is sent, one for
+    /// each worker.
+    #[serde(default = "one")]
+    pub tick_parts: usize,
+    /// How a series is called.
+    #[serde(default)]
+    pub keys: KeyForm,
+    /// Series that come and go; absent: all live for ever.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub churn: Option<Churn>,
+    /// What happens to samples on their way.
+    #[serde(default)]
+    pub disorder: Disorder,
+    /// How far timestamps are off their tick.
+    #[serde(default)]
+    pub jitter: Jitter,
+    /// Timestamps are whole multiples of this many nanoseconds from the base (phases and
+    /// jitter are rounded down to it): what the wire or the store can carry. Due times
+    /// are not rounded.
+    #[serde(default = "one_ns")]
+    pub resolution_ns: u64,
+}
+
+const fn one() -> usize {
+    1
+}
+
+const fn one_ns() -> u64 {
+    1
+}
+
+impl WorkloadSpec {
+    /// A fleet as it is, with one seed and nothing out of order.
+    pub fn new(fleet: FleetSpec, seed: u64) -> Self {
+        Self {
+            fleet,
+            series: None,
+            seed,
+            interval_ns: None,
+            intervals: Vec::new(),
+            phase: Phase::default(),
+            batch: BatchMode::default(),
+            tick_parts: 1,
+            keys: KeyForm::default(),
+            churn: None,
+            disorder: Disorder::default(),
+            jitter: Jitter::default(),
+            resolution_ns: 1,
+        }
+    }
+
+    /// Whether everything in it makes sense.
+    ///
+    /// # Errors
+    /// The first field that does not, with the reason.
+    pub fn check(&self) -> Result<(), WorkloadError> {
+        let invalid = WorkloadError::invalid;
+        if self.series == Some(0) {
+            return Err(invalid("series", "must be at least 1"));
+        }
+        if self.tick_parts == 0 || self.tick_parts > 4096 {
+            return Err(invalid("tick_parts", "must be from 1 to 4096"));
+        }
+        if self.interval_ns.is_some() && !self.intervals.is_empty() {
+            return Err(invalid("intervals", "cannot be given together with interval_ns"));
+        }
+        if self.resolution_ns == 0 {
+            return Err(invalid("resolution_ns", "must be at least 1"));
+        }
+        let one = self.interval_ns.map(|interval_ns| IntervalShare {
+            interval_ns,
+            share: 1.0,
+        });
+        for share in self.intervals.iter().chain(&one) {
+            share.check(self)?;
+        }
+        if let Some(churn) = &self.churn {
+            churn.check()?;
+        }
+        self.disorder.check()
+    }
+}
+
+/// One of several intervals.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct IntervalShare {
+    /// Nanoseconds between two samples of a series.
+    pub interval_ns: u64,
+    /// How many of the hosts report at it, relative to the other shares.
+    pub share: f64,
+}
+
+impl IntervalShare {
+    fn check(self, spec: &WorkloadSpec) -> Result<(), WorkloadError> {
+        let field = if spec.intervals.is_empty() {
+            "interval_ns"
+        } else {
+            "intervals"
+        };
+        let invalid = |what: &str| Err(WorkloadError::invalid(field, what));
+        if self.interval_ns == 0 || self.interval_ns > 366 * 86_400 * SECOND_NS {
+            return invalid("an interval must be from 1 ns to a year");
+        }
+        if self.interval_ns % spec.resolution_ns != 0 {
+            return invalid("an interval must be a multiple of resolution_ns");
+        }
+        if spec.jitter.max_ns >= self.interval_ns {
+            return Err(WorkloadError::invalid(
+                "jitter.max_ns",
+                "must be below the shortest interval",
+            ));
+        }
+        if !(self.share.is_finite() && self.share > 0.0) {
+            return invalid("a share must be above 0");
+        }
+        Ok(())
+    }
+}
+
+/// When in their interval the hosts report.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Phase {
+    /// Each host at a phase of its own, drawn once.
+    #[default]
+    Seeded,
+    /// All at the same moment.
+    Aligned,
+}
+
+/// What is sent together.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum BatchMode {
+    /// One host's tick.
+    #[default]
+    Host,
+    /// The tick of the whole fleet (of all hosts with the same interval), at phase 0.
+    Tick,
+}
+
+/// How a series is called.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum KeyForm {
+    /// One dotted name that says everything, as Graphite has it.
+    #[default]
+    Name,
+    /// A name for the family, and labels for host, zone and so on.
+    Labels,
+}
+
+/// Series that come and go, as a pure function of the tick.
+///
+/// Ids are planned up to the horizon: a series that replaces another has an id and a key
+/// of its own. Past the horizon nothing changes any more.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Churn {
+    /// Which pattern.
+    pub mode: ChurnMode,
+    /// How far ahead births and deaths are planned, in nanoseconds.
+    pub horizon_ns: u64,
+    /// Series that come and go together, at most.
+    #[serde(default = "default_unit")]
+    pub unit: u32,
+}
+
+const fn default_unit() -> u32 {
+    54
+}
+
+/// The patterns of churn; the words are avalanche's.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case", deny_unknown_fields)]
+pub enum ChurnMode {
+    /// The number stays; each series lives this long and is replaced, births spread evenly.
+    Steady {
+        /// Nanoseconds a series lives.
+        lifetime_ns: u64,
+    },
+    /// From the fleet's number up to `multiple` times it, linearly, and down again.
+    Gradual {
+        /// The highest number over the fleet's own; above 1.
+        multiple: f64,
+        /// Nanoseconds from one low to the next.
+        period_ns: u64,
+    },
+    /// Twice the number in the second half of every period.
+    DoubleHalve {
+        /// Nanoseconds from one doubling to the next.
+        period_ns: u64,
+    },
+    /// `multiple` times the number at the end of every period, for a short time.
+    Spike {
+        /// The number at the top over the fleet's own; above 1.
+        multiple: f64,
+        /// Nanoseconds from one spike to the next.
+        period_ns: u64,
+        /// Nanoseconds a spike lasts; below the period.
+        length_ns: u64,
+    },
+}
+
+impl Churn {
+    fn check(&self) -> Result<(), WorkloadError> {
+        let invalid = |field: &str, what: &str| Err(WorkloadError::invalid(field, what));
+        if self.unit == 0 {
+            return invalid("churn.unit", "must be at least 1");
+        }
+        let (multiple, period_ns, length_ns) = match self.mode {
+            ChurnMode::Steady { lifetime_ns } => (2.0, lifetime_ns, 1),
+            ChurnMode::Gradual { multiple, period_ns } => (multiple, period_ns, 1),
+            ChurnMode::DoubleHalve { period_ns } => (2.0, period_ns, 1),
+            ChurnMode::Spike {
+                multiple,
+                period_ns,
+                length_ns,
+            } => (multiple, period_ns, length_ns),
+        };
+        if !(multiple > 1.0 && multiple <= 100.0) {
+            return invalid("churn.mode.multiple", "must be above 1 and at most 100");
+        }
+        if period_ns < 2 || length_ns == 0 || length_ns >= period_ns {
+            return invalid("churn.mode", "a period must be longer than what happens in it");
+        }
+        if self.horizon_ns / period_ns > 100_000 {
+            return invalid("churn.horizon_ns", "must be at most 100,000 periods or lifetimes");
+        }
+        Ok(())
+    }
+}
+
+/// What happens to samples on their way: each sample meets at most one of these.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Disorder {
+    /// Probability that a sample is sent some ticks later, behind everything else.
+    pub late: f64,
+    /// A late sample is from 1 to this many ticks late, uniformly.
+    pub late_ticks: u32,
+    /// Probability that a sample is never sent.
+    pub missing: f64,
+    /// Probability that a sample is sent twice, one right behind the other.
+    pub duplicate: f64,
+    /// Probability that a sample changes places with the next of its series.
+    pub out_of_order: f64,
+}
+
+impl Default for Disorder {
+    fn default() -> Self {
+        Self {
+            late: 0.0,
+            late_ticks: 10,
+            missing: 0.0,
+            duplicate: 0.0,
+            out_of_order: 0.0,
+        }
+    }
+}
+
+impl Disorder {
+    /// Whether every sample is sent once and in order.
+    pub fn is_none(&self) -> bool {
+        self.late + self.missing + self.duplicate + self.out_of_order == 0.0
+    }
+
+    fn check(&self) -> Result<(), WorkloadError> {
+        let named = [
+            ("disorder.late", self.late),
+            ("disorder.missing", self.missing),
+            ("disorder.duplicate", self.duplicate),
+            ("disorder.out_of_order", self.out_of_order),
+        ];
+        for (field, probability) in named {
+            if !(0.0..=1.0).contains(&probability) {
+                return Err(WorkloadError::invalid(field, "must be a probability from 0 to 1"));
+            }
+        }
+        if named.iter().map(|(_, probability)| probability).sum::<f64>() > 1.0 {
+            return Err(WorkloadError::invalid(
+                "disorder",
+                "the probabilities add up to more than 1",
+            ));
+        }
+        if self.late_ticks == 0 || self.late_ticks > 10_000 {
+            return Err(WorkloadError::invalid("disorder.late_ticks", "must be from 1 to 10000"));
+        }
+        Ok(())
+    }
+}
+
+/// How far timestamps are off their tick: always later, bounded, drawn for each sample.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Jitter {
+    /// The most a timestamp is late, in nanoseconds; 0: every timestamp on its tick.
+    /// Below the shortest interval, so that the order of a series stays.
+    pub max_ns: u64,
+    /// Jitter is a whole multiple of this many nanoseconds.
+    pub step_ns: u64,
+}
+
+impl Default for Jitter {
+    fn default() -> Self {
+        Self { max_ns: 0, step_ns: 1 }
+    }
+}

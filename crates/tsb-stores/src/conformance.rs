@@ -1,0 +1,165 @@
+//! The conformance suite: every clause of [`Store`], tested on anybody's store.
+//!
+//! A store of your own takes one line:
+//!
+//! ```no_run
+//! use tsb_stores::conformance::{self, Fresh};
+//! use tsb_stores::ring::{RingOptions, RingStore};
+//!
+//! // The `main` of a test target with `harness = false`.
+//! fn main() -> std::process::ExitCode {
+//!     let ring = Fresh::new("ring", || RingStore::new(RingOptions::default())).keeps(6 * 86_400_000_000_000);
+//!     conformance::main([ring])
+//! }
+//! ```
+//!
+//! Checks are generated from the store's [`Capabilities`] and bear the number of their
+//! clause: `ring::c6_of_equal_timestamps_the_later_wins`. What a store claims must work,
+//! what it does not claim must answer [`Error::Unsupported`]. The oracle is a naive model
+//! (a sorted map with a resampler of its own), not one of our stores. That the suite sees
+//! what it should is itself tested, on stores broken on purpose (docs/mutations.md).
+//!
+//! It is *not* a crash test: what survives a kill or a power cut takes a medium or a
+//! process of its own.
+
+use std::process::ExitCode;
+use std::sync::Arc;
+
+pub use libtest_mimic;
+use libtest_mimic::{Arguments, Conclusion, Trial};
+
+use crate::store::{Capabilities, Store};
+
+#[cfg(test)]
+mod broken;
+mod cases;
+mod failure;
+mod fixture;
+mod model;
+mod rng;
+mod subject;
+
+use failure::Failure;
+pub use fixture::{Bounded, Faulty, Fixture, Fresh, Place};
+
+/// What a check needs: where to open stores, and what they claim.
+pub(crate) struct Context {
+    fixture: Arc<dyn Fixture>,
+    capabilities: Capabilities,
+}
+
+/// One check as it is written: its name, whom it concerns, and what it does.
+pub(crate) struct Case {
+    // Starts with its clause: `c6_`.
+    name: &'static str,
+    applies: fn(&Capabilities) -> bool,
+    run: fn(&Context) -> Result<Finding, Failure>,
+}
+
+/// What a check that did not fail says.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Finding {
+    /// The clause holds.
+    Holds,
+    /// The fixture cannot show it: why.
+    NotShown(&'static str),
+}
+
+/// One check on one store: a name, a clause, and a function to run.
+pub struct Check {
+    name: String,
+    clause: u8,
+    run: Box<dyn Fn() -> Result<Finding, String> + Send + Sync>,
+}
+
+impl std::fmt::Debug for Check {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&self.name)
+    }
+}
+
+impl Check {
+    /// `store::cN_what_holds`.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// The clause of the contract that it tests. in [1, 11], or 0 for opening the store
+    pub fn clause(&self) -> u8 {
+        self.clause
+    }
+
+    /// Runs it; the error is what does not hold. A store that panics panics here too.
+    pub fn run(&self) -> Result<Finding, String> {
+        (self.run)()
+    }
+}
+
+/// All checks that apply to the store of a fixture.
+pub fn checks(fixture: impl Fixture) -> Vec<Check> {
+    let fixture: Arc<dyn Fixture> = Arc::new(fixture);
+    let name = fixture.name();
+    let opened = match fixture.unavailable() {
+        Some(_) => return Vec::new(),
+        None => fixture.place().and_then(|place| place.open()),
+    };
+    let capabilities = match opened {
+        Ok(store) => store.capabilities(),
+        Err(error) => {
+            let what = format!("the fixture opens no store: {}", Failure::from(error));
+            return vec![Check {
+                name: format!("{name}::c0_opens"),
+                clause: 0,
+                run: Box::new(move || Err(what.clone())),
+            }];
+        }
+    };
+    let context = Arc::new(Context { fixture, capabilities });
+    let applying = cases::all().filter(|case| (case.applies)(&capabilities));
+    let check = |case: &'static Case| {
+        let context = Arc::clone(&context);
+        Check {
+            name: format!("{name}::{}", case.name),
+            clause: clause_of(case.name),
+            run: Box::new(move || (case.run)(&context).map_err(|failure| failure.to_string())),
+        }
+    };
+    applying.map(check).collect()
+}
+
+/// The checks as libtest-mimic's trials; what a fixture cannot show is listed as ignored.
+pub fn trials(fixture: impl Fixture) -> Vec<Trial> {
+    let (name, unavailable) = (fixture.name(), fixture.unavailable());
+    if let Some(why) = unavailable {
+        let skipped = Trial::ignorable_test(name, move || Ok(libtest_mimic::Completion::ignored_with(why)));
+        return vec![skipped];
+    }
+    let trial = |check: Check| {
+        Trial::ignorable_test(check.name.clone(), move || match check.run() {
+            Ok(Finding::Holds) => Ok(libtest_mimic::Completion::Completed),
+            Ok(Finding::NotShown(why)) => Ok(libtest_mimic::Completion::ignored_with(why)),
+            Err(what) => Err(what.into()),
+        })
+    };
+    checks(fixture).into_iter().map(trial).collect()
+}
+
+/// Runs the checks of fixtures of one kind as the given arguments say.
+pub fn run<F: Fixture>(arguments: &Arguments, fixtures: impl IntoIterator<Item = F>) -> Conclusion {
+    let trials = fixtures.into_iter().flat_map(trials).collect();
+    libtest_mimic::run(arguments, trials)
+}
+
+/// The whole `main` of a test target: reads the arguments that `cargo test` passes.
+pub fn main<F: Fixture>(fixtures: impl IntoIterator<Item = F>) -> ExitCode {
+    run(&Arguments::from_args(), fixtures).exit_code()
+}
+
+/// The number in `c6_name`; 0 where there is none.
+fn clause_of(name: &str) -> u8 {
+    let digits = name.trim_start_matches('c').split('_').next();
+    digits.and_then(|digits| digits.parse().ok()).unwrap_or_default()
+}
+
+/// A store as the checks hold it.
+pub(crate) type Opened = Box<dyn Store>;

@@ -1,0 +1,73 @@
+//! The checks, one file a topic, and which of them concern whom.
+
+use super::subject::reads;
+use super::{Case, Context, Failure, Finding};
+use crate::store::{Capabilities, Exactness};
+
+mod concurrent;
+mod define;
+mod durable;
+mod lifecycle;
+mod newest;
+mod order;
+mod query;
+mod random;
+mod resample;
+mod write;
+
+/// Every check there is, by clause.
+pub(super) fn all() -> impl Iterator<Item = &'static Case> {
+    let files: [&'static [Case]; 10] = [
+        concurrent::CASES,
+        define::CASES,
+        write::CASES,
+        durable::CASES,
+        order::CASES,
+        query::CASES,
+        resample::CASES,
+        random::CASES,
+        lifecycle::CASES,
+        newest::CASES,
+    ];
+    files.into_iter().flatten()
+}
+
+type Outcome = Result<Finding, Failure>;
+
+/// A check of every store.
+const fn of_all(name: &'static str, run: fn(&Context) -> Outcome) -> Case {
+    Case {
+        name,
+        applies: |_| true,
+        run,
+    }
+}
+
+/// A check of stores from which raw samples come back.
+const fn of_readable(name: &'static str, run: fn(&Context) -> Outcome) -> Case {
+    Case {
+        name,
+        applies: reads,
+        run,
+    }
+}
+
+/// A check of stores for which `applies` holds.
+const fn of(name: &'static str, applies: fn(&Capabilities) -> bool, run: fn(&Context) -> Outcome) -> Case {
+    Case { name, applies, run }
+}
+
+/// Whether the store knows its series one by one; a calibrating one only counts them.
+fn binds_keys(capabilities: &Capabilities) -> bool {
+    capabilities.exactness != Exactness::Nothing
+}
+
+/// A value that any exactness keeps: it names its series and tick.
+fn value_of(id: u32, tick: i64) -> f64 {
+    f64::from(id) * 1_000.0 + tick as f64
+}
+
+/// The values of one tick of the series from `first`.
+fn tick_values(first: u32, series: u32, tick: i64) -> Vec<f64> {
+    (first..first + series).map(|id| value_of(id, tick)).collect()
+}

@@ -1,0 +1,189 @@
+//! Clause 7, for consolidated answers: every consolidation, held against the model's own.
+
+use std::ops::ControlFlow;
+
+use tsb_core::{SeriesId, Timestamp};
+
+use super::query::AWKWARD;
+use super::{Case, Outcome, of};
+use crate::conformance::failure::{Failure, is_unsupported, refused};
+use crate::conformance::rng::Rng;
+use crate::conformance::subject::{Subject, reads};
+use crate::conformance::{Context, Finding};
+use crate::store::{Capabilities, Consolidation, Query, Resample, TimeRange};
+
+pub(super) const CASES: &[Case] = &[
+    of("c7_rows_of_min", resamples, |context| {
+        rows_of(context, Consolidation::Min)
+    }),
+    of("c7_rows_of_max", resamples, |context| {
+        rows_of(context, Consolidation::Max)
+    }),
+    of("c7_rows_of_average", resamples, |context| {
+        rows_of(context, Consolidation::Average)
+    }),
+    of("c7_rows_of_sum", resamples, |context| {
+        rows_of(context, Consolidation::Sum)
+    }),
+    of("c7_rows_of_count", resamples, |context| {
+        rows_of(context, Consolidation::Count)
+    }),
+    of("c7_rows_of_first", resamples, |context| {
+        rows_of(context, Consolidation::First)
+    }),
+    of("c7_rows_of_last", resamples, |context| {
+        rows_of(context, Consolidation::Last)
+    }),
+    of("c7_steps_before_the_epoch", resamples, steps_before_the_epoch),
+    of("c7_rows_of_a_long_history", resamples, rows_of_a_long_history),
+    of(
+        "c7_resampling_is_unsupported",
+        |c| c.query && !c.resample,
+        resampling_is_unsupported,
+    ),
+];
+
+/// Every way to make one value of many.
+pub(super) const CONSOLIDATIONS: [Consolidation; 7] = [
+    Consolidation::Min,
+    Consolidation::Max,
+    Consolidation::Average,
+    Consolidation::Sum,
+    Consolidation::Count,
+    Consolidation::First,
+    Consolidation::Last,
+];
+
+fn resamples(c: &Capabilities) -> bool {
+    reads(c) && c.resample
+}
+
+/// The commonest question of a dashboard.
+pub(super) fn per_minute() -> Resample {
+    Resample {
+        step_ns: 60_000_000_000,
+        consolidation: Consolidation::Max,
+    }
+}
+
+/// Three series: whole numbers with gaps, awkward numbers, and mostly NaN if it is kept.
+fn fill(context: &Context) -> Result<(Subject, Timestamp, Timestamp), Failure> {
+    let mut subject = context.subject(3)?;
+    let mut rng = Rng::new(11);
+    let ticks = context.kept_ticks(280);
+    let special = context.capabilities.special_values;
+    for tick in 0..ticks {
+        let at = context.at(tick);
+        let nan = if special && !rng.one_in(3) { f64::NAN } else { 2.5 };
+        // The sums of the awkward ones depend on their order, as they should.
+        let awkward = rng.pick(&AWKWARD[..AWKWARD.len() - if special { 0 } else { 3 }]);
+        let awkward = if super::super::model::same_value(context.capabilities.exactness, 1e-9, 0.0) {
+            0.75
+        } else {
+            awkward
+        };
+        if !rng.one_in(5) {
+            let _ = subject.tick(0, at, &[tick as f64 * 3.0 - 200.0])?;
+        }
+        let _ = subject.tick(1, at, &[awkward, nan])?;
+        if tick % 70 == 69 {
+            // A whole minute and more without a sample in series 0.
+            let _ = subject.tick(1, at, &[awkward])?;
+        }
+    }
+    Ok((subject, context.at(0), context.at(ticks)))
+}
+
+fn rows_of(context: &Context, consolidation: Consolidation) -> Outcome {
+    let (subject, start, end) = fill(context)?;
+    let tick_ns = context.tick_ns();
+    for step_ns in [
+        tick_ns,
+        tick_ns * 7,
+        tick_ns * 60,
+        tick_ns * 3_600,
+        tick_ns * 60 + 1,
+        i64::MAX / 2,
+    ] {
+        let resample = Resample { step_ns, consolidation };
+        for (from, to) in [(0, 0), (1, 0), (3, 5), (59, 60), (100, 120)] {
+            // Ranges that cut the first and the last step.
+            let range = TimeRange {
+                start: start + from * tick_ns,
+                end: end + -to * tick_ns,
+            };
+            for &id in &subject.defined {
+                subject.check_resampled(id, range, resample)?;
+            }
+        }
+    }
+    Ok(Finding::Holds)
+}
+
+fn steps_before_the_epoch(context: &Context) -> Outcome {
+    let mut subject = context.subject(1)?;
+    let grain = context.capabilities.resolution_ns;
+    for step in -25..25 {
+        let _ = subject.tick(0, Timestamp(step * grain), &[step as f64])?;
+    }
+    let range = TimeRange {
+        start: Timestamp(-23 * grain),
+        end: Timestamp(24 * grain),
+    };
+    for consolidation in CONSOLIDATIONS {
+        for steps in [1, 7, 10] {
+            let step_ns = steps * grain;
+            subject.check_resampled(SeriesId(0), range, Resample { step_ns, consolidation })?;
+        }
+    }
+    Ok(Finding::Holds)
+}
+
+fn rows_of_a_long_history(context: &Context) -> Outcome {
+    let mut subject = context.subject(2)?;
+    let ticks = context.kept_ticks(10_000);
+    for tick in 0..ticks {
+        let value = (tick % 97) as f64 - 40.0;
+        let _ = subject.tick(0, context.at(tick), &[value, value * 0.5])?;
+    }
+    let tick_ns = context.tick_ns();
+    for consolidation in CONSOLIDATIONS {
+        for (from, to, steps) in [(0, ticks, 3_600), (17, ticks - 9, 60), (ticks / 2, ticks / 2 + 100, 7)] {
+            let range = TimeRange {
+                start: context.at(from),
+                end: context.at(to),
+            };
+            let resample = Resample {
+                step_ns: steps * tick_ns,
+                consolidation,
+            };
+            subject.check_resampled(SeriesId(0), range, resample)?;
+            subject.check_resampled(SeriesId(1), range, resample)?;
+        }
+    }
+    Ok(Finding::Holds)
+}
+
+fn resampling_is_unsupported(context: &Context) -> Outcome {
+    let mut subject = context.subject(1)?;
+    let _ = subject.tick(0, context.at(0), &[1.0])?;
+    for consolidation in CONSOLIDATIONS {
+        let query = Query {
+            series: &[SeriesId(0)],
+            range: TimeRange::ALL,
+            resample: Some(Resample {
+                consolidation,
+                ..per_minute()
+            }),
+        };
+        let answer = subject.store.query(&query, &mut |_, _, _| ControlFlow::Continue(()));
+        refused(
+            &format!("{consolidation:?} per minute"),
+            answer,
+            "Unsupported",
+            is_unsupported,
+        )?;
+    }
+    subject.check()?;
+    Ok(Finding::Holds)
+}

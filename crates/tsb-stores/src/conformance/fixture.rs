@@ -1,0 +1,158 @@
+//! Where the stores under test come from.
+
+use std::fmt;
+
+use crate::error::{Error, Result};
+use crate::store::Store;
+
+/// Makes places for one kind of store. Only the first two methods must be written; each
+/// of the others shows the suite one thing more.
+pub trait Fixture: Send + Sync + 'static {
+    /// The first part of every check's name.
+    fn name(&self) -> String;
+
+    /// A new, empty place that no other check uses.
+    fn place(&self) -> Result<Box<dyn Place>>;
+
+    /// Why this store cannot be tested here (say, no server); its checks are then listed
+    /// as ignored, with this reason.
+    fn unavailable(&self) -> Option<String> {
+        None
+    }
+
+    /// How much older than the newest of its series a sample may be, in nanoseconds of
+    /// sample time, and must still be kept. `None`: nothing is ever expired.
+    /// in [300 s, ..)
+    fn keeps_ns(&self) -> Option<i64> {
+        None
+    }
+
+    /// A store that is soon full; `None` where this kind has no bounds.
+    fn bounded(&self) -> Result<Option<Bounded>> {
+        Ok(None)
+    }
+
+    /// A store whose medium can be made to fail; `None` where there is no such medium.
+    fn faulty(&self) -> Result<Option<Faulty>> {
+        Ok(None)
+    }
+}
+
+/// Somewhere that a store keeps its samples.
+pub trait Place: Send + Sync {
+    /// Opens the store here. A persistent one is opened again after it was closed.
+    fn open(&self) -> Result<Box<dyn Store>>;
+}
+
+/// An empty store with bounds.
+#[derive(Debug)]
+pub struct Bounded {
+    /// The store.
+    pub store: Box<dyn Store>,
+    /// So many series can be defined, and no more. in [2, 1000]
+    pub max_series: usize,
+    /// Whether it also refuses samples as full, well before ten million.
+    pub fills_up: bool,
+}
+
+/// An empty store on a medium with a switch.
+pub struct Faulty {
+    /// The store.
+    pub store: Box<dyn Store>,
+    /// `true` makes flushes and syncs fail from now on, `false` heals the medium.
+    pub fail: Box<dyn Fn(bool) + Send + Sync>,
+}
+
+impl fmt::Debug for Faulty {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Faulty").field("store", &self.store).finish()
+    }
+}
+
+/// Opens a new, empty store.
+type Open<'a> = dyn Fn() -> Result<Box<dyn Store>> + Send + Sync + 'a;
+/// Opens a store that is soon full.
+type OpenBounded = Box<dyn Fn() -> Result<Bounded> + Send + Sync>;
+
+/// The fixture of a store that lives and dies with its value: a name and a constructor.
+pub struct Fresh {
+    name: String,
+    open: std::sync::Arc<Open<'static>>,
+    keeps_ns: Option<i64>,
+    bounded: Option<OpenBounded>,
+}
+
+impl Fresh {
+    /// `open` gives a new, empty store at each call.
+    pub fn new<S: Store>(name: impl Into<String>, open: impl Fn() -> Result<S> + Send + Sync + 'static) -> Self {
+        Self {
+            name: name.into(),
+            open: std::sync::Arc::new(move || Ok(Box::new(open()?) as Box<dyn Store>)),
+            keeps_ns: None,
+            bounded: None,
+        }
+    }
+
+    /// Says how long samples are kept: see [`Fixture::keeps_ns`].
+    #[must_use]
+    pub fn keeps(self, keeps_ns: i64) -> Self {
+        Self {
+            keeps_ns: Some(keeps_ns),
+            ..self
+        }
+    }
+
+    /// Shows what happens at the bounds: see [`Fixture::bounded`].
+    #[must_use]
+    pub fn bounded(self, open: impl Fn() -> Result<Bounded> + Send + Sync + 'static) -> Self {
+        Self {
+            bounded: Some(Box::new(open)),
+            ..self
+        }
+    }
+}
+
+impl fmt::Debug for Fresh {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Fresh").field("name", &self.name).finish()
+    }
+}
+
+impl Fixture for Fresh {
+    fn name(&self) -> String {
+        self.name.clone()
+    }
+
+    fn place(&self) -> Result<Box<dyn Place>> {
+        Ok(Box::new(Once {
+            open: std::sync::Arc::clone(&self.open),
+            is_opened: std::sync::atomic::AtomicBool::new(false),
+        }))
+    }
+
+    fn keeps_ns(&self) -> Option<i64> {
+        self.keeps_ns
+    }
+
+    fn bounded(&self) -> Result<Option<Bounded>> {
+        self.bounded.as_ref().map(|open| open()).transpose()
+    }
+}
+
+/// A place that can be opened once: what it held dies with the store.
+struct Once {
+    open: std::sync::Arc<Open<'static>>,
+    is_opened: std::sync::atomic::AtomicBool,
+}
+
+impl Place for Once {
+    fn open(&self) -> Result<Box<dyn Store>> {
+        if self.is_opened.swap(true, std::sync::atomic::Ordering::AcqRel) {
+            return Err(Error::Backend {
+                action: "open the same place again".to_owned(),
+                source: "a Fresh fixture cannot; a persistent store needs a Fixture of its own".into(),
+            });
+        }
+        (self.open)()
+    }
+}

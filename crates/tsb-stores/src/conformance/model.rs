@@ -1,0 +1,217 @@
+//! The oracle: a sorted map that does what the contract says, slowly and plainly.
+//!
+//! It shares no code with any store; its resampler is its own.
+
+use std::collections::BTreeMap;
+
+use tsb_core::{SeriesId, Timestamp};
+
+use crate::store::{Capabilities, Consolidation, Exactness, OnConflict, Reason, Resample, TimeRange};
+
+/// A row: a timestamp and a value.
+pub(super) type Row = (Timestamp, f64);
+
+/// Timestamps that every store must represent: 1970 to 2096. Outside it may refuse.
+const ORDINARY: std::ops::Range<i64> = 0..4_000_000_000_000_000_000;
+
+/// What a store with these capabilities must hold.
+#[derive(Debug)]
+pub(super) struct Model {
+    capabilities: Capabilities,
+    keeps_ns: Option<i64>,
+    series: BTreeMap<SeriesId, Line>,
+    pub(super) accepted: u64,
+    pub(super) superseded: u64,
+}
+
+/// One series. The key is what two samples must share to be in conflict: the timestamp,
+/// or the slot.
+#[derive(Debug, Default)]
+struct Line {
+    samples: BTreeMap<i64, Vec<Row>>,
+    newest_written: Option<Timestamp>,
+}
+
+/// What a store may do with a sample.
+#[derive(Debug)]
+pub(super) struct Judgement {
+    pub(super) may_accept: bool,
+    pub(super) may_refuse_as: Vec<Reason>,
+}
+
+impl Model {
+    pub(super) fn new(capabilities: Capabilities, keeps_ns: Option<i64>) -> Self {
+        Self {
+            capabilities,
+            keeps_ns,
+            series: BTreeMap::new(),
+            accepted: 0,
+            superseded: 0,
+        }
+    }
+
+    /// Whether the sample would have to be accepted or refused now, and as what.
+    pub(super) fn judge(&self, id: SeriesId, at: Timestamp, value: f64) -> Judgement {
+        let line = self.series.get(&id);
+        let newest = line.and_then(|line| line.newest_written);
+        let mut judgement = Judgement {
+            may_accept: true,
+            may_refuse_as: Vec::new(),
+        };
+        if !ORDINARY.contains(&at.0) {
+            judgement.may_refuse_as.push(Reason::Unrepresentable);
+        }
+        if newest.is_some_and(|newest| self.may_expire(at, newest)) {
+            judgement.may_refuse_as.push(Reason::Expired);
+        }
+        if !self.capabilities.special_values && !value.is_finite() {
+            judgement.may_accept = false;
+            judgement.may_refuse_as.push(Reason::Unrepresentable);
+        }
+        if self.capabilities.late == OnConflict::Rejected && newest.is_some_and(|newest| at < newest) {
+            judgement.may_accept = false;
+            judgement.may_refuse_as.push(Reason::Late);
+        }
+        let is_taken = line.is_some_and(|line| line.samples.contains_key(&self.key(at)));
+        if self.capabilities.duplicate == OnConflict::Rejected && is_taken {
+            judgement.may_accept = false;
+            judgement.may_refuse_as.push(Reason::Duplicate);
+        }
+        judgement
+    }
+
+    /// Takes a sample that the store accepted.
+    pub(super) fn apply(&mut self, id: SeriesId, at: Timestamp, value: f64) {
+        let key = self.key(at);
+        let line = self.series.entry(id).or_default();
+        let there = line.samples.entry(key).or_default();
+        if self.capabilities.duplicate != OnConflict::KeptBoth {
+            self.superseded += there.len() as u64;
+            there.clear();
+        }
+        there.push((at, value));
+        line.newest_written = line.newest_written.max(Some(at));
+        self.accepted += 1;
+    }
+
+    /// The rows of one series in a range, all that were ever accepted and not superseded.
+    pub(super) fn rows(&self, id: SeriesId, range: TimeRange) -> Vec<Row> {
+        let rows = self
+            .series
+            .get(&id)
+            .into_iter()
+            .flat_map(|line| line.samples.values().flatten());
+        rows.copied()
+            .filter(|(at, _)| *at >= range.start && *at < range.end)
+            .collect()
+    }
+
+    /// The rows of a resampled query.
+    pub(super) fn resampled(&self, id: SeriesId, range: TimeRange, resample: Resample) -> Vec<Row> {
+        let mut steps: BTreeMap<i128, Vec<f64>> = BTreeMap::new();
+        let step_ns = i128::from(resample.step_ns);
+        for (at, value) in self.rows(id, range) {
+            let start = i128::from(at.0).div_euclid(step_ns) * step_ns;
+            steps.entry(start).or_default().push(value);
+        }
+        let row = |(start, values): (i128, Vec<f64>)| {
+            let at = Timestamp(i64::try_from(start).unwrap_or(i64::MIN));
+            (at, consolidate(resample.consolidation, &values))
+        };
+        steps.into_iter().map(row).collect()
+    }
+
+    /// The newest timestamp that a query would return.
+    pub(super) fn newest(&self, id: SeriesId) -> Option<Timestamp> {
+        self.rows(id, TimeRange::ALL).into_iter().map(|(at, _)| at).max()
+    }
+
+    /// Samples from here on must still be there; before it they may have expired.
+    pub(super) fn kept_from(&self, id: SeriesId) -> Timestamp {
+        let newest = self.series.get(&id).and_then(|line| line.newest_written);
+        match (self.keeps_ns, newest) {
+            (Some(keeps_ns), Some(newest)) => newest + (1 - keeps_ns),
+            _ => Timestamp::MIN,
+        }
+    }
+
+    /// How many samples a query could return, were none expired.
+    pub(super) fn samples(&self) -> u64 {
+        let lines = self.series.values().flat_map(|line| line.samples.values());
+        lines.map(|rows| rows.len() as u64).sum()
+    }
+
+    /// Whether the store is told to expire anything.
+    pub(super) fn expires(&self) -> bool {
+        self.keeps_ns.is_some()
+    }
+
+    /// Forgets the counts of an earlier opening.
+    pub(super) fn reopened(&mut self) {
+        self.accepted = 0;
+        self.superseded = 0;
+    }
+
+    fn may_expire(&self, at: Timestamp, newest: Timestamp) -> bool {
+        self.keeps_ns
+            .is_some_and(|keeps_ns| i128::from(at.0) <= i128::from(newest.0) - i128::from(keeps_ns))
+    }
+
+    fn key(&self, at: Timestamp) -> i64 {
+        match self.capabilities.exactness {
+            Exactness::OnePerSlot(slot_ns) => at.0.div_euclid(slot_ns),
+            _ => at.0,
+        }
+    }
+}
+
+/// One value of the samples of a step, which are in time order and not none.
+fn consolidate(consolidation: Consolidation, values: &[f64]) -> f64 {
+    let numbers: Vec<f64> = values.iter().copied().filter(|value| !value.is_nan()).collect();
+    let sum = numbers.iter().fold(0.0, |sum, value| sum + value);
+    let extreme = |is_better: fn(f64, f64) -> bool| {
+        let mut best = f64::NAN;
+        for &value in &numbers {
+            if best.is_nan() || is_better(value, best) {
+                best = value;
+            }
+        }
+        best
+    };
+    match consolidation {
+        Consolidation::Min => extreme(|a, b| a < b),
+        Consolidation::Max => extreme(|a, b| a > b),
+        Consolidation::Average if numbers.is_empty() => f64::NAN,
+        Consolidation::Average => sum / numbers.len() as f64,
+        Consolidation::Sum => sum,
+        Consolidation::Count => values.len() as f64,
+        Consolidation::First => values.first().copied().unwrap_or(f64::NAN),
+        Consolidation::Last => values.last().copied().unwrap_or(f64::NAN),
+    }
+}
+
+/// Whether a raw value that came back is the one that was written, at this exactness.
+pub(super) fn same_value(exactness: Exactness, got: f64, written: f64) -> bool {
+    match exactness {
+        Exactness::Exact | Exactness::OnePerSlot(_) | Exactness::Consolidated | Exactness::Nothing => {
+            got.to_bits() == written.to_bits()
+        }
+        Exactness::Float32 => same_number(got, f64::from(written as f32)),
+        Exactness::Decimals(decimals) => {
+            let half = 0.5 * 10_f64.powi(-i32::from(decimals));
+            same_number(got, written) || (got - written).abs() <= half + written.abs() * f64::EPSILON
+        }
+    }
+}
+
+/// Whether a consolidated value is the one expected. Zeros are equal whatever their sign.
+pub(super) fn same_row(exactness: Exactness, got: f64, expected: f64) -> bool {
+    match exactness {
+        Exactness::Exact | Exactness::OnePerSlot(_) => same_number(got, expected),
+        _ => same_number(got, expected) || (got - expected).abs() <= 1e-3 + expected.abs() * 1e-5,
+    }
+}
+
+fn same_number(a: f64, b: f64) -> bool {
+    a == b || (a.is_nan() && b.is_nan())
+}

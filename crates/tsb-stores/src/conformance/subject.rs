@@ -1,0 +1,350 @@
+//! A store and the model beside it: whatever is done to one is done to the other, and
+//! every answer is compared.
+
+use std::collections::HashSet;
+use std::ops::ControlFlow;
+
+use tsb_core::time::{Clock, MonotonicClock, SECOND_NS};
+use tsb_core::{Batch, Ids, SeriesId, SeriesKey, Times, Timestamp};
+
+use super::failure::{Failure, ensure, equal};
+use super::model::{Model, Row, same_row, same_value};
+use super::{Context, Opened, Place};
+use crate::store::{Ack, Capabilities, Exactness, Position, Query, Reason, Refusals, Resample, TimeRange};
+
+/// The moment at which the samples of the checks start: 2023-11-14, the start of a slot
+/// of any whole number of seconds up to ten minutes that divides it.
+const START_SECONDS: i64 = 1_700_000_400;
+
+impl Context {
+    /// The timestamp of tick `tick`: a second apart, or the store's resolution if coarser.
+    pub(super) fn at(&self, tick: i64) -> Timestamp {
+        Timestamp::from_secs(START_SECONDS) + tick * self.tick_ns()
+    }
+
+    pub(super) fn tick_ns(&self) -> i64 {
+        self.capabilities.resolution_ns.max(SECOND_NS as i64)
+    }
+
+    /// How many ticks a check may go back in time and still find everything kept.
+    pub(super) fn kept_ticks(&self, wanted: i64) -> i64 {
+        let kept = self
+            .fixture
+            .keeps_ns()
+            .map_or(i64::MAX, |keeps_ns| keeps_ns / self.tick_ns());
+        wanted.min(kept - 1).max(2)
+    }
+
+    /// An empty store with `series` series defined, ids from 0, and its model.
+    pub(super) fn subject(&self, series: u32) -> Result<Subject, Failure> {
+        let place = self.fixture.place()?;
+        let mut subject = Subject::new(self, place)?;
+        subject.define(0..series)?;
+        Ok(subject)
+    }
+
+    /// An empty store.
+    pub(super) fn store(&self) -> Result<Opened, Failure> {
+        Ok(self.fixture.place()?.open()?)
+    }
+}
+
+/// The key that the checks bind to an id.
+pub(super) fn key(id: u32) -> SeriesKey {
+    let host = format!("host-{}", id / 8);
+    SeriesKey::with_labels(
+        format!("check.series{}", id % 8),
+        [("host", host), ("id", id.to_string())],
+    )
+}
+
+/// The definition of some ids.
+pub(super) fn definitions(ids: impl IntoIterator<Item = u32>) -> Vec<(SeriesId, SeriesKey)> {
+    ids.into_iter().map(|id| (SeriesId(id), key(id))).collect()
+}
+
+pub(super) struct Subject {
+    pub(super) store: Opened,
+    place: Box<dyn Place>,
+    pub(super) capabilities: Capabilities,
+    pub(super) model: Model,
+    pub(super) defined: Vec<SeriesId>,
+    last_position: Position,
+}
+
+impl Subject {
+    fn new(context: &Context, place: Box<dyn Place>) -> Result<Self, Failure> {
+        Ok(Self {
+            store: place.open()?,
+            place,
+            capabilities: context.capabilities,
+            model: Model::new(context.capabilities, context.fixture.keeps_ns()),
+            defined: Vec::new(),
+            last_position: Position(0),
+        })
+    }
+
+    /// Defines ids that may be defined already.
+    pub(super) fn define(&mut self, ids: impl IntoIterator<Item = u32>) -> Result<(), Failure> {
+        let definitions = definitions(ids);
+        self.store.define(&definitions)?;
+        for (id, _) in definitions {
+            if !self.defined.contains(&id) {
+                self.defined.push(id);
+            }
+        }
+        Ok(())
+    }
+
+    /// Closes the store and opens the same place again, with the same ids.
+    pub(super) fn reopen(&mut self) -> Result<(), Failure> {
+        self.store.close()?;
+        self.store = self.place.open()?;
+        self.last_position = Position(0);
+        self.model.reopened();
+        let ids: Vec<_> = self.defined.iter().map(|id| id.0).collect();
+        self.define(ids)
+    }
+
+    /// Opens the same place again after a close, with nothing defined.
+    pub(super) fn open_again(&self) -> Result<Opened, Failure> {
+        Ok(self.place.open()?)
+    }
+
+    /// One tick: `values` to the ids from `first`.
+    pub(super) fn tick(&mut self, first: u32, at: Timestamp, values: &[f64]) -> Result<Ack, Failure> {
+        self.write(&Batch::tick(SeriesId(first), at, values))
+    }
+
+    /// Samples in any order.
+    pub(super) fn samples(&mut self, samples: &[(u32, Timestamp, f64)]) -> Result<Ack, Failure> {
+        let ids: Vec<_> = samples.iter().map(|sample| SeriesId(sample.0)).collect();
+        let times: Vec<_> = samples.iter().map(|sample| sample.1).collect();
+        let values: Vec<_> = samples.iter().map(|sample| sample.2).collect();
+        self.write(&Batch::new(Ids::Each(&ids), Times::Each(&times), &values))
+    }
+
+    /// Writes, holds the ack and every refusal against the model, and tells the model.
+    pub(super) fn write(&mut self, batch: &Batch<'_>) -> Result<Ack, Failure> {
+        let mut refused = Refusals::new();
+        let ack = self.store.write(batch, &mut refused)?;
+        self.check_ack(batch, &ack, &refused)?;
+        let refusals = refused.as_slice();
+        for (index, (id, at, value)) in batch.iter().enumerate() {
+            let judgement = self.model.judge(id, at, value);
+            let refusal = refusals.iter().find(|refusal| refusal.index as usize == index);
+            let sample = || format!("sample {index} of the batch ({id} at {at} = {value})");
+            match refusal {
+                None => {
+                    let may = &judgement.may_refuse_as;
+                    ensure(judgement.may_accept, || {
+                        format!("{} was accepted, should be refused as {may:?}", sample())
+                    })?;
+                    self.model.apply(id, at, value);
+                }
+                Some(refusal) => ensure(judgement.may_refuse_as.contains(&refusal.reason), || {
+                    format!("{} was refused as {}, should not be", sample(), refusal.reason.name())
+                })?,
+            }
+        }
+        Ok(ack)
+    }
+
+    /// Clauses 4 and 5, as far as one ack shows them.
+    fn check_ack(&mut self, batch: &Batch<'_>, ack: &Ack, refused: &Refusals) -> Result<(), Failure> {
+        equal("accepted + rejected", &(ack.accepted + ack.rejected), &batch.len())?;
+        equal("refusals beside the ack's count", &refused.len(), &ack.rejected)?;
+        let indices: HashSet<_> = refused.as_slice().iter().map(|refusal| refusal.index).collect();
+        equal("distinct refused indices", &indices.len(), &refused.len())?;
+        let outside = indices.iter().find(|&&index| index as usize >= batch.len());
+        equal("a refused index outside the batch", &outside, &None)?;
+        let floor = self.capabilities.acknowledges;
+        ensure(ack.durability >= floor, || {
+            format!("the ack says {}, the capabilities promise {floor}", ack.durability)
+        })?;
+        let durable = self.store.durable(ack.durability);
+        ensure(durable >= ack.position, || {
+            format!(
+                "the ack says {} at {:?}, durable() only {durable:?}",
+                ack.durability, ack.position
+            )
+        })?;
+        let has_grown = if ack.accepted > 0 {
+            ack.position > self.last_position
+        } else {
+            ack.position >= self.last_position
+        };
+        ensure(has_grown, || {
+            format!(
+                "{} accepted samples moved the position from {:?} to {:?}",
+                ack.accepted, self.last_position, ack.position
+            )
+        })?;
+        self.last_position = ack.position;
+        Ok(())
+    }
+
+    /// Whether raw samples can be compared with the model.
+    pub(super) fn reads(&self) -> bool {
+        reads(&self.capabilities)
+    }
+
+    /// Compares everything: samples, newest timestamps, statistics.
+    pub(super) fn check(&self) -> Result<(), Failure> {
+        if self.reads() {
+            for &id in &self.defined {
+                self.check_rows(id, TimeRange::ALL)?;
+            }
+            self.check_newest(&self.defined)?;
+        }
+        self.check_stats()
+    }
+
+    /// Compares the raw rows of one series.
+    pub(super) fn check_rows(&self, id: SeriesId, range: TimeRange) -> Result<(), Failure> {
+        self.eventually(|| {
+            let got = self.rows(id, range, None)?;
+            self.compare(id, &got, &self.model.rows(id, range))
+        })
+    }
+
+    /// Compares the rows of a resampled query; nothing in the range may have expired.
+    pub(super) fn check_resampled(&self, id: SeriesId, range: TimeRange, resample: Resample) -> Result<(), Failure> {
+        self.eventually(|| {
+            let got = self.rows(id, range, Some(resample))?;
+            let expected = self.model.resampled(id, range, resample);
+            let is_same = got.len() == expected.len()
+                && got.iter().zip(&expected).all(|(got, expected)| {
+                    got.0 == expected.0 && same_row(self.capabilities.exactness, got.1, expected.1)
+                });
+            ensure(is_same, || {
+                format!("{resample:?} of {id} in {range:?}: {}", difference(&got, &expected))
+            })
+        })
+    }
+
+    /// Compares the newest timestamps of several series, asked in one call.
+    pub(super) fn check_newest(&self, ids: &[SeriesId]) -> Result<(), Failure> {
+        self.eventually(|| {
+            // A wrong value in each slot: all must be overwritten.
+            let mut newest = vec![Some(Timestamp(42)); ids.len()];
+            self.store.newest(ids, &mut newest)?;
+            for (&id, &got) in ids.iter().zip(&newest) {
+                equal(&format!("newest of {id}"), &got, &self.model.newest(id))?;
+            }
+            Ok(())
+        })
+    }
+
+    /// Compares the statistics.
+    pub(super) fn check_stats(&self) -> Result<(), Failure> {
+        let stats = self.store.stats();
+        equal("stats: series", &stats.series, &(self.defined.len() as u64))?;
+        equal("stats: accepted", &stats.accepted, &self.model.accepted)?;
+        if !self.reads() {
+            return Ok(());
+        }
+        if self.model.expires() {
+            let balance = stats.samples + stats.superseded + stats.expired;
+            ensure(balance == stats.accepted, || {
+                format!("stats: samples + superseded + expired is not accepted: {stats:?}")
+            })
+        } else {
+            equal("stats: expired", &stats.expired, &0)?;
+            equal("stats: superseded", &stats.superseded, &self.model.superseded)?;
+            equal("stats: samples", &stats.samples, &self.model.samples())
+        }
+    }
+
+    /// The rows that the store gives, with the shape of its chunks checked.
+    pub(super) fn rows(&self, id: SeriesId, range: TimeRange, resample: Option<Resample>) -> Result<Vec<Row>, Failure> {
+        let query = Query {
+            series: &[id],
+            range,
+            resample,
+        };
+        let mut rows: Vec<Row> = Vec::new();
+        let mut wrong = None;
+        self.store.query(&query, &mut |of, times, values| {
+            let is_ascending = times.is_sorted() && rows.last().is_none_or(|last| times.first() >= Some(&last.0));
+            if of != id {
+                wrong = Some(format!("a chunk of {of} in an answer about {id}"));
+            } else if times.is_empty() {
+                wrong = Some(format!("an empty chunk of {id}"));
+            } else if times.len() != values.len() {
+                wrong = Some(format!(
+                    "a chunk of {} timestamps and {} values",
+                    times.len(),
+                    values.len()
+                ));
+            } else if !is_ascending {
+                wrong = Some(format!("the timestamps of {id} do not ascend"));
+            }
+            rows.extend(times.iter().copied().zip(values.iter().copied()));
+            ControlFlow::Continue(())
+        })?;
+        match wrong {
+            Some(wrong) => Err(wrong.into()),
+            None => Ok(rows),
+        }
+    }
+
+    fn compare(&self, id: SeriesId, got: &[Row], expected: &[Row]) -> Result<(), Failure> {
+        let is_same = |got: &Row, expected: &Row| {
+            got.0 == expected.0 && same_value(self.capabilities.exactness, got.1, expected.1)
+        };
+        let kept_from = self.model.kept_from(id);
+        let mut left = got.iter().peekable();
+        for row in expected {
+            let is_there = left.next_if(|got| is_same(got, row)).is_some();
+            if !is_there && row.0 >= kept_from {
+                return Err(format!("raw rows of {id}: {}", difference(got, expected)).into());
+            }
+        }
+        ensure(left.next().is_none(), || {
+            format!("raw rows of {id}: {}", difference(got, expected))
+        })
+    }
+
+    /// Tries again while the store may still hide what it accepted.
+    fn eventually(&self, check: impl Fn() -> Result<(), Failure>) -> Result<(), Failure> {
+        let delay_ns = self.capabilities.visibility_delay_ms.saturating_mul(1_000_000);
+        if delay_ns == 0 {
+            return check();
+        }
+        let clock = MonotonicClock::new();
+        loop {
+            let now = clock.now();
+            match check() {
+                Err(_) if now < delay_ns => clock.wait_until((now + 1_000_000).min(delay_ns)),
+                result => return result,
+            }
+        }
+    }
+}
+
+/// Whether raw samples come back that can be compared with what was written.
+pub(super) fn reads(capabilities: &Capabilities) -> bool {
+    capabilities.query && !matches!(capabilities.exactness, Exactness::Consolidated | Exactness::Nothing)
+}
+
+/// The first place where two lists of rows differ, in words.
+fn difference(got: &[Row], expected: &[Row]) -> String {
+    let pairs = got.iter().zip(expected);
+    let at = pairs
+        .take_while(|(a, b)| a.0 == b.0 && a.1.to_bits() == b.1.to_bits())
+        .count();
+    let show = |row: Option<&Row>| row.map_or("nothing".to_owned(), |(at, value)| format!("{value:?} at {at}"));
+    format!(
+        "row {at} is {}, expected {}; {} rows in all, expected {}",
+        show(got.get(at)),
+        show(expected.get(at)),
+        got.len(),
+        expected.len()
+    )
+}
+
+/// The reasons for which a bounded store may refuse.
+pub(super) fn is_full(reason: Reason) -> bool {
+    reason == Reason::Full
+}

@@ -1,0 +1,339 @@
+//! Mohawk's memory backend: a fixed slot every 30 s for 7 days, overwriting.
+//!
+//! As version 0.15.4 did it: a series is an array of `retention / slot` slots of 16 bytes
+//! (20,160 x 16 B = 322,560 B), allocated whole at the first sample; a sample goes to slot
+//! `floor(t / slot) mod slots`, whatever is there. So a 1 Hz stream keeps 1 sample in 30.
+//!
+//! Two differences, both so that a ledger can balance. What is overwritten is counted as
+//! superseded (same slot) or expired (a lap ago); and a sample more than a lap older than
+//! the newest is refused as expired, where Mohawk let it destroy a newer one and then
+//! answered neither. It is *not* a good store: it is here to show what such a design loses.
+
+use std::fmt;
+use std::ops::ControlFlow;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
+
+use tsb_core::{Batch, Durability, SeriesId, SeriesKey, Timestamp};
+
+use crate::error::{Error, Result};
+use crate::keys::KeyTable;
+use crate::resample::Resampler;
+use crate::store::{
+    Ack, Capabilities, Exactness, Footprint, OnConflict, Position, Query, Reason, Refusals, Scope, Stats, Store,
+    TimeRange, Visitor,
+};
+
+mod slots;
+
+use slots::{Grid, MAX_SLOTS, Put, Slots};
+
+/// Series whose slots share a lock, side by side: a worker's range meets few locks.
+const BLOCK: usize = 1024;
+/// Locks. The blocks of ids are dealt out to them in turn.
+const SHARDS: usize = 64;
+
+/// How a [`RingStore`] is laid out and bounded.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RingOptions {
+    /// Length of a slot in nanoseconds. in [1, retention_ns / 2]
+    pub slot_ns: i64,
+    /// Span of all slots in nanoseconds; rounded down to whole slots.
+    pub retention_ns: i64,
+    /// Most bytes of slots; samples of a series that gets no slots are refused as full.
+    /// Slots are allocated zeroed, so the system commits a page at its first sample.
+    pub max_bytes: u64,
+    /// Most series.
+    pub max_series: usize,
+}
+
+impl Default for RingOptions {
+    fn default() -> Self {
+        Self {
+            slot_ns: 30_000_000_000,
+            retention_ns: 7 * 86_400_000_000_000,
+            max_bytes: 32 << 30,
+            max_series: 1_000_000,
+        }
+    }
+}
+
+/// One slot every so often, per series, overwriting.
+pub struct RingStore {
+    options: RingOptions,
+    grid: Grid,
+    keys: RwLock<KeyTable>,
+    shards: Vec<RwLock<Shard>>,
+    reserved_bytes: AtomicU64,
+    accepted: AtomicU64,
+    closed: AtomicBool,
+}
+
+/// The slots of some blocks of series, and what became of their samples.
+#[derive(Debug, Default)]
+struct Shard {
+    series: Vec<Option<Slots>>,
+    samples: u64,
+    superseded: u64,
+    expired: u64,
+}
+
+impl RingStore {
+    /// An empty store.
+    ///
+    /// # Errors
+    /// [`Error::Spec`] when there would be fewer than two slots, or too many to allocate.
+    pub fn new(options: RingOptions) -> Result<Self> {
+        let grid = Grid::new(options.slot_ns, options.retention_ns).ok_or_else(|| Error::Spec {
+            spec: "ring:".to_owned(),
+            what: format!(
+                "retention ({} ns) must hold at least two slots ({} ns each) and at most {MAX_SLOTS}",
+                options.retention_ns, options.slot_ns
+            ),
+        })?;
+        Ok(Self {
+            options,
+            grid,
+            keys: RwLock::new(KeyTable::new(options.max_series)),
+            shards: (0..SHARDS).map(|_| RwLock::default()).collect(),
+            reserved_bytes: AtomicU64::new(0),
+            accepted: AtomicU64::new(0),
+            closed: AtomicBool::new(false),
+        })
+    }
+
+    fn check_open(&self) -> Result<()> {
+        if self.closed.load(Ordering::Acquire) {
+            Err(Error::Closed)
+        } else {
+            Ok(())
+        }
+    }
+
+    /// Applies the samples `from..to` of `batch`, which all belong to one shard.
+    fn write_run(&self, batch: &Batch<'_>, from: usize, to: usize, refused: &mut Refusals) {
+        let mut shard = write(self.shard(batch.id(from)));
+        for index in from..to {
+            let (id, at) = (batch.id(index), batch.time(index));
+            let Some(value) = batch.values().get(index) else { break };
+            if let Err(reason) = self.put(&mut shard, place_in_shard(id), at, *value) {
+                refused.push(index, reason);
+            }
+        }
+    }
+
+    fn put(&self, shard: &mut Shard, place: usize, at: Timestamp, value: f64) -> std::result::Result<(), Reason> {
+        if shard.series.len() <= place {
+            shard.series.resize_with(place + 1, || None);
+        }
+        let Some(entry) = shard.series.get_mut(place) else {
+            return Err(Reason::Full);
+        };
+        let slots = match entry {
+            Some(slots) => slots,
+            None if self.reserve() => entry.insert(Slots::new(self.grid, at)),
+            None => return Err(Reason::Full),
+        };
+        match slots.put(self.grid, at, value) {
+            Put::TooOld => return Err(Reason::Expired),
+            Put::Stored { expired } => {
+                shard.expired += expired;
+                shard.samples = shard.samples + 1 - expired;
+            }
+            Put::Replaced => shard.superseded += 1,
+        }
+        Ok(())
+    }
+
+    /// Takes the bytes of one more series from the bound, if it has them.
+    fn reserve(&self) -> bool {
+        let bytes = self.grid.bytes();
+        let take = |reserved: u64| Some(reserved + bytes).filter(|&total| total <= self.options.max_bytes);
+        self.reserved_bytes
+            .fetch_update(Ordering::AcqRel, Ordering::Acquire, take)
+            .is_ok()
+    }
+
+    fn shard(&self, id: SeriesId) -> &RwLock<Shard> {
+        &self.shards[shard_of(id)]
+    }
+
+    /// Copies the samples of one series out, so that no lock is held while they are visited.
+    fn copy(&self, id: SeriesId, range: TimeRange, times: &mut Vec<Timestamp>, values: &mut Vec<f64>) {
+        let shard = read(self.shard(id));
+        if let Some(Some(slots)) = shard.series.get(place_in_shard(id)) {
+            for (at, value) in slots.samples(self.grid, range) {
+                times.push(at);
+                values.push(value);
+            }
+        }
+    }
+
+    fn unsupported(&self, what: &'static str) -> Error {
+        Error::Unsupported {
+            store: self.to_string(),
+            what,
+        }
+    }
+}
+
+fn shard_of(id: SeriesId) -> usize {
+    id.index() / BLOCK % SHARDS
+}
+
+fn place_in_shard(id: SeriesId) -> usize {
+    id.index() / (BLOCK * SHARDS) * BLOCK + id.index() % BLOCK
+}
+
+// A panic cannot leave slots half written: each is replaced whole.
+fn read<T>(lock: &RwLock<T>) -> RwLockReadGuard<'_, T> {
+    lock.read().unwrap_or_else(PoisonError::into_inner)
+}
+
+fn write<T>(lock: &RwLock<T>) -> RwLockWriteGuard<'_, T> {
+    lock.write().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl fmt::Debug for RingStore {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut debug = f.debug_struct("RingStore");
+        debug
+            .field("options", &self.options)
+            .field("stats", &self.stats())
+            .finish()
+    }
+}
+
+impl fmt::Display for RingStore {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("ring")
+    }
+}
+
+impl Store for RingStore {
+    fn capabilities(&self) -> Capabilities {
+        Capabilities {
+            query: true,
+            resample: true,
+            exactness: Exactness::OnePerSlot(self.options.slot_ns),
+            duplicate: OnConflict::Accepted,
+            late: OnConflict::Accepted,
+            resolution_ns: 1,
+            special_values: true,
+            acknowledges: Durability::Volatile,
+            reaches: Durability::Volatile,
+            persistent: false,
+            // Whole slots: the oldest is emptied as soon as the newest is begun.
+            retention_ns: Some(self.options.retention_ns - self.options.slot_ns),
+            visibility_delay_ms: 0,
+        }
+    }
+
+    fn define(&self, series: &[(SeriesId, SeriesKey)]) -> Result<()> {
+        self.check_open()?;
+        write(&self.keys).define(series)
+    }
+
+    fn write(&self, batch: &Batch<'_>, refused: &mut Refusals) -> Result<Ack> {
+        self.check_open()?;
+        read(&self.keys).check_batch(batch)?;
+        let before = refused.len();
+        let mut from = 0;
+        while from < batch.len() {
+            let shard = shard_of(batch.id(from));
+            let rest = (from + 1..batch.len()).find(|&index| shard_of(batch.id(index)) != shard);
+            let to = rest.unwrap_or(batch.len());
+            self.write_run(batch, from, to, refused);
+            from = to;
+        }
+        let rejected = refused.len() - before;
+        let accepted = batch.len() - rejected;
+        let position = self.accepted.fetch_add(accepted as u64, Ordering::AcqRel) + accepted as u64;
+        Ok(Ack {
+            accepted,
+            rejected,
+            position: Position(position),
+            durability: Durability::Volatile,
+        })
+    }
+
+    fn durable(&self, level: Durability) -> Position {
+        if level > Durability::Volatile {
+            Position(0)
+        } else {
+            Position(self.accepted.load(Ordering::Acquire))
+        }
+    }
+
+    fn flush(&self, _scope: Scope<'_>, level: Durability) -> Result<()> {
+        self.check_open()?;
+        if level > Durability::Volatile {
+            Err(self.unsupported("flush beyond volatile"))
+        } else {
+            Ok(())
+        }
+    }
+
+    fn query(&self, query: &Query<'_>, visit: &mut Visitor<'_>) -> Result<()> {
+        self.check_open()?;
+        read(&self.keys).check_each(query.series.iter().copied())?;
+        let (mut times, mut values) = (Vec::new(), Vec::new());
+        for &id in query.series {
+            times.clear();
+            values.clear();
+            self.copy(id, query.range, &mut times, &mut values);
+            if let Some(resample) = query.resample {
+                let mut resampler = Resampler::new(resample);
+                times
+                    .iter()
+                    .zip(&values)
+                    .for_each(|(&at, &value)| resampler.push(at, value));
+                (times, values) = resampler.finish();
+            }
+            if !times.is_empty() && visit(id, &times, &values) == ControlFlow::Break(()) {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    fn newest(&self, series: &[SeriesId], into: &mut [Option<Timestamp>]) -> Result<()> {
+        self.check_open()?;
+        read(&self.keys).check_each(series.iter().copied())?;
+        for (&id, slot) in series.iter().zip(into) {
+            let shard = read(self.shard(id));
+            let slots = shard.series.get(place_in_shard(id)).and_then(Option::as_ref);
+            *slot = slots.and_then(|slots| slots.newest(self.grid));
+        }
+        Ok(())
+    }
+
+    fn stats(&self) -> Stats {
+        let keys = read(&self.keys);
+        let mut stats = Stats {
+            series: keys.len() as u64,
+            accepted: self.accepted.load(Ordering::Acquire),
+            footprint: Footprint {
+                head_bytes: self.reserved_bytes.load(Ordering::Acquire),
+                series_bytes: keys.bytes(),
+                ..Footprint::default()
+            },
+            ..Stats::default()
+        };
+        for shard in &self.shards {
+            let shard = read(shard);
+            stats.samples += shard.samples;
+            stats.superseded += shard.superseded;
+            stats.expired += shard.expired;
+        }
+        stats
+    }
+
+    fn close(&self) -> Result<()> {
+        self.closed.store(true, Ordering::Release);
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests;

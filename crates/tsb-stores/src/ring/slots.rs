@@ -1,0 +1,149 @@
+//! The slots of one series: where a sample goes, and what it replaces.
+
+use tsb_core::Timestamp;
+
+use crate::store::TimeRange;
+
+/// How time is cut into slots.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Grid {
+    slot_ns: i64,
+    // in [2, MAX_SLOTS]
+    slots: i64,
+}
+
+/// Most slots of a series: 2 GiB of them, so that a slip in the options is an error
+/// and not an allocation that cannot succeed.
+pub(super) const MAX_SLOTS: i64 = 1 << 27;
+
+impl Grid {
+    /// `retention_ns / slot_ns` slots, if that makes at least two and not too many.
+    pub(super) fn new(slot_ns: i64, retention_ns: i64) -> Option<Self> {
+        let slots = (slot_ns > 0).then(|| retention_ns / slot_ns)?;
+        if !(2..=MAX_SLOTS).contains(&slots) {
+            return None;
+        }
+        Some(Self { slot_ns, slots })
+    }
+
+    /// Bytes of the slots of one series.
+    pub(super) fn bytes(self) -> u64 {
+        (self.slots as u64).saturating_mul(size_of::<[u64; 2]>() as u64)
+    }
+
+    fn slot_of(self, at: Timestamp) -> i64 {
+        at.0.div_euclid(self.slot_ns)
+    }
+
+    fn place_of(self, slot: i64) -> usize {
+        slot.rem_euclid(self.slots) as usize
+    }
+
+    /// A timestamp that place `place` can never hold: it marks the place as empty.
+    fn never_at(self, place: usize) -> u64 {
+        // Zero belongs to place 0, one slot later belongs to place 1.
+        if place == 0 { self.slot_ns as u64 } else { 0 }
+    }
+}
+
+/// What became of a sample.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Put {
+    /// It has its slot; so many samples fell behind the last slot for it.
+    Stored { expired: u64 },
+    /// It has its slot, and the sample that was there is gone.
+    Replaced,
+    /// Its slot belongs to a newer lap.
+    TooOld,
+}
+
+/// One series: (timestamp, value bits) by place. Every sample lies within one lap of
+/// the newest.
+#[derive(Debug)]
+pub(super) struct Slots {
+    // Two words a slot, as Mohawk has it; zeroed memory, which the system commits page
+    // by page. An empty slot holds a timestamp that belongs elsewhere (`never_at`).
+    places: Vec<[u64; 2]>,
+    newest: i64,
+}
+
+impl Slots {
+    /// Empty slots around the first sample's time.
+    pub(super) fn new(grid: Grid, at: Timestamp) -> Self {
+        let mut places = vec![[0; 2]; grid.slots as usize];
+        if let Some(place) = places.first_mut() {
+            place[0] = grid.never_at(0);
+        }
+        Self {
+            places,
+            newest: grid.slot_of(at),
+        }
+    }
+
+    /// Writes one sample to its slot, whatever is there.
+    pub(super) fn put(&mut self, grid: Grid, at: Timestamp, value: f64) -> Put {
+        let slot = grid.slot_of(at);
+        if self.newest.checked_sub(grid.slots).is_some_and(|gone| slot <= gone) {
+            return Put::TooOld;
+        }
+        let expired = if slot > self.newest {
+            self.advance(grid, slot)
+        } else {
+            0
+        };
+        let place = grid.place_of(slot);
+        let Some(entry) = self.places.get_mut(place) else {
+            return Put::TooOld;
+        };
+        let was_taken = is_taken(grid, place, *entry);
+        *entry = [at.0 as u64, value.to_bits()];
+        if was_taken {
+            Put::Replaced
+        } else {
+            Put::Stored { expired }
+        }
+    }
+
+    /// Makes `slot` the newest: empties what is a lap behind, and says how many were there.
+    fn advance(&mut self, grid: Grid, slot: i64) -> u64 {
+        // The difference of two i64 in order always fits a u64.
+        let passed = (slot.wrapping_sub(self.newest) as u64).min(grid.slots as u64) as i64;
+        let mut expired = 0;
+        for slot in slot - passed + 1..=slot {
+            let place = grid.place_of(slot);
+            if let Some(entry) = self.places.get_mut(place) {
+                expired += u64::from(is_taken(grid, place, *entry));
+                entry[0] = grid.never_at(place);
+            }
+        }
+        self.newest = slot;
+        expired
+    }
+
+    /// The samples within `range`, in ascending time.
+    pub(super) fn samples(&self, grid: Grid, range: TimeRange) -> impl Iterator<Item = (Timestamp, f64)> + '_ {
+        let lap = self.newest.saturating_sub(grid.slots - 1);
+        let from = lap.max(grid.slot_of(range.start));
+        let to = self.newest.min(grid.slot_of(range.end));
+        let count = if from > to { 0 } else { (to - from) as usize + 1 };
+        let first = grid.place_of(from);
+        // The places from the first one on, then those before it: no division a slot.
+        let places = (first..self.places.len()).chain(0..first).take(count);
+        let taken = places.filter_map(move |place| self.get(grid, place));
+        taken.filter(move |(at, _)| range.contains(*at))
+    }
+
+    /// The newest sample: the newest slot always has one.
+    pub(super) fn newest(&self, grid: Grid) -> Option<Timestamp> {
+        self.get(grid, grid.place_of(self.newest)).map(|(at, _)| at)
+    }
+
+    fn get(&self, grid: Grid, place: usize) -> Option<(Timestamp, f64)> {
+        let entry = *self.places.get(place)?;
+        is_taken(grid, place, entry).then(|| (Timestamp(entry[0] as i64), f64::from_bits(entry[1])))
+    }
+}
+
+fn is_taken(grid: Grid, place: usize, entry: [u64; 2]) -> bool {
+    entry[0] != grid.never_at(place)
+}

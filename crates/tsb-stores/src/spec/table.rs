@@ -1,0 +1,264 @@
+//! Every store there is, and the planned ones: what `tsb stores` prints and what
+//! `open` looks up. One line a store.
+
+use std::sync::Arc;
+
+use tsb_core::time::Clock;
+
+use super::{Kind, Values};
+use crate::error::Result;
+use crate::null::NullStore;
+use crate::ring::{RingOptions, RingStore};
+use crate::store::Store;
+use crate::throttle::{Throttle, ThrottleOptions};
+
+/// A store or wrapper, as a user needs to know it.
+#[derive(Debug)]
+pub struct StoreInfo {
+    /// The word before the colon or the plus sign.
+    pub scheme: &'static str,
+    /// What it is, in half a line.
+    pub what: &'static str,
+    /// The level of its acks, and what it can reach beyond.
+    pub durability: &'static str,
+    /// The feature that carries it; `None` where every build has it.
+    pub feature: Option<&'static str>,
+    /// Whether it wraps another store.
+    pub is_wrapper: bool,
+    /// Whether something stands between the colon and the options.
+    pub takes_path: bool,
+    /// Its options.
+    pub options: &'static [OptionInfo],
+    pub(super) make: Make,
+}
+
+impl StoreInfo {
+    /// Whether this build has it.
+    pub fn is_built(&self) -> bool {
+        !matches!(self.make, Make::NotBuilt)
+    }
+}
+
+// An entry is a line of one table: its scheme is its identity.
+impl PartialEq for StoreInfo {
+    fn eq(&self, other: &Self) -> bool {
+        self.scheme == other.scheme
+    }
+}
+
+/// An option of a store, as a user needs to know it.
+#[derive(Debug)]
+pub struct OptionInfo {
+    /// The word before the equals sign.
+    pub name: &'static str,
+    /// What its value looks like, and its unit.
+    pub kind: Kind,
+    /// What holds when it is not given; `None`: it does nothing.
+    pub default: Option<&'static str>,
+    /// What it does.
+    pub what: &'static str,
+}
+
+/// From a path and options to a store.
+type Open = fn(&str, &Values<'_>) -> Result<Box<dyn Store>>;
+
+/// From a store, options and a clock to a store around it.
+type Wrap = fn(Box<dyn Store>, &Values<'_>, &Arc<dyn Clock>) -> Result<Box<dyn Store>>;
+
+/// How an entry becomes a store.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Make {
+    Store(Open),
+    Wrapper(Wrap),
+    NotBuilt,
+}
+
+/// All of them, in the order in which they are explained.
+pub fn known() -> &'static [StoreInfo] {
+    &KNOWN
+}
+
+static KNOWN: [StoreInfo; 15] = [
+    StoreInfo {
+        scheme: "null",
+        what: "accepts and forgets; calibrates the generator",
+        durability: "unconfirmed",
+        feature: None,
+        is_wrapper: false,
+        takes_path: false,
+        options: &[],
+        make: Make::Store(|_, _| Ok(Box::new(NullStore::new()))),
+    },
+    StoreInfo {
+        scheme: "ring",
+        what: "Mohawk's memory backend: one fixed slot every so often, overwriting; shows what it loses",
+        durability: "volatile",
+        feature: None,
+        is_wrapper: false,
+        takes_path: false,
+        options: &[
+            option("slot", Kind::Duration, Some("30s"), "length of a slot"),
+            option("retention", Kind::Duration, Some("7d"), "span of all slots of a series"),
+            option(
+                "max_bytes",
+                Kind::Bytes,
+                Some("32GiB"),
+                "bound of all slots; beyond it samples are refused as full",
+            ),
+            option(
+                "max_series",
+                Kind::Count,
+                Some("1000000"),
+                "bound of series; beyond it define fails",
+            ),
+        ],
+        make: Make::Store(|_, values| Ok(Box::new(RingStore::new(ring_options(values)?)?))),
+    },
+    StoreInfo {
+        scheme: "throttle",
+        what: "wraps a store: adds stalls, a known service rate, and faults; tests the instrument",
+        durability: "as what it wraps",
+        feature: None,
+        is_wrapper: true,
+        takes_path: false,
+        options: &[
+            option("throttle.rate", Kind::Count, None, "service rate, samples per second"),
+            option(
+                "throttle.stall_every",
+                Kind::Duration,
+                None,
+                "from the start of one stall to the next",
+            ),
+            option(
+                "throttle.stall_for",
+                Kind::Duration,
+                None,
+                "length of a stall; less than stall_every",
+            ),
+            option(
+                "throttle.error_one_in",
+                Kind::Count,
+                None,
+                "refuses one sample in so many, as injected",
+            ),
+            option(
+                "throttle.lose_one_in",
+                Kind::Count,
+                None,
+                "accepts and forgets one sample in so many",
+            ),
+            option(
+                "throttle.alter_one_in",
+                Kind::Count,
+                None,
+                "alters one value in so many",
+            ),
+            option(
+                "throttle.duplicate_one_in",
+                Kind::Count,
+                None,
+                "keeps one sample in so many twice",
+            ),
+            option("throttle.seed", Kind::Number, Some("1"), "which samples the faults hit"),
+        ],
+        make: Make::Wrapper(|inner, values, clock| {
+            Ok(Box::new(Throttle::new(
+                inner,
+                throttle_options(values)?,
+                Arc::clone(clock),
+            )?))
+        }),
+    },
+    planned_wrapper("write-cache", "rrdcached's design over any store"),
+    planned("sqlite", "embedded SQLite", "buffered or synced by option", "sqlite"),
+    planned("mongo", "MongoDB", "by write concern", "mongo"),
+    planned("rrd", "one RRD file a series, readable by rrdtool", "buffered", "rrd"),
+    planned(
+        "hawkular",
+        "client of Mohawk or Hawkular",
+        "as the server documents",
+        "hawkular",
+    ),
+    planned("etcd", "client of etcd", "as the server documents", "etcd"),
+    planned("graphite", "client of Graphite", "unconfirmed", "graphite"),
+    planned("kairosdb", "client of KairosDB", "as the server documents", "kairosdb"),
+    planned(
+        "cassandra",
+        "client of Cassandra",
+        "as the server documents",
+        "cassandra",
+    ),
+    planned("influx", "client of InfluxDB", "as the server documents", "influx"),
+    planned(
+        "dalmatiner",
+        "client of DalmatinerDB",
+        "as the server documents",
+        "dalmatiner",
+    ),
+    planned(
+        "rrdcached",
+        "client of rrdcached",
+        "as the server documents",
+        "rrdcached",
+    ),
+];
+
+const fn option(name: &'static str, kind: Kind, default: Option<&'static str>, what: &'static str) -> OptionInfo {
+    OptionInfo {
+        name,
+        kind,
+        default,
+        what,
+    }
+}
+
+const fn planned(
+    scheme: &'static str,
+    what: &'static str,
+    durability: &'static str,
+    feature: &'static str,
+) -> StoreInfo {
+    StoreInfo {
+        scheme,
+        what,
+        durability,
+        feature: Some(feature),
+        is_wrapper: false,
+        takes_path: true,
+        options: &[],
+        make: Make::NotBuilt,
+    }
+}
+
+const fn planned_wrapper(scheme: &'static str, what: &'static str) -> StoreInfo {
+    StoreInfo {
+        is_wrapper: true,
+        takes_path: false,
+        ..planned(scheme, what, "volatile, or more with a journal", scheme)
+    }
+}
+
+fn ring_options(values: &Values<'_>) -> Result<RingOptions> {
+    let default = RingOptions::default();
+    Ok(RingOptions {
+        slot_ns: values.duration_ns("slot")?.unwrap_or(default.slot_ns),
+        retention_ns: values.duration_ns("retention")?.unwrap_or(default.retention_ns),
+        max_bytes: values.bytes("max_bytes")?.unwrap_or(default.max_bytes),
+        max_series: values
+            .count("max_series")?
+            .map_or(default.max_series, |count| count as usize),
+    })
+}
+
+fn throttle_options(values: &Values<'_>) -> Result<ThrottleOptions> {
+    Ok(ThrottleOptions {
+        rate_per_second: values.count("throttle.rate")?,
+        stall_every_ns: values.duration_ns("throttle.stall_every")?.map(|ns| ns as u64),
+        stall_for_ns: values.duration_ns("throttle.stall_for")?.map(|ns| ns as u64),
+        error_one_in: values.count("throttle.error_one_in")?,
+        lose_one_in: values.count("throttle.lose_one_in")?,
+        alter_one_in: values.count("throttle.alter_one_in")?,
+        duplicate_one_in: values.count("throttle.duplicate_one_in")?,
+        seed: values.count("throttle.seed")?.unwrap_or(1),
+    })
+}

@@ -1,0 +1,272 @@
+//! A wrapper that is slow and faulty on purpose: it tests the instrument.
+//!
+//! It adds a known service rate, stalls and refusals, and data faults that a run must
+//! find: samples acknowledged and forgotten, altered, or kept twice. Faults are seeded
+//! and on record ([`Throttle::faults`]), so that a test can compare a run's ledger with
+//! them to the sample. Only writes and flushes are held up; reads show what happened.
+//!
+//! It is *not* a rate limiter for the generator: a schedule is a promise and lives in
+//! `tsb-core`.
+
+use std::fmt;
+use std::ops::ControlFlow;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use tsb_core::time::Clock;
+use tsb_core::{Batch, BatchBuf, Durability, SeriesId, SeriesKey, Timestamp};
+
+use crate::error::{Error, Result};
+use crate::resample::Resampler;
+use crate::store::{Ack, Capabilities, Position, Query, Reason, Refusals, Scope, Stats, Store, Visitor};
+
+mod faults;
+mod pace;
+
+use faults::{Book, Fault, Plan, twice};
+pub use faults::{FaultSample, Faults, MAX_FAULTS};
+use pace::Pace;
+
+/// What a [`Throttle`] adds. The default adds nothing.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ThrottleOptions {
+    /// Service rate in samples per second: writes queue behind each other at this rate.
+    pub rate_per_second: Option<u64>,
+    /// Nanoseconds from the start of one stall to the next, the first after this long.
+    pub stall_every_ns: Option<u64>,
+    /// Length of a stall in nanoseconds; less than `stall_every_ns`, and only with it.
+    pub stall_for_ns: Option<u64>,
+    /// Refuses one sample in so many with [`Reason::Injected`].
+    pub error_one_in: Option<u64>,
+    /// Acknowledges and forgets one sample in so many.
+    pub lose_one_in: Option<u64>,
+    /// Alters the value of one sample in so many.
+    pub alter_one_in: Option<u64>,
+    /// Answers one sample in so many twice.
+    pub duplicate_one_in: Option<u64>,
+    /// Which samples the faults hit.
+    pub seed: u64,
+}
+
+/// A store with stalls, a service rate and faults before it.
+#[derive(Debug)]
+pub struct Throttle<S> {
+    inner: S,
+    clock: Arc<dyn Clock>,
+    pace: Mutex<Pace>,
+    plan: Plan,
+    // Samples that have come by: their numbers decide which are hit.
+    arrivals: AtomicU64,
+    book: Mutex<Book>,
+}
+
+impl<S: Store> Throttle<S> {
+    /// A throttle before `inner`, in the time of `clock`.
+    ///
+    /// # Errors
+    /// [`Error::Spec`] for a rate or a one-in of zero, and for stalls that do not end.
+    pub fn new(inner: S, options: ThrottleOptions, clock: Arc<dyn Clock>) -> Result<Self> {
+        let invalid = |what: &str| Error::Spec {
+            spec: "throttle+".to_owned(),
+            what: what.to_owned(),
+        };
+        let pace = Pace::new(&options, clock.now()).map_err(invalid)?;
+        let plan = Plan::new(&options).map_err(invalid)?;
+        Ok(Self {
+            inner,
+            clock,
+            pace: Mutex::new(pace),
+            plan,
+            arrivals: AtomicU64::new(0),
+            book: Mutex::new(Book::default()),
+        })
+    }
+
+    /// Exactly what was done to the data so far.
+    pub fn faults(&self) -> Faults {
+        lock(&self.book).faults.clone()
+    }
+
+    /// What it wraps.
+    pub fn inner(&self) -> &S {
+        &self.inner
+    }
+
+    /// The write, without its delays.
+    fn pass(&self, batch: &Batch<'_>, refused: &mut Refusals) -> Result<Ack> {
+        let first = self.arrivals.fetch_add(batch.len() as u64, Ordering::Relaxed);
+        let hits = self.plan.hits(first, batch.len());
+        if hits.is_empty() {
+            return self.inner.write(batch, refused);
+        }
+        // A dropped sample must not hide from the inner store that its series is unknown.
+        lock(&self.book).check_defined(hits.iter().map(|&(index, _)| batch.id(index)))?;
+        let tampered = Tampered::new(batch, &hits);
+        let mut inner_refused = Refusals::new();
+        let mut ack = self.inner.write(&tampered.samples.as_batch(), &mut inner_refused)?;
+        // Where each refused sample was before some were taken out, ascending.
+        let inner_refused = inner_refused.as_slice().iter();
+        let mut original: Vec<(usize, Reason)> = inner_refused
+            .filter_map(|refusal| Some((*tampered.indices.get(refusal.index as usize)?, refusal.reason)))
+            .collect();
+        original.sort_unstable_by_key(|&(index, _)| index);
+        let mut book = lock(&self.book);
+        for &(index, fault) in &hits {
+            let is_refused = original.binary_search_by_key(&index, |&(index, _)| index).is_ok();
+            match fault {
+                Fault::Error => ack.rejected += 1,
+                Fault::Lose => ack.accepted += 1,
+                Fault::Alter | Fault::Duplicate if is_refused => continue,
+                Fault::Alter | Fault::Duplicate => {}
+            }
+            book.record(fault, batch, index);
+        }
+        drop(book);
+        let injected = hits.iter().filter(|(_, fault)| *fault == Fault::Error);
+        let injected = injected.map(|&(index, _)| (index, Reason::Injected));
+        for (index, reason) in original.into_iter().chain(injected) {
+            refused.push(index, reason);
+        }
+        Ok(ack)
+    }
+}
+
+/// What the inner store gets of a batch with faults in it.
+struct Tampered {
+    samples: BatchBuf,
+    // The index in the original batch of each sample that is passed on.
+    indices: Vec<usize>,
+}
+
+impl Tampered {
+    fn new(batch: &Batch<'_>, hits: &[(usize, Fault)]) -> Self {
+        let mut samples = BatchBuf::with_capacity(batch.len());
+        let mut indices = Vec::with_capacity(batch.len());
+        let mut hits = hits.iter().peekable();
+        for (index, (id, at, value)) in batch.iter().enumerate() {
+            let fault = hits.next_if(|(hit, _)| *hit == index).map(|&(_, fault)| fault);
+            let value = match fault {
+                Some(Fault::Error | Fault::Lose) => continue,
+                Some(Fault::Alter) => faults::altered(value),
+                Some(Fault::Duplicate) | None => value,
+            };
+            samples.push(id, at, value);
+            indices.push(index);
+        }
+        Self { samples, indices }
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl<S: Store> fmt::Display for Throttle<S> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "throttle({})", self.inner)
+    }
+}
+
+impl<S: Store> Store for Throttle<S> {
+    fn capabilities(&self) -> Capabilities {
+        self.inner.capabilities()
+    }
+
+    fn define(&self, series: &[(SeriesId, SeriesKey)]) -> Result<()> {
+        self.inner.define(series)?;
+        if self.plan.has_faults() {
+            lock(&self.book).define(series.iter().map(|(id, _)| *id));
+        }
+        Ok(())
+    }
+
+    fn write(&self, batch: &Batch<'_>, refused: &mut Refusals) -> Result<Ack> {
+        let service = lock(&self.pace).admit(self.clock.now(), batch.len() as u64);
+        self.clock.wait_until(service.start);
+        let result = self.pass(batch, refused);
+        self.clock.wait_until(service.end);
+        result
+    }
+
+    fn durable(&self, level: Durability) -> Position {
+        self.inner.durable(level)
+    }
+
+    fn flush(&self, scope: Scope<'_>, level: Durability) -> Result<()> {
+        let service = lock(&self.pace).admit(self.clock.now(), 0);
+        self.clock.wait_until(service.start);
+        self.inner.flush(scope, level)
+    }
+
+    fn query(&self, query: &Query<'_>, visit: &mut Visitor<'_>) -> Result<()> {
+        let copies = lock(&self.book).copies_of(query.series);
+        if copies.is_empty() {
+            return self.inner.query(query, visit);
+        }
+        let Some(resample) = query.resample else {
+            return self.inner.query(query, &mut |id, times, values| match copies.get(&id) {
+                None => visit(id, times, values),
+                Some(copies) => {
+                    let (times, values) = twice(copies, times, values);
+                    visit(id, &times, &values)
+                }
+            });
+        };
+        if !self.inner.capabilities().resample {
+            return self.inner.query(query, visit);
+        }
+        for id in query.series {
+            let one = Query {
+                series: std::slice::from_ref(id),
+                ..*query
+            };
+            let mut flow = ControlFlow::Continue(());
+            if let Some(copies) = copies.get(id) {
+                let mut resampler = Resampler::new(resample);
+                let raw = Query { resample: None, ..one };
+                self.inner.query(&raw, &mut |_, times, values| {
+                    let (times, values) = twice(copies, times, values);
+                    times
+                        .iter()
+                        .zip(&values)
+                        .for_each(|(&at, &value)| resampler.push(at, value));
+                    ControlFlow::Continue(())
+                })?;
+                let (times, values) = resampler.finish();
+                if !times.is_empty() {
+                    flow = visit(*id, &times, &values);
+                }
+            } else {
+                self.inner.query(&one, &mut |id, times, values| {
+                    flow = visit(id, times, values);
+                    flow
+                })?;
+            }
+            if flow.is_break() {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    fn newest(&self, series: &[SeriesId], into: &mut [Option<Timestamp>]) -> Result<()> {
+        self.inner.newest(series, into)
+    }
+
+    fn stats(&self) -> Stats {
+        let inner = self.inner.stats();
+        let book = lock(&self.book);
+        Stats {
+            accepted: inner.accepted + book.faults.lost.len() as u64,
+            samples: inner.samples + book.faults.duplicated.len() as u64,
+            ..inner
+        }
+    }
+
+    fn close(&self) -> Result<()> {
+        self.inner.close()
+    }
+}
+
+#[cfg(test)]
+mod tests;

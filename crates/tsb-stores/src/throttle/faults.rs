@@ -1,0 +1,252 @@
+//! Which samples are hit, how, and the record of it.
+
+use std::collections::{BTreeSet, HashMap};
+use std::ops::Not;
+
+use tsb_core::{Batch, SeriesId, Timestamp};
+
+use super::ThrottleOptions;
+use crate::error::{Error, Result};
+
+/// Most faults of a kind; after that no more are injected, so that the record, which
+/// names each, stays exact and bounded (24 MiB a kind).
+pub const MAX_FAULTS: usize = 1 << 20;
+
+/// A sample that was tampered with, as the writer wrote it.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct FaultSample {
+    /// Its series.
+    pub series: SeriesId,
+    /// Its timestamp.
+    pub at: Timestamp,
+    /// The value that was written.
+    pub value: f64,
+}
+
+/// Everything that was done to the data, in the order in which it was done.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Faults {
+    /// Refused with `Reason::Injected`.
+    pub refused: Vec<FaultSample>,
+    /// Acknowledged and forgotten.
+    pub lost: Vec<FaultSample>,
+    /// Kept with another value.
+    pub altered: Vec<FaultSample>,
+    /// Answered twice.
+    pub duplicated: Vec<FaultSample>,
+}
+
+/// What happens to a sample. Where two would hit one sample, the first here does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Fault {
+    Error,
+    Lose,
+    Alter,
+    Duplicate,
+}
+
+/// Which samples are hit: one at a seeded place in every `one_in` in a row.
+#[derive(Clone, Debug)]
+pub(super) struct Plan {
+    seed: u64,
+    kinds: Vec<(Fault, u64)>,
+}
+
+impl Plan {
+    /// The faults of the options; else what is wrong with them.
+    pub(super) fn new(options: &ThrottleOptions) -> std::result::Result<Self, &'static str> {
+        let kinds = [
+            (Fault::Error, options.error_one_in),
+            (Fault::Lose, options.lose_one_in),
+            (Fault::Alter, options.alter_one_in),
+            (Fault::Duplicate, options.duplicate_one_in),
+        ];
+        let kinds: Vec<_> = kinds
+            .into_iter()
+            .filter_map(|(fault, one_in)| Some((fault, one_in?)))
+            .collect();
+        if kinds.iter().any(|&(_, one_in)| one_in == 0) {
+            return Err("one in 0 cannot be");
+        }
+        Ok(Self {
+            seed: options.seed,
+            kinds,
+        })
+    }
+
+    pub(super) fn has_faults(&self) -> bool {
+        self.kinds.is_empty().not()
+    }
+
+    /// The hit samples of a batch whose first sample is number `first`: ascending
+    /// indices, each once. Its cost is per hit, not per sample.
+    pub(super) fn hits(&self, first: u64, len: usize) -> Vec<(usize, Fault)> {
+        let mut hits = Vec::new();
+        let end = first + len as u64;
+        for &(fault, one_in) in &self.kinds {
+            let mut group = first / one_in;
+            while group.saturating_mul(one_in) < end && len > 0 {
+                let number = group * one_in + hash(self.seed, fault as u64, group) % one_in;
+                if (first..end).contains(&number) && group < MAX_FAULTS as u64 {
+                    hits.push(((number - first) as usize, fault));
+                }
+                group += 1;
+            }
+        }
+        hits.sort_unstable();
+        hits.dedup_by_key(|(index, _)| *index);
+        hits
+    }
+}
+
+/// Three numbers to one, evenly (splitmix64's finisher over a Weyl sequence).
+fn hash(seed: u64, kind: u64, group: u64) -> u64 {
+    let mut x = seed
+        .wrapping_add(kind.wrapping_mul(0xd1b5_4a32_d192_ed03))
+        .wrapping_add(group.wrapping_add(1).wrapping_mul(0x9e37_79b9_7f4a_7c15));
+    x = (x ^ (x >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    x = (x ^ (x >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    x ^ (x >> 31)
+}
+
+/// A value that differs from `value` at every exactness: whole numbers, 32-bit floats.
+pub(super) fn altered(value: f64) -> f64 {
+    if value.abs() < 1_048_576.0 {
+        value + 1.0
+    } else if value.abs() < 1e38 {
+        value / 2.0
+    } else {
+        0.0
+    }
+}
+
+/// The record, and what is needed to go on lying consistently.
+#[derive(Debug, Default)]
+pub(super) struct Book {
+    pub(super) faults: Faults,
+    // Timestamps that are answered twice, by series.
+    copies: HashMap<SeriesId, BTreeSet<Timestamp>, foldhash::fast::FixedState>,
+    defined: std::collections::HashSet<SeriesId, foldhash::fast::FixedState>,
+}
+
+impl Book {
+    pub(super) fn define(&mut self, series: impl Iterator<Item = SeriesId>) {
+        self.defined.extend(series);
+    }
+
+    pub(super) fn check_defined(&self, mut series: impl Iterator<Item = SeriesId>) -> Result<()> {
+        match series.find(|id| !self.defined.contains(id)) {
+            Some(id) => Err(Error::UnknownSeries { id }),
+            None => Ok(()),
+        }
+    }
+
+    pub(super) fn record(&mut self, fault: Fault, batch: &Batch<'_>, index: usize) {
+        let sample = FaultSample {
+            series: batch.id(index),
+            at: batch.time(index),
+            value: batch.values().get(index).copied().unwrap_or_default(),
+        };
+        match fault {
+            Fault::Error => self.faults.refused.push(sample),
+            Fault::Lose => self.faults.lost.push(sample),
+            Fault::Alter => self.faults.altered.push(sample),
+            Fault::Duplicate => {
+                // Hit twice, a sample is still answered twice, not three times.
+                if self.copies.entry(sample.series).or_default().insert(sample.at) {
+                    self.faults.duplicated.push(sample);
+                }
+            }
+        }
+    }
+
+    /// The doubled timestamps of those of `series` that have some.
+    pub(super) fn copies_of(&self, series: &[SeriesId]) -> HashMap<SeriesId, BTreeSet<Timestamp>> {
+        let found = series.iter().filter_map(|id| Some((*id, self.copies.get(id)?.clone())));
+        if self.copies.is_empty() {
+            HashMap::new()
+        } else {
+            found.collect()
+        }
+    }
+}
+
+/// A chunk with each doubled sample after itself once more. What the inner store no
+/// longer has (superseded, expired) is not brought back.
+pub(super) fn twice(copies: &BTreeSet<Timestamp>, times: &[Timestamp], values: &[f64]) -> (Vec<Timestamp>, Vec<f64>) {
+    let mut doubled = (
+        Vec::with_capacity(times.len() + 1),
+        Vec::with_capacity(values.len() + 1),
+    );
+    for (&at, &value) in times.iter().zip(values) {
+        for _ in 0..=usize::from(copies.contains(&at)) {
+            doubled.0.push(at);
+            doubled.1.push(value);
+        }
+    }
+    doubled
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn plan(error_one_in: Option<u64>, lose_one_in: Option<u64>) -> Plan {
+        Plan::new(&ThrottleOptions {
+            error_one_in,
+            lose_one_in,
+            seed: 42,
+            ..ThrottleOptions::default()
+        })
+        .unwrap()
+    }
+
+    #[test]
+    fn one_in_a_thousand_is_exactly_that_however_it_is_cut() {
+        let whole = plan(None, Some(1_000)).hits(0, 100_000);
+        assert_eq!(whole.len(), 100);
+        for (group, (index, _)) in whole.iter().enumerate() {
+            assert_eq!(index / 1_000, group);
+        }
+        let places: BTreeSet<_> = whole.iter().map(|(index, _)| index % 1_000).collect();
+        assert!(places.len() > 80, "not periodic");
+        let mut cut = Vec::new();
+        let mut first = 0;
+        for len in [0, 1, 999, 54, 7_946, 91_000] {
+            let hits = plan(None, Some(1_000)).hits(first as u64, len);
+            cut.extend(hits.into_iter().map(|(index, fault)| (index + first, fault)));
+            first += len;
+        }
+        assert_eq!(cut, whole);
+    }
+
+    #[test]
+    fn a_sample_has_one_fault_at_most() {
+        let hits = plan(Some(1), Some(1)).hits(17, 10);
+        assert_eq!(hits, (0..10).map(|index| (index, Fault::Error)).collect::<Vec<_>>());
+        assert!(plan(None, None).hits(0, 10).is_empty());
+        assert!(plan(None, Some(1)).hits(MAX_FAULTS as u64, 10).is_empty());
+        assert!(plan(None, Some(u64::MAX)).hits(u64::MAX - 20, 10).len() <= 1);
+    }
+
+    #[test]
+    fn an_altered_value_shows_at_any_exactness() {
+        for value in [
+            0.0,
+            -0.0,
+            -1.0,
+            -0.5,
+            5e-324,
+            1e6,
+            -1e7,
+            1e300,
+            f64::MAX,
+            f64::INFINITY,
+            f64::NAN,
+        ] {
+            let other = altered(value);
+            assert!(!other.is_nan() && (other as f32) != (value as f32), "{value}");
+            assert!(value.is_nan() || (other - value).abs() >= 0.5, "{value}");
+        }
+    }
+}

@@ -1,0 +1,143 @@
+//! When a throttled write starts and ends: pure arithmetic on a clock's nanoseconds.
+
+use tsb_core::time::SECOND_NS;
+
+use super::ThrottleOptions;
+
+/// From when to when one write occupies the store, in the clock's nanoseconds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Service {
+    pub(super) start: u64,
+    pub(super) end: u64,
+}
+
+/// A single server with a queue, which stands still now and then.
+#[derive(Debug)]
+pub(super) struct Pace {
+    rate_per_second: Option<u64>,
+    stall: Option<Stall>,
+    opened: u64,
+    busy_until: u64,
+    // Numerator of the part of a nanosecond that is still owed: the rate does not drift.
+    owed: u128,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Stall {
+    every: u64,
+    length: u64,
+}
+
+impl Pace {
+    /// An idle server, opened at `now`; else what is wrong with the options.
+    pub(super) fn new(options: &ThrottleOptions, now: u64) -> std::result::Result<Self, &'static str> {
+        if options.rate_per_second == Some(0) {
+            return Err("a service rate of 0 never serves");
+        }
+        let stall = match (options.stall_every_ns, options.stall_for_ns) {
+            (None, None) => None,
+            (Some(every), Some(length)) if length < every => Some(Stall { every, length }),
+            (Some(_), Some(_)) => return Err("stall_for must be less than stall_every"),
+            _ => return Err("stall_every and stall_for need each other"),
+        };
+        Ok(Self {
+            rate_per_second: options.rate_per_second,
+            stall,
+            opened: now,
+            busy_until: now,
+            owed: 0,
+        })
+    }
+
+    /// The service of `samples` that arrive at `now`: after those before them, not
+    /// during a stall. One that has started is not interrupted.
+    pub(super) fn admit(&mut self, now: u64, samples: u64) -> Service {
+        let start = self.after_stall(now.max(self.busy_until));
+        let Some(rate) = self.rate_per_second else {
+            return Service { start, end: start };
+        };
+        let owed = self.owed + u128::from(samples) * u128::from(SECOND_NS);
+        let length = u64::try_from(owed / u128::from(rate)).unwrap_or(u64::MAX);
+        self.owed = owed % u128::from(rate);
+        let end = start.saturating_add(length);
+        self.busy_until = end;
+        Service { start, end }
+    }
+
+    /// Stalls are `[k * every, k * every + length)` after opening, for k of 1 and more.
+    fn after_stall(&self, at: u64) -> u64 {
+        let Some(stall) = self.stall else { return at };
+        let since = at.saturating_sub(self.opened);
+        let into = since % stall.every;
+        if since >= stall.every && into < stall.length {
+            at + (stall.length - into)
+        } else {
+            at
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn pace(rate: Option<u64>, stall: Option<(u64, u64)>) -> Pace {
+        let options = ThrottleOptions {
+            rate_per_second: rate,
+            stall_every_ns: stall.map(|(every, _)| every),
+            stall_for_ns: stall.map(|(_, length)| length),
+            ..ThrottleOptions::default()
+        };
+        Pace::new(&options, 1_000).unwrap()
+    }
+
+    #[test]
+    fn a_rate_that_does_not_divide_a_second_does_not_drift() {
+        let mut pace = pace(Some(7), None);
+        let last = (0..7_000).map(|_| pace.admit(1_000, 1)).last().unwrap();
+        assert_eq!(last.end, 1_000 + 1_000 * SECOND_NS);
+        // An idle server does not save up.
+        let later = pace.admit(last.end + 500, 7);
+        assert_eq!((later.start, later.end), (last.end + 500, last.end + 500 + SECOND_NS));
+    }
+
+    #[test]
+    fn stalls_are_a_function_of_time() {
+        let mut pace = pace(None, Some((100, 10)));
+        for (now, start) in [
+            (1_000, 1_000),
+            (1_005, 1_005),
+            (1_099, 1_099),
+            (1_100, 1_110),
+            (1_109, 1_110),
+            (1_110, 1_110),
+            (1_205, 1_210),
+        ] {
+            assert_eq!(pace.admit(now, 5), Service { start, end: start });
+        }
+    }
+
+    #[test]
+    fn options_that_cannot_be_are_refused() {
+        let refused = |options: ThrottleOptions| Pace::new(&options, 0).is_err();
+        let base = ThrottleOptions::default();
+        assert!(refused(ThrottleOptions {
+            rate_per_second: Some(0),
+            ..base
+        }));
+        assert!(refused(ThrottleOptions {
+            stall_for_ns: Some(1),
+            ..base
+        }));
+        assert!(refused(ThrottleOptions {
+            stall_every_ns: Some(1),
+            ..base
+        }));
+        assert!(refused(ThrottleOptions {
+            stall_every_ns: Some(5),
+            stall_for_ns: Some(5),
+            ..base
+        }));
+        assert!(!refused(base));
+    }
+}

@@ -1,0 +1,284 @@
+//! The throttle does exactly what it says it did.
+
+use super::*;
+use crate::null::NullStore;
+use crate::ring::{RingOptions, RingStore};
+use crate::store::{Consolidation, Resample, StoreExt, TimeRange};
+use tsb_core::time::ManualClock;
+
+const SECOND: i64 = 1_000_000_000;
+
+/// A ring with a slot a second: it keeps a 1 Hz stream whole.
+fn ring() -> RingStore {
+    let options = RingOptions {
+        slot_ns: SECOND,
+        retention_ns: 3_600 * SECOND,
+        ..RingOptions::default()
+    };
+    RingStore::new(options).unwrap()
+}
+
+fn over<S: Store>(inner: S, options: ThrottleOptions) -> (Throttle<S>, Arc<ManualClock>) {
+    let clock = Arc::new(ManualClock::new());
+    let store = Throttle::new(inner, options, clock.clone()).unwrap();
+    let series: Vec<_> = (0..20)
+        .map(|id| (SeriesId(id), SeriesKey::new(format!("s{id}"))))
+        .collect();
+    store.define(&series).unwrap();
+    (store, clock)
+}
+
+/// Writes `ticks` ticks of 20 series; what was accepted, and every refusal as a sample.
+fn fill<S: Store>(store: &Throttle<S>, ticks: i64) -> (usize, Vec<(SeriesId, Timestamp, Reason)>) {
+    let (mut accepted, mut refusals) = (0, Vec::new());
+    let mut refused = Refusals::new();
+    for tick in 0..ticks {
+        let values: Vec<f64> = (0..20).map(|id| (tick * 100 + id) as f64).collect();
+        let at = Timestamp::from_secs(tick);
+        refused.clear();
+        let batch = Batch::tick(SeriesId(0), at, &values);
+        let ack = store.write(&batch, &mut refused).unwrap();
+        assert_eq!(ack.accepted + ack.rejected, 20);
+        assert_eq!(ack.rejected, refused.len());
+        accepted += ack.accepted;
+        let of_tick = refused.as_slice().iter();
+        refusals.extend(of_tick.map(|refusal| (batch.id(refusal.index as usize), at, refusal.reason)));
+    }
+    (accepted, refusals)
+}
+
+/// Every sample that comes back, in series order.
+fn read_back<S: Store>(store: &S) -> Vec<(SeriesId, Timestamp, f64)> {
+    let ids: Vec<_> = (0..20).map(SeriesId).collect();
+    let of = |id: &SeriesId| {
+        let id = *id;
+        let samples = store.samples(id, TimeRange::ALL).unwrap();
+        samples.into_iter().map(move |(at, value)| (id, at, value))
+    };
+    ids.iter().flat_map(of).collect()
+}
+
+fn expected(id: SeriesId, at: Timestamp) -> f64 {
+    (at.as_secs() * 100 + i64::from(id.0)) as f64
+}
+
+#[test]
+fn what_is_lost_is_acknowledged_missing_and_named() {
+    let (store, _) = over(
+        ring(),
+        ThrottleOptions {
+            lose_one_in: Some(50),
+            ..ThrottleOptions::default()
+        },
+    );
+    let (accepted, refusals) = fill(&store, 100);
+    assert_eq!((accepted, refusals.len()), (2_000, 0));
+    let faults = store.faults();
+    assert_eq!(faults.lost.len(), 40);
+    assert_eq!(store.stats().accepted, 2_000);
+    let kept: std::collections::HashSet<_> = read_back(&store).into_iter().map(|(id, at, _)| (id, at)).collect();
+    assert_eq!(kept.len(), 1_960);
+    for lost in &faults.lost {
+        assert!(!kept.contains(&(lost.series, lost.at)));
+        assert_eq!(lost.value, expected(lost.series, lost.at));
+    }
+}
+
+#[test]
+fn what_is_altered_is_named_and_nothing_else_is_altered() {
+    let (store, _) = over(
+        ring(),
+        ThrottleOptions {
+            alter_one_in: Some(33),
+            seed: 9,
+            ..ThrottleOptions::default()
+        },
+    );
+    assert_eq!(fill(&store, 100).0, 2_000);
+    let differing = read_back(&store)
+        .into_iter()
+        .filter(|&(id, at, value)| value != expected(id, at));
+    let mut named: Vec<_> = store
+        .faults()
+        .altered
+        .iter()
+        .map(|sample| (sample.series, sample.at))
+        .collect();
+    named.sort_unstable();
+    assert_eq!(differing.map(|(id, at, _)| (id, at)).collect::<Vec<_>>(), named);
+    // 2,000 / 33 = 60.6
+    assert!((60..=61).contains(&named.len()));
+}
+
+#[test]
+fn what_is_duplicated_comes_back_twice_from_a_store_where_the_later_wins() {
+    let options = ThrottleOptions {
+        duplicate_one_in: Some(100),
+        ..ThrottleOptions::default()
+    };
+    let (store, _) = over(ring(), options);
+    assert_eq!(fill(&store, 100).0, 2_000);
+    let back = read_back(&store);
+    let twice = back
+        .windows(2)
+        .filter(|pair| pair[0] == pair[1])
+        .map(|pair| (pair[0].0, pair[0].1));
+    let mut named: Vec<_> = store
+        .faults()
+        .duplicated
+        .iter()
+        .map(|sample| (sample.series, sample.at))
+        .collect();
+    named.sort_unstable();
+    assert_eq!(twice.collect::<Vec<_>>(), named);
+    assert_eq!((named.len(), back.len()), (20, 2_020));
+    // Consolidated answers count the copies too.
+    let ids: Vec<_> = (0..20).map(SeriesId).collect();
+    let query = Query {
+        series: &ids,
+        range: TimeRange::ALL,
+        resample: Some(Resample {
+            step_ns: 1_000 * SECOND,
+            consolidation: Consolidation::Count,
+        }),
+    };
+    let (mut total, mut visited) = (0.0, 0);
+    let mut visit = |_: SeriesId, _: &[Timestamp], values: &[f64]| {
+        total += values.iter().sum::<f64>();
+        visited += 1;
+        if visited == 20 {
+            ControlFlow::Break(())
+        } else {
+            ControlFlow::Continue(())
+        }
+    };
+    store.query(&query, &mut visit).unwrap();
+    assert_eq!((total, visited), (2_020.0, 20));
+}
+
+#[test]
+fn what_is_refused_is_not_kept_and_named_by_its_own_index() {
+    let options = ThrottleOptions {
+        error_one_in: Some(10),
+        lose_one_in: Some(7),
+        ..ThrottleOptions::default()
+    };
+    let (store, _) = over(ring(), options);
+    let (accepted, refusals) = fill(&store, 50);
+    let faults = store.faults();
+    assert_eq!((accepted, refusals.len(), faults.refused.len()), (900, 100, 100));
+    let named: Vec<_> = faults
+        .refused
+        .iter()
+        .map(|sample| (sample.series, sample.at, Reason::Injected))
+        .collect();
+    assert_eq!(refusals, named);
+    assert_eq!(read_back(&store).len(), 900 - faults.lost.len());
+}
+
+#[test]
+fn refusals_of_the_inner_store_keep_their_index() {
+    // The ring refuses what is more than a lap old; one sample in four before it is lost.
+    let (store, _) = over(
+        ring(),
+        ThrottleOptions {
+            lose_one_in: Some(4),
+            ..ThrottleOptions::default()
+        },
+    );
+    let _ = store
+        .write_all(&Batch::tick(SeriesId(0), Timestamp::from_secs(10_000), &[1.0; 20]))
+        .unwrap();
+    let lost = store.faults().lost.len();
+    let mut refused = Refusals::new();
+    let late = Batch::tick(SeriesId(0), Timestamp::from_secs(1), &[1.0; 20]);
+    let ack = store.write(&late, &mut refused).unwrap();
+    let now_lost: Vec<_> = store.faults().lost[lost..]
+        .iter()
+        .map(|sample| sample.series.0)
+        .collect();
+    let told: Vec<_> = refused.as_slice().iter().map(|refusal| refusal.index).collect();
+    assert!(told.iter().all(|index| !now_lost.contains(index)));
+    // Series whose first sample was lost have no lap yet, and take the late one.
+    assert_eq!(ack.accepted + told.len(), 20);
+    assert_eq!(ack.rejected, told.len());
+    assert!(
+        refused
+            .as_slice()
+            .iter()
+            .all(|refusal| refusal.reason == Reason::Expired)
+    );
+}
+
+#[test]
+fn a_dropped_sample_does_not_hide_an_unknown_series() {
+    for options in [
+        ThrottleOptions {
+            lose_one_in: Some(1),
+            ..ThrottleOptions::default()
+        },
+        ThrottleOptions {
+            error_one_in: Some(1),
+            ..ThrottleOptions::default()
+        },
+    ] {
+        let (store, _) = over(ring(), options);
+        let result = store.write(
+            &Batch::tick(SeriesId(19), Timestamp(0), &[1.0; 2]),
+            &mut Refusals::new(),
+        );
+        assert!(matches!(result, Err(Error::UnknownSeries { id: SeriesId(20) })));
+        assert_eq!(store.faults(), Faults::default());
+    }
+}
+
+#[test]
+fn the_same_seed_hits_the_same_samples() {
+    let run = |seed| {
+        let options = ThrottleOptions {
+            lose_one_in: Some(20),
+            alter_one_in: Some(30),
+            duplicate_one_in: Some(40),
+            seed,
+            ..ThrottleOptions::default()
+        };
+        let (store, _) = over(ring(), options);
+        fill(&store, 60);
+        store.faults()
+    };
+    assert_eq!(run(5), run(5));
+    assert_ne!(run(5), run(6));
+}
+
+#[test]
+fn a_service_rate_is_kept_in_virtual_time() {
+    let options = ThrottleOptions {
+        rate_per_second: Some(1_000),
+        ..ThrottleOptions::default()
+    };
+    let (store, clock) = over(NullStore::new(), options);
+    fill(&store, 500);
+    assert_eq!(clock.now(), 10 * SECOND as u64);
+    assert!(store.faults() == Faults::default());
+}
+
+#[test]
+fn a_stall_holds_writes_and_flushes_but_no_reads() {
+    let second = SECOND as u64;
+    let options = ThrottleOptions {
+        stall_every_ns: Some(10 * second),
+        stall_for_ns: Some(second),
+        ..ThrottleOptions::default()
+    };
+    let (store, clock) = over(ring(), options);
+    fill(&store, 10);
+    assert_eq!(clock.now(), 0);
+    clock.advance(10 * second + 5);
+    assert_eq!(read_back(&store).len(), 200);
+    assert_eq!(clock.now(), 10 * second + 5);
+    fill(&store, 1);
+    assert_eq!(clock.now(), 11 * second);
+    clock.advance(9 * second);
+    store.flush(Scope::All, Durability::Volatile).unwrap();
+    assert_eq!(clock.now(), 21 * second);
+}

@@ -1,0 +1,87 @@
+//! What the libraries must not pull in: an embedder of `tsb-core` gets no async runtime
+//! and no C code, and neither does one of the memory stores.
+
+use anyhow::{Context, Result, bail};
+use serde_json::Value;
+
+use super::Outcome;
+use crate::shell::{capture, cargo};
+
+/// Packages without their features, and those with them that must stay lean as well.
+const LEAN: &[&str] = &["tsb-core", "tsb-stores"];
+
+/// Checks the dependency trees of the lean packages.
+pub(super) fn check() -> Result<Outcome> {
+    let with_c = packages_with_c()?;
+    let mut notes = Vec::new();
+    for package in LEAN {
+        let tree = [
+            "tree",
+            "--package",
+            package,
+            "--edges",
+            "normal,build",
+            "--prefix",
+            "none",
+            "--format",
+            "{p}",
+        ];
+        let names = names(&capture(&mut cargo(&tree))?);
+        let offenders = offenders(&names, &with_c);
+        if !offenders.is_empty() {
+            bail!("{package} without features depends on {}", offenders.join(", "));
+        }
+        println!("{package}: {} packages, none of them tokio or C", names.len());
+        notes.push(format!("{package} {}", names.len()));
+    }
+    Ok(Outcome::Passed(format!("no tokio, no C in {}", notes.join(", "))))
+}
+
+/// The distinct package names of a `cargo tree`.
+fn names(tree: &str) -> Vec<String> {
+    let first_words = tree.lines().filter_map(|line| line.split(' ').next());
+    let mut names: Vec<String> = first_words.filter(|name| !name.is_empty()).map(str::to_owned).collect();
+    names.sort_unstable();
+    names.dedup();
+    names
+}
+
+/// Those that are an async runtime, or bring C code or a foreign library.
+fn offenders<'a>(names: &'a [String], with_c: &[String]) -> Vec<&'a str> {
+    let runtimes = ["tokio", "mio", "async-std", "smol", "socket2"];
+    let builders = ["cc", "cmake", "bindgen", "pkg-config", "vcpkg"];
+    let is_bad = |name: &str| {
+        runtimes.contains(&name)
+            || builders.contains(&name)
+            || name.ends_with("-sys")
+            || with_c.iter().any(|c| c == name)
+    };
+    names.iter().map(String::as_str).filter(|name| is_bad(name)).collect()
+}
+
+/// Every package of the lock file that links a foreign library, by its own manifest.
+fn packages_with_c() -> Result<Vec<String>> {
+    let metadata = capture(&mut cargo(&["metadata", "--format-version", "1", "--all-features"]))?;
+    let metadata: Value = serde_json::from_str(&metadata).context("cargo metadata is not JSON")?;
+    let packages = metadata["packages"]
+        .as_array()
+        .context("cargo metadata names no packages")?;
+    // `links` names a native library; pure Rust packages use it too, to be unique.
+    let pure = ["rayon-core", "prettyplease"];
+    let linked = packages.iter().filter(|package| package["links"].is_string());
+    let names = linked.filter_map(|package| package["name"].as_str());
+    Ok(names.filter(|name| !pure.contains(name)).map(str::to_owned).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn runtimes_and_c_are_found_in_a_tree() {
+        let names = names("a v1.0.0\ntokio v1.0.0\nb v0.1.0 (*)\nzstd-sys v2.0.0\nb v0.1.0\n");
+        assert_eq!(names, ["a", "b", "tokio", "zstd-sys"]);
+        assert_eq!(offenders(&names, &["b".to_owned()]), ["b", "tokio", "zstd-sys"]);
+        assert!(offenders(&names[..1], &[]).is_empty());
+    }
+}
