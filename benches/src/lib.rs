@@ -1,3 +1,4 @@
 //! Inputs and names that the benchmarks share: seeded, built outside the timed region.
 
+pub mod loopback;
 pub mod mix;

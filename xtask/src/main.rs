@@ -1,4 +1,4 @@
-//! The workspace's own jobs: `cargo xtask ci`, `tidy`, `peers`.
+//! The workspace's own jobs: `cargo xtask ci`, `tidy`, `peers`, `bench`.
 //!
 //! It imports nothing of ours and builds in seconds; what a user of `tsb` runs is not
 //! here but in `tsb-cli`.
@@ -9,6 +9,7 @@
     reason = "xtask talks to a terminal; no library depends on it"
 )]
 
+mod bench;
 mod ci;
 mod peers;
 mod shell;
@@ -28,6 +29,8 @@ cargo xtask JOB
   peers [--rounds N]
              builds the peer tools that a registry carries, runs them and tsb in turn on the same
              kind of work (A B B A, N times), and prints both side by side
+  bench save NAME [FILTER] | diff OLD NEW [FILTER]
+             criterion baselines, each with a record of its commit and machine
   help       this text
 ";
 
@@ -41,6 +44,7 @@ fn main() -> ExitCode {
         }
         ["ci", rest @ ..] => ci::run(rest),
         ["tidy"] => tidy::run(),
+        ["bench", rest @ ..] => bench::command(rest),
         ["peers", rest @ ..] => peers::run(rest),
         _ => {
             eprint!("xtask: no such job: {}\n\n{USAGE}", words.join(" "));

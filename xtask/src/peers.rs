@@ -12,7 +12,7 @@ use std::process::{Command, Stdio};
 
 use anyhow::{Context, Result, bail};
 
-use crate::shell::spell;
+use crate::shell::{self, spell};
 use crate::table::Table;
 use cpu::CpuMeter;
 
@@ -39,7 +39,7 @@ struct Output {
 
 /// Why no peer can be built here, if so.
 pub(crate) fn missing() -> Option<String> {
-    let has_go = crate::shell::has("go", "version");
+    let has_go = shell::has("go", "version");
     (!has_go).then(|| "there is no go toolchain, which builds tsbs_generate_data".to_owned())
 }
 
@@ -51,6 +51,9 @@ pub(crate) fn run(arguments: &[&str]) -> Result<()> {
         let outputs = count(&mut contestants)?;
         let costs = race(&mut contestants, rounds)?;
         println!("\n{}", report(&contestants, &outputs, &costs));
+        println!("The codecs alone, both ways, on values made beforehand, in CPU time of the thread:\n");
+        shell::run(&mut tools::wire_table())?;
+        println!();
         println!("{}", published::table());
         return Ok(());
     };

@@ -320,7 +320,13 @@ mod tests {
     fn the_command_line_is_consistent() {
         Cli::command().debug_assert();
         let cli = Cli::try_parse_from(["tsb", "run", "--store", "memory:", "--rate", "54k"]);
-        let Ok(Cli { command: Some(Command::Run(run)), .. }) = cli else { panic!("{cli:?}") };
+        let Ok(Cli {
+            command: Some(Command::Run(run)),
+            ..
+        }) = cli
+        else {
+            panic!("{cli:?}")
+        };
         assert_eq!(run.options.store, ["memory:"]);
     }
 

@@ -127,11 +127,21 @@ impl Scope<'_> {
         let series: Vec<SeriesId> = (0..self.workload.catalog().len() as u32).map(SeriesId).collect();
         let mut newest = vec![None; series.len()];
         self.store.newest(&series, &mut newest)?;
-        Ok(newest.into_iter().flatten().max().map_or(Timestamp::MIN, |newest| newest + -retention_ns))
+        Ok(newest
+            .into_iter()
+            .flatten()
+            .max()
+            .map_or(Timestamp::MIN, |newest| newest + -retention_ns))
     }
 
     /// One auditor: takes series until there are no more.
-    fn part(&self, rules: &Rules, rejected: &Rejected, next: &AtomicUsize, done: &AtomicU64) -> tsb_stores::Result<Audit> {
+    fn part(
+        &self,
+        rules: &Rules,
+        rejected: &Rejected,
+        next: &AtomicUsize,
+        done: &AtomicU64,
+    ) -> tsb_stores::Result<Audit> {
         let series = self.workload.catalog().len();
         let mut replay = self.workload.replay(self.base);
         let (mut sent, mut found) = (Columns::default(), Columns::default());
@@ -143,7 +153,11 @@ impl Scope<'_> {
             }
             for id in (from..series.min(from + STRIDE)).map(|index| SeriesId(index as u32)) {
                 sent.clear();
-                let ticks = self.workload.group_of(id).and_then(|group| self.ticks.get(group)).cloned();
+                let ticks = self
+                    .workload
+                    .group_of(id)
+                    .and_then(|group| self.ticks.get(group))
+                    .cloned();
                 replay.series(id, ticks.unwrap_or(0..0), &mut |chunk| sent.extend(chunk));
                 audit.sent += sent.len() as u64;
                 if let Some(rejected) = rejected.get(&id) {

@@ -96,7 +96,10 @@ pub fn command(args: &DoctorArgs) -> Result<Exit, Failure> {
     let findings = examine(&args.dir);
     let text = match args.format {
         Format::Text => table(&findings),
-        Format::Json => format!("{:#}\n", serde_json::json!({ "schema_version": 1, "findings": findings })),
+        Format::Json => format!(
+            "{:#}\n",
+            serde_json::json!({ "schema_version": 1, "findings": findings })
+        ),
         Format::Csv => return Err(Failure::usage("cannot write findings as CSV").hint("give --format json")),
     };
     let written = std::io::stdout().lock().write_all(text.as_bytes());
@@ -203,6 +206,12 @@ mod tests {
             (nanos(4_300_000), nanos(1_400_000_000)),
             ("4.3 ms".to_owned(), "1.40 s".to_owned())
         );
+    }
+
+    #[test]
+    fn a_table_for_spreadsheets_quotes_what_is_free_text() {
+        let finding = Finding::ok("cores", "2 of \"x\", y", "meaning");
+        assert_eq!(csv(&[finding]), "level,name,value,advice\nok,cores,\"2 of \"\"x\"\", y\",\"\"\n");
     }
 
     #[test]

@@ -26,7 +26,10 @@ impl FromStr for Endpoint {
             return Err(format!("unknown transport {transport:?}; this build speaks tcp"));
         }
         let host = host.strip_suffix('/').unwrap_or(host);
-        if host.rsplit_once(':').is_none_or(|(name, port)| name.is_empty() || port.parse::<u16>().is_err()) {
+        if host
+            .rsplit_once(':')
+            .is_none_or(|(name, port)| name.is_empty() || port.parse::<u16>().is_err())
+        {
             return Err(FORM.to_owned());
         }
         Ok(Self {
@@ -40,7 +43,9 @@ impl Endpoint {
     /// The address behind the name.
     pub fn resolve(&self) -> std::io::Result<SocketAddr> {
         let mut addresses = self.host.to_socket_addrs()?;
-        addresses.next().ok_or_else(|| std::io::Error::other("the name has no address"))
+        addresses
+            .next()
+            .ok_or_else(|| std::io::Error::other("the name has no address"))
     }
 }
 
@@ -60,12 +65,28 @@ mod tests {
         assert_eq!(endpoint.protocol, Protocol::Graphite);
         assert_eq!(endpoint.resolve().unwrap(), SocketAddr::from(([127, 0, 0, 1], 2003)));
         assert_eq!(endpoint.to_string(), "graphite+tcp://127.0.0.1:2003");
-        assert!("tsb+tcp://[::1]:4270".parse::<Endpoint>().unwrap().resolve().unwrap().is_ipv6());
+        assert!(
+            "tsb+tcp://[::1]:4270"
+                .parse::<Endpoint>()
+                .unwrap()
+                .resolve()
+                .unwrap()
+                .is_ipv6()
+        );
     }
 
     #[test]
     fn anything_else_is_refused_with_the_form() {
-        for bad in ["", "graphite", "graphite://h:1", "graphite+tcp://", "graphite+tcp://h", "graphite+tcp://h:x", "graphite+udp://h:1", "carrier+tcp://h:1"] {
+        for bad in [
+            "",
+            "graphite",
+            "graphite://h:1",
+            "graphite+tcp://",
+            "graphite+tcp://h",
+            "graphite+tcp://h:x",
+            "graphite+udp://h:1",
+            "carrier+tcp://h:1",
+        ] {
             assert!(bad.parse::<Endpoint>().is_err(), "{bad}");
         }
     }

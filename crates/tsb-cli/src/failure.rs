@@ -94,7 +94,9 @@ mod tests {
     #[test]
     fn a_failure_names_object_cause_and_hint() {
         let error = std::io::Error::other("disk full");
-        let failure = Failure::usage("cannot write /x/report.json").because(&error).hint("free some room");
+        let failure = Failure::usage("cannot write /x/report.json")
+            .because(&error)
+            .hint("free some room");
         assert_eq!(
             failure.to_string(),
             "tsb: cannot write /x/report.json\n  because: disk full\n  hint: free some room"

@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use serde_json::json;
 use tsb_core::net::{Intake, ListenOptions, Listener, ListenerStats, Registry, Runtime};
 use tsb_core::time::{Clock, MonotonicClock, SECOND_NS};
+use tsb_core::{SeriesId, SeriesKey};
 use tsb_stores::{Store, spec};
 
 use crate::args::{Format, IngestArgs};
@@ -39,7 +40,8 @@ pub fn command(args: &IngestArgs) -> Result<Exit, Failure> {
     let duration_ns = duration_ns.transpose()?;
     let mut outputs = Outputs::open(&args.output)?;
     let service = Service::open(args, limits.max_series)?;
-    let runtime = Runtime::start().map_err(|error| Failure::new(Exit::Bug, "cannot start the runtime").because(&error))?;
+    let runtime =
+        Runtime::start().map_err(|error| Failure::new(Exit::Bug, "cannot start the runtime").because(&error))?;
     let mut listeners = Vec::new();
     for url in &args.listen {
         listeners.push(service.listen(url, args.allow_remote, &limits, &runtime)?);
@@ -81,10 +83,11 @@ fn limits(args: &IngestArgs) -> Result<Limits, Failure> {
 impl Service {
     fn open(args: &IngestArgs, max_series: usize) -> Result<Self, Failure> {
         let store = spec::open(&args.store);
-        let store = store.map_err(|error| Failure::usage(format!("cannot open --store {}", args.store)).because(&error))?;
+        let store =
+            store.map_err(|error| Failure::usage(format!("cannot open --store {}", args.store)).because(&error))?;
         let store: Arc<dyn Store> = Arc::from(store);
         let defined = Arc::clone(&store);
-        let define = move |id, key: &tsb_core::SeriesKey| defined.define(&[(id, key.clone())]).map_err(|error| error.to_string());
+        let define = move |series: &[(SeriesId, SeriesKey)]| defined.define(series).map_err(|error| error.to_string());
         Ok(Self {
             registry: Arc::new(Registry::new(max_series, define)),
             store,
@@ -104,7 +107,11 @@ impl Service {
                 .hint("give --allow-remote if that is meant"));
         }
         let (store, registry) = (Arc::clone(&self.store), Arc::clone(&self.registry));
-        let (rejects, totals, clock) = (Arc::clone(&self.rejects), Arc::clone(&self.totals), Arc::clone(&self.clock));
+        let (rejects, totals, clock) = (
+            Arc::clone(&self.rejects),
+            Arc::clone(&self.totals),
+            Arc::clone(&self.clock),
+        );
         let protocol = endpoint.protocol;
         let intake = move |_peer| Intake {
             decoder: protocol.decoder(Arc::clone(&clock)),
@@ -115,8 +122,14 @@ impl Service {
         };
         let clock = Arc::clone(&self.clock);
         let bound = Listener::bind(runtime.handle(), address, limits.listen.clone(), intake, clock, None);
-        let listener = bound.map_err(|error| Failure::new(Exit::Unreachable, format!("cannot listen on {url}")).because(&error))?;
-        eprintln!("listening on {}+tcp://{} into {}", endpoint.protocol, listener.address(), self.store);
+        let listener = bound
+            .map_err(|error| Failure::new(Exit::Unreachable, format!("cannot listen on {url}")).because(&error))?;
+        eprintln!(
+            "listening on {}+tcp://{} into {}",
+            endpoint.protocol,
+            listener.address(),
+            self.store
+        );
         Ok(listener)
     }
 
@@ -188,7 +201,12 @@ impl Service {
 
 /// The result for people: the same figures, in order.
 fn text(result: &serde_json::Value) -> String {
-    let number = |pointer: &str| result.pointer(pointer).and_then(serde_json::Value::as_u64).unwrap_or_default();
+    let number = |pointer: &str| {
+        result
+            .pointer(pointer)
+            .and_then(serde_json::Value::as_u64)
+            .unwrap_or_default()
+    };
     let ledger = |name: &str| units::count(number(&format!("/ledger/{name}")));
     let mut out = Vec::new();
     let _ = writeln!(
@@ -200,11 +218,25 @@ fn text(result: &serde_json::Value) -> String {
         ledger("accepted"),
         units::count(number("/series/admitted")),
     );
-    let rate = result.pointer("/rate/held_per_second").and_then(serde_json::Value::as_f64).unwrap_or_default();
-    let _ = writeln!(out, "held {}/s at durability {}", units::scaled(rate), result["durability"]["level"].as_str().unwrap_or("?"));
+    let rate = result
+        .pointer("/rate/held_per_second")
+        .and_then(serde_json::Value::as_f64)
+        .unwrap_or_default();
+    let _ = writeln!(
+        out,
+        "held {}/s at durability {}",
+        units::scaled(rate),
+        result["durability"]["level"].as_str().unwrap_or("?")
+    );
     let kinds = result["listeners"].as_array().into_iter().flatten();
     for kind in kinds.flat_map(|listener| listener["malformed_kinds"].as_array().into_iter().flatten()) {
-        let _ = writeln!(out, "malformed, {}: {} (such as {})", kind["what"].as_str().unwrap_or("?"), kind["count"], kind["examples"][0]);
+        let _ = writeln!(
+            out,
+            "malformed, {}: {} (such as {})",
+            kind["what"].as_str().unwrap_or("?"),
+            kind["count"],
+            kind["examples"][0]
+        );
     }
     for (reason, count) in result["ledger"]["rejected_by_reason"].as_object().into_iter().flatten() {
         let _ = writeln!(out, "rejected, {reason}: {count}");
@@ -214,7 +246,12 @@ fn text(result: &serde_json::Value) -> String {
 
 impl Outputs {
     /// Writes a result that is no run report.
-    pub fn write_value(&mut self, value: &serde_json::Value, format: Format, text: impl FnOnce() -> String) -> Result<(), Failure> {
+    pub fn write_value(
+        &mut self,
+        value: &serde_json::Value,
+        format: Format,
+        text: impl FnOnce() -> String,
+    ) -> Result<(), Failure> {
         let json = format!("{value:#}\n");
         self.write_report_file(json.as_bytes())?;
         let shown = match format {

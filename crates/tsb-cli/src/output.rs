@@ -55,7 +55,9 @@ impl Outputs {
 
     /// Writes the JSON form to the file that was asked for, if one was.
     pub fn write_report_file(&mut self, bytes: &[u8]) -> Result<(), Failure> {
-        let Some((path, file)) = &mut self.report else { return Ok(()) };
+        let Some((path, file)) = &mut self.report else {
+            return Ok(());
+        };
         let written = file.write_all(bytes).and_then(|()| file.sync_all());
         written.map_err(|error| Failure::new(Exit::Usage, format!("cannot write {}", path.display())).because(&error))
     }

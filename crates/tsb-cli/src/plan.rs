@@ -126,15 +126,17 @@ impl Plan {
                 .hint(format!("this program reads version {PLAN_VERSION}")));
         }
         if self.stores.is_empty() {
-            let spec = "memory:".parse().map_err(|error| Failure::usage("cannot use memory:").because(&error))?;
+            let spec = "memory:"
+                .parse()
+                .map_err(|error| Failure::usage("cannot use memory:").because(&error))?;
             self.stores = vec![spec];
         }
         if self.duration_ns.is_none() && self.fleet_time_ns.is_none() {
             self.duration_ns = Some(10 * SECOND_NS);
         }
         if self.transport == Transport::Tcp {
-            let resolution = self.protocol.resolution_ns();
-            self.workload.resolution_ns = self.workload.resolution_ns.max(resolution as u64);
+            let resolution = self.protocol.facts().resolution_ns;
+            self.workload.resolution_ns = self.workload.resolution_ns.max(resolution);
         }
         self.workload.tick_parts = self.workers;
         self.check()?;
@@ -155,7 +157,9 @@ impl Plan {
             return Err(Failure::usage("cannot follow both --rate and --schedule")
                 .hint("a schedule is a rate over time: leave --rate out"));
         }
-        self.workload.check().map_err(|error| Failure::usage("cannot run this workload").because(&error))
+        self.workload
+            .check()
+            .map_err(|error| Failure::usage("cannot run this workload").because(&error))
     }
 
     /// Whether operations wait for each other instead of being due.

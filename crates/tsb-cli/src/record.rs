@@ -14,7 +14,8 @@ use crate::{interrupt, units};
 /// Runs the command.
 pub fn command(args: &RecordArgs) -> Result<Exit, Failure> {
     if args.from != "proc" {
-        return Err(Failure::usage(format!("cannot record from {}", args.from)).hint("the one source is proc: /proc of this machine"));
+        return Err(Failure::usage(format!("cannot record from {}", args.from))
+            .hint("the one source is proc: /proc of this machine"));
     }
     let options = options(args)?;
     let failure = || Failure::usage(format!("cannot record into {}", args.out.display()));
@@ -52,8 +53,16 @@ fn options(args: &RecordArgs) -> Result<RecordOptions, Failure> {
     }
     Ok(RecordOptions {
         interval_ns,
-        duration_ns: args.duration.as_deref().map(|text| duration("duration", text)).transpose()?,
-        processes: if args.pid.is_empty() { Processes::Top(args.processes) } else { Processes::Pids(args.pid.clone()) },
+        duration_ns: args
+            .duration
+            .as_deref()
+            .map(|text| duration("duration", text))
+            .transpose()?,
+        processes: if args.pid.is_empty() {
+            Processes::Top(args.processes)
+        } else {
+            Processes::Pids(args.pid.clone())
+        },
         ..RecordOptions::default()
     })
 }

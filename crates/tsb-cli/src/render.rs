@@ -19,7 +19,9 @@ pub fn report(report: &Report, format: Format, out: &mut dyn Write) -> Result<()
         Format::Json => json(report, out),
         Format::Csv => out.write_all(csv::report(report).as_bytes()),
     };
-    written.and_then(|()| out.flush()).map_err(|error| Failure::new(Exit::Usage, "cannot write the result").because(&error))
+    written
+        .and_then(|()| out.flush())
+        .map_err(|error| Failure::new(Exit::Usage, "cannot write the result").because(&error))
 }
 
 /// The JSON form: one run stands at the top level, several in `runs`.

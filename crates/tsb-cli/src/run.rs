@@ -6,6 +6,7 @@ mod engine;
 mod hdr_log;
 mod ledger;
 mod monitor;
+mod offered;
 mod path;
 mod projection;
 mod rejects;
@@ -13,11 +14,14 @@ mod sink;
 mod stage;
 
 use std::io::Write;
+use std::ops::Range;
 
-use tsb_core::report::{Report, SCHEMA_VERSION};
+use tsb_core::report::{Report, Run, SCHEMA_VERSION};
 use tsb_core::verdict::Status;
+use tsb_core::workload::Workload;
 
-pub use engine::{Finished, Hooks, run_plan};
+pub use engine::{Finished, Hooks, run_plan, run_store};
+pub use monitor::progress;
 pub use path::{Driven, Pass, Watch};
 pub use rejects::Rejects;
 pub use sink::{SinkTotals, StoreSink, Writer};
@@ -69,6 +73,18 @@ fn print_plan(plan: &Plan) -> Result<Exit, Failure> {
     let written = writeln!(std::io::stdout().lock(), "{text}");
     written.map_err(|error| Failure::usage("cannot write to stdout").because(&error))?;
     Ok(Exit::Done)
+}
+
+/// The ticks of each group that a reported run issued.
+pub fn issued_ticks(run: &Run, workload: &Workload) -> Vec<Range<u64>> {
+    let mut ticks = vec![0..0; workload.groups().len()];
+    for issued in &run.issued {
+        let groups = issued.first_group as usize..(issued.first_group + issued.groups) as usize;
+        for group in ticks.get_mut(groups).into_iter().flatten() {
+            *group = issued.first_tick..issued.end_tick;
+        }
+    }
+    ticks
 }
 
 /// The worst verdict decides; an interruption comes before all but invalid data.

@@ -14,7 +14,10 @@ use crate::failure::Failure;
 pub fn command(args: &StoresArgs) -> Result<Exit, Failure> {
     let text = match args.format {
         Format::Text => text(),
-        Format::Json => format!("{:#}\n", json!({ "schema_version": 1, "stores": known().iter().map(value).collect::<Vec<_>>() })),
+        Format::Json => format!(
+            "{:#}\n",
+            json!({ "schema_version": 1, "stores": known().iter().map(value).collect::<Vec<_>>() })
+        ),
         Format::Csv => csv(),
     };
     let written = std::io::stdout().lock().write_all(text.as_bytes());
@@ -33,10 +36,26 @@ fn name(store: &StoreInfo) -> String {
 fn text() -> String {
     let mut out = String::new();
     for store in known().iter().filter(|store| store.is_built()) {
-        let _ = writeln!(out, "{:<16} {}\n{:<16} durability: {}", name(store), store.what, "", store.durability);
+        let _ = writeln!(
+            out,
+            "{:<16} {}\n{:<16} durability: {}",
+            name(store),
+            store.what,
+            "",
+            store.durability
+        );
         for option in store.options {
-            let default = option.default.map_or(String::new(), |value| format!(" (default {value})"));
-            let _ = writeln!(out, "{:<16}   ?{}={}  {}{default}", "", option.name, option.kind.form(), option.what);
+            let default = option
+                .default
+                .map_or(String::new(), |value| format!(" (default {value})"));
+            let _ = writeln!(
+                out,
+                "{:<16}   ?{}={}  {}{default}",
+                "",
+                option.name,
+                option.kind.form(),
+                option.what
+            );
         }
     }
     let _ = writeln!(out, "\nNot in this build:");

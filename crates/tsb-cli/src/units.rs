@@ -2,7 +2,8 @@
 
 /// Reads a duration such as `500ms`, `10s`, `2h 30m` into nanoseconds.
 pub fn parse_duration(text: &str) -> Result<u64, String> {
-    let duration = humantime::parse_duration(text.trim()).map_err(|error| format!("{text:?} is no duration: {error}"))?;
+    let duration =
+        humantime::parse_duration(text.trim()).map_err(|error| format!("{text:?} is no duration: {error}"))?;
     u64::try_from(duration.as_nanos()).map_err(|_| format!("{text:?} is longer than 584 years"))
 }
 
@@ -20,7 +21,10 @@ pub fn parse_count(text: &str) -> Result<u64, String> {
     {
         return Ok(count);
     }
-    let count = digits.parse::<f64>().map_err(|_| format!("{text:?} is no count; try 54000, 54k or 1.5M"))? * factor;
+    let count = digits
+        .parse::<f64>()
+        .map_err(|_| format!("{text:?} is no count; try 54000, 54k or 1.5M"))?
+        * factor;
     if !count.is_finite() || count < 0.0 || count > u64::MAX as f64 || count.fract() != 0.0 {
         return Err(format!("{text:?} is no whole, positive count"));
     }
@@ -34,8 +38,16 @@ pub fn parse_probability(text: &str) -> Result<f64, String> {
         Some(digits) => (digits, 0.01),
         None => (trimmed, 1.0),
     };
-    let value = digits.trim().parse::<f64>().map_err(|_| format!("{text:?} is no probability; try 0.01 or 1%"))? * factor;
-    if (0.0..=1.0).contains(&value) { Ok(value) } else { Err(format!("{text:?} is not between 0 and 1")) }
+    let value = digits
+        .trim()
+        .parse::<f64>()
+        .map_err(|_| format!("{text:?} is no probability; try 0.01 or 1%"))?
+        * factor;
+    if (0.0..=1.0).contains(&value) {
+        Ok(value)
+    } else {
+        Err(format!("{text:?} is not between 0 and 1"))
+    }
 }
 
 /// A count with thousands apart: `54,000`.
@@ -60,7 +72,11 @@ pub fn scaled(value: f64) -> String {
         m if m >= 1e4 => (value / 1e3, " k"),
         _ => (value, ""),
     };
-    let digits = if scaled.abs() >= 100.0 || (suffix.is_empty() && scaled.fract() == 0.0) { 0 } else { 1 };
+    let digits = if scaled.abs() >= 100.0 || (suffix.is_empty() && scaled.fract() == 0.0) {
+        0
+    } else {
+        1
+    };
     format!("{scaled:.digits$}{suffix}")
 }
 
@@ -90,7 +106,11 @@ pub fn bytes(value: f64) -> String {
         v if v >= 1024.0 => (v / 1024.0, "KiB"),
         v => (v, "B"),
     };
-    let digits = if scaled >= 100.0 || (unit == "B" && scaled.fract() == 0.0) { 0 } else { 2 };
+    let digits = if scaled >= 100.0 || (unit == "B" && scaled.fract() == 0.0) {
+        0
+    } else {
+        2
+    };
     format!("{scaled:.digits$} {unit}")
 }
 

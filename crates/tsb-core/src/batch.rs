@@ -3,6 +3,8 @@
 //! One tick of a contiguous range of ids is the common case and costs like a row
 //! copy; any other shape works too.
 
+use std::ops::Range;
+
 use crate::series::SeriesId;
 use crate::time::Timestamp;
 
@@ -86,6 +88,26 @@ impl<'a> Batch<'a> {
     #[inline]
     pub fn values(&self) -> &'a [f64] {
         self.values
+    }
+
+    /// The samples of a range of indexes.
+    ///
+    /// # Panics
+    /// When the range reaches beyond the batch: a slip of the caller, never of input.
+    #[inline]
+    #[must_use]
+    pub fn slice(&self, range: Range<usize>) -> Self {
+        Self {
+            ids: match self.ids {
+                Ids::Range(first) => Ids::Range(SeriesId(first.0 + range.start as u32)),
+                Ids::Each(column) => Ids::Each(&column[range.clone()]),
+            },
+            times: match self.times {
+                Times::One(at) => Times::One(at),
+                Times::Each(column) => Times::Each(&column[range.clone()]),
+            },
+            values: &self.values[range],
+        }
     }
 
     /// The series of sample `index`.
@@ -225,5 +247,7 @@ mod tests {
         let plain = Batch::new(Ids::Each(&ids), Times::Each(&times), &values);
         let tick = Batch::tick(SeriesId(2), Timestamp(5), &values);
         assert!(plain.iter().eq(tick.iter()));
+        assert!(plain.slice(1..2).iter().eq(plain.iter().skip(1)));
+        assert!(tick.slice(1..2).iter().eq(tick.iter().skip(1)));
     }
 }

@@ -14,10 +14,14 @@ pub mod latency;
 pub mod ledger;
 #[cfg(feature = "net")]
 pub mod net;
+pub mod report;
+pub mod resource;
 pub mod schedule;
 pub mod series;
+pub mod staleness;
 pub mod time;
 pub mod trace;
+pub mod verdict;
 pub mod wire;
 pub mod workload;
 

@@ -14,6 +14,7 @@ use crate::durability::Durability;
 use crate::latency::Summary;
 use crate::ledger::{Finding, Ledger};
 use crate::resource::{Machine, Usage};
+use crate::staleness::StalenessSummary;
 use crate::verdict::Verdict;
 
 pub use size::{Cost, Projection, Size};
@@ -64,7 +65,7 @@ pub struct Run {
     pub latency: Latency,
     /// How old the newest visible sample was, over all series at all moments sampled.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub staleness: Option<StalenessReport>,
+    pub staleness: Option<StalenessSummary>,
     /// CPU and bytes a sample.
     pub cost: Cost,
     /// What the store occupied at the end.
@@ -79,6 +80,9 @@ pub struct Run {
     /// What the listener saw, where the run had one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub listener: Option<ListenerReport>,
+    /// Which operations were issued: with the plan, exactly what was sent.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub issued: Vec<Issued>,
     /// Sentences that a reader must know before using a figure.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub notes: Vec<String>,
@@ -159,24 +163,6 @@ pub struct Latency {
     pub untimed: u64,
 }
 
-/// Now minus the newest timestamp that a query would return.
-#[derive(Clone, Debug, Serialize, Deserialize)]
-pub struct StalenessReport {
-    /// The median over series and moments, in milliseconds of real time.
-    pub p50_ms: f64,
-    /// 0.99 of all are at or below this.
-    pub p99_ms: f64,
-    /// The stalest series at its stalest sampled moment.
-    pub max_ms: f64,
-    /// That series.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub worst: Option<String>,
-    /// How many (series, moment) pairs were looked at.
-    pub observations: u64,
-    /// Series that never became visible.
-    pub never_seen: u64,
-}
-
 /// What the workload offered.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Offered {
@@ -219,6 +205,19 @@ pub struct Interval {
     pub cpu_ns: u64,
     /// Resident memory of the process when it ended, in bytes.
     pub rss_bytes: u64,
+}
+
+/// Ticks of some groups that were issued.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Issued {
+    /// The first of the groups.
+    pub first_group: u32,
+    /// How many groups in a row.
+    pub groups: u32,
+    /// Their first tick.
+    pub first_tick: u64,
+    /// The tick behind their last.
+    pub end_tick: u64,
 }
 
 /// What the receiving side saw.

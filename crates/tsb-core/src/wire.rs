@@ -10,12 +10,13 @@ pub mod number;
 pub mod tsb;
 
 mod columns;
+mod lanes;
 mod names;
 mod protocol;
 #[cfg(test)]
 mod testing;
 
-pub use protocol::{Facts, Protocol, Uncarried};
+pub use protocol::{Facts, Protocol, Uncarried, UnknownProtocol};
 
 use std::fmt;
 

@@ -22,6 +22,7 @@ mod names;
 mod replay;
 mod rows;
 mod spec;
+mod trace;
 
 use std::ops::Range;
 
@@ -34,12 +35,15 @@ pub use spec::{
     BatchMode, Churn, ChurnMode, Disorder, IntervalShare, Jitter, KeyForm, MAX_SERIES, Phase, WorkloadSpec,
 };
 
+pub use trace::{COPY_LABEL, TraceSource, Window};
+
 use crate::series::{Catalog, SeriesId};
 use crate::time::{SECOND_NS, Timestamp};
 use disorder::Fates;
 use hash::{Purpose, Stream};
 use law::{Keys, Law};
 use layout::{Block, Layout};
+use trace::Recorded;
 
 /// A fleet, planned to the last series. Immutable; share it in an `Arc`.
 #[derive(Debug)]
@@ -47,6 +51,8 @@ pub struct Workload {
     spec: WorkloadSpec,
     layout: Layout,
     fates: Fates,
+    /// Where the values come from, if not from laws.
+    recorded: Option<Recorded>,
 }
 
 impl Workload {
@@ -55,9 +61,26 @@ impl Workload {
     /// # Errors
     /// Names the field of the spec or of the fleet file that makes no sense.
     pub fn new(spec: &WorkloadSpec) -> Result<Self, WorkloadError> {
+        if let FleetSpec::Trace(source) = &spec.fleet {
+            spec.check()?;
+            return Self::of_trace(spec, &source.open()?);
+        }
         spec.check()?;
         let file = spec.fleet.definition()?;
-        let layout = layout::plan(spec, &file)?;
+        Self::of_layout(spec, layout::plan(spec, &file)?, None)
+    }
+
+    /// Plans a workload that replays a trace, whatever fleet the spec names.
+    ///
+    /// # Errors
+    /// Names the field of the spec that makes no sense with a trace, or what the trace lacks.
+    pub fn of_trace(spec: &WorkloadSpec, trace: &crate::trace::Trace) -> Result<Self, WorkloadError> {
+        spec.check()?;
+        let (recorded, layout) = Recorded::plan(spec, trace)?;
+        Self::of_layout(spec, layout, Some(recorded))
+    }
+
+    fn of_layout(spec: &WorkloadSpec, layout: Layout, recorded: Option<Recorded>) -> Result<Self, WorkloadError> {
         let shortest = layout.groups.iter().map(|group| group.interval_ns).min().unwrap_or(1);
         if spec.jitter.max_ns >= shortest {
             return Err(WorkloadError::invalid(
@@ -79,6 +102,7 @@ impl Workload {
             fates: Fates::new(spec),
             spec: spec.clone(),
             layout,
+            recorded,
         })
     }
 
@@ -112,6 +136,9 @@ impl Workload {
     /// How many series of a group are alive at a tick: the samples that fall due in it,
     /// before any of them is late, missing or sent twice.
     pub fn alive(&self, group: usize, tick: u64) -> u32 {
+        if let Some(recorded) = &self.recorded {
+            return recorded.count(self.ids(group), tick);
+        }
         let blocks = &self.layout.blocks[self.layout.groups[group].blocks.clone()];
         blocks
             .iter()
@@ -123,12 +150,33 @@ impl Workload {
     /// Samples that fall due in a second when the fleet runs in its own time, at its
     /// start.
     pub fn samples_per_second(&self) -> f64 {
-        self.per_second(|group| f64::from(self.alive(group, 0)))
+        self.per_second(|group| self.usual_samples(group))
+    }
+
+    /// Samples in an operation of a group: those at the start of a simulated fleet, the
+    /// mean of a recorded one.
+    pub fn usual_samples(&self, group: usize) -> f64 {
+        match &self.recorded {
+            Some(recorded) => recorded.mean_count(&self.ids(group)),
+            None => f64::from(self.alive(group, self.layout.groups[group].ticks.start)),
+        }
+    }
+
+    /// What of a recording it replays, and when that begins to repeat; `None` for a
+    /// simulated fleet, whose values never do.
+    pub fn window(&self) -> Option<Window> {
+        self.recorded.as_ref().map(Recorded::window)
+    }
+
+    /// The ids of a group.
+    fn ids(&self, group: usize) -> Range<u32> {
+        let group = &self.layout.groups[group];
+        group.first.0..group.first.0 + group.len
     }
 
     /// Operations in a second when the fleet runs in its own time, at its start.
     pub fn operations_per_second(&self) -> f64 {
-        self.per_second(|group| f64::from(u8::from(self.alive(group, 0) > 0)))
+        self.per_second(|group| f64::from(u8::from(self.usual_samples(group) > 0.0)))
     }
 
     fn per_second(&self, count: impl Fn(usize) -> f64) -> f64 {
@@ -190,6 +238,9 @@ impl Workload {
 
     /// The law of a series, its parameters drawn again.
     fn law(&self, series: u32) -> Law {
+        if self.recorded.is_some() {
+            return Law::Recorded;
+        }
         let spec = &self.layout.laws[usize::from(self.layout.law_of[series as usize])];
         spec.draw(&mut Stream::new(self.spec.seed, Purpose::Law, u64::from(series)))
     }

@@ -1,3 +1,402 @@
-//! wip
+//! The memory store: whole ticks side by side, sealed in turn into compressed blocks.
+//!
+//! Series that were first written together share a *tile*, which has one lock and a ring
+//! of rows; a tick of a tile is a row copy. Groups of eight series are sealed in turn, so
+//! that no write waits for more than a few of them. A sample that fits no row (late, or
+//! with a timestamp of its own) is kept with its series as *loose* and merged when read:
+//! a later write wins. Nothing is ever dropped but by retention, and that is counted.
+//!
+//! It keeps nothing past the process, and evicts nothing to make room: a full store
+//! refuses. The bytes of a block: `docs/formats/memory-block.md`.
 
+mod block;
+mod budget;
+mod clock;
 mod codec;
+mod directory;
+mod index;
+mod loose;
+mod placement;
+mod query;
+mod resample;
+mod rows;
+mod series;
+mod tile;
+mod write;
+
+#[cfg(test)]
+mod tests;
+
+use std::fmt;
+use std::ops::ControlFlow;
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
+use std::sync::{Mutex, MutexGuard};
+
+use tsb_core::{Batch, Durability, Ids, SeriesId, SeriesKey, Timestamp};
+
+use crate::error::{Error, Result};
+use crate::store::{
+    Ack, Capabilities, Exactness, Footprint, OnConflict, Position, Query, Refusals, Scope, Stats, Store, Visitor,
+};
+use budget::Budget;
+use clock::Clock;
+use directory::{Directory, Entry};
+use query::Reader;
+use resample::Fold;
+use series::SeriesTable;
+use tile::{Env, Tile};
+
+/// Bounds of a memory store. The default has none.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct MemoryOptions {
+    /// How long a sample is kept, in nanoseconds, measured against the newest timestamp
+    /// that the store has accepted, of whatever series. A write of an older one is refused
+    /// as [`Reason::Expired`](crate::Reason::Expired); queries do not see it, and blocks
+    /// that hold nothing else are freed. One timestamp from far in the future therefore
+    /// expires everything before it. in [0, ..)
+    pub retention_ns: Option<i64>,
+    /// The most bytes that samples and their bookkeeping may occupy. What does not fit is
+    /// refused as [`Reason::Full`](crate::Reason::Full).
+    pub max_bytes: Option<u64>,
+    /// The most series that can be defined.
+    pub max_series: Option<usize>,
+}
+
+/// A store in memory. See the module's documentation.
+#[derive(Debug)]
+pub struct MemoryStore {
+    options: MemoryOptions,
+    shared: Shared,
+    series: Mutex<SeriesTable>,
+    accepted: AtomicU64,
+    superseded: AtomicU64,
+    expired: AtomicU64,
+    /// The tile that is next looked at for expired samples.
+    swept: AtomicU32,
+    closed: AtomicBool,
+}
+
+/// What writers share.
+#[derive(Debug)]
+struct Shared {
+    directory: Directory,
+    budget: Budget,
+    clock: Clock,
+    /// How many series there are: the more, the fewer rows a tile keeps open.
+    series: AtomicU32,
+    /// The most rows that a tile keeps open. in [1, 256]
+    max_rows: usize,
+    /// Serialises what adds tiles.
+    placing: Mutex<()>,
+}
+
+/// Open rows of all tiles together stay below this, as long as the series are defined
+/// before they are written and are not more than a million.
+const HEAD_BYTES: usize = 256 << 20;
+
+/// How many rows a tile keeps when there are so many series. in [32, 256]
+fn rows_for(series: usize) -> usize {
+    let fitting = HEAD_BYTES / size_of::<f64>() / series.max(1);
+    match fitting {
+        256.. => 256,
+        128.. => 128,
+        64.. => 64,
+        _ => 32,
+    }
+}
+
+fn poisoned(what: &str) -> Error {
+    Error::Poisoned {
+        cause: format!("{what} panicked"),
+    }
+}
+
+impl Shared {
+    /// Gives tiles to the series of a batch that have none yet, `id` among them. Without
+    /// room for more, some stay without.
+    fn place(&self, id: u32, batch: &Batch<'_>) -> Result<()> {
+        let _placing: MutexGuard<'_, ()> = self.placing.lock().map_err(|_| poisoned("a write of new series"))?;
+        let pairs = batch.iter().map(|(id, at, _)| (id.0, at.0));
+        let mut new: Vec<(u32, i64)> = pairs
+            .filter(|(id, _)| self.directory.entry(*id) == Entry::Defined)
+            .collect();
+        new.sort_by_key(|(id, _)| *id);
+        new.dedup_by_key(|(id, _)| *id);
+        debug_assert!(
+            new.iter().any(|new| new.0 == id) || self.directory.entry(id) != Entry::Defined,
+            "the batch holds the id"
+        );
+        let rows = rows_for(self.series.load(Ordering::Relaxed) as usize).min(self.max_rows);
+        for (first, len) in placement::tiles(&new) {
+            if !self.budget.take(Tile::bytes(len)) {
+                break;
+            }
+            let number = self.directory.tile_count();
+            self.directory.place(Tile::new(first, len, number, rows));
+        }
+        Ok(())
+    }
+}
+
+impl MemoryStore {
+    /// An empty store.
+    pub fn new(options: MemoryOptions) -> Self {
+        Self::with_max_rows(options, block::MAX_ROWS)
+    }
+
+    /// An empty store whose tiles keep at most so many rows open.
+    fn with_max_rows(options: MemoryOptions, max_rows: usize) -> Self {
+        Self {
+            options,
+            shared: Shared {
+                directory: Directory::new(),
+                budget: Budget::new(options.max_bytes),
+                clock: Clock::new(options.retention_ns),
+                series: AtomicU32::new(0),
+                max_rows,
+                placing: Mutex::new(()),
+            },
+            series: Mutex::default(),
+            accepted: AtomicU64::new(0),
+            superseded: AtomicU64::new(0),
+            expired: AtomicU64::new(0),
+            swept: AtomicU32::new(0),
+            closed: AtomicBool::new(false),
+        }
+    }
+
+    fn check_open(&self) -> Result<()> {
+        if self.closed.load(Ordering::Acquire) {
+            Err(Error::Closed)
+        } else {
+            Ok(())
+        }
+    }
+
+    fn check_ids(&self, ids: &[SeriesId]) -> Result<()> {
+        for id in ids {
+            if self.shared.directory.entry(id.0) == Entry::Undefined {
+                return Err(Error::UnknownSeries { id: *id });
+            }
+        }
+        Ok(())
+    }
+
+    fn check_batch(&self, batch: &Batch<'_>) -> Result<()> {
+        let directory = &self.shared.directory;
+        match batch.ids() {
+            Ids::Range(first) => {
+                let last = (first.0).checked_add(batch.len() as u32 - 1);
+                let checked = directory.check(first.0, last.unwrap_or(u32::MAX));
+                let checked = if last.is_none() {
+                    checked.and(Err(u32::MAX))
+                } else {
+                    checked
+                };
+                checked.map_err(|id| Error::UnknownSeries { id: SeriesId(id) })
+            }
+            Ids::Each(ids) => {
+                let (_, high) = write::bounds(ids);
+                if directory.is_dense(high) {
+                    return Ok(());
+                }
+                self.check_ids(ids)
+            }
+        }
+    }
+
+    /// Drops what has expired from the next tile in turn.
+    fn sweep(&self) -> Result<()> {
+        let tiles = self.shared.directory.tile_count();
+        let Some(cutoff) = self.shared.clock.cutoff().filter(|_| tiles > 0) else {
+            return Ok(());
+        };
+        let number = self.swept.fetch_add(1, Ordering::Relaxed) % tiles;
+        if let Some(tile) = self.shared.directory.tile(number) {
+            let budget = &self.shared.budget;
+            let expired = tile.lock()?.expire(Env { budget, cutoff });
+            self.expired.fetch_add(expired as u64, Ordering::Relaxed);
+        }
+        Ok(())
+    }
+
+    fn series_table(&self) -> Result<MutexGuard<'_, SeriesTable>> {
+        self.series.lock().map_err(|_| poisoned("a definition of series"))
+    }
+}
+
+impl fmt::Display for MemoryStore {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("memory")?;
+        let MemoryOptions {
+            retention_ns,
+            max_bytes,
+            max_series,
+        } = self.options;
+        let options = [
+            retention_ns.map(|ns| format!("retention={ns}ns")),
+            max_bytes.map(|bytes| format!("max_bytes={bytes}")),
+            max_series.map(|series| format!("max_series={series}")),
+        ];
+        let options: Vec<String> = options.into_iter().flatten().collect();
+        if options.is_empty() {
+            Ok(())
+        } else {
+            write!(f, "({})", options.join(", "))
+        }
+    }
+}
+
+impl Store for MemoryStore {
+    fn capabilities(&self) -> Capabilities {
+        Capabilities {
+            query: true,
+            resample: true,
+            exactness: Exactness::Exact,
+            duplicate: OnConflict::Accepted,
+            late: OnConflict::Accepted,
+            resolution_ns: 1,
+            special_values: true,
+            acknowledges: Durability::Volatile,
+            reaches: Durability::Volatile,
+            persistent: false,
+            retention_ns: self.options.retention_ns,
+            visibility_delay_ms: 0,
+        }
+    }
+
+    fn define(&self, series: &[(SeriesId, SeriesKey)]) -> Result<()> {
+        self.check_open()?;
+        let mut table = self.series_table()?;
+        let before = table.bytes();
+        let new = table.define(series, self.options.max_series)?;
+        self.shared.budget.take_always(table.bytes() - before);
+        self.shared.series.store(table.len() as u32, Ordering::Relaxed);
+        for id in new {
+            self.shared.directory.define(id.0);
+        }
+        Ok(())
+    }
+
+    fn write(&self, batch: &Batch<'_>, refused: &mut Refusals) -> Result<Ack> {
+        self.check_open()?;
+        let mut rejected = refused.len();
+        let mut accepted = 0;
+        if !batch.is_empty() {
+            self.check_batch(batch)?;
+            let superseded = write::write(&self.shared, batch, refused)?;
+            rejected = refused.len() - rejected;
+            accepted = batch.len() - rejected;
+            if superseded > 0 {
+                self.superseded.fetch_add(superseded as u64, Ordering::Relaxed);
+            }
+            self.sweep()?;
+        } else {
+            rejected = 0;
+        }
+        let before = self.accepted.fetch_add(accepted as u64, Ordering::AcqRel);
+        Ok(Ack {
+            accepted,
+            rejected,
+            position: Position(before + accepted as u64),
+            durability: Durability::Volatile,
+        })
+    }
+
+    fn durable(&self, level: Durability) -> Position {
+        if level > Durability::Volatile {
+            Position(0)
+        } else {
+            Position(self.accepted.load(Ordering::Acquire))
+        }
+    }
+
+    fn flush(&self, scope: Scope<'_>, level: Durability) -> Result<()> {
+        self.check_open()?;
+        if let Scope::Series(series) = scope {
+            self.check_ids(series)?;
+        }
+        if level > Durability::Volatile {
+            return Err(Error::Unsupported {
+                store: self.to_string(),
+                what: "flush beyond volatile",
+            });
+        }
+        Ok(())
+    }
+
+    fn query(&self, query: &Query<'_>, visit: &mut Visitor<'_>) -> Result<()> {
+        self.check_open()?;
+        self.check_ids(query.series)?;
+        let start = query.range.start.0.max(self.shared.clock.cutoff().unwrap_or(i64::MIN));
+        let range = (start, query.range.end.0);
+        let mut reader = Reader::default();
+        for series in query.series {
+            let Some(tile) = self.shared.directory.tile_of(series.0) else {
+                continue;
+            };
+            let mut fold = query.resample.map(Fold::new);
+            if let ControlFlow::Break(()) = reader.series(tile, *series, range, fold.as_mut(), visit)? {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    fn newest(&self, series: &[SeriesId], into: &mut [Option<Timestamp>]) -> Result<()> {
+        self.check_open()?;
+        self.check_ids(series)?;
+        let cutoff = self.shared.clock.cutoff().unwrap_or(i64::MIN);
+        let mut held: Option<(&Tile, MutexGuard<'_, tile::State>)> = None;
+        for (series, into) in series.iter().zip(into) {
+            *into = None;
+            let Some(tile) = self.shared.directory.tile_of(series.0) else {
+                continue;
+            };
+            if held.as_ref().is_none_or(|(other, _)| other.first != tile.first) {
+                drop(held.take());
+                held = Some((tile, tile.lock()?));
+            }
+            if let Some((tile, state)) = &held {
+                let newest = state.newest((series.0 - tile.first) as usize);
+                *into = newest.filter(|at| *at >= cutoff).map(Timestamp);
+            }
+        }
+        Ok(())
+    }
+
+    fn stats(&self) -> Stats {
+        let cutoff = self.shared.clock.cutoff();
+        let mut footprint = Footprint::default();
+        let mut fading = 0;
+        let mut tiles = 0;
+        for tile in self.shared.directory.tiles() {
+            // A tile whose writer panicked is still counted as it stands.
+            let Ok(state) = tile.lock() else { continue };
+            let occupied = state.occupied();
+            fading += cutoff.map_or(0, |cutoff| state.count_before(cutoff)) as u64;
+            footprint.sealed_bytes += occupied.sealed_bytes as u64;
+            footprint.sealed_samples += occupied.sealed_samples as u64;
+            footprint.head_bytes += occupied.head_bytes as u64;
+            tiles += Tile::bytes(tile.len as usize) as u64;
+        }
+        let keys = self.series_table().map_or(0, |table| table.bytes());
+        footprint.series_bytes = tiles + (keys + self.shared.directory.bytes()) as u64;
+        let accepted = self.accepted.load(Ordering::Acquire);
+        let superseded = self.superseded.load(Ordering::Relaxed);
+        let expired = self.expired.load(Ordering::Relaxed) + fading;
+        Stats {
+            series: u64::from(self.shared.series.load(Ordering::Relaxed)),
+            samples: accepted.saturating_sub(superseded + expired),
+            accepted,
+            superseded,
+            expired,
+            footprint,
+        }
+    }
+
+    fn close(&self) -> Result<()> {
+        self.closed.store(true, Ordering::Release);
+        Ok(())
+    }
+}

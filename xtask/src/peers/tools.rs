@@ -88,6 +88,19 @@ pub(super) fn tsb() -> Result<Contestant> {
     })
 }
 
+/// What encoding and decoding cost without the making of values.
+pub(super) fn wire_table() -> Command {
+    cargo(&[
+        "run",
+        "--release",
+        "--quiet",
+        "--package",
+        "tsb-bench",
+        "--example",
+        "wire_table",
+    ])
+}
+
 /// Where cargo puts what it builds.
 fn target_folder() -> Result<PathBuf> {
     let metadata = capture(&mut cargo(&["metadata", "--format-version", "1", "--no-deps"]))?;

@@ -54,10 +54,15 @@ impl Columns {
     /// where a store rejects the second of two, the first stays. Returns how many.
     pub fn remove(&mut self, mut which: HashMap<Timestamp, u32>) -> u64 {
         let before = self.len();
-        let mut keep: Vec<bool> = self.times.iter().rev().map(|at| {
-            let left = which.get_mut(at).filter(|left| **left > 0);
-            left.map(|left| *left -= 1).is_none()
-        }).collect();
+        let mut keep: Vec<bool> = self
+            .times
+            .iter()
+            .rev()
+            .map(|at| {
+                let left = which.get_mut(at).filter(|left| **left > 0);
+                left.map(|left| *left -= 1).is_none()
+            })
+            .collect();
         keep.reverse();
         let mut kept = keep.iter();
         self.times.retain(|_| kept.next().copied().unwrap_or(true));
@@ -216,7 +221,11 @@ fn merge(sent: &Columns, found: &Columns, rules: &Rules, tally: &mut Tally, note
                     tally.verified += 1;
                 } else {
                     tally.altered += 1;
-                    note(Difference::Altered { at: due, expected, found });
+                    note(Difference::Altered {
+                        at: due,
+                        expected,
+                        found,
+                    });
                 }
                 (s, f) = (s + 1, f + 1);
             }
@@ -225,7 +234,10 @@ fn merge(sent: &Columns, found: &Columns, rules: &Rules, tally: &mut Tally, note
                     tally.expired += 1;
                 } else {
                     tally.missing += 1;
-                    note(Difference::Missing { at: due, expected: sent.values[s] });
+                    note(Difference::Missing {
+                        at: due,
+                        expected: sent.values[s],
+                    });
                 }
                 s += 1;
             }
@@ -233,7 +245,11 @@ fn merge(sent: &Columns, found: &Columns, rules: &Rules, tally: &mut Tally, note
                 tally.duplicated += 1;
                 let value = found.values[f];
                 let is_copy = f > 0 && found.times[f - 1] == got;
-                note(if is_copy { Difference::Copy { at: got, found: value } } else { Difference::Invented { at: got, found: value } });
+                note(if is_copy {
+                    Difference::Copy { at: got, found: value }
+                } else {
+                    Difference::Invented { at: got, found: value }
+                });
                 f += 1;
             }
             (_, None) => break,
@@ -261,19 +277,34 @@ mod tests {
 
     fn check(sent: &[(i64, f64)], found: &[(i64, f64)], rules: &Rules) -> (Tally, Vec<Difference>) {
         let mut notes = Vec::new();
-        let tally = compare(&mut columns(sent), &columns(found), rules, &mut |difference| notes.push(difference));
+        let tally = compare(&mut columns(sent), &columns(found), rules, &mut |difference| {
+            notes.push(difference)
+        });
         (tally, notes)
     }
 
     #[test]
     fn each_kind_of_difference_is_named() {
         let (tally, notes) = check(&[(1, 1.0), (2, 2.0), (3, 3.0)], &[(1, 1.0), (3, 9.0), (3, 9.0)], &EXACT);
-        let expected = Tally { verified: 1, missing: 1, altered: 1, duplicated: 1, ..Tally::default() };
+        let expected = Tally {
+            verified: 1,
+            missing: 1,
+            altered: 1,
+            duplicated: 1,
+            ..Tally::default()
+        };
         assert_eq!(tally, expected);
         let at = Timestamp(3);
         let named = vec![
-            Difference::Missing { at: Timestamp(2), expected: 2.0 },
-            Difference::Altered { at, expected: 3.0, found: 9.0 },
+            Difference::Missing {
+                at: Timestamp(2),
+                expected: 2.0,
+            },
+            Difference::Altered {
+                at,
+                expected: 3.0,
+                found: 9.0,
+            },
             Difference::Copy { at, found: 9.0 },
         ];
         assert_eq!(notes, named);
@@ -282,7 +313,14 @@ mod tests {
     #[test]
     fn the_later_of_two_writes_wins_and_the_earlier_is_superseded() {
         let (tally, notes) = check(&[(2, 2.0), (1, 1.0), (2, 5.0)], &[(1, 1.0), (2, 5.0)], &EXACT);
-        assert_eq!(tally, Tally { verified: 2, superseded: 1, ..Tally::default() });
+        assert_eq!(
+            tally,
+            Tally {
+                verified: 2,
+                superseded: 1,
+                ..Tally::default()
+            }
+        );
         assert!(notes.is_empty());
     }
 
@@ -290,21 +328,49 @@ mod tests {
     fn of_two_copies_the_later_is_the_rejected_one() {
         let mut sent = columns(&[(1, 1.0), (1, 2.0), (2, 3.0)]);
         assert_eq!(sent.remove(HashMap::from([(Timestamp(1), 1), (Timestamp(9), 1)])), 1);
-        assert_eq!((sent.times, sent.values), (vec![Timestamp(1), Timestamp(2)], vec![1.0, 3.0]));
+        assert_eq!(
+            (sent.times, sent.values),
+            (vec![Timestamp(1), Timestamp(2)], vec![1.0, 3.0])
+        );
     }
 
     #[test]
     fn a_slot_keeps_the_last_that_arrived() {
-        let rules = Rules { exactness: Exactness::OnePerSlot(30), ..EXACT };
-        let (tally, _) = check(&[(1, 1.0), (29, 2.0), (5, 3.0), (31, 4.0)], &[(5, 3.0), (31, 4.0)], &rules);
-        assert_eq!(tally, Tally { verified: 2, superseded: 2, ..Tally::default() });
+        let rules = Rules {
+            exactness: Exactness::OnePerSlot(30),
+            ..EXACT
+        };
+        let (tally, _) = check(
+            &[(1, 1.0), (29, 2.0), (5, 3.0), (31, 4.0)],
+            &[(5, 3.0), (31, 4.0)],
+            &rules,
+        );
+        assert_eq!(
+            tally,
+            Tally {
+                verified: 2,
+                superseded: 2,
+                ..Tally::default()
+            }
+        );
     }
 
     #[test]
     fn what_retention_took_is_expired_and_not_lost() {
-        let rules = Rules { keeps_from: Timestamp(2), ..EXACT };
+        let rules = Rules {
+            keeps_from: Timestamp(2),
+            ..EXACT
+        };
         let (tally, _) = check(&[(1, 1.0), (2, 2.0), (3, 3.0)], &[(3, 3.0)], &rules);
-        assert_eq!(tally, Tally { verified: 1, expired: 1, missing: 1, ..Tally::default() });
+        assert_eq!(
+            tally,
+            Tally {
+                verified: 1,
+                expired: 1,
+                missing: 1,
+                ..Tally::default()
+            }
+        );
     }
 
     #[test]
@@ -312,10 +378,16 @@ mod tests {
         let nan = f64::from_bits(0x7ff8_0000_0000_0001);
         assert_eq!(check(&[(1, nan)], &[(1, nan)], &EXACT).0.verified, 1);
         assert_eq!(check(&[(1, 0.0)], &[(1, -0.0)], &EXACT).0.altered, 1);
-        let rounded = Rules { exactness: Exactness::Decimals(2), ..EXACT };
+        let rounded = Rules {
+            exactness: Exactness::Decimals(2),
+            ..EXACT
+        };
         assert_eq!(check(&[(1, 0.123)], &[(1, 0.12)], &rounded).0.verified, 1);
         assert_eq!(check(&[(1, 0.123)], &[(1, 0.13)], &rounded).0.altered, 1);
-        let single = Rules { exactness: Exactness::Float32, ..EXACT };
+        let single = Rules {
+            exactness: Exactness::Float32,
+            ..EXACT
+        };
         assert_eq!(check(&[(1, 0.1)], &[(1, f64::from(0.1f32))], &single).0.verified, 1);
     }
 }

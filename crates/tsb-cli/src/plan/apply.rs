@@ -60,25 +60,39 @@ impl Plan {
             self.stores = options
                 .store
                 .iter()
-                .map(|text| text.parse().map_err(|error| Failure::usage(format!("cannot use --store {text}")).because(&error)))
+                .map(|text| {
+                    text.parse()
+                        .map_err(|error| Failure::usage(format!("cannot use --store {text}")).because(&error))
+                })
                 .collect::<Result<_, _>>()?;
         }
         let transports = [("inproc", Transport::Inproc), ("tcp", Transport::Tcp)];
-        read("transport", options.transport.as_ref(), |text| word(text, &transports), |t| self.transport = t)?;
+        read(
+            "transport",
+            options.transport.as_ref(),
+            |text| word(text, &transports),
+            |t| self.transport = t,
+        )?;
         read(
             "protocol",
             options.protocol.as_ref(),
-            |text| text.parse().map_err(|error: tsb_core::wire::UnknownProtocol| error.to_string()),
+            |text| {
+                text.parse()
+                    .map_err(|error: tsb_core::wire::UnknownProtocol| error.to_string())
+            },
             |protocol| self.protocol = protocol,
         )?;
-        read("max-series", options.max_series.as_ref(), units::parse_count, |n| self.max_series = n)
+        read("max-series", options.max_series.as_ref(), units::parse_count, |n| {
+            self.max_series = n
+        })
     }
 
     fn apply_fleet(&mut self, options: &RunOptions) -> Result<(), Failure> {
         let workload = &mut self.workload;
         if let Some(text) = &options.workload {
             workload.fleet = text.parse().map_err(|error| {
-                Failure::usage(format!("cannot use --workload {text}")).because(&error as &tsb_core::workload::WorkloadError)
+                Failure::usage(format!("cannot use --workload {text}"))
+                    .because(&error as &tsb_core::workload::WorkloadError)
             })?;
             // Another fleet, another natural size.
             workload.series = None;
@@ -88,26 +102,45 @@ impl Plan {
             let text = std::fs::read_to_string(path).map_err(|error| failure().because(&error))?;
             workload.fleet = FleetSpec::from_toml(&text).map_err(|error| failure().because(&error))?;
         }
-        read("series", options.series.as_ref(), units::parse_count, |n| workload.series = Some(n as usize))?;
-        read("interval", options.interval.as_ref(), units::parse_duration, |ns| workload.interval_ns = Some(ns))?;
+        read("series", options.series.as_ref(), units::parse_count, |n| {
+            workload.series = Some(n as usize)
+        })?;
+        read("interval", options.interval.as_ref(), units::parse_duration, |ns| {
+            workload.interval_ns = Some(ns)
+        })?;
         if let Some(mixed) = options.mixed_intervals {
             let second = tsb_core::time::SECOND_NS;
             let shares = [(1, 0.5), (10, 0.3), (60, 0.2)];
-            let shares = shares.map(|(seconds, share)| IntervalShare { interval_ns: seconds * second, share });
+            let shares = shares.map(|(seconds, share)| IntervalShare {
+                interval_ns: seconds * second,
+                share,
+            });
             workload.intervals = if mixed { shares.to_vec() } else { Vec::new() };
         }
         if let Some(seed) = options.seed {
             workload.seed = seed;
         }
         let phases = [("seeded", Phase::Seeded), ("aligned", Phase::Aligned)];
-        read("phase", options.phase.as_ref(), |text| word(text, &phases), |phase| workload.phase = phase)?;
+        read(
+            "phase",
+            options.phase.as_ref(),
+            |text| word(text, &phases),
+            |phase| workload.phase = phase,
+        )?;
         let batches = [("host", BatchMode::Host), ("tick", BatchMode::Tick)];
-        read("batch", options.batch.as_ref(), |text| word(text, &batches), |batch| workload.batch = batch)
+        read(
+            "batch",
+            options.batch.as_ref(),
+            |text| word(text, &batches),
+            |batch| workload.batch = batch,
+        )
     }
 
     fn apply_disorder(&mut self, options: &RunOptions) -> Result<(), Failure> {
         let workload = &mut self.workload;
-        read("jitter", options.jitter.as_ref(), units::parse_duration, |ns| workload.jitter.max_ns = ns)?;
+        read("jitter", options.jitter.as_ref(), units::parse_duration, |ns| {
+            workload.jitter.max_ns = ns
+        })?;
         let disorder = &mut workload.disorder;
         let shares = [
             ("late", &options.late, &mut disorder.late),
@@ -118,7 +151,9 @@ impl Plan {
         for (flag, text, field) in shares {
             read(flag, text.as_ref(), units::parse_probability, |share| *field = share)?;
         }
-        read("churn", options.churn.as_ref(), churn::parse, |churn| workload.churn = churn)
+        read("churn", options.churn.as_ref(), churn::parse, |churn| {
+            workload.churn = churn
+        })
     }
 
     fn apply_schedule(&mut self, options: &RunOptions) -> Result<(), Failure> {
@@ -132,15 +167,22 @@ impl Plan {
         read(
             "schedule",
             options.schedule.as_ref(),
-            |text| text.parse().map_err(|error: tsb_core::schedule::ParseError| error.to_string()),
+            |text| {
+                text.parse()
+                    .map_err(|error: tsb_core::schedule::ParseError| error.to_string())
+            },
             |schedule| self.schedule = Some(schedule),
         )?;
         if options.duration.is_some() || options.fleet_time.is_some() {
             self.duration_ns = None;
             self.fleet_time_ns = None;
         }
-        read("duration", options.duration.as_ref(), units::parse_duration, |ns| self.duration_ns = Some(ns))?;
-        read("fleet-time", options.fleet_time.as_ref(), units::parse_duration, |ns| self.fleet_time_ns = Some(ns))?;
+        read("duration", options.duration.as_ref(), units::parse_duration, |ns| {
+            self.duration_ns = Some(ns)
+        })?;
+        read("fleet-time", options.fleet_time.as_ref(), units::parse_duration, |ns| {
+            self.fleet_time_ns = Some(ns)
+        })?;
         if let Some(workers) = options.workers {
             self.workers = workers as usize;
         }
@@ -157,6 +199,11 @@ impl Plan {
         if !options.watch_pid.is_empty() {
             self.watch_pids.clone_from(&options.watch_pid);
         }
-        read("report-interval", options.report_interval.as_ref(), units::parse_duration, |ns| self.report_interval_ns = ns)
+        read(
+            "report-interval",
+            options.report_interval.as_ref(),
+            units::parse_duration,
+            |ns| self.report_interval_ns = ns,
+        )
     }
 }

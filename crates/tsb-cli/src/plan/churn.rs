@@ -12,7 +12,9 @@ const FORMS: &str = "it is none, steady:LIFETIME, gradual:MULTIPLEx/PERIOD, doub
 
 fn multiple(text: &str) -> Result<f64, String> {
     let digits = text.strip_suffix('x').unwrap_or(text);
-    digits.parse().map_err(|_| format!("{text:?} is no multiple, such as 2x"))
+    digits
+        .parse()
+        .map_err(|_| format!("{text:?} is no multiple, such as 2x"))
 }
 
 /// Reads the flag; `none` takes churn away.
@@ -65,7 +67,15 @@ mod tests {
         for good in ["steady:10m", "gradual:2x/10m", "double-halve:10m"] {
             assert!(parse(good).is_ok(), "{good}");
         }
-        for bad in ["", "steady", "steady:", "steady:ten", "spike:10x/10m", "wave:1m", "gradual:y/1m"] {
+        for bad in [
+            "",
+            "steady",
+            "steady:",
+            "steady:ten",
+            "spike:10x/10m",
+            "wave:1m",
+            "gradual:y/1m",
+        ] {
             assert!(parse(bad).is_err(), "{bad}");
         }
     }

@@ -27,8 +27,11 @@ fn from_file(path: &Path) -> Result<Plan, Failure> {
         let value: Value = serde_json::from_str(&text).map_err(|error| failure().because(&error))?;
         return from_json(value).map_err(|why| failure().because_of(why));
     }
-    let options: RunOptions = toml::from_str(&text)
-        .map_err(|error| failure().because_of(error.to_string().trim_end().to_owned()).hint("its keys are the names of the flags"))?;
+    let options: RunOptions = toml::from_str(&text).map_err(|error| {
+        failure()
+            .because_of(error.to_string().trim_end().to_owned())
+            .hint("its keys are the names of the flags")
+    })?;
     let mut plan = Plan::default();
     plan.apply(&options)?;
     Ok(plan)
@@ -46,7 +49,10 @@ fn from_json(mut value: Value) -> Result<Plan, String> {
     };
     let mut plans = Vec::new();
     for run in runs {
-        let plan = run.get_mut("plan").map(Value::take).ok_or("a run of the report has no plan")?;
+        let plan = run
+            .get_mut("plan")
+            .map(Value::take)
+            .ok_or("a run of the report has no plan")?;
         plans.push(serde_json::from_value::<Plan>(plan).map_err(|error| error.to_string())?);
     }
     let stores = plans.iter().flat_map(|plan| plan.stores.clone()).collect();

@@ -31,7 +31,10 @@ fn one(run: &Run) -> String {
 
 fn head(run: &Run, lines: &mut Lines) {
     let target = &run.target;
-    let wire = target.protocol.as_ref().map_or(String::new(), |protocol| format!(" ({protocol})"));
+    let wire = target
+        .protocol
+        .as_ref()
+        .map_or(String::new(), |protocol| format!(" ({protocol})"));
     lines.raw(format!(
         "\n{} over {}{wire}: {} series, seed {}, fingerprint {}",
         target.store,
@@ -50,15 +53,33 @@ fn rates(run: &Run, lines: &mut Lines) {
     let rate = &run.rate;
     match rate.asked_per_second {
         Some(asked) => lines.line("asked", scaled(asked)),
-        None => lines.line("asked", "nothing: a closed loop waits for the store, and hides how long others would wait"),
+        None => lines.line(
+            "asked",
+            "nothing: a closed loop waits for the store, and hides how long others would wait",
+        ),
     }
     let level = run.durability.level;
-    lines.line("held", format!("{} at durability {level} (accepted, first due to last acceptance)", scaled(rate.held_per_second)));
+    lines.line(
+        "held",
+        format!(
+            "{} at durability {level} (accepted, first due to last acceptance)",
+            scaled(rate.held_per_second)
+        ),
+    );
     if let Some(ceiling) = rate.ceiling_per_second {
-        lines.line("ceiling", format!("{} (this generator, same path, into a store that forgets)", scaled(ceiling)));
+        lines.line(
+            "ceiling",
+            format!(
+                "{} (this generator, same path, into a store that forgets)",
+                scaled(ceiling)
+            ),
+        );
     }
     if rate.speed != 1.0 {
-        lines.line("fleet time", format!("runs {:.3} times as fast as real time", rate.speed));
+        lines.line(
+            "fleet time",
+            format!("runs {:.3} times as fast as real time", rate.speed),
+        );
     }
 }
 
@@ -76,13 +97,35 @@ fn quantiles(summary: &Summary) -> String {
 
 fn latencies(run: &Run, lines: &mut Lines) {
     let latency = &run.latency;
-    lines.heading(&format!("Latency of {} operations, until {}", count(latency.response.count), latency.done));
-    lines.line("", format!("{:>9} {:>9} {:>9} {:>9} {:>9}", "p50", "p90", "p99", "p99.9", "max"));
-    lines.line("response", format!("{}   due to done: what a client feels", quantiles(&latency.response)));
-    lines.line("service", format!("{}   start to done: what the store took", quantiles(&latency.service)));
-    lines.line("lag", format!("{}   due to start: waited behind others, or for us", quantiles(&latency.lag)));
+    lines.heading(&format!(
+        "Latency of {} operations, until {}",
+        count(latency.response.count),
+        latency.done
+    ));
+    lines.line(
+        "",
+        format!("{:>9} {:>9} {:>9} {:>9} {:>9}", "p50", "p90", "p99", "p99.9", "max"),
+    );
+    lines.line(
+        "response",
+        format!("{}   due to done: what a client feels", quantiles(&latency.response)),
+    );
+    lines.line(
+        "service",
+        format!("{}   start to done: what the store took", quantiles(&latency.service)),
+    );
+    lines.line(
+        "lag",
+        format!(
+            "{}   due to start: waited behind others, or for us",
+            quantiles(&latency.lag)
+        ),
+    );
     if latency.untimed > 0 {
-        lines.sentence(format!("{} operations ended where nobody could time them", count(latency.untimed)));
+        lines.sentence(format!(
+            "{} operations ended where nobody could time them",
+            count(latency.untimed)
+        ));
     }
     if let Some(staleness) = &run.staleness {
         lines.line(
@@ -103,7 +146,9 @@ fn costs(run: &Run, lines: &mut Lines) {
         ("wire", cost.wire_cpu_ns_per_sample),
         ("store", cost.store_cpu_ns_per_sample),
     ];
-    let shown = cpu.iter().filter_map(|(role, ns)| ns.map(|ns| format!("{role} {ns:.1} ns")));
+    let shown = cpu
+        .iter()
+        .filter_map(|(role, ns)| ns.map(|ns| format!("{role} {ns:.1} ns")));
     lines.line("CPU", shown.collect::<Vec<_>>().join(", "));
     let sizes = [
         ("wire", cost.wire_bytes_per_sample),
@@ -111,7 +156,9 @@ fn costs(run: &Run, lines: &mut Lines) {
         ("sealed", cost.sealed_bytes_per_sample),
         ("on disk", cost.disk_bytes_per_sample),
     ];
-    let shown = sizes.iter().filter_map(|(what, size)| size.map(|size| format!("{what} {size:.3} B")));
+    let shown = sizes
+        .iter()
+        .filter_map(|(what, size)| size.map(|size| format!("{what} {size:.3} B")));
     lines.line("bytes", shown.collect::<Vec<_>>().join(", "));
     lines.line(
         "offered",
@@ -141,7 +188,11 @@ fn ledger(run: &Run, lines: &mut Lines) {
     for row in all.chunks(4) {
         lines.sentence(row.join(", "));
     }
-    lines.sentence(if run.ledger.counts.is_balanced() { "balanced: every sample is accounted for" } else { "NOT BALANCED" });
+    lines.sentence(if run.ledger.counts.is_balanced() {
+        "balanced: every sample is accounted for"
+    } else {
+        "NOT BALANCED"
+    });
     for equation in &run.ledger.violated {
         lines.sentence(format!("violated: {equation}"));
     }
@@ -153,7 +204,10 @@ fn ledger(run: &Run, lines: &mut Lines) {
         lines.sentence(loss.to_string());
     }
     if run.ledger.losses.len() > SHOWN {
-        lines.sentence(format!("and {} more, named in --format json", count((run.ledger.losses.len() - SHOWN) as u64)));
+        lines.sentence(format!(
+            "and {} more, named in --format json",
+            count((run.ledger.losses.len() - SHOWN) as u64)
+        ));
     }
 }
 

@@ -6,8 +6,8 @@ use std::sync::atomic::AtomicBool;
 
 use tsb_core::emit::Live;
 use tsb_core::time::SECOND_NS;
-use tsb_stores::null::NullStore;
 use tsb_stores::Store;
+use tsb_stores::null::NullStore;
 
 use super::path::{Pass, Watch, accepted};
 use super::rejects::Rejects;
@@ -22,7 +22,9 @@ const LENGTH_NS: u64 = SECOND_NS / 2;
 pub fn measure(stage: &Stage, stop: &AtomicBool) -> Result<Option<f64>, Failure> {
     let store: Arc<dyn Store> = Arc::new(NullStore::new());
     let failure = |error: &dyn std::error::Error| Failure::usage("cannot calibrate").because(error);
-    store.define(&stage.workload.catalog().definitions()).map_err(|error| failure(&error))?;
+    store
+        .define(&stage.workload.catalog().definitions())
+        .map_err(|error| failure(&error))?;
     let timetable = stage.flat_out(LENGTH_NS);
     let live = Live::new(stage.plan.workers);
     let (totals, rejects) = (Arc::new(SinkTotals::default()), Arc::new(Rejects::new()));

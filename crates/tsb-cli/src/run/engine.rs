@@ -10,7 +10,7 @@ use tsb_stores::{Scope as FlushScope, Store};
 
 use super::assemble::{Parts, assemble};
 use super::ceiling;
-use super::monitor::{Monitor, Observed};
+use super::monitor::{Monitor, Observed, Subject};
 use super::path::{Driven, Pass, Watch, accepted};
 use super::projection;
 use super::rejects::Rejects;
@@ -58,7 +58,9 @@ pub struct Finished {
 pub fn run_plan(plan: &Plan, hooks: &Hooks) -> Result<Finished, Failure> {
     let store = open_store(plan)?;
     let finished = run_store(plan, &store, hooks)?;
-    store.close().map_err(|error| Failure::new(Exit::Invalid, format!("cannot close {store}")).because(&error))?;
+    store
+        .close()
+        .map_err(|error| Failure::new(Exit::Invalid, format!("cannot close {store}")).because(&error))?;
     Ok(finished)
 }
 
@@ -126,9 +128,19 @@ impl Performed {
     }
 }
 
-fn perform(stage: &Stage, store: &Arc<dyn Store>, start_ns: u64, base: Timestamp, hooks: &Hooks) -> Result<Performed, Failure> {
+fn perform(
+    stage: &Stage,
+    store: &Arc<dyn Store>,
+    start_ns: u64,
+    base: Timestamp,
+    hooks: &Hooks,
+) -> Result<Performed, Failure> {
     let live = Live::new(stage.plan.workers);
-    let (totals, rejects, watch) = (Arc::new(SinkTotals::default()), Arc::new(Rejects::new()), Watch::default());
+    let (totals, rejects, watch) = (
+        Arc::new(SinkTotals::default()),
+        Arc::new(Rejects::new()),
+        Watch::default(),
+    );
     let pass = Pass {
         stage,
         timetable: &stage.timetable,
@@ -141,7 +153,16 @@ fn perform(stage: &Stage, store: &Arc<dyn Store>, start_ns: u64, base: Timestamp
         rejects: Arc::clone(&rejects),
         listening: &watch,
     };
-    let monitor = Monitor::new(stage, &**store, start_ns, base, &live, &totals, &watch, hooks);
+    let monitor = Monitor::new(Subject {
+        stage,
+        store: &**store,
+        start_ns,
+        base,
+        live: &live,
+        totals: &totals,
+        watch: &watch,
+        hooks,
+    });
     let (driven, observed) = std::thread::scope(|threads| {
         let watching = threads.spawn(|| monitor.watch());
         let driven = pass.drive();
@@ -166,12 +187,22 @@ fn perform(stage: &Stage, store: &Arc<dyn Store>, start_ns: u64, base: Timestamp
     })
 }
 
-fn audit(stage: &Stage, store: &Arc<dyn Store>, base: Timestamp, performed: &Performed, hooks: &Hooks) -> Result<Audit, Failure> {
+fn audit(
+    stage: &Stage,
+    store: &Arc<dyn Store>,
+    base: Timestamp,
+    performed: &Performed,
+    hooks: &Hooks,
+) -> Result<Audit, Failure> {
     let series = stage.workload.catalog().len() as u64;
     hooks.say(|| format!("reading back {} series", units::count(series)));
     let (rejected, _) = performed.rejects.named();
     let mut ticks = performed.driven.issued.clone();
-    let shed = performed.driven.exceptions.iter().filter(|(_, _, kind)| *kind == ExceptionKind::Shed);
+    let shed = performed
+        .driven
+        .exceptions
+        .iter()
+        .filter(|(_, _, kind)| *kind == ExceptionKind::Shed);
     // A connection that was lost sheds everything behind it: the tail of what was issued.
     for (group, gone, _) in shed {
         let issued = &mut ticks[*group as usize];
@@ -196,7 +227,13 @@ fn audit(stage: &Stage, store: &Arc<dyn Store>, base: Timestamp, performed: &Per
                 clock.wait_until(clock.now() + 20_000_000);
                 if clock.now() - shown >= 1_000_000_000 {
                     shown = clock.now();
-                    hooks.say(|| format!("  {} of {} series read back", units::count(done.load(Ordering::Relaxed)), units::count(series)));
+                    hooks.say(|| {
+                        format!(
+                            "  {} of {} series read back",
+                            units::count(done.load(Ordering::Relaxed)),
+                            units::count(series)
+                        )
+                    });
                 }
             }
         });

@@ -12,13 +12,24 @@ use crate::failure::Failure;
 
 /// Appends the log of one run.
 pub fn write(file: &mut File, driven: &Driven, started_at_ns: i64) -> Result<(), Failure> {
-    let failure = |error: &dyn std::error::Error| Failure::new(Exit::Usage, "cannot write the interval log").because(error);
+    let failure =
+        |error: &dyn std::error::Error| Failure::new(Exit::Usage, "cannot write the interval log").because(error);
     let series = [
-        LoggedSeries { tag: "response", recording: &driven.response },
-        LoggedSeries { tag: "service", recording: &driven.service },
-        LoggedSeries { tag: "lag", recording: &driven.lag },
+        LoggedSeries {
+            tag: "response",
+            recording: &driven.response,
+        },
+        LoggedSeries {
+            tag: "service",
+            recording: &driven.service,
+        },
+        LoggedSeries {
+            tag: "lag",
+            recording: &driven.lag,
+        },
     ];
     let mut out = BufWriter::new(file);
-    write_interval_log(&mut out, Timestamp(started_at_ns), driven.start_ns, &series).map_err(|error| failure(&error))?;
+    write_interval_log(&mut out, Timestamp(started_at_ns), driven.start_ns, &series)
+        .map_err(|error| failure(&error))?;
     out.flush().map_err(|error| failure(&error))
 }

@@ -31,7 +31,9 @@ impl Sides<'_> {
         let mut violated = Vec::new();
         let emitted = &self.driven.counts;
         let sent = emitted.sent().samples;
-        counts.set(Counter::Due, emitted.due.samples).set(Counter::Shed, emitted.shed.samples);
+        counts
+            .set(Counter::Due, emitted.due.samples)
+            .set(Counter::Shed, emitted.shed.samples);
         counts.set(Counter::Sent, sent);
         let mut reasons = self.rejects.by_reason();
         let mut rejected = self.rejects.total();
@@ -40,7 +42,9 @@ impl Sides<'_> {
         if let Some(stats) = self.driven.wire.as_ref().and_then(|wire| wire.stats.as_ref()) {
             let received = stats.samples + stats.refused + stats.malformed;
             let lost = sent.saturating_sub(received);
-            counts.set(Counter::LostInTransport, lost).set(Counter::Received, received);
+            counts
+                .set(Counter::LostInTransport, lost)
+                .set(Counter::Received, received);
             counts.set(Counter::Malformed, stats.malformed);
             rejected += stats.refused;
             if stats.refused > 0 {
@@ -48,12 +52,16 @@ impl Sides<'_> {
             }
             nameless = lost + stats.malformed + stats.refused;
             if lost > 0 {
-                violated.push(format!("TCP delivers everything, and {lost} samples that were sent never came"));
+                violated.push(format!(
+                    "TCP delivers everything, and {lost} samples that were sent never came"
+                ));
             }
         } else if self.driven.wire.is_none() {
             counts.set(Counter::Received, sent);
         }
-        counts.set(Counter::Rejected, rejected).set(Counter::Accepted, self.accepted);
+        counts
+            .set(Counter::Rejected, rejected)
+            .set(Counter::Accepted, self.accepted);
         let mut losses = Vec::new();
         if let Some(audit) = self.audit {
             self.audited(audit, nameless, &mut counts, &mut violated);
@@ -72,18 +80,28 @@ impl Sides<'_> {
         let tally = &audit.tally;
         let sent = counts.count(Counter::Sent);
         if audit.sent != sent && self.driven.exceptions.is_empty() {
-            violated.push(format!("the emitter sent {sent} samples, and the audit knows of {}", audit.sent));
+            violated.push(format!(
+                "the emitter sent {sent} samples, and the audit knows of {}",
+                audit.sent
+            ));
         }
         // Of the samples that are missing, some never reached the store: the others are lost.
         let (_, unnamed_rejects) = self.rejects.named();
         let elsewhere = nameless + unnamed_rejects;
         let Some(lost) = tally.missing.checked_sub(elsewhere) else {
-            violated.push(format!("{elsewhere} samples never reached the store, but only {} are missing in it", tally.missing));
+            violated.push(format!(
+                "{elsewhere} samples never reached the store, but only {} are missing in it",
+                tally.missing
+            ));
             return;
         };
-        counts.set(Counter::Verified, tally.verified).set(Counter::Superseded, tally.superseded);
+        counts
+            .set(Counter::Verified, tally.verified)
+            .set(Counter::Superseded, tally.superseded);
         counts.set(Counter::Expired, tally.expired).set(Counter::Lost, lost);
-        counts.set(Counter::Altered, tally.altered).set(Counter::Duplicated, tally.duplicated);
+        counts
+            .set(Counter::Altered, tally.altered)
+            .set(Counter::Duplicated, tally.duplicated);
     }
 }
 
@@ -100,6 +118,8 @@ fn named(mut findings: Vec<Finding>, is_transport: bool) -> Vec<Finding> {
 pub fn done_means(protocol: Option<Protocol>) -> String {
     match protocol {
         None => "the store acknowledged it".to_owned(),
-        Some(protocol) => format!("the store behind the listener took it ({protocol} acknowledges nothing: timed at the receiver)"),
+        Some(protocol) => {
+            format!("the store behind the listener took it ({protocol} acknowledges nothing: timed at the receiver)")
+        }
     }
 }

@@ -2,14 +2,17 @@
 
 use std::net::{Ipv4Addr, SocketAddr};
 use std::ops::Range;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use tsb_core::emit::{self, Counts, Ended, ExceptionKind, Live, Operation, Outcome, PhaseCpu, Settings, Source, Target};
+use tsb_core::emit::{
+    self, Counts, Ended, ExceptionKind, Live, Operation, Outcome, PhaseCpu, Settings, Source, Target,
+};
 use tsb_core::latency::{Interval, Recording};
 use tsb_core::net::{
     EmitOptions, Intake, ListenOptions, Listener, ListenerStats, Mileposts, Registry, Runtime, TcpTarget, Timing,
 };
+use tsb_core::resource::cpu_of_threads;
 use tsb_core::schedule::{Slot, Timetable};
 use tsb_core::workload::Generator;
 use tsb_core::{Batch, Timestamp};
@@ -95,6 +98,7 @@ pub struct Pass<'a> {
 pub struct Watch {
     listener: Mutex<Option<Listener>>,
     timings: Mutex<Timings>,
+    ingest_cpu_ns: AtomicU64,
 }
 
 /// Response and service times that the mileposts told, by interval.
@@ -107,6 +111,11 @@ struct Timings {
 }
 
 impl Watch {
+    /// CPU of the threads that decoded and applied, in nanoseconds.
+    pub fn ingest_cpu_ns(&self) -> u64 {
+        self.ingest_cpu_ns.load(Ordering::Relaxed)
+    }
+
     /// Ends an interval at `now`: what was timed since the last call is its histogram.
     /// Returns the response times of that interval.
     pub fn cut(&self, now_ns: u64) -> Option<tsb_core::latency::Histogram> {
@@ -123,7 +132,11 @@ impl Watch {
         timings.samples += timing.samples;
         let pairs = [(&timing.response, true), (&timing.service, false)];
         for (histogram, is_response) in pairs {
-            let recording = if is_response { &mut timings.response } else { &mut timings.service };
+            let recording = if is_response {
+                &mut timings.response
+            } else {
+                &mut timings.service
+            };
             recording.total.merge(histogram);
             recording.intervals.push(Interval {
                 start_ns,
@@ -208,7 +221,11 @@ impl Pass<'_> {
     }
 
     fn writer(&self) -> Writer {
-        Writer::new(Arc::clone(&self.store), Arc::clone(&self.rejects), Arc::clone(&self.totals))
+        Writer::new(
+            Arc::clone(&self.store),
+            Arc::clone(&self.rejects),
+            Arc::clone(&self.totals),
+        )
     }
 
     fn inproc(&self) -> Result<Driven, Failure> {
@@ -228,8 +245,12 @@ impl Pass<'_> {
         let listener = self.listen(&runtime, &mileposts)?;
         let (address, granted) = (listener.address(), listener.granted());
         *lock(&self.listening.listener) = Some(listener);
-        let (mut driven, mut wire) = self.send(&runtime, address, Some(&mileposts))?;
+        let (mut driven, mut wire) = self.send(address, Some(&mileposts))?;
         if let Some(listener) = lock(&self.listening.listener).take() {
+            // Threads that have ended are not counted any more.
+            self.listening
+                .ingest_cpu_ns
+                .store(cpu_of_threads("tsb-ingest"), Ordering::Relaxed);
             let report = listener.stop();
             self.listening.add(&report.timing, self.stage.clock.now());
             wire.untimed += report.timing.unfinished;
@@ -248,18 +269,13 @@ impl Pass<'_> {
 
     /// Over TCP to somebody else's listener.
     pub fn remote(&self, address: SocketAddr) -> Result<Driven, Failure> {
-        let (mut driven, wire) = self.send(&runtime()?, address, None)?;
+        let (mut driven, wire) = self.send(address, None)?;
         driven.wire = Some(wire);
         Ok(driven)
     }
 
     /// Runs the emitter with a connection for each worker.
-    fn send(
-        &self,
-        runtime: &Runtime,
-        address: SocketAddr,
-        mileposts: Option<&Arc<Mileposts>>,
-    ) -> Result<(Driven, Wire), Failure> {
+    fn send(&self, address: SocketAddr, mileposts: Option<&Arc<Mileposts>>) -> Result<(Driven, Wire), Failure> {
         let report = self.emit(|| {
             let (workload, protocol) = (Arc::clone(&self.stage.workload), self.stage.plan.protocol);
             let make = move || match protocol.encoder(workload.catalog()) {
@@ -267,8 +283,7 @@ impl Pass<'_> {
                 Err(error) => unreachable!("the stage has made an encoder of this catalog: {error}"),
             };
             let clock = Arc::clone(&self.stage.clock);
-            let connected =
-                TcpTarget::connect(runtime.handle(), address, EmitOptions::default(), make, clock, mileposts.cloned());
+            let connected = TcpTarget::connect(address, EmitOptions::default(), make, clock, mileposts.cloned());
             connected.map_err(|error| {
                 Failure::new(Exit::Unreachable, format!("cannot reach {address}"))
                     .because(&error)
@@ -291,8 +306,14 @@ impl Pass<'_> {
         lock(&self.listening.timings).since_ns = self.start_ns;
         let catalog = self.stage.workload.catalog().clone();
         let limit = self.stage.plan.max_series as usize;
-        let registry = Arc::new(Registry::with_catalog(catalog, limit, |_, _| Err("not a series of this run".to_owned())));
-        let (store, rejects, totals) = (Arc::clone(&self.store), Arc::clone(&self.rejects), Arc::clone(&self.totals));
+        let registry = Arc::new(Registry::with_catalog(catalog, limit, |_| {
+            Err("not a series of this run".to_owned())
+        }));
+        let (store, rejects, totals) = (
+            Arc::clone(&self.store),
+            Arc::clone(&self.rejects),
+            Arc::clone(&self.totals),
+        );
         let (protocol, clock) = (self.stage.plan.protocol, Arc::clone(&self.stage.clock));
         let intake = move |_peer| Intake {
             decoder: protocol.decoder(Arc::clone(&clock)),
@@ -306,7 +327,14 @@ impl Pass<'_> {
         };
         let clock = Arc::clone(&self.stage.clock);
         let local = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
-        let bound = Listener::bind(runtime.handle(), local, ListenOptions::default(), intake, clock, Some(Arc::clone(mileposts)));
+        let bound = Listener::bind(
+            runtime.handle(),
+            local,
+            ListenOptions::default(),
+            intake,
+            clock,
+            Some(Arc::clone(mileposts)),
+        );
         bound.map_err(|error| Failure::new(Exit::Unreachable, "cannot listen on loopback").because(&error))
     }
 

@@ -3,9 +3,9 @@
 
 use std::sync::Arc;
 
+use tsb_core::Timestamp;
 use tsb_core::report::Projection;
 use tsb_core::time::SECOND_NS;
-use tsb_core::Timestamp;
 use tsb_stores::{Refusals, Store};
 
 use super::stage::{Stage, open_store};
@@ -58,7 +58,12 @@ fn drive(stage: &Stage, store: &dyn Store) -> Option<(u32, u64)> {
     let mut generator = workload.generator(0..groups, Timestamp(0));
     let mut refused = Refusals::new();
     let mut samples = 0;
-    let shortest = workload.groups().iter().take(groups).map(|group| group.interval_ns).min()?;
+    let shortest = workload
+        .groups()
+        .iter()
+        .take(groups)
+        .map(|group| group.interval_ns)
+        .min()?;
     for step in 0..SPAN_NS / shortest {
         for (index, group) in workload.groups().iter().enumerate().take(groups) {
             let due = step * shortest;

@@ -42,7 +42,11 @@ impl Rejects {
     /// Counts by reason.
     pub fn by_reason(&self) -> BTreeMap<String, u64> {
         let inner = self.inner.lock().unwrap_or_else(PoisonError::into_inner);
-        inner.by_reason.iter().map(|(reason, count)| (reason.name().to_owned(), *count)).collect()
+        inner
+            .by_reason
+            .iter()
+            .map(|(reason, count)| (reason.name().to_owned(), *count))
+            .collect()
     }
 
     /// How many there were.

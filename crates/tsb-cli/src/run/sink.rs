@@ -40,7 +40,10 @@ impl SinkTotals {
 
     /// The store's first failure.
     pub fn failure(&self) -> Option<Arc<Error>> {
-        self.failure.lock().unwrap_or_else(std::sync::PoisonError::into_inner).clone()
+        self.failure
+            .lock()
+            .unwrap_or_else(std::sync::PoisonError::into_inner)
+            .clone()
     }
 
     /// Keeps the first failure.
@@ -85,8 +88,12 @@ impl Writer {
         let before = if is_timed { thread_cpu_ns() } else { 0 };
         let written = self.store.write(batch, &mut self.refused);
         if is_timed {
-            self.totals.timed_cpu_ns.fetch_add(thread_cpu_ns() - before, Ordering::Relaxed);
-            self.totals.timed_samples.fetch_add(batch.len() as u64, Ordering::Relaxed);
+            self.totals
+                .timed_cpu_ns
+                .fetch_add(thread_cpu_ns() - before, Ordering::Relaxed);
+            self.totals
+                .timed_samples
+                .fetch_add(batch.len() as u64, Ordering::Relaxed);
         }
         if !self.refused.is_empty() {
             self.rejects.add(batch, self.refused.as_slice());
@@ -108,10 +115,14 @@ impl Writer {
     /// Adds what was counted since the last call to the totals.
     pub fn publish(&mut self) {
         if self.accepted > 0 {
-            self.totals.accepted.fetch_add(std::mem::take(&mut self.accepted), Ordering::Relaxed);
+            self.totals
+                .accepted
+                .fetch_add(std::mem::take(&mut self.accepted), Ordering::Relaxed);
         }
         if self.rejected > 0 {
-            self.totals.rejected.fetch_add(std::mem::take(&mut self.rejected), Ordering::Relaxed);
+            self.totals
+                .rejected
+                .fetch_add(std::mem::take(&mut self.rejected), Ordering::Relaxed);
         }
     }
 }
@@ -166,7 +177,9 @@ impl IntakeSink for StoreSink {
             self.writer.totals.last_ns.fetch_max(clock.now(), Ordering::Relaxed);
         }
         if self.has_failed {
-            return Err(Fatal { what: "the store failed" });
+            return Err(Fatal {
+                what: "the store failed",
+            });
         }
         Ok(())
     }

@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
+use tsb_core::Timestamp;
 use tsb_core::schedule::{Group, Pace, Rate, Roster, Schedule, Speed, Timetable};
 use tsb_core::time::{Clock, MonotonicClock, SECOND_NS};
 use tsb_core::workload::Workload;
-use tsb_core::Timestamp;
 use tsb_stores::Store;
 
 use crate::exit::Exit;
@@ -33,12 +33,13 @@ impl Stage {
         let mut plan = plan.clone();
         let resolution = resolution_ns.max(1) as u64;
         plan.workload.resolution_ns = plan.workload.resolution_ns.max(resolution);
-        let workload = Workload::new(&plan.workload).map_err(|error| {
-            Failure::usage(format!("cannot run workload {}", plan.workload.fleet)).because(&error)
-        })?;
+        let workload = Workload::new(&plan.workload)
+            .map_err(|error| Failure::usage(format!("cannot run workload {}", plan.workload.fleet)).because(&error))?;
         if workload.catalog().len() as u64 > plan.max_series {
-            return Err(Failure::usage(format!("cannot run {} series", workload.catalog().len()))
-                .because_of(format!("--max-series is {}", plan.max_series)));
+            return Err(
+                Failure::usage(format!("cannot run {} series", workload.catalog().len()))
+                    .because_of(format!("--max-series is {}", plan.max_series)),
+            );
         }
         if plan.transport == Transport::Tcp {
             plan.protocol.encoder(workload.catalog()).map_err(|error| {
@@ -90,7 +91,7 @@ fn timetable(plan: &Plan, workload: &Workload) -> Result<Timetable, Failure> {
         phase_ns: group.phase_ns,
         first_tick: group.ticks.start,
         end_tick: group.ticks.end,
-        samples: workload.alive(index, group.ticks.start),
+        samples: workload.usual_samples(index).round() as u32,
     });
     let roster = Roster::new(groups.collect()).map_err(|error| bad(&error))?;
     let pace = match (&plan.schedule, plan.rate) {
@@ -116,8 +117,8 @@ pub fn open_store(plan: &Plan) -> Result<Arc<dyn Store>, Failure> {
     let Some(spec) = plan.stores.first() else {
         return Err(Failure::usage("cannot run without a store").hint("give --store memory:"));
     };
-    let store = spec.open().map_err(|error| {
-        Failure::new(Exit::Unreachable, format!("cannot open store {spec}")).because(&error)
-    })?;
+    let store = spec
+        .open()
+        .map_err(|error| Failure::new(Exit::Unreachable, format!("cannot open store {spec}")).because(&error))?;
     Ok(Arc::from(store))
 }

@@ -1,5 +1,7 @@
 //! Named losses: which sample went wrong, and how. A bounded list beside exact counts.
 
+use std::fmt;
+
 use serde::{Deserialize, Serialize};
 
 use crate::series::SeriesId;
@@ -37,6 +39,26 @@ pub struct Finding {
     /// The value that is.
     #[serde(default, with = "value", skip_serializing_if = "Option::is_none")]
     pub found: Option<f64>,
+}
+
+impl fmt::Display for Finding {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let what = match self.kind {
+            FindingKind::Lost => "lost",
+            FindingKind::Altered => "altered",
+            FindingKind::Duplicated => "there once too often",
+            FindingKind::Invented => "there, though nobody sent it",
+            FindingKind::LostInTransport => "lost in transport",
+        };
+        write!(f, "series {} at {}: {what}", self.series, self.at)?;
+        if let Some(expected) = self.expected {
+            write!(f, ", sent {expected}")?;
+        }
+        match self.found {
+            Some(found) => write!(f, ", found {found}"),
+            None => Ok(()),
+        }
+    }
 }
 
 /// The first so many findings, and how many more there were.

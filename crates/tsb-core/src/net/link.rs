@@ -165,6 +165,10 @@ impl Link {
         };
         add(&counters.undecoded_bytes, window.unread().len() as u64);
         window.clear();
+        if let Some(sequence) = self.intake.decoder.sequence() {
+            add(&counters.missing_frames, sequence.missing);
+            add(&counters.repeated_frames, sequence.repeated);
+        }
         if let Claim::Some(mileposts) = &mut self.claim {
             timing.lock().unwrap_or_else(PoisonError::into_inner).abandon(mileposts);
         }

@@ -10,8 +10,9 @@ use std::collections::HashMap;
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use hdrhistogram::Histogram;
 use rtrb::{Consumer, Producer, RingBuffer};
+
+use crate::latency::Histogram;
 
 /// One operation on the wire.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -71,27 +72,21 @@ impl Mileposts {
 #[derive(Clone, Debug)]
 pub struct Timing {
     /// Due until applied, in nanoseconds; one entry an operation.
-    pub response: Histogram<u64>,
+    pub response: Histogram,
     /// Start until applied, in nanoseconds; one entry an operation.
-    pub service: Histogram<u64>,
+    pub service: Histogram,
     /// Samples of those operations.
     pub samples: u64,
     /// Operations whose bytes never came, or were cut short by the end of a connection.
     pub unfinished: u64,
 }
 
-/// The longest time that can be told from a longer one: an hour, as in the other
-/// histograms of a run.
-const LONGEST_NS: u64 = 3_600_000_000_000;
-
 impl Timing {
     /// Nothing timed yet.
-    #[expect(clippy::expect_used, reason = "constant bounds that the histogram accepts")]
     pub fn new() -> Self {
-        let empty = Histogram::new_with_bounds(1, LONGEST_NS, 3).expect("bounds are valid");
         Self {
-            response: empty.clone(),
-            service: empty,
+            response: Histogram::new(),
+            service: Histogram::new(),
             samples: 0,
             unfinished: 0,
         }
@@ -103,8 +98,8 @@ impl Timing {
             if next.end > applied {
                 break;
             }
-            self.response.saturating_record(now.saturating_sub(next.due));
-            self.service.saturating_record(now.saturating_sub(next.start));
+            self.response.record(now.saturating_sub(next.due));
+            self.service.record(now.saturating_sub(next.start));
             self.samples += u64::from(next.samples);
             let _ = mileposts.pop();
         }
@@ -118,14 +113,13 @@ impl Timing {
     }
 
     /// Adds what `other` knows and empties it.
-    #[expect(clippy::expect_used, reason = "both histograms have the same bounds")]
     pub fn absorb(&mut self, other: &mut Self) {
-        self.response.add(&other.response).expect("same bounds");
-        self.service.add(&other.service).expect("same bounds");
+        self.response.merge(&other.response);
+        self.service.merge(&other.service);
         self.samples += other.samples;
         self.unfinished += other.unfinished;
-        other.response.reset();
-        other.service.reset();
+        other.response.clear();
+        other.service.clear();
         other.samples = 0;
         other.unfinished = 0;
     }
@@ -160,14 +154,14 @@ mod tests {
         }
         let mut timing = Timing::new();
         timing.pass(&mut claimed, 249, 1_500);
-        assert_eq!((timing.response.len(), timing.samples), (1, 5));
-        assert_eq!(timing.response.max(), 500);
+        assert_eq!((timing.response.count(), timing.samples), (1, 5));
+        assert_eq!(timing.response.max(), Some(500));
         assert_eq!(timing.service.max(), 490);
         timing.abandon(&mut claimed);
         assert_eq!(timing.unfinished, 1);
         let mut sum = Timing::new();
         sum.absorb(&mut timing);
         assert_eq!((sum.response.len(), sum.unfinished), (1, 1));
-        assert_eq!((timing.response.len(), timing.samples), (0, 0));
+        assert_eq!((timing.response.count(), timing.samples), (0, 0));
     }
 }

@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use crate::wire;
+
 /// How a [`super::TcpTarget`] sends.
 #[derive(Clone, Debug)]
 pub struct EmitOptions {
@@ -48,8 +50,8 @@ pub struct ListenOptions {
     /// 256 KiB: with the store's rows it stays within a second-level cache.
     pub read_bytes: usize,
     /// A record that is not complete after so many bytes ends its connection, whatever
-    /// the decoder thinks. Large enough for one tick of 100,000 series in binary. A
-    /// connection holds at most about twice this, and only if the peer really sent it.
+    /// the decoder thinks. A connection holds no more than a read buffer and twice this,
+    /// and only when it has sent more than 16 KiB of an unfinished record.
     pub max_record_bytes: usize,
     /// A connection that brings nothing for so long is closed; `None` keeps it.
     pub idle_timeout: Option<Duration>,
@@ -65,7 +67,7 @@ impl Default for ListenOptions {
             ingest_threads: 1,
             max_connections: 1024,
             read_bytes: 256 << 10,
-            max_record_bytes: 1 << 20,
+            max_record_bytes: wire::MAX_RECORD,
             idle_timeout: None,
             receive_buffer_bytes: None,
             drain_timeout: Duration::from_secs(30),

@@ -8,8 +8,8 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use crate::series::{Catalog, SeriesId, SeriesKey};
 
-/// Defines new series where the samples will be written; an error admits none of them.
-type Define = dyn Fn(&[(SeriesId, SeriesKey)]) -> Result<(), String> + Send + Sync;
+/// Defines a new series where its samples will be written; an error does not admit it.
+type Define = dyn Fn(SeriesId, &SeriesKey) -> Result<(), String> + Send + Sync;
 
 /// Keys to ids, shared by all connections of a listener, and never more than `max_series`.
 pub struct Registry {
@@ -30,7 +30,7 @@ impl Registry {
     /// out, so that no sample can be written before its series is defined.
     pub fn new<F>(max_series: usize, define: F) -> Self
     where
-        F: Fn(&[(SeriesId, SeriesKey)]) -> Result<(), String> + Send + Sync + 'static,
+        F: Fn(SeriesId, &SeriesKey) -> Result<(), String> + Send + Sync + 'static,
     {
         Self::with_catalog(Catalog::new(), max_series, define)
     }
@@ -38,7 +38,7 @@ impl Registry {
     /// A table that knows `catalog` from the start; those series are defined already.
     pub fn with_catalog<F>(catalog: Catalog, max_series: usize, define: F) -> Self
     where
-        F: Fn(&[(SeriesId, SeriesKey)]) -> Result<(), String> + Send + Sync + 'static,
+        F: Fn(SeriesId, &SeriesKey) -> Result<(), String> + Send + Sync + 'static,
     {
         let names = Names {
             catalog,
@@ -64,7 +64,7 @@ impl Registry {
             return None;
         }
         let id = SeriesId(names.catalog.len() as u32);
-        if let Err(error) = (self.define)(&[(id, key.clone())]) {
+        if let Err(error) = (self.define)(id, key) {
             names.refused += 1;
             names.first_error.get_or_insert(error);
             return None;
@@ -125,8 +125,8 @@ mod tests {
     fn new_names_are_defined_once_and_the_limit_holds() {
         let defined = Arc::new(Mutex::new(Vec::new()));
         let seen = Arc::clone(&defined);
-        let registry = Registry::new(2, move |series| {
-            seen.lock().unwrap().extend(series.iter().cloned());
+        let registry = Registry::new(2, move |id, key| {
+            seen.lock().unwrap().push((id, key.clone()));
             Ok(())
         });
         assert_eq!(registry.resolve(&SeriesKey::new("a")), Some(SeriesId(0)));
@@ -140,7 +140,7 @@ mod tests {
 
     #[test]
     fn a_series_that_cannot_be_defined_is_not_admitted() {
-        let registry = Registry::new(10, |_| Err("full".to_owned()));
+        let registry = Registry::new(10, |_, _| Err("full".to_owned()));
         assert_eq!(registry.resolve(&SeriesKey::new("a")), None);
         assert!(registry.is_empty());
         assert_eq!(registry.first_error().as_deref(), Some("full"));

@@ -39,6 +39,10 @@ pub struct ListenerStats {
     pub malformed: u64,
     /// The same by kind, with examples.
     pub malformed_kinds: Vec<MalformedKind>,
+    /// Frames that never came, by the sequence numbers of connections that have ended.
+    pub missing_frames: u64,
+    /// Frames that came again and were not applied, of connections that have ended.
+    pub repeated_frames: u64,
     /// Connections closed because a decoder or a sink could not go on.
     pub fatal_closes: u64,
     /// Connections closed because a record was longer than the limit of the listener.
@@ -97,6 +101,8 @@ counters!(
     samples,
     refused,
     malformed,
+    missing_frames,
+    repeated_frames,
     fatal_closes,
     overlong_closes,
     idle_closes,

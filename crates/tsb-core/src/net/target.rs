@@ -13,6 +13,11 @@ use crate::emit::{Operation, Outcome, Target};
 use crate::time::Clock;
 use crate::wire::Encoder;
 
+/// A large operation is encoded in pieces of so many samples, each written as soon as it
+/// fills the buffer: the bytes of 54,000 samples of text would leave the cache before the
+/// kernel copied them, and the receiver would wait for the last before it saw the first.
+const PIECE: usize = 2048;
+
 /// Errors kept in a report; all are counted.
 const ERRORS_KEPT: usize = 16;
 
@@ -40,6 +45,8 @@ pub struct TcpTarget {
     buffer: Vec<u8>,
     /// Samples in the buffer, in operations that were said to be sent.
     buffered_samples: u64,
+    /// Samples that the encoders of earlier connections left out.
+    skipped_before: u64,
     attempted_at: u64,
     report: TargetReport,
 }
@@ -51,6 +58,8 @@ pub struct TargetReport {
     pub operations: u64,
     /// Samples encoded.
     pub samples: u64,
+    /// Samples among them that the protocol cannot carry, and that were left out.
+    pub skipped_samples: u64,
     /// Bytes that the kernel took.
     pub written_bytes: u64,
     /// Calls of the kernel that took them.
@@ -127,6 +136,7 @@ impl TcpTarget {
             parker,
             buffer: Vec::with_capacity(options.flush_bytes * 2),
             buffered_samples: 0,
+            skipped_before: 0,
             options,
             report,
         })
@@ -158,6 +168,22 @@ impl TcpTarget {
             }
         }
         self.report
+    }
+
+    fn is_full(&self) -> bool {
+        self.buffer.len() >= self.options.flush_bytes
+    }
+
+    fn lay_milepost(&mut self, due: u64, start: u64, samples: u64) {
+        if let Some(out) = self.out.as_mut() {
+            let milepost = Milepost {
+                end: out.written() + self.buffer.len() as u64,
+                due,
+                start,
+                samples: samples as u32,
+            };
+            self.report.untimed += u64::from(!out.lay(milepost));
+        }
     }
 
     /// Writes the whole buffer. `false`: the connection is lost.
@@ -215,6 +241,7 @@ impl TcpTarget {
         self.attempted_at = self.clock.now();
         match made {
             Ok(out) => {
+                self.skipped_before = self.report.skipped_samples;
                 self.encoder = (self.make_encoder)();
                 self.report.connections += 1;
                 self.report.closing = Closing::Open;
@@ -232,22 +259,27 @@ impl Target for TcpTarget {
         if self.out.is_none() {
             self.reconnect(start);
         }
-        let samples = operation.batch.len() as u64;
-        let Some(out) = self.out.as_mut() else {
+        let batch = &operation.batch;
+        let samples = batch.len() as u64;
+        if self.out.is_none() {
             self.report.shed_samples += samples;
             return Outcome::Shed;
-        };
-        self.encoder.encode(&operation.batch, &mut self.buffer);
+        }
         self.report.operations += 1;
         self.report.samples += samples;
-        let milepost = Milepost {
-            end: out.written() + self.buffer.len() as u64,
-            due: operation.due,
-            start,
-            samples: samples as u32,
-        };
-        self.report.untimed += u64::from(!out.lay(milepost));
-        if self.buffer.len() >= self.options.flush_bytes && !self.flush() {
+        let mut from = 0;
+        while batch.len() - from > PIECE {
+            self.encoder.encode(&batch.slice(from..from + PIECE), &mut self.buffer);
+            from += PIECE;
+            if self.is_full() && !self.flush() {
+                return Outcome::Unknown;
+            }
+        }
+        self.encoder.encode(&batch.slice(from..batch.len()), &mut self.buffer);
+        self.report.skipped_samples = self.skipped_before + self.encoder.skipped();
+        // Before its last byte can leave: whoever reads that looks for the milepost.
+        self.lay_milepost(operation.due, start, samples);
+        if self.is_full() && !self.flush() {
             return Outcome::Unknown;
         }
         // Only now: the samples of an unknown outcome are not unsent as well.

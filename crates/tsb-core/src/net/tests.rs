@@ -150,7 +150,7 @@ fn every_sample_arrives_in_order_and_every_operation_is_timed() {
     assert_eq!((stats.connections, stats.samples, stats.malformed), (3, samples, 0));
     assert_eq!((stats.bytes, stats.undecoded_bytes), (samples * RECORD as u64, 0));
     assert_eq!((stats.open_connections, stats.cut_connections), (0, 0));
-    assert_eq!(timing.response.len(), 3 * u64::from(ticks));
+    assert_eq!(timing.response.count(), 3 * u64::from(ticks));
     assert_eq!((timing.samples, timing.unfinished), (samples, 0));
     assert!(timing.response.max() >= timing.service.min());
 }
@@ -186,7 +186,7 @@ fn a_slow_sink_blocks_the_emitter_and_loses_nothing() {
     let report = bed.listener.stop();
     assert_eq!(report.stats.samples, count as u64 * u64::from(ticks));
     // What was due while the gate was closed waited: response time shows it.
-    assert!(report.timing.response.max() > 50_000_000);
+    assert!(report.timing.response.max() > Some(50_000_000));
 }
 
 #[test]

@@ -5,7 +5,7 @@ use super::error::TraceDefect;
 use crate::time::Timestamp;
 
 /// Most cells of a grid: 8 bytes and a bit each.
-pub const MAX_CELLS: u64 = 1 << 28;
+pub const MAX_CELLS: u64 = 1 << 27;
 
 /// The samples of a trace on a grid of ticks. A sample belongs to the tick that is
 /// nearest to it; of several in one cell the latest holds (of equal timestamps, the later
@@ -82,10 +82,15 @@ impl Trace {
         Ok(grid)
     }
 
-    /// The interval at which the samples were taken, as far as one can tell: the median
-    /// of the distances between neighbours. `None` when no series has two samples of
-    /// different times.
+    /// The interval at which the samples were taken: what the recorder noted, or the median
+    /// of the distances between neighbours, rounded to a whole multiple of 1 s, 100 ms,
+    /// 10 ms, 1 ms or 1 us, the first of these that moves it by less than a hundredth.
+    /// `None` when no series has two samples of different times.
     pub fn usual_interval_ns(&self) -> Option<u64> {
+        let noted = self.notes.get("interval_ns").and_then(|text| text.parse().ok());
+        if let Some(interval) = noted.filter(|&interval| interval > 0) {
+            return Some(interval);
+        }
         let distances = self.columns.iter().flat_map(|column| {
             let pairs = column.times().windows(2);
             pairs
@@ -97,8 +102,15 @@ impl Trace {
             return None;
         }
         let middle = distances.len() / 2;
-        Some(*distances.select_nth_unstable(middle).1)
+        Some(rounded(*distances.select_nth_unstable(middle).1))
     }
+}
+
+fn rounded(interval: u64) -> u64 {
+    let units = [1_000_000_000, 100_000_000, 10_000_000, 1_000_000, 1_000];
+    let mut multiples = units.iter().map(|unit| (interval + unit / 2) / unit * unit);
+    let close = multiples.find(|multiple| interval.abs_diff(*multiple) < interval.div_ceil(100));
+    close.unwrap_or(interval)
 }
 
 /// Exact over the whole range of timestamps.
@@ -239,7 +251,7 @@ mod tests {
     fn the_whole_range_of_time_is_an_error_not_a_panic() {
         let trace = trace(&[("a", i64::MIN, 1.0), ("a", i64::MAX, 2.0)]);
         let error = trace.grid(1).unwrap_err().to_string();
-        assert!(error.contains("more than 268435456 cells"), "{error}");
+        assert!(error.contains("more than 134217728 cells"), "{error}");
         assert_eq!(trace.grid(u64::MAX).unwrap().ticks(), 2);
         assert!(trace.grid(0).is_err());
         assert!(Trace::default().grid(1).is_err());
@@ -255,6 +267,16 @@ mod tests {
             ("b", 3, 1.0),
         ]);
         assert_eq!(trace.usual_interval_ns(), Some(10));
+        for (found, expected) in [
+            (1_000_412_345, 1_000_000_000),
+            (999_991_345, 1_000_000_000),
+            (248_000_000, 250_000_000),
+            (1_499_999_990, 1_500_000_000),
+            (15_003, 15_000),
+            (u64::MAX / 2, u64::MAX / 2 / 1_000_000_000 * 1_000_000_000),
+        ] {
+            assert_eq!(rounded(found), expected, "{found}");
+        }
         assert_eq!(Trace::default().usual_interval_ns(), None);
     }
 }

@@ -89,6 +89,20 @@ impl Trace {
         Some((times().min()?, times().max()?))
     }
 
+    /// A checksum of the series and samples, to tell whether two traces hold the same.
+    pub fn checksum(&self) -> u32 {
+        let mut hasher = crc32fast::Hasher::new();
+        for (key, column) in self.keys.iter().zip(&self.columns) {
+            hasher.update(key.to_string().as_bytes());
+            hasher.update(&(column.len() as u64).to_le_bytes());
+            for (at, value) in column.times.iter().zip(&column.values) {
+                hasher.update(&at.0.to_le_bytes());
+                hasher.update(&value.to_bits().to_le_bytes());
+            }
+        }
+        hasher.finalize()
+    }
+
     /// Reads a trace file. A file without its end is read as far as it is whole, and
     /// that it is not whole is one of its problems.
     ///

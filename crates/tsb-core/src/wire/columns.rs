@@ -50,11 +50,25 @@ impl Columns {
         self.next = id.0.wrapping_add(1);
     }
 
+    /// What continues the run: the id and timestamp of its next sample, and room for the
+    /// values of more.
+    #[inline(always)]
+    pub(crate) fn run(&mut self) -> (u32, Timestamp, &mut [f64]) {
+        (self.next, self.at, &mut self.values[self.length..])
+    }
+
+    /// So many values were put there.
+    #[inline(always)]
+    pub(crate) fn ran(&mut self, samples: usize) {
+        self.length += samples;
+        self.next = self.next.wrapping_add(samples as u32);
+    }
+
     /// Ends the run and begins another.
     #[cold]
     #[inline(never)]
     fn begin(&mut self, id: SeriesId, at: Timestamp, sink: &mut dyn Sink) {
-        if self.run() >= MIN_RUN || self.length == CHUNK {
+        if self.run_length() >= MIN_RUN || self.length == CHUNK {
             self.flush(sink);
         } else {
             self.spell_out();
@@ -63,14 +77,14 @@ impl Columns {
     }
 
     /// How long the run is.
-    fn run(&self) -> usize {
+    fn run_length(&self) -> usize {
         self.length - self.ids.len()
     }
 
     /// Gives the samples of the run an id and a timestamp each.
     #[inline(always)]
     fn spell_out(&mut self) {
-        let run = self.run() as u32;
+        let run = self.run_length() as u32;
         let first = self.next.wrapping_sub(run);
         for offset in 0..run {
             self.ids.push(SeriesId(first.wrapping_add(offset)));
@@ -80,7 +94,7 @@ impl Columns {
 
     /// Hands everything over.
     pub(crate) fn flush(&mut self, sink: &mut dyn Sink) {
-        if self.run() < MIN_RUN && !self.ids.is_empty() {
+        if self.run_length() < MIN_RUN && !self.ids.is_empty() {
             self.spell_out();
         }
         let (columns, run) = self.values[..self.length].split_at(self.ids.len());

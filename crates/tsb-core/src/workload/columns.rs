@@ -42,7 +42,7 @@ impl Column {
     pub(crate) fn fill(&mut self, tick: u64, tick_keys: &[u64], values: &mut [f64]) {
         let key = self.key;
         match self.law {
-            Law::Constant { .. } | Law::Recorded { .. } => values.fill(self.state),
+            Law::Constant { .. } | Law::Recorded => values.fill(self.state),
             Law::Repeated { change, levels, output } => {
                 for (value, &tick_key) in values.iter_mut().zip(tick_keys) {
                     *value = hash::draw_f64(key, tick_key);

@@ -26,6 +26,12 @@ pub enum WorkloadError {
         /// What there is.
         known: String,
     },
+    /// The recording cannot be read, or cannot be replayed as asked.
+    #[error("{what}")]
+    Trace {
+        /// What is wrong, with its causes.
+        what: String,
+    },
     /// More series than a workload may plan.
     #[error("{asked} series are planned; at most {limit} can be")]
     TooManySeries {

@@ -14,6 +14,7 @@ use serde::{Deserialize, Serialize};
 pub use law_spec::{Between, LawSpec, Pick};
 
 use super::error::WorkloadError;
+use super::trace::TraceSource;
 
 /// The fleets that come with `tsb`.
 const BUILTIN: [(&str, &str); 5] = [
@@ -24,7 +25,8 @@ const BUILTIN: [(&str, &str); 5] = [
     ("counters", include_str!("fleets/counters.toml")),
 ];
 
-/// Which fleet reports. As text: its name, or `gauges:SHAPE` for one shape alone.
+/// Which fleet reports. As text: its name, `shape:SHAPE` for one shape alone, or
+/// `trace:FILE` for a recording.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum FleetSpec {
@@ -41,6 +43,8 @@ pub enum FleetSpec {
     Counters,
     /// Every series of one shape.
     Shape(Shape),
+    /// A recording, replayed: `trace:FILE` as text.
+    Trace(TraceSource),
     /// A fleet file of the user's, whole, so that a plan needs no other file.
     File(Box<FleetFile>),
 }
@@ -104,6 +108,7 @@ impl FleetSpec {
             Self::Gauges => FleetFile::builtin("gauges"),
             Self::Counters => FleetFile::builtin("counters"),
             Self::Shape(shape) => FleetFile::of_shape(*shape),
+            Self::Trace(_) => Err(WorkloadError::invalid("fleet", "a trace has no fleet file")),
             Self::File(file) => {
                 file.check()?;
                 Ok((**file).clone())
@@ -126,6 +131,7 @@ impl fmt::Display for FleetSpec {
             Self::Gauges => f.write_str("gauges"),
             Self::Counters => f.write_str("counters"),
             Self::Shape(shape) => write!(f, "shape:{}", shape.name()),
+            Self::Trace(source) => write!(f, "trace:{}", source.path.display()),
             Self::File(file) => f.write_str(&file.fleet),
         }
     }
@@ -135,6 +141,12 @@ impl FromStr for FleetSpec {
     type Err = WorkloadError;
 
     fn from_str(name: &str) -> Result<Self, WorkloadError> {
+        if let Some(path) = name.strip_prefix("trace:").filter(|path| !path.is_empty()) {
+            return Ok(Self::Trace(TraceSource {
+                path: path.into(),
+                checksum: None,
+            }));
+        }
         let shape = |name: &str| {
             Shape::ALL
                 .iter()
@@ -151,7 +163,10 @@ impl FromStr for FleetSpec {
         };
         found.ok_or_else(|| {
             let fleets = BUILTIN.iter().map(|(name, _)| (*name).to_owned());
-            let shapes = Shape::ALL.iter().map(|(_, name)| format!("shape:{name}"));
+            let shapes = Shape::ALL
+                .iter()
+                .map(|(_, name)| format!("shape:{name}"))
+                .chain(["trace:FILE".to_owned()]);
             WorkloadError::UnknownFleet {
                 name: name.to_owned(),
                 known: fleets.chain(shapes).collect::<Vec<_>>().join(", "),

@@ -12,6 +12,7 @@ use super::disorder::Fate;
 use super::law;
 use super::layout::Block;
 use super::rows::{Member, Rows};
+use super::trace::Recorded;
 use super::{Replay, Workload};
 use crate::batch::{Batch, BatchBuf, Ids, Times};
 use crate::series::SeriesId;
@@ -117,6 +118,9 @@ impl<'w> Generator<'w> {
             return self.disordered(group, tick);
         }
         self.set_tick(tick);
+        if let Some(recorded) = &workload.recorded {
+            return self.recorded(recorded, workload.ids(group), tick, at);
+        }
         let first_block = self.first_block;
         let alive = |block: &usize| workload.layout.blocks[*block].ticks.contains(&tick);
         let mut blocks = planned.blocks.clone().filter(alive);
@@ -146,6 +150,23 @@ impl<'w> Generator<'w> {
             };
         }
         self.scattered(group, tick, at)
+    }
+
+    /// What the recording holds at a tick; most rows of a recording have holes.
+    fn recorded(&mut self, recorded: &'w Recorded, ids: Range<u32>, tick: u64, at: Timestamp) -> Batch<'_> {
+        if !self.workload.fates.jitters()
+            && let Some(values) = recorded.whole(ids.clone(), tick)
+        {
+            return Batch::tick(SeriesId(ids.start), at, values);
+        }
+        self.batch.clear();
+        let (fates, tick_key) = (&self.workload.fates, self.tick_key);
+        recorded.each(ids, tick, |series, value| {
+            let jitter = self.jitter_keys.get((series - self.first_series) as usize);
+            let at = jitter.map_or(at, |&key| at + fates.jitter_ns(key, tick_key));
+            self.batch.push(SeriesId(series), at, value);
+        });
+        self.batch.as_batch()
     }
 
     /// A batch with holes: some blocks in between are not alive.
@@ -198,6 +219,13 @@ impl<'w> Generator<'w> {
             self.catch_up(block, tick);
         }
         self.rows.advance(local, tick, self.tick_key);
+        if let Some(recorded) = &self.workload.recorded {
+            let planned = &self.workload.layout.blocks[block];
+            let row = self.rows.row_mut(local);
+            recorded.each(planned.first..planned.first + planned.len, tick, |series, value| {
+                row[(series - planned.first) as usize] = value;
+            });
+        }
         self.next[local] = tick + 1;
     }
 
@@ -258,7 +286,11 @@ impl<'w> Generator<'w> {
         for (place, (series, &value)) in (offset..).zip((planned.first..).zip(row)) {
             let jitter = self.jitter_keys.get(place);
             let at = jitter.map_or(at, |&key| at + fates.jitter_ns(key, tick_key));
-            let copies = match fates.of(self.fate_keys[place], tick, tick_key, planned.ticks.end) {
+            let fate = match &workload.recorded {
+                Some(recorded) if recorded.value(series, tick).is_none() => Fate::Missing,
+                _ => fates.of(self.fate_keys[place], tick, tick_key, planned.ticks.end),
+            };
+            let copies = match fate {
                 Fate::OnTime => 1,
                 Fate::Twice => 2,
                 Fate::Missing => 0,

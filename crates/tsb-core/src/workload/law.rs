@@ -139,8 +139,8 @@ pub(crate) enum Law {
     },
     /// Without memory: a base, a slope, and a clipped draw on top.
     Noise { step: Step, slope: f64, output: Output },
-    /// Taken from a recording: its column.
-    Recorded { column: u32 },
+    /// Taken from a recording: no arithmetic, no state.
+    Recorded,
 }
 
 /// The keys of one series: what makes its draws its own.
@@ -185,7 +185,7 @@ impl Law {
             // The level before any change: drawn as if it had changed at birth.
             Self::Repeated { levels, output, .. } => output.apply(level(keys.of(Purpose::Level), 0, levels)),
             Self::Counter { start, .. } | Self::Walk { start, .. } => start,
-            Self::Noise { .. } | Self::Recorded { .. } => 0.0,
+            Self::Noise { .. } | Self::Recorded => 0.0,
         }
     }
 }

@@ -9,7 +9,8 @@ use std::ops::Range;
 use super::Workload;
 use super::columns::{CHUNK, Column};
 use super::disorder::Fate;
-use super::law;
+use super::law::{self, Law};
+use super::trace::Recorded;
 use crate::series::SeriesId;
 use crate::time::Timestamp;
 
@@ -179,6 +180,8 @@ impl<'w> Replay<'w> {
         }
         if workload.fates.any() {
             self.disordered(series, group, ticks, block.ticks.clone(), visit);
+        } else if let Some(recorded) = &workload.recorded {
+            self.recorded(recorded, series, group, ticks, visit);
         } else {
             self.plain(series, group, ticks, visit);
         }
@@ -219,6 +222,43 @@ impl<'w> Replay<'w> {
         }
     }
 
+    /// What a recording holds of a series: a sample at some ticks.
+    fn recorded(
+        &mut self,
+        recorded: &Recorded,
+        series: SeriesId,
+        group: usize,
+        ticks: Range<u64>,
+        visit: &mut dyn FnMut(&Sent<'_>),
+    ) {
+        let fates = &self.workload.fates;
+        let jitter_key = fates.jitter_key(series.0);
+        let mut start = ticks.start;
+        while start < ticks.end {
+            let end = ticks.end.min(start + CHUNK as u64);
+            self.sent.clear();
+            for (tick, &tick_key) in (start..end).zip(self.keys.of(start..end)) {
+                if let Some(value) = recorded.value(series.0, tick) {
+                    let mut at = self.workload.timestamp(group, tick, self.base);
+                    if fates.jitters() {
+                        at = at + fates.jitter_ns(jitter_key, tick_key);
+                    }
+                    self.sent.push(tick, at, value, How::OnTime);
+                }
+            }
+            if let Some(&first_tick) = self.sent.ticks.first() {
+                visit(&Sent {
+                    first_tick,
+                    ticks: Some(&self.sent.ticks),
+                    times: SentTimes::Each(&self.sent.times),
+                    values: &self.sent.values,
+                    how: None,
+                });
+            }
+            start = end;
+        }
+    }
+
     /// None, one or several samples for each tick.
     fn disordered(
         &mut self,
@@ -242,13 +282,22 @@ impl<'w> Replay<'w> {
             column.fill(start, keys, &mut self.values[..keys.len()]);
             self.sent.clear();
             for ((tick, &tick_key), &value) in (start..).zip(keys).zip(&self.values) {
+                let recorded = workload
+                    .recorded
+                    .as_ref()
+                    .map(|recorded| recorded.value(series.0, tick));
+                let value = recorded.flatten().unwrap_or(value);
                 let mut at = workload.timestamp(group, tick, self.base);
                 if fates.jitters() {
                     at = at + fates.jitter_ns(jitter_key, tick_key);
                 }
                 let send = tick >= ticks.start;
                 let followed = swapped.take();
-                match fates.of(fate_key, tick, tick_key, life.end) {
+                let fate = match recorded {
+                    Some(None) => Fate::Missing,
+                    _ => fates.of(fate_key, tick, tick_key, life.end),
+                };
+                match fate {
                     Fate::OnTime if send => self.sent.push(tick, at, value, How::OnTime),
                     Fate::Twice if send => {
                         self.sent.push(tick, at, value, How::OnTime);
@@ -296,6 +345,9 @@ impl<'w> Replay<'w> {
         let workload = self.workload;
         let (law, keys) = (workload.law(series.0), workload.keys(series.0));
         let mut column = Column::new(law, keys, law.start(keys));
+        if law == Law::Recorded {
+            return column;
+        }
         let mut start = workload.lifetime(series).map_or(0, |life| life.start);
         while start < tick {
             let end = tick.min(start + CHUNK as u64);

@@ -80,7 +80,7 @@ impl Rows {
     fn place(&mut self, at: u32, member: &Member) {
         let key = member.keys.of(Purpose::Step);
         match member.law {
-            Law::Constant { .. } | Law::Recorded { .. } => {}
+            Law::Constant { .. } | Law::Recorded => {}
             Law::Repeated { change, levels, output } => {
                 let level_key = member.keys.of(Purpose::Level);
                 let event = Event::Level {

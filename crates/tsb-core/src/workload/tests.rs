@@ -6,12 +6,12 @@ use proptest::prelude::*;
 
 use super::*;
 
-const BASE: Timestamp = Timestamp(1_700_000_000 * SECOND_NS as i64);
+pub(super) const BASE: Timestamp = Timestamp(1_700_000_000 * SECOND_NS as i64);
 
-type Series = BTreeMap<u32, Vec<(u64, Timestamp, u64)>>;
+pub(super) type Series = BTreeMap<u32, Vec<(u64, Timestamp, u64)>>;
 
 /// What the generators of `workers` workers send in `ticks`, by series.
-fn generated(workload: &Workload, workers: usize, ticks: Range<u64>, step: usize) -> Series {
+pub(super) fn generated(workload: &Workload, workers: usize, ticks: Range<u64>, step: usize) -> Series {
     let mut sent = Series::new();
     for groups in workload.split(workers) {
         let mut generator = workload.generator(groups.clone(), BASE);
@@ -27,7 +27,7 @@ fn generated(workload: &Workload, workers: usize, ticks: Range<u64>, step: usize
 }
 
 /// What the replay says was sent in `ticks`, by series.
-fn replayed(workload: &Workload, ticks: Range<u64>) -> Series {
+pub(super) fn replayed(workload: &Workload, ticks: Range<u64>) -> Series {
     let mut replay = workload.replay(BASE);
     let mut sent = Series::new();
     for id in 0..workload.catalog().len() as u32 {

@@ -49,13 +49,20 @@ impl Default for Encoder {
 }
 
 impl Encoder {
-    /// Appends `values` to `out`. `values.len()` in [1, 256]
+    /// Appends `values` to `out` and returns the largest, NaN when none is a number.
+    /// `values.len()` in [1, 256]
     #[inline(always)]
-    pub(super) fn column(&mut self, values: &[f64], out: &mut Vec<u8>) {
+    pub(super) fn column(&mut self, values: &[f64], out: &mut Vec<u8>) -> f64 {
         match classify(values) {
-            Class::Constant => constant(values[0], out),
+            Class::Constant => {
+                constant(values[0], out);
+                values[0]
+            }
             Class::Integers => self.integers.exact(values, 0, out),
-            Class::Other => self.other(values, out),
+            Class::Other => {
+                self.other(values, out);
+                values.iter().fold(f64::NAN, |most, &value| larger(most, value))
+            }
         }
     }
 
@@ -84,6 +91,12 @@ impl Encoder {
     pub(super) fn whole(&mut self, values: &[i64], out: &mut Vec<u8>) {
         self.integers.any(values.iter().copied(), 0, out);
     }
+}
+
+/// The larger of two numbers, the earlier of two equal ones; NaN counts for nothing.
+#[inline]
+pub(super) fn larger(most: f64, value: f64) -> f64 {
+    if value > most || most.is_nan() { value } else { most }
 }
 
 /// What a column is, by one look at each value.
@@ -138,7 +151,9 @@ fn likely(values: &[f64], decimals: u8) -> bool {
     const LOOKS: usize = 16;
     let stride = values.len().div_ceil(LOOKS);
     let looked = values.iter().step_by(stride);
-    let misfits = looked.filter(|&&value| !scaled(value, POWERS[usize::from(decimals)]).1).count();
+    let misfits = looked
+        .filter(|&&value| !scaled(value, POWERS[usize::from(decimals)]).1)
+        .count();
     misfits * 8 <= values.len().div_ceil(stride)
 }
 
@@ -230,7 +245,10 @@ impl Decoder {
             for (out, integer) in out.iter_mut().zip(integers) {
                 *out = unordered(*integer);
             }
-        } else if !self.integers.constant_or_steps(bytes, out, |integer| number(integer, domain)) {
+        } else if !self
+            .integers
+            .constant_or_steps(bytes, out, |integer| number(integer, domain))
+        {
             let integers = self.integers.read(bytes, out.len());
             for (out, integer) in out.iter_mut().zip(integers) {
                 *out = exact(*integer);

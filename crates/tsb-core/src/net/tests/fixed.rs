@@ -9,7 +9,7 @@ use super::super::{Intake, IntakeSink};
 use crate::batch::{Batch, BatchBuf};
 use crate::series::{SeriesId, SeriesKey};
 use crate::time::Timestamp;
-use crate::wire::{Decoder, Encoder, Fatal, Malformed, Sink};
+use crate::wire::{Decoder, Encoder, Fatal, Malformed, Sequence, Sink};
 
 /// Bytes of a record.
 pub(super) const RECORD: usize = 16;
@@ -38,6 +38,10 @@ impl Encoder for FixedEncoder {
         for (id, at, value) in batch.iter() {
             out.extend_from_slice(&record(id.0, at.as_secs() as u32, value));
         }
+    }
+
+    fn skipped(&self) -> u64 {
+        0
     }
 }
 
@@ -73,6 +77,10 @@ impl Decoder for FixedDecoder {
         }
         sink.batch(&self.batch.as_batch());
         verdict.map(|()| consumed)
+    }
+
+    fn sequence(&self) -> Option<Sequence> {
+        None
     }
 
     fn finish(&mut self, rest: &[u8], sink: &mut dyn Sink) {

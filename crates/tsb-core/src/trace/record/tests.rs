@@ -178,10 +178,7 @@ fn a_process_is_taken_up_at_its_second_tick() {
     recorder.finish().unwrap();
     let trace = Trace::read(&bytes[..], Limits::default()).unwrap();
     assert_eq!(values(&trace, "process_user_ticks{comm=short,pid=2}"), None);
-    assert_eq!(
-        values(&trace, "process_user_ticks{comm=long,pid=3}"),
-        Some(&[1.0][..])
-    );
+    assert_eq!(values(&trace, "process_user_ticks{comm=long,pid=3}"), Some(&[1.0][..]));
 }
 
 #[test]

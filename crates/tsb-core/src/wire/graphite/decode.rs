@@ -24,8 +24,8 @@ const GROUP: usize = 32;
 /// How many misses close together make the decoder give up expecting an order.
 const PATIENCE: u32 = 4;
 
-/// So many lines in order make a miss count as the first.
-const RECOVERY: usize = 16;
+/// So many bytes in order, about 16 lines, make a miss count as the first.
+const RECOVERY: usize = 640;
 
 /// The longest text of a value that is looked at within a window.
 const LONGEST_VALUE: usize = 40;
@@ -38,15 +38,17 @@ pub struct GraphiteDecoder {
     clock: Arc<dyn Clock>,
     /// The name that is expected next; may be one behind the last.
     expected: usize,
-    misses: u32,
     in_order: bool,
+    misses: u32,
+    /// Bytes in order since the last miss.
+    since_miss: usize,
     group: Box<[Pending; GROUP]>,
+    hashes: [Hash; GROUP],
 }
 
 /// A line whose name is not looked up yet.
 #[derive(Clone, Copy, Debug, Default)]
 struct Pending {
-    hash: Hash,
     start: usize,
     /// Of the name, terminator included.
     length: usize,
@@ -65,9 +67,11 @@ impl GraphiteDecoder {
             tail: Tail::new(),
             clock,
             expected: 0,
-            misses: 0,
             in_order: true,
+            misses: 0,
+            since_miss: 0,
             group: Box::new([Pending::default(); GROUP]),
+            hashes: [Hash::default(); GROUP],
         }
     }
 
@@ -90,50 +94,82 @@ impl GraphiteDecoder {
 
     /// Lines whose names come as they came before.
     fn ordered(&mut self, bytes: &[u8], mut at: usize, end: usize, sink: &mut dyn Sink) -> usize {
-        let mut entry = self.expected;
-        let mut since_miss = 0;
-        while at < end {
-            let Some(window) = bytes.get(at..).and_then(|rest| rest.first_chunk::<WINDOW>()) else {
+        loop {
+            let begin = at;
+            at = self.run(bytes, at, end);
+            self.since_miss += at - begin;
+            let next = self.step(bytes, at, end, sink);
+            if next == at {
+                return at;
+            }
+            at = next;
+        }
+    }
+
+    /// Lines that continue a run: the expected name, the id that follows, the same timestamp.
+    #[inline(always)]
+    fn run(&mut self, bytes: &[u8], mut at: usize, end: usize) -> usize {
+        let tail = self.tail;
+        let (mut id, time, values) = self.columns.run();
+        if time != tail.at() {
+            return at;
+        }
+        let first = id;
+        let (cells, rests) = self.names.from(self.expected);
+        for (cell, slot) in cells.iter().zip(values) {
+            let Some(window) = window_at(bytes, at, end) else { break };
+            if cell.id != id || !cell.begins(window, rests) {
                 break;
-            };
-            if entry == self.names.len() {
-                entry = 0;
             }
-            let length = if let Some(length) = self.names.matches(entry, window) {
-                length
-            } else {
-                let Some((found, length)) = self.seek(window) else { break };
-                if !self.is_patient(since_miss) {
-                    break;
-                }
-                since_miss = 0;
-                entry = found;
-                length
-            };
-            let Some(decimal) = read_value(window, length) else { break };
-            let Some((time, next)) = self.tail.read(window, decimal.end) else { break };
-            match self.names.id(entry) {
-                Some(id) => self.columns.push(id, time, decimal.value, sink),
-                None => sink.refused(1),
-            }
-            entry += 1;
-            since_miss += 1;
+            let Some(decimal) = read_value(window, cell.length()) else { break };
+            let Some(next) = tail.again(window, decimal.end) else { break };
+            *slot = decimal.value;
+            id = id.wrapping_add(1);
             at += next;
         }
-        self.expected = entry;
+        let count = id.wrapping_sub(first) as usize;
+        self.columns.ran(count);
+        self.expected += count;
         at
     }
 
-    /// The name that the window begins with, when it is known.
+    /// One line of the usual kind; the same place when there is none.
     #[inline(never)]
+    fn step(&mut self, bytes: &[u8], at: usize, end: usize, sink: &mut dyn Sink) -> usize {
+        let Some(window) = window_at(bytes, at, end) else { return at };
+        if self.expected >= self.names.len() {
+            self.expected = 0;
+        }
+        let (entry, length) = if let Some(length) = self.names.begins(self.expected, window) {
+            (self.expected, length)
+        } else {
+            let Some((entry, length)) = self.seek(window) else { return at };
+            if !self.is_patient() {
+                return at;
+            }
+            (entry, length)
+        };
+        let Some(decimal) = read_value(window, length) else { return at };
+        let Some(next) = self.tail.read(window, decimal.end) else { return at };
+        match self.names.id(entry) {
+            Some(id) => self.columns.push(id, self.tail.at(), decimal.value, sink),
+            None => sink.refused(1),
+        }
+        self.expected = entry + 1;
+        at + next
+    }
+
+    /// The known name that the window begins with, and its length.
     fn seek(&self, window: &Window) -> Option<(usize, usize)> {
         let length = find_end(window, b' ')? + 1;
-        Some((self.names.find_in(window, length)?, length))
+        let hash = self.names.hash_in(window, length);
+        Some((self.names.find_in(window, hash, length)?, length))
     }
 
     /// Counts a miss; `false` when it is time to stop expecting.
-    fn is_patient(&mut self, since_miss: usize) -> bool {
-        self.misses = if since_miss < RECOVERY { self.misses + 1 } else { 1 };
+    fn is_patient(&mut self) -> bool {
+        self.misses = if self.since_miss < RECOVERY { self.misses + 1 } else { 1 };
+        self.since_miss = 0;
         self.in_order = self.misses < PATIENCE;
         self.in_order
     }
@@ -141,26 +177,20 @@ impl GraphiteDecoder {
     /// Lines whose names come in any order.
     fn scattered(&mut self, bytes: &[u8], mut at: usize, end: usize, sink: &mut dyn Sink) -> usize {
         loop {
-            let (count, next) = self.gather(bytes, at, end);
-            let mut successors = 0;
-            let mut guesses = [0; GROUP];
-            for (guess, pending) in guesses.iter_mut().zip(&self.group[..count]) {
-                *guess = self.names.guess(pending.hash);
-            }
-            let mut last = usize::MAX - 1;
-            for index in 0..count {
-                let pending = self.group[index];
-                let Some(window) = bytes.get(pending.start..).and_then(|rest| rest.first_chunk()) else {
-                    return pending.start;
-                };
-                let entry = if self.names.matches(guesses[index], window) == Some(pending.length) {
-                    guesses[index]
-                } else if let Some(entry) = self.names.find_in(window, pending.length) {
+            let (count, behind) = self.gather(bytes, at, end);
+            let entries = self.names.guess(&self.hashes);
+            let (mut last, mut successors) = (usize::MAX - 1, 0);
+            for ((pending, hash), guess) in self.group[..count].iter().zip(&self.hashes).zip(entries) {
+                at = pending.start;
+                let Some(window) = window_at(bytes, at, end) else { return at };
+                let entry = if self.names.begins(guess as usize, window) == Some(pending.length) {
+                    guess as usize
+                } else if let Some(entry) = self.names.find_in(window, *hash, pending.length) {
                     entry
-                } else if let Some(entry) = self.meet(&window[..pending.length - 1], sink) {
+                } else if let Some(entry) = meet(&mut self.names, &window[..pending.length - 1], sink) {
                     entry
                 } else {
-                    return pending.start; // for the exact way
+                    return at;
                 };
                 match self.names.id(entry) {
                     Some(id) => self.columns.push(id, pending.at, pending.value, sink),
@@ -169,10 +199,12 @@ impl GraphiteDecoder {
                 successors += usize::from(entry == last + 1);
                 last = entry;
             }
-            self.expected = last.wrapping_add(1).min(self.names.len());
-            at = next;
+            at = behind;
+            if count > 0 {
+                self.expected = last + 1;
+            }
             if 2 * successors > GROUP {
-                (self.in_order, self.misses) = (true, 0);
+                (self.in_order, self.misses, self.since_miss) = (true, 0, 0);
                 return at;
             }
             if count < GROUP {
@@ -184,24 +216,24 @@ impl GraphiteDecoder {
     /// Parses lines up to a group's worth; returns how many, and where the next begins.
     #[inline(always)]
     fn gather(&mut self, bytes: &[u8], mut at: usize, end: usize) -> (usize, usize) {
+        let mut tail = self.tail;
         let mut count = 0;
-        while at < end && count < GROUP {
-            let Some(window) = bytes.get(at..).and_then(|rest| rest.first_chunk::<WINDOW>()) else {
-                break;
-            };
+        for (pending, hash) in self.group.iter_mut().zip(&mut self.hashes) {
+            let Some(window) = window_at(bytes, at, end) else { break };
             let Some(length) = find_end(window, b' ').map(|end| end + 1) else { break };
             let Some(decimal) = read_value(window, length) else { break };
-            let Some((time, next)) = self.tail.read(window, decimal.end) else { break };
-            self.group[count] = Pending {
-                hash: self.names.hash_in(window, length),
+            let Some(next) = tail.read(window, decimal.end) else { break };
+            *hash = self.names.hash_in(window, length);
+            *pending = Pending {
                 start: at,
                 length,
-                at: time,
+                at: tail.at(),
                 value: decimal.value,
             };
             count += 1;
             at += next;
         }
+        self.tail = tail;
         (count, at)
     }
 
@@ -236,24 +268,31 @@ impl GraphiteDecoder {
         Ok(())
     }
 
-    /// Asks the sink about a new name; `None` when it cannot be taken as it stands or there
-    /// is no room for it.
-    #[inline(never)]
-    fn meet(&mut self, name: &[u8], sink: &mut dyn Sink) -> Option<usize> {
-        // White space beyond ASCII would split the name.
-        let name = std::str::from_utf8(name).ok().filter(|name| name.is_ascii())?;
-        if name.is_empty() || !self.names.has_room() {
-            return None;
-        }
-        let id = sink.series(&series_key(name));
-        self.names.insert(name.as_bytes(), id)
-    }
-
     fn fail(&mut self, what: &'static str, bytes: &[u8], sink: &mut dyn Sink) -> Fatal {
         self.columns.flush(sink);
         sink.malformed(&Malformed { what, bytes });
         Fatal { what }
     }
+}
+
+/// The bytes from `at` on, when a line begins there and there are enough of them.
+#[inline(always)]
+fn window_at(bytes: &[u8], at: usize, end: usize) -> Option<&Window> {
+    let rest = bytes.get(at..).filter(|_| at < end)?;
+    rest.first_chunk()
+}
+
+/// Asks the sink about a new name; `None` when it cannot be taken as it stands or there is
+/// no room for it: then it is read the exact way.
+#[inline(never)]
+fn meet(names: &mut Names, name: &[u8], sink: &mut dyn Sink) -> Option<usize> {
+    // White space beyond ASCII would split the name.
+    let name = std::str::from_utf8(name).ok().filter(|name| name.is_ascii())?;
+    if name.is_empty() || !names.has_room() {
+        return None;
+    }
+    let id = sink.series(&series_key(name));
+    names.insert(name.as_bytes(), id)
 }
 
 /// The value at `start` of a window; a space follows it.

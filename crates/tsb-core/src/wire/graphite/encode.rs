@@ -2,22 +2,24 @@
 
 use super::wire_name;
 use crate::batch::{Batch, Ids, Times};
-use crate::series::Catalog;
+use crate::series::{Catalog, SeriesId};
 use crate::time::Timestamp;
+use crate::wire::names::{Cell, INLINE};
 use crate::wire::number::{MAX_TEXT, format_f64, format_i64, put_plain};
 use crate::wire::{Encoder, Protocol, Uncarried};
 
 /// Room that one line of the fast path may touch: a name, ten digits, a timestamp.
 const LINE: usize = 96;
 
-/// The longest name, space included, that the fast path copies.
-const LONGEST: usize = 64;
-
-/// The shortest one: [`put_plain`] overwrites nine bytes before the value.
+/// The shortest name, space included, of the fast path: [`put_plain`] overwrites nine bytes
+/// before the value. The longest stands in its cell.
 const SHORTEST: usize = 10;
 
 /// Lines are made in a block that stays in the first-level cache.
 const BLOCK: usize = 8192;
+
+/// How many names of any order are brought into the cache together.
+const GROUP: usize = 32;
 
 /// Turns batches into lines.
 ///
@@ -25,14 +27,12 @@ const BLOCK: usize = 8192;
 /// values that are not numbers (carbon drops them), timestamps in the second before the
 /// epoch (-1 means "now" to carbon), and ids that the catalog does not have.
 pub struct GraphiteEncoder {
-    /// Each series' name and a space, one behind the other, then room to copy too much.
-    names: Vec<u8>,
-    /// Name `i` is `names[ends[i]..ends[i + 1]]`.
-    ends: Vec<u32>,
+    /// Each series' name and a space.
+    cells: Vec<Cell>,
+    /// What of long names does not fit into their cells.
+    rests: Vec<u8>,
     tail: Tail,
-    block: Box<[u8; BLOCK]>,
-    // Invariant: used <= BLOCK
-    used: usize,
+    block: Block,
     skipped: u64,
 }
 
@@ -57,9 +57,65 @@ impl Tail {
         Self { seconds, text, length }
     }
 
-    /// Whether a copy of 16 bytes is enough.
-    fn is_short(&self) -> bool {
-        self.length <= 16
+    /// Whether lines with it can be written the fast way.
+    fn is_fast(&self) -> bool {
+        self.length <= 16 && self.seconds != -1
+    }
+}
+
+/// Lines on their way out.
+struct Block {
+    bytes: Box<[u8; BLOCK]>,
+    // Invariant: used <= BLOCK
+    used: usize,
+}
+
+impl Block {
+    fn flush(&mut self, out: &mut Vec<u8>) {
+        out.extend_from_slice(&self.bytes[..self.used]);
+        self.used = 0;
+    }
+
+    /// One line; `false`, and nothing written, when there is no fast way to write it. The
+    /// tail is 16 bytes at most.
+    #[inline(always)]
+    fn line(&mut self, cell: &Cell, value: f64, tail: &Tail, out: &mut Vec<u8>) -> bool {
+        if self.used > BLOCK - LINE {
+            self.flush(out);
+        }
+        let line = self.bytes.get_mut(self.used..).and_then(|rest| rest.first_chunk_mut::<LINE>());
+        let (Some(line), length @ SHORTEST..=INLINE) = (line, cell.length()) else {
+            return false;
+        };
+        let Some(digits) = put_plain(value, line, length) else {
+            return false;
+        };
+        put_name(&cell.text, length, line);
+        let end = length + digits;
+        line[end..end + 16].copy_from_slice(&tail.text[..16]);
+        self.used += end + tail.length;
+        true
+    }
+
+    /// One line of any kind.
+    #[inline(never)]
+    fn any_line(&mut self, name: [&[u8]; 2], value: f64, tail: &Tail, out: &mut Vec<u8>) {
+        let mut text = [0; MAX_TEXT];
+        let digits = format_f64(value, &mut text);
+        if self.used + name[0].len() + name[1].len() + LINE > BLOCK {
+            self.flush(out);
+            name.iter().for_each(|piece| out.extend_from_slice(piece));
+        } else {
+            name.iter().for_each(|piece| self.put(piece));
+        }
+        self.put(b" ");
+        self.put(&text[..digits]);
+        self.put(&tail.text[..tail.length]);
+    }
+
+    fn put(&mut self, bytes: &[u8]) {
+        self.bytes[self.used..self.used + bytes.len()].copy_from_slice(bytes);
+        self.used += bytes.len();
     }
 }
 
@@ -69,88 +125,21 @@ impl GraphiteEncoder {
     /// # Errors
     /// The first series that this wire cannot carry, and why.
     pub fn new(catalog: &Catalog) -> Result<Self, Uncarried> {
-        let mut names = Vec::new();
-        let mut ends = vec![0];
+        let (mut cells, mut rests) = (Vec::with_capacity(catalog.len()), Vec::new());
         for key in catalog.keys() {
             let refuse = |why| Uncarried::new(Protocol::Graphite, key, why);
             let name = wire_name(key).map_err(refuse)?;
-            names.extend_from_slice(name.as_bytes());
-            names.push(b' ');
-            let end = u32::try_from(names.len() + LONGEST);
-            let end = end.map_err(|_| refuse("the names together exceed 4 GiB"))?;
-            ends.push(end - LONGEST as u32);
+            let cell = Cell::new(name.as_bytes(), b' ', 0, &mut rests);
+            cells.push(cell.ok_or_else(|| refuse("the names together exceed 4 GiB"))?);
         }
-        names.resize(names.len() + LONGEST, 0);
+        let (bytes, used) = (Box::new([0; BLOCK]), 0);
         Ok(Self {
-            names,
-            ends,
+            cells,
+            rests,
             tail: Tail::new(0),
-            block: Box::new([0; BLOCK]),
-            used: 0,
+            block: Block { bytes, used },
             skipped: 0,
         })
-    }
-
-    /// One line; `false` when there is no fast way to write it.
-    #[inline(always)]
-    fn fast_line(&mut self, index: usize, value: f64) -> bool {
-        let Some(&[start, end]) = self.ends.get(index..).and_then(|ends| ends.first_chunk()) else {
-            return false;
-        };
-        let (start, length) = (start as usize, (end - start) as usize);
-        let Some(name) = self.names.get(start..).and_then(|names| names.first_chunk::<LONGEST>()) else {
-            return false;
-        };
-        let line = self.block.get_mut(self.used..).and_then(|rest| rest.first_chunk_mut::<LINE>());
-        let (Some(line), SHORTEST..=LONGEST) = (line, length) else {
-            return false;
-        };
-        let Some(digits) = put_plain(value, line, length) else {
-            return false;
-        };
-        put_name(name, length, line);
-        let end = length + digits;
-        line[end..end + 16].copy_from_slice(&self.tail.text[..16]);
-        self.used += end + self.tail.length;
-        true
-    }
-
-    /// One line of any kind, or none.
-    #[inline(never)]
-    fn slow_line(&mut self, index: usize, value: f64, out: &mut Vec<u8>) {
-        let known = index + 1 < self.ends.len();
-        if !known || value.is_nan() || self.tail.seconds == -1 {
-            self.skipped += 1;
-            return;
-        }
-        let name = &self.names[self.ends[index] as usize..self.ends[index + 1] as usize];
-        let most = name.len() + MAX_TEXT + self.tail.text.len();
-        if self.used + most > BLOCK {
-            out.extend_from_slice(&self.block[..self.used]);
-            self.used = 0;
-        }
-        let mut text = [0; MAX_TEXT];
-        let digits = format_f64(value, &mut text);
-        let parts = [name, &text[..digits], &self.tail.text[..self.tail.length]];
-        if most > BLOCK {
-            parts.iter().for_each(|part| out.extend_from_slice(part));
-            return;
-        }
-        for part in parts {
-            self.block[self.used..self.used + part.len()].copy_from_slice(part);
-            self.used += part.len();
-        }
-    }
-
-    #[inline(always)]
-    fn line(&mut self, index: usize, value: f64, out: &mut Vec<u8>) {
-        if self.used > BLOCK - LINE {
-            out.extend_from_slice(&self.block[..self.used]);
-            self.used = 0;
-        }
-        if !self.fast_line(index, value) {
-            self.slow_line(index, value, out);
-        }
     }
 
     fn set_time(&mut self, at: Timestamp) {
@@ -160,23 +149,45 @@ impl GraphiteEncoder {
         }
     }
 
-    /// Lines of one timestamp.
-    fn lines(&mut self, ids: impl Iterator<Item = usize>, values: &[f64], out: &mut Vec<u8>) {
-        if self.tail.is_short() && self.tail.seconds != -1 {
-            for (index, &value) in ids.zip(values) {
-                self.line(index, value, out);
+    /// Lines of one timestamp for series that follow each other.
+    fn range(&mut self, first: usize, values: &[f64], out: &mut Vec<u8>) {
+        let cells = self.cells.get(first..).unwrap_or_default();
+        let is_fast = self.tail.is_fast();
+        for (cell, &value) in cells.iter().zip(values) {
+            if !is_fast || !self.block.line(cell, value, &self.tail, out) {
+                self.skipped += u64::from(!slow_line(&mut self.block, cell, &self.rests, value, &self.tail, out));
             }
-        } else {
-            for (index, &value) in ids.zip(values) {
-                self.slow_line(index, value, out);
+        }
+        self.skipped += values.len().saturating_sub(cells.len()) as u64;
+    }
+
+    /// Lines of one timestamp for series in any order.
+    fn each(&mut self, ids: &[SeriesId], values: &[f64], out: &mut Vec<u8>) {
+        for (ids, values) in ids.chunks(GROUP).zip(values.chunks(GROUP)) {
+            // A short loop, so that the misses of the cache overlap.
+            let touch = ids.iter().map(|id| self.cells.get(id.index()).map_or(0, Cell::length));
+            std::hint::black_box(touch.sum::<usize>());
+            for (id, value) in ids.iter().zip(values) {
+                self.range(id.index(), std::slice::from_ref(value), out);
             }
         }
     }
 }
 
-/// Copies a name of 10 to 64 bytes in two pieces that may overlap: no loop, no call.
+/// Writes a line of any kind, or returns `false` when the wire cannot carry the sample.
+#[inline(never)]
+fn slow_line(block: &mut Block, cell: &Cell, rests: &[u8], value: f64, tail: &Tail, out: &mut Vec<u8>) -> bool {
+    let carried = !value.is_nan() && tail.seconds != -1;
+    if carried {
+        let (head, rest) = cell.pieces(rests);
+        block.any_line([head, rest], value, tail, out);
+    }
+    carried
+}
+
+/// Copies a name of 10 to 54 bytes in pieces that may overlap: no loop, no call.
 #[inline(always)]
-fn put_name(name: &[u8; LONGEST], length: usize, line: &mut [u8; LINE]) {
+fn put_name(name: &[u8; INLINE], length: usize, line: &mut [u8; LINE]) {
     if length > 32 {
         line[..32].copy_from_slice(&name[..32]);
         line[length - 32..length].copy_from_slice(&name[length - 32..length]);
@@ -195,22 +206,20 @@ impl Encoder for GraphiteEncoder {
         match (batch.ids(), batch.times()) {
             (Ids::Range(first), Times::One(at)) => {
                 self.set_time(at);
-                self.lines(first.index().., values, out);
+                self.range(first.index(), values, out);
             }
             (Ids::Each(ids), Times::One(at)) => {
                 self.set_time(at);
-                self.lines(ids.iter().map(|id| id.index()), values, out);
+                self.each(ids, values, out);
             }
             (_, Times::Each(times)) => {
-                for (index, at) in times.iter().enumerate() {
+                for (index, (at, value)) in times.iter().zip(values).enumerate() {
                     self.set_time(*at);
-                    let id = batch.id(index).index();
-                    self.lines(std::iter::once(id), &values[index..=index], out);
+                    self.range(batch.id(index).index(), std::slice::from_ref(value), out);
                 }
             }
         }
-        out.extend_from_slice(&self.block[..self.used]);
-        self.used = 0;
+        self.block.flush(out);
     }
 
     fn skipped(&self) -> u64 {
@@ -221,7 +230,7 @@ impl Encoder for GraphiteEncoder {
 impl std::fmt::Debug for GraphiteEncoder {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("GraphiteEncoder")
-            .field("series", &(self.ends.len() - 1))
+            .field("series", &self.cells.len())
             .field("skipped", &self.skipped)
             .finish_non_exhaustive()
     }

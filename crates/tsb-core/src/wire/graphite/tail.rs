@@ -4,14 +4,17 @@
 //! compared before any digit is looked at.
 
 use crate::time::{SECOND_NS, Timestamp};
-use crate::wire::number::{Window, load, read_decimal};
+use crate::wire::lanes::{Lane, same16};
+use crate::wire::number::{Window, lane, read_decimal};
+
+/// The latest timestamp that is read the fast way.
+const LAST_SECOND: f64 = (i64::MAX / SECOND_NS as i64) as f64;
 
 /// The last timestamp and its text.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Tail {
-    text: [u64; 2],
-    mask: [u64; 2],
-    // In [3, 16], or 0 as long as there was no line.
+    text: Lane,
+    // In [3, 16]; 17, which agrees with nothing, as long as there was no line.
     length: usize,
     at: Timestamp,
 }
@@ -20,52 +23,49 @@ impl Tail {
     /// No timestamp is known yet.
     pub(super) fn new() -> Self {
         Self {
-            // Not a text that a window can begin with: see `matches`.
-            text: [u64::MAX; 2],
-            mask: [u64::MAX; 2],
-            length: 0,
+            text: [0; 16],
+            length: 17,
             at: Timestamp(0),
         }
     }
 
-    /// The timestamp that stands at `start` of a window, when the line ends with it, and
-    /// where the next line begins.
+    /// When the samples that end alike were taken.
     #[inline(always)]
-    pub(super) fn read(&mut self, window: &Window, start: usize) -> Option<(Timestamp, usize)> {
-        let low = (load(window, start) ^ self.text[0]) & self.mask[0];
-        let high = (load(window, start + 8) ^ self.text[1]) & self.mask[1];
-        if low | high == 0 && self.length != 0 {
-            return Some((self.at, start + self.length));
+    pub(super) fn at(&self) -> Timestamp {
+        self.at
+    }
+
+    /// Where the next line begins, when the line ends at `start` of a window as the last
+    /// one did.
+    #[inline(always)]
+    pub(super) fn again(&self, window: &Window, start: usize) -> Option<usize> {
+        same16(lane(window, start), &self.text, self.length).then_some(start + self.length)
+    }
+
+    /// The same for any timestamp of the usual kind, which is then remembered. All others,
+    /// among them -1 and fractions, are for the exact way.
+    #[inline(always)]
+    pub(super) fn read(&mut self, window: &Window, start: usize) -> Option<usize> {
+        match self.again(window, start) {
+            Some(next) => Some(next),
+            None => self.learn(window, start),
         }
-        self.learn(window, start)
     }
 
     #[inline(never)]
-    fn learn(&mut self, window: &Window, start: usize) -> Option<(Timestamp, usize)> {
-        if window[start] != b' ' {
+    fn learn(&mut self, window: &Window, start: usize) -> Option<usize> {
+        let digits = start + 1;
+        let decimal = read_decimal(window, digits)?;
+        let length = decimal.end + 1 - start;
+        let usual = decimal.value >= 0.0 && decimal.value.fract() == 0.0 && decimal.value <= LAST_SECOND;
+        if window[start] != b' ' || window[decimal.end] != b'\n' || length > 16 || !usual {
             return None;
         }
-        let (seconds, end) = if start < 48 {
-            let decimal = read_decimal(window, start + 1)?;
-            (decimal.value, decimal.end)
-        } else {
-            let mut shifted = [0; crate::wire::number::WINDOW];
-            shifted[..16].copy_from_slice(&window[start + 1..start + 17]);
-            let decimal = read_decimal(&shifted, 0)?;
-            (decimal.value, decimal.end + start + 1)
+        *self = Self {
+            text: *lane(window, start),
+            length,
+            at: Timestamp::from_secs(decimal.value as i64),
         };
-        let length = end + 1 - start;
-        // All other timestamps, among them -1 and fractions, are for the slow way.
-        let usual = seconds >= 0.0 && seconds.fract() == 0.0 && seconds < (i64::MAX / SECOND_NS as i64) as f64;
-        if window[end] != b'\n' || length > 16 || !usual {
-            return None;
-        }
-        self.at = Timestamp::from_secs(seconds as i64);
-        self.length = length;
-        self.text = [load(window, start), load(window, start + 8)];
-        let unused = 16 - length;
-        let mask = u128::MAX >> (8 * unused);
-        self.mask = [mask as u64, (mask >> 64) as u64];
-        Some((self.at, end + 1))
+        Some(decimal.end + 1)
     }
 }

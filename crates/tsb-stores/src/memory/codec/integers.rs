@@ -74,23 +74,24 @@ fn count_nonzero(numbers: &[f64]) -> usize {
 }
 
 impl Integers {
-    /// Appends integers of magnitude below 2^51. `scaled.len()` in [1, 256]
+    /// Appends integers of magnitude below 2^51 and returns the largest.
+    /// `scaled.len()` in [1, 256]
     #[inline(always)]
-    pub(super) fn exact(&mut self, scaled: &[f64], domain: u8, out: &mut Vec<u8>) {
+    pub(super) fn exact(&mut self, scaled: &[f64], domain: u8, out: &mut Vec<u8>) -> f64 {
         let len = scaled.len();
         if len % LANES == 0 {
-            self.padded_exact(scaled, len, domain, out);
+            self.padded_exact(scaled, len, domain, out)
         } else {
             let rows = len.next_multiple_of(LANES);
             let mut padded = self.padded;
             padded[..len].copy_from_slice(scaled);
             padded[len..rows].fill(scaled[len - 1]);
-            self.padded_exact(&padded[..rows], len, domain, out);
+            self.padded_exact(&padded[..rows], len, domain, out)
         }
     }
 
     #[inline(always)]
-    fn padded_exact(&mut self, scaled: &[f64], len: usize, domain: u8, out: &mut Vec<u8>) {
+    fn padded_exact(&mut self, scaled: &[f64], len: usize, domain: u8, out: &mut Vec<u8>) -> f64 {
         let rows = scaled.len();
         let delta = &mut self.delta[..rows];
         for index in 1..rows {
@@ -100,7 +101,7 @@ impl Integers {
         let changes = count_nonzero(delta);
         if changes == 0 {
             put_constant(scaled[0] as i64, domain, out);
-            return;
+            return scaled[0];
         }
         // What stands for no difference must not widen the range.
         let stand_in = delta[1];
@@ -111,11 +112,11 @@ impl Integers {
         let (walk, spread) = ((largest - smallest) as u64, (most - least) as u64);
         if walk >> 32 != 0 && spread >> 32 != 0 {
             self.any(scaled[..len].iter().map(|&value| value as i64), domain, out);
-            return;
+            return most;
         }
         let packed = offsets::cost(len, walk.min(spread));
         if changes * 3 < len && self.rare(scaled, len, (changes, packed), domain, out) {
-            return;
+            return most;
         }
         let low = &mut self.low[..rows];
         let (kind, base, numbers): (u8, f64, &[f64]) = if spread <= walk {
@@ -134,6 +135,7 @@ impl Integers {
         }
         varint::put(out, varint::zigzag(base as i64));
         offsets::put_narrow(low, len, out);
+        most
     }
 
     /// Tries the kinds for columns that mostly stand still; false when packing is shorter.
@@ -206,13 +208,7 @@ impl Integers {
 }
 
 /// Appends [`STEPS`] or [`MOVES`], unless packing every difference takes fewer bytes.
-fn put_rare(
-    moves: &[(u8, i64)],
-    first: i64,
-    (len, packed): (usize, usize),
-    domain: u8,
-    out: &mut Vec<u8>,
-) -> bool {
+fn put_rare(moves: &[(u8, i64)], first: i64, (len, packed): (usize, usize), domain: u8, out: &mut Vec<u8>) -> bool {
     let bytes = |delta: i64| 1 + varint::len(varint::zigzag(delta));
     let steps = 1 + moves.iter().map(|(_, delta)| bytes(*delta)).sum::<usize>();
     let smallest = moves.iter().fold(i64::MAX, |least, (_, delta)| least.min(*delta));
@@ -366,7 +362,9 @@ impl Reader {
         for index in 0..len {
             if bits[index / 8] >> (index % 8) & 1 != 0 {
                 let high = if narrow { 0 } else { self.high[next] };
-                value = value.wrapping_add(smallest).wrapping_add(join(self.low[next], high) as i64);
+                value = value
+                    .wrapping_add(smallest)
+                    .wrapping_add(join(self.low[next], high) as i64);
                 next += 1;
             }
             self.values[index] = value;

@@ -66,7 +66,10 @@ fn put_extended(numbers: &mut [u32], len: usize, seen: u32, outliers: bool, out:
         pack(numbers, width, out);
         return;
     }
-    let exceptions = numbers.iter().filter(|&&number| u64::from(number) >> width != 0).count();
+    let exceptions = numbers
+        .iter()
+        .filter(|&&number| u64::from(number) >> width != 0)
+        .count();
     out.extend_from_slice(&[width as u8 | EXTENDED, shift as u8, exceptions as u8]);
     let room = packed_len(numbers.len(), width);
     let start = out.len();

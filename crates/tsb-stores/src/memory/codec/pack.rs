@@ -107,7 +107,9 @@ mod tests {
         for width in 0..=32u32 {
             for rows in 1..=32usize {
                 let mask = if width == 0 { 0 } else { u32::MAX >> (32 - width) };
-                let numbers: Vec<u32> = (0..rows * LANES).map(|i| (i as u32).wrapping_mul(2654435761) & mask).collect();
+                let numbers: Vec<u32> = (0..rows * LANES)
+                    .map(|i| (i as u32).wrapping_mul(2654435761) & mask)
+                    .collect();
                 let mut bytes = Vec::new();
                 pack(&numbers, width, &mut bytes);
                 assert_eq!(bytes.len(), packed_len(numbers.len(), width));

@@ -30,7 +30,13 @@ fn mixed(index: u64) -> u64 {
 fn the_common_columns_are_short() {
     let counter = |step: u64| {
         let mut sum = 1e9;
-        column(256, |i| i as f64).iter().map(|i| { sum += (mixed(*i as u64) % step) as f64; sum }).collect::<Vec<f64>>()
+        column(256, |i| i as f64)
+            .iter()
+            .map(|i| {
+                sum += (mixed(*i as u64) % step) as f64;
+                sum
+            })
+            .collect::<Vec<f64>>()
     };
     assert_eq!(check(&[7.0; 256]), 2);
     assert_eq!(check(&[0.25; 256]), 2);
@@ -42,15 +48,32 @@ fn the_common_columns_are_short() {
     for value in &mut jump[100..] {
         *value += 1e12;
     }
-    assert!(check(&jump) <= 128 + 24, "one jump is an exception, {} bytes", check(&jump));
+    assert!(
+        check(&jump) <= 128 + 24,
+        "one jump is an exception, {} bytes",
+        check(&jump)
+    );
     let still = column(256, |i| (i / 60) as f64);
     assert!(check(&still) <= 3 + 4 * 2);
-    assert!(check(&column(256, |i| (mixed(i) % 16 * 4096) as f64)) <= 128 + 8, "common powers of two cost nothing");
+    assert!(
+        check(&column(256, |i| (mixed(i) % 16 * 4096) as f64)) <= 128 + 8,
+        "common powers of two cost nothing"
+    );
 }
 
 #[test]
 fn what_is_no_integer_comes_back_to_the_bit() {
-    let specials = [f64::NAN, -f64::NAN, f64::INFINITY, f64::NEG_INFINITY, -0.0, 0.0, f64::MIN_POSITIVE, f64::MAX, 1e300];
+    let specials = [
+        f64::NAN,
+        -f64::NAN,
+        f64::INFINITY,
+        f64::NEG_INFINITY,
+        -0.0,
+        0.0,
+        f64::MIN_POSITIVE,
+        f64::MAX,
+        1e300,
+    ];
     for special in specials {
         assert!(check(&[special; 256]) <= 11);
         check(&[special]);
@@ -68,7 +91,10 @@ fn what_is_no_integer_comes_back_to_the_bit() {
     check(&column(256, |i| 9_007_199_254_740_992.0 + i as f64 * 2.0));
     check(&column(256, |i| if i % 2 == 0 { f64::MAX } else { f64::MIN }));
     let gaps = column(256, |i| if i % 32 == 3 { f64::NAN } else { 1000.0 + i as f64 });
-    assert!(check(&gaps) <= 8 * 9 + 64 + 16, "a few NaN do not spoil a column of integers");
+    assert!(
+        check(&gaps) <= 8 * 9 + 64 + 16,
+        "a few NaN do not spoil a column of integers"
+    );
 }
 
 #[test]
@@ -85,7 +111,9 @@ fn whole_numbers_of_any_size_come_back() {
     let columns: [Vec<i64>; 4] = [
         vec![i64::MIN, i64::MAX, 0, -1, i64::MIN],
         (0..256).map(|i| mixed(i) as i64).collect(),
-        (0..256).map(|i| 1_700_000_000_000_000_000 + i * 1_000_000_000 + (mixed(i as u64) % 1000) as i64 * 1_000_000).collect(),
+        (0..256)
+            .map(|i| 1_700_000_000_000_000_000 + i * 1_000_000_000 + (mixed(i as u64) % 1000) as i64 * 1_000_000)
+            .collect(),
         vec![5],
     ];
     for values in columns {
@@ -128,7 +156,10 @@ proptest! {
 
 #[test]
 fn zz_trace_eval() {
-    let Ok(path) = std::env::var("TRACE_COLS") else { assert!(true); return };
+    let Ok(path) = std::env::var("TRACE_COLS") else {
+        assert!(true);
+        return;
+    };
     let raw = std::fs::read(path).unwrap();
     let u = |at: usize| u32::from_le_bytes(raw[at..at + 4].try_into().unwrap()) as usize;
     let (cols, n) = (u(0), u(4));
@@ -137,16 +168,39 @@ fn zz_trace_eval() {
     let cfg = pco::ChunkConfig::default().with_compression_level(8);
     let mut enc = Encoder::default();
     for c in 0..cols {
-        let v: Vec<f64> = (0..n).map(|i| f64::from_le_bytes(raw[8 + (c * n + i) * 8..][..8].try_into().unwrap())).collect();
+        let v: Vec<f64> = (0..n)
+            .map(|i| f64::from_le_bytes(raw[8 + (c * n + i) * 8..][..8].try_into().unwrap()))
+            .collect();
         let mut o = 0;
-        for b in v.chunks(256) { let mut out = Vec::new(); enc.column(b, &mut out); o += out.len(); let mut back = vec![0.0; b.len()]; Decoder::default().column(&out, &mut back); assert_eq!(back, b); }
+        for b in v.chunks(256) {
+            let mut out = Vec::new();
+            enc.column(b, &mut out);
+            o += out.len();
+            let mut back = vec![0.0; b.len()];
+            Decoder::default().column(&out, &mut back);
+            assert_eq!(back, b);
+        }
         let p = pco::standalone::simple_compress(&v, &cfg).unwrap().len();
-        ours += o; theirs += p; worst.push((o as i64 - p as i64 * 13 / 10, c, o, p));
+        ours += o;
+        theirs += p;
+        worst.push((o as i64 - p as i64 * 13 / 10, c, o, p));
         let mut m = std::collections::HashMap::new();
-        for w in v.windows(2) { *m.entry((w[1] - w[0]).to_bits()).or_insert(0usize) += 1; }
-        entropy += m.values().map(|&k| -(k as f64) * (k as f64 / (n - 1) as f64).log2()).sum::<f64>() / 8.0;
+        for w in v.windows(2) {
+            *m.entry((w[1] - w[0]).to_bits()).or_insert(0usize) += 1;
+        }
+        entropy += m
+            .values()
+            .map(|&k| -(k as f64) * (k as f64 / (n - 1) as f64).log2())
+            .sum::<f64>()
+            / 8.0;
     }
     worst.sort();
-    println!("{cols} columns of {n}: ours {ours} pco8 {theirs} ratio {:.3}, delta entropy {entropy:.0}; {:.3} B/sample", ours as f64 / theirs as f64, ours as f64 / (cols * n) as f64);
-    for w in worst.iter().rev().take(25) { println!("{w:?}"); }
+    println!(
+        "{cols} columns of {n}: ours {ours} pco8 {theirs} ratio {:.3}, delta entropy {entropy:.0}; {:.3} B/sample",
+        ours as f64 / theirs as f64,
+        ours as f64 / (cols * n) as f64
+    );
+    for w in worst.iter().rev().take(25) {
+        println!("{w:?}");
+    }
 }

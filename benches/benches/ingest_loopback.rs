@@ -1,0 +1,63 @@
+//! How fast do samples go from an emitter into a store over a real TCP connection?
+//!
+//! Encoder, socket, listener, decoder and sink, in one process on loopback; an iteration
+//! sends ten ticks of 54,000 fresh values and ends when the last has been applied. Before
+//! the timing every sample of some ticks is compared with what was sent, and after it both
+//! sides' counts. It says what the path can do, not what a user feels at a rate: that is
+//! `tsb run`. CPU time by thread: `cargo run --release -p tsb-bench --example loopback_table`.
+
+use std::sync::Arc;
+
+use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
+use tsb_bench::loopback::{self, Loopback};
+use tsb_bench::mix::{self, Mix};
+use tsb_core::Timestamp;
+use tsb_core::wire::Protocol;
+use tsb_stores::{Store, spec};
+
+/// Ticks of an iteration.
+const TICKS: usize = 10;
+
+/// Where the samples go; the first is nowhere.
+const SINKS: [Option<&str>; 2] = [None, Some("null:")];
+
+#[expect(clippy::expect_used, reason = "the specs are fixed and valid")]
+fn ingest_loopback(criterion: &mut Criterion) {
+    let mut group = criterion.benchmark_group("ingest_loopback");
+    group.throughput(Throughput::Elements((TICKS * mix::SERIES) as u64));
+    group.sample_size(10);
+    let mut fleet = Mix::new(7);
+    let ticks: Vec<Vec<f64>> = (0..TICKS)
+        .map(|_| {
+            let mut values = Vec::new();
+            fleet.tick(&mut values);
+            values
+        })
+        .collect();
+    for protocol in Protocol::ALL {
+        for (name, length) in [("host-54", mix::HOST), ("tick-54000", mix::SERIES)] {
+            loopback::verify(protocol, length);
+            for sink in SINKS {
+                let store: Option<Arc<dyn Store>> = sink.map(|sink| spec::open(sink).expect("a store").into());
+                let sink = sink.map_or("nowhere", |sink| sink.trim_end_matches(':'));
+                let id = BenchmarkId::new(format!("{protocol}/{sink}"), name);
+                let mut way = Loopback::open(protocol, store, false);
+                let mut second = 1_700_000_000;
+                group.bench_function(id, |bencher| {
+                    bencher.iter(|| {
+                        for values in &ticks {
+                            way.send(Timestamp::from_secs(second), values, length);
+                            second += 1;
+                        }
+                        way.settle();
+                    });
+                });
+                way.close();
+            }
+        }
+    }
+    group.finish();
+}
+
+criterion_group!(benches, ingest_loopback);
+criterion_main!(benches);

@@ -1,0 +1,79 @@
+//! What a sample costs on its way over loopback, by thread.
+//!
+//! `cargo run --release -p tsb-bench --example loopback_table [STORE]`. Every sample of
+//! some ticks is compared with what was sent, then the counts of both sides. CPU time is
+//! that of the emitting thread (encode and write; the kernel delivers within it) and of
+//! the ingest thread (read, decode, apply). On two free cores the rate is bounded by the
+//! slower of the two: "of a core" is what that one could do alone.
+#![expect(clippy::print_stdout, reason = "an example prints its result")]
+
+use std::sync::Arc;
+
+use tsb_bench::loopback::{self, Loopback};
+use tsb_bench::mix::{self, Mix};
+use tsb_core::Timestamp;
+use tsb_core::time::thread_cpu_ns;
+use tsb_core::wire::Protocol;
+use tsb_stores::{Store, spec};
+
+/// Whole ticks of different values, sent again and again.
+const TICKS: usize = 20;
+
+/// Samples a row is measured over.
+const SAMPLES: u64 = 40_000_000;
+
+#[expect(clippy::expect_used, reason = "an example may stop with a message")]
+fn main() {
+    let sink = std::env::args().nth(1);
+    println!("into {}", sink.as_deref().unwrap_or("nowhere"));
+    println!("protocol  operation    M/s wall   bytes  emit ns  ingest ns   M/s of a core  response p50 us");
+    let mut fleet = Mix::new(7);
+    let ticks: Vec<Vec<f64>> = (0..TICKS)
+        .map(|_| {
+            let mut values = Vec::new();
+            fleet.tick(&mut values);
+            values
+        })
+        .collect();
+    for protocol in Protocol::ALL {
+        for (name, length) in [("host-54", mix::HOST), ("tick-54000", mix::SERIES)] {
+            loopback::verify(protocol, length);
+            let store: Option<Arc<dyn Store>> = sink.as_deref().map(|sink| spec::open(sink).expect("a store").into());
+            row(protocol, name, length, store, &ticks);
+        }
+    }
+}
+
+fn row(protocol: Protocol, name: &str, length: usize, store: Option<Arc<dyn Store>>, ticks: &[Vec<f64>]) {
+    let mut way = Loopback::open(protocol, store, false);
+    let mut second = 1_700_000_000;
+    // The first tick announces every name and is not counted.
+    way.send(Timestamp::from_secs(second), &ticks[0], length);
+    way.settle();
+    let (wall, emit, ingest) = (way.clock().now(), thread_cpu_ns(), way.ingest_cpu_ns());
+    let mut samples = 0;
+    for values in ticks.iter().cycle() {
+        second += 1;
+        way.send(Timestamp::from_secs(second), values, length);
+        samples += values.len() as u64;
+        if samples >= SAMPLES {
+            break;
+        }
+    }
+    way.settle();
+    let each = |ns: u64| ns as f64 / samples as f64;
+    let (wall, emit, ingest) = (
+        each(way.clock().now() - wall),
+        each(thread_cpu_ns() - emit),
+        each(way.ingest_cpu_ns() - ingest),
+    );
+    let (sent, received) = way.close();
+    println!(
+        "{:8}  {name:10}  {:9.1}  {:6.1}  {emit:7.2}  {ingest:9.2}  {:14.1}  {:15}",
+        protocol.name(),
+        1e3 / wall,
+        sent.written_bytes as f64 / sent.samples as f64,
+        1e3 / emit.max(ingest),
+        received.timing.response.value_at_quantile(0.5) / 1000,
+    );
+}

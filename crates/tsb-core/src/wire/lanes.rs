@@ -1,0 +1,71 @@
+//! Sixteen bytes at a time.
+//!
+//! Two builds of the same few questions: with the SSE2 instructions that every x86-64
+//! processor has, and portable. Both are compiled and tested against each other wherever
+//! SSE2 exists. What the first gains is in docs/adr/0010-wire-lanes.md.
+
+#[cfg(any(test, not(target_arch = "x86_64")))]
+mod portable;
+#[cfg(target_arch = "x86_64")]
+mod sse2;
+
+#[cfg(not(target_arch = "x86_64"))]
+pub(crate) use portable::{digit_run, find_at_most, join16, same16};
+#[cfg(target_arch = "x86_64")]
+pub(crate) use sse2::{digit_run, find_at_most, join16, same16};
+
+/// Sixteen bytes of text.
+pub(crate) type Lane = [u8; 16];
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::{portable, sse2};
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(2_000))]
+
+        #[test]
+        fn both_builds_say_the_same(
+            text in "[ -9a]{16}", other in "[0-9.]{16}", bytes in any::<[u8; 16]>(), limit in any::<u8>(),
+        ) {
+            let text: [u8; 16] = text.as_bytes().try_into().unwrap();
+            let other: [u8; 16] = other.as_bytes().try_into().unwrap();
+            for lane in [text, other, bytes] {
+                prop_assert_eq!(sse2::digit_run(&lane), portable::digit_run(&lane));
+                prop_assert_eq!(sse2::find_at_most(&lane, limit), portable::find_at_most(&lane, limit));
+                prop_assert_eq!(sse2::find_at_most(&lane, b' '), portable::find_at_most(&lane, b' '));
+                for count in 0..=17 {
+                    prop_assert_eq!(sse2::same16(&lane, &text, count), portable::same16(&lane, &text, count));
+                }
+            }
+        }
+
+        #[test]
+        fn digits_at_the_end_are_joined(number in 0_u64..10_000_000_000_000_000, before in "[ -~]{16}") {
+            let digits = number.to_string();
+            let mut lane: [u8; 16] = before.as_bytes().try_into().unwrap();
+            lane[16 - digits.len()..].copy_from_slice(digits.as_bytes());
+            prop_assert_eq!(portable::join16(&lane, digits.len()), number);
+            prop_assert_eq!(sse2::join16(&lane, digits.len()), number);
+        }
+    }
+
+    #[test]
+    fn every_byte_is_told_from_a_digit() {
+        for byte in 0..=255_u8 {
+            for at in 0..16 {
+                let mut lane = *b"0123456789987654";
+                lane[at] = byte;
+                let run = if byte.is_ascii_digit() { 16 } else { at };
+                assert_eq!((portable::digit_run(&lane), sse2::digit_run(&lane)), (run, run));
+                let mut lane = [0xff; 16];
+                lane[at] = byte;
+                let found = if byte <= b' ' { at } else { 16 };
+                assert_eq!(portable::find_at_most(&lane, b' '), found);
+                assert_eq!(sse2::find_at_most(&lane, b' '), found);
+            }
+        }
+    }
+}

@@ -1,0 +1,60 @@
+//! The build for every machine: two words of eight bytes, the first byte lowest.
+
+use super::Lane;
+
+const ONES: u64 = 0x0101_0101_0101_0101;
+const ZEROS: u64 = ONES * b'0' as u64;
+const HIGH: u64 = ONES << 7;
+
+/// How many bytes are digits before the first that is none; in [0, 16].
+#[inline(always)]
+pub(crate) fn digit_run(lane: &Lane) -> usize {
+    first_marked(words(lane).map(|bytes| {
+        // A byte above 9 gets its highest bit set, here or by the addition. A carry can
+        // only spoil bytes behind the first such byte.
+        let digits = bytes ^ ZEROS;
+        digits.wrapping_add(ONES * 0x76) | digits
+    }))
+}
+
+/// How many bytes come before the first that is `limit` or below; 16 when none is.
+#[inline(always)]
+pub(crate) fn find_at_most(lane: &Lane, limit: u8) -> usize {
+    lane.iter().position(|byte| *byte <= limit).unwrap_or(16)
+}
+
+/// Whether the first `count` bytes agree; more than 16 never do.
+#[inline(always)]
+pub(crate) fn same16(one: &Lane, other: &Lane, count: usize) -> bool {
+    count <= 16 && one[..count] == other[..count]
+}
+
+/// The number that the last `count` bytes say, all digits; `count` is in [1, 16].
+#[inline(always)]
+pub(crate) fn join16(lane: &Lane, count: usize) -> u64 {
+    let keep = u128::MAX << (8 * (16 - count));
+    let digits = (u128::from_le_bytes(*lane) ^ (u128::from(ZEROS) << 64 | u128::from(ZEROS))) & keep;
+    join8(digits as u64) * 100_000_000 + join8((digits >> 64) as u64)
+}
+
+/// The number that eight digits say. Each byte is in [0, 9].
+#[inline(always)]
+fn join8(digits: u64) -> u64 {
+    let twos = digits.wrapping_mul(10).wrapping_add(digits >> 8);
+    let low = (twos & 0x0000_00ff_0000_00ff).wrapping_mul(0x000f_4240_0000_0064);
+    let high = ((twos >> 16) & 0x0000_00ff_0000_00ff).wrapping_mul(0x0000_2710_0000_0001);
+    low.wrapping_add(high) >> 32
+}
+
+/// How many bytes come before the first whose highest bit is set; 16 when none has.
+#[inline(always)]
+fn first_marked(words: [u64; 2]) -> usize {
+    let [low, high] = words.map(|word| ((word & HIGH).trailing_zeros() / 8) as usize);
+    if low < 8 { low } else { 8 + high }
+}
+
+#[inline(always)]
+fn words(lane: &Lane) -> [u64; 2] {
+    let number = u128::from_le_bytes(*lane);
+    [number as u64, (number >> 64) as u64]
+}

@@ -1,0 +1,81 @@
+//! The build for x86-64. The one place of this crate with `unsafe`.
+#![expect(unsafe_code, reason = "vector instructions; the portable build is the safe twin")]
+
+use std::arch::x86_64::{
+    __m128i, _mm_add_epi16, _mm_and_si128, _mm_cmpeq_epi8, _mm_cvtsi128_si64, _mm_loadu_si128, _mm_madd_epi16,
+    _mm_min_epu8, _mm_movemask_epi8, _mm_mullo_epi16, _mm_packs_epi32, _mm_set1_epi8, _mm_set1_epi16, _mm_set1_epi32,
+    _mm_srli_epi16, _mm_sub_epi8,
+};
+
+use super::Lane;
+
+/// How many bytes are digits before the first that is none; in [0, 16].
+#[inline(always)]
+pub(crate) fn digit_run(lane: &Lane) -> usize {
+    // SAFETY: the instructions are SSE2, which is part of x86-64.
+    let small = unsafe {
+        let digits = _mm_sub_epi8(load(lane), _mm_set1_epi8(b'0' as i8));
+        _mm_movemask_epi8(_mm_cmpeq_epi8(_mm_min_epu8(digits, _mm_set1_epi8(9)), digits))
+    };
+    (!small).trailing_zeros() as usize
+}
+
+/// How many bytes come before the first that is `limit` or below; 16 when none is.
+#[inline(always)]
+pub(crate) fn find_at_most(lane: &Lane, limit: u8) -> usize {
+    // SAFETY: the instructions are SSE2, which is part of x86-64.
+    let below = unsafe {
+        let bytes = load(lane);
+        _mm_movemask_epi8(_mm_cmpeq_epi8(_mm_min_epu8(bytes, _mm_set1_epi8(limit as i8)), bytes))
+    };
+    (below | 1 << 16).trailing_zeros() as usize
+}
+
+/// Whether the first `count` bytes agree; more than 16 never do.
+#[inline(always)]
+pub(crate) fn same16(one: &Lane, other: &Lane, count: usize) -> bool {
+    // SAFETY: the instructions are SSE2, which is part of x86-64.
+    let same = unsafe { _mm_movemask_epi8(_mm_cmpeq_epi8(load(one), load(other))) };
+    (!same).trailing_zeros() as usize >= count
+}
+
+/// The number that the last `count` bytes say, all digits; `count` is in [1, 16].
+#[inline(always)]
+pub(crate) fn join16(lane: &Lane, count: usize) -> u64 {
+    // SAFETY: the instructions are SSE2, which is part of x86-64.
+    let both = unsafe {
+        let digits = _mm_sub_epi8(load(lane), _mm_set1_epi8(b'0' as i8));
+        let digits = _mm_and_si128(digits, load(&KEEP[count % KEEP.len()]));
+        // The first digit of a pair is the lower byte of its word.
+        let tens = _mm_mullo_epi16(_mm_and_si128(digits, _mm_set1_epi16(0xff)), _mm_set1_epi16(10));
+        let pairs = _mm_add_epi16(tens, _mm_srli_epi16(digits, 8));
+        let fours = _mm_madd_epi16(pairs, _mm_set1_epi32(1 << 16 | 100));
+        let words = _mm_packs_epi32(fours, fours);
+        let eights = _mm_madd_epi16(words, _mm_set1_epi32(1 << 16 | 10_000));
+        _mm_cvtsi128_si64(eights) as u64
+    };
+    (both & 0xffff_ffff) * 100_000_000 + (both >> 32)
+}
+
+/// An unaligned load.
+#[inline(always)]
+fn load(lane: &Lane) -> __m128i {
+    // SAFETY: the reference is to 16 readable bytes; the load needs no alignment, and the
+    // instruction is SSE2, which is part of x86-64.
+    unsafe { _mm_loadu_si128(lane.as_ptr().cast()) }
+}
+
+/// Masks that keep the last `n` bytes.
+static KEEP: [Lane; 32] = {
+    let mut masks = [[0; 16]; 32];
+    let mut count = 1;
+    while count <= 16 {
+        let mut byte = 16 - count;
+        while byte < 16 {
+            masks[count][byte] = 0xff;
+            byte += 1;
+        }
+        count += 1;
+    }
+    masks
+};

@@ -1,0 +1,335 @@
+//! A sealed block: up to 256 rows of up to eight series, as immutable bytes.
+//!
+//! It maps rows, gaps and timestamps to columns; how a column becomes bytes is the
+//! codec's business, and when a block is sealed is the tile's.
+//! Bytes: `docs/formats/memory-block.md`.
+
+use std::sync::Arc;
+
+use super::codec::{self, Decoder, Encoder};
+
+/// Series side by side in a block: one cache line of a row.
+pub(super) const GROUP: usize = 8;
+/// The most rows of a block.
+pub(super) const MAX_ROWS: usize = codec::MAX;
+/// No block is larger: what is asked of the budget before sealing.
+pub(super) const MAX_BYTES: usize = HEAD + GROUP * (2 + MAX_ROWS / 8 + MAX_ROWS * 9 + 16) + MAX_ROWS * 11;
+/// What the allocator and the reference counts add to a block's bytes.
+const ALLOCATION: usize = 32;
+
+const HEAD: usize = 2;
+const LISTED_TIMES: u8 = 1;
+
+/// One block and its entry in the index.
+#[derive(Clone, Debug)]
+pub(super) struct Block {
+    bytes: Arc<[u8]>,
+    /// The timestamp of the first row.
+    pub(super) start: i64,
+    /// The timestamp of the last row.
+    pub(super) end: i64,
+    /// How many rows there are. in [1, 256]
+    pub(super) rows: u16,
+    /// Which columns have another maximum than in the block before.
+    pub(super) fresh: u8,
+}
+
+impl Block {
+    /// What the block occupies beside its entry in an index.
+    pub(super) fn heap_bytes(&self) -> usize {
+        self.bytes.len() + ALLOCATION
+    }
+
+    fn columns(&self) -> usize {
+        usize::from(self.bytes[0] >> 4)
+    }
+
+    /// Starts to bring the block into the cache: the result only keeps the loads alive.
+    pub(super) fn touch(&self) -> u8 {
+        self.bytes[0]
+    }
+
+    /// How many samples there are, over all columns.
+    pub(super) fn samples(&self) -> usize {
+        if self.bytes[1] == 0 {
+            usize::from(self.rows) * self.columns()
+        } else {
+            self.samples_where(|_| true)
+        }
+    }
+
+    /// How many samples there are in the rows whose timestamps `wanted` names.
+    pub(super) fn samples_where(&self, wanted: impl Fn(i64) -> bool) -> usize {
+        let (mut times, mut decoder) = ([0i64; MAX_ROWS], Decoder::default());
+        let rows = usize::from(self.rows);
+        self.times(&mut decoder, &mut times[..rows]);
+        let mut samples = 0;
+        for column in 0..self.columns() {
+            let gaps = self.gaps(column);
+            let held = |row: usize| gaps.is_none_or(|bits| bits[row / 8] >> (row % 8) & 1 != 0);
+            samples += (0..rows).filter(|&row| held(row) && wanted(times[row])).count();
+        }
+        samples
+    }
+
+    /// The newest timestamp of a column.
+    pub(super) fn newest(&self, column: usize) -> Option<i64> {
+        let Some(gaps) = self.gaps(column) else {
+            return Some(self.end);
+        };
+        let rows = usize::from(self.rows);
+        let row = (0..rows).rev().find(|row| gaps[row / 8] >> (row % 8) & 1 != 0)?;
+        let (mut times, mut decoder) = ([0i64; MAX_ROWS], Decoder::default());
+        self.times(&mut decoder, &mut times[..rows]);
+        Some(times[row])
+    }
+
+    /// The bytes of one column, its bits of presence included.
+    fn column(&self, column: usize) -> &[u8] {
+        let data = HEAD + 2 * self.columns();
+        let end = |column: usize| {
+            let at = HEAD + 2 * column;
+            data + usize::from(u16::from_le_bytes([self.bytes[at], self.bytes[at + 1]]))
+        };
+        let from = if column == 0 { data } else { end(column - 1) };
+        &self.bytes[from..end(column)]
+    }
+
+    /// The bits of presence, when the column has gaps.
+    fn gaps(&self, column: usize) -> Option<&[u8]> {
+        let listed = self.bytes[1] >> column & 1 != 0;
+        listed.then(|| &self.column(column)[..usize::from(self.rows).div_ceil(8)])
+    }
+
+    /// The timestamps of all rows.
+    fn times(&self, decoder: &mut Decoder, times: &mut [i64]) {
+        if self.bytes[0] & LISTED_TIMES == 0 {
+            let steps = i64::from(self.rows - 1).max(1);
+            let step = self.end.wrapping_sub(self.start) / steps;
+            let mut at = self.start;
+            for time in times {
+                *time = at;
+                at = at.wrapping_add(step);
+            }
+            return;
+        }
+        let last = self.columns() - 1;
+        let from = HEAD + 2 * last;
+        let behind = usize::from(u16::from_le_bytes([self.bytes[from], self.bytes[from + 1]]));
+        let bytes = &self.bytes[HEAD + 2 * (last + 1) + behind..];
+        let unit = UNITS[usize::from(bytes[0])];
+        let offsets = decoder.whole(&bytes[1..], times.len());
+        for (time, offset) in times.iter_mut().zip(offsets) {
+            *time = self.start.wrapping_add(offset.wrapping_mul(unit));
+        }
+    }
+
+    /// Decodes one column into `out`, rows without a sample left out.
+    pub(super) fn read<'a>(&self, column: usize, out: &'a mut Columns) -> (&'a [i64], &'a [f64]) {
+        let rows = usize::from(self.rows);
+        self.times(&mut out.decoder, &mut out.times[..rows]);
+        let bytes = self.column(column);
+        let Some(gaps) = self.gaps(column) else {
+            out.decoder.column(bytes, &mut out.values[..rows]);
+            return (&out.times[..rows], &out.values[..rows]);
+        };
+        let mut held = 0;
+        for row in 0..rows {
+            if gaps[row / 8] >> (row % 8) & 1 != 0 {
+                out.times[held] = out.times[row];
+                held += 1;
+            }
+        }
+        if held > 0 {
+            out.decoder.column(&bytes[gaps.len()..], &mut out.values[..held]);
+        }
+        (&out.times[..held], &out.values[..held])
+    }
+
+    /// Whether the column has a sample at `at`.
+    pub(super) fn holds(&self, column: usize, at: i64, out: &mut Columns) -> bool {
+        if at < self.start || at > self.end {
+            return false;
+        }
+        let rows = usize::from(self.rows);
+        let row = if self.bytes[0] & LISTED_TIMES == 0 {
+            let step = self.end.wrapping_sub(self.start) / i64::from(self.rows - 1).max(1);
+            let offset = at.wrapping_sub(self.start);
+            let row = if step == 0 { 0 } else { offset / step };
+            (offset == row * step).then_some(row as usize)
+        } else {
+            self.times(&mut out.decoder, &mut out.times[..rows]);
+            out.times[..rows].binary_search(&at).ok()
+        };
+        row.is_some_and(|row| self.gaps(column).is_none_or(|bits| bits[row / 8] >> (row % 8) & 1 != 0))
+    }
+}
+
+/// What a unit of time can be, in nanoseconds: the largest that divides every distance.
+const UNITS: [i64; 4] = [1, 1_000, 1_000_000, 1_000_000_000];
+
+/// Buffers that blocks are decoded into.
+#[derive(Debug)]
+pub(super) struct Columns {
+    times: [i64; MAX_ROWS],
+    values: [f64; MAX_ROWS],
+    decoder: Decoder,
+}
+
+impl Default for Columns {
+    fn default() -> Self {
+        Self {
+            times: [0; MAX_ROWS],
+            values: [0.0; MAX_ROWS],
+            decoder: Decoder::default(),
+        }
+    }
+}
+
+/// Rows on their way into a block: filled by the tile, then sealed.
+#[derive(Debug)]
+pub(super) struct Sealer {
+    /// Timestamps of the rows, ascending.
+    pub(super) times: [i64; MAX_ROWS],
+    /// The values, a column a series; those of absent rows are ignored.
+    pub(super) columns: [[f64; MAX_ROWS]; GROUP],
+    /// A bit a series and row: there is a sample.
+    pub(super) present: [u8; MAX_ROWS],
+    encoder: Encoder,
+    out: Vec<u8>,
+}
+
+impl Default for Sealer {
+    fn default() -> Self {
+        Self {
+            times: [0; MAX_ROWS],
+            columns: [[0.0; MAX_ROWS]; GROUP],
+            present: [0; MAX_ROWS],
+            encoder: Encoder::default(),
+            out: Vec::new(),
+        }
+    }
+}
+
+impl Sealer {
+    /// Closes up over rows without any sample; returns how many rows and samples are left.
+    pub(super) fn drop_empty_rows(&mut self, rows: usize, columns: usize) -> (usize, usize) {
+        let all = u8::MAX >> (GROUP - columns);
+        let full = self.present[..rows].iter().fold(all, |full, present| full & present);
+        if full == all {
+            return (rows, rows * columns);
+        }
+        let (mut kept, mut samples) = (0, 0);
+        for row in 0..rows {
+            let present = self.present[row];
+            if present == 0 {
+                continue;
+            }
+            samples += present.count_ones() as usize;
+            self.times[kept] = self.times[row];
+            self.present[kept] = present;
+            for column in &mut self.columns[..columns] {
+                column[kept] = column[row];
+            }
+            kept += 1;
+        }
+        (kept, samples)
+    }
+
+    /// Seals the first `rows` rows of the first `columns` columns, with the maximum of
+    /// each: NaN where a column has no number. `rows` in [1, 256], `columns` in [1, 8]
+    pub(super) fn seal(&mut self, rows: usize, columns: usize) -> (Block, [f64; GROUP]) {
+        let all = u8::MAX >> (GROUP - columns);
+        let steady = steady(&self.times[..rows]);
+        let mut gaps = 0u8;
+        for present in &self.present[..rows] {
+            gaps |= !present;
+        }
+        let gaps = gaps & all;
+        self.out.clear();
+        let flags = if steady { 0 } else { LISTED_TIMES };
+        self.out.extend_from_slice(&[flags | (columns as u8) << 4, gaps]);
+        self.out.resize(HEAD + 2 * columns, 0);
+        let mut maxima = [f64::NAN; GROUP];
+        for (column, maximum) in maxima.iter_mut().enumerate().take(columns) {
+            *maximum = if gaps >> column & 1 != 0 {
+                self.sparse_column(column, rows)
+            } else {
+                full_column(&mut self.encoder, &self.columns[column][..rows], &mut self.out)
+            };
+            let end = (self.out.len() - HEAD - 2 * columns) as u16;
+            self.out[HEAD + 2 * column..][..2].copy_from_slice(&end.to_le_bytes());
+        }
+        if !steady {
+            self.put_times(rows);
+        }
+        let block = Block {
+            bytes: Arc::from(self.out.as_slice()),
+            start: self.times[0],
+            end: self.times[rows - 1],
+            rows: rows as u16,
+            fresh: 0,
+        };
+        (block, maxima)
+    }
+
+    /// Appends a column that has gaps: a bit a row, then the values that are there.
+    fn sparse_column(&mut self, column: usize, rows: usize) -> f64 {
+        let mut bits = [0u8; MAX_ROWS / 8];
+        let mut held = [0.0; MAX_ROWS];
+        let mut count = 0;
+        for row in 0..rows {
+            if self.present[row] >> column & 1 != 0 {
+                bits[row / 8] |= 1 << (row % 8);
+                held[count] = self.columns[column][row];
+                count += 1;
+            }
+        }
+        self.out.extend_from_slice(&bits[..rows.div_ceil(8)]);
+        if count == 0 {
+            return f64::NAN;
+        }
+        self.encoder.column(&held[..count], &mut self.out)
+    }
+
+    fn put_times(&mut self, rows: usize) {
+        let start = self.times[0];
+        let mut offsets = [0i64; MAX_ROWS];
+        for (offset, time) in offsets.iter_mut().zip(&self.times[..rows]) {
+            *offset = time.wrapping_sub(start);
+        }
+        let offsets = &mut offsets[..rows];
+        let divides = |unit: i64| offsets.iter().all(|offset| *offset as u64 % unit as u64 == 0);
+        let unit = UNITS.iter().rposition(|&unit| divides(unit)).unwrap_or(0);
+        for offset in offsets.iter_mut() {
+            *offset = (*offset as u64 / UNITS[unit] as u64) as i64;
+        }
+        self.out.push(unit as u8);
+        self.encoder.whole(offsets, &mut self.out);
+    }
+}
+
+/// Appends a column without gaps. The usual length is told apart, so that the loops over
+/// it are compiled for it.
+#[inline(always)]
+fn full_column(encoder: &mut Encoder, values: &[f64], out: &mut Vec<u8>) -> f64 {
+    match <&[f64; MAX_ROWS]>::try_from(values) {
+        Ok(full) => encoder.column(full, out),
+        Err(_) => encoder.column(values, out),
+    }
+}
+
+/// Whether all rows are equally far apart, and the span can be said in 63 bits.
+fn steady(times: &[i64]) -> bool {
+    let (first, last) = (times[0], times[times.len() - 1]);
+    if last.checked_sub(first).is_none() {
+        return false;
+    }
+    let Some(second) = times.get(1) else { return true };
+    let step = second - first;
+    let mut uneven = 0;
+    for pair in times.windows(2) {
+        uneven |= (pair[1] - pair[0]) ^ step;
+    }
+    uneven == 0
+}

@@ -1,0 +1,60 @@
+//! The store's own time: the newest timestamp that was written. Retention is measured
+//! against it, so that a run in accelerated time expires as a slow one would.
+
+use std::sync::atomic::{AtomicI64, Ordering};
+
+/// The newest timestamp and what follows from it.
+#[derive(Debug)]
+pub(super) struct Clock {
+    newest: AtomicI64,
+    retention: Option<i64>,
+}
+
+impl Clock {
+    pub(super) fn new(retention: Option<i64>) -> Self {
+        Self {
+            newest: AtomicI64::new(i64::MIN),
+            retention,
+        }
+    }
+
+    /// The cutoff for a write at `at`. `i64::MIN` without retention.
+    #[inline]
+    pub(super) fn cutoff_at(&self, at: i64) -> i64 {
+        let newest = |retention: i64| self.newest.load(Ordering::Relaxed).max(at).saturating_sub(retention);
+        self.retention.map_or(i64::MIN, newest)
+    }
+
+    /// Notes a timestamp that was accepted. Without retention there is nothing to note.
+    #[inline]
+    pub(super) fn advance(&self, at: i64) {
+        if self.retention.is_some() && at > self.newest.load(Ordering::Relaxed) {
+            self.newest.fetch_max(at, Ordering::Relaxed);
+        }
+    }
+
+    /// Samples before this have expired, if anything has a time limit.
+    pub(super) fn cutoff(&self) -> Option<i64> {
+        let newest = self.newest.load(Ordering::Relaxed);
+        self.retention.map(|retention| newest.saturating_sub(retention))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_cutoff_follows_the_newest_timestamp() {
+        let clock = Clock::new(Some(10));
+        assert_eq!(clock.cutoff(), Some(i64::MIN));
+        assert_eq!(clock.cutoff_at(100), 90);
+        assert_eq!(clock.cutoff_at(50), 40);
+        clock.advance(100);
+        clock.advance(50);
+        assert_eq!(clock.cutoff(), Some(90));
+        assert_eq!(clock.cutoff_at(50), 90);
+        assert_eq!(Clock::new(None).cutoff_at(5), i64::MIN);
+        assert_eq!(Clock::new(None).cutoff(), None);
+    }
+}

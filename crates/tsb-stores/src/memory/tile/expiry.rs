@@ -1,0 +1,99 @@
+//! Retention: what is older than the cutoff leaves a tile, counted to the sample.
+
+use super::{Env, GROUP, NOTE, State};
+
+impl State {
+    /// Drops every block, loose sample and row that is wholly before the cutoff; returns
+    /// how many samples that were.
+    pub(in crate::memory) fn expire(&mut self, env: Env<'_>) -> usize {
+        self.expire_blocks(env) + self.expire_loose(env) + self.expire_rows(env)
+    }
+
+    fn expire_blocks(&mut self, env: Env<'_>) -> usize {
+        let (mut expired, mut freed) = (0, 0);
+        for group in &mut self.groups {
+            while let Some(block) = group.index.pop_before(env.cutoff) {
+                let before = group.dead.len();
+                group.dead.retain(|(at, _)| *at > block.end);
+                let dead = before - group.dead.len();
+                env.budget.give(dead * NOTE);
+                expired += block.samples() - dead;
+                freed += block.heap_bytes();
+            }
+        }
+        self.forget_sealed(expired, freed, env);
+        expired
+    }
+
+    fn expire_loose(&mut self, env: Env<'_>) -> usize {
+        let (mut expired, mut freed, mut heads) = (0, 0, 0);
+        for loose in &mut self.loose {
+            while loose.blocks.front().is_some_and(|block| block.end < env.cutoff) {
+                let Some(block) = loose.blocks.pop_front() else { break };
+                let (before, number) = (loose.dead.len(), loose.dropped);
+                loose.dead.retain(|(_, of)| *of != number);
+                loose.dropped += 1;
+                let dead = before - loose.dead.len();
+                env.budget.give(dead * NOTE);
+                expired += block.samples() - dead;
+                freed += block.heap_bytes();
+            }
+            let old = loose.head.partition_point(|(at, _)| *at < env.cutoff);
+            heads += old;
+            loose.head.drain(..old);
+        }
+        self.forget_sealed(expired, freed, env);
+        expired + heads
+    }
+
+    /// Drops the open rows when even the newest is old: the tile fell silent.
+    fn expire_rows(&mut self, env: Env<'_>) -> usize {
+        if !self.rows.is_allocated() || self.rows.last().is_none_or(|last| last >= env.cutoff) {
+            return 0;
+        }
+        let expired = self.open_before(env.cutoff);
+        for group in &mut self.groups {
+            group.open_from = self.rows.next();
+        }
+        env.budget.give(self.rows.bytes());
+        self.rows.release();
+        expired
+    }
+
+    fn forget_sealed(&mut self, samples: usize, bytes: usize, env: Env<'_>) {
+        self.sealed_samples -= samples;
+        self.sealed_bytes -= bytes;
+        env.budget.give(bytes);
+    }
+
+    /// How many samples in open rows are before `cutoff`.
+    fn open_before(&self, cutoff: i64) -> usize {
+        let mut samples = 0;
+        for column in 0..self.len {
+            for row in self.groups[column / GROUP].open_from..self.rows.next() {
+                if self.rows.time(row) >= cutoff {
+                    break;
+                }
+                samples += usize::from(self.rows.get(row, column).is_some());
+            }
+        }
+        samples
+    }
+
+    /// How many samples are before `cutoff` but not dropped yet.
+    pub(in crate::memory) fn count_before(&self, cutoff: i64) -> usize {
+        let mut samples = self.open_before(cutoff);
+        for group in &self.groups {
+            let old = group.index.blocks().iter().take_while(|block| block.start < cutoff);
+            samples += old.map(|block| block.samples_where(|at| at < cutoff)).sum::<usize>();
+            samples -= group.dead.iter().filter(|(at, _)| *at < cutoff).count();
+        }
+        for loose in &self.loose {
+            let blocks = loose.blocks.iter().filter(|block| block.start < cutoff);
+            samples += blocks.map(|block| block.samples_where(|at| at < cutoff)).sum::<usize>();
+            samples -= loose.dead.iter().filter(|(at, _)| *at < cutoff).count();
+            samples += loose.head.partition_point(|(at, _)| *at < cutoff);
+        }
+        samples
+    }
+}

@@ -1,0 +1,163 @@
+//! What queries take from a tile while they hold its lock: handles of sealed blocks, and
+//! copies of what is open. Nothing is decoded here.
+
+use super::{GROUP, Loose, NOTE, State};
+use crate::memory::block::Block;
+
+/// A part of one series: samples in time order that belong together.
+#[derive(Debug)]
+pub(in crate::memory) struct Held {
+    /// The earliest timestamp.
+    pub(in crate::memory) start: i64,
+    /// The latest timestamp.
+    pub(in crate::memory) end: i64,
+    /// Of two parts with the same timestamp, the higher rank was written later.
+    pub(in crate::memory) rank: u32,
+    /// The samples.
+    pub(in crate::memory) parts: Parts,
+}
+
+/// The samples of a part.
+#[derive(Debug)]
+pub(in crate::memory) enum Parts {
+    /// A column of a sealed block.
+    Sealed(Block, usize),
+    /// All that is asked of a sealed block: its maximum.
+    Maximum(f64),
+    /// Samples that were open.
+    Open(Vec<i64>, Vec<f64>),
+}
+
+/// What a tile occupies.
+#[derive(Clone, Copy, Debug, Default)]
+pub(in crate::memory) struct Occupied {
+    pub(in crate::memory) sealed_bytes: usize,
+    pub(in crate::memory) sealed_samples: usize,
+    pub(in crate::memory) head_bytes: usize,
+}
+
+impl State {
+    /// The newest timestamp of a series.
+    pub(in crate::memory) fn newest(&self, column: usize) -> Option<i64> {
+        let group = &self.groups[column / GROUP];
+        let mut open = (group.open_from..self.rows.next()).rev();
+        let in_rows = open
+            .find(|&row| self.rows.get(row, column).is_some())
+            .map(|row| self.rows.time(row));
+        let in_rows = in_rows.or_else(|| {
+            let mut blocks = group.index.blocks().iter().rev();
+            blocks.find_map(|block| block.newest(column % GROUP))
+        });
+        let loose = self
+            .loose
+            .get(column)
+            .filter(|loose| !loose.is_empty())
+            .map(|loose| loose.newest);
+        in_rows.max(loose)
+    }
+
+    /// Takes what a series holds in `start..end`. Where `whole` says that only the
+    /// maximum of that span is asked for, and nothing loose lies in it, the block stays.
+    pub(in crate::memory) fn take(
+        &self,
+        column: usize,
+        (start, end): (i64, i64),
+        whole: impl Fn(i64, i64) -> bool,
+        into: &mut Vec<Held>,
+    ) {
+        let first = into.len();
+        self.take_loose(column, (start, end), into);
+        let loose = into.len();
+        let group = &self.groups[column / GROUP];
+        let mut touched = 0;
+        for (block, maximum) in group.index.overlapping(column % GROUP, start, end) {
+            let (from, to) = (block.start, block.end);
+            let disturbed = into[first..loose]
+                .iter()
+                .any(|held| held.start <= to && held.end >= from);
+            // A block without a number may be one without a sample.
+            let parts = if !disturbed && !maximum.is_nan() && whole(from, to) {
+                Parts::Maximum(maximum)
+            } else {
+                touched |= block.touch();
+                Parts::Sealed(block.clone(), column % GROUP)
+            };
+            into.push(Held {
+                start: from,
+                end: to,
+                rank: 0,
+                parts,
+            });
+        }
+        std::hint::black_box(touched);
+        self.take_open(column, (start, end), into);
+        if loose > first {
+            into[first..].sort_by_key(|held| held.start);
+        }
+    }
+
+    fn take_loose(&self, column: usize, (start, end): (i64, i64), into: &mut Vec<Held>) {
+        let Some(loose) = self.loose.get(column) else { return };
+        for (place, block) in loose.blocks.iter().enumerate() {
+            if block.end >= start && block.start < end {
+                into.push(Held {
+                    start: block.start,
+                    end: block.end,
+                    rank: place as u32 + 1,
+                    parts: Parts::Sealed(block.clone(), 0),
+                });
+            }
+        }
+        let from = loose.head.partition_point(|(at, _)| *at < start);
+        let to = loose.head.partition_point(|(at, _)| *at < end);
+        let (times, values) = loose.head[from..to.max(from)].iter().copied().unzip();
+        push_open(times, values, u32::MAX, into);
+    }
+
+    fn take_open(&self, column: usize, (start, end): (i64, i64), into: &mut Vec<Held>) {
+        let from = self.groups[column / GROUP].open_from;
+        if from == self.rows.next() || self.rows.last().is_none_or(|last| last < start) {
+            return;
+        }
+        let (mut times, mut values) = (Vec::new(), Vec::new());
+        for row in from..self.rows.next() {
+            let at = self.rows.time(row);
+            if at >= end {
+                break;
+            }
+            if at >= start
+                && let Some(value) = self.rows.get(row, column)
+            {
+                times.push(at);
+                values.push(value);
+            }
+        }
+        push_open(times, values, 0, into);
+    }
+
+    /// What the tile occupies. The bytes are those that the budget was asked for, but of
+    /// the ring only the rows that were ever used.
+    pub(in crate::memory) fn occupied(&self) -> Occupied {
+        let notes = self.groups.iter().map(|group| group.dead.capacity() * NOTE);
+        let heads = self
+            .loose
+            .iter()
+            .map(|loose| loose.head_bytes() + loose.dead.capacity() * NOTE);
+        Occupied {
+            sealed_bytes: self.sealed_bytes + notes.sum::<usize>(),
+            sealed_samples: self.sealed_samples,
+            head_bytes: self.rows.touched_bytes() + heads.sum::<usize>() + self.loose.capacity() * size_of::<Loose>(),
+        }
+    }
+}
+
+fn push_open(times: Vec<i64>, values: Vec<f64>, rank: u32, into: &mut Vec<Held>) {
+    if let (Some(&start), Some(&end)) = (times.first(), times.last()) {
+        into.push(Held {
+            start,
+            end,
+            rank,
+            parts: Parts::Open(times, values),
+        });
+    }
+}

@@ -1,0 +1,278 @@
+//! The way of a batch to its tiles: any shape becomes runs of neighbouring series that
+//! share a timestamp.
+
+use std::cell::RefCell;
+use std::sync::MutexGuard;
+
+use tsb_core::{Batch, Ids, SeriesId, Times, Timestamp};
+
+use super::Shared;
+use super::directory::Entry;
+use super::tile::{Env, State, Tile};
+use crate::error::{Error, Result};
+use crate::store::{Reason, Refusals};
+
+/// Fewer shuffled samples are not worth a dense row.
+const SCATTER_MIN: usize = 32;
+/// A dense row may have so many places a sample.
+const SCATTER_SPREAD: usize = 4;
+
+/// Samples of one batch that superseded an earlier one.
+pub(super) type Superseded = usize;
+
+/// Writes a batch whose ids are all defined.
+pub(super) fn write(shared: &Shared, batch: &Batch<'_>, refused: &mut Refusals) -> Result<Superseded> {
+    let mut writer = Writer::new(shared);
+    match (batch.ids(), batch.times()) {
+        (Ids::Range(first), Times::One(at)) => {
+            writer.run(first.0, at.0, batch.values(), batch, &mut |index, reason| {
+                refused.push(index, reason)
+            })?;
+        }
+        (Ids::Each(ids), Times::One(at)) if ids.len() >= SCATTER_MIN && spread(ids) <= ids.len() * SCATTER_SPREAD => {
+            scatter(&mut writer, ids, at.0, batch, refused)?;
+        }
+        _ => runs(&mut writer, batch, refused)?,
+    }
+    Ok(writer.superseded)
+}
+
+/// How many ids lie between the smallest and the largest, both included.
+fn spread(ids: &[SeriesId]) -> usize {
+    let (low, high) = bounds(ids);
+    (high - low) as usize + 1
+}
+
+/// The smallest and the largest id.
+pub(super) fn bounds(ids: &[SeriesId]) -> (u32, u32) {
+    ids.iter()
+        .fold((u32::MAX, 0), |(low, high), id| (low.min(id.0), high.max(id.0)))
+}
+
+/// Writes runs, keeping the lock of a tile from run to run.
+struct Writer<'a> {
+    shared: &'a Shared,
+    held: Option<(&'a Tile, MutexGuard<'a, State>)>,
+    superseded: Superseded,
+}
+
+impl<'a> Writer<'a> {
+    fn new(shared: &'a Shared) -> Self {
+        Self {
+            shared,
+            held: None,
+            superseded: 0,
+        }
+    }
+
+    /// Writes samples of neighbouring series with one timestamp.
+    #[inline]
+    fn run(
+        &mut self,
+        first: u32,
+        at: i64,
+        values: &[f64],
+        batch: &Batch<'_>,
+        refuse: &mut dyn FnMut(usize, Reason),
+    ) -> Result<()> {
+        let env = Env {
+            budget: &self.shared.budget,
+            cutoff: self.shared.clock.cutoff_at(at),
+        };
+        let mut done = 0;
+        let mut lost = 0;
+        while done < values.len() {
+            let id = first + done as u32;
+            if !self.hold(id, batch)? {
+                refuse(done, Reason::Full);
+                lost += 1;
+                done += 1;
+                continue;
+            }
+            let Some((tile, state)) = &mut self.held else { continue };
+            let column = (id - tile.first) as usize;
+            let len = (tile.len as usize - column).min(values.len() - done);
+            let part = &values[done..done + len];
+            self.superseded += state.write(at, column, part, env, &mut |index, reason| {
+                lost += 1;
+                refuse(done + index, reason);
+            });
+            done += len;
+        }
+        if lost < values.len() {
+            self.shared.clock.advance(at);
+        }
+        Ok(())
+    }
+
+    /// Takes the lock of the tile that `id` is in. False when there is no room for one.
+    #[inline]
+    fn hold(&mut self, id: u32, batch: &Batch<'_>) -> Result<bool> {
+        if let Some((tile, _)) = &self.held
+            && id.wrapping_sub(tile.first) < tile.len
+        {
+            return Ok(true);
+        }
+        self.held = None;
+        let shared = self.shared;
+        let mut tile = shared.directory.tile_of(id);
+        if tile.is_none() {
+            if shared.directory.entry(id) == Entry::Undefined {
+                return Err(Error::UnknownSeries { id: SeriesId(id) });
+            }
+            shared.place(id, batch)?;
+            tile = shared.directory.tile_of(id);
+        }
+        let Some(tile) = tile else { return Ok(false) };
+        self.held = Some((tile, tile.lock()?));
+        Ok(true)
+    }
+}
+
+/// Cuts a batch into runs as it lies.
+fn runs(writer: &mut Writer<'_>, batch: &Batch<'_>, refused: &mut Refusals) -> Result<()> {
+    let values = batch.values();
+    let mut from = 0;
+    while from < values.len() {
+        let (first, at) = (batch.id(from).0, batch.time(from));
+        let len = run_len(batch, from, first, at);
+        let part = &values[from..from + len];
+        writer.run(first, at.0, part, batch, &mut |index, reason| {
+            refused.push(from + index, reason)
+        })?;
+        from += len;
+    }
+    Ok(())
+}
+
+/// How many samples from `from` on are neighbours with one timestamp.
+#[inline]
+fn run_len(batch: &Batch<'_>, from: usize, first: u32, at: Timestamp) -> usize {
+    let ids = match batch.ids() {
+        Ids::Range(_) => batch.len() - from,
+        Ids::Each(ids) => {
+            let rest = ids[from..].iter().zip(0u32..);
+            rest.take_while(|(id, offset)| Some(id.0) == first.checked_add(*offset))
+                .count()
+        }
+    };
+    match batch.times() {
+        Times::One(_) => ids,
+        Times::Each(times) => times[from..from + ids].iter().take_while(|time| **time == at).count(),
+    }
+}
+
+/// A dense row, and a bit a place that says whether it was written.
+#[derive(Debug, Default)]
+struct Row {
+    values: Vec<f64>,
+    written: Vec<u64>,
+}
+
+thread_local! {
+    // The dense row of the writing thread: it stays in that thread's cache.
+    static ROW: RefCell<Row> = RefCell::default();
+}
+
+/// Brings shuffled samples of one timestamp into the order of their ids, then writes the
+/// runs that they make.
+fn scatter(
+    writer: &mut Writer<'_>,
+    ids: &[SeriesId],
+    at: i64,
+    batch: &Batch<'_>,
+    refused: &mut Refusals,
+) -> Result<()> {
+    let (low, high) = bounds(ids);
+    let places = (high - low) as usize + 1;
+    let mut lost = Vec::new();
+    ROW.with_borrow_mut(|row| {
+        row.values.resize(places.max(row.values.len()), 0.0);
+        row.written.clear();
+        row.written.resize(places.div_ceil(64), 0);
+        let mut repeated = 0;
+        let values = &mut row.values[..places];
+        for (id, value) in ids.iter().zip(batch.values()) {
+            let place = (id.0 - low) as usize;
+            let word = &mut row.written[place / 64];
+            repeated += (*word >> (place % 64) & 1) as usize;
+            *word |= 1 << (place % 64);
+            values[place] = *value;
+        }
+        writer.superseded += repeated;
+        let mut from = 0;
+        while let Some((start, end)) = next_run(&row.written, from, places) {
+            let part = &values[start..end];
+            writer.run(low + start as u32, at, part, batch, &mut |index, reason| {
+                lost.push((start + index, reason))
+            })?;
+            from = end;
+        }
+        Ok::<(), Error>(())
+    })?;
+    if !lost.is_empty() {
+        refuse_scattered(writer, ids, low, &lost, refused);
+    }
+    Ok(())
+}
+
+/// Names the samples of a batch whose places were refused, repeated ones included.
+fn refuse_scattered(
+    writer: &mut Writer<'_>,
+    ids: &[SeriesId],
+    low: u32,
+    lost: &[(usize, Reason)],
+    refused: &mut Refusals,
+) {
+    let before = refused.len();
+    for (index, id) in ids.iter().enumerate() {
+        let place = (id.0 - low) as usize;
+        if let Ok(found) = lost.binary_search_by_key(&place, |(place, _)| *place) {
+            refused.push(index, lost[found].1);
+        }
+    }
+    // What was refused as a whole superseded nothing.
+    writer.superseded -= refused.len() - before - lost.len();
+}
+
+/// The next run of set bits from `from` on: its start and end.
+fn next_run(bits: &[u64], from: usize, len: usize) -> Option<(usize, usize)> {
+    let find = |from: usize, invert: u64| {
+        let mut word = from / 64;
+        let mut rest = (bits.get(word)? ^ invert) & (u64::MAX << (from % 64));
+        while rest == 0 {
+            word += 1;
+            rest = bits.get(word)? ^ invert;
+        }
+        Some(word * 64 + rest.trailing_zeros() as usize)
+    };
+    let start = find(from, 0).filter(|start| *start < len)?;
+    let end = find(start, u64::MAX).unwrap_or(len).min(len);
+    Some((start, end))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn runs_of_bits_are_found_across_words() {
+        let len = 200;
+        let runs = [(0, 3), (60, 70), (127, 129), (190, 200)];
+        let mut bits = vec![0u64; 4];
+        for (start, end) in runs {
+            for bit in start..end {
+                bits[bit / 64] |= 1 << (bit % 64);
+            }
+        }
+        let mut found = Vec::new();
+        let mut from = 0;
+        while let Some(run) = next_run(&bits, from, len) {
+            from = run.1;
+            found.push(run);
+        }
+        assert_eq!(found, runs);
+        assert_eq!(next_run(&[u64::MAX], 0, 64), Some((0, 64)));
+        assert_eq!(next_run(&[0], 0, 64), None);
+    }
+}
