@@ -82,7 +82,9 @@ impl Row {
         for tick in 0..=TICKS {
             fleet.tick(&mut values);
             if order == Order::Shuffled && tick > 0 {
-                (1..ids.len()).rev().for_each(|index| ids.swap(index, random.below(index as u64 + 1) as usize));
+                (1..ids.len())
+                    .rev()
+                    .for_each(|index| ids.swap(index, random.below(index as u64 + 1) as usize));
                 values = ids.iter().map(|id| values[id.index()]).collect();
             }
             let at = Timestamp::from_secs(1_700_000_000 + tick as i64);

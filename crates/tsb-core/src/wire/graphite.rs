@@ -100,6 +100,3 @@ fn tagged(wire: &str) -> Option<SeriesKey> {
     }
     Some(SeriesKey::with_labels(name, labels))
 }
-
-
-

@@ -29,7 +29,10 @@ const MAX_REFUSED_BYTES: usize = 4 << 20;
 pub(crate) const REFUSED: u32 = u32::MAX;
 
 /// A free slot.
-const FREE: Slot = Slot { tag: 0, entry: u32::MAX };
+const FREE: Slot = Slot {
+    tag: 0,
+    entry: u32::MAX,
+};
 
 /// The names of one connection, each with its terminator behind it.
 pub(crate) struct Names {
@@ -223,7 +226,9 @@ mod tests {
     #[test]
     fn names_of_every_length_are_found_both_ways() {
         let mut names = Names::new(b' ', 7);
-        let texts: Vec<Vec<u8>> = (1..300).map(|length| vec![b'a' + (length % 26) as u8; length]).collect();
+        let texts: Vec<Vec<u8>> = (1..300)
+            .map(|length| vec![b'a' + (length % 26) as u8; length])
+            .collect();
         for (index, text) in texts.iter().enumerate() {
             assert_eq!(names.find(text), None);
             assert_eq!(names.insert(text, Some(SeriesId(index as u32 + 10))), Some(index));
@@ -264,7 +269,10 @@ mod tests {
         assert_eq!(remembered, MAX_REFUSED);
         assert!(!names.has_room());
         assert!(names.insert(b"admitted", Some(SeriesId(1))).is_some());
-        assert_eq!(Names::new(b' ', 7).insert(&vec![b'x'; MAX_REFUSED_BYTES + 1], None), None);
+        assert_eq!(
+            Names::new(b' ', 7).insert(&vec![b'x'; MAX_REFUSED_BYTES + 1], None),
+            None
+        );
     }
 
     #[test]

@@ -155,7 +155,9 @@ mod tests {
 
     #[test]
     fn a_series_that_cannot_be_carried_is_named() {
-        let catalog: Catalog = [SeriesKey::new("good"), SeriesKey::new("not good")].into_iter().collect();
+        let catalog: Catalog = [SeriesKey::new("good"), SeriesKey::new("not good")]
+            .into_iter()
+            .collect();
         let error = Protocol::Graphite.encoder(&catalog).unwrap_err();
         assert_eq!(
             error.to_string(),

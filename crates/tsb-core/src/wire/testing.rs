@@ -21,9 +21,15 @@ pub(crate) struct Heap {
 impl Heap {
     /// Samples by key, with the bits of the value, so that NaN compares too.
     pub(crate) fn named(&self) -> Vec<(String, i64, u64)> {
-        let name = |id| self.catalog.key(id).map_or_else(|| format!("?{id}"), ToString::to_string);
+        let name = |id| {
+            self.catalog
+                .key(id)
+                .map_or_else(|| format!("?{id}"), ToString::to_string)
+        };
         let samples = self.samples.iter();
-        samples.map(|(id, at, value)| (name(*id), at.0, value.to_bits())).collect()
+        samples
+            .map(|(id, at, value)| (name(*id), at.0, value.to_bits()))
+            .collect()
     }
 
     /// The sentences of what was malformed.

@@ -20,13 +20,12 @@ pub const MAX_SERIES: usize = 1 << 24;
 /// The longest announcement of one key, in bytes.
 pub const MAX_KEY: usize = 32 << 10;
 
-
-
-
 /// Whether each id is one more than the one before.
 fn is_range(ids: &[u32]) -> bool {
     let first = ids.first().copied().unwrap_or_default();
     let steps = ids.iter().enumerate();
     // No early exit: that makes it a few wide compares.
-    steps.fold(true, |same, (index, id)| same & (*id == first.wrapping_add(index as u32)))
+    steps.fold(true, |same, (index, id)| {
+        same & (*id == first.wrapping_add(index as u32))
+    })
 }

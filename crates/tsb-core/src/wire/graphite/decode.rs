@@ -8,10 +8,10 @@
 
 use std::sync::Arc;
 
+use super::MAX_LINE;
 use super::line::{self, Problem, Seconds};
 use super::series_key;
 use super::tail::Tail;
-use super::MAX_LINE;
 use crate::time::{Clock, Timestamp};
 use crate::wire::columns::Columns;
 use crate::wire::names::{Hash, Names, find_end};
@@ -121,8 +121,12 @@ impl GraphiteDecoder {
             if cell.id != id || !cell.begins(window, rests) {
                 break;
             }
-            let Some(decimal) = read_value(window, cell.length()) else { break };
-            let Some(next) = tail.again(window, decimal.end) else { break };
+            let Some(decimal) = read_value(window, cell.length()) else {
+                break;
+            };
+            let Some(next) = tail.again(window, decimal.end) else {
+                break;
+            };
             *slot = decimal.value;
             id = id.wrapping_add(1);
             at += next;
@@ -136,21 +140,29 @@ impl GraphiteDecoder {
     /// One line of the usual kind; the same place when there is none.
     #[inline(never)]
     fn step(&mut self, bytes: &[u8], at: usize, end: usize, sink: &mut dyn Sink) -> usize {
-        let Some(window) = window_at(bytes, at, end) else { return at };
+        let Some(window) = window_at(bytes, at, end) else {
+            return at;
+        };
         if self.expected >= self.names.len() {
             self.expected = 0;
         }
         let (entry, length) = if let Some(length) = self.names.begins(self.expected, window) {
             (self.expected, length)
         } else {
-            let Some((entry, length)) = self.seek(window) else { return at };
+            let Some((entry, length)) = self.seek(window) else {
+                return at;
+            };
             if !self.is_patient() {
                 return at;
             }
             (entry, length)
         };
-        let Some(decimal) = read_value(window, length) else { return at };
-        let Some(next) = self.tail.read(window, decimal.end) else { return at };
+        let Some(decimal) = read_value(window, length) else {
+            return at;
+        };
+        let Some(next) = self.tail.read(window, decimal.end) else {
+            return at;
+        };
         match self.names.id(entry) {
             Some(id) => self.columns.push(id, self.tail.at(), decimal.value, sink),
             None => sink.refused(1),
@@ -182,7 +194,9 @@ impl GraphiteDecoder {
             let (mut last, mut successors) = (usize::MAX - 1, 0);
             for ((pending, hash), guess) in self.group[..count].iter().zip(&self.hashes).zip(entries) {
                 at = pending.start;
-                let Some(window) = window_at(bytes, at, end) else { return at };
+                let Some(window) = window_at(bytes, at, end) else {
+                    return at;
+                };
                 let entry = if self.names.begins(guess as usize, window) == Some(pending.length) {
                     guess as usize
                 } else if let Some(entry) = self.names.find_in(window, *hash, pending.length) {
@@ -220,9 +234,15 @@ impl GraphiteDecoder {
         let mut count = 0;
         for (pending, hash) in self.group.iter_mut().zip(&mut self.hashes) {
             let Some(window) = window_at(bytes, at, end) else { break };
-            let Some(length) = find_end(window, b' ').map(|end| end + 1) else { break };
-            let Some(decimal) = read_value(window, length) else { break };
-            let Some(next) = tail.read(window, decimal.end) else { break };
+            let Some(length) = find_end(window, b' ').map(|end| end + 1) else {
+                break;
+            };
+            let Some(decimal) = read_value(window, length) else {
+                break;
+            };
+            let Some(next) = tail.read(window, decimal.end) else {
+                break;
+            };
             *hash = self.names.hash_in(window, length);
             *pending = Pending {
                 start: at,

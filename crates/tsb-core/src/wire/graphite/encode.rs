@@ -83,7 +83,10 @@ impl Block {
         if self.used > BLOCK - LINE {
             self.flush(out);
         }
-        let line = self.bytes.get_mut(self.used..).and_then(|rest| rest.first_chunk_mut::<LINE>());
+        let line = self
+            .bytes
+            .get_mut(self.used..)
+            .and_then(|rest| rest.first_chunk_mut::<LINE>());
         let (Some(line), length @ SHORTEST..=INLINE) = (line, cell.length()) else {
             return false;
         };

@@ -16,7 +16,9 @@ pub(crate) const LAST_START: usize = 192;
 const EXACT: u64 = 1 << 53;
 
 /// Powers of ten that an f64 holds exactly, as far as the fast path needs them.
-const TENS: [f64; 16] = [1.0, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9, 1e10, 1e11, 1e12, 1e13, 1e14, 1e15];
+const TENS: [f64; 16] = [
+    1.0, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9, 1e10, 1e11, 1e12, 1e13, 1e14, 1e15,
+];
 
 /// The same as integers.
 const INTEGER_TENS: [u64; 16] = {
@@ -58,7 +60,10 @@ pub(crate) fn read_decimal(window: &Window, start: usize) -> Option<Decimal> {
     // digits are counted and joined without one.
     if window[start] == b'-' {
         let decimal = read_unsigned(window, start + 1)?;
-        return Some(Decimal { value: -decimal.value, ..decimal });
+        return Some(Decimal {
+            value: -decimal.value,
+            ..decimal
+        });
     }
     read_unsigned(window, start)
 }
@@ -80,7 +85,9 @@ fn read_unsigned(window: &Window, start: usize) -> Option<Decimal> {
         return None;
     }
     let end = point + 1 + decimals;
-    let mantissa = integer.checked_mul(INTEGER_TENS[decimals])?.checked_add(join(window, end, decimals))?;
+    let mantissa = integer
+        .checked_mul(INTEGER_TENS[decimals])?
+        .checked_add(join(window, end, decimals))?;
     if mantissa > EXACT {
         return None;
     }

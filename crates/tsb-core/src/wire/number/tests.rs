@@ -84,7 +84,17 @@ fn a_plain_integer_is_written_from_its_first_digit_on() {
         }
         value *= 3;
     }
-    for other in [-0.0, -1.0, 0.5, MAX_PLAIN as f64, f64::NAN, f64::INFINITY, 1e300, -1e300, 5e-324] {
+    for other in [
+        -0.0,
+        -1.0,
+        0.5,
+        MAX_PLAIN as f64,
+        f64::NAN,
+        f64::INFINITY,
+        1e300,
+        -1e300,
+        5e-324,
+    ] {
         let mut line = [b'x'; 40];
         assert_eq!(put_plain(other, &mut line, 12), None, "{other}");
         assert_eq!(line, [b'x'; 40]);

@@ -1,8 +1,8 @@
 //! Frames to batches.
 
-use super::{MAX_SERIES, is_range};
 use super::announce::{self, read_key};
 use super::frame::{self, ANNOUNCE, HEADER, Header, IDS, PREFIX, SAMPLES, TIMES, u32_at, u64_at};
+use super::{MAX_SERIES, is_range};
 use crate::batch::{Batch, Ids, Times};
 use crate::series::SeriesId;
 use crate::time::Timestamp;
@@ -80,7 +80,11 @@ impl TsbDecoder {
                 }
             }
         }
-        if rest.is_empty() { Ok(()) } else { Err("an announcement is too long") }
+        if rest.is_empty() {
+            Ok(())
+        } else {
+            Err("an announcement is too long")
+        }
     }
 
     fn samples(&mut self, shape: u8, body: &[u8], sink: &mut dyn Sink) -> Result<(), &'static str> {

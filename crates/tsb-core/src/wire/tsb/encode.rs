@@ -39,7 +39,11 @@ impl TsbEncoder {
         let mut keys = Vec::new();
         let mut ends = vec![0];
         for (index, key) in catalog.keys().iter().enumerate() {
-            let room = if index < MAX_SERIES { Ok(()) } else { Err("a connection carries 2^24 series") };
+            let room = if index < MAX_SERIES {
+                Ok(())
+            } else {
+                Err("a connection carries 2^24 series")
+            };
             let refuse = |why| Uncarried::new(Protocol::Tsb, key, why);
             room.and_then(|()| push_key(key, &mut keys)).map_err(refuse)?;
             ends.push(keys.len());
