@@ -19,7 +19,7 @@ use tsb_stores::{Store, spec};
 const TICKS: usize = 10;
 
 /// Where the samples go; the first is nowhere.
-const SINKS: [Option<&str>; 2] = [None, Some("null:")];
+const SINKS: [Option<&str>; 3] = [None, Some("null:"), Some("memory:")];
 
 #[expect(clippy::expect_used, reason = "the specs are fixed and valid")]
 fn ingest_loopback(criterion: &mut Criterion) {

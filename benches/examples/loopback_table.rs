@@ -74,6 +74,6 @@ fn row(protocol: Protocol, name: &str, length: usize, store: Option<Arc<dyn Stor
         1e3 / wall,
         sent.written_bytes as f64 / sent.samples as f64,
         1e3 / emit.max(ingest),
-        received.timing.response.value_at_quantile(0.5) / 1000,
+        received.timing.response.quantile(0.5).unwrap_or_default() / 1000,
     );
 }

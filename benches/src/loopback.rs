@@ -224,7 +224,7 @@ impl Loopback {
         let received = self.listener.stop();
         assert_eq!(sent.samples, received.stats.samples);
         assert_eq!(sent.written_bytes, received.stats.bytes);
-        assert_eq!(received.timing.response.len() + sent.untimed, sent.operations);
+        assert_eq!(received.timing.response.count() + sent.untimed, sent.operations);
         (sent, received)
     }
 }

@@ -306,7 +306,7 @@ impl Pass<'_> {
         lock(&self.listening.timings).since_ns = self.start_ns;
         let catalog = self.stage.workload.catalog().clone();
         let limit = self.stage.plan.max_series as usize;
-        let registry = Arc::new(Registry::with_catalog(catalog, limit, |_| {
+        let registry = Arc::new(Registry::with_catalog(catalog, limit, |_, _| {
             Err("not a series of this run".to_owned())
         }));
         let (store, rejects, totals) = (

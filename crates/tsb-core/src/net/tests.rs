@@ -1,6 +1,7 @@
 //! Real sockets on 127.0.0.1: what is sent arrives, and what is wrong is counted.
 
 mod fixed;
+mod protocols;
 
 use std::io::{Read, Write};
 use std::net::{Ipv4Addr, SocketAddr, TcpStream};
@@ -9,13 +10,14 @@ use std::sync::{Arc, mpsc};
 use std::thread;
 use std::time::Duration;
 
-use fixed::{BAD, ENDLESS, FixedEncoder, Inlet, PANIC, RECORD, WORSE, record};
+use fixed::{BAD, ENDLESS, FixedDecoder, FixedEncoder, Inlet, PANIC, RECORD, WORSE, record};
 
 use super::*;
 use crate::batch::Batch;
 use crate::emit::{Operation, Outcome, Target};
 use crate::series::SeriesId;
 use crate::time::{Clock, MonotonicClock, Timestamp};
+use crate::wire::Decoder;
 
 /// Longer than anything here takes, even on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -38,6 +40,13 @@ impl Bed {
     }
 
     fn at(address: SocketAddr, options: ListenOptions) -> Self {
+        Self::decoding(address, options, || Box::new(FixedDecoder::default()))
+    }
+
+    fn decoding<M>(address: SocketAddr, options: ListenOptions, make: M) -> Self
+    where
+        M: Fn() -> Box<dyn Decoder> + Send + Sync + 'static,
+    {
         let runtime = Runtime::start().unwrap();
         let clock: Arc<dyn Clock> = Arc::new(MonotonicClock::new());
         let mileposts = Mileposts::new(100_000);
@@ -46,7 +55,7 @@ impl Bed {
             runtime.handle(),
             address,
             options,
-            inlet.ingest(),
+            inlet.ingest(make),
             Arc::clone(&clock),
             Some(Arc::clone(&mileposts)),
         );

@@ -108,7 +108,7 @@ impl Trace {
 
 fn rounded(interval: u64) -> u64 {
     let units = [1_000_000_000, 100_000_000, 10_000_000, 1_000_000, 1_000];
-    let mut multiples = units.iter().map(|unit| (interval + unit / 2) / unit * unit);
+    let mut multiples = units.iter().map(|unit| interval.saturating_add(unit / 2) / unit * unit);
     let close = multiples.find(|multiple| interval.abs_diff(*multiple) < interval.div_ceil(100));
     close.unwrap_or(interval)
 }
@@ -273,7 +273,8 @@ mod tests {
             (248_000_000, 250_000_000),
             (1_499_999_990, 1_500_000_000),
             (15_003, 15_000),
-            (u64::MAX / 2, u64::MAX / 2 / 1_000_000_000 * 1_000_000_000),
+            (u64::MAX / 2, 9_223_372_037_000_000_000),
+            (u64::MAX, 18_446_744_073_000_000_000),
         ] {
             assert_eq!(rounded(found), expected, "{found}");
         }

@@ -185,9 +185,10 @@ impl<R: Read> TraceReader<R> {
             if key.labels().len() != labels {
                 return Err(cursor.damaged("a series with two labels of one name"));
             }
-            if self.catalog.intern(key).index() + 1 != self.catalog.len() {
+            if self.catalog.id(&key).is_some() {
                 return Err(cursor.damaged("a series that is announced twice"));
             }
+            self.catalog.intern(key);
         }
         Ok(())
     }

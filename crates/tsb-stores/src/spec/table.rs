@@ -7,6 +7,7 @@ use tsb_core::time::Clock;
 
 use super::{Kind, Values};
 use crate::error::Result;
+use crate::memory::{MemoryOptions, MemoryStore};
 use crate::null::NullStore;
 use crate::ring::{RingOptions, RingStore};
 use crate::store::Store;
@@ -78,7 +79,7 @@ pub fn known() -> &'static [StoreInfo] {
     &KNOWN
 }
 
-static KNOWN: [StoreInfo; 15] = [
+static KNOWN: [StoreInfo; 16] = [
     StoreInfo {
         scheme: "null",
         what: "accepts and forgets; calibrates the generator",
@@ -88,6 +89,25 @@ static KNOWN: [StoreInfo; 15] = [
         takes_path: false,
         options: &[],
         make: Make::Store(|_, _| Ok(Box::new(NullStore::new()))),
+    },
+    StoreInfo {
+        scheme: "memory",
+        what: "whole tick rows, sealed in turn into compressed blocks; late and irregular samples too",
+        durability: "volatile",
+        feature: None,
+        is_wrapper: false,
+        takes_path: false,
+        options: &[
+            option("retention", Kind::Duration, None, "how far back samples are kept; without it for ever"),
+            option(
+                "max_bytes",
+                Kind::Bytes,
+                None,
+                "bound of samples and their bookkeeping; beyond it samples are refused as full",
+            ),
+            option("max_series", Kind::Count, None, "bound of series; beyond it define fails"),
+        ],
+        make: Make::Store(|_, values| Ok(Box::new(MemoryStore::new(memory_options(values)?)))),
     },
     StoreInfo {
         scheme: "ring",
@@ -236,6 +256,14 @@ const fn planned_wrapper(scheme: &'static str, what: &'static str) -> StoreInfo 
         takes_path: false,
         ..planned(scheme, what, "volatile, or more with a journal", scheme)
     }
+}
+
+fn memory_options(values: &Values<'_>) -> Result<MemoryOptions> {
+    Ok(MemoryOptions {
+        retention_ns: values.duration_ns("retention")?,
+        max_bytes: values.bytes("max_bytes")?,
+        max_series: values.count("max_series")?.map(|count| count as usize),
+    })
 }
 
 fn ring_options(values: &Values<'_>) -> Result<RingOptions> {

@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 use std::sync::mpsc;
 use std::sync::{Arc, Mutex};
 
-use super::super::{Intake, IntakeSink};
+use super::super::{Intake, IntakeSink, Registry};
 use crate::batch::{Batch, BatchBuf};
 use crate::series::{SeriesId, SeriesKey};
 use crate::time::Timestamp;
@@ -13,6 +13,8 @@ use crate::wire::{Decoder, Encoder, Fatal, Malformed, Sequence, Sink};
 
 /// Bytes of a record.
 pub(super) const RECORD: usize = 16;
+/// More names than this are refused.
+pub(super) const MAX_SERIES: usize = 1_000;
 /// This id is malformed.
 pub(super) const BAD: u32 = u32::MAX;
 /// This id ends the connection.
@@ -105,6 +107,8 @@ pub(super) struct Inlet {
     events: mpsc::Sender<usize>,
     /// Locked by a test: nothing is applied.
     pub(super) gate: Arc<Mutex<()>>,
+    /// The names of protocols that have some.
+    pub(super) registry: Arc<Registry>,
 }
 
 impl Inlet {
@@ -114,15 +118,19 @@ impl Inlet {
             arrived: Arc::default(),
             events,
             gate: Arc::default(),
+            registry: Arc::new(Registry::new(MAX_SERIES, |_, _| Ok(()))),
         };
         (inlet, seen)
     }
 
-    /// An `Ingest`.
-    pub(super) fn ingest(&self) -> impl Fn(SocketAddr) -> Intake + Send + Sync + use<> {
+    /// An `Ingest` of whatever the decoders that `make` makes understand.
+    pub(super) fn ingest<M>(&self, make: M) -> impl Fn(SocketAddr) -> Intake + Send + Sync + use<M>
+    where
+        M: Fn() -> Box<dyn Decoder> + Send + Sync,
+    {
         let inlet = Mutex::new(self.clone());
         move |_| Intake {
-            decoder: Box::new(FixedDecoder::default()),
+            decoder: make(),
             sink: Box::new(FixedSink {
                 inlet: inlet.lock().unwrap().clone(),
                 pending: Vec::new(),
@@ -138,8 +146,8 @@ struct FixedSink {
 }
 
 impl Sink for FixedSink {
-    fn series(&mut self, _key: &SeriesKey) -> Option<SeriesId> {
-        None
+    fn series(&mut self, key: &SeriesKey) -> Option<SeriesId> {
+        self.inlet.registry.resolve(key)
     }
 
     fn batch(&mut self, batch: &Batch<'_>) {
