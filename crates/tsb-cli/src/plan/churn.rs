@@ -18,7 +18,7 @@ fn multiple(text: &str) -> Result<f64, String> {
 }
 
 /// Reads the flag; `none` takes churn away.
-pub fn parse(text: &str) -> Result<Option<Churn>, String> {
+pub(super) fn parse(text: &str) -> Result<Option<Churn>, String> {
     if text == "none" {
         return Ok(None);
     }

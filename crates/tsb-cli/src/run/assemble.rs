@@ -20,7 +20,7 @@ use crate::plan::Transport;
 
 /// What a report is made of.
 #[derive(Debug)]
-pub struct Parts<'a> {
+pub(super) struct Parts<'a> {
     /// The run.
     pub stage: &'a Stage,
     /// Its store.
@@ -38,7 +38,7 @@ pub struct Parts<'a> {
 }
 
 /// Puts a report together.
-pub fn assemble(parts: &Parts<'_>) -> Run {
+pub(super) fn assemble(parts: &Parts<'_>) -> Run {
     let (stage, performed) = (parts.stage, parts.performed);
     let driven = &performed.driven;
     let capabilities = parts.store.capabilities();

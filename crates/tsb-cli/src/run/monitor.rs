@@ -25,7 +25,7 @@ const SLICE_NS: u64 = SECOND_NS / 100;
 
 /// What was seen.
 #[derive(Debug, Default)]
-pub struct Observed {
+pub(super) struct Observed {
     /// The run slice by slice; latencies are filled in from the histograms later.
     pub intervals: Vec<Interval>,
     /// Age of the newest visible sample, over series and moments.
@@ -40,7 +40,7 @@ pub struct Observed {
 
 /// What a monitor looks at.
 #[derive(Clone, Copy, Debug)]
-pub struct Subject<'a> {
+pub(super) struct Subject<'a> {
     /// The run.
     pub stage: &'a Stage,
     /// Its store.
@@ -61,7 +61,7 @@ pub struct Subject<'a> {
 
 /// Watches one run.
 #[derive(Debug)]
-pub struct Monitor<'a> {
+pub(super) struct Monitor<'a> {
     subject: Subject<'a>,
     is_over: AtomicBool,
 }
@@ -83,7 +83,7 @@ struct Notes {
 
 impl<'a> Monitor<'a> {
     /// A monitor that has not begun.
-    pub fn new(subject: Subject<'a>) -> Self {
+    pub(super) fn new(subject: Subject<'a>) -> Self {
         Self {
             subject,
             is_over: AtomicBool::new(false),
@@ -91,12 +91,12 @@ impl<'a> Monitor<'a> {
     }
 
     /// Nothing more will happen: [`Self::watch`] returns soon.
-    pub fn finish(&self) {
+    pub(super) fn finish(&self) {
         self.is_over.store(true, Ordering::Release);
     }
 
     /// Watches until told that it is over.
-    pub fn watch(&self) -> Observed {
+    pub(super) fn watch(&self) -> Observed {
         let subject = &self.subject;
         let clock = &subject.stage.clock;
         let mut notes = self.begin();

@@ -17,7 +17,7 @@ const TICKS_MAX: u64 = 2_048;
 
 /// What was estimated.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct Estimate {
+pub(super) struct Estimate {
     /// Share of values equal to the one before in their series. in [0, 1]
     pub repeat_rate: f64,
     /// Bits a value.
@@ -25,7 +25,7 @@ pub struct Estimate {
 }
 
 /// Estimates over what was issued; `ticks` has an entry a group.
-pub fn estimate(workload: &Workload, ticks: &[Range<u64>]) -> Estimate {
+pub(super) fn estimate(workload: &Workload, ticks: &[Range<u64>]) -> Estimate {
     let series = workload.catalog().len();
     let stride = series.div_ceil(SERIES_MAX).max(1);
     let mut replay = workload.replay(Timestamp(0));
