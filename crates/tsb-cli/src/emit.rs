@@ -47,6 +47,7 @@ pub fn command(args: &EmitArgs) -> Result<Exit, Failure> {
         totals: Arc::new(SinkTotals::default()),
         rejects: Arc::new(Rejects::new()),
         listening: &watch,
+        between: None,
     };
     let driven = progress(&stage, &live, &hooks, || pass.remote(address))?;
     let result = result(&endpoint, &plan, &driven)?;

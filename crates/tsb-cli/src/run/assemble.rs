@@ -1,5 +1,6 @@
 //! From everything that was counted, timed and read back to one report.
 
+use std::ops::Range;
 use std::sync::Arc;
 
 use tsb_core::Timestamp;
@@ -19,7 +20,7 @@ use crate::plan::Transport;
 
 /// What a report is made of.
 #[derive(Debug)]
-pub struct Parts<'a> {
+pub(super) struct Parts<'a> {
     /// The run.
     pub stage: &'a Stage,
     /// Its store.
@@ -37,7 +38,7 @@ pub struct Parts<'a> {
 }
 
 /// Puts a report together.
-pub fn assemble(parts: &Parts<'_>) -> Run {
+pub(super) fn assemble(parts: &Parts<'_>) -> Run {
     let (stage, performed) = (parts.stage, parts.performed);
     let driven = &performed.driven;
     let capabilities = parts.store.capabilities();
@@ -145,7 +146,7 @@ fn verdict(parts: &Parts<'_>, ledger: &tsb_core::report::LedgerReport, rate: &Ra
         ceiling_per_second: rate.ceiling_per_second,
         own_lag_p99_ns: performed.driven.own_lag.total.quantile(0.99),
         interval_ns: interval_ns.map(|interval| stage.speed().map_or(interval, |speed| speed.wall_ns(interval))),
-        noise_share: performed.observed.stolen_share,
+        noise_share: performed.observed.noise_share,
     }
     .verdict()
 }
@@ -193,21 +194,28 @@ fn size(store: &dyn Store) -> Size {
 fn offered(stage: &Stage, performed: &Performed) -> Offered {
     let issued = &performed.driven.issued;
     let estimate = stage.workload.offered(issued);
-    let ticks = issued.iter().map(|ticks| ticks.end - ticks.start).max().unwrap_or(0);
     Offered {
         series: stage.workload.catalog().len() as u64,
         repeat_rate: estimate.repeat_rate,
         entropy_bits: estimate.entropy_bits,
-        repeats: stage.workload.window().map(|window| {
-            format!(
-                "{} recorded series of {} ticks, in {} copies; the window passed {:.2} times",
-                window.series,
-                window.ticks,
-                window.copies,
-                window.passes(ticks)
-            )
-        }),
+        calculated_bits: estimate.calculated_bits,
+        repeats: repeats(stage, issued),
     }
+}
+
+/// What of a recording came more than once, in words.
+fn repeats(stage: &Stage, issued: &[Range<u64>]) -> Option<String> {
+    let window = stage.workload.window()?;
+    let ticks = issued.iter().map(|ticks| ticks.end).max().unwrap_or(0);
+    let passes = window.passes(ticks);
+    let copies = if window.copies > 1 {
+        format!(", and each of its {} series is replayed as up to {} copies, shifted in time", window.series, window.copies)
+    } else {
+        String::new()
+    };
+    (passes > 1.0 || window.copies > 1).then(|| {
+        format!("a recorded window of {} ticks was passed {passes:.2} times{copies}", window.ticks)
+    })
 }
 
 /// The monitor's slices, with the latencies of the emitter's own intervals.
@@ -317,6 +325,7 @@ fn notes(parts: &Parts<'_>) -> Vec<String> {
             stage.plan.workload.resolution_ns as f64 / 1e9
         ));
     }
+    notes.extend(repeats(stage, &parts.performed.driven.issued));
     if parts.performed.driven.exceptions_dropped > 0 {
         notes.push(format!(
             "{} operations of unknown outcome could not be named",

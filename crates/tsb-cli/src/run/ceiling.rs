@@ -19,7 +19,7 @@ use crate::failure::Failure;
 const LENGTH_NS: u64 = SECOND_NS / 2;
 
 /// Samples per second that the generator and the path reach.
-pub fn measure(stage: &Stage, stop: &AtomicBool) -> Result<Option<f64>, Failure> {
+pub(super) fn measure(stage: &Stage, stop: &AtomicBool) -> Result<Option<f64>, Failure> {
     let store: Arc<dyn Store> = Arc::new(NullStore::new());
     let failure = |error: &dyn std::error::Error| Failure::usage("cannot calibrate").because(error);
     store
@@ -39,6 +39,7 @@ pub fn measure(stage: &Stage, stop: &AtomicBool) -> Result<Option<f64>, Failure>
         totals: Arc::clone(&totals),
         rejects,
         listening: &Watch::default(),
+        between: None,
     };
     let driven = pass.drive()?;
     let taken = accepted(&live, &totals, stage.plan.transport);

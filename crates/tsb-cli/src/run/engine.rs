@@ -1,5 +1,6 @@
 //! One run from plan to report: calibrate, drive, flush, read back, judge.
 
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
@@ -22,19 +23,35 @@ use crate::failure::Failure;
 use crate::plan::Plan;
 use crate::units;
 
+/// Starts something that stands between emitter and listener: gets the listener's address,
+/// returns the one to connect to.
+pub(super) type Between = Arc<dyn Fn(SocketAddr) -> SocketAddr + Send + Sync>;
+
 /// What a run takes from its surroundings.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub struct Hooks {
     /// Ends the run early, with its report.
     pub stop: Arc<AtomicBool>,
     /// No progress lines.
     pub quiet: bool,
+    /// A relay on the wire: an emulator of bad networks, or a receiver under test.
+    pub between: Option<Between>,
+}
+
+impl std::fmt::Debug for Hooks {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Hooks").field("stop", &self.stop).field("quiet", &self.quiet).finish_non_exhaustive()
+    }
 }
 
 impl Hooks {
     /// Stops when `stop` is set.
     pub const fn new(stop: Arc<AtomicBool>, quiet: bool) -> Self {
-        Self { stop, quiet }
+        Self {
+            stop,
+            quiet,
+            between: None,
+        }
     }
 
     /// Says something on stderr, unless told to be quiet.
@@ -106,7 +123,7 @@ pub fn run_store(plan: &Plan, store: &Arc<dyn Store>, hooks: &Hooks) -> Result<F
 
 /// What was done, before anything is read back.
 #[derive(Debug)]
-pub struct Performed {
+pub(super) struct Performed {
     /// What the emitter and the listener know.
     pub driven: Driven,
     /// What was watched meanwhile.
@@ -123,7 +140,7 @@ pub struct Performed {
 
 impl Performed {
     /// Accepted samples per second.
-    pub fn held_per_second(&self) -> f64 {
+    pub(super) fn held_per_second(&self) -> f64 {
         self.accepted as f64 * 1e9 / self.driven.elapsed_ns.max(1) as f64
     }
 }
@@ -152,6 +169,7 @@ fn perform(
         totals: Arc::clone(&totals),
         rejects: Arc::clone(&rejects),
         listening: &watch,
+        between: hooks.between.as_ref(),
     };
     let monitor = Monitor::new(Subject {
         stage,

@@ -11,7 +11,7 @@ use crate::exit::Exit;
 use crate::failure::Failure;
 
 /// Appends the log of one run.
-pub fn write(file: &mut File, driven: &Driven, started_at_ns: i64) -> Result<(), Failure> {
+pub(super) fn write(file: &mut File, driven: &Driven, started_at_ns: i64) -> Result<(), Failure> {
     let failure =
         |error: &dyn std::error::Error| Failure::new(Exit::Usage, "cannot write the interval log").because(error);
     let series = [

@@ -13,7 +13,7 @@ use crate::audit::Audit;
 
 /// What the counts are taken from.
 #[derive(Debug)]
-pub struct Sides<'a> {
+pub(super) struct Sides<'a> {
     /// The emitter and the listener.
     pub driven: &'a Driven,
     /// Samples that the store took.
@@ -26,7 +26,7 @@ pub struct Sides<'a> {
 
 impl Sides<'_> {
     /// The ledger, with everything that does not add up in words.
-    pub fn ledger(&self) -> LedgerReport {
+    pub(super) fn ledger(&self) -> LedgerReport {
         let mut counts = Ledger::new();
         let mut violated = Vec::new();
         let emitted = &self.driven.counts;
@@ -115,7 +115,7 @@ fn named(mut findings: Vec<Finding>, is_transport: bool) -> Vec<Finding> {
 }
 
 /// What ends an operation, in words for the report.
-pub fn done_means(protocol: Option<Protocol>) -> String {
+pub(super) fn done_means(protocol: Option<Protocol>) -> String {
     match protocol {
         None => "the store acknowledged it".to_owned(),
         Some(protocol) => {

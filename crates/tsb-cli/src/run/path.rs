@@ -18,6 +18,7 @@ use tsb_core::workload::Generator;
 use tsb_core::{Batch, Timestamp};
 use tsb_stores::Store;
 
+use super::engine::Between;
 use super::rejects::Rejects;
 use super::sink::{SinkTotals, StoreSink, Writer};
 use super::stage::Stage;
@@ -32,7 +33,7 @@ const PUBLISH_EVERY: u32 = 256;
 
 /// A workload's generator as the emitter's source.
 #[derive(Debug)]
-pub struct Fleet<'w>(pub Generator<'w>);
+pub(super) struct Fleet<'w>(pub Generator<'w>);
 
 impl Source for Fleet<'_> {
     fn prepare(&mut self, slot: &Slot) -> Batch<'_> {
@@ -69,7 +70,6 @@ impl Target for Inproc {
 }
 
 /// One pass over a path: what is driven, and when.
-#[derive(Debug)]
 pub struct Pass<'a> {
     /// The work.
     pub stage: &'a Stage,
@@ -91,6 +91,17 @@ pub struct Pass<'a> {
     pub rejects: Arc<Rejects>,
     /// The listener while it runs, for whoever watches.
     pub listening: &'a Watch,
+    /// What stands between emitter and listener.
+    pub between: Option<&'a Between>,
+}
+
+impl std::fmt::Debug for Pass<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Pass")
+            .field("store", &self.store)
+            .field("start_ns", &self.start_ns)
+            .finish_non_exhaustive()
+    }
 }
 
 /// What a watcher sees of a listener while the pass goes on.
@@ -243,7 +254,8 @@ impl Pass<'_> {
         let runtime = runtime()?;
         let mileposts = Mileposts::new(MILEPOSTS);
         let listener = self.listen(&runtime, &mileposts)?;
-        let (address, granted) = (listener.address(), listener.granted());
+        let address = self.between.map_or(listener.address(), |between| between(listener.address()));
+        let granted = listener.granted();
         *lock(&self.listening.listener) = Some(listener);
         let (mut driven, mut wire) = self.send(address, Some(&mileposts))?;
         if let Some(listener) = lock(&self.listening.listener).take() {
@@ -327,10 +339,14 @@ impl Pass<'_> {
         };
         let clock = Arc::clone(&self.stage.clock);
         let local = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
+        let options = ListenOptions {
+            ingest_threads: self.stage.plan.workers,
+            ..ListenOptions::default()
+        };
         let bound = Listener::bind(
             runtime.handle(),
             local,
-            ListenOptions::default(),
+            options,
             intake,
             clock,
             Some(Arc::clone(mileposts)),
@@ -418,7 +434,7 @@ impl Pass<'_> {
 }
 
 /// How much was accepted so far, whichever way it went.
-pub fn accepted(live: &Live, totals: &SinkTotals, transport: Transport) -> u64 {
+pub(super) fn accepted(live: &Live, totals: &SinkTotals, transport: Transport) -> u64 {
     match transport {
         Transport::Inproc => live.totals().accepted,
         Transport::Tcp => totals.accepted.load(Ordering::Relaxed),

@@ -19,7 +19,7 @@ const SAMPLES_MAX: u64 = 20_000_000;
 
 /// Drives a part of the fleet into a second store of the same kind. Only for stores in
 /// memory, where that costs a fraction of a second and leaves nothing behind.
-pub fn measure(stage: &Stage, store: &Arc<dyn Store>, held_per_second: f64) -> Option<Projection> {
+pub(super) fn measure(stage: &Stage, store: &Arc<dyn Store>, held_per_second: f64) -> Option<Projection> {
     let capabilities = store.capabilities();
     if capabilities.persistent || !capabilities.query || stage.plan.stores.first()?.scheme() != "memory" {
         return None;

@@ -43,6 +43,9 @@ pub struct Generator<'w> {
     held: Vec<Held>,
     batch: BatchBuf,
     times: Vec<Timestamp>,
+    /// Columns of a recorded batch.
+    ids: Vec<SeriesId>,
+    values: Vec<f64>,
 }
 
 /// What a block has not sent yet, though its tick has passed.
@@ -99,6 +102,8 @@ impl<'w> Generator<'w> {
             held: planned.iter().map(|_| Held::default()).collect(),
             batch: BatchBuf::new(),
             times: Vec::new(),
+            ids: Vec::new(),
+            values: Vec::new(),
         }
     }
 
@@ -161,21 +166,44 @@ impl<'w> Generator<'w> {
         self.scattered(group, tick, at)
     }
 
-    /// What the recording holds at a tick; most rows of a recording have holes.
+    /// What the recording holds at a tick. Most rows have holes, so the ids are a column;
+    /// the values of one copy are handed out as they lie in the recording.
     fn recorded(&mut self, recorded: &'w Recorded, ids: Range<u32>, tick: u64, at: Timestamp) -> Batch<'_> {
-        if !self.workload.fates.jitters()
-            && let Some(values) = recorded.whole(ids.clone(), tick)
-        {
-            return Batch::tick(SeriesId(ids.start), at, values);
+        let mut count = 0;
+        self.ids.clear();
+        self.values.clear();
+        let mut values: &[f64] = &[];
+        for piece in recorded.pieces(ids, tick) {
+            count += 1;
+            if count == 1 {
+                values = piece.values;
+            } else {
+                if count == 2 {
+                    self.values.extend_from_slice(values);
+                }
+                self.values.extend_from_slice(piece.values);
+            }
+            let offset = piece.offset;
+            self.ids
+                .extend(piece.places.iter().map(|place| SeriesId(place.0 + offset)));
         }
-        self.batch.clear();
-        let (fates, tick_key) = (&self.workload.fates, self.tick_key);
-        recorded.each(ids, tick, |series, value| {
-            let jitter = self.jitter_keys.get((series - self.first_series) as usize);
-            let at = jitter.map_or(at, |&key| fates.jittered(at, key, tick_key));
-            self.batch.push(SeriesId(series), at, value);
-        });
-        self.batch.as_batch()
+        if count > 1 {
+            values = &self.values;
+        }
+        self.times.clear();
+        if self.workload.fates.jitters() {
+            let (fates, tick_key, keys) = (&self.workload.fates, self.tick_key, &self.jitter_keys);
+            let key = |id: &SeriesId| keys[(id.0 - self.first_series) as usize];
+            self.times
+                .extend(self.ids.iter().map(|id| fates.jittered(at, key(id), tick_key)));
+            return Batch::new(Ids::Each(&self.ids), Times::Each(&self.times), values);
+        }
+        match (self.ids.first(), self.ids.last()) {
+            (Some(&first), Some(&last)) if (last.0 - first.0) as usize + 1 == values.len() => {
+                Batch::tick(first, at, values)
+            }
+            _ => Batch::new(Ids::Each(&self.ids), Times::One(at), values),
+        }
     }
 
     /// A batch with holes: some blocks in between are not alive.
@@ -233,9 +261,11 @@ impl<'w> Generator<'w> {
         if let Some(recorded) = &self.workload.recorded {
             let planned = &self.workload.layout.blocks[block];
             let row = self.rows.row_mut(local);
-            recorded.each(planned.first..planned.first + planned.len, tick, |series, value| {
-                row[(series - planned.first) as usize] = value;
-            });
+            for piece in recorded.pieces(planned.first..planned.first + planned.len, tick) {
+                for (place, &value) in piece.places.iter().zip(piece.values) {
+                    row[(place.0 + piece.offset - planned.first) as usize] = value;
+                }
+            }
         }
         self.next[local] = tick + 1;
     }

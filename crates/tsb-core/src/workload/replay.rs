@@ -271,31 +271,29 @@ impl<'w> Replay<'w> {
         ticks: Range<u64>,
         visit: &mut dyn FnMut(&Sent<'_>),
     ) {
-        let fates = &self.workload.fates;
+        let workload = self.workload;
+        let fates = &workload.fates;
         let jitter_key = fates.jitter_key(series.0);
-        let mut start = ticks.start;
-        while start < ticks.end {
-            let end = ticks.end.min(start + CHUNK as u64);
+        let mut samples = recorded.samples(series.0, ticks);
+        loop {
             self.sent.clear();
-            for (tick, &tick_key) in (start..end).zip(self.keys.of(start..end)) {
-                if let Some(value) = recorded.value(series.0, tick) {
-                    let mut at = self.workload.timestamp(group, tick, self.base);
-                    if fates.jitters() {
-                        at = fates.jittered(at, jitter_key, tick_key);
-                    }
-                    self.sent.push(tick, at, value, How::OnTime);
+            for (tick, value) in samples.by_ref().take(CHUNK) {
+                let mut at = workload.timestamp(group, tick, self.base);
+                if fates.jitters() {
+                    at = fates.jittered(at, jitter_key, law::tick_key(workload.spec.seed, tick));
                 }
+                self.sent.push(tick, at, value, How::OnTime);
             }
-            if let Some(&first_tick) = self.sent.ticks.first() {
-                visit(&Sent {
-                    first_tick,
-                    ticks: Some(&self.sent.ticks),
-                    times: SentTimes::Each(&self.sent.times),
-                    values: &self.sent.values,
-                    how: None,
-                });
-            }
-            start = end;
+            let Some(&first_tick) = self.sent.ticks.first() else {
+                return;
+            };
+            visit(&Sent {
+                first_tick,
+                ticks: Some(&self.sent.ticks),
+                times: SentTimes::Each(&self.sent.times),
+                values: &self.sent.values,
+                how: None,
+            });
         }
     }
 

@@ -17,7 +17,7 @@ use super::hash::{Purpose, Stream};
 use super::layout::{Block, Group, Layout};
 use super::spec::{BatchMode, MAX_SERIES, Phase, WorkloadSpec};
 use crate::series::{Catalog, SeriesId, SeriesKey};
-use crate::trace::{self, GridCounts, Trace};
+use crate::trace::{self, Trace};
 
 /// The label that tells the copies of a series apart; the first copy goes without.
 pub const COPY_LABEL: &str = "copy";
@@ -99,17 +99,65 @@ impl Window {
     }
 }
 
-/// A recording, as the generators and the audit take it.
+/// A recording, as the generators and the audit take it: the cells that hold a sample,
+/// once tick by tick and once series by series.
 #[derive(Debug)]
 pub(crate) struct Recorded {
     window: Window,
-    // Tick by tick: the cell of series s at tick t is at t * series + s.
-    rows: Vec<f64>,
-    // One bit a cell, each tick beginning with a word of its own.
-    present: Vec<u64>,
-    words: usize,
+    by_tick: Cells<SeriesId>,
+    by_series: Cells<u32>,
     // By copy.
     shifts: Vec<u64>,
+}
+
+/// Lists of cells, one after the other.
+#[derive(Debug, Default)]
+struct Cells<T> {
+    // Where list n begins; one more at the end.
+    starts: Vec<usize>,
+    // Ascending within a list.
+    keys: Vec<T>,
+    values: Vec<f64>,
+}
+
+impl<T: Copy + Ord> Cells<T> {
+    fn new() -> Self {
+        Self {
+            starts: vec![0],
+            keys: Vec::new(),
+            values: Vec::new(),
+        }
+    }
+
+    fn push(&mut self, key: T, value: f64) {
+        self.keys.push(key);
+        self.values.push(value);
+    }
+
+    fn end_list(&mut self) {
+        self.starts.push(self.keys.len());
+    }
+
+    fn list(&self, number: usize) -> (&[T], &[f64]) {
+        let range = self.starts[number]..self.starts[number + 1];
+        (&self.keys[range.clone()], &self.values[range])
+    }
+
+    /// The part of a list whose keys are in a range.
+    fn part(&self, number: usize, keys: Range<T>) -> (&[T], &[f64]) {
+        let (all, values) = self.list(number);
+        let range = all.partition_point(|key| *key < keys.start)..all.partition_point(|key| *key < keys.end);
+        (&all[range.clone()], &values[range])
+    }
+}
+
+/// What a copy sends at a tick: places in the recording, in ascending order, and values.
+/// The id of a sample is its place and `offset`.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Piece<'a> {
+    pub(crate) offset: u32,
+    pub(crate) places: &'a [SeriesId],
+    pub(crate) values: &'a [f64],
 }
 
 impl Recorded {
@@ -155,38 +203,38 @@ impl Recorded {
         let grid = trace.grid(interval_ns).map_err(|defect| WorkloadError::Trace {
             what: format!("cannot lay the trace out in ticks of {interval_ns} ns: {defect}"),
         })?;
-        let (series, ticks) = (order.len(), grid.ticks());
-        let words = series.div_ceil(64);
-        let mut rows = vec![0.0; series * ticks];
-        let mut present = vec![0; words * ticks];
-        for (place, &column) in order.iter().enumerate() {
-            for tick in 0..ticks {
+        let (mut by_tick, mut by_series) = (Cells::new(), Cells::new());
+        for tick in 0..grid.ticks() {
+            for (place, &column) in (0..).zip(order) {
                 if let Some(value) = grid.get(column, tick) {
-                    rows[tick * series + place] = value;
-                    present[tick * words + place / 64] |= 1 << (place % 64);
+                    by_tick.push(SeriesId(place), value);
                 }
             }
+            by_tick.end_list();
         }
-        let GridCounts {
-            present: held,
-            superseded,
-            ..
-        } = grid.counts();
+        for &column in order {
+            for tick in 0..grid.ticks() {
+                if let Some(value) = grid.get(column, tick) {
+                    by_series.push(tick as u32, value);
+                }
+            }
+            by_series.end_list();
+        }
+        let counts = grid.counts();
         Ok(Self {
             window: Window {
-                series: series as u32,
+                series: order.len() as u32,
                 copies: 1,
-                ticks: ticks as u64,
+                ticks: grid.ticks() as u64,
                 recorded_interval_ns: interval_ns,
                 interval_ns,
-                present: held,
-                absent: (series * ticks) as u64 - held,
-                superseded,
+                present: counts.present,
+                absent: (order.len() * grid.ticks()) as u64 - counts.present,
+                superseded: counts.superseded,
                 problems: trace.problems.count,
             },
-            rows,
-            present,
-            words,
+            by_tick,
+            by_series,
             shifts: Vec::new(),
         })
     }
@@ -196,91 +244,64 @@ impl Recorded {
     }
 
     /// The row of the recording that a copy replays at a tick.
-    fn row(&self, copy: u32, tick: u64) -> usize {
+    fn row(&self, copy: u32, tick: u64) -> u64 {
         let ticks = self.window.ticks;
-        ((tick % ticks + self.shifts[copy as usize]) % ticks) as usize
+        (tick % ticks + self.shifts[copy as usize]) % ticks
     }
 
     /// The value of a series at a tick, if it has one.
     pub(crate) fn value(&self, series: u32, tick: u64) -> Option<f64> {
-        let place = (series % self.window.series) as usize;
-        let row = self.row(series / self.window.series, tick);
-        let word = self.present[row * self.words + place / 64];
-        (word >> (place % 64) & 1 == 1).then(|| self.rows[row * self.window.series as usize + place])
+        let (copy, place) = (series / self.window.series, series % self.window.series);
+        let (rows, values) = self.by_series.list(place as usize);
+        let index = rows.binary_search(&(self.row(copy, tick) as u32)).ok()?;
+        Some(values[index])
+    }
+
+    /// Every value of a series at some ticks, in ascending order.
+    pub(crate) fn samples(&self, series: u32, ticks: Range<u64>) -> impl Iterator<Item = (u64, f64)> {
+        let (copy, place) = (series / self.window.series, series % self.window.series);
+        let (rows, values) = self.by_series.list(place as usize);
+        let first = self.row(copy, ticks.start);
+        let start = rows.partition_point(|&row| u64::from(row) < first);
+        // The tick at which row 0 was replayed last; before tick 0 if that is negative.
+        let zero = i128::from(ticks.start) - i128::from(first);
+        let window = i128::from(self.window.ticks);
+        let passes = (0..).take(if rows.is_empty() { 0 } else { usize::MAX });
+        let samples = passes.flat_map(move |pass: i128| {
+            let from = if pass == 0 { start } else { 0 };
+            let cells = rows[from..].iter().zip(&values[from..]);
+            cells.map(move |(&row, &value)| ((zero + pass * window + i128::from(row)) as u64, value))
+        });
+        samples.take_while(move |&(tick, _)| tick < ticks.end)
     }
 
     /// How many of a range of series have a value at a tick.
     pub(crate) fn count(&self, ids: Range<u32>, tick: u64) -> u32 {
-        let mut count = 0;
-        self.pieces(ids, tick, |_, row, places| {
-            let bits = self.bits(row, places);
-            count += bits.map(|(_, word)| word.count_ones()).sum::<u32>();
-        });
-        count
+        self.pieces(ids, tick).map(|piece| piece.values.len() as u32).sum()
     }
 
     /// The mean of [`Self::count`] over the ticks of the window.
     pub(crate) fn mean_count(&self, ids: &Range<u32>) -> f64 {
-        let total: u64 = (0..self.window.ticks)
-            .map(|tick| u64::from(self.count(ids.clone(), tick)))
-            .sum();
-        total as f64 / self.window.ticks as f64
-    }
-
-    /// The values of a range of series at a tick, where all of them have one and they lie
-    /// side by side.
-    pub(crate) fn whole(&self, ids: Range<u32>, tick: u64) -> Option<&[f64]> {
         let series = self.window.series;
-        let (copy, end) = (ids.start / series, ids.end.checked_sub(1)? / series);
-        if copy != end || self.count(ids.clone(), tick) != ids.end - ids.start {
-            return None;
-        }
-        let start = self.row(copy, tick) * series as usize;
-        self.rows
-            .get(start + (ids.start % series) as usize..start + ((ids.end - 1) % series) as usize + 1)
+        let below = |id: u32| {
+            let whole = u64::from(id / series) * self.window.present;
+            whole + self.by_series.starts[(id % series) as usize] as u64
+        };
+        (below(ids.end) - below(ids.start)) as f64 / self.window.ticks as f64
     }
 
-    /// Each series of a range that has a value at a tick, in ascending order.
-    pub(crate) fn each(&self, ids: Range<u32>, tick: u64, mut visit: impl FnMut(u32, f64)) {
-        let series = self.window.series as usize;
-        self.pieces(ids, tick, |first, row, places| {
-            let start = places.start;
-            for (place, mut word) in self.bits(row, places) {
-                while word != 0 {
-                    let place = place + word.trailing_zeros() as usize;
-                    visit(first + (place - start) as u32, self.rows[row * series + place]);
-                    word &= word - 1;
-                }
-            }
-        });
-    }
-
-    /// Cuts a range of ids at the borders of copies: first id, row, places in the row.
-    fn pieces(&self, ids: Range<u32>, tick: u64, mut visit: impl FnMut(u32, usize, Range<usize>)) {
+    /// What a range of series sends at a tick, copy by copy.
+    pub(crate) fn pieces(&self, ids: Range<u32>, tick: u64) -> impl Iterator<Item = Piece<'_>> {
         let series = self.window.series;
-        let mut first = ids.start;
-        while first < ids.end {
-            let place = first % series;
-            let length = (series - place).min(ids.end - first);
-            visit(
-                first,
-                self.row(first / series, tick),
-                place as usize..(place + length) as usize,
-            );
-            first += length;
-        }
-    }
-
-    /// The words of presence of some places of a row, each with its first place; bits of
-    /// other places are cleared.
-    fn bits(&self, row: usize, places: Range<usize>) -> impl Iterator<Item = (usize, u64)> {
-        let words = &self.present[row * self.words..(row + 1) * self.words];
-        let range = places.start / 64..places.end.div_ceil(64);
-        words[range.clone()].iter().zip(range).map(move |(&word, index)| {
-            let base = index * 64;
-            let below = places.start.saturating_sub(base);
-            let above = (base + 64).saturating_sub(places.end);
-            (base, word & (u64::MAX << below) & (u64::MAX >> above))
+        let copies = ids.start / series..ids.end.div_ceil(series);
+        copies.map(move |copy| {
+            let offset = copy * series;
+            let first = ids.start.saturating_sub(offset);
+            let end = (ids.end - offset).min(series);
+            let (places, values) = self
+                .by_tick
+                .part(self.row(copy, tick) as usize, SeriesId(first)..SeriesId(end));
+            Piece { offset, places, values }
         })
     }
 }

@@ -1,0 +1,200 @@
+//! The instrument tested on stores and receivers that lie: the ledger names each loss to
+//! the sample, and the verdict says so.
+
+use std::collections::BTreeSet;
+use std::io::{BufRead, BufReader, Write};
+use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
+use std::sync::atomic::AtomicBool;
+use std::sync::{Arc, Mutex};
+
+use tsb_cli::args::RunOptions;
+use tsb_cli::plan::Plan;
+use tsb_cli::run::{Finished, Hooks, run_store};
+use tsb_core::ledger::{Counter, FindingKind};
+use tsb_core::time::MonotonicClock;
+use tsb_core::verdict::Status;
+use tsb_core::{SeriesId, Timestamp};
+use tsb_stores::Store;
+use tsb_stores::memory::{MemoryOptions, MemoryStore};
+use tsb_stores::throttle::{FaultSample, Throttle, ThrottleOptions};
+
+type Lying = Throttle<MemoryStore>;
+
+fn lying(options: ThrottleOptions) -> Arc<Lying> {
+    let memory = MemoryStore::new(MemoryOptions::default());
+    Arc::new(Throttle::new(memory, options, Arc::new(MonotonicClock::new())).unwrap())
+}
+
+fn plan(change: impl FnOnce(&mut RunOptions)) -> Plan {
+    let mut options = RunOptions {
+        workload: Some("mix".to_owned()),
+        series: Some("2000".to_owned()),
+        rate: Some("200k".to_owned()),
+        duration: Some("500ms".to_owned()),
+        transport: Some("inproc".to_owned()),
+        no_calibrate: Some(true),
+        ..RunOptions::default()
+    };
+    change(&mut options);
+    let mut plan = Plan::default();
+    plan.apply(&options).unwrap();
+    plan.complete().unwrap()
+}
+
+fn quiet() -> Hooks {
+    Hooks::new(Arc::new(AtomicBool::new(false)), true)
+}
+
+fn run(store: Arc<dyn Store>, change: impl FnOnce(&mut RunOptions)) -> Finished {
+    run_store(&plan(change), &store, &quiet()).unwrap()
+}
+
+fn named(finished: &Finished, kind: FindingKind) -> BTreeSet<(SeriesId, Timestamp)> {
+    let losses = finished.run.ledger.losses.iter().filter(|loss| loss.kind == kind);
+    losses.map(|loss| (loss.series, loss.at)).collect()
+}
+
+fn faults(list: &[FaultSample]) -> BTreeSet<(SeriesId, Timestamp)> {
+    list.iter().map(|fault| (fault.series, fault.at)).collect()
+}
+
+#[test]
+fn an_honest_store_loses_nothing() {
+    let finished = run(lying(ThrottleOptions::default()), |_| ());
+    let counts = &finished.run.ledger.counts;
+    assert!(counts.is_balanced(), "{:?}", finished.run.ledger);
+    assert_eq!(counts.get(Counter::Verified), counts.get(Counter::Due));
+    assert_eq!(counts.get(Counter::Lost), Some(0));
+    assert!(finished.run.verdict.status > Status::Unverified, "{:?}", finished.run.verdict);
+}
+
+#[test]
+fn a_store_that_acknowledges_and_forgets_is_named_to_the_sample() {
+    let store = lying(ThrottleOptions { lose_one_in: Some(1_000), ..ThrottleOptions::default() });
+    let finished = run(Arc::clone(&store) as Arc<dyn Store>, |_| ());
+    let lost = faults(&store.faults().lost);
+    assert!(lost.len() > 10, "{}", lost.len());
+    assert_eq!(named(&finished, FindingKind::Lost), lost);
+    assert_eq!(finished.run.ledger.counts.get(Counter::Lost), Some(lost.len() as u64));
+    assert!(finished.run.ledger.counts.is_balanced());
+    assert_eq!(finished.run.verdict.status, Status::Invalid);
+}
+
+#[test]
+fn a_store_that_alters_one_value_in_ten_thousand_is_named_to_the_sample() {
+    let store = lying(ThrottleOptions { alter_one_in: Some(10_000), ..ThrottleOptions::default() });
+    let finished = run(Arc::clone(&store) as Arc<dyn Store>, |_| ());
+    let altered = faults(&store.faults().altered);
+    assert!(!altered.is_empty());
+    assert_eq!(named(&finished, FindingKind::Altered), altered);
+    assert_eq!(finished.run.ledger.counts.get(Counter::Altered), Some(altered.len() as u64));
+    assert_eq!(finished.run.verdict.status, Status::Invalid);
+}
+
+#[test]
+fn a_store_that_duplicates_is_named_to_the_sample() {
+    let store = lying(ThrottleOptions { duplicate_one_in: Some(1_000), ..ThrottleOptions::default() });
+    let finished = run(Arc::clone(&store) as Arc<dyn Store>, |_| ());
+    let twice = faults(&store.faults().duplicated);
+    assert!(twice.len() > 10);
+    assert_eq!(named(&finished, FindingKind::Duplicated), twice);
+    assert_eq!(finished.run.ledger.counts.get(Counter::Duplicated), Some(twice.len() as u64));
+    assert_eq!(finished.run.verdict.status, Status::Invalid);
+}
+
+#[test]
+fn a_refused_sample_is_rejected_and_not_lost() {
+    let store = lying(ThrottleOptions { error_one_in: Some(1_000), ..ThrottleOptions::default() });
+    let finished = run(store, |_| ());
+    let counts = &finished.run.ledger.counts;
+    assert!(counts.count(Counter::Rejected) > 10);
+    assert_eq!(counts.get(Counter::Lost), Some(0));
+    assert!(counts.is_balanced());
+    assert_eq!(finished.run.ledger.rejected_by_reason.get("injected"), counts.get(Counter::Rejected).as_ref());
+}
+
+/// Forwards Graphite lines to `to` and keeps back one in a thousand. Returns where it
+/// listens and what it kept.
+fn dropping_relay(to: SocketAddr, kept: Arc<Mutex<Vec<String>>>) -> SocketAddr {
+    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+    let address = listener.local_addr().unwrap();
+    std::thread::spawn(move || {
+        let (incoming, _) = listener.accept().unwrap();
+        let mut outgoing = TcpStream::connect(to).unwrap();
+        let mut line = String::new();
+        let mut incoming = BufReader::new(incoming);
+        let mut number = 0;
+        while incoming.read_line(&mut line).unwrap() > 0 {
+            number += 1;
+            if number % 1_000 == 0 {
+                kept.lock().unwrap().push(line.clone());
+            } else {
+                outgoing.write_all(line.as_bytes()).unwrap();
+            }
+            line.clear();
+        }
+    });
+    address
+}
+
+#[test]
+fn a_receiver_that_drops_one_record_in_a_thousand_is_named_to_the_sample() {
+    let store: Arc<dyn Store> = Arc::new(MemoryStore::new(MemoryOptions::default()));
+    let kept = Arc::new(Mutex::new(Vec::new()));
+    let mut hooks = quiet();
+    let keeps = Arc::clone(&kept);
+    hooks.between = Some(Arc::new(move |to| dropping_relay(to, Arc::clone(&keeps))));
+    let plan = plan(|options| {
+        options.transport = Some("tcp".to_owned());
+        options.protocol = Some("graphite".to_owned());
+        options.rate = Some("40k".to_owned());
+    });
+    let finished = run_store(&plan, &store, &hooks).unwrap();
+    let kept = kept.lock().unwrap();
+    assert!(kept.len() >= 10, "{}", kept.len());
+    assert_eq!(finished.run.ledger.counts.get(Counter::LostInTransport), Some(kept.len() as u64));
+    assert_eq!(finished.run.ledger.counts.get(Counter::Lost), Some(0));
+    let seconds: BTreeSet<i64> = kept.iter().map(|line| line.rsplit(' ').next().unwrap().trim().parse().unwrap()).collect();
+    let lost = named(&finished, FindingKind::LostInTransport);
+    assert_eq!(lost.len(), kept.len());
+    assert_eq!(lost.iter().map(|(_, at)| at.as_secs()).collect::<BTreeSet<_>>(), seconds);
+    assert_eq!(finished.run.verdict.status, Status::Invalid);
+}
+
+#[test]
+fn a_store_slower_than_the_fleet_is_store_limited() {
+    let store = lying(ThrottleOptions { rate_per_second: Some(50_000), ..ThrottleOptions::default() });
+    // An interval of half a second: a busy machine that wakes us late is not the limit.
+    let finished = run(store, |options| {
+        options.series = Some("50k".to_owned());
+        options.rate = Some("100k".to_owned());
+    });
+    assert_eq!(finished.run.verdict.status, Status::StoreLimited, "{:?}", finished.run.verdict);
+    assert!(finished.run.ledger.counts.is_balanced());
+}
+
+#[test]
+fn a_generator_asked_for_more_than_it_can_is_generator_limited() {
+    let finished = run(lying(ThrottleOptions::default()), |options| {
+        options.rate = Some("20G".to_owned());
+        options.duration = Some("100ms".to_owned());
+        options.no_calibrate = Some(false);
+    });
+    assert_eq!(finished.run.verdict.status, Status::GeneratorLimited, "{:?}", finished.run.verdict);
+    assert!(finished.run.ledger.counts.is_balanced());
+}
+
+#[test]
+fn disorder_and_churn_leave_a_balanced_ledger() {
+    let finished = run(lying(ThrottleOptions::default()), |options| {
+        for share in [&mut options.late, &mut options.missing, &mut options.duplicate, &mut options.out_of_order] {
+            *share = Some("2%".to_owned());
+        }
+        options.churn = Some("steady:10s".to_owned());
+        options.jitter = Some("10ms".to_owned());
+    });
+    let counts = &finished.run.ledger.counts;
+    assert!(counts.is_balanced(), "{:?}", finished.run.ledger);
+    assert!(counts.count(Counter::Superseded) > 100);
+    assert_eq!(counts.get(Counter::Lost), Some(0));
+}
