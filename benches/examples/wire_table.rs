@@ -3,7 +3,11 @@
 //! `cargo run --release -p tsb-bench --example wire_table`. Every value is fresh, every
 //! decoded batch is summed up and checked against what was encoded. Criterion answers the
 //! same question in wall time: `cargo bench -p tsb-bench --bench wire_decode`.
-#![expect(clippy::print_stdout, reason = "an example prints its result")]
+#![expect(
+    clippy::print_stdout,
+    clippy::expect_used,
+    reason = "an example prints its result or stops"
+)]
 
 use std::sync::Arc;
 

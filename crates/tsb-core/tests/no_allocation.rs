@@ -7,6 +7,7 @@
     unsafe_code,
     reason = "a global allocator cannot be written without; it only counts and passes on"
 )]
+#![expect(clippy::unwrap_used, reason = "a test stops at the first surprise")]
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;

@@ -163,8 +163,9 @@ fn costs(run: &Run, lines: &mut Lines) {
     lines.line(
         "offered",
         format!(
-            "{:.2} bits of information a value, {:.0} % of values repeat the one before",
+            "{:.2} bits of information a value (estimated{}), {:.0} % of values repeat the one before",
             run.offered.entropy_bits,
+            run.offered.calculated_bits.map_or(String::new(), |bits| format!("; {bits:.2} calculated")),
             run.offered.repeat_rate * 100.0
         ),
     );

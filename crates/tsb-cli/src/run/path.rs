@@ -339,10 +339,14 @@ impl Pass<'_> {
         };
         let clock = Arc::clone(&self.stage.clock);
         let local = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
+        let options = ListenOptions {
+            ingest_threads: self.stage.plan.workers,
+            ..ListenOptions::default()
+        };
         let bound = Listener::bind(
             runtime.handle(),
             local,
-            ListenOptions::default(),
+            options,
             intake,
             clock,
             Some(Arc::clone(mileposts)),

@@ -14,13 +14,19 @@ pub(crate) const CHUNK: usize = 4096;
 /// A shorter run of ids is not worth a batch of its own.
 const MIN_RUN: usize = 16;
 
+/// How many samples there is room for at first: connections of small batches stay small.
+const FIRST: usize = 128;
+
 /// Samples that wait: some with an id and a timestamp each, then one run.
 #[derive(Debug)]
 pub(crate) struct Columns {
+    // Invariant: ids.len() == times.len() <= values.len() <= CHUNK; they only grow.
     ids: Vec<SeriesId>,
     times: Vec<Timestamp>,
-    values: Box<[f64; CHUNK]>,
-    // Invariant: ids.len() == times.len() <= length <= CHUNK
+    values: Vec<f64>,
+    /// How many of them have an id and a timestamp.
+    // Invariant: spelled <= length <= values.len()
+    spelled: usize,
     length: usize,
     /// The id that goes on with the run.
     next: u32,
@@ -30,9 +36,10 @@ pub(crate) struct Columns {
 impl Columns {
     pub(crate) fn new() -> Self {
         Self {
-            ids: Vec::with_capacity(CHUNK),
-            times: Vec::with_capacity(CHUNK),
-            values: Box::new([0.0; CHUNK]),
+            ids: Vec::new(),
+            times: Vec::new(),
+            values: vec![0.0; FIRST],
+            spelled: 0,
             length: 0,
             next: 0,
             at: Timestamp(0),
@@ -42,12 +49,26 @@ impl Columns {
     /// Takes one sample.
     #[inline(always)]
     pub(crate) fn push(&mut self, id: SeriesId, at: Timestamp, value: f64, sink: &mut dyn Sink) {
-        if id.0 != self.next || at != self.at || self.length == CHUNK {
+        if id.0 != self.next || at != self.at || self.length == self.values.len() {
             self.begin(id, at, sink);
         }
-        self.values[self.length % CHUNK] = value;
+        self.values[self.length] = value;
         self.length += 1;
         self.next = id.0.wrapping_add(1);
+    }
+
+    /// Takes one sample that is not expected to continue a run.
+    #[inline(always)]
+    pub(crate) fn push_alone(&mut self, id: SeriesId, at: Timestamp, value: f64, sink: &mut dyn Sink) {
+        if self.length == self.ids.len() || self.spelled != self.length {
+            self.make_room(sink);
+            self.end_run(sink);
+            self.make_room_alone();
+        }
+        let index = self.length;
+        (self.ids[index], self.times[index], self.values[index]) = (id, at, value);
+        self.length += 1;
+        self.spelled = self.length;
     }
 
     /// What continues the run: the id and timestamp of its next sample, and room for the
@@ -64,52 +85,74 @@ impl Columns {
         self.next = self.next.wrapping_add(samples as u32);
     }
 
-    /// Ends the run and begins another.
-    #[cold]
+    /// Makes room for a sample, and ends the run when it does not continue it.
     #[inline(never)]
     fn begin(&mut self, id: SeriesId, at: Timestamp, sink: &mut dyn Sink) {
-        if self.run_length() >= MIN_RUN || self.length == CHUNK {
+        self.make_room(sink);
+        if id.0 != self.next || at != self.at {
+            self.end_run(sink);
+            (self.next, self.at) = (id.0, at);
+        }
+    }
+
+    fn make_room(&mut self, sink: &mut dyn Sink) {
+        if self.length == CHUNK {
             self.flush(sink);
-        } else {
+        } else if self.length == self.values.len() {
+            self.values.resize(CHUNK.min(2 * self.length), 0.0);
+        }
+    }
+
+    fn make_room_alone(&mut self) {
+        self.ids.resize(self.values.len(), SeriesId(0));
+        self.times.resize(self.values.len(), Timestamp(0));
+    }
+
+    fn end_run(&mut self, sink: &mut dyn Sink) {
+        if self.run_length() >= MIN_RUN {
+            self.flush(sink);
+        } else if self.run_length() > 0 {
             self.spell_out();
         }
-        (self.next, self.at) = (id.0, at);
     }
 
     /// How long the run is.
     fn run_length(&self) -> usize {
-        self.length - self.ids.len()
+        self.length - self.spelled
     }
 
     /// Gives the samples of the run an id and a timestamp each.
-    #[inline(always)]
     fn spell_out(&mut self) {
-        let run = self.run_length() as u32;
-        let first = self.next.wrapping_sub(run);
-        for offset in 0..run {
-            self.ids.push(SeriesId(first.wrapping_add(offset)));
-            self.times.push(self.at);
+        self.make_room_alone();
+        let first = self.next.wrapping_sub(self.run_length() as u32);
+        let run = self.spelled..self.length;
+        for (id, offset) in self.ids[run.clone()].iter_mut().zip(0..) {
+            *id = SeriesId(first.wrapping_add(offset));
         }
+        self.times[run].fill(self.at);
+        self.spelled = self.length;
     }
 
     /// Hands everything over.
     pub(crate) fn flush(&mut self, sink: &mut dyn Sink) {
-        if self.run_length() < MIN_RUN && !self.ids.is_empty() {
+        if self.run_length() < MIN_RUN && self.spelled > 0 {
             self.spell_out();
         }
-        let (columns, run) = self.values[..self.length].split_at(self.ids.len());
-        if let Some(&at) = self.times.first() {
-            let one = self.times.iter().all(|time| *time == at);
-            let times = if one { Times::One(at) } else { Times::Each(&self.times) };
-            sink.batch(&Batch::new(Ids::Each(&self.ids), times, columns));
+        let (columns, run) = self.values[..self.length].split_at(self.spelled);
+        if let Some((&at, times)) = self.times[..self.spelled].split_first() {
+            let one = times.iter().all(|time| *time == at);
+            let times = if one {
+                Times::One(at)
+            } else {
+                Times::Each(&self.times[..self.spelled])
+            };
+            sink.batch(&Batch::new(Ids::Each(&self.ids[..self.spelled]), times, columns));
         }
         if !run.is_empty() {
             let first = SeriesId(self.next.wrapping_sub(run.len() as u32));
             sink.batch(&Batch::tick(first, self.at, run));
         }
-        self.ids.clear();
-        self.times.clear();
-        self.length = 0;
+        (self.spelled, self.length) = (0, 0);
     }
 }
 
@@ -144,7 +187,11 @@ mod tests {
             for (first, at, length) in runs {
                 for offset in 0..length as u32 {
                     let sample = (SeriesId(first + offset), Timestamp(at), f64::from(expected.len() as u32));
-                    columns.push(sample.0, sample.1, sample.2, &mut heap);
+                    if first % 5 == 0 {
+                        columns.push_alone(sample.0, sample.1, sample.2, &mut heap);
+                    } else {
+                        columns.push(sample.0, sample.1, sample.2, &mut heap);
+                    }
                     expected.push(sample);
                 }
             }

@@ -100,3 +100,6 @@ fn tagged(wire: &str) -> Option<SeriesKey> {
     }
     Some(SeriesKey::with_labels(name, labels))
 }
+
+#[cfg(test)]
+mod tests;

@@ -13,7 +13,7 @@ pub(crate) use cell::{Cell, INLINE};
 pub(crate) use hash::Hash;
 
 use crate::series::SeriesId;
-use crate::wire::lanes::find_at_most;
+use crate::wire::lanes::{find_at_most, prefetch};
 use crate::wire::number::{LAST_START, Window, lane};
 
 /// The longest name, terminator included, that is looked at within a window.
@@ -28,29 +28,49 @@ const MAX_REFUSED_BYTES: usize = 4 << 20;
 /// Stands for the id of a name that the sink did not admit.
 pub(crate) const REFUSED: u32 = u32::MAX;
 
-/// A free slot.
-const FREE: Slot = Slot {
-    tag: 0,
-    entry: u32::MAX,
-};
+/// Stands for no entry.
+const NONE: u32 = u32::MAX;
 
 /// The names of one connection, each with its terminator behind it.
 pub(crate) struct Names {
     cells: Vec<Cell>,
     /// What of long names does not fit into their cells.
     rests: Vec<u8>,
-    /// Open addressing, at most half full. A power of two long.
-    slots: Vec<Slot>,
+    /// Open addressing, bucket after bucket. A power of two long, at most half full.
+    buckets: Vec<Bucket>,
     terminator: u8,
     seed: u64,
     refused: usize,
     refused_bytes: usize,
 }
 
+/// Eight entries in a cache line, to be compared at once: which of them is the right one
+/// is as good as random, so a probe that stops early would be a branch mispredicted.
 #[derive(Clone, Copy, Debug)]
-struct Slot {
-    tag: u32,
-    entry: u32,
+#[repr(align(64))]
+struct Bucket {
+    tags: [u32; 8],
+    // Filled from the front; `NONE` behind.
+    entries: [u32; 8],
+}
+
+impl Bucket {
+    const EMPTY: Self = Self {
+        tags: [0; 8],
+        entries: [NONE; 8],
+    };
+
+    /// The entry with this tag, or `NONE`; the last of several.
+    #[inline(always)]
+    fn find(&self, tag: u32) -> u32 {
+        let both = self.tags.iter().zip(&self.entries);
+        both.fold(NONE, |found, (&other, &entry)| if other == tag { entry } else { found })
+    }
+
+    #[inline(always)]
+    fn is_full(&self) -> bool {
+        self.entries[7] != NONE
+    }
 }
 
 impl Names {
@@ -60,7 +80,7 @@ impl Names {
         Self {
             cells: Vec::new(),
             rests: Vec::new(),
-            slots: vec![FREE; 64],
+            buckets: vec![Bucket::EMPTY; 8],
             terminator,
             seed,
             refused: 0,
@@ -114,29 +134,41 @@ impl Names {
         Hash::in_window(window, length, self.terminator, self.seed)
     }
 
-    /// The entries that the first slots for some hashes name, right or not; brings what
-    /// comparing them takes into the cache. Short loops, so that the misses overlap.
+    /// Asks the cache for what [`Self::guess`] will need.
     #[inline(always)]
-    pub(crate) fn guess<const N: usize>(&self, hashes: &[Hash; N]) -> [u32; N] {
-        let mask = self.slots.len() - 1;
-        let entries = hashes.map(|hash| self.slots[hash.index() & mask].entry);
-        let touched = entries.map(|entry| self.cells.get(entry as usize).map_or(0, |cell| cell.id));
-        std::hint::black_box(touched);
-        entries
+    pub(crate) fn expect(&self, hash: Hash) {
+        if let Some(bucket) = self.buckets.get(hash.index() & (self.buckets.len() - 1)) {
+            prefetch(bucket);
+        }
+    }
+
+    /// The entry that a tag points to, or another when there is none; asks the cache for
+    /// what [`Self::begins`] will need.
+    #[inline(always)]
+    pub(crate) fn guess(&self, hash: Hash) -> usize {
+        let bucket = self.buckets.get(hash.index() & (self.buckets.len() - 1));
+        let entry = bucket.map_or(NONE, |bucket| bucket.find(hash.tag())) as usize;
+        if let Some(cell) = self.cells.get(entry) {
+            prefetch(cell);
+        }
+        entry
     }
 
     #[inline(always)]
     fn probe(&self, hash: Hash, is_it: impl Fn(&Self, usize) -> bool) -> Option<usize> {
-        let mask = self.slots.len() - 1;
+        let mask = self.buckets.len() - 1;
         let mut at = hash.index() & mask;
-        // Ends at a free slot: the table is at most half full.
+        // Ends at a bucket with room: the table is at most half full.
         loop {
-            let slot = self.slots[at];
-            if slot.entry == FREE.entry {
-                return None;
+            let bucket = &self.buckets[at];
+            for (tag, entry) in bucket.tags.iter().zip(&bucket.entries) {
+                let entry = *entry as usize;
+                if *tag == hash.tag() && entry < self.cells.len() && is_it(self, entry) {
+                    return Some(entry);
+                }
             }
-            if slot.tag == hash.tag() && is_it(self, slot.entry as usize) {
-                return Some(slot.entry as usize);
+            if !bucket.is_full() {
+                return None;
             }
             at = (at + 1) & mask;
         }
@@ -161,33 +193,36 @@ impl Names {
             self.refused_bytes += name.len();
         }
         let entry = self.cells.len();
-        if 2 * (entry + 1) > self.slots.len() {
+        if 2 * (entry + 1) > 8 * self.buckets.len() {
             self.grow();
         }
         self.cells.push(cell);
         let hash = Hash::of(name, self.terminator, self.seed);
-        place(&mut self.slots, hash, entry);
+        place(&mut self.buckets, hash, entry);
         Some(entry)
     }
 
     fn grow(&mut self) {
-        self.slots = vec![FREE; 2 * self.slots.len()];
+        self.buckets = vec![Bucket::EMPTY; 2 * self.buckets.len()];
         for (entry, cell) in self.cells.iter().enumerate() {
             let (head, tail) = cell.pieces(&self.rests);
             let hash = Hash::of(&[head, tail].concat(), self.terminator, self.seed);
-            place(&mut self.slots, hash, entry);
+            place(&mut self.buckets, hash, entry);
         }
     }
 }
 
-fn place(slots: &mut [Slot], hash: Hash, entry: usize) {
-    let mask = slots.len() - 1;
+fn place(buckets: &mut [Bucket], hash: Hash, entry: usize) {
+    let mask = buckets.len() - 1;
     let mut at = hash.index() & mask;
-    while slots[at].entry != FREE.entry {
+    while buckets[at].is_full() {
         at = (at + 1) & mask;
     }
-    let (tag, entry) = (hash.tag(), entry as u32);
-    slots[at] = Slot { tag, entry };
+    let bucket = &mut buckets[at];
+    if let Some(free) = bucket.entries.iter().position(|entry| *entry == NONE) {
+        bucket.entries[free] = entry as u32;
+        bucket.tags[free] = hash.tag();
+    }
 }
 
 impl std::fmt::Debug for Names {
@@ -244,8 +279,8 @@ mod tests {
                 assert_eq!(find_end(&view, b' '), Some(text.len()));
                 assert_eq!(names.begins(index, &view), Some(line.len()));
                 assert_eq!(names.find_in(&view, hash, line.len()), Some(index));
-                let guesses = names.guess(&[hash; 2]);
-                assert_eq!(guesses[0], guesses[1]);
+                names.expect(hash);
+                assert!([index, NONE as usize].contains(&names.guess(hash)));
                 for at in 0..line.len() {
                     let mut other = line.clone();
                     other[at] ^= 1;

@@ -12,8 +12,8 @@ mod write;
 
 pub use read::parse_f64;
 pub(crate) use read::{Decimal, LAST_START, WINDOW, Window, lane, read_decimal};
-pub(crate) use write::put_plain;
 pub use write::{MAX_TEXT, format_f64, format_i64, push_f64, push_i64};
+pub(crate) use write::{Plain, cents};
 
 #[cfg(test)]
 mod tests;

@@ -29,3 +29,6 @@ fn is_range(ids: &[u32]) -> bool {
         same & (*id == first.wrapping_add(index as u32))
     })
 }
+
+#[cfg(test)]
+mod tests;

@@ -42,13 +42,18 @@ pub struct GraphiteDecoder {
     misses: u32,
     /// Bytes in order since the last miss.
     since_miss: usize,
-    group: Box<[Pending; GROUP]>,
-    hashes: [Hash; GROUP],
+    /// Lines that are parsed.
+    gathered: Box<[Pending; GROUP]>,
+    /// Lines whose entries are guessed as well.
+    guessed: Box<[Pending; GROUP]>,
 }
 
 /// A line whose name is not looked up yet.
 #[derive(Clone, Copy, Debug, Default)]
 struct Pending {
+    hash: Hash,
+    /// A guess.
+    entry: usize,
     start: usize,
     /// Of the name, terminator included.
     length: usize,
@@ -70,8 +75,8 @@ impl GraphiteDecoder {
             in_order: true,
             misses: 0,
             since_miss: 0,
-            group: Box::new([Pending::default(); GROUP]),
-            hashes: [Hash::default(); GROUP],
+            gathered: Box::new([Pending::default(); GROUP]),
+            guessed: Box::new([Pending::default(); GROUP]),
         }
     }
 
@@ -186,45 +191,51 @@ impl GraphiteDecoder {
         self.in_order
     }
 
-    /// Lines whose names come in any order.
+    /// Lines whose names come in any order. While one group is parsed, the cache fetches
+    /// what looking up the names of the group before it takes.
     fn scattered(&mut self, bytes: &[u8], mut at: usize, end: usize, sink: &mut dyn Sink) -> usize {
+        let (mut count, mut behind) = self.gather(bytes, at, end);
         loop {
-            let (count, behind) = self.gather(bytes, at, end);
-            let entries = self.names.guess(&self.hashes);
-            let (mut last, mut successors) = (usize::MAX - 1, 0);
-            for ((pending, hash), guess) in self.group[..count].iter().zip(&self.hashes).zip(entries) {
+            std::mem::swap(&mut self.gathered, &mut self.guessed);
+            for pending in &mut self.guessed[..count] {
+                pending.entry = self.names.guess(pending.hash);
+            }
+            let (next_count, next_behind) = self.gather(bytes, behind, end);
+            let mut successors = 0;
+            for index in 0..count {
+                let pending = self.guessed[index];
                 at = pending.start;
-                let Some(window) = window_at(bytes, at, end) else {
-                    return at;
-                };
-                let entry = if self.names.begins(guess as usize, window) == Some(pending.length) {
-                    guess as usize
-                } else if let Some(entry) = self.names.find_in(window, *hash, pending.length) {
-                    entry
-                } else if let Some(entry) = meet(&mut self.names, &window[..pending.length - 1], sink) {
-                    entry
-                } else {
+                let Some(entry) = self.resolve(bytes, end, &pending, sink) else {
                     return at;
                 };
                 match self.names.id(entry) {
-                    Some(id) => self.columns.push(id, pending.at, pending.value, sink),
+                    Some(id) => self.columns.push_alone(id, pending.at, pending.value, sink),
                     None => sink.refused(1),
                 }
-                successors += usize::from(entry == last + 1);
-                last = entry;
+                successors += usize::from(entry == self.expected);
+                self.expected = entry + 1;
             }
             at = behind;
-            if count > 0 {
-                self.expected = last + 1;
-            }
             if 2 * successors > GROUP {
                 (self.in_order, self.misses, self.since_miss) = (true, 0, 0);
                 return at;
             }
-            if count < GROUP {
+            if next_count == 0 {
                 return at;
             }
+            (count, behind) = (next_count, next_behind);
         }
+    }
+
+    /// The entry of a line's name; `None` when the line is for the exact way.
+    #[inline(always)]
+    fn resolve(&mut self, bytes: &[u8], end: usize, pending: &Pending, sink: &mut dyn Sink) -> Option<usize> {
+        let window = window_at(bytes, pending.start, end)?;
+        if self.names.begins(pending.entry, window) == Some(pending.length) {
+            return Some(pending.entry);
+        }
+        let found = self.names.find_in(window, pending.hash, pending.length);
+        found.or_else(|| meet(&mut self.names, &window[..pending.length - 1], sink))
     }
 
     /// Parses lines up to a group's worth; returns how many, and where the next begins.
@@ -232,7 +243,7 @@ impl GraphiteDecoder {
     fn gather(&mut self, bytes: &[u8], mut at: usize, end: usize) -> (usize, usize) {
         let mut tail = self.tail;
         let mut count = 0;
-        for (pending, hash) in self.group.iter_mut().zip(&mut self.hashes) {
+        for pending in self.gathered.iter_mut() {
             let Some(window) = window_at(bytes, at, end) else { break };
             let Some(length) = find_end(window, b' ').map(|end| end + 1) else {
                 break;
@@ -243,8 +254,11 @@ impl GraphiteDecoder {
             let Some(next) = tail.read(window, decimal.end) else {
                 break;
             };
-            *hash = self.names.hash_in(window, length);
+            let hash = self.names.hash_in(window, length);
+            self.names.expect(hash);
             *pending = Pending {
+                hash,
+                entry: 0,
                 start: at,
                 length,
                 at: tail.at(),

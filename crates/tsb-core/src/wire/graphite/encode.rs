@@ -5,14 +5,14 @@ use crate::batch::{Batch, Ids, Times};
 use crate::series::{Catalog, SeriesId};
 use crate::time::Timestamp;
 use crate::wire::names::{Cell, INLINE};
-use crate::wire::number::{MAX_TEXT, format_f64, format_i64, put_plain};
+use crate::wire::number::{MAX_TEXT, Plain, cents, format_f64, format_i64};
 use crate::wire::{Encoder, Protocol, Uncarried};
 
 /// Room that one line of the fast path may touch: a name, ten digits, a timestamp.
 const LINE: usize = 96;
 
-/// The shortest name, space included, of the fast path: [`put_plain`] overwrites nine bytes
-/// before the value. The longest stands in its cell.
+/// The shortest name, space included, of the fast path: [`Plain::put`] overwrites nine
+/// bytes before the value. The longest stands in its cell.
 const SHORTEST: usize = 10;
 
 /// Lines are made in a block that stays in the first-level cache.
@@ -76,25 +76,41 @@ impl Block {
         self.used = 0;
     }
 
+    /// Room for a line of the fast path, when the name is of its kind.
+    #[inline(always)]
+    fn room(&mut self, cell: &Cell, out: &mut Vec<u8>) -> Option<&mut [u8; LINE]> {
+        if self.used > BLOCK - LINE {
+            self.flush(out);
+        }
+        let line = self.bytes.get_mut(self.used..).and_then(|rest| rest.first_chunk_mut());
+        line.filter(|_| matches!(cell.length(), SHORTEST..=INLINE))
+    }
+
     /// One line; `false`, and nothing written, when there is no fast way to write it. The
     /// tail is 16 bytes at most.
     #[inline(always)]
     fn line(&mut self, cell: &Cell, value: f64, tail: &Tail, out: &mut Vec<u8>) -> bool {
-        if self.used > BLOCK - LINE {
-            self.flush(out);
-        }
-        let line = self
-            .bytes
-            .get_mut(self.used..)
-            .and_then(|rest| rest.first_chunk_mut::<LINE>());
-        let (Some(line), length @ SHORTEST..=INLINE) = (line, cell.length()) else {
+        let (Some(digits), Some(line)) = (Plain::of(value), self.room(cell, out)) else {
             return false;
         };
-        let Some(digits) = put_plain(value, line, length) else {
+        let end = digits.put(line, cell.length());
+        put_name(&cell.text, cell.length(), line);
+        line[end..end + 16].copy_from_slice(&tail.text[..16]);
+        self.used += end + tail.length;
+        true
+    }
+
+    /// The same for a value with one or two decimals.
+    #[inline(never)]
+    fn cents_line(&mut self, cell: &Cell, value: f64, tail: &Tail, out: &mut Vec<u8>) -> bool {
+        let Some((whole, rest, length)) = cents(value) else {
             return false;
         };
-        put_name(&cell.text, length, line);
-        let end = length + digits;
+        let Some(line) = self.room(cell, out) else { return false };
+        let point = whole.put(line, cell.length());
+        put_name(&cell.text, cell.length(), line);
+        line[point..point + 4].copy_from_slice(&rest);
+        let end = point + length;
         line[end..end + 16].copy_from_slice(&tail.text[..16]);
         self.used += end + tail.length;
         true
@@ -107,9 +123,11 @@ impl Block {
         let digits = format_f64(value, &mut text);
         if self.used + name[0].len() + name[1].len() + LINE > BLOCK {
             self.flush(out);
-            name.iter().for_each(|piece| out.extend_from_slice(piece));
+            out.extend_from_slice(name[0]);
+            out.extend_from_slice(name[1]);
         } else {
-            name.iter().for_each(|piece| self.put(piece));
+            self.put(name[0]);
+            self.put(name[1]);
         }
         self.put(b" ");
         self.put(&text[..digits]);
@@ -155,26 +173,48 @@ impl GraphiteEncoder {
     /// Lines of one timestamp for series that follow each other.
     fn range(&mut self, first: usize, values: &[f64], out: &mut Vec<u8>) {
         let cells = self.cells.get(first..).unwrap_or_default();
-        let is_fast = self.tail.is_fast();
-        for (cell, &value) in cells.iter().zip(values) {
-            if !is_fast || !self.block.line(cell, value, &self.tail, out) {
-                self.skipped += u64::from(!slow_line(&mut self.block, cell, &self.rests, value, &self.tail, out));
-            }
-        }
+        self.skipped += lines(&mut self.block, cells.iter(), &self.rests, values, &self.tail, out);
         self.skipped += values.len().saturating_sub(cells.len()) as u64;
     }
 
     /// Lines of one timestamp for series in any order.
     fn each(&mut self, ids: &[SeriesId], values: &[f64], out: &mut Vec<u8>) {
+        let known = self.cells.len();
         for (ids, values) in ids.chunks(GROUP).zip(values.chunks(GROUP)) {
-            // A short loop, so that the misses of the cache overlap.
-            let touch = ids.iter().map(|id| self.cells.get(id.index()).map_or(0, Cell::length));
-            std::hint::black_box(touch.sum::<usize>());
-            for (id, value) in ids.iter().zip(values) {
-                self.range(id.index(), std::slice::from_ref(value), out);
+            if ids.iter().any(|id| id.index() >= known) {
+                for (id, value) in ids.iter().zip(values) {
+                    self.range(id.index(), std::slice::from_ref(value), out);
+                }
+                continue;
             }
+            // Touched in a short loop, so that the misses of the cache overlap.
+            let touch = ids.iter().map(|id| self.cells[id.index()].length());
+            std::hint::black_box(touch.sum::<usize>());
+            let cells = ids.iter().map(|id| &self.cells[id.index()]);
+            self.skipped += lines(&mut self.block, cells, &self.rests, values, &self.tail, out);
         }
     }
+}
+
+/// Lines for series and values in step; returns how many samples could not be carried.
+#[inline(always)]
+fn lines<'a>(
+    block: &mut Block,
+    cells: impl Iterator<Item = &'a Cell>,
+    rests: &[u8],
+    values: &[f64],
+    tail: &Tail,
+    out: &mut Vec<u8>,
+) -> u64 {
+    let is_fast = tail.is_fast();
+    let mut skipped = 0;
+    for (cell, &value) in cells.zip(values) {
+        if is_fast && (block.line(cell, value, tail, out) || block.cents_line(cell, value, tail, out)) {
+            continue;
+        }
+        skipped += u64::from(!slow_line(block, cell, rests, value, tail, out));
+    }
+    skipped
 }
 
 /// Writes a line of any kind, or returns `false` when the wire cannot carry the sample.

@@ -6,6 +6,11 @@ const ONES: u64 = 0x0101_0101_0101_0101;
 const ZEROS: u64 = ONES * b'0' as u64;
 const HIGH: u64 = ONES << 7;
 
+/// Asks for the cache line of `place` where that can be asked.
+#[cfg(not(target_arch = "x86_64"))]
+#[inline(always)]
+pub(crate) fn prefetch<T>(_place: &T) {}
+
 /// How many bytes are digits before the first that is none; in [0, 16].
 #[inline(always)]
 pub(crate) fn digit_run(lane: &Lane) -> usize {

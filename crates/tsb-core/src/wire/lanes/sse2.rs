@@ -2,9 +2,9 @@
 #![expect(unsafe_code, reason = "vector instructions; the portable build is the safe twin")]
 
 use std::arch::x86_64::{
-    __m128i, _mm_add_epi16, _mm_and_si128, _mm_cmpeq_epi8, _mm_cvtsi128_si64, _mm_loadu_si128, _mm_madd_epi16,
-    _mm_min_epu8, _mm_movemask_epi8, _mm_mullo_epi16, _mm_packs_epi32, _mm_set1_epi8, _mm_set1_epi16, _mm_set1_epi32,
-    _mm_srli_epi16, _mm_sub_epi8,
+    __m128i, _MM_HINT_T0, _mm_add_epi16, _mm_and_si128, _mm_cmpeq_epi8, _mm_cvtsi128_si64, _mm_loadu_si128,
+    _mm_madd_epi16, _mm_min_epu8, _mm_movemask_epi8, _mm_mullo_epi16, _mm_packs_epi32, _mm_prefetch, _mm_set1_epi8,
+    _mm_set1_epi16, _mm_set1_epi32, _mm_srli_epi16, _mm_sub_epi8,
 };
 
 use super::Lane;
@@ -46,15 +46,24 @@ pub(crate) fn join16(lane: &Lane, count: usize) -> u64 {
     let both = unsafe {
         let digits = _mm_sub_epi8(load(lane), _mm_set1_epi8(b'0' as i8));
         let digits = _mm_and_si128(digits, load(&KEEP[count % KEEP.len()]));
+        let factors = |first: i32| _mm_set1_epi32(first + (1 << 16));
         // The first digit of a pair is the lower byte of its word.
         let tens = _mm_mullo_epi16(_mm_and_si128(digits, _mm_set1_epi16(0xff)), _mm_set1_epi16(10));
         let pairs = _mm_add_epi16(tens, _mm_srli_epi16(digits, 8));
-        let fours = _mm_madd_epi16(pairs, _mm_set1_epi32(1 << 16 | 100));
+        let fours = _mm_madd_epi16(pairs, factors(100));
         let words = _mm_packs_epi32(fours, fours);
-        let eights = _mm_madd_epi16(words, _mm_set1_epi32(1 << 16 | 10_000));
+        let eights = _mm_madd_epi16(words, factors(10_000));
         _mm_cvtsi128_si64(eights) as u64
     };
     (both & 0xffff_ffff) * 100_000_000 + (both >> 32)
+}
+
+/// Asks for the cache line of `place`, and goes on without waiting for it.
+#[inline(always)]
+pub(crate) fn prefetch<T>(place: &T) {
+    // SAFETY: a prefetch of any address changes nothing but the cache; the instruction is
+    // SSE, which is part of x86-64.
+    unsafe { _mm_prefetch::<_MM_HINT_T0>(std::ptr::from_ref(place).cast()) }
 }
 
 /// An unaligned load.

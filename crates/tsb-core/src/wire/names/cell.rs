@@ -114,6 +114,6 @@ mod tests {
                 window[at] ^= 1;
             }
         }
-        assert!(Cell::new(&[b'x'; 65_535], b' ', 7, &mut Vec::new()).is_none());
+        assert!(Cell::new(&vec![b'x'; 65_535], b' ', 7, &mut Vec::new()).is_none());
     }
 }

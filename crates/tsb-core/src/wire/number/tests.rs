@@ -79,8 +79,8 @@ fn a_plain_integer_is_written_from_its_first_digit_on() {
     while value < MAX_PLAIN {
         for number in [value - 1, value, value + 1] {
             let mut line = [b'x'; 40];
-            let length = put_plain(number as f64, &mut line, 12).unwrap();
-            assert_eq!(&line[12..12 + length], number.to_string().as_bytes());
+            let end = Plain::of(number as f64).unwrap().put(&mut line, 12);
+            assert_eq!(&line[12..end], number.to_string().as_bytes());
         }
         value *= 3;
     }
@@ -95,14 +95,12 @@ fn a_plain_integer_is_written_from_its_first_digit_on() {
         -1e300,
         5e-324,
     ] {
-        let mut line = [b'x'; 40];
-        assert_eq!(put_plain(other, &mut line, 12), None, "{other}");
-        assert_eq!(line, [b'x'; 40]);
+        assert!(Plain::of(other).is_none(), "{other}");
     }
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(4_000))]
+    #![proptest_config(ProptestConfig::with_cases(1_000))]
 
     #[test]
     fn a_value_reads_back_to_the_same_bits(value in any_value()) {
@@ -114,6 +112,17 @@ proptest! {
         } else {
             prop_assert_eq!(ours.to_bits(), value.to_bits(), "{}", text);
             prop_assert_eq!(std.to_bits(), value.to_bits(), "{}", text);
+        }
+    }
+
+    #[test]
+    fn cents_are_written_as_everything_is(value in any_value()) {
+        if let Some((whole, rest, length)) = cents(value) {
+            let mut line = [b'x'; 40];
+            let end = whole.put(&mut line, 12);
+            line[end..end + 4].copy_from_slice(&rest);
+            let written = String::from_utf8_lossy(&line[12..end + length]);
+            prop_assert_eq!(written, text_of(value));
         }
     }
 

@@ -9,8 +9,76 @@ pub const MAX_TEXT: usize = 24;
 /// then stands in the lower bits.
 const ROUND: f64 = 4_503_599_627_370_496.0;
 
-/// One more than the largest integer that [`put_plain`] takes: ten digits.
+/// One more than the largest integer of the fast half: ten digits.
 pub(crate) const MAX_PLAIN: u64 = 10_000_000_000;
+
+/// The digits of an integer in [0, `MAX_PLAIN`), ready to be stored.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Plain {
+    /// The last eight, as text.
+    low: u64,
+    /// The two before them, as text.
+    top: u16,
+    /// How many there are without leading zeros, in [1, 10].
+    length: u16,
+}
+
+impl Plain {
+    /// The fast half of the encoders.
+    #[inline(always)]
+    pub(crate) fn of(value: f64) -> Option<Self> {
+        plain(value).map(Self::of_integer)
+    }
+
+    /// Without a branch: how many digits the next number has is as good as random.
+    #[inline(always)]
+    fn of_integer(integer: u64) -> Self {
+        let (top, low) = ((integer / 100_000_000) as u32, (integer % 100_000_000) as u32);
+        let tens = (top * 103) >> 10;
+        let top = tens | (top - 10 * tens) << 8;
+        let low = split8(low);
+        // Whether all of the first two are zero is nearly always so, or nearly never.
+        let zeros = if top == 0 {
+            2 + (low | 1 << 56).trailing_zeros() / 8
+        } else {
+            top.trailing_zeros() / 8
+        };
+        Self {
+            low: low | ZEROS,
+            top: (top | 0x3030) as u16,
+            length: (10 - zeros) as u16,
+        }
+    }
+
+    /// Writes the digits so that the first is at `at`, which is 9 or more, and the byte
+    /// behind the last at the returned place. Up to nine bytes before `at` are overwritten:
+    /// write what stands there afterwards.
+    #[inline(always)]
+    pub(crate) fn put<const N: usize>(&self, line: &mut [u8; N], at: usize) -> usize {
+        let end = at + usize::from(self.length);
+        line[end - 10..end - 8].copy_from_slice(&self.top.to_le_bytes());
+        line[end - 8..end].copy_from_slice(&self.low.to_le_bytes());
+        end
+    }
+}
+
+/// A value with one or two decimals, below 10^10: its whole part, and the rest as text.
+#[inline]
+pub(crate) fn cents(value: f64) -> Option<(Plain, [u8; 4], usize)> {
+    let cents = value * 100.0 + ROUND;
+    let integer = cents.to_bits().wrapping_sub(ROUND.to_bits());
+    if integer >= 100 * MAX_PLAIN || (cents - ROUND) / 100.0 != value || value.is_sign_negative() {
+        return None;
+    }
+    let (tenth, hundredth) = ((integer / 10 % 10) as u8, (integer % 10) as u8);
+    let text = [b'.', b'0' + tenth, b'0' + hundredth, 0];
+    let length = match (tenth, hundredth) {
+        (0, 0) => 0,
+        (_, 0) => 2,
+        _ => 3,
+    };
+    Some((Plain::of_integer(integer / 100), text, length))
+}
 
 /// The value as an integer in [0, `MAX_PLAIN`), when it is one (and not -0).
 #[inline(always)]
@@ -20,27 +88,6 @@ fn plain(value: f64) -> Option<u64> {
     let integer = rounded.to_bits().wrapping_sub(ROUND.to_bits());
     let same = (rounded - ROUND).to_bits() == value.to_bits();
     (same && integer < MAX_PLAIN).then_some(integer)
-}
-
-/// The fast half of the encoders: writes a plain integer so that its first digit is at
-/// `at`, and returns its length, in [1, 10]. Up to nine bytes before `at` are overwritten:
-/// write what stands there afterwards. `None`, and nothing written, for all other values.
-///
-/// Writing backwards over the leading zeros costs no branch, and how many digits the next
-/// number has is as good as random.
-#[inline(always)]
-pub(crate) fn put_plain<const N: usize>(value: f64, line: &mut [u8; N], at: usize) -> Option<usize> {
-    let integer = plain(value)?;
-    let (top, low) = ((integer / 100_000_000) as u32, (integer % 100_000_000) as u32);
-    let tens = (top * 103) >> 10;
-    let top = tens | (top - 10 * tens) << 8;
-    let low = split8(low);
-    // The ten digits in a row; a bit behind the ninth stops the count of zeros.
-    let zeros = ((u128::from(low) << 16 | u128::from(top) | 1 << 72).trailing_zeros() / 8) as usize;
-    let start = at - zeros;
-    line[start..start + 2].copy_from_slice(&((top | 0x3030) as u16).to_le_bytes());
-    line[start + 2..start + 10].copy_from_slice(&(low | ZEROS).to_le_bytes());
-    Some(10 - zeros)
 }
 
 /// Writes the shortest decimal that reads back to the same bits, and returns its length.

@@ -1,7 +1,7 @@
 //! Batches to frames.
 
 use super::announce::{self, push_key};
-use super::frame::{self, ANNOUNCE, HEADER, IDS, MAX_BODY, SAMPLES, TIMES};
+use super::frame::{self, ANNOUNCE, HEADER, Header, IDS, MAX_BODY, PREFIX, SAMPLES, TIMES};
 use super::{MAX_KEY, MAX_SERIES, is_range};
 use crate::batch::{Batch, Ids, Times};
 use crate::series::{Catalog, SeriesId};
@@ -98,57 +98,77 @@ impl TsbEncoder {
             out.truncate(start);
             return;
         }
-        let at = start + HEADER + announce::PREFIX;
-        out[at - 4..at].copy_from_slice(&count.to_le_bytes());
-        self.seal(start, ANNOUNCE, 0, out);
+        let frame = &mut out[start..];
+        let header = self.next_header(ANNOUNCE, 0, frame.len() - HEADER);
+        frame[..HEADER].copy_from_slice(&header.bytes());
+        let at = HEADER + announce::PREFIX;
+        frame[at - 4..at].copy_from_slice(&count.to_le_bytes());
+        frame::seal(frame);
     }
 
-    fn seal(&mut self, start: usize, kind: u8, shape: u8, out: &mut [u8]) {
-        frame::seal(&mut out[start..], kind, shape, self.sequence);
+    #[inline]
+    fn next_header(&mut self, kind: u8, shape: u8, length: usize) -> Header {
+        let sequence = self.sequence;
         self.sequence += 1;
+        Header {
+            length,
+            kind,
+            shape,
+            sequence,
+        }
     }
 
     /// One frame of at most [`CHUNK`] samples, all of series of the catalog.
-    fn chunk(&mut self, batch: &Batch<'_>, out: &mut Vec<u8>) {
-        let range = self.prepare(batch, out);
-        let start = out.len();
-        let first = range.unwrap_or(0);
-        let (at, times) = match batch.times() {
-            Times::One(at) => (at.as_nanos(), None),
-            Times::Each(times) => (0, Some(times)),
+    #[inline]
+    fn chunk(&mut self, ids: Ids<'_>, times: Times<'_>, values: &[f64], out: &mut Vec<u8>) {
+        let count = values.len();
+        let first = self.prepare(ids, count, out);
+        let (id_bytes, id_shape) = if first.is_some() { (0, 0) } else { (4, IDS) };
+        let (at, time_bytes, time_shape) = match times {
+            Times::One(at) => (at.as_nanos(), 0, 0),
+            Times::Each(_) => (0, 8, TIMES),
         };
-        out.resize(start + HEADER, 0);
-        out.extend_from_slice(&(batch.len() as u32).to_le_bytes());
-        out.extend_from_slice(&first.to_le_bytes());
-        out.extend_from_slice(&at.to_le_bytes());
-        let mut shape = 0;
-        if range.is_none() {
-            shape |= IDS;
-            let ids = (0..batch.len()).map(|index| self.wire_ids[batch.id(index).index()]);
-            push_column(ids.map(u32::to_le_bytes), out);
+        let length = PREFIX + count * (id_bytes + time_bytes + 8);
+        let header = self.next_header(SAMPLES, id_shape | time_shape, length);
+        let mut head = [0; HEADER + PREFIX];
+        head[..HEADER].copy_from_slice(&header.bytes());
+        head[HEADER..HEADER + 4].copy_from_slice(&(count as u32).to_le_bytes());
+        head[HEADER + 4..HEADER + 8].copy_from_slice(&first.unwrap_or(0).to_le_bytes());
+        head[HEADER + 8..].copy_from_slice(&at.to_le_bytes());
+        let start = out.len();
+        out.reserve(HEADER + length);
+        out.extend_from_slice(&head);
+        if first.is_none() {
+            match ids {
+                Ids::Range(first) => {
+                    let ids = &self.wire_ids[first.index()..first.index() + count];
+                    push_column(ids, |id| id.to_le_bytes(), out);
+                }
+                Ids::Each(ids) => push_column(ids, |id| self.wire_ids[id.index()].to_le_bytes(), out),
+            }
         }
-        if let Some(times) = times {
-            shape |= TIMES;
-            push_column(times.iter().map(|at| at.as_nanos().to_le_bytes()), out);
+        if let Times::Each(times) = times {
+            push_column(times, |at| at.as_nanos().to_le_bytes(), out);
         }
-        push_column(batch.values().iter().map(|value| value.to_le_bytes()), out);
-        self.seal(start, SAMPLES, shape, out);
+        push_column(values, |value| value.to_le_bytes(), out);
+        frame::seal(&mut out[start..]);
     }
 
     /// Announces what is new in a batch; the first id when the ids on the wire go up one by one.
     #[inline]
-    fn prepare(&mut self, batch: &Batch<'_>, out: &mut Vec<u8>) -> Option<u32> {
-        match batch.ids() {
+    fn prepare(&mut self, ids: Ids<'_>, count: usize, out: &mut Vec<u8>) -> Option<u32> {
+        let is_new = |id: &SeriesId| self.wire_ids[id.index()] == UNKNOWN;
+        match ids {
             Ids::Range(first) => {
-                let range = first.index()..first.index() + batch.len();
-                if self.wire_ids[range.clone()].contains(&UNKNOWN) {
-                    self.announce(range.clone(), out);
+                let range = first.index()..first.index() + count;
+                if let Some(first) = known_range(&self.wire_ids[range.clone()]) {
+                    return Some(first);
                 }
-                let ids = &self.wire_ids[range];
-                if is_range(ids) { ids.first().copied() } else { None }
+                self.announce(range.clone(), out);
+                known_range(&self.wire_ids[range])
             }
             Ids::Each(ids) => {
-                if ids.iter().any(|id| self.wire_ids[id.index()] == UNKNOWN) {
+                if ids.iter().any(is_new) {
                     self.announce(ids.iter().map(|id| id.index()), out);
                 }
                 None
@@ -157,27 +177,38 @@ impl TsbEncoder {
     }
 }
 
-/// Appends fixed-size items; their number is known, so this is one reservation and a copy.
+/// The first of ids that go up one by one and are all announced.
+#[inline]
+fn known_range(ids: &[u32]) -> Option<u32> {
+    let first = ids.first().copied()?;
+    (first != UNKNOWN && is_range(ids)).then_some(first)
+}
+
+/// Appends a column; its length is known, so this is one reservation and a wide copy.
 #[inline(always)]
-fn push_column<const N: usize>(items: impl ExactSizeIterator<Item = [u8; N]>, out: &mut Vec<u8>) {
+fn push_column<T, const N: usize>(items: &[T], bytes_of: impl Fn(&T) -> [u8; N], out: &mut Vec<u8>) {
     let start = out.len();
     out.resize(start + N * items.len(), 0);
-    for (bytes, item) in out[start..].chunks_exact_mut(N).zip(items) {
-        bytes.copy_from_slice(&item);
+    let (cells, _) = out[start..].as_chunks_mut::<N>();
+    for (bytes, item) in cells.iter_mut().zip(items) {
+        *bytes = bytes_of(item);
     }
 }
 
-/// Part of a batch, from `start` to before `end`.
-fn slice<'a>(batch: &Batch<'a>, start: usize, end: usize) -> Batch<'a> {
-    let ids = match batch.ids() {
+/// Part of a column of ids.
+fn ids_part(ids: Ids<'_>, start: usize, end: usize) -> Ids<'_> {
+    match ids {
         Ids::Range(first) => Ids::Range(SeriesId(first.0 + start as u32)),
         Ids::Each(ids) => Ids::Each(&ids[start..end]),
-    };
-    let times = match batch.times() {
+    }
+}
+
+/// Part of a column of timestamps.
+fn times_part(times: Times<'_>, start: usize, end: usize) -> Times<'_> {
+    match times {
         Times::One(at) => Times::One(at),
         Times::Each(times) => Times::Each(&times[start..end]),
-    };
-    Batch::new(ids, times, &batch.values()[start..end])
+    }
 }
 
 impl Encoder for TsbEncoder {
@@ -194,7 +225,9 @@ impl Encoder for TsbEncoder {
             if strangers && batch.id(start).index() >= known {
                 self.skipped += 1;
             } else {
-                self.chunk(&slice(batch, start, end), out);
+                let ids = ids_part(batch.ids(), start, end);
+                let times = times_part(batch.times(), start, end);
+                self.chunk(ids, times, &batch.values()[start..end], out);
             }
         }
     }

@@ -26,35 +26,38 @@ pub(super) const IDS: u8 = 1;
 /// In the shape of a sample frame: it has a column of timestamps.
 pub(super) const TIMES: u8 = 2;
 
-/// Where the checksum stands in the header.
-const CHECKSUM: usize = 20;
+/// Where the bytes begin that the checksum covers, to the end of the frame. It stands just
+/// before them, so that they are in one piece.
+const COVERED: usize = 8;
 
 /// What a header says, besides magic and checksum.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Header {
     pub(super) length: usize,
-    pub(super) sequence: u64,
     pub(super) kind: u8,
     pub(super) shape: u8,
+    pub(super) sequence: u64,
 }
 
-/// Writes the header before the body, which is already in place behind 24 free bytes.
-pub(super) fn seal(frame: &mut [u8], kind: u8, shape: u8, sequence: u64) {
-    let length = (frame.len() - HEADER) as u32;
-    frame[..4].copy_from_slice(&MAGIC);
-    frame[4..8].copy_from_slice(&length.to_le_bytes());
-    frame[8..16].copy_from_slice(&sequence.to_le_bytes());
-    frame[16..CHECKSUM].copy_from_slice(&[kind, shape, 0, 0]);
-    let sum = checksum(frame);
-    frame[CHECKSUM..HEADER].copy_from_slice(&sum.to_le_bytes());
+impl Header {
+    /// The header as bytes, without its checksum.
+    #[inline]
+    pub(super) fn bytes(self) -> [u8; HEADER] {
+        let mut bytes = [0; HEADER];
+        bytes[..4].copy_from_slice(&MAGIC);
+        bytes[8..12].copy_from_slice(&(self.length as u32).to_le_bytes());
+        bytes[12] = self.kind;
+        bytes[13] = self.shape;
+        bytes[16..].copy_from_slice(&self.sequence.to_le_bytes());
+        bytes
+    }
 }
 
-/// CRC-32 (IEEE 802.3) of the frame without its checksum.
-fn checksum(frame: &[u8]) -> u32 {
-    let mut sum = crc32fast::Hasher::new();
-    sum.update(&frame[..CHECKSUM]);
-    sum.update(&frame[HEADER..]);
-    sum.finalize()
+/// Puts the checksum into a frame that is otherwise complete.
+#[inline]
+pub(super) fn seal(frame: &mut [u8]) {
+    let sum = crc32fast::hash(&frame[COVERED..]);
+    frame[4..8].copy_from_slice(&sum.to_le_bytes());
 }
 
 /// Reads the header that `bytes` begin with. `Ok(None)`: more bytes are needed.
@@ -62,28 +65,33 @@ fn checksum(frame: &[u8]) -> u32 {
 /// # Errors
 /// The stream is not of this protocol, or damaged: where the next frame begins is unknown.
 pub(super) fn open(bytes: &[u8]) -> Result<Option<Header>, &'static str> {
-    let have = bytes.len().min(MAGIC.len());
-    if bytes[..have] != MAGIC[..have] {
-        return Err("a frame does not begin with the magic of version 1");
-    }
+    const STRANGE: &str = "a frame does not begin with the magic of version 1";
     let Some(header) = bytes.first_chunk::<HEADER>() else {
-        return Ok(None);
+        let have = bytes.len().min(MAGIC.len());
+        return if bytes[..have] == MAGIC[..have] {
+            Ok(None)
+        } else {
+            Err(STRANGE)
+        };
     };
-    let length = u32_at(header, 4) as usize;
+    if header.first_chunk() != Some(&MAGIC) {
+        return Err(STRANGE);
+    }
+    let length = u32_at(header, 8) as usize;
     if length > MAX_BODY {
         return Err("a frame is longer than 64 KiB");
     }
     let Some(frame) = bytes.get(..HEADER + length) else {
         return Ok(None);
     };
-    if checksum(frame) != u32_at(header, CHECKSUM) {
+    if crc32fast::hash(&frame[COVERED..]) != u32_at(header, 4) {
         return Err("a frame's checksum is wrong");
     }
     Ok(Some(Header {
         length,
-        sequence: u64_at(header, 8),
-        kind: header[16],
-        shape: header[17],
+        kind: header[12],
+        shape: header[13],
+        sequence: u64_at(header, 16),
     }))
 }
 
