@@ -179,7 +179,11 @@ impl Loose {
     /// The series that are sealed when one is full: those that are not much emptier.
     pub(super) fn ripe(&self) -> Vec<usize> {
         let least = (self.seal_at / 2).max(1);
-        let ripe = self.series.iter().enumerate().filter(|(_, series)| series.open >= least);
+        let ripe = self
+            .series
+            .iter()
+            .enumerate()
+            .filter(|(_, series)| series.open >= least);
         ripe.map(|(column, _)| column).collect()
     }
 
@@ -188,7 +192,10 @@ impl Loose {
         const LINE: usize = 8;
         let end = self.touched * self.series.len();
         let times = self.times[..end].iter().step_by(LINE).fold(0, |seen, time| seen | time);
-        let values = self.values[..end].iter().step_by(LINE).fold(0, |seen, value| seen | value.to_bits());
+        let values = self.values[..end]
+            .iter()
+            .step_by(LINE)
+            .fold(0, |seen, value| seen | value.to_bits());
         std::hint::black_box((times, values));
     }
 

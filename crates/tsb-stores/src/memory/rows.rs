@@ -30,7 +30,11 @@ impl Rows {
         Self {
             capacity,
             // Whole cache lines, so that a group is one line of a row.
-            stride: if series < GROUP { series } else { series.next_multiple_of(GROUP) },
+            stride: if series < GROUP {
+                series
+            } else {
+                series.next_multiple_of(GROUP)
+            },
             groups: series.div_ceil(GROUP),
             len: 0,
             touched: 0,
@@ -154,7 +158,10 @@ impl Rows {
         let first = group * GROUP;
         let columns = (self.stride - first).min(GROUP);
         sealer.times[..self.len].copy_from_slice(self.times());
-        let rows = self.values.chunks_exact(self.stride).zip(self.present.chunks_exact(self.groups));
+        let rows = self
+            .values
+            .chunks_exact(self.stride)
+            .zip(self.present.chunks_exact(self.groups));
         for (row, (values, present)) in rows.take(self.len).enumerate() {
             let line = &values[first..first + columns];
             if let Ok(line) = <&[f64; GROUP]>::try_from(line) {
@@ -204,7 +211,9 @@ mod tests {
             for to in from + 1..=24 {
                 let mut bits = [0u8; 3];
                 assert_eq!(mark(&mut bits, from, to), 0);
-                let expected = (0..24).filter(|bit| (from..to).contains(bit)).fold(0u32, |all, bit| all | 1 << bit);
+                let expected = (0..24)
+                    .filter(|bit| (from..to).contains(bit))
+                    .fold(0u32, |all, bit| all | 1 << bit);
                 assert_eq!(u32::from_le_bytes([bits[0], bits[1], bits[2], 0]), expected);
                 assert_eq!(mark(&mut bits, 0, 24), to - from);
             }

@@ -238,7 +238,11 @@ impl State {
         if loose.is_full(column) {
             self.seal_loose(env)?;
         }
-        let superseded = if at > newest { 0 } else { self.supersede_sealed(column, at, env)? };
+        let superseded = if at > newest {
+            0
+        } else {
+            self.supersede_sealed(column, at, env)?
+        };
         if let Some(loose) = &mut self.loose {
             loose.insert(column, at, value);
         }

@@ -126,7 +126,11 @@ impl State {
     /// What the tile occupies. The bytes are those that the budget was asked for, but of
     /// the ring only the rows that were ever used.
     pub(in crate::memory) fn occupied(&self) -> Occupied {
-        let notes = self.groups.iter().map(|group| group.dead.capacity() * NOTE).sum::<usize>();
+        let notes = self
+            .groups
+            .iter()
+            .map(|group| group.dead.capacity() * NOTE)
+            .sum::<usize>();
         let series = self.loose.iter().flat_map(|loose| loose.series());
         let loose_notes = series.map(|series| series.dead.capacity() * NOTE).sum::<usize>();
         let loose = self.loose.as_ref().map_or(0, |loose| loose.resident_bytes());
