@@ -5,6 +5,8 @@
 //! that old results cannot be compared with new ones: CHANGELOG says so under
 //! **Measurement**. To write the file anew, run this test with TSB_BLESS=1.
 
+#![expect(clippy::expect_used, reason = "a test of fixed inputs")]
+
 use std::fmt::Write as _;
 use std::path::Path;
 

@@ -18,6 +18,8 @@ pub(super) const STEPS: &[Step] = &[
     step("benches", tests_run::benches),
     step("examples", tests_run::examples),
     step("run", whole_run::check),
+    long("fuzz", fuzz),
+    long("soak", soak),
     long("peers", peers),
 ];
 
@@ -79,6 +81,32 @@ fn clippy() -> Result<Outcome> {
 fn doc() -> Result<Outcome> {
     let arguments = ["doc", "--workspace", "--no-deps", "--all-features"];
     run(cargo(&arguments).env("RUSTDOCFLAGS", "--deny warnings"))?;
+    Ok(Outcome::PASSED)
+}
+
+/// A minute a target; the examples step gives each three seconds.
+fn fuzz() -> Result<Outcome> {
+    let harness = ["run", "--release", "--package", "tsb-core", "--example", "fuzz", "--"];
+    run(cargo(&harness).args(["all", "--seconds", "60"]))?;
+    Ok(Outcome::PASSED)
+}
+
+/// Two hours' worth of samples of 54,000 series, accelerated, every one read back.
+fn soak() -> Result<Outcome> {
+    let program = [
+        "run",
+        "--release",
+        "--quiet",
+        "--",
+        "run",
+        "--workload",
+        "mix",
+        "--batch",
+        "tick",
+        "--transport",
+        "inproc",
+    ];
+    run(cargo(&program).args(["--rate", "max", "--fleet-time", "2h", "--no-calibrate"]))?;
     Ok(Outcome::PASSED)
 }
 

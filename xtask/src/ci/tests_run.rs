@@ -86,6 +86,7 @@ const EXAMPLE_ARGUMENTS: &[(&str, &[&str])] = &[
     ("trace_summary", &["fixtures/traces/busy-build.tsbtrace"]),
     ("trace_replay", &["fixtures/traces/busy-build.tsbtrace"]),
     ("pacing", &["2"]),
+    ("fuzz", &["all", "--seconds", "3"]),
 ];
 
 /// Every example is run; each checks its own result and fails if it is wrong.

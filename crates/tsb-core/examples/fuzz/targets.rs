@@ -6,6 +6,8 @@
 mod codec;
 #[path = "targets/graphite.rs"]
 mod graphite;
+#[path = "targets/trace.rs"]
+mod trace;
 #[path = "targets/tsb.rs"]
 mod tsb;
 
@@ -27,5 +29,21 @@ pub(crate) const TARGETS: &[Target] = &[
     Target {
         name: "tsb",
         check: tsb::check,
+    },
+    Target {
+        name: "trace",
+        check: trace::file,
+    },
+    Target {
+        name: "influx",
+        check: trace::influx,
+    },
+    Target {
+        name: "prometheus",
+        check: trace::prometheus,
+    },
+    Target {
+        name: "csv",
+        check: trace::csv,
     },
 ];
