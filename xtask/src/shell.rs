@@ -28,6 +28,14 @@ pub(crate) fn cargo(arguments: &[&str]) -> Command {
     command
 }
 
+/// Where cargo puts what it builds.
+pub(crate) fn target_folder() -> Result<PathBuf> {
+    let metadata = capture(&mut cargo(&["metadata", "--format-version", "1", "--no-deps"]))?;
+    let metadata: serde_json::Value = serde_json::from_str(&metadata).context("cargo metadata is not JSON")?;
+    let folder = metadata["target_directory"].as_str();
+    Ok(folder.map_or_else(|| root().join("target"), PathBuf::from))
+}
+
 /// A command as one would type it.
 pub(crate) fn spell(command: &Command) -> String {
     let program = PathBuf::from(command.get_program());

@@ -14,6 +14,7 @@ use std::io::Write;
 use std::path::Path;
 
 use serde::Serialize;
+use tsb_core::resource::{Machine, Noise};
 
 use crate::args::{DoctorArgs, Format};
 use crate::exit::Exit;
@@ -109,13 +110,14 @@ pub fn command(args: &DoctorArgs) -> Result<Exit, Failure> {
 
 /// Examines this machine and the disk that `dir` is on. Takes about a second.
 pub fn examine(dir: &Path) -> Vec<Finding> {
-    let busy_before = machine::CpuTimes::read();
-    let mut findings = vec![build(cfg!(debug_assertions))];
-    findings.extend(machine::examine());
-    findings.extend(clock::examine());
-    findings.extend(limits::examine());
+    let noise = Noise::read();
+    let machine = Machine::examine();
+    let mut findings = vec![build(machine.debug_build)];
+    findings.extend(machine::examine(&machine));
+    findings.extend(clock::examine(&machine));
+    findings.extend(limits::examine(&machine));
     findings.extend(disk::examine(dir));
-    findings.push(machine::steal(busy_before, machine::CpuTimes::read()));
+    findings.push(machine::steal(&noise));
     findings
 }
 
@@ -131,31 +133,9 @@ fn read(path: &str) -> Option<String> {
     Some(text.trim_end().to_owned())
 }
 
-/// Bytes in the largest binary unit that leaves a number above 1.
+/// Bytes with their unit.
 fn bytes(count: u64) -> String {
-    let units = ["B", "KiB", "MiB", "GiB", "TiB"];
-    let mut value = count as f64;
-    let mut unit = 0;
-    while value >= 1024.0 && unit + 1 < units.len() {
-        value /= 1024.0;
-        unit += 1;
-    }
-    if unit == 0 {
-        format!("{count} B")
-    } else {
-        format!("{value:.1} {}", units[unit])
-    }
-}
-
-/// A time in the unit that suits its size.
-fn nanos(count: u64) -> String {
-    let value = count as f64;
-    match count {
-        0..1_000 => format!("{count} ns"),
-        1_000..1_000_000 => format!("{:.1} us", value / 1e3),
-        1_000_000..1_000_000_000 => format!("{:.1} ms", value / 1e6),
-        _ => format!("{:.2} s", value / 1e9),
-    }
+    crate::units::bytes(count as f64)
 }
 
 #[cfg(test)]
@@ -192,20 +172,6 @@ mod tests {
     fn a_debug_build_is_bad() {
         assert_eq!(build(true).level, Level::Bad);
         assert_eq!(build(false).level, Level::Ok);
-    }
-
-    #[test]
-    fn sizes_and_times_carry_a_fitting_unit() {
-        assert_eq!(
-            (bytes(212), bytes(212_992)),
-            ("212 B".to_owned(), "208.0 KiB".to_owned())
-        );
-        assert_eq!(bytes(24 << 30), "24.0 GiB");
-        assert_eq!((nanos(25), nanos(83_000)), ("25 ns".to_owned(), "83.0 us".to_owned()));
-        assert_eq!(
-            (nanos(4_300_000), nanos(1_400_000_000)),
-            ("4.3 ms".to_owned(), "1.40 s".to_owned())
-        );
     }
 
     #[test]

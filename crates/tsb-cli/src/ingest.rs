@@ -87,7 +87,9 @@ impl Service {
             store.map_err(|error| Failure::usage(format!("cannot open --store {}", args.store)).because(&error))?;
         let store: Arc<dyn Store> = Arc::from(store);
         let defined = Arc::clone(&store);
-        let define = move |id: SeriesId, key: &SeriesKey| defined.define(&[(id, key.clone())]).map_err(|error| error.to_string());
+        let define = move |id: SeriesId, key: &SeriesKey| {
+            defined.define(&[(id, key.clone())]).map_err(|error| error.to_string())
+        };
         Ok(Self {
             registry: Arc::new(Registry::new(max_series, define)),
             store,

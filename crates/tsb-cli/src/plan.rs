@@ -139,6 +139,10 @@ impl Plan {
             self.workload.resolution_ns = self.workload.resolution_ns.max(resolution);
         }
         self.workload.tick_parts = self.workers;
+        let horizon_ns = self.fleet_span_ns();
+        if let Some(churn) = &mut self.workload.churn {
+            churn.horizon_ns = horizon_ns;
+        }
         self.check()?;
         Ok(self)
     }
@@ -160,6 +164,23 @@ impl Plan {
         self.workload
             .check()
             .map_err(|error| Failure::usage("cannot run this workload").because(&error))
+    }
+
+    /// About how much fleet time the run takes, in nanoseconds: how far ahead churn is
+    /// planned. Behind it series live on without churn.
+    fn fleet_span_ns(&self) -> u64 {
+        if let Some(span) = self.fleet_time_ns {
+            return span;
+        }
+        let duration = self.duration_ns.unwrap_or(0);
+        let interval = self.workload.interval_ns.unwrap_or(SECOND_NS).max(1);
+        let natural = self.workload.series.unwrap_or(1) as f64 * SECOND_NS as f64 / interval as f64;
+        let speed = match self.rate {
+            AskedRate::PerSecond(rate) => (rate as f64 / natural).max(1.0),
+            AskedRate::Natural => 1.0,
+            AskedRate::Max => 10.0,
+        };
+        (duration as f64 * speed).min(u64::MAX as f64) as u64
     }
 
     /// Whether operations wait for each other instead of being due.

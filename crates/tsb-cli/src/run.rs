@@ -6,7 +6,6 @@ mod engine;
 mod hdr_log;
 mod ledger;
 mod monitor;
-mod offered;
 mod path;
 mod projection;
 mod rejects;

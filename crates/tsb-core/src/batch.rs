@@ -180,6 +180,36 @@ impl BatchBuf {
         self.values.push(value);
     }
 
+    /// Appends a stretch of a contiguous range of ids, `values[i]` of series `first + i`.
+    ///
+    /// # Panics
+    /// When a time column is not as long as `values`: a slip of the caller.
+    pub fn extend(&mut self, first: SeriesId, times: Times<'_>, values: &[f64]) {
+        let at = match times {
+            Times::One(at) => Some(at),
+            Times::Each(column) => {
+                assert_eq!(column.len(), values.len(), "one timestamp a value");
+                column.first().copied()
+            }
+        };
+        let Some(at) = at.filter(|_| !values.is_empty()) else {
+            return;
+        };
+        let follows = self.ids.last().is_none_or(|last| last.0.wrapping_add(1) == first.0);
+        self.contiguous = follows && (self.contiguous || self.ids.is_empty());
+        let same = self.times.last().is_none_or(|&time| time == at);
+        self.one_time = same && (self.one_time || self.times.is_empty());
+        self.ids.extend((first.0..).map(SeriesId).take(values.len()));
+        match times {
+            Times::One(at) => self.times.resize(self.values.len() + values.len(), at),
+            Times::Each(column) => {
+                self.one_time &= column.iter().all(|&time| time == at);
+                self.times.extend_from_slice(column);
+            }
+        }
+        self.values.extend_from_slice(values);
+    }
+
     /// Forgets the samples, keeps the room.
     #[inline]
     pub fn clear(&mut self) {
@@ -237,6 +267,31 @@ mod tests {
         assert!(matches!(buffer.as_batch().times(), Times::One(_)));
         buffer.clear();
         assert!(buffer.as_batch().is_empty());
+    }
+
+    #[test]
+    fn a_stretch_is_the_same_as_its_samples() {
+        let times = [Timestamp(5), Timestamp(6)];
+        for second in [4, 6, 9] {
+            for time in [
+                Times::One(Timestamp(5)),
+                Times::Each(&times),
+                Times::Each(&[Timestamp(5); 2]),
+            ] {
+                let (mut bulk, mut single) = (BatchBuf::new(), BatchBuf::new());
+                for first in [4, second] {
+                    let stretch = Batch::new(Ids::Range(SeriesId(first)), time, &[1.0, 2.0]);
+                    bulk.extend(SeriesId(first), time, stretch.values());
+                    stretch.iter().for_each(|(id, at, value)| single.push(id, at, value));
+                }
+                bulk.extend(SeriesId(1), time_of_none(), &[]);
+                assert_eq!(bulk.as_batch(), single.as_batch(), "{second} {time:?}");
+            }
+        }
+    }
+
+    fn time_of_none() -> Times<'static> {
+        Times::Each(&[])
     }
 
     #[test]

@@ -19,10 +19,12 @@
 //! clock twice an operation. It knows no store: [`run`] is all that an embedder needs.
 
 mod cpu;
+mod exceptions;
 mod live;
 mod report;
 mod run;
 mod source;
+mod state;
 mod worker;
 
 pub use cpu::PhaseCpu;

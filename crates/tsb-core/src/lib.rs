@@ -19,6 +19,7 @@ pub mod resource;
 pub mod schedule;
 pub mod series;
 pub mod staleness;
+pub mod stats;
 pub mod time;
 pub mod trace;
 pub mod verdict;

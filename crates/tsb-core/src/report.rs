@@ -172,6 +172,9 @@ pub struct Offered {
     pub repeat_rate: f64,
     /// Estimated information in a value, in bits; the estimator is in docs/workloads.md.
     pub entropy_bits: f64,
+    /// Calculated information in a value, in bits, where the fleet's models allow it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub calculated_bits: Option<f64>,
     /// The recorded window that was repeated, in words.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub repeats: Option<String>,

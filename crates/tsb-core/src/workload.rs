@@ -12,6 +12,7 @@
 mod churn;
 mod columns;
 mod disorder;
+mod entropy;
 mod error;
 pub mod fleet;
 mod generator;
@@ -19,6 +20,7 @@ mod hash;
 mod law;
 mod layout;
 mod names;
+mod offered;
 mod replay;
 mod rows;
 mod spec;
@@ -30,7 +32,8 @@ pub use error::WorkloadError;
 pub use fleet::{FleetFile, FleetSpec, Shape};
 pub use generator::Generator;
 pub use layout::Group;
-pub use replay::{How, Replay, Sent, SentTimes};
+pub use offered::{Estimator, Offered};
+pub use replay::{Checkpoint, How, Replay, Sent, SentTimes};
 pub use spec::{
     BatchMode, Churn, ChurnMode, Disorder, IntervalShare, Jitter, KeyForm, MAX_SERIES, Phase, WorkloadSpec,
 };
@@ -51,6 +54,8 @@ pub struct Workload {
     spec: WorkloadSpec,
     layout: Layout,
     fates: Fates,
+    /// The phase of each group as timestamps have it: rounded to the resolution.
+    stamp_phases: Vec<i64>,
     /// Where the values come from, if not from laws.
     recorded: Option<Recorded>,
 }
@@ -98,7 +103,10 @@ impl Workload {
                 "every interval must be a multiple of it",
             ));
         }
+        let resolution_ns = spec.resolution_ns;
+        let stamp_phase = |group: &Group| (group.phase_ns - group.phase_ns % resolution_ns) as i64;
         Ok(Self {
+            stamp_phases: layout.groups.iter().map(stamp_phase).collect(),
             fates: Fates::new(spec),
             spec: spec.clone(),
             layout,
@@ -150,7 +158,16 @@ impl Workload {
     /// Samples that fall due in a second when the fleet runs in its own time, at its
     /// start.
     pub fn samples_per_second(&self) -> f64 {
-        self.per_second(|group| self.usual_samples(group))
+        self.per_second(|group| self.samples_at_start(group))
+    }
+
+    fn samples_at_start(&self, group: usize) -> f64 {
+        // Hosts that come later are not there yet.
+        if self.layout.groups[group].ticks.start == 0 {
+            self.usual_samples(group)
+        } else {
+            0.0
+        }
     }
 
     /// Samples in an operation of a group: those at the start of a simulated fleet, the
@@ -176,7 +193,7 @@ impl Workload {
 
     /// Operations in a second when the fleet runs in its own time, at its start.
     pub fn operations_per_second(&self) -> f64 {
-        self.per_second(|group| f64::from(u8::from(self.usual_samples(group) > 0.0)))
+        self.per_second(|group| f64::from(u8::from(self.samples_at_start(group) > 0.0)))
     }
 
     fn per_second(&self, count: impl Fn(usize) -> f64) -> f64 {
@@ -210,9 +227,8 @@ impl Workload {
 
     /// The timestamp that the samples of a tick bear, before jitter.
     pub fn timestamp(&self, group: usize, tick: u64, base: Timestamp) -> Timestamp {
-        let group = &self.layout.groups[group];
-        let phase = group.phase_ns - group.phase_ns % self.spec.resolution_ns;
-        base + (phase as i64).saturating_add((tick as i64).saturating_mul(group.interval_ns as i64))
+        let interval_ns = self.layout.groups[group].interval_ns as i64;
+        base + self.stamp_phases[group].saturating_add((tick as i64).saturating_mul(interval_ns))
     }
 
     /// A generator for some groups: one for each worker. `base` is the timestamp of tick

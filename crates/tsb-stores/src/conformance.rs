@@ -8,7 +8,7 @@
 //!
 //! // The `main` of a test target with `harness = false`.
 //! fn main() -> std::process::ExitCode {
-//!     let ring = Fresh::new("ring", || RingStore::new(RingOptions::default())).keeps(6 * 86_400_000_000_000);
+//!     let ring = Fresh::new("ring", || RingStore::new(RingOptions::default()));
 //!     conformance::main([ring])
 //! }
 //! ```
@@ -18,6 +18,8 @@
 //! what it does not claim must answer [`Error::Unsupported`]. The oracle is a naive model
 //! (a sorted map with a resampler of its own), not one of our stores. That the suite sees
 //! what it should is itself tested, on stores broken on purpose (docs/mutations.md).
+//!
+//! A store with retention must keep five minutes at least, or there is nothing to check.
 //!
 //! It is *not* a crash test: what survives a kill or a power cut takes a medium or a
 //! process of its own.

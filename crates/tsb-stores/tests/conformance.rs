@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use tsb_core::time::ManualClock;
 use tsb_stores::conformance::{self, Bounded, Fresh};
+use tsb_stores::memory::{MemoryOptions, MemoryStore};
 use tsb_stores::null::NullStore;
 use tsb_stores::ring::{RingOptions, RingStore};
 use tsb_stores::throttle::{Throttle, ThrottleOptions};
@@ -12,34 +13,39 @@ use tsb_stores::{Result, Store};
 
 const SECOND: i64 = 1_000_000_000;
 
-/// A store to test: how to open it, how long it keeps samples, and one that is soon full.
+/// A store to test: how to open it, and one that is soon full.
 #[derive(Clone, Copy)]
 struct Subject {
     name: &'static str,
     open: fn() -> Result<Box<dyn Store>>,
-    keeps_ns: Option<i64>,
     bounded: Option<fn() -> Result<Bounded>>,
 }
 
 /// The conformance list: a new store adds a line here.
-const SUBJECTS: [Subject; 3] = [
+const SUBJECTS: [Subject; 5] = [
     Subject {
         name: "null",
         open: || Ok(Box::new(NullStore::new())),
-        keeps_ns: None,
+        bounded: None,
+    },
+    Subject {
+        name: "memory",
+        open: || Ok(Box::new(MemoryStore::new(MemoryOptions::default()))),
+        bounded: Some(bounded_memory),
+    },
+    Subject {
+        name: "memory-retention",
+        open: || Ok(Box::new(MemoryStore::new(kept_for_an_hour()))),
         bounded: None,
     },
     Subject {
         name: "ring",
         open: || Ok(Box::new(RingStore::new(RingOptions::default())?)),
-        // A lap less the slot that is being filled.
-        keeps_ns: Some(7 * 86_400 * SECOND - 30 * SECOND),
         bounded: Some(bounded_ring),
     },
     Subject {
         name: "ring-small",
         open: || Ok(Box::new(RingStore::new(small_ring())?)),
-        keeps_ns: Some(300 * SECOND + 900_000_000),
         bounded: None,
     },
 ];
@@ -50,6 +56,27 @@ fn small_ring() -> RingOptions {
         retention_ns: 301 * SECOND,
         ..RingOptions::default()
     }
+}
+
+fn kept_for_an_hour() -> MemoryOptions {
+    MemoryOptions {
+        retention_ns: Some(3_600 * SECOND),
+        ..MemoryOptions::default()
+    }
+}
+
+#[expect(clippy::unnecessary_wraps, reason = "the list holds functions that may fail")]
+fn bounded_memory() -> Result<Bounded> {
+    let options = MemoryOptions {
+        max_bytes: Some(1 << 20),
+        max_series: Some(20),
+        ..MemoryOptions::default()
+    };
+    Ok(Bounded {
+        store: Box::new(MemoryStore::new(options)),
+        max_series: 20,
+        fills_up: true,
+    })
 }
 
 fn bounded_ring() -> Result<Bounded> {
@@ -71,10 +98,7 @@ impl Subject {
             "" => self.name.to_owned(),
             wrapper => format!("{wrapper}+{}", self.name),
         };
-        let mut fixture = Fresh::new(name, move || wrap((self.open)()?));
-        if let Some(keeps_ns) = self.keeps_ns {
-            fixture = fixture.keeps(keeps_ns);
-        }
+        let fixture = Fresh::new(name, move || wrap((self.open)()?));
         match self.bounded {
             None => fixture,
             Some(open) => fixture.bounded(move || {

@@ -15,7 +15,6 @@ pub(super) const STEPS: &[Step] = &[
     step("clippy", clippy),
     step("doc", doc),
     step("tests", tests_run::workspace),
-    step("conformance", tests_run::conformance),
     step("benches", tests_run::benches),
     step("examples", tests_run::examples),
     step("run", whole_run::check),

@@ -1,10 +1,13 @@
 //! Tests, benches in test mode and examples, with their results counted.
 
-use anyhow::{Result, bail};
+use std::fs;
+use std::process::Command;
+
+use anyhow::{Context, Result, bail};
 use serde_json::Value;
 
 use super::Outcome;
-use crate::shell::{capture, cargo, run, run_seen};
+use crate::shell::{capture, cargo, root, run, run_seen, target_folder};
 
 /// Sums of the closing lines of test programs.
 #[derive(Debug, Default, PartialEq, Eq)]
@@ -51,34 +54,22 @@ fn counted(arguments: &[&str]) -> Result<Outcome> {
     Ok(Outcome::Passed(count.note()))
 }
 
-/// Every unit, integration and documentation test, with default features.
+/// Every unit, integration and documentation test, with the conformance suite on every
+/// store that can run here.
 pub(super) fn workspace() -> Result<Outcome> {
-    counted(&["test", "--workspace", "--no-fail-fast"])
-}
-
-/// The public conformance suite on every store that can run here.
-pub(super) fn conformance() -> Result<Outcome> {
-    counted(&[
-        "test",
-        "--package",
-        "tsb-stores",
-        "--features",
-        "conformance",
-        "--no-fail-fast",
-    ])
+    counted(&["test", "--workspace", "--all-features", "--no-fail-fast"])
 }
 
 /// Every benchmark once, as a test: each verifies its result before it would time it.
+/// In release, as a debug build would take longer to run than a release takes to build.
 pub(super) fn benches() -> Result<Outcome> {
     let targets = targets("bench")?;
-    let mut ran = 0_u64;
-    let arguments = ["test", "--release", "--package", "tsb-bench", "--benches"];
-    run_seen(&mut cargo(&arguments), |line| {
-        ran += u64::from(line.ends_with("Success"));
-    })?;
     if targets.is_empty() {
         return Ok(Outcome::NotRun("there is no benchmark".to_owned()));
     }
+    let mut ran = 0_u64;
+    let arguments = ["test", "--release", "--all-features", "--benches"];
+    run_seen(&mut cargo(&arguments), |line| ran += u64::from(line == "Success"))?;
     if ran == 0 {
         bail!("{} bench programs ran no benchmark", targets.len());
     }
@@ -88,62 +79,60 @@ pub(super) fn benches() -> Result<Outcome> {
     )))
 }
 
+/// What an example is given; `SCRATCH` stands for an empty folder of its own. One that
+/// is not named here runs without arguments.
+const EXAMPLE_ARGUMENTS: &[(&str, &[&str])] = &[
+    ("record_proc", &["SCRATCH/machine.trace", "2"]),
+    ("trace_summary", &["fixtures/traces/busy-build.tsbtrace"]),
+    ("trace_replay", &["fixtures/traces/busy-build.tsbtrace"]),
+    ("pacing", &["2"]),
+];
+
 /// Every example is run; each checks its own result and fails if it is wrong.
 pub(super) fn examples() -> Result<Outcome> {
     let examples = targets("example")?;
     if examples.is_empty() {
         return Ok(Outcome::NotRun("there is no example".to_owned()));
     }
+    // All at once, so that they share what they build with each other and the benches.
+    run(&mut cargo(&["build", "--release", "--all-features", "--examples"]))?;
+    let folder = target_folder()?;
     for example in &examples {
-        let mut arguments = vec![
-            "run",
-            "--release",
-            "--package",
-            &example.package,
-            "--example",
-            &example.name,
-        ];
-        if !example.features.is_empty() {
-            arguments.extend(["--features", &example.features]);
+        let scratch = folder.join("xtask-scratch").join(example);
+        if scratch.exists() {
+            fs::remove_dir_all(&scratch).with_context(|| format!("cannot empty {}", scratch.display()))?;
         }
-        run(&mut cargo(&arguments))?;
+        fs::create_dir_all(&scratch).with_context(|| format!("cannot make {}", scratch.display()))?;
+        let mut command = Command::new(folder.join("release/examples").join(example));
+        command
+            .args(arguments(example, &scratch.to_string_lossy()))
+            .current_dir(root());
+        run(&mut command)?;
     }
     Ok(Outcome::Passed(format!("{} run", examples.len())))
 }
 
-/// A target of the workspace.
-#[derive(Debug, PartialEq, Eq)]
-struct Target {
-    package: String,
-    name: String,
-    /// Its required features, joined by commas.
-    features: String,
+fn arguments(example: &str, scratch: &str) -> Vec<String> {
+    let given = EXAMPLE_ARGUMENTS.iter().find(|(name, _)| *name == example);
+    let words = given.map_or([].as_slice(), |(_, words)| *words);
+    words.iter().map(|word| word.replace("SCRATCH", scratch)).collect()
 }
 
-fn targets(kind: &str) -> Result<Vec<Target>> {
+/// The names of the workspace's targets of one kind.
+fn targets(kind: &str) -> Result<Vec<String>> {
     let metadata = capture(&mut cargo(&["metadata", "--format-version", "1", "--no-deps"]))?;
     Ok(targets_in(&serde_json::from_str(&metadata)?, kind))
 }
 
-/// The targets of one kind in the output of `cargo metadata`.
-fn targets_in(metadata: &Value, kind: &str) -> Vec<Target> {
-    let packages = metadata["packages"].as_array().into_iter().flatten();
-    let targets = packages.flat_map(|package| {
-        let targets = package["targets"].as_array().into_iter().flatten();
-        targets.map(move |target| (package, target))
-    });
-    let chosen = targets.filter(|(_, target)| target["kind"].as_array().into_iter().flatten().any(|word| word == kind));
-    let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
-    let features = |target: &Value| {
-        let features = target["required-features"].as_array().into_iter().flatten();
-        features.map(text).collect::<Vec<_>>().join(",")
-    };
-    let made = chosen.map(|(package, target)| Target {
-        package: text(&package["name"]),
-        name: text(&target["name"]),
-        features: features(target),
-    });
-    made.collect()
+fn targets_in(metadata: &Value, kind: &str) -> Vec<String> {
+    let list = |value: &Value| value.as_array().cloned().unwrap_or_default();
+    let targets = list(&metadata["packages"])
+        .into_iter()
+        .flat_map(|package| list(&package["targets"]));
+    let chosen = targets.filter(|target| list(&target["kind"]).iter().any(|word| word == kind));
+    chosen
+        .filter_map(|target| Some(target["name"].as_str()?.to_owned()))
+        .collect()
 }
 
 #[cfg(test)]
@@ -166,20 +155,24 @@ mod tests {
     }
 
     #[test]
-    fn targets_are_found_with_their_features() {
+    fn an_example_gets_a_folder_of_its_own() {
+        assert_eq!(arguments("record_proc", "/s"), ["/s/machine.trace", "2"]);
+        assert!(arguments("another", "/s").is_empty());
+        for word in EXAMPLE_ARGUMENTS.iter().flat_map(|(_, words)| *words) {
+            assert!(!word.starts_with("fixtures/") || root().join(word).is_file(), "{word}");
+        }
+    }
+
+    #[test]
+    fn targets_are_found_by_kind() {
         let metadata = serde_json::json!({"packages": [{
             "name": "p",
             "targets": [
                 {"name": "p", "kind": ["lib"]},
-                {"name": "e", "kind": ["example"], "required-features": ["a", "b"]},
+                {"name": "e", "kind": ["example"]},
             ],
         }]});
-        let expected = Target {
-            package: "p".to_owned(),
-            name: "e".to_owned(),
-            features: "a,b".to_owned(),
-        };
-        assert_eq!(targets_in(&metadata, "example"), [expected]);
+        assert_eq!(targets_in(&metadata, "example"), ["e"]);
         assert!(targets_in(&metadata, "bench").is_empty());
     }
 }

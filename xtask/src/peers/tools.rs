@@ -1,13 +1,13 @@
 //! How each contestant is built, and the command that it runs.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::Command;
 
 use anyhow::{Context, Result};
 use serde_json::Value;
 
 use super::Contestant;
-use crate::shell::{capture, cargo, root, run};
+use crate::shell::{capture, cargo, run, target_folder};
 
 /// The peer as the Go module proxy carries it: MIT licence, last commit of 2023-09-21.
 const TSBS: &str = "github.com/timescale/tsbs@v0.0.0-20230921131859-37fced794d56";
@@ -99,12 +99,4 @@ pub(super) fn wire_table() -> Command {
         "--example",
         "wire_table",
     ])
-}
-
-/// Where cargo puts what it builds.
-fn target_folder() -> Result<PathBuf> {
-    let metadata = capture(&mut cargo(&["metadata", "--format-version", "1", "--no-deps"]))?;
-    let metadata: Value = serde_json::from_str(&metadata).context("cargo metadata is not JSON")?;
-    let folder = metadata["target_directory"].as_str();
-    Ok(folder.map_or_else(|| root().join("target"), PathBuf::from))
 }

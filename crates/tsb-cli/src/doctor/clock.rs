@@ -1,8 +1,10 @@
 //! The clock: where it comes from, what a reading costs, and how late a wait ends.
 
+use tsb_core::resource::Machine;
 use tsb_core::time::{Clock, MonotonicClock, thread_cpu_ns};
 
-use super::{Finding, Level, nanos, read};
+use super::{Finding, Level};
+use crate::units::nanos;
 
 /// A reading that costs more than this is a system call, or nearly.
 const READ_NS_MAX: u64 = 100;
@@ -19,11 +21,10 @@ const LAG_P50_NS_MAX: u64 = 2_000;
 /// One wait in ten may be this late: a tenth of an interval of 100 ms.
 const LAG_P90_NS_MAX: u64 = 10_000_000;
 
-pub(super) fn examine() -> Vec<Finding> {
+pub(super) fn examine(machine: &Machine) -> Vec<Finding> {
     let clock = MonotonicClock::new();
-    let source = read("/sys/devices/system/clocksource/clocksource0/current_clocksource");
     vec![
-        judge_source(source.as_deref(), read_cost(&clock)),
+        judge_source(machine.clock_source.as_deref(), read_cost(&clock)),
         judge_pacing(&pacing(&clock)),
     ]
 }

@@ -6,7 +6,8 @@ use std::path::{Path, PathBuf};
 
 use tsb_core::time::{Clock, MonotonicClock};
 
-use super::{Finding, Level, bytes, nanos, read};
+use super::{Finding, Level, bytes, read};
+use crate::units::nanos;
 
 /// Syncs that are timed.
 const SYNCS: usize = 20;

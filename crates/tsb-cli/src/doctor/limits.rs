@@ -1,6 +1,7 @@
 //! What this process is not allowed to use: control groups, sockets, files.
 
 use rustix::process::{Resource, getrlimit};
+use tsb_core::resource::Machine;
 
 use super::{Finding, Level, bytes, read};
 
@@ -10,18 +11,11 @@ const SOCKET_BYTES_MIN: u64 = 4 << 20;
 /// Connections, files and a few more.
 const FILES_MIN: u64 = 4_096;
 
-pub(super) fn examine() -> Vec<Finding> {
-    let groups = group_folders(&read("/proc/self/cgroup").unwrap_or_default());
-    let values = |file: &str| -> Vec<String> {
-        groups
-            .iter()
-            .filter_map(|folder| read(&format!("{folder}/{file}")))
-            .collect()
-    };
+pub(super) fn examine(machine: &Machine) -> Vec<Finding> {
     let number = |path: &str| read(path).and_then(|text| text.parse().ok());
     vec![
-        judge_cpu_quota(&values("cpu.max"), throttled(&values("cpu.stat"))),
-        judge_memory_limit(&values("memory.max")),
+        judge_cpu_quota(machine.cgroup_cores),
+        judge_memory_limit(machine.cgroup_memory_bytes),
         judge_sockets(
             "receive buffer",
             number("/proc/sys/net/core/rmem_max"),
@@ -36,58 +30,23 @@ pub(super) fn examine() -> Vec<Finding> {
     ]
 }
 
-/// The folders of our control group (version 2) and of the groups above it.
-fn group_folders(text: &str) -> Vec<String> {
-    let Some(path) = text.lines().find_map(|line| line.strip_prefix("0::")) else {
-        return Vec::new();
-    };
-    let mut folder = format!("/sys/fs/cgroup{}", path.trim_end_matches('/'));
-    let mut folders = Vec::new();
-    while folder.len() >= "/sys/fs/cgroup".len() {
-        folders.push(folder.clone());
-        let Some(parent) = folder.rfind('/') else { break };
-        folder.truncate(parent);
-    }
-    folders
-}
-
-/// How often any of the groups was stopped because its quota was used up.
-fn throttled(stats: &[String]) -> u64 {
-    let lines = stats.iter().flat_map(|stat| stat.lines());
-    let counts = lines.filter_map(|line| line.strip_prefix("nr_throttled ")?.parse::<u64>().ok());
-    counts.max().unwrap_or(0)
-}
-
-/// Cores that a `cpu.max` line allows; `None` is no limit.
-fn quota_cores(line: &str) -> Option<f64> {
-    let (quota, period) = line.split_once(' ')?;
-    let quota: f64 = quota.parse().ok()?;
-    let period: f64 = period.parse().ok()?;
-    (period > 0.0).then_some(quota / period)
-}
-
-fn judge_cpu_quota(lines: &[String], throttled: u64) -> Finding {
+fn judge_cpu_quota(cores: Option<f64>) -> Finding {
     let meaning = "a control group with a quota stops its threads until the next period begins, which looks like a stall of the store";
-    let smallest = lines.iter().filter_map(|line| quota_cores(line)).min_by(f64::total_cmp);
-    let Some(cores) = smallest else {
-        return Finding::ok("cpu quota", "none", meaning);
-    };
-    let value = format!("{cores:.2} cores, stopped {throttled} times so far");
-    Finding::ok("cpu quota", value, meaning).advise(
+    let value = cores.map_or_else(|| "none".to_owned(), |cores| format!("{cores:.2} cores"));
+    Finding::ok("cpu quota", value, meaning).advise_if(
+        cores.is_some(),
         Level::Warn,
         "run without a CPU quota, or pin the group to whole cores instead",
     )
 }
 
-fn judge_memory_limit(lines: &[String]) -> Finding {
+fn judge_memory_limit(limit: Option<u64>) -> Finding {
     let meaning = "a program that exceeds the limit of its control group is killed, without a report";
-    match lines.iter().filter_map(|line| line.parse::<u64>().ok()).min() {
-        None => Finding::ok("memory limit", "none", meaning),
-        Some(limit) => Finding::ok("memory limit", bytes(limit), meaning).advise(
-            Level::Warn,
-            format!("give a memory store a bound below it: memory:?max_bytes={}", limit / 2),
-        ),
-    }
+    let Some(limit) = limit else {
+        return Finding::ok("memory limit", "none", meaning);
+    };
+    let advice = format!("give a memory store a bound below it: memory:?max_bytes={}", limit / 2);
+    Finding::ok("memory limit", bytes(limit), meaning).advise(Level::Warn, advice)
 }
 
 fn judge_sockets(name: &'static str, limit: Option<u64>, setting: &str) -> Finding {
@@ -124,32 +83,17 @@ mod tests {
     use super::*;
 
     #[test]
-    fn groups_are_followed_to_the_root() {
-        let folders = group_folders("0::/a/b\n");
-        assert_eq!(folders, ["/sys/fs/cgroup/a/b", "/sys/fs/cgroup/a", "/sys/fs/cgroup"]);
-        assert_eq!(group_folders("0::/\n"), ["/sys/fs/cgroup"]);
-        assert!(group_folders("4:memory:/x\n").is_empty());
-    }
-
-    #[test]
-    fn the_tightest_quota_counts() {
-        let lines = [
-            "max 100000".to_owned(),
-            "150000 100000".to_owned(),
-            "400000 100000".to_owned(),
-        ];
-        let finding = judge_cpu_quota(&lines, 7);
-        assert_eq!(finding.value, "1.50 cores, stopped 7 times so far");
-        assert_eq!(finding.level, Level::Warn);
-        assert_eq!(judge_cpu_quota(&lines[..1], 0).value, "none");
-        assert_eq!(throttled(&["nr_periods 9\nnr_throttled 3\n".to_owned()]), 3);
+    fn a_quota_is_warned_about() {
+        let finding = judge_cpu_quota(Some(1.5));
+        assert_eq!((finding.value.as_str(), finding.level), ("1.50 cores", Level::Warn));
+        assert_eq!(judge_cpu_quota(None).level, Level::Ok);
     }
 
     #[test]
     fn memory_sockets_and_files_are_judged() {
-        assert_eq!(judge_memory_limit(&["max".to_owned()]).level, Level::Ok);
-        let limited = judge_memory_limit(&["max".to_owned(), "1073741824".to_owned()]);
-        assert_eq!((limited.value.as_str(), limited.level), ("1.0 GiB", Level::Warn));
+        assert_eq!(judge_memory_limit(None).level, Level::Ok);
+        let limited = judge_memory_limit(Some(1 << 30));
+        assert_eq!((limited.value.as_str(), limited.level), ("1.00 GiB", Level::Warn));
         assert_eq!(judge_sockets("receive buffer", Some(212_992), "s").level, Level::Warn);
         assert_eq!(
             judge_sockets("receive buffer", Some(SOCKET_BYTES_MIN), "s").level,

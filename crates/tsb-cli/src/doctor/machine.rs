@@ -1,19 +1,18 @@
 //! Processors, who else uses them, and memory.
 
+use tsb_core::resource::{Machine, Noise};
+use tsb_core::verdict::NOISE_SHARE_MAX;
+
 use super::{Finding, Level, bytes, read};
 
-/// Steal or pressure above this share of the time makes a verdict NOISY.
-const NOISY_SHARE: f64 = 0.02;
-
-pub(super) fn examine() -> Vec<Finding> {
-    let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
+pub(super) fn examine(machine: &Machine) -> Vec<Finding> {
     let load = read("/proc/loadavg");
-    let governors = governors();
     let memory = read("/proc/meminfo");
+    let model = machine.cpu.as_deref().unwrap_or(std::env::consts::ARCH);
     let mut findings = vec![
-        judge_cores(cores, &model(&read("/proc/cpuinfo").unwrap_or_default())),
-        judge_governors(&governors),
-        judge_load(load.as_deref().and_then(first_number), cores),
+        judge_cores(machine.cores, model),
+        judge_governor(machine.governor.as_deref()),
+        judge_load(load.as_deref().and_then(first_number), machine.cores),
     ];
     for kind in ["cpu", "memory", "io"] {
         let pressure = read(&format!("/proc/pressure/{kind}"));
@@ -34,17 +33,6 @@ fn first_number(text: &str) -> Option<f64> {
     text.split_whitespace().next()?.parse().ok()
 }
 
-/// The processor's name in `/proc/cpuinfo`, where the architecture gives one.
-fn model(cpuinfo: &str) -> String {
-    let names = cpuinfo
-        .lines()
-        .filter_map(|line| line.strip_prefix("model name")?.split_once(':'));
-    names
-        .map(|(_, name)| name.trim().to_owned())
-        .next()
-        .unwrap_or_else(|| std::env::consts::ARCH.to_owned())
-}
-
 fn judge_cores(cores: usize, model: &str) -> Finding {
     let meaning = "emitter, listener and store each want a core of their own";
     Finding::ok("cores", format!("{cores} of {model}"), meaning).advise_if(
@@ -54,31 +42,14 @@ fn judge_cores(cores: usize, model: &str) -> Finding {
     )
 }
 
-fn governors() -> Vec<String> {
-    let Ok(folder) = std::fs::read_dir("/sys/devices/system/cpu") else {
-        return Vec::new();
+fn judge_governor(name: Option<&str>) -> Finding {
+    let Some(name) = name else {
+        let meaning = "clock frequency is not controlled from here, as in most virtual machines";
+        return Finding::ok("governor", "none visible", meaning);
     };
-    let paths = folder
-        .flatten()
-        .map(|entry| entry.path().join("cpufreq/scaling_governor"));
-    let mut names: Vec<String> = paths.filter_map(|path| read(path.to_str()?)).collect();
-    names.sort_unstable();
-    names.dedup();
-    names
-}
-
-fn judge_governors(names: &[String]) -> Finding {
-    if names.is_empty() {
-        return Finding::ok(
-            "governor",
-            "none visible",
-            "clock frequency is not controlled from here, as in most virtual machines",
-        );
-    }
-    let steady = names.iter().all(|name| name == "performance");
     let meaning = "a governor that saves energy changes the clock frequency while a run measures";
-    Finding::ok("governor", names.join(", "), meaning).advise_if(
-        !steady,
+    Finding::ok("governor", name, meaning).advise_if(
+        name != "performance",
         Level::Warn,
         "cpupower frequency-set --governor performance, for as long as you measure",
     )
@@ -114,7 +85,7 @@ fn judge_pressure(kind: &str, share: Option<f64>) -> Finding {
     };
     let meaning = "the share of the last ten seconds in which some task had to wait for it";
     Finding::ok(name, percent(share), meaning).advise_if(
-        share > NOISY_SHARE,
+        share > NOISE_SHARE_MAX,
         Level::Warn,
         "something else uses it: a run under such pressure gets the verdict NOISY",
     )
@@ -124,46 +95,18 @@ fn percent(share: f64) -> String {
     format!("{:.1} %", share * 100.0)
 }
 
-/// What the processors did since the machine started, in ticks.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct CpuTimes {
-    total: u64,
-    steal: u64,
+/// Judges what the hypervisor took since `before`, which is when the examination began.
+pub(super) fn steal(before: &Noise) -> Finding {
+    judge_steal(Noise::read().stolen_since(before))
 }
 
-impl CpuTimes {
-    pub(super) fn read() -> Option<Self> {
-        Self::parse(&read("/proc/stat")?)
-    }
-
-    /// The first line of proc_stat(5); guest time is part of user time already.
-    fn parse(stat: &str) -> Option<Self> {
-        let fields = stat.lines().next()?.strip_prefix("cpu ")?.split_whitespace();
-        let ticks: Vec<u64> = fields.take(8).map_while(|field| field.parse().ok()).collect();
-        Some(Self {
-            total: ticks.iter().sum(),
-            steal: *ticks.get(7)?,
-        })
-    }
-
-    fn steal_share(self, earlier: Self) -> f64 {
-        let total = self.total.saturating_sub(earlier.total);
-        let steal = self.steal.saturating_sub(earlier.steal);
-        if total == 0 { 0.0 } else { steal as f64 / total as f64 }
-    }
-}
-
-/// Judges how much the hypervisor took during the examination and since the start.
-pub(super) fn steal(before: Option<CpuTimes>, after: Option<CpuTimes>) -> Finding {
-    let (Some(before), Some(after)) = (before, after) else {
+fn judge_steal(share: Option<f64>) -> Finding {
+    let Some(share) = share else {
         return Finding::unknown("steal", "/proc/stat");
     };
-    let now = after.steal_share(before);
-    let ever = after.steal_share(CpuTimes::default());
-    let value = format!("{} now, {} since the machine started", percent(now), percent(ever));
-    let meaning = "the share of processor time that the hypervisor gave to other machines";
-    Finding::ok("steal", value, meaning).advise_if(
-        now > NOISY_SHARE || ever > NOISY_SHARE,
+    let meaning = "the share of processor time that the hypervisor gave to other machines while this was examined";
+    Finding::ok("steal", percent(share), meaning).advise_if(
+        share > NOISE_SHARE_MAX,
         Level::Warn,
         "measure on a machine with cores of its own, or compare only within interleaved runs",
     )
@@ -226,13 +169,9 @@ mod tests {
     fn cores_and_governors_are_judged() {
         assert_eq!(judge_cores(1, "x").level, Level::Warn);
         assert_eq!(judge_cores(2, "x").value, "2 of x");
-        assert_eq!(model("processor\t: 0\nmodel name\t: Fast CPU\n"), "Fast CPU");
-        assert_eq!(judge_governors(&[]).level, Level::Ok);
-        assert_eq!(judge_governors(&["performance".to_owned()]).level, Level::Ok);
-        assert_eq!(
-            judge_governors(&["performance".to_owned(), "powersave".to_owned()]).level,
-            Level::Warn
-        );
+        assert_eq!(judge_governor(None).level, Level::Ok);
+        assert_eq!(judge_governor(Some("performance")).level, Level::Ok);
+        assert_eq!(judge_governor(Some("powersave")).level, Level::Warn);
     }
 
     #[test]
@@ -248,14 +187,11 @@ mod tests {
     }
 
     #[test]
-    fn steal_is_a_share_of_all_time() {
-        let before = CpuTimes::parse("cpu  100 0 0 100 0 0 0 0 0 0\ncpu0 1");
-        let after = CpuTimes::parse("cpu  150 0 0 140 0 0 0 10 0 0\n");
-        let finding = steal(before, after);
-        assert_eq!(finding.value, "10.0 % now, 3.3 % since the machine started");
-        assert_eq!(finding.level, Level::Warn);
-        assert_eq!(CpuTimes::parse("cpu  1 2 3"), None);
-        assert_eq!(steal(before, before).level, Level::Ok);
+    fn steal_is_judged_by_the_threshold_of_the_verdict() {
+        assert_eq!(judge_steal(Some(0.1)).value, "10.0 %");
+        assert_eq!(judge_steal(Some(0.1)).level, Level::Warn);
+        assert_eq!(judge_steal(Some(NOISE_SHARE_MAX)).level, Level::Ok);
+        assert_eq!(judge_steal(None).level, Level::Ok);
     }
 
     #[test]
@@ -268,7 +204,7 @@ mod tests {
         };
         assert_eq!(
             judge_memory(&text(4_194_304, 0)).value,
-            "4.0 GiB of 8.0 GiB available, 0 B swapped out"
+            "4.00 GiB of 8.00 GiB available, 0 B swapped out"
         );
         assert_eq!(judge_memory(&text(4_194_304, 0)).level, Level::Ok);
         assert_eq!(judge_memory(&text(1_000, 0)).level, Level::Warn);

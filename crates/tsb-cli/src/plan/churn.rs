@@ -4,9 +4,6 @@ use tsb_core::workload::{Churn, ChurnMode};
 
 use crate::units;
 
-/// How far ahead births and deaths are planned: a day. Runs past it go on without churn.
-const HORIZON_NS: u64 = 86_400 * tsb_core::time::SECOND_NS;
-
 const FORMS: &str = "it is none, steady:LIFETIME, gradual:MULTIPLEx/PERIOD, double-halve:PERIOD or \
     spike:MULTIPLEx/PERIOD/LENGTH, such as spike:10x/10m/30s";
 
@@ -44,7 +41,8 @@ pub(super) fn parse(text: &str) -> Result<Option<Churn>, String> {
     };
     let churn = Churn {
         mode,
-        horizon_ns: HORIZON_NS,
+        // The completed plan knows how long the run takes.
+        horizon_ns: 0,
         unit: 54,
     };
     Ok(Some(churn))

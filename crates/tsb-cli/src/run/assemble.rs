@@ -1,5 +1,6 @@
 //! From everything that was counted, timed and read back to one report.
 
+use std::ops::Range;
 use std::sync::Arc;
 
 use tsb_core::Timestamp;
@@ -13,7 +14,6 @@ use tsb_stores::{Exactness, Store};
 
 use super::engine::Performed;
 use super::ledger::{Sides, done_means};
-use super::offered::estimate;
 use super::stage::Stage;
 use crate::audit::Audit;
 use crate::plan::Transport;
@@ -146,7 +146,7 @@ fn verdict(parts: &Parts<'_>, ledger: &tsb_core::report::LedgerReport, rate: &Ra
         ceiling_per_second: rate.ceiling_per_second,
         own_lag_p99_ns: performed.driven.own_lag.total.quantile(0.99),
         interval_ns: interval_ns.map(|interval| stage.speed().map_or(interval, |speed| speed.wall_ns(interval))),
-        noise_share: performed.observed.stolen_share,
+        noise_share: performed.observed.noise_share,
     }
     .verdict()
 }
@@ -192,13 +192,36 @@ fn size(store: &dyn Store) -> Size {
 }
 
 fn offered(stage: &Stage, performed: &Performed) -> Offered {
-    let estimate = estimate(&stage.workload, &performed.driven.issued);
+    let issued = &performed.driven.issued;
+    let estimate = stage.workload.offered(issued);
     Offered {
         series: stage.workload.catalog().len() as u64,
         repeat_rate: estimate.repeat_rate,
         entropy_bits: estimate.entropy_bits,
-        repeats: None,
+        calculated_bits: estimate.calculated_bits,
+        repeats: repeats(stage, issued),
     }
+}
+
+/// What of a recording came more than once, in words.
+fn repeats(stage: &Stage, issued: &[Range<u64>]) -> Option<String> {
+    let window = stage.workload.window()?;
+    let ticks = issued.iter().map(|ticks| ticks.end).max().unwrap_or(0);
+    let passes = window.passes(ticks);
+    let copies = if window.copies > 1 {
+        format!(
+            ", and each of its {} series is replayed as up to {} copies, shifted in time",
+            window.series, window.copies
+        )
+    } else {
+        String::new()
+    };
+    (passes > 1.0 || window.copies > 1).then(|| {
+        format!(
+            "a recorded window of {} ticks was passed {passes:.2} times{copies}",
+            window.ticks
+        )
+    })
 }
 
 /// The monitor's slices, with the latencies of the emitter's own intervals.
@@ -308,6 +331,7 @@ fn notes(parts: &Parts<'_>) -> Vec<String> {
             stage.plan.workload.resolution_ns as f64 / 1e9
         ));
     }
+    notes.extend(repeats(stage, &parts.performed.driven.issued));
     if parts.performed.driven.exceptions_dropped > 0 {
         notes.push(format!(
             "{} operations of unknown outcome could not be named",

@@ -34,8 +34,9 @@ pub(super) struct Observed {
     pub resources: Vec<Usage>,
     /// CPU of the ingest threads, in nanoseconds.
     pub ingest_cpu_ns: u64,
-    /// Share of CPU time that was stolen from this machine. in [0, 1]
-    pub stolen_share: Option<f64>,
+    /// Share of the time that others took the CPU: stolen, or waited for while our own
+    /// threads left cores free. in [0, 1]
+    pub noise_share: Option<f64>,
 }
 
 /// What a monitor looks at.
@@ -79,6 +80,8 @@ struct Notes {
     cpu_ns: u64,
     shown_ns: u64,
     stalest_ns: Option<u64>,
+    began_ns: u64,
+    began_cpu_ns: u64,
 }
 
 impl<'a> Monitor<'a> {
@@ -143,6 +146,8 @@ impl<'a> Monitor<'a> {
             cpu_ns: process_cpu_ns(),
             shown_ns: subject.start_ns,
             stalest_ns: None,
+            began_ns: subject.stage.clock.now(),
+            began_cpu_ns: process_cpu_ns(),
         }
     }
 
@@ -206,8 +211,23 @@ impl<'a> Monitor<'a> {
     fn end(&self, mut notes: Notes) -> Observed {
         notes.observed.ingest_cpu_ns = self.subject.watch.ingest_cpu_ns();
         notes.observed.resources = notes.processes.iter().filter_map(Process::usage).collect();
-        notes.observed.stolen_share = Noise::read().stolen_since(&notes.noise);
+        notes.observed.noise_share = noise_share(&notes, self.subject.stage.clock.now());
         notes.observed
+    }
+}
+
+/// Waiting for a CPU is noise only where tsb itself used less than half of them: its own
+/// threads wait for each other too.
+fn noise_share(notes: &Notes, now: u64) -> Option<f64> {
+    let noise = Noise::read();
+    let stolen = noise.stolen_since(&notes.noise);
+    let elapsed = now.saturating_sub(notes.began_ns).max(1) as f64;
+    let cores = std::thread::available_parallelism().map_or(1, usize::from) as f64;
+    let own = (process_cpu_ns() - notes.began_cpu_ns) as f64 / elapsed / cores;
+    let waited = noise.waited_us_since(&notes.noise).map(|us| us as f64 * 1e3 / elapsed);
+    match waited.filter(|_| own < 0.5) {
+        Some(waited) => Some(stolen.unwrap_or(0.0).max(waited)),
+        None => stolen,
     }
 }
 

@@ -7,7 +7,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use super::live::Live;
 use super::report::{Counts, Ended, Latency, Report, WorkerReport};
-use super::worker::{Parts, State, drive, settle};
+use super::state::State;
+use super::worker::{Parts, drive, settle};
 use super::{Source, Target};
 use crate::schedule::Timetable;
 use crate::time::{Clock, SECOND_NS, sharpen_timers};
@@ -158,7 +159,7 @@ fn work<S: Source, T: Target>(
         mut source,
         mut target,
     } = worker;
-    let mut state = State::new(run, start_ns);
+    let mut state = State::new(run, start_ns, &groups);
     let mut agenda = run.timetable.agenda(groups.clone());
     let parts = Parts {
         run,

@@ -2,7 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::parse::{cpu_max, described, named};
+use super::cgroup::limits;
+use super::parse::{described, named};
 
 /// Facts about the machine; what could not be read is absent.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -40,20 +41,14 @@ impl Machine {
         let text = |path: &str| std::fs::read_to_string(path).ok().map(|text| text.trim().to_owned());
         let cpuinfo = text("/proc/cpuinfo").unwrap_or_default();
         let meminfo = text("/proc/meminfo").unwrap_or_default();
-        // Version 2 of control groups: the unified line has number 0.
-        let group = text("/proc/self/cgroup").unwrap_or_default();
-        let group = group
-            .lines()
-            .find_map(|line| line.strip_prefix("0::"))
-            .unwrap_or("/")
-            .to_owned();
-        let limit = |file: &str| text(&format!("/sys/fs/cgroup{group}/{file}"));
+        let own_groups = text("/proc/self/cgroup").unwrap_or_default();
+        let limits = limits(&own_groups, |path| text(path));
         Self {
             cpu: described(&cpuinfo, "model name").map(str::to_owned),
             cores: std::thread::available_parallelism().map_or(1, usize::from),
-            cgroup_cores: limit("cpu.max").as_deref().and_then(cpu_max),
+            cgroup_cores: limits.cores,
             memory_bytes: named(&meminfo, "MemTotal").map(|kib| kib * 1024),
-            cgroup_memory_bytes: limit("memory.max").and_then(|text| text.parse().ok()),
+            cgroup_memory_bytes: limits.memory_bytes,
             kernel: text("/proc/sys/kernel/osrelease"),
             governor: text("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor"),
             clock_source: text("/sys/devices/system/clocksource/clocksource0/current_clocksource"),

@@ -5,7 +5,7 @@
 //! taken over four stretches at once, since each addition waits for the one before it.
 
 use super::hash::{self, Purpose};
-use super::law::{self, Keys, Law};
+use super::law::{self, Fold, Keys, Law, Output};
 use super::rows;
 
 /// Ticks that are made at once.
@@ -17,22 +17,17 @@ const STRETCH: usize = CHUNK / 4;
 pub(crate) struct Column {
     law: Law,
     key: u64,
-    /// Second key: levels of a repeated series, resets of a counter.
-    other: u64,
+    level_key: u64,
     /// Running state before the next tick.
     pub(crate) state: f64,
 }
 
 impl Column {
     pub(crate) fn new(law: Law, keys: Keys, state: f64) -> Self {
-        let other = match law {
-            Law::Counter { .. } => keys.of(Purpose::Reset),
-            _ => keys.of(Purpose::Level),
-        };
         Self {
             law,
             key: keys.of(Purpose::Step),
-            other,
+            level_key: keys.of(Purpose::Level),
             state,
         }
     }
@@ -50,30 +45,40 @@ impl Column {
                 let change = change as f64;
                 for (value, &tick_key) in values.iter_mut().zip(tick_keys) {
                     if *value < change {
-                        self.state = output.apply(law::level(self.other, tick_key, levels));
+                        self.state = output.apply(law::level(self.level_key, tick_key, levels));
                     }
                     *value = self.state;
                 }
             }
-            Law::Counter { step, reset, .. } => {
+            Law::Sum {
+                steps, fold, output, ..
+            } => {
                 for (value, &tick_key) in values.iter_mut().zip(tick_keys) {
-                    *value = step.clipped(hash::draw_f64(key, tick_key));
+                    *value = steps.at(key, tick_key);
                 }
-                if reset == 0 {
+                self.state = if fold == Fold::AT_ZERO && output == Output::PLAIN {
+                    sum(values, self.state, f64::abs)
+                } else {
+                    sum(values, self.state, |x| output.apply(fold.apply(x)))
+                };
+            }
+            Law::Fitful { steps, reset, .. } => {
+                let mut resets = 0;
+                for (value, &tick_key) in values.iter_mut().zip(tick_keys) {
+                    let draw = hash::draw_f64(key, tick_key);
+                    resets += u64::from(draw < reset as f64);
+                    *value = steps.at(draw);
+                }
+                if resets == 0 {
                     self.state = sum(values, self.state, |x| x);
                 } else {
                     self.sum_with_resets(reset, tick_keys, values);
                 }
             }
-            Law::Walk { step, fold, output, .. } => {
-                for (value, &tick_key) in values.iter_mut().zip(tick_keys) {
-                    *value = step.at(hash::draw_f64(key, tick_key));
-                }
-                self.state = sum(values, self.state, |x| output.apply(fold.apply(x)));
-            }
-            Law::Noise { step, slope, output } => {
+            Law::Noise { draws, slope, output } => {
                 for ((value, &tick_key), tick) in values.iter_mut().zip(tick_keys).zip(tick..) {
-                    *value = rows::noise(step, slope, output, tick as f64, hash::draw_f64(key, tick_key));
+                    let step = draws.at(hash::draw_f64(key, tick_key));
+                    *value = rows::noise(step, slope, output, tick as f64);
                 }
             }
         }
@@ -83,7 +88,7 @@ impl Column {
     fn sum_with_resets(&mut self, reset: u64, tick_keys: &[u64], values: &mut [f64]) {
         let mut start = 0;
         for (index, &tick_key) in tick_keys.iter().enumerate() {
-            if hash::draw(self.other, tick_key) < reset {
+            if hash::draw(self.key, tick_key) < reset {
                 sum(&mut values[start..index], self.state, |x| x);
                 values[index] = 0.0;
                 self.state = 0.0;

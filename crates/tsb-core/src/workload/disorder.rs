@@ -6,6 +6,7 @@
 use super::hash::{self, Purpose};
 use super::law::Keys;
 use super::spec::WorkloadSpec;
+use crate::time::Timestamp;
 
 /// What happens to one sample.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -31,8 +32,9 @@ pub(crate) struct Fates {
     twice: u64,
     swapped: u64,
     late_ticks: u64,
-    jitter_steps: u64,
-    jitter_step_ns: u64,
+    /// Both below 2^32, so that their products are 32x32->64 multiplications.
+    jitter_steps: u32,
+    jitter_step_ns: u32,
 }
 
 impl Fates {
@@ -49,8 +51,8 @@ impl Fates {
             twice,
             swapped: twice + hash::threshold(disorder.out_of_order),
             late_ticks: u64::from(disorder.late_ticks),
-            jitter_steps: spec.jitter.max_ns / step_ns + 1,
-            jitter_step_ns: step_ns,
+            jitter_steps: (spec.jitter.max_ns / step_ns + 1) as u32,
+            jitter_step_ns: step_ns as u32,
         }
     }
 
@@ -108,9 +110,21 @@ impl Fates {
         }
     }
 
-    /// How many nanoseconds a timestamp is off.
+    /// Whether any of these samples, `(series key, tick key)`, is not simply on time.
     #[inline]
-    pub(crate) fn jitter_ns(&self, jitter_key: u64, tick_key: u64) -> i64 {
-        (((hash::draw(jitter_key, tick_key) * self.jitter_steps) >> 32) * self.jitter_step_ns) as i64
+    pub(crate) fn any_of(&self, samples: impl Iterator<Item = (u64, u64)>) -> bool {
+        let limit = hash::TWO_52 + self.swapped as f64;
+        // Counted rather than found: a count is vector code.
+        let hits: u64 = samples
+            .map(|(key, tick)| u64::from(hash::draw_on_two_52(key, tick) < limit))
+            .sum();
+        hits > 0
+    }
+
+    /// A timestamp with its jitter.
+    #[inline(always)]
+    pub(crate) fn jittered(&self, at: Timestamp, jitter_key: u64, tick_key: u64) -> Timestamp {
+        let steps = (hash::draw(jitter_key, tick_key) * u64::from(self.jitter_steps)) >> 32;
+        Timestamp(at.0.wrapping_add((steps * u64::from(self.jitter_step_ns)) as i64))
     }
 }

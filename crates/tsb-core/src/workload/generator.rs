@@ -7,13 +7,14 @@
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::ops::Range;
+use std::sync::Arc;
 
-use super::disorder::Fate;
+use super::disorder::{Fate, Fates};
 use super::law;
 use super::layout::Block;
 use super::rows::{Member, Rows};
 use super::trace::Recorded;
-use super::{Replay, Workload};
+use super::{Checkpoint, Replay, Workload};
 use crate::batch::{Batch, BatchBuf, Ids, Times};
 use crate::series::SeriesId;
 use crate::time::Timestamp;
@@ -51,11 +52,16 @@ pub struct Generator<'w> {
 #[derive(Debug, Default)]
 struct Held {
     /// Samples that follow those of the next tick, by series.
-    swapped: Vec<(u32, Timestamp, u64)>,
-    incoming: Vec<(u32, Timestamp, u64)>,
-    /// (operation's tick, series, own tick), and timestamp and value bits.
-    late: BinaryHeap<Reverse<(u64, u32, u64, Timestamp, u64)>>,
+    swapped: Vec<(u32, Timestamp, f64)>,
+    incoming: Vec<(u32, Timestamp, f64)>,
+    /// How many of `swapped` have followed already.
+    follow: usize,
+    late: BinaryHeap<Reverse<Late>>,
 }
+
+/// A late sample, ordered as it is sent: tick of the operation, series, own tick; then
+/// its timestamp and the bits of its value.
+type Late = (u64, u32, u64, Timestamp, u64);
 
 impl<'w> Generator<'w> {
     pub(super) fn new(workload: &'w Workload, groups: Range<usize>, base: Timestamp) -> Self {
@@ -75,9 +81,9 @@ impl<'w> Generator<'w> {
         }
         let first_series = planned.first().map_or(0, |block| block.first);
         let series = first_series..planned.last().map_or(0, |block| block.first + block.len);
-        let keys_if = |wanted: bool, key: &dyn Fn(u32) -> u64| match wanted {
-            true => series.clone().map(key).collect(),
-            false => Vec::new(),
+        let keys_if = |wanted: bool, key: &dyn Fn(u32) -> u64| -> Vec<u64> {
+            let series = series.clone().filter(|_| wanted);
+            series.map(key).collect()
         };
         let fates = &workload.fates;
         Self {
@@ -104,6 +110,11 @@ impl<'w> Generator<'w> {
     /// The groups it makes.
     pub fn groups(&self) -> Range<usize> {
         self.groups.clone()
+    }
+
+    /// Where to begin when the first tick that is asked for lies far ahead.
+    pub fn start_from(&mut self, checkpoint: Option<Arc<Checkpoint>>) {
+        self.replay.start_from(checkpoint);
     }
 
     /// What `group` sends in its operation of `tick`; empty when nothing is alive.
@@ -144,14 +155,12 @@ impl<'w> Generator<'w> {
         if contiguous {
             let id = workload.layout.blocks[first].first;
             let end = workload.layout.blocks[last].first + workload.layout.blocks[last].len;
-            if workload.fates.jitters() {
-                self.jitter(id..end, at);
-            }
+            self.jitter(id..end, at);
             let values = self.rows.joined(first - first_block..last + 1 - first_block);
-            return if workload.fates.jitters() {
-                Batch::new(Ids::Range(SeriesId(id)), Times::Each(&self.times), values)
-            } else {
+            return if self.times.is_empty() {
                 Batch::tick(SeriesId(id), at, values)
+            } else {
+                Batch::new(Ids::Range(SeriesId(id)), Times::Each(&self.times), values)
             };
         }
         self.scattered(group, tick, at)
@@ -186,7 +195,7 @@ impl<'w> Generator<'w> {
             let (fates, tick_key, keys) = (&self.workload.fates, self.tick_key, &self.jitter_keys);
             let key = |id: &SeriesId| keys[(id.0 - self.first_series) as usize];
             self.times
-                .extend(self.ids.iter().map(|id| at + fates.jitter_ns(key(id), tick_key)));
+                .extend(self.ids.iter().map(|id| fates.jittered(at, key(id), tick_key)));
             return Batch::new(Ids::Each(&self.ids), Times::Each(&self.times), values);
         }
         match (self.ids.first(), self.ids.last()) {
@@ -203,29 +212,31 @@ impl<'w> Generator<'w> {
         self.batch.clear();
         for block in self.workload.layout.groups[group].blocks.clone() {
             let planned = &self.workload.layout.blocks[block];
-            if !planned.ticks.contains(&tick) {
-                continue;
-            }
-            let row = self.rows.row(block - self.first_block);
-            for (series, &value) in (planned.first..).zip(row) {
-                let time = match self.jitter_keys.get((series - self.first_series) as usize) {
-                    Some(&key) => at + self.workload.fates.jitter_ns(key, self.tick_key),
-                    None => at,
+            if planned.ticks.contains(&tick) {
+                self.jitter(planned.first..planned.first + planned.len, at);
+                let times = if self.times.is_empty() {
+                    Times::One(at)
+                } else {
+                    Times::Each(&self.times)
                 };
-                self.batch.push(SeriesId(series), time, value);
+                self.batch
+                    .extend(SeriesId(planned.first), times, self.rows.row(block - self.first_block));
             }
         }
         self.batch.as_batch()
     }
 
-    /// Fills the time column for a contiguous range of series.
+    /// Fills the time column for a contiguous range of series; leaves it empty when
+    /// timestamps are on their tick.
     fn jitter(&mut self, series: Range<u32>, at: Timestamp) {
-        let keys = (series.start - self.first_series) as usize..(series.end - self.first_series) as usize;
         let (fates, tick_key) = (self.workload.fates, self.tick_key);
         self.times.clear();
-        let keys = &self.jitter_keys[keys];
-        self.times
-            .extend(keys.iter().map(|&key| at + fates.jitter_ns(key, tick_key)));
+        if fates.jitters() {
+            let keys = (series.start - self.first_series) as usize..(series.end - self.first_series) as usize;
+            let keys = &self.jitter_keys[keys];
+            self.times
+                .extend(keys.iter().map(|&key| fates.jittered(at, key, tick_key)));
+        }
     }
 
     #[inline]
@@ -305,54 +316,120 @@ impl<'w> Generator<'w> {
     fn pass(&mut self, group: usize, block: usize, planned: &Block, tick: u64, send: bool) {
         self.set_tick(tick);
         self.advance(block, tick);
+        let at = self.workload.timestamp(group, tick, self.base);
+        self.jitter(planned.first..planned.first + planned.len, at);
         let local = block - self.first_block;
-        let workload = self.workload;
-        let (fates, tick_key) = (&workload.fates, self.tick_key);
-        let at = workload.timestamp(group, tick, self.base);
-        let offset = (planned.first - self.first_series) as usize;
+        let first_key = (planned.first - self.first_series) as usize;
+        let passing = Passing {
+            fates: &self.workload.fates,
+            recorded: self.workload.recorded.as_ref(),
+            tick,
+            tick_key: self.tick_key,
+            death: planned.ticks.end,
+            send,
+        };
         let held = &mut self.held[local];
-        let mut follow = held.swapped.drain(..).peekable();
-        let row = self.rows.row(local);
-        for (place, (series, &value)) in (offset..).zip((planned.first..).zip(row)) {
-            let jitter = self.jitter_keys.get(place);
-            let at = jitter.map_or(at, |&key| at + fates.jitter_ns(key, tick_key));
-            let fate = match &workload.recorded {
-                Some(recorded) if recorded.value(series, tick).is_none() => Fate::Missing,
-                _ => fates.of(self.fate_keys[place], tick, tick_key, planned.ticks.end),
+        held.follow = 0;
+        for (start, values) in (0..).step_by(STRETCH).zip(self.rows.row(local).chunks(STRETCH)) {
+            let stretch = Stretch {
+                first: planned.first + start as u32,
+                keys: &self.fate_keys[first_key + start..first_key + start + values.len()],
+                times: match self.times.get(start..start + values.len()) {
+                    Some(times) if !times.is_empty() => Times::Each(times),
+                    _ => Times::One(at),
+                },
+                values,
+            };
+            passing.stretch(&stretch, held, &mut self.batch);
+        }
+        held.swapped.clear();
+        std::mem::swap(&mut held.swapped, &mut held.incoming);
+        passing.late(held, &mut self.batch);
+    }
+}
+
+/// Series whose fates are looked at together.
+const STRETCH: usize = 16;
+
+/// Some neighbouring series at one tick.
+#[derive(Debug)]
+struct Stretch<'a> {
+    first: u32,
+    keys: &'a [u64],
+    times: Times<'a>,
+    values: &'a [f64],
+}
+
+/// One tick of one block, on its way into a batch.
+#[derive(Debug)]
+struct Passing<'a> {
+    fates: &'a Fates,
+    recorded: Option<&'a Recorded>,
+    tick: u64,
+    tick_key: u64,
+    death: u64,
+    send: bool,
+}
+
+impl Passing<'_> {
+    fn stretch(&self, stretch: &Stretch<'_>, held: &mut Held, batch: &mut BatchBuf) {
+        let end = stretch.first + stretch.values.len() as u32;
+        let follows = held.swapped.get(held.follow).is_some_and(|(series, ..)| *series < end);
+        let keys = stretch.keys.iter().map(|&key| (key, self.tick_key));
+        if self.recorded.is_none() && !follows && !self.fates.any_of(keys) {
+            if self.send {
+                batch.extend(SeriesId(stretch.first), stretch.times, stretch.values);
+            }
+            return;
+        }
+        let samples = stretch.keys.iter().zip(stretch.values);
+        for (index, (series, (&key, &value))) in (stretch.first..).zip(samples).enumerate() {
+            let at = match stretch.times {
+                Times::One(at) => at,
+                Times::Each(times) => times[index],
+            };
+            let fate = match self.recorded {
+                Some(recorded) if recorded.value(series, self.tick).is_none() => Fate::Missing,
+                _ => self.fates.of(key, self.tick, self.tick_key, self.death),
             };
             let copies = match fate {
                 Fate::OnTime => 1,
                 Fate::Twice => 2,
                 Fate::Missing => 0,
                 Fate::Swapped => {
-                    held.incoming.push((series, at, value.to_bits()));
+                    held.incoming.push((series, at, value));
                     0
                 }
                 Fate::Late(by) => {
-                    held.late.push(Reverse((tick + by, series, tick, at, value.to_bits())));
+                    let due = self.tick + by;
+                    held.late.push(Reverse((due, series, self.tick, at, value.to_bits())));
                     0
                 }
             };
-            if send {
-                for _ in 0..copies {
-                    self.batch.push(SeriesId(series), at, value);
-                }
+            for _ in 0..if self.send { copies } else { 0 } {
+                batch.push(SeriesId(series), at, value);
             }
-            if let Some((_, at, bits)) = follow.next_if(|(swapped, ..)| *swapped == series)
-                && send
-            {
-                self.batch.push(SeriesId(series), at, f64::from_bits(bits));
+            match held.swapped.get(held.follow) {
+                Some(&(swapped, at, value)) if swapped == series => {
+                    held.follow += 1;
+                    if self.send {
+                        batch.push(SeriesId(series), at, value);
+                    }
+                }
+                _ => {}
             }
         }
-        drop(follow);
-        std::mem::swap(&mut held.swapped, &mut held.incoming);
+    }
+
+    /// What is late, and due now.
+    fn late(&self, held: &mut Held, batch: &mut BatchBuf) {
         while let Some(&Reverse((due, series, _, at, bits))) = held.late.peek() {
-            if due > tick {
+            if due > self.tick {
                 break;
             }
             held.late.pop();
-            if send && due == tick {
-                self.batch.push(SeriesId(series), at, f64::from_bits(bits));
+            if self.send && due == self.tick {
+                batch.push(SeriesId(series), at, f64::from_bits(bits));
             }
         }
     }

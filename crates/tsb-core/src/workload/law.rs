@@ -17,49 +17,75 @@ pub(crate) fn round(x: f64) -> f64 {
     (x + ROUND) - ROUND
 }
 
-/// Turns a uniform draw into a uniform integer, or a clipped one.
+/// Uniform integer steps.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) struct Step {
-    /// Width of the range over 2^32.
-    pub(crate) scale: f64,
-    /// Where the range begins, half a unit below its first integer.
-    pub(crate) offset: f64,
+pub(crate) struct Uniform {
+    /// How many integers there are.
+    pub(crate) count: u32,
+    /// 2^52 less the lowest of them: what takes a draw on 2^52 to its step.
+    pub(crate) bias: f64,
 }
 
-impl Step {
-    /// Uniform over the integers `low ..= low + count - 1`.
-    pub(crate) fn uniform(low: f64, count: f64) -> Self {
-        let scale = count / 4_294_967_296.0;
-        // Half a draw further in, so that no draw lies on the border of two integers.
+impl Uniform {
+    /// The integers `low ..= low + count - 1`.
+    pub(crate) fn new(low: f64, count: u32) -> Self {
         Self {
-            scale,
-            offset: low - 0.5 + scale / 2.0,
+            count,
+            bias: hash::TWO_52 - low,
         }
     }
 
-    /// 0 with probability `still`, otherwise uniform over `1 ..= highest`; for
-    /// [`Step::clipped`].
-    pub(crate) fn still(still: f64, highest: f64) -> Self {
+    /// The step of a series at a tick.
+    #[inline(always)]
+    pub(crate) fn at(self, key: u64, tick_key: u64) -> f64 {
+        hash::below_on_two_52(key, tick_key, self.count) - self.bias
+    }
+}
+
+/// Integers from 0 on, 0 as often as one likes and the others uniform.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Clipped {
+    scale: f64,
+    offset: f64,
+}
+
+impl Clipped {
+    /// 0 with probability `still`, otherwise uniform over `1 ..= highest`.
+    pub(crate) fn new(still: f64, highest: f64) -> Self {
         let width = highest / (1.0 - still);
         let scale = width / 4_294_967_296.0;
+        // Half a draw further in, so that no draw lies on the border of two integers.
         Self {
             scale,
             offset: 0.5 - still * width + scale / 2.0,
         }
     }
 
+    pub(crate) fn from_parts(scale: f64, offset: f64) -> Self {
+        Self { scale, offset }
+    }
+
+    /// Scale and offset of a draw.
+    pub(crate) fn parts(self) -> (f64, f64) {
+        (self.scale, self.offset)
+    }
+
+    /// How often it is 0, and the highest of the others.
+    pub(crate) fn shape(self) -> (f64, f64) {
+        let width = self.scale * 4_294_967_296.0;
+        if width == 0.0 {
+            return (1.0, 0.0);
+        }
+        let still = (0.5 + self.scale / 2.0 - self.offset) / width;
+        (still, (width * (1.0 - still)).round())
+    }
+
     /// The integer of a draw.
     #[inline(always)]
     pub(crate) fn at(self, draw: f64) -> f64 {
-        round(draw * self.scale + self.offset)
-    }
-
-    /// The integer of a draw, or 0 where it would be negative.
-    #[inline(always)]
-    pub(crate) fn clipped(self, draw: f64) -> f64 {
-        let x = draw * self.scale + self.offset;
-        // Not f64::max: its care for NaN costs, and there is none here.
-        round(if x > 0.0 { x } else { 0.0 })
+        let bits = round(draw * self.scale + self.offset).to_bits();
+        // Masked by its sign: a comparison becomes a branch that is wrong half the time.
+        f64::from_bits(bits & !(((bits as i64) >> 63) as u64))
     }
 }
 
@@ -128,17 +154,17 @@ pub(crate) enum Law {
     Constant { value: f64 },
     /// Keeps its value and now and then draws a new one out of `levels`.
     Repeated { change: u64, levels: u64, output: Output },
-    /// Only grows, but for resets to 0.
-    Counter { start: f64, step: Step, reset: u64 },
-    /// Up and down, between reflecting bounds.
-    Walk {
+    /// The running sum of uniform steps, folded: counters and walks.
+    Sum {
         start: f64,
-        step: Step,
+        steps: Uniform,
         fold: Fold,
         output: Output,
     },
-    /// Without memory: a base, a slope, and a clipped draw on top.
-    Noise { step: Step, slope: f64, output: Output },
+    /// A counter that stands still at times, or falls back to 0.
+    Fitful { start: f64, steps: Clipped, reset: u64 },
+    /// Without memory: a base, a slope, and a draw on top.
+    Noise { draws: Clipped, slope: f64, output: Output },
     /// Taken from a recording: no arithmetic, no state.
     Recorded,
 }
@@ -184,8 +210,62 @@ impl Law {
             Self::Constant { value } => value,
             // The level before any change: drawn as if it had changed at birth.
             Self::Repeated { levels, output, .. } => output.apply(level(keys.of(Purpose::Level), 0, levels)),
-            Self::Counter { start, .. } | Self::Walk { start, .. } => start,
+            Self::Sum { start, .. } | Self::Fitful { start, .. } => start,
             Self::Noise { .. } | Self::Recorded => 0.0,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn uniform_steps_cover_their_range_evenly() {
+        let steps = Uniform::new(-3.0, 7);
+        let mut counts = [0; 7];
+        for tick in 0..70_000 {
+            let step = steps.at(hash::key(1, Purpose::Step, 1), tick_key(1, tick));
+            counts[(step + 3.0) as usize] += 1;
+        }
+        assert!(counts.iter().all(|count| (9_500..10_500).contains(count)), "{counts:?}");
+    }
+
+    #[test]
+    fn clipped_steps_stand_still_as_often_as_asked() {
+        for (still, highest) in [(0.5, 1.0), (0.9, 4.0), (0.25, 3.0)] {
+            let steps = Clipped::new(still, highest);
+            let mut counts = [0.0; 5];
+            for draw in 0..100_000u64 {
+                counts[steps.at((draw * 42_949) as f64) as usize] += 1e-5;
+            }
+            assert!((counts[0] - still).abs() < 1e-4, "{counts:?}");
+            for count in &counts[1..=highest as usize] {
+                assert!((count - (1.0 - still) / highest).abs() < 1e-4, "{counts:?}");
+            }
+            let (shown_still, shown_highest) = steps.shape();
+            assert!((shown_still - still).abs() < 1e-6 && shown_highest == highest);
+            assert_eq!(steps.at(4_294_967_295.0), highest);
+            assert_eq!(steps.at(0.0).to_bits(), 0, "never minus zero");
+        }
+    }
+
+    #[test]
+    fn a_fold_is_a_walk_that_turns_round_at_its_bounds() {
+        let fold = Fold::band(10.0);
+        let values: Vec<f64> = (-12..=32).map(|sum| fold.apply(f64::from(sum))).collect();
+        let mut expected = vec![8.0, 9.0];
+        expected.extend((0..=10).rev().map(f64::from));
+        expected.extend((1..=10).map(f64::from));
+        expected.extend((0..10).rev().map(f64::from));
+        expected.extend((1..=10).map(f64::from));
+        expected.extend([9.0, 8.0]);
+        assert_eq!(values, expected);
+        assert_eq!(Fold::AT_ZERO.apply(-4.0), 4.0);
+        // Far out, where the product with the inverse is not exact any more.
+        let far = 20.0 * 50_000_000_000.0;
+        assert_eq!(fold.apply(far + 3.0), 3.0);
+        assert_eq!(fold.apply(far + 10.0), 10.0);
+        assert_eq!(fold.apply(far + 11.0), 9.0);
     }
 }

@@ -5,10 +5,11 @@
 
 use std::collections::BTreeMap;
 use std::ops::Range;
+use std::sync::Arc;
 
 use super::Workload;
 use super::columns::{CHUNK, Column};
-use super::disorder::Fate;
+use super::disorder::{Fate, Fates};
 use super::law::{self, Law};
 use super::trace::Recorded;
 use crate::series::SeriesId;
@@ -95,10 +96,41 @@ impl<'a> Sent<'a> {
 #[derive(Debug)]
 pub struct Replay<'w> {
     workload: &'w Workload,
+    checkpoint: Option<Arc<Checkpoint>>,
     base: Timestamp,
     keys: TickKeys,
     values: Vec<f64>,
     sent: Columns,
+}
+
+/// The running states of all series before one tick: where a [`Replay`] or a
+/// [`Generator`](super::Generator) that begins late can begin.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Checkpoint {
+    tick: u64,
+    /// By series; of those that are born later, the state they are born with.
+    states: Vec<f64>,
+}
+
+impl Checkpoint {
+    /// The tick before which it stands.
+    pub fn tick(&self) -> u64 {
+        self.tick
+    }
+}
+
+impl Workload {
+    /// The states before `tick` (of each group's own ticks), made from an earlier
+    /// checkpoint or from the first tick on: 8 bytes a series.
+    pub fn checkpoint(&self, tick: u64, from: Option<&Checkpoint>) -> Checkpoint {
+        let mut replay = self.replay(Timestamp(0));
+        replay.start_from(from.cloned().map(Arc::new));
+        let series = 0..self.catalog().len() as u32;
+        Checkpoint {
+            tick,
+            states: series.map(|id| replay.state_before(SeriesId(id), tick)).collect(),
+        }
+    }
 }
 
 /// Columns of samples, reused.
@@ -153,6 +185,7 @@ impl<'w> Replay<'w> {
     pub(super) fn new(workload: &'w Workload, base: Timestamp) -> Self {
         Self {
             workload,
+            checkpoint: None,
             base,
             keys: TickKeys {
                 seed: workload.spec.seed,
@@ -164,11 +197,17 @@ impl<'w> Replay<'w> {
         }
     }
 
+    /// Begins at a checkpoint instead of the first tick, where it lies before the ticks
+    /// that are asked for. It changes what a replay costs, and nothing else.
+    pub fn start_from(&mut self, checkpoint: Option<Arc<Checkpoint>>) {
+        self.checkpoint = checkpoint;
+    }
+
     /// Every sample of `series` that the operations of `ticks` sent, in the order of
     /// sending, in chunks. Ticks at which it was not alive sent nothing of it.
     ///
-    /// Values follow from the first tick of the series on, so a range that begins late
-    /// costs the ticks before it too, though not their visit.
+    /// Values follow from the first tick of the series on, or from a checkpoint, so a range
+    /// that begins late costs the ticks before it too, though not their visit.
     pub fn series(&mut self, series: SeriesId, ticks: Range<u64>, visit: &mut dyn FnMut(&Sent<'_>)) {
         let workload = self.workload;
         let (Some(group), Some(block)) = (workload.group_of(series), workload.block_of(series)) else {
@@ -200,17 +239,18 @@ impl<'w> Replay<'w> {
             let values = &mut self.values[..keys.len()];
             column.fill(start, keys, values);
             let first = workload.timestamp(group, start, self.base);
-            let times =
-                if workload.fates.jitters() {
-                    let times = &mut self.sent.times;
-                    times.clear();
-                    times.extend((0..).zip(keys).map(|(index, &key)| {
-                        first + index * step_ns as i64 + workload.fates.jitter_ns(jitter_key, key)
-                    }));
-                    SentTimes::Each(times)
-                } else {
-                    SentTimes::Regular { first, step_ns }
-                };
+            let times = if workload.fates.jitters() {
+                let times = &mut self.sent.times;
+                times.clear();
+                times.extend(
+                    regular(first, step_ns)
+                        .zip(keys)
+                        .map(|(at, &key)| workload.fates.jittered(at, jitter_key, key)),
+                );
+                SentTimes::Each(times)
+            } else {
+                SentTimes::Regular { first, step_ns }
+            };
             visit(&Sent {
                 first_tick: start,
                 ticks: None,
@@ -240,7 +280,7 @@ impl<'w> Replay<'w> {
             for (tick, value) in samples.by_ref().take(CHUNK) {
                 let mut at = workload.timestamp(group, tick, self.base);
                 if fates.jitters() {
-                    at = at + fates.jitter_ns(jitter_key, law::tick_key(workload.spec.seed, tick));
+                    at = fates.jittered(at, jitter_key, law::tick_key(workload.spec.seed, tick));
                 }
                 self.sent.push(tick, at, value, How::OnTime);
             }
@@ -268,57 +308,31 @@ impl<'w> Replay<'w> {
     ) {
         let workload = self.workload;
         let fates = &workload.fates;
-        let (fate_key, jitter_key) = (fates.fate_key(series.0), fates.jitter_key(series.0));
         // Samples of earlier ticks may have been sent in these.
         let mut start = ticks.start.saturating_sub(fates.reach()).max(life.start);
         let mut column = self.column_at(series, start);
-        let mut swapped = None;
-        let mut late: BTreeMap<(u64, u64), (Timestamp, f64)> = BTreeMap::new();
+        let mut passing = Passing {
+            fates,
+            recorded: workload.recorded.as_ref(),
+            series: series.0,
+            fate_key: fates.fate_key(series.0),
+            jitter_key: fates.jitter_key(series.0),
+            death: life.end,
+            from: ticks.start,
+            step_ns: workload.groups()[group].interval_ns,
+            swapped: None,
+            late: BTreeMap::new(),
+        };
         while start < ticks.end {
             let end = ticks.end.min(start + CHUNK as u64);
             let keys = self.keys.of(start..end);
-            column.fill(start, keys, &mut self.values[..keys.len()]);
+            let values = &mut self.values[..keys.len()];
+            column.fill(start, keys, values);
             self.sent.clear();
-            for ((tick, &tick_key), &value) in (start..).zip(keys).zip(&self.values) {
-                let recorded = workload
-                    .recorded
-                    .as_ref()
-                    .map(|recorded| recorded.value(series.0, tick));
-                let value = recorded.flatten().unwrap_or(value);
-                let mut at = workload.timestamp(group, tick, self.base);
-                if fates.jitters() {
-                    at = at + fates.jitter_ns(jitter_key, tick_key);
-                }
-                let send = tick >= ticks.start;
-                let followed = swapped.take();
-                let fate = match recorded {
-                    Some(None) => Fate::Missing,
-                    _ => fates.of(fate_key, tick, tick_key, life.end),
-                };
-                match fate {
-                    Fate::OnTime if send => self.sent.push(tick, at, value, How::OnTime),
-                    Fate::Twice if send => {
-                        self.sent.push(tick, at, value, How::OnTime);
-                        self.sent.push(tick, at, value, How::Duplicate);
-                    }
-                    Fate::OnTime | Fate::Twice | Fate::Missing => {}
-                    Fate::Swapped => swapped = Some((at, value)),
-                    Fate::Late(by) => {
-                        late.insert((tick + by, tick), (at, value));
-                    }
-                }
-                if let (Some((at, value)), true) = (followed, send) {
-                    self.sent.push(tick, at, value, How::OutOfOrder);
-                }
-                while let Some(entry) = late.first_entry() {
-                    if entry.key().0 > tick {
-                        break;
-                    }
-                    let (at, value) = entry.remove();
-                    if send {
-                        self.sent.push(tick, at, value, How::Late);
-                    }
-                }
+            let stretches = keys.chunks(STRETCH).zip(values.chunks(STRETCH));
+            for (first, (keys, values)) in (start..).step_by(STRETCH).zip(stretches) {
+                let at = workload.timestamp(group, first, self.base);
+                passing.stretch(first, at, keys, values, &mut self.sent);
             }
             if let Some(&first_tick) = self.sent.ticks.first() {
                 visit(&Sent {
@@ -347,6 +361,13 @@ impl<'w> Replay<'w> {
             return column;
         }
         let mut start = workload.lifetime(series).map_or(0, |life| life.start);
+        if let Some(checkpoint) = self.checkpoint.as_deref()
+            && (start + 1..=tick).contains(&checkpoint.tick)
+            && let Some(&state) = checkpoint.states.get(series.index())
+        {
+            column.state = state;
+            start = checkpoint.tick;
+        }
         while start < tick {
             let end = tick.min(start + CHUNK as u64);
             let tick_keys = self.keys.of(start..end);
@@ -354,5 +375,92 @@ impl<'w> Replay<'w> {
             start = end;
         }
         column
+    }
+}
+
+/// The timestamps of one tick after another. An interval beyond the end of time wraps:
+/// a saturating sum would cost more than the rest of a sample.
+fn regular(first: Timestamp, step_ns: u64) -> impl Iterator<Item = Timestamp> {
+    let mut next = first.0;
+    std::iter::repeat_with(move || {
+        let at = next;
+        next = next.wrapping_add(step_ns as i64);
+        Timestamp(at)
+    })
+}
+
+/// Ticks whose fates are looked at together.
+const STRETCH: usize = 16;
+
+/// One series with disorder, on its way through the ticks.
+#[derive(Debug)]
+struct Passing<'a> {
+    fates: &'a Fates,
+    recorded: Option<&'a Recorded>,
+    series: u32,
+    fate_key: u64,
+    jitter_key: u64,
+    death: u64,
+    /// Operations before this tick are not asked for.
+    from: u64,
+    step_ns: u64,
+    /// Held back for the next tick.
+    swapped: Option<(Timestamp, f64)>,
+    /// Held back: (operation's tick, own tick).
+    late: BTreeMap<(u64, u64), (Timestamp, f64)>,
+}
+
+impl Passing<'_> {
+    fn stretch(&mut self, first: u64, at: Timestamp, keys: &[u64], values: &[f64], sent: &mut Columns) {
+        let end = first + keys.len() as u64;
+        let due = self.late.first_key_value().is_some_and(|((due, _), _)| *due < end);
+        let samples = keys.iter().map(|&key| (self.fate_key, key));
+        let plain = self.recorded.is_none()
+            && !due
+            && self.swapped.is_none()
+            && first >= self.from
+            && !self.fates.any_of(samples);
+        let times = regular(at, self.step_ns).zip(keys);
+        let times = times.map(|(at, &key)| (key, self.fates.jittered(at, self.jitter_key, key)));
+        if plain {
+            sent.ticks.extend(first..end);
+            sent.times.extend(times.map(|(_, at)| at));
+            sent.values.extend_from_slice(values);
+            sent.how.resize(sent.values.len(), How::OnTime);
+            return;
+        }
+        let (fates, fate_key, death) = (self.fates, self.fate_key, self.death);
+        for ((tick, (key, at)), &value) in (first..).zip(times).zip(values) {
+            let recorded = self.recorded.map(|recorded| recorded.value(self.series, tick));
+            let value = recorded.flatten().unwrap_or(value);
+            let fate = match recorded {
+                Some(None) => Fate::Missing,
+                _ => fates.of(fate_key, tick, key, death),
+            };
+            let followed = self.swapped.take();
+            match fate {
+                Fate::Swapped => self.swapped = Some((at, value)),
+                Fate::Late(by) => {
+                    self.late.insert((tick + by, tick), (at, value));
+                }
+                Fate::OnTime | Fate::Twice | Fate::Missing => {}
+            }
+            let send = tick >= self.from;
+            if send && matches!(fate, Fate::OnTime | Fate::Twice) {
+                sent.push(tick, at, value, How::OnTime);
+            }
+            if send && fate == Fate::Twice {
+                sent.push(tick, at, value, How::Duplicate);
+            }
+            if let (Some((at, value)), true) = (followed, send) {
+                sent.push(tick, at, value, How::OutOfOrder);
+            }
+            while let Some(entry) = self.late.first_entry().filter(|entry| entry.key().0 <= tick) {
+                let (at, value) = entry.remove();
+                if send {
+                    sent.push(tick, at, value, How::Late);
+                }
+            }
+        }
     }
 }

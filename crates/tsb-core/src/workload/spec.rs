@@ -115,6 +115,7 @@ impl WorkloadSpec {
         if let Some(churn) = &self.churn {
             churn.check()?;
         }
+        self.jitter.check(self.resolution_ns)?;
         self.disorder.check()
     }
 }
@@ -140,7 +141,7 @@ impl IntervalShare {
         if self.interval_ns == 0 || self.interval_ns > 366 * 86_400 * SECOND_NS {
             return invalid("an interval must be from 1 ns to a year");
         }
-        if self.interval_ns % spec.resolution_ns != 0 {
+        if !self.interval_ns.is_multiple_of(spec.resolution_ns) {
             return invalid("an interval must be a multiple of resolution_ns");
         }
         if spec.jitter.max_ns >= self.interval_ns {
@@ -336,8 +337,23 @@ pub struct Jitter {
     /// The most a timestamp is late, in nanoseconds; 0: every timestamp on its tick.
     /// Below the shortest interval, so that the order of a series stays.
     pub max_ns: u64,
-    /// Jitter is a whole multiple of this many nanoseconds.
+    /// Jitter is a whole multiple of this many nanoseconds (and of the resolution).
     pub step_ns: u64,
+}
+
+impl Jitter {
+    fn check(self, resolution_ns: u64) -> Result<(), WorkloadError> {
+        let limit = u64::from(u32::MAX);
+        let step_ns = self.step_ns.max(1).checked_next_multiple_of(resolution_ns);
+        match step_ns {
+            _ if self.max_ns == 0 => Ok(()),
+            Some(step_ns) if step_ns <= limit && self.max_ns / step_ns < limit => Ok(()),
+            _ => Err(WorkloadError::invalid(
+                "jitter.step_ns",
+                "must be at most 4 s, and not below a four-billionth of max_ns",
+            )),
+        }
+    }
 }
 
 impl Default for Jitter {

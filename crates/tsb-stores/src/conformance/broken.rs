@@ -1,1 +1,268 @@
-//! Stores that are broken on purpose.
+//! The suite tested: a right store passes, and a store that is broken in one place fails
+//! a check of the clause that it breaks.
+//!
+//! The store is a plain one with a switch for each flaw ([`reference`]); the list is in
+//! docs/mutations.md, which a test here keeps complete.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use tsb_core::Durability;
+
+use super::{Bounded, Check, Faulty, Finding, Fixture, Place, checks};
+use crate::error::Result;
+use crate::store::{Capabilities, Exactness, OnConflict, Store};
+
+mod flaw;
+mod reference;
+
+use flaw::{FLAWS, Flaw};
+use reference::{Disk, Options, Reference};
+
+/// A kind of right store.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Kind {
+    /// Exact, volatile, answers everything.
+    Plain,
+    /// Synced by a flush, comes back when opened again, has bounds and a failing medium.
+    OnDisk,
+    /// Refuses equal timestamps, late samples and special values; does not resample.
+    Strict,
+    /// Keeps both of two equal timestamps.
+    Both,
+    /// Keeps values as 32-bit floats.
+    Floats,
+    /// Keeps three decimals.
+    Rounded,
+    /// Shows a write only to the second reader after it.
+    Slow,
+    /// Takes samples and cannot be read.
+    Mute,
+    /// Keeps whole seconds.
+    Seconds,
+    /// Forgets what is older than five minutes.
+    Forgetful,
+}
+
+const KINDS: [Kind; 10] = [
+    Kind::Plain,
+    Kind::OnDisk,
+    Kind::Strict,
+    Kind::Both,
+    Kind::Floats,
+    Kind::Rounded,
+    Kind::Slow,
+    Kind::Mute,
+    Kind::Seconds,
+    Kind::Forgetful,
+];
+
+impl Kind {
+    fn capabilities(self) -> Capabilities {
+        let plain = Capabilities {
+            query: true,
+            resample: true,
+            exactness: Exactness::Exact,
+            duplicate: OnConflict::Accepted,
+            late: OnConflict::Accepted,
+            resolution_ns: 1,
+            special_values: true,
+            acknowledges: Durability::Volatile,
+            reaches: Durability::Volatile,
+            persistent: false,
+            retention_ns: (self == Self::Forgetful).then_some(300_000_000_000),
+            visibility_delay_ms: 0,
+        };
+        match self {
+            Self::Plain | Self::Forgetful => plain,
+            Self::OnDisk => Capabilities {
+                reaches: Durability::Synced,
+                persistent: true,
+                ..plain
+            },
+            Self::Strict => Capabilities {
+                resample: false,
+                duplicate: OnConflict::Rejected,
+                late: OnConflict::Rejected,
+                special_values: false,
+                ..plain
+            },
+            Self::Both => Capabilities {
+                duplicate: OnConflict::KeptBoth,
+                ..plain
+            },
+            Self::Floats => Capabilities {
+                exactness: Exactness::Float32,
+                ..plain
+            },
+            Self::Rounded => Capabilities {
+                exactness: Exactness::Decimals(3),
+                ..plain
+            },
+            Self::Slow => Capabilities {
+                visibility_delay_ms: 2_000,
+                ..plain
+            },
+            Self::Mute => Capabilities {
+                query: false,
+                resample: false,
+                ..plain
+            },
+            Self::Seconds => Capabilities {
+                resolution_ns: 1_000_000_000,
+                ..plain
+            },
+        }
+    }
+}
+
+/// A reference store, right or with one flaw.
+#[derive(Clone, Copy, Debug)]
+struct Lab {
+    kind: Kind,
+    flaw: Option<Flaw>,
+}
+
+impl Lab {
+    fn open(self, disk: &Arc<Disk>, options: Options) -> Reference {
+        Reference::open(self.flaw, options, Arc::clone(disk))
+    }
+
+    fn options(self) -> Options {
+        Options {
+            capabilities: self.kind.capabilities(),
+            max_series: usize::MAX,
+            max_samples: usize::MAX,
+        }
+    }
+}
+
+impl Fixture for Lab {
+    fn name(&self) -> String {
+        format!("{:?}", self.kind).to_lowercase()
+    }
+
+    fn place(&self) -> Result<Box<dyn Place>> {
+        Ok(Box::new(Drive {
+            lab: *self,
+            disk: Arc::default(),
+        }))
+    }
+
+    fn bounded(&self) -> Result<Option<Bounded>> {
+        let options = Options {
+            max_series: 10,
+            max_samples: 1_000,
+            ..self.options()
+        };
+        let store = Box::new(self.open(&Arc::default(), options));
+        let bounded = Bounded {
+            store,
+            max_series: 10,
+            fills_up: true,
+        };
+        Ok((self.kind == Kind::OnDisk).then_some(bounded))
+    }
+
+    fn faulty(&self) -> Result<Option<Faulty>> {
+        let disk: Arc<Disk> = Arc::default();
+        let store = Box::new(self.open(&disk, self.options()));
+        let fail = Box::new(move |fails| disk.fails.store(fails, Ordering::SeqCst));
+        Ok((self.kind == Kind::OnDisk).then_some(Faulty { store, fail }))
+    }
+}
+
+struct Drive {
+    lab: Lab,
+    disk: Arc<Disk>,
+}
+
+impl Place for Drive {
+    fn open(&self) -> Result<Box<dyn Store>> {
+        Ok(Box::new(self.lab.open(&self.disk, self.lab.options())))
+    }
+}
+
+/// The names of the checks that fail, and what they say.
+fn failures(checks: &[Check]) -> Vec<String> {
+    let failed = checks.iter().filter_map(|check| Some((check, check.run().err()?)));
+    failed
+        .map(|(check, what)| format!("{}: {what}", check.name()))
+        .collect()
+}
+
+#[test]
+fn a_right_store_of_any_kind_passes() {
+    for kind in KINDS {
+        let checks = checks(Lab { kind, flaw: None });
+        assert!(checks.len() > 25, "{kind:?}: {} checks", checks.len());
+        assert_eq!(failures(&checks), Vec::<String>::new());
+    }
+}
+
+#[test]
+fn every_clause_has_a_check_and_every_check_is_run_for_some_kind() {
+    let run: Vec<Check> = KINDS
+        .into_iter()
+        .flat_map(|kind| checks(Lab { kind, flaw: None }))
+        .collect();
+    for clause in 1..=11 {
+        assert!(run.iter().any(|check| check.clause() == clause), "clause {clause}");
+    }
+    for case in super::cases::all() {
+        let slots = case.name == "c6_a_slot_keeps_its_last_write"; // the ring's
+        assert!(
+            slots || run.iter().any(|check| check.name().ends_with(case.name)),
+            "{}",
+            case.name
+        );
+    }
+}
+
+#[test]
+fn every_flaw_fails_a_check_of_its_clause() {
+    let mut unseen = Vec::new();
+    for &(flaw, kind, clause, _) in FLAWS {
+        let of_clause = checks(Lab { kind, flaw: Some(flaw) })
+            .into_iter()
+            .filter(|check| check.clause() == clause);
+        if !of_clause.into_iter().any(|check| check.run().is_err()) {
+            unseen.push(flaw);
+        }
+    }
+    assert_eq!(unseen, Vec::<Flaw>::new());
+}
+
+#[test]
+fn every_clause_is_broken_somewhere_and_the_list_is_written_down() {
+    for clause in 1..=11 {
+        assert!(FLAWS.iter().any(|(.., broken, _)| *broken == clause), "clause {clause}");
+    }
+    let page = include_str!("../../../../docs/mutations.md");
+    for (flaw, _, clause, what) in FLAWS {
+        let line = format!("| {clause} | `{flaw:?}` | {what} |");
+        assert!(page.contains(&line), "docs/mutations.md lacks the line\n{line}");
+    }
+}
+
+#[test]
+fn what_a_fixture_cannot_show_is_said_and_a_store_that_does_not_open_fails() {
+    let flush = checks(Lab {
+        kind: Kind::Plain,
+        flaw: None,
+    });
+    let flush = flush
+        .iter()
+        .find(|check| check.name().ends_with("c9_a_failed_flush_poisons"))
+        .unwrap();
+    assert!(matches!(flush.run(), Ok(Finding::NotShown(why)) if why.contains("medium")));
+    let is_first = AtomicBool::new(true);
+    let none = super::Fresh::new("none", move || -> Result<crate::null::NullStore> {
+        is_first.store(false, Ordering::Relaxed);
+        Err(crate::Error::Closed)
+    });
+    let checks = checks(none);
+    assert_eq!(checks.len(), 1);
+    assert_eq!(checks[0].name(), "none::c0_opens");
+    assert!(checks[0].run().unwrap_err().contains("store is closed"));
+}

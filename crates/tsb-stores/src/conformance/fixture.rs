@@ -20,13 +20,6 @@ pub trait Fixture: Send + Sync + 'static {
         None
     }
 
-    /// How much older than the newest of its series a sample may be, in nanoseconds of
-    /// sample time, and must still be kept. `None`: nothing is ever expired.
-    /// in [300 s, ..)
-    fn keeps_ns(&self) -> Option<i64> {
-        None
-    }
-
     /// A store that is soon full; `None` where this kind has no bounds.
     fn bounded(&self) -> Result<Option<Bounded>> {
         Ok(None)
@@ -78,7 +71,6 @@ type OpenBounded = Box<dyn Fn() -> Result<Bounded> + Send + Sync>;
 pub struct Fresh {
     name: String,
     open: std::sync::Arc<Open<'static>>,
-    keeps_ns: Option<i64>,
     bounded: Option<OpenBounded>,
 }
 
@@ -88,17 +80,7 @@ impl Fresh {
         Self {
             name: name.into(),
             open: std::sync::Arc::new(move || Ok(Box::new(open()?) as Box<dyn Store>)),
-            keeps_ns: None,
             bounded: None,
-        }
-    }
-
-    /// Says how long samples are kept: see [`Fixture::keeps_ns`].
-    #[must_use]
-    pub fn keeps(self, keeps_ns: i64) -> Self {
-        Self {
-            keeps_ns: Some(keeps_ns),
-            ..self
         }
     }
 
@@ -128,10 +110,6 @@ impl Fixture for Fresh {
             open: std::sync::Arc::clone(&self.open),
             is_opened: std::sync::atomic::AtomicBool::new(false),
         }))
-    }
-
-    fn keeps_ns(&self) -> Option<i64> {
-        self.keeps_ns
     }
 
     fn bounded(&self) -> Result<Option<Bounded>> {

@@ -18,8 +18,9 @@ const ORDINARY: std::ops::Range<i64> = 0..4_000_000_000_000_000_000;
 #[derive(Debug)]
 pub(super) struct Model {
     capabilities: Capabilities,
-    keeps_ns: Option<i64>,
     series: BTreeMap<SeriesId, Line>,
+    // Of any series: retention is measured from it.
+    newest: Option<Timestamp>,
     pub(super) accepted: u64,
     pub(super) superseded: u64,
 }
@@ -40,10 +41,10 @@ pub(super) struct Judgement {
 }
 
 impl Model {
-    pub(super) fn new(capabilities: Capabilities, keeps_ns: Option<i64>) -> Self {
+    pub(super) fn new(capabilities: Capabilities) -> Self {
         Self {
             capabilities,
-            keeps_ns,
+            newest: None,
             series: BTreeMap::new(),
             accepted: 0,
             superseded: 0,
@@ -61,7 +62,7 @@ impl Model {
         if !ORDINARY.contains(&at.0) {
             judgement.may_refuse_as.push(Reason::Unrepresentable);
         }
-        if newest.is_some_and(|newest| self.may_expire(at, newest)) {
+        if self.newest.is_some_and(|newest| self.may_expire(at, newest)) {
             judgement.may_refuse_as.push(Reason::Expired);
         }
         if !self.capabilities.special_values && !value.is_finite() {
@@ -91,19 +92,18 @@ impl Model {
         }
         there.push((at, value));
         line.newest_written = line.newest_written.max(Some(at));
+        self.newest = self.newest.max(Some(at));
         self.accepted += 1;
     }
 
     /// The rows of one series in a range, all that were ever accepted and not superseded.
     pub(super) fn rows(&self, id: SeriesId, range: TimeRange) -> Vec<Row> {
-        let rows = self
-            .series
-            .get(&id)
-            .into_iter()
-            .flat_map(|line| line.samples.values().flatten());
-        rows.copied()
-            .filter(|(at, _)| *at >= range.start && *at < range.end)
-            .collect()
+        let Some(line) = self.series.get(&id).filter(|_| range.start < range.end) else {
+            return Vec::new();
+        };
+        let near = line.samples.range(self.key(range.start)..=self.key(range.end));
+        let rows = near.flat_map(|(_, rows)| rows.iter().copied());
+        rows.filter(|(at, _)| *at >= range.start && *at < range.end).collect()
     }
 
     /// The rows of a resampled query.
@@ -127,10 +127,9 @@ impl Model {
     }
 
     /// Samples from here on must still be there; before it they may have expired.
-    pub(super) fn kept_from(&self, id: SeriesId) -> Timestamp {
-        let newest = self.series.get(&id).and_then(|line| line.newest_written);
-        match (self.keeps_ns, newest) {
-            (Some(keeps_ns), Some(newest)) => newest + (1 - keeps_ns),
+    pub(super) fn kept_from(&self) -> Timestamp {
+        match (self.capabilities.retention_ns, self.newest) {
+            (Some(retention_ns), Some(newest)) => newest + (1 - retention_ns),
             _ => Timestamp::MIN,
         }
     }
@@ -143,7 +142,7 @@ impl Model {
 
     /// Whether the store is told to expire anything.
     pub(super) fn expires(&self) -> bool {
-        self.keeps_ns.is_some()
+        self.capabilities.retention_ns.is_some()
     }
 
     /// Forgets the counts of an earlier opening.
@@ -153,8 +152,9 @@ impl Model {
     }
 
     fn may_expire(&self, at: Timestamp, newest: Timestamp) -> bool {
-        self.keeps_ns
-            .is_some_and(|keeps_ns| i128::from(at.0) <= i128::from(newest.0) - i128::from(keeps_ns))
+        self.capabilities
+            .retention_ns
+            .is_some_and(|kept| i128::from(at.0) <= i128::from(newest.0) - i128::from(kept))
     }
 
     fn key(&self, at: Timestamp) -> i64 {

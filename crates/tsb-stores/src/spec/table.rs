@@ -98,14 +98,24 @@ static KNOWN: [StoreInfo; 16] = [
         is_wrapper: false,
         takes_path: false,
         options: &[
-            option("retention", Kind::Duration, None, "how far back samples are kept; without it for ever"),
+            option(
+                "retention",
+                Kind::Duration,
+                None,
+                "how far back samples are kept; without it for ever",
+            ),
             option(
                 "max_bytes",
                 Kind::Bytes,
                 None,
                 "bound of samples and their bookkeeping; beyond it samples are refused as full",
             ),
-            option("max_series", Kind::Count, None, "bound of series; beyond it define fails"),
+            option(
+                "max_series",
+                Kind::Count,
+                None,
+                "bound of series; beyond it define fails",
+            ),
         ],
         make: Make::Store(|_, values| Ok(Box::new(MemoryStore::new(memory_options(values)?)))),
     },

@@ -63,7 +63,7 @@ fn a_wrong_word_is_answered_with_the_right_ones() {
     for (text, part) in [
         (
             "rnig:",
-            "unknown scheme \"rnig\"; did you mean ring:? there are null:, ring:",
+            "unknown scheme \"rnig\"; did you mean ring:? there are null:, memory:, ring:",
         ),
         ("ring", "a store is written scheme:; did you mean ring:?"),
         ("", "a store is written scheme:; there are null:"),

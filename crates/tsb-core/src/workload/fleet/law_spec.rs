@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::workload::error::WorkloadError;
 use crate::workload::hash::{self, Stream};
-use crate::workload::law::{Fold, Law, Output, Step};
+use crate::workload::law::{Clipped, Fold, Law, Output, Uniform};
 
 /// A number of a law, drawn once for each series.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -166,15 +166,26 @@ impl LawSpec {
                 below,
                 still,
                 resets_every,
-            } => Law::Counter {
-                start: start.draw(stream),
-                step: clipped(below.draw(stream), *still),
-                reset: if *resets_every > 0.0 {
-                    hash::threshold(1.0 / resets_every)
-                } else {
-                    0
-                },
-            },
+            } => {
+                let (start, below) = (start.draw(stream), below.draw(stream));
+                if *still == 0.0 && *resets_every == 0.0 {
+                    return Law::Sum {
+                        start,
+                        steps: Uniform::new(0.0, below as u32),
+                        fold: Fold::AT_ZERO,
+                        output: Output::PLAIN,
+                    };
+                }
+                Law::Fitful {
+                    start,
+                    steps: clipped(below, *still),
+                    reset: if *resets_every > 0.0 {
+                        hash::threshold(1.0 / resets_every)
+                    } else {
+                        0
+                    },
+                }
+            }
             Self::Walk {
                 start,
                 step,
@@ -184,9 +195,9 @@ impl LawSpec {
                 decimals,
             } => {
                 let step = step.draw(stream);
-                Law::Walk {
+                Law::Sum {
                     start: ((start.draw(stream) - low) / multiple).round(),
-                    step: Step::uniform(-step, 2.0 * step + 1.0),
+                    steps: Uniform::new(-step, 2 * step as u32 + 1),
                     fold: high.map_or(Fold::AT_ZERO, |high| Fold::band(((high - low) / multiple).floor())),
                     output: output(*multiple, *low, *decimals),
                 }
@@ -200,7 +211,7 @@ impl LawSpec {
                 decimals,
             } => Law::Noise {
                 output: output(*multiple, base.draw(stream), *decimals),
-                step: clipped(below.draw(stream), *still),
+                draws: clipped(below.draw(stream), *still),
                 slope: *slope,
             },
         }
@@ -208,24 +219,9 @@ impl LawSpec {
 
     /// Whether its numbers make sense.
     pub(crate) fn check(&self, family: &str) -> Result<(), WorkloadError> {
-        let invalid = |field: &str, what: &str| Err(WorkloadError::invalid(&format!("{family}: law.{field}"), what));
-        let integers = |field: &str, pick: &Pick, low: f64, high: f64| match pick.range() {
-            Some((from, to)) if from >= low && to <= high => Ok(()),
-            _ => invalid(field, &format!("must be integers from {low} to {high}, in order")),
-        };
-        let within = |field: &str, value: f64, low: f64, high: f64| {
-            if (low..=high).contains(&value) {
-                Ok(())
-            } else {
-                invalid(field, &format!("must be from {low} to {high}"))
-            }
-        };
-        let multiple_of = |multiple: &f64, decimals: &u8| {
-            integers("multiple", &Pick::One(*multiple), 1.0, 1e9)?;
-            within("decimals", f64::from(*decimals), 0.0, 9.0)
-        };
+        let law = Checker { family };
         match self {
-            Self::Constant { value } => integers("value", value, -1e15, 1e15),
+            Self::Constant { value } => law.integers("value", value, -1e15, 1e15),
             Self::Repeated {
                 every,
                 base,
@@ -233,10 +229,10 @@ impl LawSpec {
                 multiple,
                 decimals,
             } => {
-                within("every", *every, 1.0, 1e9)?;
-                integers("base", base, -1e15, 1e15)?;
-                integers("levels", levels, 1.0, MAX_STEP)?;
-                multiple_of(multiple, decimals)
+                law.within("every", *every, 1.0, 1e9)?;
+                law.integers("base", base, -1e15, 1e15)?;
+                law.integers("levels", levels, 1.0, MAX_STEP)?;
+                law.output(*multiple, *decimals)
             }
             Self::Counter {
                 start,
@@ -244,11 +240,11 @@ impl LawSpec {
                 still,
                 resets_every,
             } => {
-                integers("start", start, 0.0, 1e15)?;
-                integers("below", below, if *still > 0.0 { 2.0 } else { 1.0 }, MAX_STEP)?;
-                within("still", *still, 0.0, 0.999_999)?;
+                law.integers("start", start, 0.0, 1e15)?;
+                law.integers("below", below, if *still > 0.0 { 2.0 } else { 1.0 }, MAX_STEP)?;
+                law.within("still", *still, 0.0, 0.999_999)?;
                 if *resets_every != 0.0 {
-                    within("resets_every", *resets_every, 1.0, 1e9)?;
+                    law.within("resets_every", *resets_every, 1.0, 1e9)?;
                 }
                 Ok(())
             }
@@ -260,12 +256,12 @@ impl LawSpec {
                 multiple,
                 decimals,
             } => {
-                integers("start", start, *low, high.unwrap_or(1e15))?;
-                integers("step", step, 0.0, MAX_STEP)?;
-                integers("low", &Pick::One(*low), -1e15, 1e15)?;
-                multiple_of(multiple, decimals)?;
+                law.integers("start", start, *low, high.unwrap_or(1e15))?;
+                law.integers("step", step, 0.0, MAX_STEP)?;
+                law.integers("low", &Pick::One(*low), -1e15, 1e15)?;
+                law.output(*multiple, *decimals)?;
                 if let Some(high) = high {
-                    integers("high", &Pick::One(*high), low + multiple, 1e15)?;
+                    law.integers("high", &Pick::One(*high), low + multiple, 1e15)?;
                 }
                 Ok(())
             }
@@ -277,13 +273,46 @@ impl LawSpec {
                 multiple,
                 decimals,
             } => {
-                integers("base", base, -1e15, 1e15)?;
-                integers("below", below, if *still > 0.0 { 2.0 } else { 1.0 }, MAX_STEP)?;
-                within("still", *still, 0.0, 0.999_999)?;
-                integers("slope", &Pick::One(*slope), -1e6, 1e6)?;
-                multiple_of(multiple, decimals)
+                law.integers("base", base, -1e15, 1e15)?;
+                law.integers("below", below, if *still > 0.0 { 2.0 } else { 1.0 }, MAX_STEP)?;
+                law.within("still", *still, 0.0, 0.999_999)?;
+                law.integers("slope", &Pick::One(*slope), -1e6, 1e6)?;
+                law.output(*multiple, *decimals)
             }
         }
+    }
+}
+
+/// Names the law and its field when a number makes no sense.
+#[derive(Clone, Copy, Debug)]
+struct Checker<'a> {
+    family: &'a str,
+}
+
+impl Checker<'_> {
+    fn invalid(self, field: &str, what: &str) -> Result<(), WorkloadError> {
+        let family = self.family;
+        Err(WorkloadError::invalid(&format!("{family}: law.{field}"), what))
+    }
+
+    fn integers(self, field: &str, pick: &Pick, low: f64, high: f64) -> Result<(), WorkloadError> {
+        match pick.range() {
+            Some((from, to)) if from >= low && to <= high => Ok(()),
+            _ => self.invalid(field, &format!("must be integers from {low} to {high}, in order")),
+        }
+    }
+
+    fn within(self, field: &str, value: f64, low: f64, high: f64) -> Result<(), WorkloadError> {
+        if (low..=high).contains(&value) {
+            Ok(())
+        } else {
+            self.invalid(field, &format!("must be from {low} to {high}"))
+        }
+    }
+
+    fn output(self, multiple: f64, decimals: u8) -> Result<(), WorkloadError> {
+        self.integers("multiple", &Pick::One(multiple), 1.0, 1e9)?;
+        self.within("decimals", f64::from(decimals), 0.0, 9.0)
     }
 }
 
@@ -295,10 +324,13 @@ fn output(multiple: f64, base: f64, decimals: u8) -> Output {
     }
 }
 
-fn clipped(below: f64, still: f64) -> Step {
+fn clipped(below: f64, still: f64) -> Clipped {
     if still > 0.0 {
-        Step::still(still, below - 1.0)
+        Clipped::new(still, below - 1.0)
+    } else if below > 1.0 {
+        // Uniform from 0 on: 0 is as often as the others.
+        Clipped::new(1.0 / below, below - 1.0)
     } else {
-        Step::uniform(0.0, below)
+        Clipped::from_parts(0.0, 0.0)
     }
 }

@@ -45,8 +45,8 @@ fn fill(context: &Context, series: u32, ticks: i64) -> Result<(Subject, Vec<Time
         _ => context.tick_ns(),
     };
     let ticks = context
-        .fixture
-        .keeps_ns()
+        .capabilities
+        .retention_ns
         .map_or(ticks, |keeps_ns| ticks.min(keeps_ns / step - 1))
         .max(2);
     let times: Vec<_> = (0..ticks).map(|tick| context.at(0) + tick * step).collect();
@@ -204,7 +204,7 @@ fn gaps_and_jitter(context: &Context) -> Outcome {
             grain * rng.between(1, 1_000_000_000 / grain.min(1_000_000_000) + 2)
         };
         at = at + jitter;
-        if rng.one_in(200) && context.fixture.keeps_ns().is_none() {
+        if rng.one_in(200) && context.capabilities.retention_ns.is_none() {
             at = at + context.tick_ns() * 86_400;
         }
         let values = tick_values(0, 3, tick);
@@ -234,7 +234,7 @@ pub(super) const AWKWARD: [f64; 18] = [
     f64::EPSILON,
     9_007_199_254_740_993.0,
     -123_456_789.125,
-    3.141_592_653_589_793,
+    std::f64::consts::PI,
     f64::INFINITY,
     f64::NEG_INFINITY,
     f64::NAN,

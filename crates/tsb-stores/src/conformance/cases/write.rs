@@ -29,31 +29,24 @@ fn every_shape_is_taken(context: &Context) -> Outcome {
     let mut subject = context.subject(6)?;
     let ids = [4, 1, 3, 0].map(SeriesId);
     let in_order = [0, 1, 2, 3].map(SeriesId);
-    let mut tick = 0;
-    let mut at = || {
-        tick += 1;
-        context.at(tick)
-    };
     let values = [0.5, 1.5, -2.5, 4.0];
     let mut total = 0;
     for round in 0..3 {
-        let one = at();
-        let (a, b, c, d) = (at(), at(), at(), at());
-        let later = d + 4 * context.tick_ns();
-        let each = [a, b, c, d];
-        let equal_times = [later; 4];
+        let at = |tick: i64| context.at(round * 20 + tick);
+        let each = [at(3), at(4)];
+        let equal_times = [at(6); 4];
+        // Later from shape to shape: late and equal samples have checks of their own.
         let batches = [
-            Batch::tick(SeriesId(0), one, &values),
-            Batch::tick(SeriesId(2), at(), &values),
-            Batch::tick(SeriesId(5), at(), &values[..1]),
-            Batch::new(Ids::Range(SeriesId(4)), Times::Each(&each[..2]), &values[..2]),
-            Batch::new(Ids::Each(&ids[..3]), Times::One(at()), &values[..3]),
+            Batch::tick(SeriesId(0), at(0), &values),
+            Batch::tick(SeriesId(2), at(1), &values),
+            Batch::tick(SeriesId(5), at(2), &values[..1]),
+            Batch::new(Ids::Range(SeriesId(4)), Times::Each(&each), &values[..2]),
+            Batch::new(Ids::Each(&ids[..3]), Times::One(at(5)), &values[..3]),
             Batch::new(Ids::Each(&in_order), Times::Each(&equal_times), &values),
-            Batch::tick(SeriesId(0), at(), &[]),
+            Batch::tick(SeriesId(0), at(7), &[]),
             Batch::new(Ids::Each(&[]), Times::Each(&[]), &[]),
         ];
         for (shape, batch) in batches.iter().enumerate() {
-            // Late and equal ones have checks of their own: here all must be accepted.
             let ack = subject.write(batch)?;
             let what = format!("round {round}, shape {shape}: accepted");
             equal(&what, &ack.accepted, &batch.len())?;

@@ -1,0 +1,198 @@
+//! What does a dashboard's question cost a store that holds a day?
+//!
+//! 5,400 series of the `mix` fleet for 86,400 s, in memory. Q1: the maximum a minute over
+//! an hour of one series. Q2: the maximum an hour over the day of seven series. Each is
+//! asked of random series and hours, so that what is read is seldom in the cache, and
+//! answered from block maxima where the store has them; the minimum has none, so that it
+//! shows the cost of decoding. Every answer is compared with a fold over the workload's
+//! own values before anything is timed. Figures are CPU time of the thread.
+//!
+//! `cargo bench --bench store_query -- table` prints one table and skips criterion.
+
+#![expect(clippy::expect_used, reason = "a benchmark that cannot set up has nothing to report")]
+
+use std::hint::black_box;
+use std::ops::ControlFlow;
+use std::time::Duration;
+
+use criterion::Criterion;
+use tsb_core::time::thread_cpu_ns;
+use tsb_core::workload::{BatchMode, FleetSpec, Workload, WorkloadSpec};
+use tsb_core::{SeriesId, Timestamp};
+use tsb_stores::memory::{MemoryOptions, MemoryStore};
+use tsb_stores::{Consolidation, Query, Refusals, Resample, Store, TimeRange};
+
+const SERIES: u64 = 5_400;
+const SECOND: i64 = 1_000_000_000;
+const HOUR: i64 = 3_600 * SECOND;
+const DAY: u64 = 86_400;
+/// Midnight.
+const BASE: Timestamp = Timestamp::from_secs(1_699_920_000);
+
+/// One question: so many series, from an hour on, so long, a row a step.
+#[derive(Clone, Copy, Debug)]
+struct Question {
+    name: &'static str,
+    series: u64,
+    hours: i64,
+    resample: Resample,
+}
+
+fn questions() -> [Question; 4] {
+    let question = |name, series, hours, step_ns, consolidation| Question {
+        name,
+        series,
+        hours,
+        resample: Resample { step_ns, consolidation },
+    };
+    let minute = 60 * SECOND;
+    [
+        question("q1-max-minute-hour", 1, 1, minute, Consolidation::Max),
+        question("q1-min-minute-hour", 1, 1, minute, Consolidation::Min),
+        question("q2-max-hour-day", 7, 24, HOUR, Consolidation::Max),
+        question("q2-min-hour-day-decoded", 7, 24, HOUR, Consolidation::Min),
+    ]
+}
+
+/// SplitMix64 (Steele, Lea, Flood 2014).
+fn mixed(index: u64) -> u64 {
+    let mut x = index.wrapping_add(0x9E37_79B9_7F4A_7C15);
+    x = (x ^ (x >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+    x = (x ^ (x >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+    x ^ (x >> 31)
+}
+
+/// The series and the first hour of the question's `round`.
+fn target(question: &Question, round: u64) -> (Vec<SeriesId>, i64) {
+    let series = (0..question.series).map(|place| SeriesId((mixed(round * 8 + place) % SERIES) as u32));
+    (series.collect(), (mixed(!round) % (25 - question.hours as u64)) as i64)
+}
+
+/// Asks, and hands each row on.
+fn ask(store: &dyn Store, question: &Question, round: u64, row: &mut dyn FnMut(SeriesId, Timestamp, f64)) {
+    let (series, hour) = target(question, round);
+    let start = BASE + hour * HOUR;
+    let query = Query {
+        series: &series,
+        range: TimeRange {
+            start,
+            end: start + question.hours * HOUR,
+        },
+        resample: Some(question.resample),
+    };
+    let answered = store.query(&query, &mut |series, times, values| {
+        for (at, value) in times.iter().zip(values) {
+            row(series, *at, *value);
+        }
+        ControlFlow::Continue(())
+    });
+    answered.expect("an answer");
+}
+
+/// A day of the fleet.
+fn fill(workload: &Workload) -> MemoryStore {
+    let store = MemoryStore::new(MemoryOptions::default());
+    store.define(&workload.catalog().definitions()).expect("fresh series");
+    let mut generator = workload.generator(0..workload.groups().len(), BASE);
+    let mut refused = Refusals::new();
+    for tick in 0..DAY {
+        for group in generator.groups() {
+            let ack = store
+                .write(&generator.operation(group, tick), &mut refused)
+                .expect("a write");
+            assert_eq!(ack.rejected, 0);
+        }
+    }
+    store
+}
+
+/// Compares some answers with a fold over the workload's values.
+fn verify(store: &dyn Store, workload: &Workload, question: &Question) {
+    for round in 0..12 {
+        let mut rows = Vec::new();
+        ask(store, question, round, &mut |series, at, value| {
+            rows.push((series, at, value))
+        });
+        let (series, hour) = target(question, round);
+        let mut expected = Vec::new();
+        let ticks = (hour * 3600) as u64..((hour + question.hours) * 3600) as u64;
+        for id in series {
+            let mut steps = std::collections::BTreeMap::new();
+            workload.replay(BASE).series(id, ticks.clone(), &mut |chunk| {
+                for (_, at, value, _) in chunk.iter() {
+                    let step = at.0 - at.0.rem_euclid(question.resample.step_ns);
+                    let row = steps.entry(step).or_insert(value);
+                    *row = match question.resample.consolidation {
+                        Consolidation::Min => row.min(value),
+                        _ => row.max(value),
+                    };
+                }
+            });
+            expected.extend(steps.into_iter().map(|(at, value)| (id, Timestamp(at), value)));
+        }
+        assert_eq!(rows, expected, "{question:?}");
+    }
+}
+
+/// CPU nanoseconds of so many questions from `round` on.
+fn cost(store: &dyn Store, question: &Question, round: u64, count: u64) -> u64 {
+    let mut sum = 0.0;
+    let start = thread_cpu_ns();
+    for round in round..round + count {
+        ask(store, question, round, &mut |_, _, value| sum += value);
+    }
+    let spent = thread_cpu_ns() - start;
+    black_box(sum);
+    spent
+}
+
+#[expect(clippy::print_stdout, reason = "the table is this program's result")]
+fn table(store: &dyn Store) {
+    println!(
+        "{:<28}{:>14}{:>14}",
+        "memory, a day of 5,400", "CPU-us, best", "CPU-us, mean"
+    );
+    for question in questions() {
+        let count = if question.series == 1 { 2000 } else { 100 };
+        let rounds = (1..8).map(|round| cost(store, &question, round * 10_000, count) as f64 / count as f64 / 1e3);
+        let rounds: Vec<f64> = rounds.collect();
+        let best = rounds.iter().copied().fold(f64::INFINITY, f64::min);
+        let mean = rounds.iter().sum::<f64>() / rounds.len() as f64;
+        println!("{:<28}{best:>14.2}{mean:>14.2}", question.name);
+    }
+    let stats = store.stats();
+    let each = stats.footprint.sealed_bytes as f64 / stats.footprint.sealed_samples as f64;
+    println!("{} samples, {each:.3} bytes a sealed sample", stats.samples);
+}
+
+fn main() {
+    let workload = Workload::new(&WorkloadSpec {
+        series: Some(SERIES as usize),
+        batch: BatchMode::Tick,
+        ..WorkloadSpec::new(FleetSpec::Mix, 1)
+    })
+    .expect("a fleet of the list");
+    let table_only = std::env::args().any(|argument| argument == "table");
+    let mut criterion = Criterion::default().configure_from_args();
+    let store = fill(&workload);
+    for question in questions() {
+        verify(&store, &workload, &question);
+    }
+    if table_only {
+        table(&store);
+        return;
+    }
+    let mut group = criterion.benchmark_group("store_query/memory");
+    group.sample_size(20);
+    for question in questions() {
+        let mut round = 0;
+        group.bench_function(question.name, |bencher| {
+            bencher.iter_custom(|count| {
+                round += count;
+                Duration::from_nanos(cost(&store, &question, round, count))
+            });
+        });
+    }
+    group.finish();
+    criterion.final_summary();
+}

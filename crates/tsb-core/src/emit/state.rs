@@ -1,0 +1,195 @@
+//! What a worker has found out so far: counts, times, and operations to name.
+
+use std::ops::Range;
+use std::sync::atomic::Ordering::Relaxed;
+
+use super::Outcome;
+use super::cpu::CpuSampler;
+use super::exceptions::Exceptions;
+use super::live::LiveWorker;
+use super::report::{Counts, Ended, ExceptionKind, Latency, WorkerReport};
+use super::run::Run;
+use crate::latency::Recorder;
+use crate::schedule::{Frontier, Planned, Slot};
+
+/// What a worker has found out; survives a panic of its source or target.
+pub(super) struct State {
+    counts: Counts,
+    response: Recorder,
+    service: Recorder,
+    lag: Recorder,
+    own_lag: Recorder,
+    done_samples: u64,
+    started_samples: u64,
+    /// Taken from the agenda, not yet handed to the target.
+    pub(super) pending: Option<Planned>,
+    /// Handed to the target, which has not returned.
+    pub(super) in_flight: Option<(Slot, u64)>,
+    pub(super) issued: Option<Frontier>,
+    due: Option<Frontier>,
+    exceptions: Exceptions,
+    pub(super) cpu: CpuSampler,
+    pub(super) busy_ns: u64,
+    /// When the target last returned, on the run's clock.
+    pub(super) end_ns: u64,
+    /// Our own lateness since the worker last was on time.
+    pub(super) own_ns: u64,
+    warm_from_ns: u64,
+}
+
+impl State {
+    pub(super) fn new(run: &Run<'_>, start_ns: u64, groups: &Range<u32>) -> Self {
+        let settings = &run.settings;
+        let planned_ns = run.timetable.end_ns.unwrap_or(0).saturating_add(settings.grace_ns);
+        let recorder = || Recorder::new(start_ns, settings.interval_ns, planned_ns);
+        Self {
+            counts: Counts::default(),
+            response: recorder(),
+            service: recorder(),
+            lag: recorder(),
+            own_lag: recorder(),
+            done_samples: 0,
+            started_samples: 0,
+            pending: None,
+            in_flight: None,
+            issued: None,
+            due: None,
+            exceptions: Exceptions::new(groups, settings.exceptions_max),
+            cpu: CpuSampler::new(),
+            busy_ns: 0,
+            end_ns: start_ns,
+            own_ns: 0,
+            warm_from_ns: start_ns.saturating_add(settings.warmup_ns),
+        }
+    }
+
+    /// The target panicked: nobody knows what it did with the operation it had.
+    pub(super) fn lost_in_panic(&mut self) {
+        if let Some((slot, samples)) = self.in_flight.take() {
+            self.counts.due.add(samples);
+            self.counts.unknown.add(samples);
+            self.exceptions.add(slot, ExceptionKind::Unknown);
+        }
+    }
+
+    /// Counts an operation that was due and is never sent.
+    pub(super) fn never_sent(&mut self, slot: Slot, samples: u64) {
+        self.counts.due.add(samples);
+        self.counts.shed.add(samples);
+        self.due = Some(slot.into());
+    }
+
+    /// Accounts for one operation that reached the target.
+    #[inline]
+    pub(super) fn account(&mut self, slot: Slot, samples: u64, outcome: Outcome, times: Times) {
+        let Times {
+            due: due_ns,
+            begun: begun_ns,
+            done: done_ns,
+        } = times;
+        let lag_ns = due_ns.map(|due| begun_ns.saturating_sub(due));
+        let service_ns = done_ns.saturating_sub(begun_ns);
+        self.busy_ns += service_ns;
+        self.counts.due.add(samples);
+        let is_warm = due_ns.unwrap_or(begun_ns) >= self.warm_from_ns;
+        if is_warm && let Some(lag_ns) = lag_ns {
+            self.lag.record(lag_ns);
+            self.own_lag.record(self.own_ns.min(lag_ns));
+            self.started_samples += samples;
+        }
+        match outcome {
+            Outcome::Done { accepted, rejected } => {
+                self.counts.done.add(samples);
+                self.counts.accepted += u64::from(accepted);
+                self.counts.rejected += u64::from(rejected);
+                if is_warm && accepted > 0 {
+                    self.service.record(service_ns);
+                    self.response.record(service_ns + lag_ns.unwrap_or(0));
+                    self.done_samples += samples;
+                }
+            }
+            Outcome::Sent => self.counts.handed_over.add(samples),
+            Outcome::Shed => {
+                self.counts.shed.add(samples);
+                self.exceptions.add(slot, ExceptionKind::Shed);
+            }
+            Outcome::Unknown | Outcome::Fatal => {
+                self.counts.unknown.add(samples);
+                self.exceptions.add(slot, ExceptionKind::Unknown);
+            }
+        }
+    }
+
+    #[inline]
+    pub(super) fn publish(&self, live: &LiveWorker, lag_ns: u64) {
+        let sent = self.counts.sent();
+        live.operations.store(sent.operations, Relaxed);
+        live.samples.store(sent.samples, Relaxed);
+        live.accepted.store(self.counts.accepted, Relaxed);
+        live.rejected.store(self.counts.rejected, Relaxed);
+        live.shed.store(self.counts.shed.samples, Relaxed);
+        live.unknown.store(self.counts.unknown.samples, Relaxed);
+        live.lag_ns.store(lag_ns, Relaxed);
+    }
+
+    /// Ends the running interval, if it is over: before what was done after it is recorded.
+    #[inline]
+    pub(super) fn end_interval(&mut self, live: &LiveWorker, now_ns: u64) {
+        if self.lag.is_over(now_ns) {
+            self.cut(live, now_ns);
+        }
+    }
+
+    #[cold]
+    fn cut(&mut self, live: &LiveWorker, now_ns: u64) {
+        let interval = self.response.current();
+        live.interval_p50_ns.store(interval.quantile(0.5).unwrap_or(0), Relaxed);
+        live.interval_p99_ns
+            .store(interval.quantile(0.99).unwrap_or(0), Relaxed);
+        live.interval_max_ns.store(interval.max().unwrap_or(0), Relaxed);
+        for recorder in [&mut self.response, &mut self.service, &mut self.lag, &mut self.own_lag] {
+            recorder.cut(now_ns);
+        }
+    }
+
+    pub(super) fn finish<S, T>(
+        self,
+        groups: Range<u32>,
+        ended: Ended,
+        source: S,
+        target: T,
+    ) -> (WorkerReport<S, T>, Latency) {
+        let latency = Latency {
+            response: self.response.finish(),
+            service: self.service.finish(),
+            lag: self.lag.finish(),
+            own_lag: self.own_lag.finish(),
+            done_samples: self.done_samples,
+            started_samples: self.started_samples,
+        };
+        let (exceptions, exceptions_dropped) = self.exceptions.finish();
+        let report = WorkerReport {
+            groups,
+            ended,
+            counts: self.counts,
+            issued: self.issued,
+            due: self.due.max(self.issued),
+            exceptions,
+            exceptions_dropped,
+            cpu: self.cpu.finish(),
+            busy_ns: self.busy_ns,
+            source,
+            target,
+        };
+        (report, latency)
+    }
+}
+
+/// When an operation was due, begun and done, in nanoseconds of the run's clock.
+#[derive(Clone, Copy)]
+pub(super) struct Times {
+    /// `None` in a closed loop.
+    pub(super) due: Option<u64>,
+    pub(super) begun: u64,
+    pub(super) done: u64,
+}

@@ -1,0 +1,135 @@
+//! The emitting path allocates nothing once it is warm.
+//!
+//! A counting allocator tells what each thread asked for. The target looks at its own
+//! thread's count in every operation, so preparing, waiting, sending, recording and the
+//! ends of intervals all lie between two looks.
+#![expect(
+    unsafe_code,
+    reason = "a global allocator cannot be written without; it only counts and passes on"
+)]
+#![expect(clippy::unwrap_used, reason = "a test stops at the first surprise")]
+
+use std::alloc::{GlobalAlloc, Layout, System};
+use std::cell::Cell;
+use std::sync::atomic::AtomicBool;
+
+use tsb_core::emit::{Fill, Live, Operation, Outcome, Report, Run, Settings, Source, Target, Worker, run};
+use tsb_core::schedule::{Group, Pace, Roster, Slot, Speed, Timetable};
+use tsb_core::time::{MonotonicClock, SECOND_NS};
+use tsb_core::{BatchBuf, SeriesId, Timestamp};
+
+thread_local! {
+    static ALLOCATIONS: Cell<u64> = const { Cell::new(0) };
+}
+
+struct Counting;
+
+fn count() {
+    ALLOCATIONS.with(|count| count.set(count.get() + 1));
+}
+
+// SAFETY: every call goes to the system's allocator unchanged; counting touches a
+// thread-local without a destructor, which allocates nothing itself.
+unsafe impl GlobalAlloc for Counting {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        count();
+        // SAFETY: the caller keeps the contract of `alloc`.
+        unsafe { System.alloc(layout) }
+    }
+
+    unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
+        // SAFETY: the caller keeps the contract of `dealloc`.
+        unsafe { System.dealloc(pointer, layout) }
+    }
+
+    unsafe fn realloc(&self, pointer: *mut u8, layout: Layout, size: usize) -> *mut u8 {
+        count();
+        // SAFETY: the caller keeps the contract of `realloc`.
+        unsafe { System.realloc(pointer, layout, size) }
+    }
+}
+
+#[global_allocator]
+static COUNTING: Counting = Counting;
+
+/// Counts what was allocated between one operation and the next.
+struct Watch {
+    sent: u64,
+    last: u64,
+    warm_allocations: u64,
+}
+
+/// Buffers have grown to their size after so many operations.
+const WARM: u64 = 100;
+
+impl Target for Watch {
+    fn send(&mut self, operation: &Operation<'_>) -> Outcome {
+        let now = ALLOCATIONS.with(Cell::get);
+        if self.sent >= WARM {
+            self.warm_allocations += now - self.last;
+        }
+        self.sent += 1;
+        self.last = now;
+        let accepted = operation.batch.len() as u32;
+        match self.sent % 5 {
+            0 => Outcome::Shed,
+            1 => Outcome::Sent,
+            2 => Outcome::Unknown,
+            _ => Outcome::Done { accepted, rejected: 0 },
+        }
+    }
+}
+
+fn emit(pace: Pace) -> Report<impl Source, Watch> {
+    let groups = (0..50).map(|group| Group::new(SECOND_NS / 100, group * 200_000, 20));
+    let timetable = Timetable {
+        roster: Roster::new(groups.collect()).unwrap(),
+        pace,
+        end_ns: Some(SECOND_NS / 5),
+        fleet_end_ns: None,
+    };
+    let source = Fill::new(|slot: &Slot, into: &mut BatchBuf| {
+        for series in 0..20 {
+            into.push(SeriesId(series), Timestamp(slot.offset_ns as i64), slot.tick as f64);
+        }
+    });
+    let worker = Worker {
+        groups: 0..50,
+        source,
+        target: Watch {
+            sent: 0,
+            last: 0,
+            warm_allocations: 0,
+        },
+    };
+    let run_of = Run {
+        clock: &MonotonicClock::new(),
+        timetable: &timetable,
+        stop: &AtomicBool::new(false),
+        live: &Live::new(1),
+        settings: Settings {
+            interval_ns: SECOND_NS / 100,
+            ..Settings::default()
+        },
+    };
+    run(&run_of, vec![worker]).unwrap()
+}
+
+#[test]
+fn nothing_is_allocated_once_warm() {
+    let counted = ALLOCATIONS.with(Cell::get);
+    drop(std::hint::black_box(Box::new(7)));
+    assert_eq!(ALLOCATIONS.with(Cell::get), counted + 1, "the allocator must count");
+
+    let on_time = Pace::Fleet(Speed::NATURAL);
+    let poisson = Pace::Shape("poisson:20000,seed=1".parse().unwrap());
+    let hopeless = Pace::Fleet(Speed::new(1_000, 1).unwrap());
+    let closed = Pace::Shape("max".parse().unwrap());
+    for pace in [on_time, poisson, hopeless, closed] {
+        let named = format!("{pace:?}");
+        let report = emit(pace);
+        let watch = &report.workers[0].target;
+        assert!(watch.sent > 2 * WARM, "{named}: {} operations", watch.sent);
+        assert_eq!(watch.warm_allocations, 0, "{named}: of {} operations", watch.sent);
+    }
+}
