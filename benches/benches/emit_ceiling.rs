@@ -5,6 +5,8 @@
 //! always behind. What is left is its own cost: the agenda, two clock readings, the
 //! histograms, the counters. The table gives CPU time of the worker's thread.
 
+#![expect(clippy::expect_used, reason = "the inputs are fixed and valid")]
+
 use std::sync::atomic::AtomicBool;
 
 use criterion::{Criterion, Throughput};
@@ -102,7 +104,7 @@ fn benches(criterion: &mut Criterion) {
         let timetable = timetable(pace);
         group.bench_function(format!("closure/{name}"), |b| b.iter(|| drive(&timetable, accept)));
         group.bench_function(format!("null_store/{name}"), |b| {
-            b.iter(|| drive(&timetable, null_store()))
+            b.iter(|| drive(&timetable, null_store()));
         });
     }
     group.finish();

@@ -4,6 +4,8 @@
 //! that spread over six decades and values that lie close together; the end of an
 //! interval; and the merge of two workers. The table gives CPU time of the thread.
 
+#![expect(clippy::expect_used, reason = "the inputs are fixed and valid")]
+
 use std::hint::black_box;
 
 use criterion::{BatchSize, Criterion, Throughput};
@@ -80,7 +82,9 @@ fn benches(criterion: &mut Criterion) {
     group.bench_function("cut", |b| {
         let fresh = || {
             let mut recorder = Recorder::new(0, 1_000, 10_000);
-            spread.iter().for_each(|&value| recorder.record(value));
+            for &value in &spread {
+                recorder.record(value);
+            }
             recorder
         };
         let cut = |mut recorder: Recorder| {

@@ -14,7 +14,7 @@ use std::error::Error;
 use std::sync::Mutex;
 use std::sync::atomic::AtomicBool;
 
-use tsb_core::emit::{Fill, Live, Operation, Outcome, Run, Settings, Worker, run};
+use tsb_core::emit::{Fill, Live, Operation, Outcome, Report, Run, Settings, Worker, run};
 use tsb_core::latency::Summary;
 use tsb_core::ledger::{Counter, Ledger};
 use tsb_core::schedule::{Group, Pace, Roster, Slot, Speed, Timetable};
@@ -23,9 +23,15 @@ use tsb_core::{BatchBuf, SeriesId, Timestamp};
 
 const HOSTS: u32 = 20;
 const SERIES: u32 = 50;
+const INTERVAL_NS: u64 = SECOND_NS / 10;
 
 /// The database under test: yours goes here.
 type Database = Mutex<HashMap<(SeriesId, Timestamp), f64>>;
+
+/// When a host reports within the interval.
+fn phase(host: u32) -> u64 {
+    u64::from(host) * INTERVAL_NS / u64::from(HOSTS)
+}
 
 /// A value is a function of series and tick, so that it can be checked afterwards.
 fn value(series: u32, tick: u64) -> f64 {
@@ -52,9 +58,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     let epoch = clock.wall();
 
     // Each host reports ten times a second, at a phase of its own.
-    let interval_ns = SECOND_NS / 10;
-    let phase = |host: u32| u64::from(host) * interval_ns / u64::from(HOSTS);
-    let groups = (0..HOSTS).map(|host| Group::new(interval_ns, phase(host), SERIES));
+    let groups = (0..HOSTS).map(|host| Group::new(INTERVAL_NS, phase(host), SERIES));
     let timetable = Timetable {
         roster: Roster::new(groups.collect())?,
         pace: Pace::Fleet(Speed::NATURAL),
@@ -89,33 +93,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         workers,
     )?;
 
-    // Read everything back that was acknowledged.
-    let rows = database.lock().map_err(|_| "a worker panicked inside the database")?;
-    let mut ledger = Ledger::new();
-    ledger.set(Counter::Due, report.counts.due.samples);
-    ledger.set(Counter::Shed, report.counts.shed.samples);
-    ledger.set(Counter::Sent, report.counts.sent().samples);
-    ledger.set(Counter::Received, report.counts.sent().samples);
-    ledger.set(Counter::Accepted, report.counts.accepted);
-    for counter in [Counter::Verified, Counter::Lost, Counter::Altered] {
-        ledger.set(counter, 0);
-    }
-    for worker in &report.workers {
-        for host in worker.groups.clone() {
-            for tick in worker.issued_ticks(&timetable, host) {
-                let at = epoch + (phase(host) + tick * interval_ns) as i64;
-                for series in host * SERIES..(host + 1) * SERIES {
-                    let counter = match rows.get(&(SeriesId(series), at)) {
-                        Some(found) if *found == value(series, tick) => Counter::Verified,
-                        Some(_) => Counter::Altered,
-                        None => Counter::Lost,
-                    };
-                    ledger.add(counter, 1);
-                }
-            }
-        }
-    }
-
+    let ledger = read_back(&report, &timetable, &database, epoch)?;
     println!("held       {:.0} samples/s", report.per_second(report.counts.accepted));
     println!("response   {}", line(&report.latency.response_summary()));
     println!("service    {}", line(&report.latency.service_summary()));
@@ -129,6 +107,41 @@ fn main() -> Result<(), Box<dyn Error>> {
         None if ledger.count(Counter::Lost) > 0 => Err("acknowledged samples are lost".into()),
         None => Ok(()),
     }
+}
+
+/// Looks up every sample that was acknowledged, and writes down what was there.
+fn read_back<S, T>(
+    report: &Report<S, T>,
+    timetable: &Timetable,
+    database: &Database,
+    epoch: Timestamp,
+) -> Result<Ledger, Box<dyn Error>> {
+    let rows = database.lock().map_err(|_| "a worker panicked inside the database")?;
+    let mut ledger = Ledger::new();
+    ledger.set(Counter::Due, report.counts.due.samples);
+    ledger.set(Counter::Shed, report.counts.shed.samples);
+    ledger.set(Counter::Sent, report.counts.sent().samples);
+    ledger.set(Counter::Received, report.counts.sent().samples);
+    ledger.set(Counter::Accepted, report.counts.accepted);
+    for counter in [Counter::Verified, Counter::Lost, Counter::Altered] {
+        ledger.set(counter, 0);
+    }
+    for worker in &report.workers {
+        for host in worker.groups.clone() {
+            for tick in worker.issued_ticks(timetable, host) {
+                let at = epoch + (phase(host) + tick * INTERVAL_NS) as i64;
+                for series in host * SERIES..(host + 1) * SERIES {
+                    let counter = match rows.get(&(SeriesId(series), at)) {
+                        Some(found) if *found == value(series, tick) => Counter::Verified,
+                        Some(_) => Counter::Altered,
+                        None => Counter::Lost,
+                    };
+                    ledger.add(counter, 1);
+                }
+            }
+        }
+    }
+    Ok(ledger)
 }
 
 /// Quantiles that too few operations stand behind are not there to be printed.

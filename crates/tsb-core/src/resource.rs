@@ -3,6 +3,7 @@
 //! Everything comes from files of the kernel (`proc(5)`); parsing is pure and lives in
 //! `parse`, reading is the thin shell here. What cannot be read is absent, never 0.
 
+mod cgroup;
 mod machine;
 mod parse;
 mod process;

@@ -93,12 +93,15 @@ pub struct Evidence {
     pub noise_share: Option<f64>,
 }
 
+/// Appends the reasons, if any, for which a word applies.
+type Check = fn(&Evidence, &mut Vec<String>);
+
 impl Evidence {
     /// Judges.
     pub fn verdict(&self) -> Verdict {
         let mut reasons = Vec::new();
         let mut status = Status::Valid;
-        let checks: [(Status, fn(&Self, &mut Vec<String>)); 5] = [
+        let checks: [(Status, Check); 5] = [
             (Status::Invalid, Self::invalid),
             (Status::Unverified, Self::unverified),
             (Status::GeneratorLimited, Self::generator_limited),

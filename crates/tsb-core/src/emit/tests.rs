@@ -9,6 +9,7 @@ use crate::batch::BatchBuf;
 use crate::schedule::{Group, Pace, Roster, Schedule, Slot, Speed, Timetable};
 use crate::series::SeriesId;
 use crate::time::{Clock, ManualClock, MonotonicClock, SECOND_NS, Timestamp};
+use crate::verdict::{Evidence, Status};
 
 const MS: u64 = 1_000_000;
 
@@ -26,6 +27,21 @@ fn row(slot: &Slot, into: &mut BatchBuf) {
     for series in 0..54 {
         into.push(SeriesId(series), Timestamp(slot.offset_ns as i64), slot.tick as f64);
     }
+}
+
+/// What the verdict's function says of a run of which everything was read back.
+fn verdict<S, T>(report: &Report<S, T>) -> Status {
+    let own_lag = &report.latency.own_lag.total;
+    let evidence = Evidence {
+        verified: report.counts.accepted,
+        asked_per_second: Some(54_000.0),
+        held_per_second: report.per_second(report.counts.accepted),
+        ceiling_per_second: Some(1e9),
+        own_lag_p99_ns: own_lag.supported_quantile(0.99).or_else(|| own_lag.quantile(0.9)),
+        interval_ns: Some(MS),
+        ..Evidence::default()
+    };
+    evidence.verdict().status
 }
 
 type Filled = Fill<fn(&Slot, &mut BatchBuf)>;
@@ -93,6 +109,7 @@ fn a_stall_of_a_second_is_felt_by_a_thousand_responses_and_one_service() {
     assert_eq!(latency.lag.total.count_above(MS), slow - 1);
     // None of it was our own lateness.
     assert_eq!(latency.own_lag.total.max(), Some(0));
+    assert_eq!(verdict(&report), Status::Valid);
     assert_eq!(report.counts.done, report.counts.due);
     assert_eq!(report.counts.due.operations, 10_000);
     assert_eq!(latency.response_summary().samples, 540_000);
@@ -138,6 +155,7 @@ fn a_slow_generator_is_its_own_lag() {
     let latency = &report.latency;
     assert_eq!(latency.own_lag.total, latency.lag.total);
     assert!(latency.own_lag.total.quantile(0.99).unwrap() > 500 * MS);
+    assert_eq!(verdict(&report), Status::GeneratorLimited);
     // 2 ms each until the end and the 100 ms of grace, which is over with the 550th: 549.
     let counts = report.counts;
     assert_eq!(
@@ -147,6 +165,24 @@ fn a_slow_generator_is_its_own_lag() {
     assert_eq!(counts.shed.samples, 451 * 54);
     assert_eq!(report.workers[0].unsent_ticks(&timetable, 0), 549..1_000);
     assert_eq!(report.workers[0].issued_ticks(&timetable, 0), 0..549);
+}
+
+#[test]
+fn a_slow_store_is_not_the_generators_fault() {
+    let clock = ManualClock::new();
+    let target = |_| {
+        let clock = &clock;
+        move |operation: &Operation<'_>| {
+            clock.advance(2 * MS);
+            accept(operation)
+        }
+    };
+    let timetable = thousand_per_second(SECOND_NS);
+    let report = run_all(&clock, &timetable, &AtomicBool::new(false), target);
+    assert_eq!(report.latency.own_lag.total.max(), Some(0));
+    assert!(report.latency.lag.total.max().unwrap() > 500 * MS);
+    assert_eq!(verdict(&report), Status::StoreLimited);
+    assert_eq!(report.workers[0].busy_ns, 2 * MS * report.counts.done.operations);
 }
 
 #[test]

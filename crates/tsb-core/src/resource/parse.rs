@@ -81,14 +81,6 @@ pub(super) fn described<'a>(text: &'a str, name: &str) -> Option<&'a str> {
     Some(line.split_once(':')?.1.trim())
 }
 
-/// `cpu.max` of a version 2 control group: how many CPUs it may use; `None`: no limit.
-pub(super) fn cpu_max(text: &str) -> Option<f64> {
-    let mut fields = text.split_whitespace();
-    let quota: f64 = fields.next()?.parse().ok()?;
-    let period: f64 = fields.next()?.parse().ok()?;
-    (quota > 0.0 && period > 0.0).then(|| quota / period)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -135,7 +127,5 @@ mod tests {
             pressure_total_us("some avg10=0.00 avg60=0.00 total=42\nfull total=7\n"),
             Some(42)
         );
-        assert_eq!(cpu_max("150000 100000\n"), Some(1.5));
-        assert_eq!(cpu_max("max 100000\n"), None);
     }
 }
