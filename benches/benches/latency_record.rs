@@ -4,6 +4,8 @@
 //! that spread over six decades and values that lie close together; the end of an
 //! interval; and the merge of two workers. The table gives CPU time of the thread.
 
+#![expect(clippy::expect_used, reason = "the inputs are fixed and valid")]
+
 use std::hint::black_box;
 
 use criterion::{BatchSize, Criterion, Throughput};

@@ -8,6 +8,7 @@
 //! the operating system's sleep alone, and by tokio's timers. Lateness is start minus due;
 //! CPU is the thread's own. On a shared machine the tail belongs to the neighbours.
 #![expect(clippy::print_stdout, reason = "the table is the result")]
+#![expect(clippy::expect_used, reason = "the inputs are fixed and valid")]
 
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
@@ -26,7 +27,7 @@ const SPIN_NS: u64 = 100_000;
 
 /// Lateness and CPU time of one way to wait.
 #[derive(Default)]
-struct Result {
+struct Lateness {
     late: Histogram,
     cpu_ns: u64,
 }
@@ -39,7 +40,7 @@ impl Source for Row {
     }
 }
 
-fn emitter(result: &mut Result) {
+fn emitter(result: &mut Lateness) {
     let timetable = Timetable {
         roster: Roster::new(vec![Group::new(INTERVAL_NS, 0, SAMPLES as u32)]).expect("a valid roster"),
         pace: Pace::Fleet(Speed::NATURAL),
@@ -67,9 +68,9 @@ fn emitter(result: &mut Result) {
 }
 
 /// A thread that does nothing but wait for each due time with `wait`.
-fn bare(result: &mut Result, wait: impl Fn(&MonotonicClock, u64) + Send) {
+fn bare(result: &mut Lateness, wait: impl Fn(&MonotonicClock, u64) + Sync) {
     std::thread::scope(|scope| {
-        let _ = scope.spawn(|| {
+        scope.spawn(|| {
             sharpen_timers();
             let clock = MonotonicClock::new();
             let before = thread_cpu_ns();
@@ -101,9 +102,9 @@ fn sleep(clock: &MonotonicClock, due: u64) {
     }
 }
 
-fn timers(result: &mut Result) {
+fn timers(result: &mut Lateness) {
     std::thread::scope(|scope| {
-        let _ = scope.spawn(|| {
+        scope.spawn(|| {
             let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build();
             let runtime = runtime.expect("a runtime starts");
             let before = thread_cpu_ns();
@@ -122,7 +123,7 @@ fn timers(result: &mut Result) {
 
 fn main() {
     let seconds = std::env::args().nth(1).and_then(|text| text.parse().ok()).unwrap_or(10);
-    let mut results = [const { None::<Result> }; 4].map(Option::unwrap_or_default);
+    let mut results: [Lateness; 4] = std::array::from_fn(|_| Lateness::default());
     for _ in 0..seconds {
         let [ours, spinning, sleeping, wheel] = &mut results;
         emitter(ours);
@@ -136,7 +137,7 @@ fn main() {
         "{:<18} {:>9} {:>9} {:>9} {:>9} {:>9}  {:>9}",
         "", "p50", "p90", "p99", "p99.9", "max", "CPU %"
     );
-    for (name, Result { late, cpu_ns }) in names.iter().zip(&results) {
+    for (name, Lateness { late, cpu_ns }) in names.iter().zip(&results) {
         let micros = |quantile| late.quantile(quantile).unwrap_or(0) as f64 / 1e3;
         let cpu = *cpu_ns as f64 / (seconds * ROUND_NS) as f64 * 100.0;
         println!(
