@@ -104,7 +104,7 @@ fn benches(criterion: &mut Criterion) {
         let timetable = timetable(pace);
         group.bench_function(format!("closure/{name}"), |b| b.iter(|| drive(&timetable, accept)));
         group.bench_function(format!("null_store/{name}"), |b| {
-            b.iter(|| drive(&timetable, null_store()))
+            b.iter(|| drive(&timetable, null_store()));
         });
     }
     group.finish();

@@ -82,7 +82,9 @@ fn benches(criterion: &mut Criterion) {
     group.bench_function("cut", |b| {
         let fresh = || {
             let mut recorder = Recorder::new(0, 1_000, 10_000);
-            spread.iter().for_each(|&value| recorder.record(value));
+            for &value in &spread {
+                recorder.record(value);
+            }
             recorder
         };
         let cut = |mut recorder: Recorder| {

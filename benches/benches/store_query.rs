@@ -9,6 +9,8 @@
 //!
 //! `cargo bench --bench store_query -- table` prints one table and skips criterion.
 
+#![expect(clippy::expect_used, reason = "a benchmark that cannot set up has nothing to report")]
+
 use std::hint::black_box;
 use std::ops::ControlFlow;
 use std::time::Duration;

@@ -7,6 +7,8 @@
 //!
 //! `cargo bench --bench store_write -- table` prints one table and skips criterion.
 
+#![expect(clippy::expect_used, reason = "a benchmark that cannot set up has nothing to report")]
+
 use std::hint::black_box;
 use std::time::Duration;
 

@@ -5,6 +5,8 @@
 //! compared with its columns. The table at the end gives CPU time of the thread, which
 //! a busy machine does not spoil as it does wall time.
 
+#![expect(clippy::expect_used, reason = "a benchmark that cannot set up has nothing to report")]
+
 use std::hint::black_box;
 
 use criterion::{BatchSize, Criterion, Throughput};
@@ -63,7 +65,7 @@ fn columns(workload: &Workload, series: usize) -> usize {
     let stride = SERIES / series;
     for id in (0..SERIES).step_by(stride) {
         replay.series(SeriesId(id as u32), 0..3600, &mut |sent| {
-            samples += black_box(sent).len()
+            samples += black_box(sent).len();
         });
     }
     samples

@@ -1,60 +1,18 @@
 //! What a codec costs, in samples a CPU-second of the thread.
 //!
-//! `cargo run --release -p tsb-bench --example wire_table`. Every value is fresh, every
-//! decoded batch is summed up and checked against what was encoded. Criterion answers the
-//! same question in wall time: `cargo bench -p tsb-bench --bench wire_decode`.
-#![expect(
-    clippy::print_stdout,
-    clippy::expect_used,
-    reason = "an example prints its result or stops"
-)]
+//! `cargo run --release -p tsb-bench --example wire_table`. Every value is fresh, and the
+//! bits of every decoded value are summed up and compared with what was encoded. Payloads
+//! are reused as connections reuse their buffers; a whole tick of text is larger than the
+//! second-level cache, the others are not. Criterion answers the same question in wall
+//! time: `cargo bench -p tsb-bench --bench wire_decode`.
+#![expect(clippy::print_stdout, reason = "an example prints its result")]
 
-use std::sync::Arc;
-
-use tsb_bench::mix::{self, Mix, Random};
-use tsb_core::time::{ManualClock, thread_cpu_ns};
-use tsb_core::wire::{Decoder, Encoder, Malformed, Protocol, Sink};
-use tsb_core::{Batch, Catalog, Ids, SeriesId, SeriesKey, Times, Timestamp};
+use tsb_bench::codec::{Order, Run};
+use tsb_core::time::thread_cpu_ns;
+use tsb_core::wire::Protocol;
 
 /// Whole ticks a row of the table is measured over.
 const TICKS: usize = 100;
-
-/// How a tick is cut into batches and in which order its series come.
-#[derive(Clone, Copy, Debug, PartialEq)]
-enum Order {
-    WholeTick,
-    OneHost,
-    Shuffled,
-}
-
-/// Counts and sums what arrives.
-struct Sum {
-    catalog: Catalog,
-    samples: usize,
-    batches: usize,
-    /// Of the bits of the values, wrapping: exact, whatever the order.
-    values: u64,
-}
-
-impl Sink for Sum {
-    fn series(&mut self, key: &SeriesKey) -> Option<SeriesId> {
-        Some(self.catalog.intern(key.clone()))
-    }
-
-    fn batch(&mut self, batch: &Batch<'_>) {
-        self.samples += batch.len();
-        self.batches += 1;
-        self.values = self.values.wrapping_add(sum(batch.values()));
-    }
-
-    fn refused(&mut self, samples: usize) {
-        panic!("{samples} samples were refused");
-    }
-
-    fn malformed(&mut self, problem: &Malformed<'_>) {
-        panic!("{}", problem.what);
-    }
-}
 
 /// One protocol, one order: nanoseconds of both directions.
 #[derive(Default)]
@@ -68,101 +26,60 @@ struct Row {
 
 impl Row {
     fn measure(protocol: Protocol, order: Order) -> Self {
-        let catalog = mix::catalog();
-        let mut encoder = protocol.encoder(&catalog).expect("the fleet has plain names");
-        let mut decoder = protocol.decoder(Arc::new(ManualClock::new()));
-        let mut sink = Sum {
-            catalog: catalog.clone(),
-            samples: 0,
-            batches: 0,
-            values: 0,
-        };
-        let mut fleet = Mix::new(7);
-        let mut random = Random(9);
+        let mut run = Run::new(protocol, order);
         let mut row = Self::default();
-        let (mut values, mut payloads) = (Vec::new(), vec![Vec::new(); mix::SERIES / mix::HOST]);
-        let mut ids: Vec<SeriesId> = (0..mix::SERIES as u32).map(SeriesId).collect();
         // The first tick announces every name and is not counted.
         for tick in 0..=TICKS {
-            fleet.tick(&mut values);
-            if order == Order::Shuffled && tick > 0 {
-                (1..ids.len())
-                    .rev()
-                    .for_each(|index| ids.swap(index, random.below(index as u64 + 1) as usize));
-                values = ids.iter().map(|id| values[id.index()]).collect();
+            run.next_tick();
+            while run.next_part() {
+                let start = thread_cpu_ns();
+                run.encode();
+                let middle = thread_cpu_ns();
+                run.decode();
+                let end = thread_cpu_ns();
+                if tick > 0 {
+                    row.encode_ns += middle - start;
+                    row.decode_ns += end - middle;
+                    row.bytes += run.payload_bytes();
+                }
             }
-            let at = Timestamp::from_secs(1_700_000_000 + tick as i64);
-            let used = batches(order, tick == 0, &ids, at, &values);
-            payloads.iter_mut().for_each(Vec::clear);
-            let encode_ns = encode(&mut *encoder, &used, &mut payloads);
-            let before = (sink.samples, sink.batches, sink.values);
-            let decode_ns = decode(&mut *decoder, &payloads[..used.len()], &mut sink);
-            assert_eq!(sink.samples - before.0, values.len());
-            assert_eq!(sink.values.wrapping_sub(before.2), sum(&values), "values differ");
+            let (samples, batches) = run.verify();
             if tick > 0 {
-                row.samples += values.len();
-                row.bytes += payloads[..used.len()].iter().map(Vec::len).sum::<usize>();
-                row.batches += sink.batches - before.1;
-                row.encode_ns += encode_ns;
-                row.decode_ns += decode_ns;
+                row.samples += samples;
+                row.batches += batches;
             }
         }
         row
     }
-}
 
-fn sum(values: &[f64]) -> u64 {
-    values.iter().fold(0, |sum, value| sum.wrapping_add(value.to_bits()))
-}
-
-fn batches<'a>(order: Order, first: bool, ids: &'a [SeriesId], at: Timestamp, values: &'a [f64]) -> Vec<Batch<'a>> {
-    match order {
-        Order::OneHost => {
-            let hosts = values.chunks(mix::HOST).zip(ids.iter().step_by(mix::HOST));
-            hosts.map(|(values, first)| Batch::tick(*first, at, values)).collect()
-        }
-        Order::Shuffled if !first => vec![Batch::new(Ids::Each(ids), Times::One(at), values)],
-        _ => vec![Batch::tick(SeriesId(0), at, values)],
+    fn print(&self, protocol: Protocol, order: Order) {
+        let samples = self.samples as f64;
+        println!(
+            "{:<10} {:<10} {:>9.2} {:>9.1} {:>9.2} {:>9.1} {:>9.2} {:>14.1}",
+            protocol.to_string(),
+            order.name(),
+            self.bytes as f64 / samples,
+            samples * 1e3 / self.encode_ns as f64,
+            self.encode_ns as f64 / samples,
+            samples * 1e3 / self.decode_ns as f64,
+            self.decode_ns as f64 / samples,
+            samples / self.batches as f64,
+        );
     }
-}
-
-fn encode(encoder: &mut dyn Encoder, batches: &[Batch<'_>], payloads: &mut [Vec<u8>]) -> u64 {
-    let start = thread_cpu_ns();
-    for (batch, payload) in batches.iter().zip(payloads) {
-        encoder.encode(batch, payload);
-    }
-    thread_cpu_ns() - start
-}
-
-fn decode(decoder: &mut dyn Decoder, payloads: &[Vec<u8>], sink: &mut Sum) -> u64 {
-    let start = thread_cpu_ns();
-    for payload in payloads {
-        let consumed = decoder.decode(payload, sink).expect("nothing is wrong with it");
-        assert_eq!(consumed, payload.len());
-    }
-    thread_cpu_ns() - start
 }
 
 fn main() {
     println!(
-        "{:<10} {:<11} {:>9} {:>16} {:>16} {:>12} {:>14}",
-        "protocol", "order", "B/sample", "encode M/CPU-s", "decode M/CPU-s", "ns/sample", "samples/batch"
+        "{:<10} {:<10} {:>9} {:>19} {:>19} {:>14}",
+        "", "", "", "encode", "decode", "decoded"
+    );
+    println!(
+        "{:<10} {:<10} {:>9} {:>9} {:>9} {:>9} {:>9} {:>14}",
+        "protocol", "order", "B/sample", "M/CPU-s", "ns", "M/CPU-s", "ns", "samples/batch"
     );
     for protocol in Protocol::ALL {
-        for order in [Order::WholeTick, Order::OneHost, Order::Shuffled] {
-            let row = Row::measure(protocol, order);
-            let samples = row.samples as f64;
-            println!(
-                "{:<10} {:<11} {:>9.2} {:>16.1} {:>16.1} {:>5.2} {:>6.2} {:>14.1}",
-                protocol.to_string(),
-                format!("{order:?}"),
-                row.bytes as f64 / samples,
-                samples * 1e3 / row.encode_ns as f64,
-                samples * 1e3 / row.decode_ns as f64,
-                row.encode_ns as f64 / samples,
-                row.decode_ns as f64 / samples,
-                samples / row.batches as f64,
-            );
+        for order in Order::ALL {
+            Row::measure(protocol, order).print(protocol, order);
         }
     }
 }

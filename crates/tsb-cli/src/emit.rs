@@ -97,26 +97,26 @@ fn text(endpoint: &Endpoint, driven: &Driven) -> String {
     let sent = sent_for_good(driven);
     let lag = Summary::new(&driven.lag.total, driven.started_samples);
     let show = |value: Option<u64>| value.map_or("-".to_owned(), units::nanos);
-    let mut out = format!(
-        "sent {} of {} samples due to {endpoint} in {:.1} s: {}/s\n",
-        units::count(sent),
-        units::count(driven.counts.due.samples),
-        driven.elapsed_ns as f64 / 1e9,
-        units::scaled(sent as f64 * 1e9 / driven.elapsed_ns.max(1) as f64),
-    );
-    out.push_str(&format!(
-        "lag p50 {}, p99 {}, max {}\n",
-        show(lag.p50_ns),
-        show(lag.p99_ns),
-        show(lag.max_ns)
-    ));
-    out.push_str(&format!(
-        "generator CPU {:.1} ns a sample\n",
-        driven.cpu.total_ns as f64 / sent.max(1) as f64
-    ));
-    for failure in &driven.failures {
-        out.push_str(&format!("failed: {failure}\n"));
-    }
-    out.push_str("UNVERIFIED: nothing was read back, and nobody acknowledged anything\n");
-    out
+    let mut lines = vec![
+        format!(
+            "sent {} of {} samples due to {endpoint} in {:.1} s: {}/s",
+            units::count(sent),
+            units::count(driven.counts.due.samples),
+            driven.elapsed_ns as f64 / 1e9,
+            units::scaled(sent as f64 * 1e9 / driven.elapsed_ns.max(1) as f64),
+        ),
+        format!(
+            "lag p50 {}, p99 {}, max {}",
+            show(lag.p50_ns),
+            show(lag.p99_ns),
+            show(lag.max_ns)
+        ),
+        format!(
+            "generator CPU {:.1} ns a sample",
+            driven.cpu.total_ns as f64 / sent.max(1) as f64
+        ),
+    ];
+    lines.extend(driven.failures.iter().map(|failure| format!("failed: {failure}")));
+    lines.push("UNVERIFIED: nothing was read back, and nobody acknowledged anything\n".to_owned());
+    lines.join("\n")
 }

@@ -72,11 +72,7 @@ pub fn scaled(value: f64) -> String {
         m if m >= 1e4 => (value / 1e3, " k"),
         _ => (value, ""),
     };
-    let digits = if scaled.abs() >= 100.0 || (suffix.is_empty() && scaled.fract() == 0.0) {
-        0
-    } else {
-        1
-    };
+    let digits = usize::from(!(scaled.abs() >= 100.0 || (suffix.is_empty() && scaled.fract() == 0.0)));
     format!("{scaled:.digits$}{suffix}")
 }
 

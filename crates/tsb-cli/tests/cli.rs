@@ -28,8 +28,19 @@ fn stderr(output: &Output) -> String {
 /// A short run that must end well, as JSON.
 fn run(more: &[&str]) -> Value {
     let mut arguments = vec![
-        "run", "--quiet", "--format", "json", "--no-calibrate", "--workload", "mix", "--series", "540", "--rate", "20k",
-        "--duration", "300ms",
+        "run",
+        "--quiet",
+        "--format",
+        "json",
+        "--no-calibrate",
+        "--workload",
+        "mix",
+        "--series",
+        "540",
+        "--rate",
+        "20k",
+        "--duration",
+        "300ms",
     ];
     arguments.extend(more);
     let output = output(&arguments);
@@ -42,17 +53,50 @@ fn the_json_report_has_the_promised_names_and_balances() {
     for transport in [["--transport", "inproc"], ["--transport", "tcp"]] {
         let report = run(&transport);
         for pointer in [
-            "/schema_version", "/plan", "/seed", "/fingerprint", "/machine", "/verdict/status", "/verdict/reasons",
-            "/durability/level", "/durability/copies", "/durability/wait/count", "/rate/asked_per_second",
-            "/rate/held_per_second", "/ledger/due", "/ledger/shed", "/ledger/sent", "/ledger/received", "/ledger/rejected",
-            "/ledger/accepted", "/ledger/verified", "/ledger/superseded", "/ledger/expired", "/ledger/lost",
-            "/ledger/altered", "/ledger/duplicated", "/ledger/balanced", "/latency/response/count",
-            "/latency/response/samples", "/latency/response/max_ns", "/latency/service/max_ns", "/latency/lag/max_ns",
-            "/staleness/p50_ms", "/staleness/p99_ms", "/staleness/max_ms", "/cost/generator_cpu_ns_per_sample",
-            "/cost/store_cpu_ns_per_sample", "/cost/bytes_per_sample", "/offered/repeat_rate", "/offered/entropy_bits",
+            "/schema_version",
+            "/plan",
+            "/seed",
+            "/fingerprint",
+            "/machine",
+            "/verdict/status",
+            "/verdict/reasons",
+            "/durability/level",
+            "/durability/copies",
+            "/durability/wait/count",
+            "/rate/asked_per_second",
+            "/rate/held_per_second",
+            "/ledger/due",
+            "/ledger/shed",
+            "/ledger/sent",
+            "/ledger/received",
+            "/ledger/rejected",
+            "/ledger/accepted",
+            "/ledger/verified",
+            "/ledger/superseded",
+            "/ledger/expired",
+            "/ledger/lost",
+            "/ledger/altered",
+            "/ledger/duplicated",
+            "/ledger/balanced",
+            "/latency/response/count",
+            "/latency/response/samples",
+            "/latency/response/max_ns",
+            "/latency/service/max_ns",
+            "/latency/lag/max_ns",
+            "/staleness/p50_ms",
+            "/staleness/p99_ms",
+            "/staleness/max_ms",
+            "/cost/generator_cpu_ns_per_sample",
+            "/cost/store_cpu_ns_per_sample",
+            "/cost/bytes_per_sample",
+            "/offered/repeat_rate",
+            "/offered/entropy_bits",
             "/resources/0/rss_bytes",
         ] {
-            assert!(report.pointer(pointer).is_some(), "{pointer} is missing with {transport:?}");
+            assert!(
+                report.pointer(pointer).is_some(),
+                "{pointer} is missing with {transport:?}"
+            );
         }
         assert_eq!(report["ledger"]["balanced"], true);
         assert_eq!(report["ledger"]["verified"], report["ledger"]["due"]);
@@ -77,9 +121,24 @@ fn a_report_reruns_itself_with_the_same_samples() {
 fn a_run_file_says_the_same_as_flags() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("run.toml");
-    std::fs::write(&path, "workload = \"mix\"\nseries = \"540\"\nduration = \"1s\"\nlate = \"1%\"\n").unwrap();
+    std::fs::write(
+        &path,
+        "workload = \"mix\"\nseries = \"540\"\nduration = \"1s\"\nlate = \"1%\"\n",
+    )
+    .unwrap();
     let by_file = output(&["run", "--print-plan", "--plan", path.to_str().unwrap()]);
-    let by_flags = output(&["run", "--print-plan", "--workload", "mix", "--series", "540", "--duration", "1s", "--late", "1%"]);
+    let by_flags = output(&[
+        "run",
+        "--print-plan",
+        "--workload",
+        "mix",
+        "--series",
+        "540",
+        "--duration",
+        "1s",
+        "--late",
+        "1%",
+    ]);
     assert_eq!(code(&by_file), Some(0));
     assert_eq!(by_file.stdout, by_flags.stdout);
 }
@@ -87,8 +146,19 @@ fn a_run_file_says_the_same_as_flags() {
 #[test]
 fn csv_has_a_line_an_interval() {
     let output = output(&[
-        "run", "--quiet", "--format", "csv", "--no-calibrate", "--workload", "mix", "--series", "540", "--duration", "1s",
-        "--report-interval", "200ms",
+        "run",
+        "--quiet",
+        "--format",
+        "csv",
+        "--no-calibrate",
+        "--workload",
+        "mix",
+        "--series",
+        "540",
+        "--duration",
+        "1s",
+        "--report-interval",
+        "200ms",
     ]);
     let text = String::from_utf8(output.stdout).unwrap();
     assert!(text.starts_with("run,store,end_s,sent,accepted,"), "{text}");
@@ -104,7 +174,9 @@ fn an_interval_log_is_read_by_the_public_reader() {
     let entries = hdrhistogram::serialization::interval_log::IntervalLogIterator::new(&log);
     let tags: Vec<String> = entries
         .filter_map(|entry| match entry.unwrap() {
-            hdrhistogram::serialization::interval_log::LogEntry::Interval(interval) => interval.tag().map(|tag| tag.as_str().to_owned()),
+            hdrhistogram::serialization::interval_log::LogEntry::Interval(interval) => {
+                interval.tag().map(|tag| tag.as_str().to_owned())
+            }
             _ => None,
         })
         .collect();
@@ -126,7 +198,11 @@ fn refused(arguments: &[&str], exit: i32, words: &[&str]) {
 #[test]
 fn bad_usage_names_the_place_and_ends_with_2() {
     refused(&["run", "--store", "memry:"], 2, &["memry", "memory"]);
-    refused(&["run", "--store", "memory:?retntion=7d"], 2, &["retntion", "retention"]);
+    refused(
+        &["run", "--store", "memory:?retntion=7d"],
+        2,
+        &["retntion", "retention"],
+    );
     refused(&["run", "--store", "sqlite:/x.db"], 2, &["sqlite"]);
     refused(&["run", "--workload", "mixx"], 2, &["--workload mixx", "mix"]);
     refused(&["run", "--rate", "fast"], 2, &["--rate fast"]);
@@ -137,10 +213,30 @@ fn bad_usage_names_the_place_and_ends_with_2() {
     refused(&["run", "--late", "60%", "--missing", "60%"], 2, &["disorder"]);
     refused(&["run", "--churn", "wave:1m"], 2, &["--churn wave:1m", "steady"]);
     refused(&["run", "--workers", "0"], 2, &["--workers"]);
-    refused(&["run", "--interval", "1ms", "--transport", "tcp", "--protocol", "graphite"], 2, &["interval"]);
-    refused(&["run", "--out", "/no/such/dir/report.json"], 2, &["/no/such/dir/report.json", "nothing was run"]);
+    refused(
+        &[
+            "run",
+            "--interval",
+            "1ms",
+            "--transport",
+            "tcp",
+            "--protocol",
+            "graphite",
+        ],
+        2,
+        &["interval"],
+    );
+    refused(
+        &["run", "--out", "/no/such/dir/report.json"],
+        2,
+        &["/no/such/dir/report.json", "nothing was run"],
+    );
     refused(&["run", "--workload", "trace:/no/such/file"], 2, &["/no/such/file"]);
-    refused(&["ingest", "--listen", "graphite+tcp://0.0.0.0:0"], 2, &["--allow-remote"]);
+    refused(
+        &["ingest", "--listen", "graphite+tcp://0.0.0.0:0"],
+        2,
+        &["--allow-remote"],
+    );
     refused(&["ingest", "--listen", "carbon://x"], 2, &["PROTOCOL+tcp://HOST:PORT"]);
     refused(&["emit", "--to", "tsb+tcp://127.0.0.1:1"], 4, &["127.0.0.1:1"]);
     refused(&["verify", "/no/such/report.json"], 2, &["/no/such/report.json"]);
@@ -187,11 +283,22 @@ fn garbage_files_are_errors_with_a_place() {
 fn ingest(more: &[&str]) -> (Child, String) {
     let mut arguments = vec!["ingest", "--format", "json", "--quiet", "--once", "--duration", "60s"];
     arguments.extend(more);
-    let mut child = tsb(&arguments).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let mut child = tsb(&arguments)
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
     let mut line = String::new();
     let mut lines = BufReader::new(child.stderr.take().unwrap());
     lines.read_line(&mut line).unwrap();
-    let address = line.split("tcp://").nth(1).unwrap().split(' ').next().unwrap().to_owned();
+    let address = line
+        .split("tcp://")
+        .nth(1)
+        .unwrap()
+        .split(' ')
+        .next()
+        .unwrap()
+        .to_owned();
     // The rest of stderr is drained, so that the child never waits for us.
     std::thread::spawn(move || lines.read_to_string(&mut String::new()));
     (child, address)
@@ -210,8 +317,20 @@ fn emit_and_ingest_are_two_programs_that_agree() {
         let (listener, address) = ingest(&["--listen", &listen]);
         let to = format!("{protocol}+tcp://{address}");
         let sent = output(&[
-            "emit", "--quiet", "--format", "json", "--to", &to, "--workload", "mix", "--series", "540", "--rate", "20k",
-            "--duration", "300ms",
+            "emit",
+            "--quiet",
+            "--format",
+            "json",
+            "--to",
+            &to,
+            "--workload",
+            "mix",
+            "--series",
+            "540",
+            "--rate",
+            "20k",
+            "--duration",
+            "300ms",
         ]);
         assert_eq!(code(&sent), Some(0), "{}", stderr(&sent));
         let sent: Value = serde_json::from_slice(&sent.stdout).unwrap();
@@ -261,7 +380,17 @@ fn an_interrupted_run_ends_with_a_partial_report_that_balances() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("report.json");
     let mut child = tsb(&[
-        "run", "--format", "json", "--no-calibrate", "--workload", "mix", "--series", "540", "--duration", "60s", "--out",
+        "run",
+        "--format",
+        "json",
+        "--no-calibrate",
+        "--workload",
+        "mix",
+        "--series",
+        "540",
+        "--duration",
+        "60s",
+        "--out",
         path.to_str().unwrap(),
     ])
     .stdout(Stdio::piped())
@@ -280,21 +409,51 @@ fn an_interrupted_run_ends_with_a_partial_report_that_balances() {
     assert_eq!(report["interrupted"], true);
     assert_eq!(report["ledger"]["balanced"], true);
     assert!(report["duration_ns"].as_u64().unwrap() < 30_000_000_000);
-    assert_eq!(serde_json::from_slice::<Value>(&std::fs::read(&path).unwrap()).unwrap()["interrupted"], true);
+    assert_eq!(
+        serde_json::from_slice::<Value>(&std::fs::read(&path).unwrap()).unwrap()["interrupted"],
+        true
+    );
 }
 
 #[test]
 fn a_machine_is_recorded_and_replayed() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("own.tsbtrace");
-    let recorded = output(&["record", "--quiet", "--out", path.to_str().unwrap(), "--duration", "300ms", "--every", "50ms"]);
+    let recorded = output(&[
+        "record",
+        "--quiet",
+        "--out",
+        path.to_str().unwrap(),
+        "--duration",
+        "300ms",
+        "--every",
+        "50ms",
+    ]);
     assert_eq!(code(&recorded), Some(0), "{}", stderr(&recorded));
-    let again = output(&["record", "--quiet", "--out", path.to_str().unwrap(), "--duration", "100ms"]);
+    let again = output(&[
+        "record",
+        "--quiet",
+        "--out",
+        path.to_str().unwrap(),
+        "--duration",
+        "100ms",
+    ]);
     assert_eq!(code(&again), Some(2), "a trace is never overwritten");
     let workload = format!("trace:{}", path.to_str().unwrap());
     let replayed = output(&[
-        "run", "--quiet", "--format", "json", "--no-calibrate", "--workload", &workload, "--series", "2000", "--transport", "inproc",
-        "--duration", "300ms",
+        "run",
+        "--quiet",
+        "--format",
+        "json",
+        "--no-calibrate",
+        "--workload",
+        &workload,
+        "--series",
+        "2000",
+        "--transport",
+        "inproc",
+        "--duration",
+        "300ms",
     ]);
     let report: Value = serde_json::from_slice(&replayed.stdout).unwrap();
     assert_eq!(report["ledger"]["balanced"], true);
@@ -306,7 +465,12 @@ fn a_machine_is_recorded_and_replayed() {
 fn the_other_commands_print_what_they_promise() {
     let stores = output(&["stores", "--format", "json"]);
     let stores: Value = serde_json::from_slice(&stores.stdout).unwrap();
-    let schemes: Vec<&str> = stores["stores"].as_array().unwrap().iter().filter_map(|store| store["scheme"].as_str()).collect();
+    let schemes: Vec<&str> = stores["stores"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .filter_map(|store| store["scheme"].as_str())
+        .collect();
     for scheme in ["null", "memory", "ring", "throttle"] {
         assert!(schemes.contains(&scheme), "{schemes:?}");
     }

@@ -65,12 +65,19 @@ fn an_honest_store_loses_nothing() {
     assert!(counts.is_balanced(), "{:?}", finished.run.ledger);
     assert_eq!(counts.get(Counter::Verified), counts.get(Counter::Due));
     assert_eq!(counts.get(Counter::Lost), Some(0));
-    assert!(finished.run.verdict.status > Status::Unverified, "{:?}", finished.run.verdict);
+    assert!(
+        finished.run.verdict.status > Status::Unverified,
+        "{:?}",
+        finished.run.verdict
+    );
 }
 
 #[test]
 fn a_store_that_acknowledges_and_forgets_is_named_to_the_sample() {
-    let store = lying(ThrottleOptions { lose_one_in: Some(1_000), ..ThrottleOptions::default() });
+    let store = lying(ThrottleOptions {
+        lose_one_in: Some(1_000),
+        ..ThrottleOptions::default()
+    });
     let finished = run(Arc::clone(&store) as Arc<dyn Store>, |_| ());
     let lost = faults(&store.faults().lost);
     assert!(lost.len() > 10, "{}", lost.len());
@@ -82,35 +89,53 @@ fn a_store_that_acknowledges_and_forgets_is_named_to_the_sample() {
 
 #[test]
 fn a_store_that_alters_one_value_in_ten_thousand_is_named_to_the_sample() {
-    let store = lying(ThrottleOptions { alter_one_in: Some(10_000), ..ThrottleOptions::default() });
+    let store = lying(ThrottleOptions {
+        alter_one_in: Some(10_000),
+        ..ThrottleOptions::default()
+    });
     let finished = run(Arc::clone(&store) as Arc<dyn Store>, |_| ());
     let altered = faults(&store.faults().altered);
     assert!(!altered.is_empty());
     assert_eq!(named(&finished, FindingKind::Altered), altered);
-    assert_eq!(finished.run.ledger.counts.get(Counter::Altered), Some(altered.len() as u64));
+    assert_eq!(
+        finished.run.ledger.counts.get(Counter::Altered),
+        Some(altered.len() as u64)
+    );
     assert_eq!(finished.run.verdict.status, Status::Invalid);
 }
 
 #[test]
 fn a_store_that_duplicates_is_named_to_the_sample() {
-    let store = lying(ThrottleOptions { duplicate_one_in: Some(1_000), ..ThrottleOptions::default() });
+    let store = lying(ThrottleOptions {
+        duplicate_one_in: Some(1_000),
+        ..ThrottleOptions::default()
+    });
     let finished = run(Arc::clone(&store) as Arc<dyn Store>, |_| ());
     let twice = faults(&store.faults().duplicated);
     assert!(twice.len() > 10);
     assert_eq!(named(&finished, FindingKind::Duplicated), twice);
-    assert_eq!(finished.run.ledger.counts.get(Counter::Duplicated), Some(twice.len() as u64));
+    assert_eq!(
+        finished.run.ledger.counts.get(Counter::Duplicated),
+        Some(twice.len() as u64)
+    );
     assert_eq!(finished.run.verdict.status, Status::Invalid);
 }
 
 #[test]
 fn a_refused_sample_is_rejected_and_not_lost() {
-    let store = lying(ThrottleOptions { error_one_in: Some(1_000), ..ThrottleOptions::default() });
+    let store = lying(ThrottleOptions {
+        error_one_in: Some(1_000),
+        ..ThrottleOptions::default()
+    });
     let finished = run(store, |_| ());
     let counts = &finished.run.ledger.counts;
     assert!(counts.count(Counter::Rejected) > 10);
     assert_eq!(counts.get(Counter::Lost), Some(0));
     assert!(counts.is_balanced());
-    assert_eq!(finished.run.ledger.rejected_by_reason.get("injected"), counts.get(Counter::Rejected).as_ref());
+    assert_eq!(
+        finished.run.ledger.rejected_by_reason.get("injected"),
+        counts.get(Counter::Rejected).as_ref()
+    );
 }
 
 /// Forwards Graphite lines to `to` and keeps back one in a thousand. Returns where it
@@ -152,24 +177,41 @@ fn a_receiver_that_drops_one_record_in_a_thousand_is_named_to_the_sample() {
     let finished = run_store(&plan, &store, &hooks).unwrap();
     let kept = kept.lock().unwrap();
     assert!(kept.len() >= 10, "{}", kept.len());
-    assert_eq!(finished.run.ledger.counts.get(Counter::LostInTransport), Some(kept.len() as u64));
+    assert_eq!(
+        finished.run.ledger.counts.get(Counter::LostInTransport),
+        Some(kept.len() as u64)
+    );
     assert_eq!(finished.run.ledger.counts.get(Counter::Lost), Some(0));
-    let seconds: BTreeSet<i64> = kept.iter().map(|line| line.rsplit(' ').next().unwrap().trim().parse().unwrap()).collect();
+    let seconds: BTreeSet<i64> = kept
+        .iter()
+        .map(|line| line.rsplit(' ').next().unwrap().trim().parse().unwrap())
+        .collect();
     let lost = named(&finished, FindingKind::LostInTransport);
     assert_eq!(lost.len(), kept.len());
-    assert_eq!(lost.iter().map(|(_, at)| at.as_secs()).collect::<BTreeSet<_>>(), seconds);
+    assert_eq!(
+        lost.iter().map(|(_, at)| at.as_secs()).collect::<BTreeSet<_>>(),
+        seconds
+    );
     assert_eq!(finished.run.verdict.status, Status::Invalid);
 }
 
 #[test]
 fn a_store_slower_than_the_fleet_is_store_limited() {
-    let store = lying(ThrottleOptions { rate_per_second: Some(50_000), ..ThrottleOptions::default() });
+    let store = lying(ThrottleOptions {
+        rate_per_second: Some(50_000),
+        ..ThrottleOptions::default()
+    });
     // An interval of half a second: a busy machine that wakes us late is not the limit.
     let finished = run(store, |options| {
         options.series = Some("50k".to_owned());
         options.rate = Some("100k".to_owned());
     });
-    assert_eq!(finished.run.verdict.status, Status::StoreLimited, "{:?}", finished.run.verdict);
+    assert_eq!(
+        finished.run.verdict.status,
+        Status::StoreLimited,
+        "{:?}",
+        finished.run.verdict
+    );
     assert!(finished.run.ledger.counts.is_balanced());
 }
 
@@ -180,14 +222,24 @@ fn a_generator_asked_for_more_than_it_can_is_generator_limited() {
         options.duration = Some("100ms".to_owned());
         options.no_calibrate = Some(false);
     });
-    assert_eq!(finished.run.verdict.status, Status::GeneratorLimited, "{:?}", finished.run.verdict);
+    assert_eq!(
+        finished.run.verdict.status,
+        Status::GeneratorLimited,
+        "{:?}",
+        finished.run.verdict
+    );
     assert!(finished.run.ledger.counts.is_balanced());
 }
 
 #[test]
 fn disorder_and_churn_leave_a_balanced_ledger() {
     let finished = run(lying(ThrottleOptions::default()), |options| {
-        for share in [&mut options.late, &mut options.missing, &mut options.duplicate, &mut options.out_of_order] {
+        for share in [
+            &mut options.late,
+            &mut options.missing,
+            &mut options.duplicate,
+            &mut options.out_of_order,
+        ] {
             *share = Some("2%".to_owned());
         }
         options.churn = Some("steady:10s".to_owned());

@@ -54,6 +54,8 @@ pub struct Workload {
     spec: WorkloadSpec,
     layout: Layout,
     fates: Fates,
+    /// The phase of each group as timestamps have it: rounded to the resolution.
+    stamp_phases: Vec<i64>,
     /// Where the values come from, if not from laws.
     recorded: Option<Recorded>,
 }
@@ -101,7 +103,10 @@ impl Workload {
                 "every interval must be a multiple of it",
             ));
         }
+        let resolution_ns = spec.resolution_ns;
+        let stamp_phase = |group: &Group| (group.phase_ns - group.phase_ns % resolution_ns) as i64;
         Ok(Self {
+            stamp_phases: layout.groups.iter().map(stamp_phase).collect(),
             fates: Fates::new(spec),
             spec: spec.clone(),
             layout,
@@ -222,9 +227,8 @@ impl Workload {
 
     /// The timestamp that the samples of a tick bear, before jitter.
     pub fn timestamp(&self, group: usize, tick: u64, base: Timestamp) -> Timestamp {
-        let group = &self.layout.groups[group];
-        let phase = group.phase_ns - group.phase_ns % self.spec.resolution_ns;
-        base + (phase as i64).saturating_add((tick as i64).saturating_mul(group.interval_ns as i64))
+        let interval_ns = self.layout.groups[group].interval_ns as i64;
+        base + self.stamp_phases[group].saturating_add((tick as i64).saturating_mul(interval_ns))
     }
 
     /// A generator for some groups: one for each worker. `base` is the timestamp of tick

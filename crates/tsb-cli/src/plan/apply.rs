@@ -83,7 +83,7 @@ impl Plan {
             |protocol| self.protocol = protocol,
         )?;
         read("max-series", options.max_series.as_ref(), units::parse_count, |n| {
-            self.max_series = n
+            self.max_series = n;
         })
     }
 
@@ -103,10 +103,10 @@ impl Plan {
             workload.fleet = FleetSpec::from_toml(&text).map_err(|error| failure().because(&error))?;
         }
         read("series", options.series.as_ref(), units::parse_count, |n| {
-            workload.series = Some(n as usize)
+            workload.series = Some(n as usize);
         })?;
         read("interval", options.interval.as_ref(), units::parse_duration, |ns| {
-            workload.interval_ns = Some(ns)
+            workload.interval_ns = Some(ns);
         })?;
         if let Some(mixed) = options.mixed_intervals {
             let second = tsb_core::time::SECOND_NS;
@@ -139,7 +139,7 @@ impl Plan {
     fn apply_disorder(&mut self, options: &RunOptions) -> Result<(), Failure> {
         let workload = &mut self.workload;
         read("jitter", options.jitter.as_ref(), units::parse_duration, |ns| {
-            workload.jitter.max_ns = ns
+            workload.jitter.max_ns = ns;
         })?;
         let disorder = &mut workload.disorder;
         let shares = [
@@ -152,7 +152,7 @@ impl Plan {
             read(flag, text.as_ref(), units::parse_probability, |share| *field = share)?;
         }
         read("churn", options.churn.as_ref(), churn::parse, |churn| {
-            workload.churn = churn
+            workload.churn = churn;
         })
     }
 
@@ -178,10 +178,10 @@ impl Plan {
             self.fleet_time_ns = None;
         }
         read("duration", options.duration.as_ref(), units::parse_duration, |ns| {
-            self.duration_ns = Some(ns)
+            self.duration_ns = Some(ns);
         })?;
         read("fleet-time", options.fleet_time.as_ref(), units::parse_duration, |ns| {
-            self.fleet_time_ns = Some(ns)
+            self.fleet_time_ns = Some(ns);
         })?;
         if let Some(workers) = options.workers {
             self.workers = workers as usize;

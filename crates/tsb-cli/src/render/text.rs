@@ -165,7 +165,9 @@ fn costs(run: &Run, lines: &mut Lines) {
         format!(
             "{:.2} bits of information a value (estimated{}), {:.0} % of values repeat the one before",
             run.offered.entropy_bits,
-            run.offered.calculated_bits.map_or(String::new(), |bits| format!("; {bits:.2} calculated")),
+            run.offered
+                .calculated_bits
+                .map_or(String::new(), |bits| format!("; {bits:.2} calculated")),
             run.offered.repeat_rate * 100.0
         ),
     );
@@ -181,6 +183,9 @@ fn costs(run: &Run, lines: &mut Lines) {
         );
     }
 }
+
+/// Losses shown by name; all are in the JSON.
+const SHOWN: usize = 10;
 
 fn ledger(run: &Run, lines: &mut Lines) {
     lines.heading("Ledger, samples");
@@ -200,7 +205,6 @@ fn ledger(run: &Run, lines: &mut Lines) {
     for (reason, samples) in &run.ledger.rejected_by_reason {
         lines.sentence(format!("rejected as {reason}: {}", count(*samples)));
     }
-    const SHOWN: usize = 10;
     for loss in run.ledger.losses.iter().take(SHOWN) {
         lines.sentence(loss.to_string());
     }
@@ -225,6 +229,6 @@ fn notes(run: &Run, lines: &mut Lines) {
 fn verdict(run: &Run, lines: &mut Lines) {
     lines.raw(format!("\nVerdict: {}", run.verdict.status));
     for reason in &run.verdict.reasons {
-        lines.sentence(reason.to_string());
+        lines.sentence(reason);
     }
 }

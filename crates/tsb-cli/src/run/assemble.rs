@@ -209,12 +209,18 @@ fn repeats(stage: &Stage, issued: &[Range<u64>]) -> Option<String> {
     let ticks = issued.iter().map(|ticks| ticks.end).max().unwrap_or(0);
     let passes = window.passes(ticks);
     let copies = if window.copies > 1 {
-        format!(", and each of its {} series is replayed as up to {} copies, shifted in time", window.series, window.copies)
+        format!(
+            ", and each of its {} series is replayed as up to {} copies, shifted in time",
+            window.series, window.copies
+        )
     } else {
         String::new()
     };
     (passes > 1.0 || window.copies > 1).then(|| {
-        format!("a recorded window of {} ticks was passed {passes:.2} times{copies}", window.ticks)
+        format!(
+            "a recorded window of {} ticks was passed {passes:.2} times{copies}",
+            window.ticks
+        )
     })
 }
 

@@ -40,7 +40,10 @@ pub struct Hooks {
 
 impl std::fmt::Debug for Hooks {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Hooks").field("stop", &self.stop).field("quiet", &self.quiet).finish_non_exhaustive()
+        f.debug_struct("Hooks")
+            .field("stop", &self.stop)
+            .field("quiet", &self.quiet)
+            .finish_non_exhaustive()
     }
 }
 

@@ -254,7 +254,9 @@ impl Pass<'_> {
         let runtime = runtime()?;
         let mileposts = Mileposts::new(MILEPOSTS);
         let listener = self.listen(&runtime, &mileposts)?;
-        let address = self.between.map_or(listener.address(), |between| between(listener.address()));
+        let address = self
+            .between
+            .map_or(listener.address(), |between| between(listener.address()));
         let granted = listener.granted();
         *lock(&self.listening.listener) = Some(listener);
         let (mut driven, mut wire) = self.send(address, Some(&mileposts))?;
@@ -355,10 +357,10 @@ impl Pass<'_> {
     }
 
     /// Runs the emitter with a target for each worker.
-    fn emit<'s, T: Target + Send>(
-        &'s self,
+    fn emit<T: Target + Send>(
+        &self,
         mut target: impl FnMut() -> Result<T, Failure>,
-    ) -> Result<emit::Report<Fleet<'s>, T>, Failure> {
+    ) -> Result<emit::Report<Fleet<'_>, T>, Failure> {
         let ranges = self.timetable.roster.split(self.stage.plan.workers);
         let mut workers = Vec::with_capacity(ranges.len());
         for groups in ranges {

@@ -2,7 +2,7 @@
 //!
 //! Two builds of the same few questions: with the SSE2 instructions that every x86-64
 //! processor has, and portable. Both are compiled and tested against each other wherever
-//! SSE2 exists. What the first gains is in docs/adr/0010-wire-lanes.md.
+//! SSE2 exists. What the first gains is in docs/adr/010-wire-codecs.md.
 
 #[cfg(any(test, not(target_arch = "x86_64")))]
 mod portable;

@@ -12,8 +12,13 @@ use super::codec::{self, Decoder, Encoder};
 pub(super) const GROUP: usize = 8;
 /// The most rows of a block.
 pub(super) const MAX_ROWS: usize = codec::MAX;
-/// No block is larger: what is asked of the budget before sealing.
-pub(super) const MAX_BYTES: usize = HEAD + GROUP * (2 + MAX_ROWS / 8 + MAX_ROWS * 9 + 16) + MAX_ROWS * 11;
+/// No block of so many rows and columns is larger: what is asked of the budget before
+/// sealing. A value takes at most 9 bytes, a bit of presence and its share of padding.
+pub(super) const fn max_bytes(rows: usize, columns: usize) -> usize {
+    let column = 2 + rows.div_ceil(8) + 9 * rows + 96;
+    ALLOCATION + HEAD + (columns + 1) * column
+}
+
 /// What the allocator and the reference counts add to a block's bytes.
 const ALLOCATION: usize = 32;
 
@@ -186,13 +191,17 @@ impl Default for Columns {
     }
 }
 
+/// Room of a column in the scratch memory: one cache line more than it needs, because
+/// columns a power of two apart would get in each other's way.
+const COLUMN: usize = MAX_ROWS + 8;
+
 /// Rows on their way into a block: filled by the tile, then sealed.
 #[derive(Debug)]
 pub(super) struct Sealer {
     /// Timestamps of the rows, ascending.
     pub(super) times: [i64; MAX_ROWS],
     /// The values, a column a series; those of absent rows are ignored.
-    pub(super) columns: [[f64; MAX_ROWS]; GROUP],
+    pub(super) columns: [[f64; COLUMN]; GROUP],
     /// A bit a series and row: there is a sample.
     pub(super) present: [u8; MAX_ROWS],
     encoder: Encoder,
@@ -203,7 +212,7 @@ impl Default for Sealer {
     fn default() -> Self {
         Self {
             times: [0; MAX_ROWS],
-            columns: [[0.0; MAX_ROWS]; GROUP],
+            columns: [[0.0; COLUMN]; GROUP],
             present: [0; MAX_ROWS],
             encoder: Encoder::default(),
             out: Vec::new(),
@@ -299,14 +308,24 @@ impl Sealer {
             *offset = time.wrapping_sub(start);
         }
         let offsets = &mut offsets[..rows];
-        let divides = |unit: i64| offsets.iter().all(|offset| *offset as u64 % unit as u64 == 0);
-        let unit = UNITS.iter().rposition(|&unit| divides(unit)).unwrap_or(0);
-        for offset in offsets.iter_mut() {
-            *offset = (*offset as u64 / UNITS[unit] as u64) as i64;
-        }
-        self.out.push(unit as u8);
+        let unit = divide::<{ UNITS[3] as u64 }>(offsets)
+            .then_some(3)
+            .or_else(|| divide::<{ UNITS[2] as u64 }>(offsets).then_some(2))
+            .or_else(|| divide::<{ UNITS[1] as u64 }>(offsets).then_some(1));
+        self.out.push(unit.unwrap_or(0));
         self.encoder.whole(offsets, &mut self.out);
     }
+}
+
+/// Divides all by a unit, if it divides all. A constant divisor is a multiplication.
+fn divide<const UNIT: u64>(offsets: &mut [i64]) -> bool {
+    let divides = offsets.iter().all(|offset| *offset as u64 % UNIT == 0);
+    if divides {
+        for offset in offsets {
+            *offset = (*offset as u64 / UNIT) as i64;
+        }
+    }
+    divides
 }
 
 /// Appends a column without gaps. The usual length is told apart, so that the loops over

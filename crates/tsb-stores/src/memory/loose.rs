@@ -1,108 +1,244 @@
 //! Samples that do not fit the rows of their tile: late ones, and those with a timestamp
-//! of their own. Each series has its own head and its own blocks.
+//! of their own. Each series has its own place in the open rows here, and its own blocks.
 //!
-//! What is here is newer than what the rows say of the same timestamp; and of what is
-//! here, the head is newer than the blocks, and a block newer than those before it.
+//! What is here is newer than what the tile's rows say of the same timestamp; and of what
+//! is here, what is open is newer than the blocks, and a block newer than those before it.
 
 use std::collections::VecDeque;
 
-use super::block::{Block, Columns, Sealer};
+use super::block::{Block, Columns, MAX_ROWS, Sealer};
 use super::index::reserve;
 
-/// The most samples of a head. in [1, 256]
-pub(super) const HEAD: usize = 128;
+/// The most open samples of a series. in [1, 256]
+const MAX_OPEN: usize = MAX_ROWS / 2;
+/// Whatever the number of series, this many samples stay open.
+const MIN_OPEN: usize = 16;
+
+/// The loose samples of a tile. Sample k of every series stands in row k, so that series
+/// that are written in turn are written side by side, though each has its own timestamp.
+#[derive(Debug)]
+pub(super) struct Loose {
+    series: Vec<Series>,
+    times: Vec<i64>,
+    values: Vec<f64>,
+    capacity: usize,
+    /// Series are sealed when one has so many open samples: the first time at a number of
+    /// the tile's own, so that tiles are sealed in turn.
+    seal_at: usize,
+    touched: usize,
+    /// The newest timestamp of all series.
+    newest: i64,
+}
 
 /// One series' loose samples.
 #[derive(Debug)]
-pub(super) struct Loose {
-    /// Ascending in time, a timestamp once.
-    pub(super) head: Vec<(i64, f64)>,
+pub(super) struct Series {
+    open: usize,
+    /// The newest timestamp that was ever here.
+    pub(super) newest: i64,
     pub(super) blocks: VecDeque<Block>,
     /// Sealed samples that a later one has superseded: when, and the number of the block.
     pub(super) dead: Vec<(i64, u64)>,
     /// How many blocks were dropped: the number of the first that is left.
     pub(super) dropped: u64,
-    /// The newest timestamp that was ever here.
-    pub(super) newest: i64,
-    /// The head is sealed when it is so long: the first time at a length of its own, so
-    /// that series that started together are not sealed together.
-    seal_at: usize,
 }
 
-impl Loose {
-    /// An empty series. `series` decides when it is first sealed.
-    pub(super) fn new(series: usize) -> Self {
-        Self {
-            head: Vec::new(),
-            blocks: VecDeque::new(),
-            dead: Vec::new(),
-            dropped: 0,
-            newest: i64::MIN,
-            seal_at: HEAD / 2 + series % (HEAD / 2),
-        }
-    }
-
-    /// Whether a sample at `at` is in the head, or where it would have to go.
-    pub(super) fn find(&self, at: i64) -> Result<usize, usize> {
-        match self.head.last() {
-            Some((last, _)) if *last >= at => self.head.binary_search_by_key(&at, |(time, _)| *time),
-            _ => Err(self.head.len()),
-        }
-    }
-
+impl Series {
     /// The number of the newest block that holds a sample at `at`.
     pub(super) fn holding(&self, at: i64, columns: &mut Columns) -> Option<u64> {
         let place = self.blocks.iter().rposition(|block| block.holds(0, at, columns))?;
         Some(self.dropped + place as u64)
     }
 
-    /// Whether the head must be sealed before it can take another sample.
-    pub(super) fn is_full(&self) -> bool {
-        self.head.len() >= self.seal_at
+    /// Whether there is no sample.
+    pub(super) fn is_empty(&self) -> bool {
+        self.open == 0 && self.blocks.is_empty()
+    }
+}
+
+impl Loose {
+    /// How many samples of a series stay open where a tile keeps `rows` rows.
+    fn capacity(rows: usize) -> usize {
+        (rows / 2).clamp(MIN_OPEN, MAX_OPEN)
     }
 
-    /// Bytes that the next insertion will allocate.
-    pub(super) fn growth(&self) -> usize {
-        if self.head.len() < self.head.capacity() {
-            0
+    /// Bytes of a table for so many series where a tile keeps `rows` rows.
+    pub(super) fn bytes(series: usize, rows: usize) -> usize {
+        series * (size_of::<Series>() + Self::capacity(rows) * size_of::<(i64, f64)>())
+    }
+
+    /// An empty table. `phase` decides when it is first sealed.
+    pub(super) fn new(series: usize, rows: usize, phase: usize) -> Self {
+        let capacity = Self::capacity(rows);
+        let empty = || Series {
+            open: 0,
+            newest: i64::MIN,
+            blocks: VecDeque::new(),
+            dead: Vec::new(),
+            dropped: 0,
+        };
+        let mut all = Vec::new();
+        all.resize_with(series, empty);
+        Self {
+            series: all,
+            // Zeroed memory is not resident before it is written.
+            times: vec![0; capacity * series],
+            values: vec![0.0; capacity * series],
+            capacity,
+            seal_at: capacity / 2 + phase % (capacity / 2) + 1,
+            touched: 0,
+            newest: i64::MIN,
+        }
+    }
+
+    /// The newest timestamp of all series that ever had one.
+    pub(super) fn newest(&self) -> i64 {
+        self.newest
+    }
+
+    /// All series.
+    pub(super) fn series(&self) -> &[Series] {
+        &self.series
+    }
+
+    /// All series, to change what is sealed of them.
+    pub(super) fn series_mut(&mut self) -> &mut [Series] {
+        &mut self.series
+    }
+
+    fn place(&self, row: usize, column: usize) -> usize {
+        row * self.series.len() + column
+    }
+
+    /// Open samples of a series before `at`.
+    pub(super) fn open_before(&self, column: usize, at: i64) -> usize {
+        let (mut low, mut high) = (0, self.series[column].open);
+        while low < high {
+            let middle = low.midpoint(high);
+            if self.times[self.place(middle, column)] < at {
+                low = middle + 1;
+            } else {
+                high = middle;
+            }
+        }
+        low
+    }
+
+    /// The open samples `from..to` of a series, in time order.
+    pub(super) fn open(&self, column: usize, from: usize, to: usize) -> (Vec<i64>, Vec<f64>) {
+        let places = (from..to).map(|row| self.place(row, column));
+        places.map(|place| (self.times[place], self.values[place])).unzip()
+    }
+
+    /// Whether a series has an open sample at `at`, and where.
+    pub(super) fn find(&self, column: usize, at: i64) -> Option<usize> {
+        if at > self.series[column].newest {
+            return None;
+        }
+        let row = self.open_before(column, at);
+        let place = self.place(row, column);
+        (row < self.series[column].open && self.times[place] == at).then_some(place)
+    }
+
+    /// Replaces the value that [`Loose::find`] found.
+    pub(super) fn replace(&mut self, place: usize, value: f64) {
+        self.values[place] = value;
+    }
+
+    /// Whether a series must be sealed before it can take another sample.
+    #[inline]
+    pub(super) fn is_full(&self, column: usize) -> bool {
+        self.series[column].open >= self.seal_at
+    }
+
+    /// Adds a sample that is not there yet to a series that is not full.
+    #[inline]
+    pub(super) fn insert(&mut self, column: usize, at: i64, value: f64) {
+        let width = self.series.len();
+        let series = &mut self.series[column];
+        let end = series.open;
+        series.open += 1;
+        let mut row = end;
+        if at > series.newest {
+            series.newest = at;
+            self.newest = self.newest.max(at);
         } else {
-            self.head.capacity().clamp(4, HEAD) * size_of::<(i64, f64)>()
+            // Late among the late: those behind it move up.
+            while row > 0 && self.times[(row - 1) * width + column] > at {
+                let (from, to) = ((row - 1) * width + column, row * width + column);
+                self.times[to] = self.times[from];
+                self.values[to] = self.values[from];
+                row -= 1;
+            }
         }
+        self.times[row * width + column] = at;
+        self.values[row * width + column] = value;
+        self.touched = self.touched.max(end + 1);
     }
 
-    /// Puts a sample where [`Loose::find`] said.
-    pub(super) fn insert(&mut self, place: usize, at: i64, value: f64) {
-        if self.head.len() == self.head.capacity() {
-            self.head.reserve_exact(self.head.capacity().clamp(4, HEAD));
-        }
-        self.head.insert(place, (at, value));
-        self.newest = self.newest.max(at);
+    /// The series that are sealed when one is full: those that are not much emptier.
+    pub(super) fn ripe(&self) -> Vec<usize> {
+        let least = (self.seal_at / 2).max(1);
+        let ripe = self
+            .series
+            .iter()
+            .enumerate()
+            .filter(|(_, series)| series.open >= least);
+        ripe.map(|(column, _)| column).collect()
     }
 
-    /// Turns the head into a block; returns what that occupies.
-    pub(super) fn seal(&mut self, sealer: &mut Sealer) -> usize {
-        let rows = self.head.len();
-        for (row, (time, value)) in self.head.drain(..).enumerate() {
-            sealer.times[row] = time;
-            sealer.columns[0][row] = value;
+    /// Brings the open rows into the cache, in the order in which they lie.
+    pub(super) fn touch(&self) {
+        const LINE: usize = 8;
+        let end = self.touched * self.series.len();
+        let times = self.times[..end].iter().step_by(LINE).fold(0, |seen, time| seen | time);
+        let values = self.values[..end]
+            .iter()
+            .step_by(LINE)
+            .fold(0, |seen, value| seen | value.to_bits());
+        std::hint::black_box((times, values));
+    }
+
+    /// Turns the open samples of a series into a block: how many, and the bytes they take.
+    pub(super) fn seal(&mut self, column: usize, sealer: &mut Sealer) -> (usize, usize) {
+        let width = self.series.len();
+        let series = &mut self.series[column];
+        let rows = std::mem::take(&mut series.open);
+        for row in 0..rows {
+            sealer.times[row] = self.times[row * width + column];
+            sealer.columns[0][row] = self.values[row * width + column];
         }
         sealer.present[..rows].fill(1);
         let (block, _) = sealer.seal(rows, 1);
-        let before = self.blocks.capacity();
-        reserve(&mut self.blocks, 1);
-        let grown = (self.blocks.capacity() - before) * size_of::<Block>() + block.heap_bytes();
-        self.blocks.push_back(block);
-        self.seal_at = HEAD;
-        grown
+        let before = series.blocks.capacity();
+        reserve(&mut series.blocks, 1);
+        let bytes = (series.blocks.capacity() - before) * size_of::<Block>() + block.heap_bytes();
+        series.blocks.push_back(block);
+        (rows, bytes)
     }
 
-    /// Whether there is no sample.
-    pub(super) fn is_empty(&self) -> bool {
-        self.head.is_empty() && self.blocks.is_empty()
+    /// From the first sealing on, series are sealed when their room is used up.
+    pub(super) fn sealed(&mut self) {
+        self.seal_at = self.capacity;
     }
 
-    /// Bytes of the head.
-    pub(super) fn head_bytes(&self) -> usize {
-        self.head.capacity() * size_of::<(i64, f64)>()
+    /// Forgets the open samples of a series before `cutoff`; returns how many.
+    pub(super) fn drop_before(&mut self, column: usize, cutoff: i64) -> usize {
+        let old = self.open_before(column, cutoff);
+        if old > 0 {
+            for row in old..self.series[column].open {
+                let (from, to) = (self.place(row, column), self.place(row - old, column));
+                self.times[to] = self.times[from];
+                self.values[to] = self.values[from];
+            }
+            self.series[column].open -= old;
+        }
+        old
+    }
+
+    /// Bytes of the table and of the open rows that were ever used.
+    pub(super) fn resident_bytes(&self) -> usize {
+        let open = self.touched * size_of::<(i64, f64)>();
+        self.series.len() * (size_of::<Series>() + open)
     }
 }

@@ -1,190 +1,179 @@
-//! The open rows of a tile: a ring of whole ticks, tick after tick.
+//! The open rows of a tile: whole ticks side by side, tick after tick.
 //!
 //! A row is a timestamp, a value a series, and a bit a series that says whether the
 //! value is there. It knows nothing of sealing but how many rows it can keep.
 
-use super::block::GROUP;
+use super::block::{GROUP, Sealer};
 
-/// A ring of rows, ascending in time. Rows are numbered from 0 as they are pushed.
+/// Rows ascending in time. The memory is kept from filling to filling.
 #[derive(Debug)]
 pub(super) struct Rows {
     capacity: usize,
     stride: usize,
     groups: usize,
+    len: usize,
+    // The most rows that were ever there: what is resident.
+    touched: usize,
+    // Empty, or `capacity` rows.
     times: Vec<i64>,
     values: Vec<f64>,
     present: Vec<u8>,
-    next: u64,
-    // Rows before this number went with the memory that was given back.
-    released: u64,
-    last: i64,
+    // The newest timestamp of any row that was ever there, and its distance from the one before.
+    last: Option<i64>,
     step: u64,
 }
 
 impl Rows {
-    /// An empty ring for `len` series that will hold `capacity` rows. It allocates with
-    /// the first row only.
-    pub(super) fn new(len: usize, capacity: usize) -> Self {
+    /// No rows yet, of `series` series, and room for `capacity`. It allocates with the
+    /// first row only.
+    pub(super) fn new(series: usize, capacity: usize) -> Self {
         Self {
             capacity,
             // Whole cache lines, so that a group is one line of a row.
-            stride: if len < GROUP { len } else { len.next_multiple_of(GROUP) },
-            groups: len.div_ceil(GROUP),
+            stride: if series < GROUP {
+                series
+            } else {
+                series.next_multiple_of(GROUP)
+            },
+            groups: series.div_ceil(GROUP),
+            len: 0,
+            touched: 0,
             times: Vec::new(),
             values: Vec::new(),
             present: Vec::new(),
-            next: 0,
-            released: 0,
-            last: i64::MIN,
+            last: None,
             step: 0,
         }
     }
 
-    /// How many rows the ring holds before it must forget one.
+    /// How many rows fit.
     pub(super) fn capacity(&self) -> usize {
         self.capacity
     }
 
-    /// How many rows were pushed so far: the number of the next row.
-    pub(super) fn next(&self) -> u64 {
-        self.next
+    /// How many rows there are.
+    pub(super) fn len(&self) -> usize {
+        self.len
     }
 
-    /// The number of the oldest row that is still there.
-    pub(super) fn oldest(&self) -> u64 {
-        self.next.saturating_sub(self.capacity as u64).max(self.released)
+    /// The timestamps of the rows, ascending.
+    pub(super) fn times(&self) -> &[i64] {
+        &self.times[..self.len]
     }
 
-    /// The newest timestamp, if there is a row.
+    /// The newest timestamp of any row, sealed ones included.
     pub(super) fn last(&self) -> Option<i64> {
-        (self.next > 0).then_some(self.last)
+        self.last
     }
 
     /// Whether `at` follows the last row as that followed the one before.
     pub(super) fn continues(&self, at: i64) -> bool {
-        self.next > 1 && at.wrapping_sub(self.last) as u64 == self.step
+        self.last.is_some_and(|last| at.wrapping_sub(last) as u64 == self.step)
     }
 
-    /// Bytes that the ring occupies once it is allocated.
+    /// Bytes of the rows once they are allocated.
     pub(super) fn bytes(&self) -> usize {
-        self.capacity * (self.stride * size_of::<f64>() + self.groups + size_of::<i64>())
+        self.capacity * self.row_bytes()
     }
 
-    /// Whether the ring is allocated.
+    fn row_bytes(&self) -> usize {
+        self.stride * size_of::<f64>() + self.groups + size_of::<i64>()
+    }
+
+    /// Whether the rows are allocated.
     pub(super) fn is_allocated(&self) -> bool {
         !self.times.is_empty()
     }
 
     /// Bytes of the rows that were ever written: what is resident.
     pub(super) fn touched_bytes(&self) -> usize {
-        if self.is_allocated() {
-            self.bytes() / self.capacity * (self.next - self.released).min(self.capacity as u64) as usize
-        } else {
-            0
-        }
+        self.touched * self.row_bytes()
     }
 
-    /// Gives the memory back. The rows are gone, their numbers stay.
+    /// Forgets the rows.
+    pub(super) fn clear(&mut self) {
+        self.len = 0;
+    }
+
+    /// Forgets the rows and gives their memory back.
     pub(super) fn release(&mut self) {
-        self.times = Vec::new();
-        self.values = Vec::new();
-        self.present = Vec::new();
-        self.released = self.next;
+        *self = Self {
+            times: Vec::new(),
+            values: Vec::new(),
+            present: Vec::new(),
+            len: 0,
+            touched: 0,
+            ..*self
+        };
     }
 
-    /// Appends an empty row. `at` is above every earlier row's.
+    /// Appends an empty row. `at` is above every earlier row's, and there is room.
     #[inline]
     pub(super) fn push(&mut self, at: i64) {
-        if !self.is_allocated() {
+        if self.times.is_empty() {
+            // Zeroed memory is not resident before it is written.
             self.times = vec![0; self.capacity];
             self.values = vec![0.0; self.capacity * self.stride];
             self.present = vec![0; self.capacity * self.groups];
         }
-        let slot = self.slot(self.next);
-        self.times[slot] = at;
-        self.present[slot * self.groups..][..self.groups].fill(0);
-        self.step = at.wrapping_sub(self.last) as u64;
-        self.last = at;
-        self.next += 1;
+        let row = self.len;
+        self.times[row] = at;
+        self.present[row * self.groups..][..self.groups].fill(0);
+        self.step = self.last.map_or(0, |last| at.wrapping_sub(last) as u64);
+        self.last = Some(at);
+        self.len = row + 1;
+        self.touched = self.touched.max(self.len);
     }
 
+    /// The row with this timestamp.
+    pub(super) fn find(&self, at: i64) -> Option<usize> {
+        self.times().binary_search(&at).ok()
+    }
+
+    /// Writes values side by side from series `column` on; returns how many were there.
     #[inline]
-    fn slot(&self, row: u64) -> usize {
-        (row % self.capacity as u64) as usize
-    }
-
-    /// The timestamp of a row that is still there.
-    pub(super) fn time(&self, row: u64) -> i64 {
-        self.times[self.slot(row)]
-    }
-
-    /// The number of the row with this timestamp, if it is still there.
-    pub(super) fn find(&self, at: i64) -> Option<u64> {
-        if !self.is_allocated() {
-            return None;
-        }
-        let (mut low, mut high) = (self.oldest(), self.next);
-        while low < high {
-            let middle = low.midpoint(high);
-            if self.time(middle) < at {
-                low = middle + 1;
-            } else {
-                high = middle;
-            }
-        }
-        (low < self.next && self.time(low) == at).then_some(low)
-    }
-
-    /// Writes values side by side from column `column` on; returns how many were there.
-    #[inline]
-    pub(super) fn fill(&mut self, row: u64, column: usize, values: &[f64]) -> usize {
-        let slot = self.slot(row);
-        self.values[slot * self.stride + column..][..values.len()].copy_from_slice(values);
-        let present = &mut self.present[slot * self.groups..][..self.groups];
+    pub(super) fn fill(&mut self, row: usize, column: usize, values: &[f64]) -> usize {
+        self.values[row * self.stride + column..][..values.len()].copy_from_slice(values);
+        let present = &mut self.present[row * self.groups..][..self.groups];
         mark(present, column, column + values.len())
     }
 
-    /// The sample of a column in a row that is still there.
-    pub(super) fn get(&self, row: u64, column: usize) -> Option<f64> {
-        let slot = self.slot(row);
-        let present = self.present[slot * self.groups + column / GROUP];
-        (present >> (column % GROUP) & 1 != 0).then(|| self.values[slot * self.stride + column])
+    /// The sample of a series in a row.
+    pub(super) fn get(&self, row: usize, column: usize) -> Option<f64> {
+        let present = self.present[row * self.groups + column / GROUP];
+        (present >> (column % GROUP) & 1 != 0).then(|| self.values[row * self.stride + column])
     }
 
-    /// Copies rows `from..to` of a group into columns.
+    /// Brings all rows into the cache, in the order in which they lie.
     #[inline(always)]
-    pub(super) fn gather(&self, group: usize, (from, to): (u64, u64), sealer: &mut super::block::Sealer) {
-        let start = self.slot(from);
-        let rows = (to - from) as usize;
-        let before_wrap = rows.min(self.capacity - start);
-        self.gather_slots(group, start..start + before_wrap, 0, sealer);
-        self.gather_slots(group, 0..rows - before_wrap, before_wrap, sealer);
+    pub(super) fn touch(&self) {
+        const LINE: usize = 8;
+        let lines = self.values[..self.len * self.stride].iter().step_by(LINE);
+        std::hint::black_box(lines.fold(0, |seen, value| seen | value.to_bits()));
     }
 
+    /// Copies all rows of a group into columns.
     #[inline(always)]
-    fn gather_slots(&self, group: usize, slots: std::ops::Range<usize>, at: usize, sealer: &mut super::block::Sealer) {
-        let columns = (self.stride - group * GROUP).min(GROUP);
-        // The lines lie far apart. A first look at each lets their misses overlap, which
-        // the stores of the transposition would not.
-        let mut touched = 0;
-        for slot in slots.clone() {
-            touched |= self.values[slot * self.stride + group * GROUP].to_bits();
-        }
-        std::hint::black_box(touched);
-        let rows = slots.len();
-        sealer.times[at..at + rows].copy_from_slice(&self.times[slots.clone()]);
-        for (row, slot) in slots.enumerate() {
-            let line = &self.values[slot * self.stride + group * GROUP..][..columns];
+    pub(super) fn gather(&self, group: usize, sealer: &mut Sealer) {
+        let first = group * GROUP;
+        let columns = (self.stride - first).min(GROUP);
+        sealer.times[..self.len].copy_from_slice(self.times());
+        let rows = self
+            .values
+            .chunks_exact(self.stride)
+            .zip(self.present.chunks_exact(self.groups));
+        for (row, (values, present)) in rows.take(self.len).enumerate() {
+            let line = &values[first..first + columns];
             if let Ok(line) = <&[f64; GROUP]>::try_from(line) {
                 for column in 0..GROUP {
-                    sealer.columns[column][at + row] = line[column];
+                    sealer.columns[column][row] = line[column];
                 }
             } else {
                 for (column, value) in line.iter().enumerate() {
-                    sealer.columns[column][at + row] = *value;
+                    sealer.columns[column][row] = *value;
                 }
             }
-            sealer.present[at + row] = self.present[slot * self.groups + group];
+            sealer.present[row] = present[group];
         }
     }
 }
@@ -232,19 +221,26 @@ mod tests {
     }
 
     #[test]
-    fn rows_are_found_until_the_ring_forgets_them() {
+    fn rows_are_found_until_they_are_forgotten() {
         let mut rows = Rows::new(3, 4);
-        for row in 0..6 {
+        assert!(!rows.is_allocated() && rows.find(0).is_none());
+        for row in 0..4 {
             rows.push(row * 10);
-            assert_eq!(rows.fill(row as u64, 1, &[row as f64]), 0);
+            assert_eq!(rows.fill(row as usize, 1, &[row as f64]), 0);
         }
-        assert_eq!((rows.oldest(), rows.next(), rows.last()), (2, 6, Some(50)));
-        assert_eq!(rows.find(10), None);
+        assert_eq!((rows.len(), rows.last()), (4, Some(30)));
         assert_eq!(rows.find(25), None);
         assert_eq!(rows.find(30), Some(3));
         assert_eq!(rows.get(3, 1), Some(3.0));
         assert_eq!(rows.get(3, 0), None);
-        assert!(rows.continues(60) && !rows.continues(61));
-        assert_eq!(rows.fill(5, 0, &[1.0, 2.0, 3.0]), 1);
+        assert!(rows.continues(40) && !rows.continues(41));
+        assert_eq!(rows.fill(3, 0, &[1.0, 2.0, 3.0]), 1);
+        rows.clear();
+        rows.push(40);
+        assert_eq!(rows.find(30), None);
+        assert_eq!(rows.get(0, 1), None);
+        assert_eq!(rows.touched_bytes(), rows.bytes());
+        rows.release();
+        assert_eq!((rows.len(), rows.touched_bytes(), rows.last()), (0, 0, Some(40)));
     }
 }

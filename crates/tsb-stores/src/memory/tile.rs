@@ -1,15 +1,16 @@
 //! A tile: series with neighbouring ids that were first written together, under one lock.
 //!
-//! A tick of a tile is a row of its ring; groups of eight series are sealed in turn, so
-//! that no tick waits for many. A sample that fits no row goes to its series' loose
-//! samples. Who belongs to which tile is the directory's business.
+//! A tick of a tile is a row; when there are as many rows as it keeps, they are sealed,
+//! eight series to a block. Tiles are small and do so in turn, so that no write waits
+//! for many. A sample that fits no row goes to its series' loose samples. Who belongs to
+//! which tile is the directory's business.
 
 mod expiry;
 mod read;
 
 use std::sync::{Mutex, MutexGuard};
 
-use super::block::{Columns, GROUP, MAX_BYTES, Sealer};
+use super::block::{Columns, GROUP, Sealer, max_bytes};
 use super::budget::Budget;
 use super::index::Index;
 use super::loose::Loose;
@@ -19,8 +20,8 @@ use crate::store::Reason;
 
 pub(super) use read::{Held, Parts};
 
-/// The most series of a tile: an odd number of cache lines, so that the rows of a group
-/// do not share a cache set.
+/// The most series of a tile. To seal so many is a quarter of a millisecond's work. The
+/// number of cache lines is odd, so that the rows of a group do not share a cache set.
 pub(super) const MAX_LEN: usize = 248;
 /// A new row is begun for at least this share of a tile; fewer samples are loose.
 const BROAD: usize = 8;
@@ -50,8 +51,8 @@ pub(super) struct Tile {
 }
 
 impl Tile {
-    /// A tile without samples. `number` decides when its groups are sealed, so that tiles
-    /// that are written together are not sealed together.
+    /// A tile without samples that keeps so many rows open. `number` decides when it is
+    /// first sealed.
     pub(super) fn new(first: u32, len: usize, number: u32, rows: usize) -> Self {
         Self {
             first,
@@ -75,8 +76,6 @@ impl Tile {
 /// Eight series, or what is left of a tile.
 #[derive(Debug, Default)]
 struct Group {
-    /// Rows from this number on are open.
-    open_from: u64,
     index: Index,
     /// Sealed samples that a loose one has superseded: when, and which column.
     dead: Vec<(i64, u8)>,
@@ -86,14 +85,13 @@ struct Group {
 #[derive(Debug)]
 pub(super) struct State {
     len: usize,
-    /// Moves the moments of sealing against those of other tiles.
-    phase: usize,
+    /// The rows are sealed when there are so many: the first time at a number of its
+    /// own, so that tiles that are written together are sealed in turn.
+    seal_at: usize,
     rows: Rows,
     groups: Vec<Group>,
-    /// Empty until the first loose sample; then one a series.
-    loose: Vec<Loose>,
-    /// The newest loose timestamp. A row above it meets no loose sample.
-    loose_newest: i64,
+    /// Nothing until the first loose sample.
+    loose: Option<Box<Loose>>,
     sealed_bytes: usize,
     sealed_samples: usize,
 }
@@ -109,12 +107,11 @@ impl State {
         groups.resize_with(len.div_ceil(GROUP), Group::default);
         Self {
             len,
-            // Any odd multiple spreads the tiles over the ring.
-            phase: (number as usize).wrapping_mul(151) % rows,
+            // An odd multiple visits every number of rows before it repeats one.
+            seal_at: (number as usize).wrapping_mul(151) % rows + 1,
             rows: Rows::new(len, rows),
             groups,
-            loose: Vec::new(),
-            loose_newest: i64::MIN,
+            loose: None,
             sealed_bytes: 0,
             sealed_samples: 0,
         }
@@ -148,19 +145,28 @@ impl State {
                 return 0;
             }
             self.rows.push(at);
+        } else if self.rows.len() == 0 {
+            // The row has expired meanwhile.
+            return self.write_loose(at, column, values, env, refuse);
         }
-        let row = self.rows.next() - 1;
-        if at > self.loose_newest {
+        let row = self.rows.len() - 1;
+        if self.is_above_loose(at) {
             self.rows.fill(row, column, values)
         } else {
             self.write_row(row, at, column, values, env, refuse)
         }
     }
 
+    /// Whether no loose sample of any series has this timestamp or a newer one.
+    #[inline]
+    fn is_above_loose(&self, at: i64) -> bool {
+        self.loose.as_ref().is_none_or(|loose| at > loose.newest())
+    }
+
     /// Writes into an open row of which some series may have a loose sample already.
     fn write_row(
         &mut self,
-        row: u64,
+        row: usize,
         at: i64,
         column: usize,
         values: &[f64],
@@ -170,15 +176,14 @@ impl State {
         let mut superseded = 0;
         for (index, value) in values.iter().enumerate() {
             let column = column + index;
-            let open = row >= self.groups[column / GROUP].open_from;
-            superseded += if open && !self.is_loose(column, at) {
-                self.rows.fill(row, column, &[*value])
+            if self.is_loose(column, at) {
+                match self.put_loose(column, at, *value, env) {
+                    Ok(count) => superseded += count,
+                    Err(reason) => refuse(index, reason),
+                }
             } else {
-                self.put_loose(column, at, *value, env).unwrap_or_else(|reason| {
-                    refuse(index, reason);
-                    0
-                })
-            };
+                superseded += self.rows.fill(row, column, &[*value]);
+            }
         }
         superseded
     }
@@ -188,11 +193,7 @@ impl State {
         let Some(row) = self.rows.find(at) else {
             return self.write_loose(at, column, values, env, refuse);
         };
-        if at <= self.loose_newest {
-            return self.write_row(row, at, column, values, env, refuse);
-        }
-        let groups = &self.groups[column / GROUP..=(column + values.len() - 1) / GROUP];
-        if groups.iter().all(|group| row >= group.open_from) {
+        if self.is_above_loose(at) {
             self.rows.fill(row, column, values)
         } else {
             self.write_row(row, at, column, values, env, refuse)
@@ -213,59 +214,76 @@ impl State {
 
     /// Whether the loose samples of a series hold one at `at`.
     fn is_loose(&self, column: usize, at: i64) -> bool {
-        let Some(loose) = self.loose.get(column) else {
-            return false;
-        };
-        at <= loose.newest
-            && (loose.find(at).is_ok()
-                || SCRATCH.with_borrow_mut(|scratch| loose.holding(at, &mut scratch.1).is_some()))
+        let Some(loose) = &self.loose else { return false };
+        let series = &loose.series()[column];
+        let sealed = || SCRATCH.with_borrow_mut(|scratch| series.holding(at, &mut scratch.1).is_some());
+        at <= series.newest && (loose.find(column, at).is_some() || sealed())
     }
 
     /// Puts one sample among the loose ones of its series: 1 when it superseded another.
     fn put_loose(&mut self, column: usize, at: i64, value: f64, env: Env<'_>) -> std::result::Result<usize, Reason> {
-        if self.loose.is_empty() {
-            self.begin_loose(env)?;
-        }
-        let last = self.rows.last();
-        let loose = &mut self.loose[column];
-        if let Ok(place) = loose.find(at) {
-            loose.head[place].1 = value;
-            return Ok(1);
-        }
-        if loose.is_full() {
-            if !env.budget.take(MAX_BYTES) {
+        if self.loose.is_none() {
+            if !env.budget.take(Loose::bytes(self.len, self.rows.capacity())) {
                 return Err(Reason::Full);
             }
-            let samples = loose.head.len();
-            let bytes = SCRATCH.with_borrow_mut(|scratch| loose.seal(&mut scratch.0));
-            env.budget.settle(MAX_BYTES, bytes);
-            self.sealed_bytes += bytes;
-            self.sealed_samples += samples;
+            let loose = Loose::new(self.len, self.rows.capacity(), self.seal_at);
+            self.loose = Some(Box::new(loose));
         }
-        let fresh = at > loose.newest && last.is_none_or(|last| at > last);
-        // A sample that may supersede a sealed one may need a note of that.
-        let growth = loose.growth() + if fresh { 0 } else { NOTE };
-        if growth > 0 && !env.budget.take(growth) {
-            return Err(Reason::Full);
+        let Some(loose) = &mut self.loose else { return Ok(0) };
+        if let Some(place) = loose.find(column, at) {
+            loose.replace(place, value);
+            return Ok(1);
         }
-        let superseded = if fresh { 0 } else { self.supersede_sealed(column, at) };
-        if !fresh && superseded == 0 {
-            env.budget.give(NOTE);
+        let newest = loose.series()[column].newest.max(self.rows.last().unwrap_or(i64::MIN));
+        if loose.is_full(column) {
+            self.seal_loose(env)?;
         }
-        let loose = &mut self.loose[column];
-        let place = loose.find(at).unwrap_or_else(|place| place);
-        loose.insert(place, at, value);
-        self.loose_newest = self.loose_newest.max(at);
+        let superseded = if at > newest {
+            0
+        } else {
+            self.supersede_sealed(column, at, env)?
+        };
+        if let Some(loose) = &mut self.loose {
+            loose.insert(column, at, value);
+        }
         Ok(superseded)
     }
 
+    /// Seals the open loose samples of the series that have many.
+    fn seal_loose(&mut self, env: Env<'_>) -> std::result::Result<(), Reason> {
+        let Some(loose) = &mut self.loose else { return Ok(()) };
+        let ripe = loose.ripe();
+        let worst = ripe.len() * max_bytes(self.rows.capacity(), 1);
+        if !env.budget.take(worst) {
+            return Err(Reason::Full);
+        }
+        loose.touch();
+        let mut used = 0;
+        SCRATCH.with_borrow_mut(|scratch| {
+            for column in ripe {
+                let (samples, bytes) = loose.seal(column, &mut scratch.0);
+                self.sealed_samples += samples;
+                used += bytes;
+            }
+        });
+        loose.sealed();
+        self.sealed_bytes += used;
+        env.budget.settle(worst, used);
+        Ok(())
+    }
+
     /// Notes that the sealed sample at `at`, if there is one, will not be seen again.
-    fn supersede_sealed(&mut self, column: usize, at: i64) -> usize {
-        let loose = &mut self.loose[column];
+    fn supersede_sealed(&mut self, column: usize, at: i64, env: Env<'_>) -> std::result::Result<usize, Reason> {
+        if !env.budget.take(NOTE) {
+            return Err(Reason::Full);
+        }
         let group = &mut self.groups[column / GROUP];
+        let loose = self.loose.as_mut().map(|loose| &mut loose.series_mut()[column]);
         let found = SCRATCH.with_borrow_mut(|scratch| {
-            if let Some(block) = loose.holding(at, &mut scratch.1) {
-                loose.dead.push((at, block));
+            if let Some(series) = loose
+                && let Some(block) = series.holding(at, &mut scratch.1)
+            {
+                series.dead.push((at, block));
                 return true;
             }
             let block = group.index.find(at);
@@ -275,65 +293,52 @@ impl State {
             }
             held
         });
-        self.sealed_samples -= usize::from(found);
-        usize::from(found)
-    }
-
-    /// Allocates the table of loose series.
-    fn begin_loose(&mut self, env: Env<'_>) -> std::result::Result<(), Reason> {
-        if !env.budget.take(self.len * size_of::<Loose>()) {
-            return Err(Reason::Full);
+        if !found {
+            env.budget.give(NOTE);
         }
-        self.loose = (0..self.len).map(|column| Loose::new(self.phase + column)).collect();
-        Ok(())
+        self.sealed_samples -= usize::from(found);
+        Ok(usize::from(found))
     }
 
-    /// Makes room for the next row: seals the groups whose turn it is. False, and nothing
-    /// done, when the budget is used up.
+    /// Makes room for the next row. False, and nothing done, when the budget is used up.
     #[inline]
     fn make_room(&mut self, env: Env<'_>) -> bool {
-        if !self.rows.is_allocated() && !env.budget.take(self.rows.bytes()) {
-            return false;
+        if !self.rows.is_allocated() {
+            return env.budget.take(self.rows.bytes());
         }
-        let next = self.rows.next();
-        let (capacity, groups) = (self.rows.capacity(), self.groups.len());
-        let turn = (next as usize + self.phase) % capacity;
-        let due = (turn * groups).div_ceil(capacity)..((turn + 1) * groups).div_ceil(capacity);
-        if due.is_empty() || next == 0 {
-            return true;
-        }
-        let worst = due.len() * MAX_BYTES;
+        self.rows.len() < self.seal_at || self.seal(env)
+    }
+
+    /// Seals the open rows. False, and nothing done, when the budget is used up.
+    fn seal(&mut self, env: Env<'_>) -> bool {
+        let worst = self.groups.len() * max_bytes(self.rows.len(), GROUP);
         if !env.budget.take(worst) {
             return false;
         }
         let before = self.sealed_bytes;
-        for group in due {
-            self.seal(group);
-        }
+        self.rows.touch();
+        SCRATCH.with_borrow_mut(|scratch| {
+            for group in 0..self.groups.len() {
+                self.seal_group(group, &mut scratch.0);
+            }
+        });
+        self.rows.clear();
+        self.seal_at = self.rows.capacity();
         env.budget.settle(worst, self.sealed_bytes - before);
         true
     }
 
-    /// Seals the open rows of a group.
-    fn seal(&mut self, group: usize) {
-        let next = self.rows.next();
-        let from = std::mem::replace(&mut self.groups[group].open_from, next);
-        if from == next {
+    fn seal_group(&mut self, group: usize, sealer: &mut Sealer) {
+        let columns = (self.len - group * GROUP).min(GROUP);
+        self.rows.gather(group, sealer);
+        let (rows, samples) = sealer.drop_empty_rows(self.rows.len(), columns);
+        if rows == 0 {
             return;
         }
-        let columns = (self.len - group * GROUP).min(GROUP);
-        SCRATCH.with_borrow_mut(|scratch| {
-            let sealer = &mut scratch.0;
-            self.rows.gather(group, (from, next), sealer);
-            let (rows, samples) = sealer.drop_empty_rows((next - from) as usize, columns);
-            if rows == 0 {
-                return;
-            }
-            let (block, maxima) = sealer.seal(rows, columns);
-            self.sealed_samples += samples;
-            self.sealed_bytes += block.heap_bytes();
-            self.sealed_bytes += self.groups[group].index.push(block, &maxima[..columns]);
-        });
+        let (block, maxima) = sealer.seal(rows, columns);
+        self.sealed_samples += samples;
+        self.sealed_bytes += block.heap_bytes();
+        self.sealed_bytes += self.groups[group].index.push(block, &maxima[..columns]);
     }
 }
 

@@ -245,9 +245,11 @@ impl GraphiteDecoder {
         let mut count = 0;
         for pending in self.gathered.iter_mut() {
             let Some(window) = window_at(bytes, at, end) else { break };
-            let Some(length) = find_end(window, b' ').map(|end| end + 1) else {
+            // Any other white space, and control characters, are for the exact way.
+            let Some(space) = find_end(window, b' ').filter(|at| window[*at] == b' ') else {
                 break;
             };
+            let length = space + 1;
             let Some(decimal) = read_value(window, length) else {
                 break;
             };

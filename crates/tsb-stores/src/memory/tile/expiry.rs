@@ -1,6 +1,6 @@
 //! Retention: what is older than the cutoff leaves a tile, counted to the sample.
 
-use super::{Env, GROUP, NOTE, State};
+use super::{Env, NOTE, State};
 
 impl State {
     /// Drops every block, loose sample and row that is wholly before the cutoff; returns
@@ -26,24 +26,25 @@ impl State {
     }
 
     fn expire_loose(&mut self, env: Env<'_>) -> usize {
-        let (mut expired, mut freed, mut heads) = (0, 0, 0);
-        for loose in &mut self.loose {
-            while loose.blocks.front().is_some_and(|block| block.end < env.cutoff) {
-                let Some(block) = loose.blocks.pop_front() else { break };
-                let (before, number) = (loose.dead.len(), loose.dropped);
-                loose.dead.retain(|(_, of)| *of != number);
-                loose.dropped += 1;
-                let dead = before - loose.dead.len();
+        let (mut expired, mut freed, mut open) = (0, 0, 0);
+        let Some(loose) = &mut self.loose else { return 0 };
+        for series in loose.series_mut() {
+            while series.blocks.front().is_some_and(|block| block.end < env.cutoff) {
+                let Some(block) = series.blocks.pop_front() else { break };
+                let (before, number) = (series.dead.len(), series.dropped);
+                series.dead.retain(|(_, of)| *of != number);
+                series.dropped += 1;
+                let dead = before - series.dead.len();
                 env.budget.give(dead * NOTE);
                 expired += block.samples() - dead;
                 freed += block.heap_bytes();
             }
-            let old = loose.head.partition_point(|(at, _)| *at < env.cutoff);
-            heads += old;
-            loose.head.drain(..old);
+        }
+        for column in 0..self.len {
+            open += loose.drop_before(column, env.cutoff);
         }
         self.forget_sealed(expired, freed, env);
-        expired + heads
+        expired + open
     }
 
     /// Drops the open rows when even the newest is old: the tile fell silent.
@@ -52,9 +53,6 @@ impl State {
             return 0;
         }
         let expired = self.open_before(env.cutoff);
-        for group in &mut self.groups {
-            group.open_from = self.rows.next();
-        }
         env.budget.give(self.rows.bytes());
         self.rows.release();
         expired
@@ -68,16 +66,13 @@ impl State {
 
     /// How many samples in open rows are before `cutoff`.
     fn open_before(&self, cutoff: i64) -> usize {
-        let mut samples = 0;
-        for column in 0..self.len {
-            for row in self.groups[column / GROUP].open_from..self.rows.next() {
-                if self.rows.time(row) >= cutoff {
-                    break;
-                }
-                samples += usize::from(self.rows.get(row, column).is_some());
-            }
-        }
-        samples
+        let old = self.rows.times().partition_point(|at| *at < cutoff);
+        let held = |row: usize| {
+            (0..self.len)
+                .filter(|&column| self.rows.get(row, column).is_some())
+                .count()
+        };
+        (0..old).map(held).sum()
     }
 
     /// How many samples are before `cutoff` but not dropped yet.
@@ -88,11 +83,12 @@ impl State {
             samples += old.map(|block| block.samples_where(|at| at < cutoff)).sum::<usize>();
             samples -= group.dead.iter().filter(|(at, _)| *at < cutoff).count();
         }
-        for loose in &self.loose {
-            let blocks = loose.blocks.iter().filter(|block| block.start < cutoff);
+        let Some(loose) = &self.loose else { return samples };
+        for (column, series) in loose.series().iter().enumerate() {
+            let blocks = series.blocks.iter().filter(|block| block.start < cutoff);
             samples += blocks.map(|block| block.samples_where(|at| at < cutoff)).sum::<usize>();
-            samples -= loose.dead.iter().filter(|(at, _)| *at < cutoff).count();
-            samples += loose.head.partition_point(|(at, _)| *at < cutoff);
+            samples -= series.dead.iter().filter(|(at, _)| *at < cutoff).count();
+            samples += loose.open_before(column, cutoff);
         }
         samples
     }

@@ -1,7 +1,7 @@
 //! What queries take from a tile while they hold its lock: handles of sealed blocks, and
 //! copies of what is open. Nothing is decoded here.
 
-use super::{GROUP, Loose, NOTE, State};
+use super::{GROUP, NOTE, State};
 use crate::memory::block::Block;
 
 /// A part of one series: samples in time order that belong together.
@@ -40,19 +40,15 @@ impl State {
     /// The newest timestamp of a series.
     pub(in crate::memory) fn newest(&self, column: usize) -> Option<i64> {
         let group = &self.groups[column / GROUP];
-        let mut open = (group.open_from..self.rows.next()).rev();
-        let in_rows = open
-            .find(|&row| self.rows.get(row, column).is_some())
-            .map(|row| self.rows.time(row));
+        let mut open = (0..self.rows.len()).rev();
+        let row = open.find(|&row| self.rows.get(row, column).is_some());
+        let in_rows = row.map(|row| self.rows.times()[row]);
         let in_rows = in_rows.or_else(|| {
             let mut blocks = group.index.blocks().iter().rev();
             blocks.find_map(|block| block.newest(column % GROUP))
         });
-        let loose = self
-            .loose
-            .get(column)
-            .filter(|loose| !loose.is_empty())
-            .map(|loose| loose.newest);
+        let series = self.loose.as_ref().map(|loose| &loose.series()[column]);
+        let loose = series.filter(|series| !series.is_empty()).map(|series| series.newest);
         in_rows.max(loose)
     }
 
@@ -97,8 +93,8 @@ impl State {
     }
 
     fn take_loose(&self, column: usize, (start, end): (i64, i64), into: &mut Vec<Held>) {
-        let Some(loose) = self.loose.get(column) else { return };
-        for (place, block) in loose.blocks.iter().enumerate() {
+        let Some(loose) = &self.loose else { return };
+        for (place, block) in loose.series()[column].blocks.iter().enumerate() {
             if block.end >= start && block.start < end {
                 into.push(Held {
                     start: block.start,
@@ -108,27 +104,19 @@ impl State {
                 });
             }
         }
-        let from = loose.head.partition_point(|(at, _)| *at < start);
-        let to = loose.head.partition_point(|(at, _)| *at < end);
-        let (times, values) = loose.head[from..to.max(from)].iter().copied().unzip();
+        let (from, to) = (loose.open_before(column, start), loose.open_before(column, end));
+        let (times, values) = loose.open(column, from, to.max(from));
         push_open(times, values, u32::MAX, into);
     }
 
     fn take_open(&self, column: usize, (start, end): (i64, i64), into: &mut Vec<Held>) {
-        let from = self.groups[column / GROUP].open_from;
-        if from == self.rows.next() || self.rows.last().is_none_or(|last| last < start) {
-            return;
-        }
+        let all = self.rows.times();
+        let from = all.partition_point(|at| *at < start);
+        let to = all.partition_point(|at| *at < end);
         let (mut times, mut values) = (Vec::new(), Vec::new());
-        for row in from..self.rows.next() {
-            let at = self.rows.time(row);
-            if at >= end {
-                break;
-            }
-            if at >= start
-                && let Some(value) = self.rows.get(row, column)
-            {
-                times.push(at);
+        for row in from..to {
+            if let Some(value) = self.rows.get(row, column) {
+                times.push(all[row]);
                 values.push(value);
             }
         }
@@ -138,15 +126,18 @@ impl State {
     /// What the tile occupies. The bytes are those that the budget was asked for, but of
     /// the ring only the rows that were ever used.
     pub(in crate::memory) fn occupied(&self) -> Occupied {
-        let notes = self.groups.iter().map(|group| group.dead.capacity() * NOTE);
-        let heads = self
-            .loose
+        let notes = self
+            .groups
             .iter()
-            .map(|loose| loose.head_bytes() + loose.dead.capacity() * NOTE);
+            .map(|group| group.dead.capacity() * NOTE)
+            .sum::<usize>();
+        let series = self.loose.iter().flat_map(|loose| loose.series());
+        let loose_notes = series.map(|series| series.dead.capacity() * NOTE).sum::<usize>();
+        let loose = self.loose.as_ref().map_or(0, |loose| loose.resident_bytes());
         Occupied {
-            sealed_bytes: self.sealed_bytes + notes.sum::<usize>(),
+            sealed_bytes: self.sealed_bytes + notes + loose_notes,
             sealed_samples: self.sealed_samples,
-            head_bytes: self.rows.touched_bytes() + heads.sum::<usize>() + self.loose.capacity() * size_of::<Loose>(),
+            head_bytes: self.rows.touched_bytes() + loose,
         }
     }
 }

@@ -1,0 +1,51 @@
+//! What does it cost to turn payload into batches?
+//!
+//! Wall time; for CPU time see `cargo run --release -p tsb-bench --example wire_table`.
+//! A part of a tick is encoded anew before each measurement, outside of it.
+
+use std::time::Duration;
+
+use criterion::{Criterion, Throughput};
+use tsb_bench::codec::{Order, Run};
+use tsb_core::time::{Clock, MonotonicClock};
+use tsb_core::wire::Protocol;
+
+fn main() {
+    let mut criterion = Criterion::default().configure_from_args();
+    let mut group = criterion.benchmark_group("wire_decode");
+    let clock = MonotonicClock::new();
+    for protocol in Protocol::ALL {
+        for order in Order::ALL {
+            let mut run = Run::new(protocol, order);
+            // Two whole ticks, verified: the first announces the names.
+            for _ in 0..2 {
+                run.next_tick();
+                while run.next_part() {
+                    run.encode();
+                    run.decode();
+                }
+                run.verify();
+            }
+            run.next_tick();
+            run.next_part();
+            group.throughput(Throughput::Elements(run.samples() as u64));
+            group.bench_function(format!("{protocol}/{}", order.name()), |bencher| {
+                bencher.iter_custom(|rounds| {
+                    let mut spent = 0;
+                    for _ in 0..rounds {
+                        run.clear();
+                        // Sequence numbers go on, so each round is encoded anew.
+                        run.encode();
+                        let start = clock.now();
+                        run.decode();
+                        spent += clock.now() - start;
+                    }
+                    run.forget();
+                    Duration::from_nanos(spent)
+                });
+            });
+        }
+    }
+    group.finish();
+    criterion.final_summary();
+}

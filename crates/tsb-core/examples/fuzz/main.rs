@@ -1,0 +1,111 @@
+//! Fuzzes the readers of untrusted bytes, on stable Rust and from a seed.
+//!
+//! `cargo run --release -p tsb-core --example fuzz -- graphite --seconds 60`, or `all`.
+//! Inputs are mutated from `fixtures/fuzz/<target>/`. A failure prints the seed and the
+//! round, and the shrunk input lands in `fixtures/fuzz/<target>/crash-<round>`, where
+//! `cargo test` replays it from then on. Why not libFuzzer: docs/adr/011-fuzzing.md.
+#![expect(clippy::print_stdout, reason = "an example prints its result")]
+
+mod mutate;
+mod targets;
+
+use std::error::Error;
+use std::panic::catch_unwind;
+use std::path::{Path, PathBuf};
+
+use mutate::Mutator;
+use targets::{TARGETS, Target};
+use tsb_core::time::{Clock, MonotonicClock, SECOND_NS};
+
+/// Rounds between two looks at the clock.
+const ROUNDS: u64 = 64;
+
+/// How often a failing input is tried to be made smaller.
+const SHRINKS: u64 = 2_000;
+
+struct Options {
+    target: String,
+    seconds: u64,
+    seed: u64,
+}
+
+fn options() -> Result<Options, Box<dyn Error>> {
+    let mut options = Options {
+        target: "all".to_owned(),
+        seconds: 10,
+        seed: 1,
+    };
+    let mut words = std::env::args().skip(1);
+    while let Some(word) = words.next() {
+        let mut number = || words.next().and_then(|word| word.parse().ok());
+        match word.as_str() {
+            "--seconds" => options.seconds = number().ok_or("--seconds takes a number")?,
+            "--seed" => options.seed = number().ok_or("--seed takes a number")?,
+            _ => options.target = word,
+        }
+    }
+    Ok(options)
+}
+
+fn main() -> Result<(), Box<dyn Error>> {
+    let options = options()?;
+    let wanted = |target: &&Target| options.target == "all" || options.target == target.name;
+    let chosen: Vec<&Target> = TARGETS.iter().filter(wanted).collect();
+    if chosen.is_empty() {
+        let names: Vec<&str> = TARGETS.iter().map(|target| target.name).collect();
+        return Err(format!("no target '{}'; known are {}", options.target, names.join(", ")).into());
+    }
+    for target in chosen {
+        fuzz(target, &options)?;
+    }
+    Ok(())
+}
+
+fn fuzz(target: &Target, options: &Options) -> Result<(), Box<dyn Error>> {
+    let directory = Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("../../fixtures/fuzz")
+        .join(target.name);
+    let corpus = mutate::corpus(&directory)?;
+    let mut mutator = Mutator::new(options.seed, corpus);
+    let clock = MonotonicClock::new();
+    let (mut rounds, mut bytes) = (0_u64, 0_usize);
+    while clock.now() < options.seconds * SECOND_NS {
+        for _ in 0..ROUNDS {
+            let input = mutator.next_input();
+            bytes += input.len();
+            if !passes(target, &input) {
+                let path = report(target, &mut mutator, input, &directory, rounds)?;
+                return Err(format!("{} fails on {}, seed {}", target.name, path.display(), options.seed).into());
+            }
+            rounds += 1;
+        }
+    }
+    println!(
+        "{}: {rounds} inputs, {bytes} bytes, seed {}: no failure",
+        target.name, options.seed
+    );
+    Ok(())
+}
+
+fn passes(target: &Target, input: &[u8]) -> bool {
+    catch_unwind(|| (target.check)(input)).is_ok()
+}
+
+/// Makes the input smaller as long as it fails, and keeps it.
+fn report(
+    target: &Target,
+    mutator: &mut Mutator,
+    mut input: Vec<u8>,
+    directory: &Path,
+    round: u64,
+) -> Result<PathBuf, Box<dyn Error>> {
+    for _ in 0..SHRINKS {
+        let smaller = mutator.smaller(&input);
+        if !passes(target, &smaller) {
+            input = smaller;
+        }
+    }
+    let path = directory.join(format!("crash-{round}"));
+    std::fs::write(&path, input)?;
+    Ok(path)
+}

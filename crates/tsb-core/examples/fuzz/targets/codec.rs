@@ -1,0 +1,108 @@
+//! What every decoder promises, whatever the bytes are.
+
+use std::sync::Arc;
+
+use tsb_core::time::{Clock, ManualClock, SECOND_NS};
+use tsb_core::wire::{Decoder, MAX_RECORD, Malformed, Protocol, Sink};
+use tsb_core::{Batch, Catalog, SeriesId, SeriesKey};
+
+/// Samples by key, in the order of the wire; everything that can be compared.
+#[derive(Debug, Default, PartialEq)]
+pub(super) struct Found {
+    pub(super) samples: Vec<(String, i64, u64)>,
+    pub(super) malformed: Vec<&'static str>,
+    pub(super) refused: usize,
+    pub(super) fatal: Option<&'static str>,
+}
+
+/// Admits a few series, so that refusals are fuzzed as well.
+const ADMITTED: usize = 24;
+
+#[derive(Default)]
+struct Heap {
+    catalog: Catalog,
+    found: Found,
+}
+
+impl Sink for Heap {
+    fn series(&mut self, key: &SeriesKey) -> Option<SeriesId> {
+        let known = self.catalog.id(key);
+        known.or_else(|| (self.catalog.len() < ADMITTED).then(|| self.catalog.intern(key.clone())))
+    }
+
+    fn batch(&mut self, batch: &Batch<'_>) {
+        assert!(!batch.is_empty(), "an empty batch");
+        for (id, at, value) in batch.iter() {
+            let key = self.catalog.key(id).map(ToString::to_string);
+            let key = key.unwrap_or_else(|| panic!("{id} was never given out"));
+            self.found.samples.push((key, at.as_nanos(), value.to_bits()));
+        }
+    }
+
+    fn refused(&mut self, samples: usize) {
+        self.found.refused += samples;
+    }
+
+    fn malformed(&mut self, problem: &Malformed<'_>) {
+        self.found.malformed.push(problem.what);
+    }
+}
+
+/// The clock of all targets: 1,000 s after the epoch.
+pub(super) fn clock() -> Arc<dyn Clock> {
+    let clock = ManualClock::new();
+    clock.advance(1_000 * SECOND_NS);
+    Arc::new(clock)
+}
+
+/// Decodes in pieces, as a connection brings them.
+pub(super) fn decode(protocol: Protocol, bytes: &[u8], piece: usize) -> Found {
+    let mut decoder = protocol.decoder(clock());
+    let mut heap = Heap::default();
+    let (mut start, mut end) = (0, 0);
+    while end < bytes.len() {
+        end = bytes.len().min(end + piece);
+        let waiting = &bytes[start..end];
+        match decoder.decode(waiting, &mut heap) {
+            Ok(consumed) => {
+                assert!(consumed <= waiting.len(), "consumed more than there is");
+                let left = waiting.len() - consumed;
+                assert!(left < MAX_RECORD, "neither consumed nor refused a full buffer");
+                start += consumed;
+            }
+            Err(fatal) => {
+                heap.found.fatal = Some(fatal.what);
+                assert_eq!(
+                    heap.found.malformed.last(),
+                    Some(&fatal.what),
+                    "a fatal offence is reported"
+                );
+                return heap.found;
+            }
+        }
+    }
+    decoder.finish(&bytes[start..], &mut heap);
+    heap.found
+}
+
+/// How the bytes are cut changes nothing.
+pub(super) fn check_pieces(protocol: Protocol, bytes: &[u8]) -> Found {
+    let whole = decode(protocol, bytes, bytes.len().max(1));
+    for piece in [1 + bytes.len() / 3, 61, 5] {
+        // Small pieces of long inputs would only take time.
+        if piece * 400 > bytes.len() {
+            assert_eq!(decode(protocol, bytes, piece), whole, "in pieces of {piece}");
+        }
+    }
+    whole
+}
+
+/// Whether the decoder is fine with a second look at the same bytes on one connection.
+pub(super) fn check_twice(decoder: &mut dyn Decoder, bytes: &[u8]) {
+    let mut heap = Heap::default();
+    for _ in 0..2 {
+        if decoder.decode(bytes, &mut heap).is_err() {
+            return;
+        }
+    }
+}
