@@ -4,7 +4,7 @@
 //! operations only: of every operation for which there is time (due 100 us or more after
 //! the worker was free), and of one in 64 at random otherwise. Each of the two kinds is
 //! scaled by its own number of operations. What a reading costs itself is measured at
-//! the start and taken off. The reading before `send` is taken 2 us ahead of the due
+//! the start and taken off. The reading before `send` is taken 5 us ahead of the due
 //! time, so that it does not become lag.
 
 use serde::{Deserialize, Serialize};

@@ -14,7 +14,7 @@ use crate::schedule::{Agenda, Planned};
 /// The longest wait without a look at the stop flag.
 const SLICE_NS: u64 = 50_000_000;
 /// How long before the due time the CPU clock is read, where it is.
-const AHEAD_NS: u64 = 2_000;
+const AHEAD_NS: u64 = 5_000;
 
 /// What a worker shares with others, or only reads.
 pub(super) struct Parts<'a> {
