@@ -95,7 +95,9 @@ fn fill(workload: &Workload) -> MemoryStore {
     let mut refused = Refusals::new();
     for tick in 0..DAY {
         for group in generator.groups() {
-            let ack = store.write(&generator.operation(group, tick), &mut refused).expect("a write");
+            let ack = store
+                .write(&generator.operation(group, tick), &mut refused)
+                .expect("a write");
             assert_eq!(ack.rejected, 0);
         }
     }
@@ -106,7 +108,9 @@ fn fill(workload: &Workload) -> MemoryStore {
 fn verify(store: &dyn Store, workload: &Workload, question: &Question) {
     for round in 0..12 {
         let mut rows = Vec::new();
-        ask(store, question, round, &mut |series, at, value| rows.push((series, at, value)));
+        ask(store, question, round, &mut |series, at, value| {
+            rows.push((series, at, value))
+        });
         let (series, hour) = target(question, round);
         let mut expected = Vec::new();
         let ticks = (hour * 3600) as u64..((hour + question.hours) * 3600) as u64;
@@ -142,7 +146,10 @@ fn cost(store: &dyn Store, question: &Question, round: u64, count: u64) -> u64 {
 
 #[expect(clippy::print_stdout, reason = "the table is this program's result")]
 fn table(store: &dyn Store) {
-    println!("{:<28}{:>14}{:>14}", "memory, a day of 5,400", "CPU-us, best", "CPU-us, mean");
+    println!(
+        "{:<28}{:>14}{:>14}",
+        "memory, a day of 5,400", "CPU-us, best", "CPU-us, mean"
+    );
     for question in questions() {
         let count = if question.series == 1 { 2000 } else { 100 };
         let rounds = (1..8).map(|round| cost(store, &question, round * 10_000, count) as f64 / count as f64 / 1e3);

@@ -183,7 +183,9 @@ impl<'w> Drive<'w> {
             }
             let start = thread_cpu_ns();
             for owned in &self.batches {
-                let ack = store.write(&owned.batch(), &mut self.refused).expect("a write of defined series");
+                let ack = store
+                    .write(&owned.batch(), &mut self.refused)
+                    .expect("a write of defined series");
                 cost.samples += ack.accepted as u64;
             }
             let spent = thread_cpu_ns() - start;
@@ -204,7 +206,9 @@ impl<'w> Drive<'w> {
                 let samples = chunk.iter().filter(|(tick, ..)| *tick < self.tick);
                 sent.extend(samples.map(|(_, at, value, _)| (at, value.to_bits())));
             });
-            let held = store.samples(SeriesId(id as u32), TimeRange::ALL).expect("a defined series");
+            let held = store
+                .samples(SeriesId(id as u32), TimeRange::ALL)
+                .expect("a defined series");
             let held: Vec<_> = held.into_iter().map(|(at, value)| (at, value.to_bits())).collect();
             assert_eq!(held, sent.into_iter().collect::<Vec<_>>(), "series {id}");
         }
@@ -244,7 +248,10 @@ fn table(only: Option<&str>) {
         "{:<22}{:>9}{:>9}{:>8}{:>10}{:>10}{:>10}{:>10}{:>9}",
         "memory, 54,000 series", "ticks", "CPU-ns", "M/s", "first ns", "worst us", "B sealed", "B/sample", "heads MB"
     );
-    for case in cases().into_iter().filter(|case| only.is_none_or(|name| case.name.contains(name))) {
+    for case in cases()
+        .into_iter()
+        .filter(|case| only.is_none_or(|name| case.name.contains(name)))
+    {
         let workload = Workload::new(&case.spec).expect("a fleet of the list");
         let store = open(&workload);
         let mut drive = Drive::new(&workload, case.order);

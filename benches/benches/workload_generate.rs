@@ -62,7 +62,9 @@ fn columns(workload: &Workload, series: usize) -> usize {
     let mut samples = 0;
     let stride = SERIES / series;
     for id in (0..SERIES).step_by(stride) {
-        replay.series(SeriesId(id as u32), 0..3600, &mut |sent| samples += black_box(sent).len());
+        replay.series(SeriesId(id as u32), 0..3600, &mut |sent| {
+            samples += black_box(sent).len()
+        });
     }
     samples
 }

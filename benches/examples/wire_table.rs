@@ -86,7 +86,9 @@ impl Row {
         for tick in 0..=TICKS {
             fleet.tick(&mut values);
             if order == Order::Shuffled && tick > 0 {
-                (1..ids.len()).rev().for_each(|index| ids.swap(index, random.below(index as u64 + 1) as usize));
+                (1..ids.len())
+                    .rev()
+                    .for_each(|index| ids.swap(index, random.below(index as u64 + 1) as usize));
                 values = ids.iter().map(|id| values[id.index()]).collect();
             }
             let at = Timestamp::from_secs(1_700_000_000 + tick as i64);
@@ -96,7 +98,10 @@ impl Row {
             let before = (sink.samples, sink.batches, sink.values);
             let decode_ns = decode(&mut *decoder, &payloads[..used.len()], &mut sink);
             assert_eq!(sink.samples - before.0, values.len());
-            assert!((sink.values - before.2 - values.iter().sum::<f64>()).abs() < 1.0, "values differ");
+            assert!(
+                (sink.values - before.2 - values.iter().sum::<f64>()).abs() < 1.0,
+                "values differ"
+            );
             if tick > 0 {
                 row.samples += values.len();
                 row.bytes += payloads[..used.len()].iter().map(Vec::len).sum::<usize>();

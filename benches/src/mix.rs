@@ -43,7 +43,11 @@ pub fn catalog() -> Catalog {
     let names = ["nsec", "hits", "obytes64", "writes"];
     let key = |index: usize| {
         let (module, name) = (modules[index % 4], names[index / 4 % 4]);
-        SeriesKey::new(format!("kstat.host{:04}.{module}.{}.{name}", index / HOST, index % HOST))
+        SeriesKey::new(format!(
+            "kstat.host{:04}.{module}.{}.{name}",
+            index / HOST,
+            index % HOST
+        ))
     };
     (0..SERIES).map(key).collect()
 }

@@ -108,7 +108,8 @@ enum Class {
 
 #[inline(always)]
 fn classify(values: &[f64]) -> Class {
-    const LANES: usize = 8;
+    // More lanes would not fit the registers.
+    const LANES: usize = 4;
     let first = values[0].to_bits();
     let (mut differ, mut inexact, mut range) = ([0u64; LANES], [0u64; LANES], [0u64; LANES]);
     let (rows, rest) = values.as_chunks::<LANES>();

@@ -20,9 +20,9 @@ use crate::store::Reason;
 
 pub(super) use read::{Held, Parts};
 
-/// The most series of a tile. To seal so many is a quarter of a millisecond's work. The
-/// number of cache lines is odd, so that the rows of a group do not share a cache set.
-pub(super) const MAX_LEN: usize = 248;
+/// The most series of a tile. To seal so many is a quarter of a millisecond's work. A row
+/// is an odd number of cache lines, so that those of a group do not share a cache set.
+pub(super) const MAX_LEN: usize = 240;
 /// A new row is begun for at least this share of a tile; fewer samples are loose.
 const BROAD: usize = 8;
 
@@ -40,12 +40,13 @@ pub(super) struct Env<'a> {
 /// Receives refused samples: an index within the written run, and why.
 pub(super) type Refuse<'a> = dyn FnMut(usize, Reason) + 'a;
 
-/// A tile and its lock.
+/// A tile and its lock, on cache lines of its own: the next tile belongs to another writer.
 #[derive(Debug)]
+#[repr(align(64))]
 pub(super) struct Tile {
     /// The id of the first series.
     pub(super) first: u32,
-    /// How many series there are. in [1, 248]
+    /// How many series there are. in [1, 240]
     pub(super) len: u32,
     state: Mutex<State>,
 }
@@ -238,7 +239,11 @@ impl State {
         if loose.is_full(column) {
             self.seal_loose(env)?;
         }
-        let superseded = if at > newest { 0 } else { self.supersede_sealed(column, at, env)? };
+        let superseded = if at > newest {
+            0
+        } else {
+            self.supersede_sealed(column, at, env)?
+        };
         if let Some(loose) = &mut self.loose {
             loose.insert(column, at, value);
         }

@@ -66,8 +66,12 @@ impl State {
 
     /// How many samples in open rows are before `cutoff`.
     fn open_before(&self, cutoff: i64) -> usize {
-        let old = self.rows.times().partition_point(|at| *at < cutoff);
-        let held = |row: usize| (0..self.len).filter(|&column| self.rows.get(row, column).is_some()).count();
+        let old = self.rows.before(cutoff);
+        let held = |row: usize| {
+            (0..self.len)
+                .filter(|&column| self.rows.get(row, column).is_some())
+                .count()
+        };
         (0..old).map(held).sum()
     }
 

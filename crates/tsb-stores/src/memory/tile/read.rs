@@ -42,7 +42,7 @@ impl State {
         let group = &self.groups[column / GROUP];
         let mut open = (0..self.rows.len()).rev();
         let row = open.find(|&row| self.rows.get(row, column).is_some());
-        let in_rows = row.map(|row| self.rows.times()[row]);
+        let in_rows = row.map(|row| self.rows.time(row));
         let in_rows = in_rows.or_else(|| {
             let mut blocks = group.index.blocks().iter().rev();
             blocks.find_map(|block| block.newest(column % GROUP))
@@ -110,13 +110,11 @@ impl State {
     }
 
     fn take_open(&self, column: usize, (start, end): (i64, i64), into: &mut Vec<Held>) {
-        let all = self.rows.times();
-        let from = all.partition_point(|at| *at < start);
-        let to = all.partition_point(|at| *at < end);
+        let (from, to) = (self.rows.before(start), self.rows.before(end));
         let (mut times, mut values) = (Vec::new(), Vec::new());
         for row in from..to {
             if let Some(value) = self.rows.get(row, column) {
-                times.push(all[row]);
+                times.push(self.rows.time(row));
                 values.push(value);
             }
         }
@@ -126,7 +124,11 @@ impl State {
     /// What the tile occupies. The bytes are those that the budget was asked for, but of
     /// the ring only the rows that were ever used.
     pub(in crate::memory) fn occupied(&self) -> Occupied {
-        let notes = self.groups.iter().map(|group| group.dead.capacity() * NOTE).sum::<usize>();
+        let notes = self
+            .groups
+            .iter()
+            .map(|group| group.dead.capacity() * NOTE)
+            .sum::<usize>();
         let series = self.loose.iter().flat_map(|loose| loose.series());
         let loose_notes = series.map(|series| series.dead.capacity() * NOTE).sum::<usize>();
         let loose = self.loose.as_ref().map_or(0, |loose| loose.resident_bytes());
