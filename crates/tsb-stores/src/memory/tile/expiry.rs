@@ -1,8 +1,8 @@
 //! Retention: what is older than the cutoff leaves a tile, counted to the sample.
 
-use super::{Env, NOTE, State};
+use super::{Env, NOTE, Tile};
 
-impl State {
+impl Tile {
     /// Drops every block, loose sample and row that is wholly before the cutoff; returns
     /// how many samples that were.
     pub(in crate::memory) fn expire(&mut self, env: Env<'_>) -> usize {

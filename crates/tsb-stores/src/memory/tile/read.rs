@@ -1,7 +1,7 @@
 //! What queries take from a tile while they hold its lock: handles of sealed blocks, and
 //! copies of what is open. Nothing is decoded here.
 
-use super::{GROUP, NOTE, State};
+use super::{GROUP, NOTE, Tile};
 use crate::memory::block::Block;
 
 /// A part of one series: samples in time order that belong together.
@@ -36,7 +36,7 @@ pub(in crate::memory) struct Occupied {
     pub(in crate::memory) head_bytes: usize,
 }
 
-impl State {
+impl Tile {
     /// The newest timestamp of a series.
     pub(in crate::memory) fn newest(&self, column: usize) -> Option<i64> {
         let group = &self.groups[column / GROUP];
