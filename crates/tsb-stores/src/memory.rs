@@ -1,10 +1,11 @@
 //! The memory store: whole ticks side by side, sealed in turn into compressed blocks.
 //!
-//! Series that were first written together share a *tile*, which has one lock and a ring
-//! of rows; a tick of a tile is a row copy. Groups of eight series are sealed in turn, so
-//! that no write waits for more than a few of them. A sample that fits no row (late, or
-//! with a timestamp of its own) is kept with its series as *loose* and merged when read:
-//! a later write wins. Nothing is ever dropped but by retention, and that is counted.
+//! Series that were first written together share an *extent*, which has one lock, and in
+//! it *tiles* of up to 240 series; a tick of a tile is a row copy. Tiles are sealed in
+//! turn, so that no write waits for more than a few of them. A sample that fits no row
+//! (late, or with a timestamp of its own) is kept with its series as *loose* and merged
+//! when read: a later write wins. Nothing is ever dropped but by retention, and that is
+//! counted.
 //!
 //! It keeps nothing past the process, and evicts nothing to make room: a full store
 //! refuses. The bytes of a block: `docs/formats/memory-block.md`.
@@ -14,8 +15,10 @@ mod budget;
 mod clock;
 mod codec;
 mod directory;
+mod extent;
 mod index;
 mod loose;
+mod machine;
 mod placement;
 mod query;
 mod resample;
@@ -29,7 +32,7 @@ mod tests;
 
 use std::fmt;
 use std::ops::ControlFlow;
-use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard};
 
 use tsb_core::{Batch, Durability, Ids, SeriesId, SeriesKey, Timestamp};
@@ -44,7 +47,8 @@ use directory::{Directory, Entry};
 use query::Reader;
 use resample::Fold;
 use series::SeriesTable;
-use tile::{Env, Tile};
+use extent::{Extent, Tiles};
+use tile::Env;
 
 /// Bounds of a memory store. The default has none.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -71,8 +75,10 @@ pub struct MemoryStore {
     accepted: AtomicU64,
     superseded: AtomicU64,
     expired: AtomicU64,
-    /// The tile that is next looked at for expired samples.
+    /// The extent that is next looked at for expired samples.
     swept: AtomicU32,
+    /// Samples accepted since extents were last looked at.
+    unswept: AtomicI64,
     closed: AtomicBool,
 }
 
@@ -86,8 +92,8 @@ struct Shared {
     series: AtomicU32,
     /// The most rows that a tile keeps open. in [1, 256]
     max_rows: usize,
-    /// Serialises what adds tiles.
-    placing: Mutex<()>,
+    /// How many tiles there are; the lock serialises what adds extents.
+    tiles: Mutex<u32>,
 }
 
 /// Open rows of all tiles together stay below this, as long as the series are defined
@@ -105,6 +111,9 @@ fn rows_for(series: usize) -> usize {
     }
 }
 
+/// After so many samples a series, an extent is looked at for expired ones.
+const SAMPLES_A_SWEEP: i64 = 8;
+
 fn poisoned(what: &str) -> Error {
     Error::Poisoned {
         cause: format!("{what} panicked"),
@@ -112,10 +121,10 @@ fn poisoned(what: &str) -> Error {
 }
 
 impl Shared {
-    /// Gives tiles to the series of a batch that have none yet, `id` among them. Without
+    /// Gives extents to the series of a batch that have none yet, `id` among them. Without
     /// room for more, some stay without.
     fn place(&self, id: u32, batch: &Batch<'_>) -> Result<()> {
-        let _placing: MutexGuard<'_, ()> = self.placing.lock().map_err(|_| poisoned("a write of new series"))?;
+        let mut tiles = self.tiles.lock().map_err(|_| poisoned("a write of new series"))?;
         let pairs = batch.iter().map(|(id, at, _)| (id.0, at.0));
         let mut new: Vec<(u32, i64)> = pairs
             .filter(|(id, _)| self.directory.entry(*id) == Entry::Defined)
@@ -127,12 +136,13 @@ impl Shared {
             "the batch holds the id"
         );
         let rows = rows_for(self.series.load(Ordering::Relaxed) as usize).min(self.max_rows);
-        for (first, len) in placement::tiles(&new) {
-            if !self.budget.take(Tile::bytes(len)) {
+        for (first, len) in placement::extents(&new) {
+            if !self.budget.take(Extent::bytes(len)) {
                 break;
             }
-            let number = self.directory.tile_count();
-            self.directory.place(Tile::new(first, len, number, rows));
+            let extent = Extent::new(first, len, *tiles, rows);
+            *tiles += extent.tile_count();
+            self.directory.place(extent);
         }
         Ok(())
     }
@@ -154,13 +164,14 @@ impl MemoryStore {
                 clock: Clock::new(options.retention_ns),
                 series: AtomicU32::new(0),
                 max_rows,
-                placing: Mutex::new(()),
+                tiles: Mutex::new(0),
             },
             series: Mutex::default(),
             accepted: AtomicU64::new(0),
             superseded: AtomicU64::new(0),
             expired: AtomicU64::new(0),
             swept: AtomicU32::new(0),
+            unswept: AtomicI64::new(0),
             closed: AtomicBool::new(false),
         }
     }
@@ -205,16 +216,26 @@ impl MemoryStore {
         }
     }
 
-    /// Drops what has expired from the next tile in turn.
-    fn sweep(&self) -> Result<()> {
-        let tiles = self.shared.directory.tile_count();
-        let Some(cutoff) = self.shared.clock.cutoff().filter(|_| tiles > 0) else {
-            return Ok(());
-        };
-        let number = self.swept.fetch_add(1, Ordering::Relaxed) % tiles;
-        if let Some(tile) = self.shared.directory.tile(number) {
-            let budget = &self.shared.budget;
-            let expired = tile.lock()?.expire(Env { budget, cutoff });
+    /// Drops what has expired from the next extents in turn: as many as are due after so
+    /// many accepted samples.
+    fn sweep(&self, accepted: usize) -> Result<()> {
+        let shared = &self.shared;
+        let Some(cutoff) = shared.clock.cutoff() else { return Ok(()) };
+        let mut due = self.unswept.fetch_add(accepted as i64, Ordering::Relaxed) + accepted as i64;
+        let extents = shared.directory.extent_count();
+        for _ in 0..extents {
+            let number = self.swept.load(Ordering::Relaxed) % extents;
+            let Some(extent) = shared.directory.extent(number) else { break };
+            let price = i64::from(extent.len) * SAMPLES_A_SWEEP;
+            if due < price {
+                break;
+            }
+            due -= price;
+            self.unswept.fetch_sub(price, Ordering::Relaxed);
+            self.swept.store(number + 1, Ordering::Relaxed);
+            let budget = &shared.budget;
+            let env = Env { budget, cutoff };
+            let expired = extent.lock()?.iter_mut().map(|tile| tile.expire(env)).sum::<usize>();
             self.expired.fetch_add(expired as u64, Ordering::Relaxed);
         }
         Ok(())
@@ -290,7 +311,7 @@ impl Store for MemoryStore {
             if superseded > 0 {
                 self.superseded.fetch_add(superseded as u64, Ordering::Relaxed);
             }
-            self.sweep()?;
+            self.sweep(accepted)?;
         } else {
             rejected = 0;
         }
@@ -332,11 +353,11 @@ impl Store for MemoryStore {
         let range = (start, query.range.end.0);
         let mut reader = Reader::default();
         for series in query.series {
-            let Some(tile) = self.shared.directory.tile_of(series.0) else {
+            let Some(extent) = self.shared.directory.extent_of(series.0) else {
                 continue;
             };
             let mut fold = query.resample.map(Fold::new);
-            if let ControlFlow::Break(()) = reader.series(tile, *series, range, fold.as_mut(), visit)? {
+            if let ControlFlow::Break(()) = reader.series(extent, *series, range, fold.as_mut(), visit)? {
                 break;
             }
         }
@@ -347,18 +368,19 @@ impl Store for MemoryStore {
         self.check_open()?;
         self.check_ids(series)?;
         let cutoff = self.shared.clock.cutoff().unwrap_or(i64::MIN);
-        let mut held: Option<(&Tile, MutexGuard<'_, tile::State>)> = None;
+        let mut held: Option<(&Extent, Tiles<'_>)> = None;
         for (series, into) in series.iter().zip(into) {
             *into = None;
-            let Some(tile) = self.shared.directory.tile_of(series.0) else {
+            let Some(extent) = self.shared.directory.extent_of(series.0) else {
                 continue;
             };
-            if held.as_ref().is_none_or(|(other, _)| other.first != tile.first) {
+            if held.as_ref().is_none_or(|(other, _)| other.first != extent.first) {
                 drop(held.take());
-                held = Some((tile, tile.lock()?));
+                held = Some((extent, extent.lock()?));
             }
-            if let Some((tile, state)) = &held {
-                let newest = state.newest((series.0 - tile.first) as usize);
+            if let Some((extent, tiles)) = &held {
+                let (tile, column) = extent.place(series.0);
+                let newest = tiles[tile].newest(column);
                 *into = newest.filter(|at| *at >= cutoff).map(Timestamp);
             }
         }
@@ -369,19 +391,21 @@ impl Store for MemoryStore {
         let cutoff = self.shared.clock.cutoff();
         let mut footprint = Footprint::default();
         let mut fading = 0;
-        let mut tiles = 0;
-        for tile in self.shared.directory.tiles() {
-            // A tile whose writer panicked is still counted as it stands.
-            let Ok(state) = tile.lock() else { continue };
-            let occupied = state.occupied();
-            fading += cutoff.map_or(0, |cutoff| state.count_before(cutoff)) as u64;
-            footprint.sealed_bytes += occupied.sealed_bytes as u64;
-            footprint.sealed_samples += occupied.sealed_samples as u64;
-            footprint.head_bytes += occupied.head_bytes as u64;
-            tiles += Tile::bytes(tile.len as usize) as u64;
+        let mut extents = 0;
+        for extent in self.shared.directory.extents() {
+            extents += Extent::bytes(extent.len as usize) as u64;
+            // An extent whose writer panicked is poisoned: what it holds is unsure.
+            let Ok(tiles) = extent.lock() else { continue };
+            for tile in tiles.iter() {
+                let occupied = tile.occupied();
+                fading += cutoff.map_or(0, |cutoff| tile.count_before(cutoff)) as u64;
+                footprint.sealed_bytes += occupied.sealed_bytes as u64;
+                footprint.sealed_samples += occupied.sealed_samples as u64;
+                footprint.head_bytes += occupied.head_bytes as u64;
+            }
         }
         let keys = self.series_table().map_or(0, |table| table.bytes());
-        footprint.series_bytes = tiles + (keys + self.shared.directory.bytes()) as u64;
+        footprint.series_bytes = extents + (keys + self.shared.directory.bytes()) as u64;
         let accepted = self.accepted.load(Ordering::Acquire);
         let superseded = self.superseded.load(Ordering::Relaxed);
         let expired = self.expired.load(Ordering::Relaxed) + fading;

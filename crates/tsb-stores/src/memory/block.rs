@@ -7,6 +7,7 @@
 use std::sync::Arc;
 
 use super::codec::{self, Decoder, Encoder};
+use super::machine;
 
 /// Series side by side in a block: one cache line of a row.
 pub(super) const GROUP: usize = 8;
@@ -40,6 +41,12 @@ pub(super) struct Block {
 }
 
 impl Block {
+    /// The bytes of the block.
+    #[cfg(test)]
+    pub(super) fn bytes(&self) -> &[u8] {
+        &self.bytes
+    }
+
     /// What the block occupies beside its entry in an index.
     pub(super) fn heap_bytes(&self) -> usize {
         self.bytes.len() + ALLOCATION
@@ -247,7 +254,14 @@ impl Sealer {
 
     /// Seals the first `rows` rows of the first `columns` columns, with the maximum of
     /// each: NaN where a column has no number. `rows` in [1, 256], `columns` in [1, 8]
+    #[inline]
     pub(super) fn seal(&mut self, rows: usize, columns: usize) -> (Block, [f64; GROUP]) {
+        machine::seal(self, rows, columns)
+    }
+
+    /// [`Sealer::seal`] as every processor can do it.
+    #[inline(always)]
+    pub(super) fn seal_portable(&mut self, rows: usize, columns: usize) -> (Block, [f64; GROUP]) {
         let all = u8::MAX >> (GROUP - columns);
         let steady = steady(&self.times[..rows]);
         let mut gaps = 0u8;

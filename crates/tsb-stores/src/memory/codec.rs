@@ -67,6 +67,7 @@ impl Encoder {
     }
 
     /// A column that is not all integers.
+    #[inline(always)]
     fn other(&mut self, values: &[f64], out: &mut Vec<u8>) {
         for decimals in 0..=MAX_DECIMALS {
             if !likely(values, decimals) {
@@ -108,7 +109,8 @@ enum Class {
 
 #[inline(always)]
 fn classify(values: &[f64]) -> Class {
-    const LANES: usize = 8;
+    // More lanes would not fit the registers.
+    const LANES: usize = 4;
     let first = values[0].to_bits();
     let (mut differ, mut inexact, mut range) = ([0u64; LANES], [0u64; LANES], [0u64; LANES]);
     let (rows, rest) = values.as_chunks::<LANES>();
@@ -159,6 +161,7 @@ fn likely(values: &[f64], decimals: u8) -> bool {
 
 /// Scales a column; returns how many values would not come back. Their places hold the
 /// value before them, or the first that fits.
+#[inline(always)]
 fn scale(values: &[f64], decimals: u8, to: &mut [f64]) -> usize {
     let power = POWERS[usize::from(decimals)];
     let mut misfits = 0;

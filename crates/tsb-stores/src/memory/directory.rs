@@ -1,4 +1,4 @@
-//! From an id to its tile without a lock: a radix table of atomics, and the tiles.
+//! From an id to its extent without a lock: a radix table of atomics, and the extents.
 //!
 //! Ids are dense in a run, so the table is small; an id from nowhere costs a few
 //! kilobytes, not an array up to it.
@@ -6,7 +6,7 @@
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use super::tile::Tile;
+use super::extent::Extent;
 
 const LEAF_BITS: u32 = 11;
 const NODE_BITS: u32 = 11;
@@ -16,7 +16,7 @@ const LEAF: usize = 1 << LEAF_BITS;
 
 const UNDEFINED: u32 = 0;
 const DEFINED: u32 = 1;
-/// Tile numbers begin here.
+/// Numbers of extents begin here.
 const PLACED: u32 = 2;
 
 type Leaf = Box<[AtomicU32; LEAF]>;
@@ -29,17 +29,17 @@ pub(super) enum Entry {
     Undefined,
     /// It is defined and has never been written.
     Defined,
-    /// It is in the tile of this number.
+    /// It is in the extent of this number.
     Placed(u32),
 }
 
-/// Ids and tiles. Reading never waits; adding is the caller's to serialise.
+/// Ids and extents. Reading never waits; adding is the caller's to serialise.
 #[derive(Debug)]
 pub(super) struct Directory {
     root: Box<[OnceLock<Node>]>,
     /// Every id below this is defined.
     dense: AtomicU32,
-    tiles: Tiles,
+    extents: Extents,
 }
 
 impl Directory {
@@ -47,7 +47,7 @@ impl Directory {
         Self {
             root: empty(ROOT),
             dense: AtomicU32::new(0),
-            tiles: Tiles::new(),
+            extents: Extents::new(),
         }
     }
 
@@ -103,38 +103,38 @@ impl Directory {
         }
     }
 
-    /// Adds a tile for ids that are defined and in no tile.
-    pub(super) fn place(&self, tile: Tile) {
-        let ids = tile.first..=tile.first + (tile.len - 1);
-        let number = self.tiles.push(tile);
+    /// Adds an extent of ids that are defined and in no extent.
+    pub(super) fn place(&self, extent: Extent) {
+        let ids = extent.first..=extent.first + (extent.len - 1);
+        let number = self.extents.push(extent);
         for id in ids {
             self.leaf_or_new(id)[id as usize % LEAF].store(number + PLACED, Ordering::Release);
         }
     }
 
-    /// A tile by its number.
+    /// An extent by its number.
     #[inline]
-    pub(super) fn tile(&self, number: u32) -> Option<&Tile> {
-        self.tiles.get(number)
+    pub(super) fn extent(&self, number: u32) -> Option<&Extent> {
+        self.extents.get(number)
     }
 
-    /// The tile of an id, if it has one.
+    /// The extent of an id, if it has one.
     #[inline]
-    pub(super) fn tile_of(&self, id: u32) -> Option<&Tile> {
+    pub(super) fn extent_of(&self, id: u32) -> Option<&Extent> {
         match self.entry(id) {
-            Entry::Placed(number) => self.tile(number),
+            Entry::Placed(number) => self.extent(number),
             _ => None,
         }
     }
 
-    /// How many tiles there are.
-    pub(super) fn tile_count(&self) -> u32 {
-        self.tiles.count.load(Ordering::Acquire)
+    /// How many extents there are.
+    pub(super) fn extent_count(&self) -> u32 {
+        self.extents.count.load(Ordering::Acquire)
     }
 
-    /// All tiles.
-    pub(super) fn tiles(&self) -> impl Iterator<Item = &Tile> {
-        (0..self.tile_count()).filter_map(|number| self.tile(number))
+    /// All extents.
+    pub(super) fn extents(&self) -> impl Iterator<Item = &Extent> {
+        (0..self.extent_count()).filter_map(|number| self.extent(number))
     }
 
     /// Bytes of the table.
@@ -152,17 +152,17 @@ fn empty<T>(len: usize) -> Box<[OnceLock<T>]> {
     (0..len).map(|_| OnceLock::new()).collect()
 }
 
-/// Tiles in buckets that double, so that none ever moves.
+/// Extents in buckets that double, so that none ever moves.
 #[derive(Debug)]
-struct Tiles {
-    buckets: Box<[OnceLock<Box<[OnceLock<Tile>]>>]>,
+struct Extents {
+    buckets: Box<[OnceLock<Box<[OnceLock<Extent>]>>]>,
     count: AtomicU32,
 }
 
-/// Tiles of the first bucket, as a power of two.
+/// Extents of the first bucket, as a power of two.
 const FIRST_BITS: u32 = 4;
 
-impl Tiles {
+impl Extents {
     fn new() -> Self {
         Self {
             buckets: empty((32 - FIRST_BITS) as usize + 1),
@@ -179,16 +179,16 @@ impl Tiles {
     }
 
     #[inline]
-    fn get(&self, number: u32) -> Option<&Tile> {
+    fn get(&self, number: u32) -> Option<&Extent> {
         let (bucket, _, place) = Self::place(number);
         self.buckets[bucket].get()?[place].get()
     }
 
-    fn push(&self, tile: Tile) -> u32 {
+    fn push(&self, extent: Extent) -> u32 {
         let number = self.count.load(Ordering::Acquire);
         let (bucket, bits, place) = Self::place(number);
         let bucket = self.buckets[bucket].get_or_init(|| empty(1 << bits));
-        bucket[place].get_or_init(|| tile);
+        bucket[place].get_or_init(|| extent);
         self.count.store(number + 1, Ordering::Release);
         number
     }
@@ -218,22 +218,22 @@ mod tests {
     }
 
     #[test]
-    fn tiles_stay_where_they_are_put() {
+    fn extents_stay_where_they_are_put() {
         let directory = Directory::new();
         for number in 0..100 {
             for id in number * 3..number * 3 + 3 {
                 directory.define(id);
             }
-            directory.place(Tile::new(number * 3, 3, number, 32));
+            directory.place(Extent::new(number * 3, 3, number, 32));
         }
-        assert_eq!(directory.tile_count(), 100);
+        assert_eq!(directory.extent_count(), 100);
         for number in 0..100 {
             assert_eq!(directory.entry(number * 3 + 1), Entry::Placed(number));
             assert_eq!(
-                directory.tile_of(number * 3 + 2).map(|tile| tile.first),
+                directory.extent_of(number * 3 + 2).map(|extent| extent.first),
                 Some(number * 3)
             );
         }
-        assert_eq!(directory.tiles().count(), 100);
+        assert_eq!(directory.extents().count(), 100);
     }
 }

@@ -19,8 +19,7 @@ const MIN_OPEN: usize = 16;
 #[derive(Debug)]
 pub(super) struct Loose {
     series: Vec<Series>,
-    times: Vec<i64>,
-    values: Vec<f64>,
+    rows: Vec<(i64, f64)>,
     capacity: usize,
     /// Series are sealed when one has so many open samples: the first time at a number of
     /// the tile's own, so that tiles are sealed in turn.
@@ -82,8 +81,7 @@ impl Loose {
         Self {
             series: all,
             // Zeroed memory is not resident before it is written.
-            times: vec![0; capacity * series],
-            values: vec![0.0; capacity * series],
+            rows: vec![(0, 0.0); capacity * series],
             capacity,
             seal_at: capacity / 2 + phase % (capacity / 2) + 1,
             touched: 0,
@@ -115,7 +113,7 @@ impl Loose {
         let (mut low, mut high) = (0, self.series[column].open);
         while low < high {
             let middle = low.midpoint(high);
-            if self.times[self.place(middle, column)] < at {
+            if self.rows[self.place(middle, column)].0 < at {
                 low = middle + 1;
             } else {
                 high = middle;
@@ -126,8 +124,7 @@ impl Loose {
 
     /// The open samples `from..to` of a series, in time order.
     pub(super) fn open(&self, column: usize, from: usize, to: usize) -> (Vec<i64>, Vec<f64>) {
-        let places = (from..to).map(|row| self.place(row, column));
-        places.map(|place| (self.times[place], self.values[place])).unzip()
+        (from..to).map(|row| self.rows[self.place(row, column)]).unzip()
     }
 
     /// Whether a series has an open sample at `at`, and where.
@@ -137,12 +134,12 @@ impl Loose {
         }
         let row = self.open_before(column, at);
         let place = self.place(row, column);
-        (row < self.series[column].open && self.times[place] == at).then_some(place)
+        (row < self.series[column].open && self.rows[place].0 == at).then_some(place)
     }
 
     /// Replaces the value that [`Loose::find`] found.
     pub(super) fn replace(&mut self, place: usize, value: f64) {
-        self.values[place] = value;
+        self.rows[place].1 = value;
     }
 
     /// Whether a series must be sealed before it can take another sample.
@@ -164,15 +161,12 @@ impl Loose {
             self.newest = self.newest.max(at);
         } else {
             // Late among the late: those behind it move up.
-            while row > 0 && self.times[(row - 1) * width + column] > at {
-                let (from, to) = ((row - 1) * width + column, row * width + column);
-                self.times[to] = self.times[from];
-                self.values[to] = self.values[from];
+            while row > 0 && self.rows[(row - 1) * width + column].0 > at {
+                self.rows[row * width + column] = self.rows[(row - 1) * width + column];
                 row -= 1;
             }
         }
-        self.times[row * width + column] = at;
-        self.values[row * width + column] = value;
+        self.rows[row * width + column] = (at, value);
         self.touched = self.touched.max(end + 1);
     }
 
@@ -189,14 +183,9 @@ impl Loose {
 
     /// Brings the open rows into the cache, in the order in which they lie.
     pub(super) fn touch(&self) {
-        const LINE: usize = 8;
-        let end = self.touched * self.series.len();
-        let times = self.times[..end].iter().step_by(LINE).fold(0, |seen, time| seen | time);
-        let values = self.values[..end]
-            .iter()
-            .step_by(LINE)
-            .fold(0, |seen, value| seen | value.to_bits());
-        std::hint::black_box((times, values));
+        const LINE: usize = 4;
+        let lines = self.rows[..self.touched * self.series.len()].iter().step_by(LINE);
+        std::hint::black_box(lines.fold(0, |seen, (at, _)| seen | at));
     }
 
     /// Turns the open samples of a series into a block: how many, and the bytes they take.
@@ -205,8 +194,7 @@ impl Loose {
         let series = &mut self.series[column];
         let rows = std::mem::take(&mut series.open);
         for row in 0..rows {
-            sealer.times[row] = self.times[row * width + column];
-            sealer.columns[0][row] = self.values[row * width + column];
+            (sealer.times[row], sealer.columns[0][row]) = self.rows[row * width + column];
         }
         sealer.present[..rows].fill(1);
         let (block, _) = sealer.seal(rows, 1);
@@ -228,8 +216,7 @@ impl Loose {
         if old > 0 {
             for row in old..self.series[column].open {
                 let (from, to) = (self.place(row, column), self.place(row - old, column));
-                self.times[to] = self.times[from];
-                self.values[to] = self.values[from];
+                self.rows[to] = self.rows[from];
             }
             self.series[column].open -= old;
         }

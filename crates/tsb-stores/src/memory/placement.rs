@@ -1,19 +1,19 @@
-//! Which new series share a tile: neighbours that were first written together.
+//! Which new series share an extent: neighbours that were first written together.
 
-use super::tile::MAX_LEN;
+use super::extent::MAX_LEN;
 
-/// Equal timestamps in a row that make a tile of their own.
+/// Equal timestamps in a row that make an extent of their own.
 const LONG: usize = 8;
 
-/// Cuts new series, each with the timestamp of its first sample, into tiles: first id and
-/// length. `series` is sorted by id, without repetition.
+/// Cuts new series, each with the timestamp of its first sample, into extents: first id
+/// and length. `series` is sorted by id, without repetition.
 ///
-/// A tile ends where the ids do, where a long run of another timestamp begins (another
+/// An extent ends where the ids do, where a long run of another timestamp begins (another
 /// host with a phase of its own), and where it is full.
-pub(super) fn tiles(series: &[(u32, i64)]) -> Vec<(u32, usize)> {
-    let mut tiles = Vec::new();
+pub(super) fn extents(series: &[(u32, i64)]) -> Vec<(u32, usize)> {
+    let mut extents = Vec::new();
     let mut from = 0;
-    // The timestamp of the first long run in the tile that is being cut.
+    // The timestamp of the first long run in the extent that is being cut.
     let mut time = None;
     let mut at = 0;
     while at < series.len() {
@@ -25,7 +25,7 @@ pub(super) fn tiles(series: &[(u32, i64)]) -> Vec<(u32, usize)> {
         let adjoins = at == from || series[at - 1].0 + 1 == series[at].0;
         let other = run >= LONG && time.is_some_and(|time| time != series[at].1);
         if !adjoins || other {
-            cut(series, from..at, &mut tiles);
+            cut(series, from..at, &mut extents);
             (from, time) = (at, None);
         }
         if run >= LONG {
@@ -33,17 +33,17 @@ pub(super) fn tiles(series: &[(u32, i64)]) -> Vec<(u32, usize)> {
         }
         at += run;
     }
-    cut(series, from..at, &mut tiles);
-    tiles
+    cut(series, from..at, &mut extents);
+    extents
 }
 
-/// Cuts neighbouring ids into tiles of about equal length.
-fn cut(series: &[(u32, i64)], range: std::ops::Range<usize>, tiles: &mut Vec<(u32, usize)>) {
+/// Cuts neighbouring ids into extents of about equal length.
+fn cut(series: &[(u32, i64)], range: std::ops::Range<usize>, extents: &mut Vec<(u32, usize)>) {
     let count = range.len().div_ceil(MAX_LEN).max(1);
-    // Whole groups of eight, but for the last tile.
+    // Whole groups of eight, but for the last extent.
     let len = range.len().div_ceil(count).next_multiple_of(8).min(MAX_LEN);
-    for tile in series[range].chunks(len.max(1)) {
-        tiles.push((tile[0].0, tile.len()));
+    for extent in series[range].chunks(len.max(1)) {
+        extents.push((extent[0].0, extent.len()));
     }
 }
 
@@ -52,31 +52,31 @@ mod tests {
     use super::*;
 
     #[test]
-    fn hosts_with_phases_of_their_own_get_tiles_of_their_own() {
+    fn hosts_with_phases_of_their_own_get_extents_of_their_own() {
         let hosts: Vec<(u32, i64)> = (0..162).map(|id| (id, i64::from(id / 54))).collect();
-        assert_eq!(tiles(&hosts), [(0, 54), (54, 54), (108, 54)]);
+        assert_eq!(extents(&hosts), [(0, 54), (54, 54), (108, 54)]);
     }
 
     #[test]
     fn a_fleet_in_one_tick_is_cut_evenly() {
         let fleet: Vec<(u32, i64)> = (0..54_000).map(|id| (id, 7)).collect();
-        let tiles = tiles(&fleet);
-        assert_eq!(tiles.iter().map(|(_, len)| len).sum::<usize>(), 54_000);
-        assert!(tiles.iter().all(|(_, len)| *len <= MAX_LEN));
+        let extents = extents(&fleet);
+        assert_eq!(extents.iter().map(|(_, len)| len).sum::<usize>(), 54_000);
+        assert!(extents.iter().all(|(_, len)| *len <= MAX_LEN));
         assert!(
-            tiles[..tiles.len() - 1]
+            extents[..extents.len() - 1]
                 .iter()
                 .all(|(_, len)| len % 8 == 0 && *len > MAX_LEN / 2)
         );
     }
 
     #[test]
-    fn jitter_and_late_samples_do_not_shatter_a_tile() {
+    fn jitter_and_late_samples_do_not_shatter_an_extent() {
         let jittered: Vec<(u32, i64)> = (0..100).map(|id| (id, i64::from(id % 7))).collect();
-        assert_eq!(tiles(&jittered), [(0, 100)]);
+        assert_eq!(extents(&jittered), [(0, 100)]);
         let late: Vec<(u32, i64)> = (0..100).map(|id| (id, i64::from(id != 50))).collect();
-        assert_eq!(tiles(&late), [(0, 100)]);
-        assert_eq!(tiles(&[(3, 1), (4, 1), (9, 1)]), [(3, 2), (9, 1)]);
-        assert_eq!(tiles(&[]), []);
+        assert_eq!(extents(&late), [(0, 100)]);
+        assert_eq!(extents(&[(3, 1), (4, 1), (9, 1)]), [(3, 2), (9, 1)]);
+        assert_eq!(extents(&[]), []);
     }
 }

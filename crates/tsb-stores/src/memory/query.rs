@@ -1,4 +1,4 @@
-//! Answers a query for one series: parts are taken under the tile's lock, then decoded,
+//! Answers a query for one series: parts are taken under the extent's lock, then decoded,
 //! merged and folded without it.
 
 use std::ops::ControlFlow;
@@ -6,8 +6,9 @@ use std::ops::ControlFlow;
 use tsb_core::{SeriesId, Timestamp};
 
 use super::block::Columns;
+use super::extent::Extent;
 use super::resample::Fold;
-use super::tile::{Held, Parts, Tile};
+use super::tile::{Held, Parts};
 use crate::error::Result;
 use crate::store::Visitor;
 
@@ -23,19 +24,19 @@ impl Reader {
     /// Visits the samples of one series in `range`, or the rows that `fold` makes of them.
     pub(super) fn series(
         &mut self,
-        tile: &Tile,
+        extent: &Extent,
         series: SeriesId,
         range: (i64, i64),
         mut fold: Option<&mut Fold>,
         visit: &mut Visitor<'_>,
     ) -> Result<ControlFlow<()>> {
         let mut held = std::mem::take(&mut self.held);
-        let column = (series.0 - tile.first) as usize;
+        let (tile, column) = extent.place(series.0);
         let whole = |start: i64, end: i64| {
             let inside = start >= range.0 && end < range.1;
             inside && fold.as_ref().is_some_and(|fold| fold.wants_maximum(start, end))
         };
-        tile.lock()?.take(column, range, whole, &mut held);
+        extent.lock()?[tile].take(column, range, whole, &mut held);
         let mut sink = Sink {
             series,
             range,

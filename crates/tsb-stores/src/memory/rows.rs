@@ -5,21 +5,28 @@
 
 use super::block::{GROUP, Sealer};
 
+/// Words of a cache line.
+const LINE: usize = 8;
+
 /// Rows ascending in time. The memory is kept from filling to filling.
+///
+/// A row is one stretch of memory, so that a tick touches one place: the bits of the
+/// values, then the timestamp, then a bit a series, padded to whole cache lines.
 #[derive(Debug)]
 pub(super) struct Rows {
-    capacity: usize,
-    stride: usize,
-    groups: usize,
-    len: usize,
-    // The most rows that were ever there: what is resident.
-    touched: usize,
-    // Empty, or `capacity` rows.
-    times: Vec<i64>,
-    values: Vec<f64>,
-    present: Vec<u8>,
-    // The newest timestamp of any row that was ever there, and its distance from the one before.
-    last: Option<i64>,
+    /// Nothing, or `capacity` rows from `start` on, which is where a cache line begins.
+    words: Box<[u64]>,
+    start: u16,
+    capacity: u16,
+    series: u16,
+    stride: u16,
+    len: u16,
+    /// The most rows that were ever there: what is resident.
+    touched: u16,
+    /// Whether any row was ever there; then the newest timestamp of all.
+    began: bool,
+    last: i64,
+    /// The distance of `last` from the timestamp before it.
     step: u64,
 }
 
@@ -27,67 +34,79 @@ impl Rows {
     /// No rows yet, of `series` series, and room for `capacity`. It allocates with the
     /// first row only.
     pub(super) fn new(series: usize, capacity: usize) -> Self {
+        let words = series + 1 + series.div_ceil(64);
         Self {
-            capacity,
-            // Whole cache lines, so that a group is one line of a row.
-            stride: if series < GROUP {
-                series
+            words: Box::default(),
+            start: 0,
+            capacity: capacity as u16,
+            series: series as u16,
+            stride: if words < LINE {
+                words
             } else {
-                series.next_multiple_of(GROUP)
-            },
-            groups: series.div_ceil(GROUP),
+                words.next_multiple_of(LINE)
+            } as u16,
             len: 0,
             touched: 0,
-            times: Vec::new(),
-            values: Vec::new(),
-            present: Vec::new(),
-            last: None,
+            began: false,
+            last: 0,
             step: 0,
         }
     }
 
     /// How many rows fit.
     pub(super) fn capacity(&self) -> usize {
-        self.capacity
+        usize::from(self.capacity)
     }
 
     /// How many rows there are.
     pub(super) fn len(&self) -> usize {
-        self.len
+        usize::from(self.len)
     }
 
-    /// The timestamps of the rows, ascending.
-    pub(super) fn times(&self) -> &[i64] {
-        &self.times[..self.len]
+    fn stride(&self) -> usize {
+        usize::from(self.stride)
+    }
+
+    /// The words of all rows.
+    fn words(&self) -> &[u64] {
+        &self.words[usize::from(self.start)..][..self.len() * self.stride()]
+    }
+
+    /// The words of a row.
+    #[inline]
+    fn row(&self, row: usize) -> &[u64] {
+        &self.words[usize::from(self.start) + row * self.stride()..][..self.stride()]
+    }
+
+    /// The timestamp of a row.
+    pub(super) fn time(&self, row: usize) -> i64 {
+        self.row(row)[usize::from(self.series)] as i64
     }
 
     /// The newest timestamp of any row, sealed ones included.
+    #[inline]
     pub(super) fn last(&self) -> Option<i64> {
-        self.last
+        self.began.then_some(self.last)
     }
 
     /// Whether `at` follows the last row as that followed the one before.
     pub(super) fn continues(&self, at: i64) -> bool {
-        self.last.is_some_and(|last| at.wrapping_sub(last) as u64 == self.step)
+        self.began && at.wrapping_sub(self.last) as u64 == self.step
     }
 
     /// Bytes of the rows once they are allocated.
     pub(super) fn bytes(&self) -> usize {
-        self.capacity * self.row_bytes()
-    }
-
-    fn row_bytes(&self) -> usize {
-        self.stride * size_of::<f64>() + self.groups + size_of::<i64>()
+        (self.capacity() * self.stride() + LINE) * size_of::<u64>()
     }
 
     /// Whether the rows are allocated.
     pub(super) fn is_allocated(&self) -> bool {
-        !self.times.is_empty()
+        !self.words.is_empty()
     }
 
     /// Bytes of the rows that were ever written: what is resident.
     pub(super) fn touched_bytes(&self) -> usize {
-        self.touched * self.row_bytes()
+        usize::from(self.touched) * self.stride() * size_of::<u64>()
     }
 
     /// Forgets the rows.
@@ -97,104 +116,124 @@ impl Rows {
 
     /// Forgets the rows and gives their memory back.
     pub(super) fn release(&mut self) {
-        *self = Self {
-            times: Vec::new(),
-            values: Vec::new(),
-            present: Vec::new(),
-            len: 0,
-            touched: 0,
-            ..*self
-        };
+        self.words = Box::default();
+        (self.start, self.len, self.touched) = (0, 0, 0);
     }
 
     /// Appends an empty row. `at` is above every earlier row's, and there is room.
     #[inline]
     pub(super) fn push(&mut self, at: i64) {
-        if self.times.is_empty() {
-            // Zeroed memory is not resident before it is written.
-            self.times = vec![0; self.capacity];
-            self.values = vec![0.0; self.capacity * self.stride];
-            self.present = vec![0; self.capacity * self.groups];
+        if self.words.is_empty() {
+            self.allocate();
         }
-        let row = self.len;
-        self.times[row] = at;
-        self.present[row * self.groups..][..self.groups].fill(0);
-        self.step = self.last.map_or(0, |last| at.wrapping_sub(last) as u64);
-        self.last = Some(at);
-        self.len = row + 1;
+        let (row, series) = (self.len(), usize::from(self.series));
+        let stride = self.stride();
+        let words = &mut self.words[usize::from(self.start) + row * stride..][..stride];
+        words[series] = at as u64;
+        words[series + 1..][..series.div_ceil(64)].fill(0);
+        self.step = if self.began {
+            at.wrapping_sub(self.last) as u64
+        } else {
+            0
+        };
+        (self.began, self.last) = (true, at);
+        self.len += 1;
         self.touched = self.touched.max(self.len);
+    }
+
+    fn allocate(&mut self) {
+        // Zeroed memory is not resident before it is written.
+        self.words = vec![0; self.bytes() / size_of::<u64>()].into_boxed_slice();
+        let past = self.words.as_ptr().addr() / size_of::<u64>() % LINE;
+        self.start = ((LINE - past) % LINE) as u16;
+    }
+
+    /// How many rows are before `at`.
+    pub(super) fn before(&self, at: i64) -> usize {
+        let (mut low, mut high) = (0, self.len());
+        while low < high {
+            let middle = low.midpoint(high);
+            if self.time(middle) < at {
+                low = middle + 1;
+            } else {
+                high = middle;
+            }
+        }
+        low
     }
 
     /// The row with this timestamp.
     pub(super) fn find(&self, at: i64) -> Option<usize> {
-        self.times().binary_search(&at).ok()
+        let row = self.before(at);
+        (row < self.len() && self.time(row) == at).then_some(row)
     }
 
     /// Writes values side by side from series `column` on; returns how many were there.
     #[inline]
     pub(super) fn fill(&mut self, row: usize, column: usize, values: &[f64]) -> usize {
-        self.values[row * self.stride + column..][..values.len()].copy_from_slice(values);
-        let present = &mut self.present[row * self.groups..][..self.groups];
-        mark(present, column, column + values.len())
+        let (stride, series) = (self.stride(), usize::from(self.series));
+        let words = &mut self.words[usize::from(self.start) + row * stride..][..stride];
+        let (places, marks) = words.split_at_mut(series + 1);
+        for (place, value) in places[column..][..values.len()].iter_mut().zip(values) {
+            *place = value.to_bits();
+        }
+        mark(marks, column, column + values.len())
     }
 
     /// The sample of a series in a row.
     pub(super) fn get(&self, row: usize, column: usize) -> Option<f64> {
-        let present = self.present[row * self.groups + column / GROUP];
-        (present >> (column % GROUP) & 1 != 0).then(|| self.values[row * self.stride + column])
+        let words = self.row(row);
+        let marks = words[usize::from(self.series) + 1 + column / 64];
+        (marks >> (column % 64) & 1 != 0).then(|| f64::from_bits(words[column]))
     }
 
     /// Brings all rows into the cache, in the order in which they lie.
     #[inline(always)]
     pub(super) fn touch(&self) {
-        const LINE: usize = 8;
-        let lines = self.values[..self.len * self.stride].iter().step_by(LINE);
-        std::hint::black_box(lines.fold(0, |seen, value| seen | value.to_bits()));
+        let lines = self.words().iter().step_by(LINE);
+        std::hint::black_box(lines.fold(0, |seen, word| seen | word));
     }
 
     /// Copies all rows of a group into columns.
     #[inline(always)]
     pub(super) fn gather(&self, group: usize, sealer: &mut Sealer) {
-        let first = group * GROUP;
-        let columns = (self.stride - first).min(GROUP);
-        sealer.times[..self.len].copy_from_slice(self.times());
-        let rows = self
-            .values
-            .chunks_exact(self.stride)
-            .zip(self.present.chunks_exact(self.groups));
-        for (row, (values, present)) in rows.take(self.len).enumerate() {
-            let line = &values[first..first + columns];
-            if let Ok(line) = <&[f64; GROUP]>::try_from(line) {
+        let (first, series) = (group * GROUP, usize::from(self.series));
+        let columns = (series - first).min(GROUP);
+        for (row, words) in self.words().chunks_exact(self.stride()).enumerate() {
+            let line = &words[first..];
+            if let Some(line) = line.first_chunk::<GROUP>() {
                 for column in 0..GROUP {
-                    sealer.columns[column][row] = line[column];
+                    sealer.columns[column][row] = f64::from_bits(line[column]);
                 }
             } else {
-                for (column, value) in line.iter().enumerate() {
-                    sealer.columns[column][row] = *value;
+                for (column, value) in line[..columns].iter().enumerate() {
+                    sealer.columns[column][row] = f64::from_bits(*value);
                 }
             }
-            sealer.present[row] = present[group];
+            sealer.times[row] = words[series] as i64;
+            sealer.present[row] = (words[series + 1 + first / 64] >> (first % 64)) as u8;
         }
     }
 }
 
 /// Sets the bits `from..to`; returns how many were set before.
 #[inline]
-fn mark(bits: &mut [u8], from: usize, to: usize) -> usize {
-    let (first, last) = (from / GROUP, (to - 1) / GROUP);
-    let head = u8::MAX << (from % GROUP);
-    let tail = u8::MAX >> (GROUP - 1 - (to - 1) % GROUP);
+fn mark(bits: &mut [u64], from: usize, to: usize) -> usize {
+    const BITS: usize = 64;
+    let (first, last) = (from / BITS, (to - 1) / BITS);
+    let head = u64::MAX << (from % BITS);
+    let tail = u64::MAX >> (BITS - 1 - (to - 1) % BITS);
     let mut before = 0;
-    let mut set = |byte: &mut u8, mask: u8| {
-        before += (*byte & mask).count_ones();
-        *byte |= mask;
+    let mut set = |word: &mut u64, mask: u64| {
+        before += (*word & mask).count_ones();
+        *word |= mask;
     };
     if first == last {
         set(&mut bits[first], head & tail);
     } else {
         set(&mut bits[first], head);
-        for byte in &mut bits[first + 1..last] {
-            set(byte, u8::MAX);
+        for word in &mut bits[first + 1..last] {
+            set(word, u64::MAX);
         }
         set(&mut bits[last], tail);
     }
@@ -207,15 +246,16 @@ mod tests {
 
     #[test]
     fn bits_are_set_and_counted_in_any_range() {
-        for from in 0..20 {
-            for to in from + 1..=24 {
-                let mut bits = [0u8; 3];
+        for from in (0..150).step_by(7) {
+            for to in (from + 1..=190).step_by(9) {
+                let mut bits = [0u64; 3];
                 assert_eq!(mark(&mut bits, from, to), 0);
-                let expected = (0..24)
-                    .filter(|bit| (from..to).contains(bit))
-                    .fold(0u32, |all, bit| all | 1 << bit);
-                assert_eq!(u32::from_le_bytes([bits[0], bits[1], bits[2], 0]), expected);
-                assert_eq!(mark(&mut bits, 0, 24), to - from);
+                let set = |bit: usize| bits[bit / 64] >> (bit % 64) & 1 != 0;
+                assert!(
+                    (0..192).all(|bit| set(bit) == (from..to).contains(&bit)),
+                    "{from}..{to}"
+                );
+                assert_eq!(mark(&mut bits, 0, 192), to - from);
             }
         }
     }
@@ -239,7 +279,7 @@ mod tests {
         rows.push(40);
         assert_eq!(rows.find(30), None);
         assert_eq!(rows.get(0, 1), None);
-        assert_eq!(rows.touched_bytes(), rows.bytes());
+        assert_eq!(rows.touched_bytes(), 4 * 5 * 8);
         rows.release();
         assert_eq!((rows.len(), rows.touched_bytes(), rows.last()), (0, 0, Some(40)));
     }

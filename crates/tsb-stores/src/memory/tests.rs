@@ -385,7 +385,7 @@ fn a_silent_tile_gives_its_memory_back() {
             .write_all(&Batch::tick(SeriesId(32), Timestamp(tick * SECOND), &values))
             .unwrap();
     }
-    let silent = store.shared.directory.tile_of(0).unwrap().lock().unwrap().occupied();
+    let silent = store.shared.directory.extent_of(0).unwrap().lock().unwrap()[0].occupied();
     assert_eq!((silent.head_bytes, silent.sealed_samples), (0, 0));
     let stats = store.stats();
     assert_eq!(stats.samples, 11 * 32);

@@ -1,28 +1,25 @@
-//! A tile: series with neighbouring ids that were first written together, under one lock.
+//! A tile: up to 240 series with neighbouring ids that were first written together.
 //!
 //! A tick of a tile is a row; when there are as many rows as it keeps, they are sealed,
-//! eight series to a block. Tiles are small and do so in turn, so that no write waits
-//! for many. A sample that fits no row goes to its series' loose samples. Who belongs to
-//! which tile is the directory's business.
+//! eight series to a block. Tiles do so in turn, so that no write waits for many. A
+//! sample that fits no row goes to its series' loose samples. Who belongs to which tile
+//! is the extent's business, and so is the lock.
 
 mod expiry;
 mod read;
-
-use std::sync::{Mutex, MutexGuard};
 
 use super::block::{Columns, GROUP, Sealer, max_bytes};
 use super::budget::Budget;
 use super::index::Index;
 use super::loose::Loose;
 use super::rows::Rows;
-use crate::error::{Error, Result};
 use crate::store::Reason;
 
 pub(super) use read::{Held, Parts};
 
-/// The most series of a tile. To seal so many is a quarter of a millisecond's work. The
-/// number of cache lines is odd, so that the rows of a group do not share a cache set.
-pub(super) const MAX_LEN: usize = 248;
+/// The most series of a tile. To seal so many is a quarter of a millisecond's work. A row
+/// is an odd number of cache lines, so that those of a group do not share a cache set.
+pub(super) const MAX_LEN: usize = 240;
 /// A new row is begun for at least this share of a tile; fewer samples are loose.
 const BROAD: usize = 8;
 
@@ -40,39 +37,6 @@ pub(super) struct Env<'a> {
 /// Receives refused samples: an index within the written run, and why.
 pub(super) type Refuse<'a> = dyn FnMut(usize, Reason) + 'a;
 
-/// A tile and its lock.
-#[derive(Debug)]
-pub(super) struct Tile {
-    /// The id of the first series.
-    pub(super) first: u32,
-    /// How many series there are. in [1, 248]
-    pub(super) len: u32,
-    state: Mutex<State>,
-}
-
-impl Tile {
-    /// A tile without samples that keeps so many rows open. `number` decides when it is
-    /// first sealed.
-    pub(super) fn new(first: u32, len: usize, number: u32, rows: usize) -> Self {
-        Self {
-            first,
-            len: len as u32,
-            state: Mutex::new(State::new(len, number, rows)),
-        }
-    }
-
-    pub(super) fn lock(&self) -> Result<MutexGuard<'_, State>> {
-        self.state.lock().map_err(|_| Error::Poisoned {
-            cause: format!("a write to series from #{} panicked", self.first),
-        })
-    }
-
-    /// Bytes of a tile before it holds anything.
-    pub(super) fn bytes(len: usize) -> usize {
-        size_of::<Self>() + len.div_ceil(GROUP) * size_of::<Group>()
-    }
-}
-
 /// Eight series, or what is left of a tile.
 #[derive(Debug, Default)]
 struct Group {
@@ -83,7 +47,7 @@ struct Group {
 
 /// What a tile holds.
 #[derive(Debug)]
-pub(super) struct State {
+pub(super) struct Tile {
     len: usize,
     /// The rows are sealed when there are so many: the first time at a number of its
     /// own, so that tiles that are written together are sealed in turn.
@@ -101,8 +65,10 @@ thread_local! {
     static SCRATCH: std::cell::RefCell<Box<(Sealer, Columns)>> = std::cell::RefCell::default();
 }
 
-impl State {
-    fn new(len: usize, number: u32, rows: usize) -> Self {
+impl Tile {
+    /// A tile of `len` series, without samples, that keeps `rows` rows open. `number`
+    /// decides when it is first sealed. `len` in [1, 240]
+    pub(super) fn new(len: usize, number: u32, rows: usize) -> Self {
         let mut groups = Vec::new();
         groups.resize_with(len.div_ceil(GROUP), Group::default);
         Self {
@@ -115,6 +81,11 @@ impl State {
             sealed_bytes: 0,
             sealed_samples: 0,
         }
+    }
+
+    /// Bytes of so many series before they hold anything.
+    pub(super) fn bytes(len: usize) -> usize {
+        size_of::<Self>() + len.div_ceil(GROUP) * size_of::<Group>()
     }
 
     /// Writes one timestamp of neighbouring series, `column` being the first. Returns how

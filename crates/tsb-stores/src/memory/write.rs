@@ -2,13 +2,13 @@
 //! share a timestamp.
 
 use std::cell::RefCell;
-use std::sync::MutexGuard;
 
 use tsb_core::{Batch, Ids, SeriesId, Times, Timestamp};
 
 use super::Shared;
 use super::directory::Entry;
-use super::tile::{Env, State, Tile};
+use super::extent::{Extent, Tiles};
+use super::tile::Env;
 use crate::error::{Error, Result};
 use crate::store::{Reason, Refusals};
 
@@ -49,10 +49,10 @@ pub(super) fn bounds(ids: &[SeriesId]) -> (u32, u32) {
         .fold((u32::MAX, 0), |(low, high), id| (low.min(id.0), high.max(id.0)))
 }
 
-/// Writes runs, keeping the lock of a tile from run to run.
+/// Writes runs, keeping the lock of an extent from run to run.
 struct Writer<'a> {
     shared: &'a Shared,
-    held: Option<(&'a Tile, MutexGuard<'a, State>)>,
+    held: Option<(&'a Extent, Tiles<'a>)>,
     superseded: Superseded,
 }
 
@@ -89,11 +89,11 @@ impl<'a> Writer<'a> {
                 done += 1;
                 continue;
             }
-            let Some((tile, state)) = &mut self.held else { continue };
-            let column = (id - tile.first) as usize;
-            let len = (tile.len as usize - column).min(values.len() - done);
+            let Some((extent, tiles)) = &mut self.held else { continue };
+            let (tile, column) = extent.place(id);
+            let len = extent.rest_of_tile(id).min(values.len() - done);
             let part = &values[done..done + len];
-            self.superseded += state.write(at, column, part, env, &mut |index, reason| {
+            self.superseded += tiles[tile].write(at, column, part, env, &mut |index, reason| {
                 lost += 1;
                 refuse(done + index, reason);
             });
@@ -105,26 +105,26 @@ impl<'a> Writer<'a> {
         Ok(())
     }
 
-    /// Takes the lock of the tile that `id` is in. False when there is no room for one.
+    /// Takes the lock of the extent that `id` is in. False when there is no room for one.
     #[inline]
     fn hold(&mut self, id: u32, batch: &Batch<'_>) -> Result<bool> {
-        if let Some((tile, _)) = &self.held
-            && id.wrapping_sub(tile.first) < tile.len
+        if let Some((extent, _)) = &self.held
+            && extent.holds(id)
         {
             return Ok(true);
         }
         self.held = None;
         let shared = self.shared;
-        let mut tile = shared.directory.tile_of(id);
-        if tile.is_none() {
+        let mut extent = shared.directory.extent_of(id);
+        if extent.is_none() {
             if shared.directory.entry(id) == Entry::Undefined {
                 return Err(Error::UnknownSeries { id: SeriesId(id) });
             }
             shared.place(id, batch)?;
-            tile = shared.directory.tile_of(id);
+            extent = shared.directory.extent_of(id);
         }
-        let Some(tile) = tile else { return Ok(false) };
-        self.held = Some((tile, tile.lock()?));
+        let Some(extent) = extent else { return Ok(false) };
+        self.held = Some((extent, extent.lock()?));
         Ok(true)
     }
 }

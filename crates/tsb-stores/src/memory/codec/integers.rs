@@ -33,6 +33,10 @@ pub(super) struct Integers {
     padded: [f64; MAX],
     delta: [f64; MAX],
     low: [u32; MAX],
+    column: [i64; MAX],
+    numbers: [u64; MAX],
+    /// Where a value differs from the one before, and by how much.
+    moves: [(u8, i64); MAX],
 }
 
 impl Default for Integers {
@@ -41,6 +45,9 @@ impl Default for Integers {
             padded: [0.0; MAX],
             delta: [0.0; MAX],
             low: [0; MAX],
+            column: [0; MAX],
+            numbers: [0; MAX],
+            moves: [(0, 0); MAX],
         }
     }
 }
@@ -114,9 +121,13 @@ impl Integers {
             self.any(scaled[..len].iter().map(|&value| value as i64), domain, out);
             return most;
         }
-        let packed = offsets::cost(len, walk.min(spread));
-        if changes * 3 < len && self.rare(scaled, len, (changes, packed), domain, out) {
-            return most;
+        if changes * 3 < len {
+            let packed = offsets::cost(len, walk.min(spread));
+            let count = self.collect_moves(len);
+            let moves = &self.moves[..count];
+            if put_rare(moves, scaled[0] as i64, (len, packed), domain, out) {
+                return most;
+            }
         }
         let low = &mut self.low[..rows];
         let (kind, base, numbers): (u8, f64, &[f64]) = if spread <= walk {
@@ -138,42 +149,40 @@ impl Integers {
         most
     }
 
-    /// Tries the kinds for columns that mostly stand still; false when packing is shorter.
-    fn rare(
-        &mut self,
-        scaled: &[f64],
-        len: usize,
-        (changes, packed): (usize, usize),
-        domain: u8,
-        out: &mut Vec<u8>,
-    ) -> bool {
-        let mut moves = [(0u8, 0i64); MAX];
+    /// Lists the differences that are not 0; returns how many there are.
+    fn collect_moves(&mut self, len: usize) -> usize {
         let mut count = 0;
-        for index in 1..len {
-            let delta = scaled[index] - scaled[index - 1];
-            moves[count] = (index as u8, delta as i64);
-            count += usize::from(delta != 0.0);
+        for (row, deltas) in self.delta[..len].chunks(LANES).enumerate() {
+            let mut moved = 0u32;
+            for (lane, delta) in deltas.iter().enumerate() {
+                moved |= u32::from(*delta != 0.0) << lane;
+            }
+            // The first value differs from none.
+            moved &= !u32::from(row == 0);
+            while moved != 0 {
+                let lane = moved.trailing_zeros() as usize;
+                self.moves[count] = ((row * LANES + lane) as u8, deltas[lane] as i64);
+                count += 1;
+                moved &= moved - 1;
+            }
         }
-        debug_assert_eq!(count, changes, "every change is in the list");
-        put_rare(&moves[..count], scaled[0] as i64, (len, packed), domain, out)
+        count
     }
 
     /// Appends any integers. At least 1, at most 256.
     pub(super) fn any(&mut self, values: impl Iterator<Item = i64>, domain: u8, out: &mut Vec<u8>) {
-        let mut column = [0i64; MAX];
         let mut len = 0;
-        for (to, value) in column.iter_mut().zip(values) {
+        for (to, value) in self.column.iter_mut().zip(values) {
             *to = value;
             len += 1;
         }
-        let values = &column[..len];
-        let mut moves = [(0u8, 0i64); MAX];
+        let values = &self.column[..len];
         let mut count = 0;
         let (mut smallest, mut largest) = (i64::MAX, i64::MIN);
         for index in 1..len {
             let delta = values[index].wrapping_sub(values[index - 1]);
             (smallest, largest) = (smallest.min(delta), largest.max(delta));
-            moves[count] = (index as u8, delta);
+            self.moves[count] = (index as u8, delta);
             count += usize::from(delta != 0);
         }
         if count == 0 {
@@ -184,10 +193,10 @@ impl Integers {
         let most = values.iter().copied().fold(i64::MIN, i64::max);
         let (walk, spread) = (largest.wrapping_sub(smallest) as u64, most.wrapping_sub(least) as u64);
         let packed = offsets::cost(len, walk.min(spread));
-        if count * 3 < len && put_rare(&moves[..count], values[0], (len, packed), domain, out) {
+        if count * 3 < len && put_rare(&self.moves[..count], values[0], (len, packed), domain, out) {
             return;
         }
-        let mut numbers = [0u64; MAX];
+        let numbers = &mut self.numbers[..len];
         if spread <= walk {
             for (number, value) in numbers.iter_mut().zip(values) {
                 *number = value.wrapping_sub(least) as u64;
@@ -195,6 +204,7 @@ impl Integers {
             out.push(DIRECT | domain << 4);
             varint::put(out, varint::zigzag(least));
         } else {
+            numbers[0] = 0;
             for index in 1..len {
                 let delta = values[index].wrapping_sub(values[index - 1]);
                 numbers[index] = delta.wrapping_sub(smallest) as u64;
@@ -203,7 +213,7 @@ impl Integers {
             varint::put(out, varint::zigzag(values[0]));
             varint::put(out, varint::zigzag(smallest));
         }
-        offsets::put_wide(&numbers[..len], out);
+        offsets::put_wide(numbers, out);
     }
 }
 

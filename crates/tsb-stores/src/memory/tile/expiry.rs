@@ -1,8 +1,8 @@
 //! Retention: what is older than the cutoff leaves a tile, counted to the sample.
 
-use super::{Env, NOTE, State};
+use super::{Env, NOTE, Tile};
 
-impl State {
+impl Tile {
     /// Drops every block, loose sample and row that is wholly before the cutoff; returns
     /// how many samples that were.
     pub(in crate::memory) fn expire(&mut self, env: Env<'_>) -> usize {
@@ -66,7 +66,7 @@ impl State {
 
     /// How many samples in open rows are before `cutoff`.
     fn open_before(&self, cutoff: i64) -> usize {
-        let old = self.rows.times().partition_point(|at| *at < cutoff);
+        let old = self.rows.before(cutoff);
         let held = |row: usize| {
             (0..self.len)
                 .filter(|&column| self.rows.get(row, column).is_some())

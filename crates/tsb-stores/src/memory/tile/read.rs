@@ -1,7 +1,7 @@
 //! What queries take from a tile while they hold its lock: handles of sealed blocks, and
 //! copies of what is open. Nothing is decoded here.
 
-use super::{GROUP, NOTE, State};
+use super::{GROUP, NOTE, Tile};
 use crate::memory::block::Block;
 
 /// A part of one series: samples in time order that belong together.
@@ -36,13 +36,13 @@ pub(in crate::memory) struct Occupied {
     pub(in crate::memory) head_bytes: usize,
 }
 
-impl State {
+impl Tile {
     /// The newest timestamp of a series.
     pub(in crate::memory) fn newest(&self, column: usize) -> Option<i64> {
         let group = &self.groups[column / GROUP];
         let mut open = (0..self.rows.len()).rev();
         let row = open.find(|&row| self.rows.get(row, column).is_some());
-        let in_rows = row.map(|row| self.rows.times()[row]);
+        let in_rows = row.map(|row| self.rows.time(row));
         let in_rows = in_rows.or_else(|| {
             let mut blocks = group.index.blocks().iter().rev();
             blocks.find_map(|block| block.newest(column % GROUP))
@@ -110,13 +110,11 @@ impl State {
     }
 
     fn take_open(&self, column: usize, (start, end): (i64, i64), into: &mut Vec<Held>) {
-        let all = self.rows.times();
-        let from = all.partition_point(|at| *at < start);
-        let to = all.partition_point(|at| *at < end);
+        let (from, to) = (self.rows.before(start), self.rows.before(end));
         let (mut times, mut values) = (Vec::new(), Vec::new());
         for row in from..to {
             if let Some(value) = self.rows.get(row, column) {
-                times.push(all[row]);
+                times.push(self.rows.time(row));
                 values.push(value);
             }
         }
