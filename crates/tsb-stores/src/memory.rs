@@ -44,10 +44,10 @@ use crate::store::{
 use budget::Budget;
 use clock::Clock;
 use directory::{Directory, Entry};
+use extent::{Extent, Tiles};
 use query::Reader;
 use resample::Fold;
 use series::SeriesTable;
-use extent::{Extent, Tiles};
 use tile::Env;
 
 /// Bounds of a memory store. The default has none.
@@ -220,12 +220,16 @@ impl MemoryStore {
     /// many accepted samples.
     fn sweep(&self, accepted: usize) -> Result<()> {
         let shared = &self.shared;
-        let Some(cutoff) = shared.clock.cutoff() else { return Ok(()) };
+        let Some(cutoff) = shared.clock.cutoff() else {
+            return Ok(());
+        };
         let mut due = self.unswept.fetch_add(accepted as i64, Ordering::Relaxed) + accepted as i64;
         let extents = shared.directory.extent_count();
         for _ in 0..extents {
             let number = self.swept.load(Ordering::Relaxed) % extents;
-            let Some(extent) = shared.directory.extent(number) else { break };
+            let Some(extent) = shared.directory.extent(number) else {
+                break;
+            };
             let price = i64::from(extent.len) * SAMPLES_A_SWEEP;
             if due < price {
                 break;

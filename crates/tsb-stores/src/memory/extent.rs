@@ -42,7 +42,9 @@ impl Extent {
     pub(super) fn new(first: u32, len: usize, number: u32, rows: usize) -> Self {
         let tile_len = tile_len(len);
         let starts = (0..len).step_by(tile_len);
-        let tiles = starts.zip(number..).map(|(start, number)| Tile::new(tile_len.min(len - start), number, rows));
+        let tiles = starts
+            .zip(number..)
+            .map(|(start, number)| Tile::new(tile_len.min(len - start), number, rows));
         Self {
             first,
             len: len as u32,
@@ -101,7 +103,10 @@ mod tests {
             for id in 100..100 + len as u32 {
                 let place = extent.place(id);
                 assert!(extent.holds(id) && place.1 < tile::MAX_LEN);
-                assert!(id == 100 || place == (last.0, last.1 + 1) || place == (last.0 + 1, 0), "{place:?} of {len}");
+                assert!(
+                    id == 100 || place == (last.0, last.1 + 1) || place == (last.0 + 1, 0),
+                    "{place:?} of {len}"
+                );
                 last = place;
             }
             assert_eq!(extent.lock().unwrap().len(), last.0 + 1);

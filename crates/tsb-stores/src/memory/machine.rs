@@ -4,7 +4,10 @@
 //! module is the only one of the crate that is not safe Rust, and only because calling a
 //! function that was compiled for more instructions must be shown to be sound.
 
-#![expect(unsafe_code, reason = "calls a function compiled for instructions that were detected")]
+#![expect(
+    unsafe_code,
+    reason = "calls a function compiled for instructions that were detected"
+)]
 
 use super::block::{Block, GROUP, Sealer};
 
@@ -37,7 +40,9 @@ mod tests {
         for rows in [1usize, 5, 64, 200, 256] {
             for kind in 0..8 {
                 for row in 0..rows {
-                    random = random.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
+                    random = random
+                        .wrapping_mul(6364136223846793005)
+                        .wrapping_add(1442695040888963407);
                     sealer.times[row] = row as i64 * 1_000_000_000 + (kind == 3) as i64 * (random >> 60) as i64;
                     sealer.present[row] = if kind == 5 { (random >> 40) as u8 | 1 } else { u8::MAX };
                     for column in 0..GROUP {

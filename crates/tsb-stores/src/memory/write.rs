@@ -89,7 +89,9 @@ impl<'a> Writer<'a> {
                 done += 1;
                 continue;
             }
-            let Some((extent, tiles)) = &mut self.held else { continue };
+            let Some((extent, tiles)) = &mut self.held else {
+                continue;
+            };
             let (tile, column) = extent.place(id);
             let len = extent.rest_of_tile(id).min(values.len() - done);
             let part = &values[done..done + len];
