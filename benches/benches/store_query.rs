@@ -111,7 +111,7 @@ fn verify(store: &dyn Store, workload: &Workload, question: &Question) {
     for round in 0..12 {
         let mut rows = Vec::new();
         ask(store, question, round, &mut |series, at, value| {
-            rows.push((series, at, value))
+            rows.push((series, at, value));
         });
         let (series, hour) = target(question, round);
         let mut expected = Vec::new();

@@ -1,5 +1,7 @@
 //! The program as its users meet it: real processes, real sockets, real files.
 
+#![expect(clippy::unwrap_used, reason = "a test that cannot set up has failed")]
+
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
 use std::path::Path;
@@ -349,7 +351,7 @@ fn a_listener_survives_garbage_and_counts_it() {
         let mut socket = TcpStream::connect(&address).unwrap();
         // A listener may close on us while we still write.
         let _ = socket.write_all(b"not a record\n\xff\xfe\x00\x00 1 2\nname 1 nan\n");
-        let _ = socket.write_all(&[0x80; 100_000]);
+        let _ = socket.write_all(&vec![0x80; 100_000]);
         drop(socket);
         let received = result(listener);
         let malformed = received["ledger"]["malformed"].as_u64().unwrap();

@@ -1,6 +1,8 @@
 //! The instrument tested on stores and receivers that lie: the ledger names each loss to
 //! the sample, and the verdict says so.
 
+#![expect(clippy::unwrap_used, reason = "a test that cannot set up has failed")]
+
 use std::collections::BTreeSet;
 use std::io::{BufRead, BufReader, Write};
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
@@ -25,6 +27,10 @@ fn lying(options: ThrottleOptions) -> Arc<Lying> {
     Arc::new(Throttle::new(memory, options, Arc::new(MonotonicClock::new())).unwrap())
 }
 
+fn honest() -> Arc<dyn Store> {
+    lying(ThrottleOptions::default())
+}
+
 fn plan(change: impl FnOnce(&mut RunOptions)) -> Plan {
     let mut options = RunOptions {
         workload: Some("mix".to_owned()),
@@ -45,8 +51,8 @@ fn quiet() -> Hooks {
     Hooks::new(Arc::new(AtomicBool::new(false)), true)
 }
 
-fn run(store: Arc<dyn Store>, change: impl FnOnce(&mut RunOptions)) -> Finished {
-    run_store(&plan(change), &store, &quiet()).unwrap()
+fn run(store: &Arc<dyn Store>, change: impl FnOnce(&mut RunOptions)) -> Finished {
+    run_store(&plan(change), store, &quiet()).unwrap()
 }
 
 fn named(finished: &Finished, kind: FindingKind) -> BTreeSet<(SeriesId, Timestamp)> {
@@ -60,7 +66,7 @@ fn faults(list: &[FaultSample]) -> BTreeSet<(SeriesId, Timestamp)> {
 
 #[test]
 fn an_honest_store_loses_nothing() {
-    let finished = run(lying(ThrottleOptions::default()), |_| ());
+    let finished = run(&honest(), |_| ());
     let counts = &finished.run.ledger.counts;
     assert!(counts.is_balanced(), "{:?}", finished.run.ledger);
     assert_eq!(counts.get(Counter::Verified), counts.get(Counter::Due));
@@ -78,7 +84,7 @@ fn a_store_that_acknowledges_and_forgets_is_named_to_the_sample() {
         lose_one_in: Some(1_000),
         ..ThrottleOptions::default()
     });
-    let finished = run(Arc::clone(&store) as Arc<dyn Store>, |_| ());
+    let finished = run(&(Arc::clone(&store) as Arc<dyn Store>), |_| ());
     let lost = faults(&store.faults().lost);
     assert!(lost.len() > 10, "{}", lost.len());
     assert_eq!(named(&finished, FindingKind::Lost), lost);
@@ -93,7 +99,7 @@ fn a_store_that_alters_one_value_in_ten_thousand_is_named_to_the_sample() {
         alter_one_in: Some(10_000),
         ..ThrottleOptions::default()
     });
-    let finished = run(Arc::clone(&store) as Arc<dyn Store>, |_| ());
+    let finished = run(&(Arc::clone(&store) as Arc<dyn Store>), |_| ());
     let altered = faults(&store.faults().altered);
     assert!(!altered.is_empty());
     assert_eq!(named(&finished, FindingKind::Altered), altered);
@@ -110,7 +116,7 @@ fn a_store_that_duplicates_is_named_to_the_sample() {
         duplicate_one_in: Some(1_000),
         ..ThrottleOptions::default()
     });
-    let finished = run(Arc::clone(&store) as Arc<dyn Store>, |_| ());
+    let finished = run(&(Arc::clone(&store) as Arc<dyn Store>), |_| ());
     let twice = faults(&store.faults().duplicated);
     assert!(twice.len() > 10);
     assert_eq!(named(&finished, FindingKind::Duplicated), twice);
@@ -127,7 +133,7 @@ fn a_refused_sample_is_rejected_and_not_lost() {
         error_one_in: Some(1_000),
         ..ThrottleOptions::default()
     });
-    let finished = run(store, |_| ());
+    let finished = run(&(store as Arc<dyn Store>), |_| ());
     let counts = &finished.run.ledger.counts;
     assert!(counts.count(Counter::Rejected) > 10);
     assert_eq!(counts.get(Counter::Lost), Some(0));
@@ -202,7 +208,7 @@ fn a_store_slower_than_the_fleet_is_store_limited() {
         ..ThrottleOptions::default()
     });
     // An interval of half a second: a busy machine that wakes us late is not the limit.
-    let finished = run(store, |options| {
+    let finished = run(&(store as Arc<dyn Store>), |options| {
         options.series = Some("50k".to_owned());
         options.rate = Some("100k".to_owned());
     });
@@ -217,7 +223,7 @@ fn a_store_slower_than_the_fleet_is_store_limited() {
 
 #[test]
 fn a_generator_asked_for_more_than_it_can_is_generator_limited() {
-    let finished = run(lying(ThrottleOptions::default()), |options| {
+    let finished = run(&honest(), |options| {
         options.rate = Some("20G".to_owned());
         options.duration = Some("100ms".to_owned());
         options.no_calibrate = Some(false);
@@ -233,7 +239,7 @@ fn a_generator_asked_for_more_than_it_can_is_generator_limited() {
 
 #[test]
 fn disorder_and_churn_leave_a_balanced_ledger() {
-    let finished = run(lying(ThrottleOptions::default()), |options| {
+    let finished = run(&honest(), |options| {
         for share in [
             &mut options.late,
             &mut options.missing,

@@ -307,7 +307,9 @@ impl Store for MemoryStore {
         self.check_open()?;
         let mut rejected = refused.len();
         let mut accepted = 0;
-        if !batch.is_empty() {
+        if batch.is_empty() {
+            rejected = 0;
+        } else {
             self.check_batch(batch)?;
             let superseded = write::write(&self.shared, batch, refused)?;
             rejected = refused.len() - rejected;
@@ -316,8 +318,6 @@ impl Store for MemoryStore {
                 self.superseded.fetch_add(superseded as u64, Ordering::Relaxed);
             }
             self.sweep(accepted)?;
-        } else {
-            rejected = 0;
         }
         let before = self.accepted.fetch_add(accepted as u64, Ordering::AcqRel);
         Ok(Ack {

@@ -278,7 +278,7 @@ mod tests {
     fn check(sent: &[(i64, f64)], found: &[(i64, f64)], rules: &Rules) -> (Tally, Vec<Difference>) {
         let mut notes = Vec::new();
         let tally = compare(&mut columns(sent), &columns(found), rules, &mut |difference| {
-            notes.push(difference)
+            notes.push(difference);
         });
         (tally, notes)
     }

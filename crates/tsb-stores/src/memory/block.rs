@@ -216,6 +216,7 @@ pub(super) struct Sealer {
 }
 
 impl Default for Sealer {
+    #[expect(clippy::large_stack_arrays, reason = "made once a thread, and then reused")]
     fn default() -> Self {
         Self {
             times: [0; MAX_ROWS],
@@ -333,7 +334,7 @@ impl Sealer {
 
 /// Divides all by a unit, if it divides all. A constant divisor is a multiplication.
 fn divide<const UNIT: u64>(offsets: &mut [i64]) -> bool {
-    let divides = offsets.iter().all(|offset| *offset as u64 % UNIT == 0);
+    let divides = offsets.iter().all(|offset| (*offset as u64).is_multiple_of(UNIT));
     if divides {
         for offset in offsets {
             *offset = (*offset as u64 / UNIT) as i64;

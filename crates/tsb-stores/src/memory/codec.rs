@@ -224,17 +224,9 @@ const fn unordered(integer: i64) -> f64 {
 }
 
 /// Working memory of the decoder.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct Decoder {
     integers: integers::Reader,
-}
-
-impl Default for Decoder {
-    fn default() -> Self {
-        Self {
-            integers: integers::Reader::default(),
-        }
-    }
 }
 
 impl Decoder {

@@ -152,10 +152,12 @@ fn empty<T>(len: usize) -> Box<[OnceLock<T>]> {
     (0..len).map(|_| OnceLock::new()).collect()
 }
 
+type Bucket = Box<[OnceLock<Extent>]>;
+
 /// Extents in buckets that double, so that none ever moves.
 #[derive(Debug)]
 struct Extents {
-    buckets: Box<[OnceLock<Box<[OnceLock<Extent>]>>]>,
+    buckets: Box<[OnceLock<Bucket>]>,
     count: AtomicU32,
 }
 
@@ -174,7 +176,7 @@ impl Extents {
     #[inline]
     fn place(number: u32) -> (usize, u32, usize) {
         let shifted = u64::from(number) + (1 << FIRST_BITS);
-        let bits = 63 - shifted.leading_zeros();
+        let bits = shifted.ilog2();
         ((bits - FIRST_BITS) as usize, bits, (shifted - (1 << bits)) as usize)
     }
 

@@ -82,13 +82,12 @@ impl Sink<'_, '_> {
             return ControlFlow::Continue(());
         }
         let (times, values) = (&times[from..to], &values[from..to]);
-        match &mut self.fold {
-            Some(fold) => fold.add(self.series, times, values, self.visit),
-            None => {
-                self.stamps.clear();
-                self.stamps.extend(times.iter().map(|at| Timestamp(*at)));
-                (self.visit)(self.series, self.stamps, values)
-            }
+        if let Some(fold) = &mut self.fold {
+            fold.add(self.series, times, values, self.visit)
+        } else {
+            self.stamps.clear();
+            self.stamps.extend(times.iter().map(|at| Timestamp(*at)));
+            (self.visit)(self.series, self.stamps, values)
         }
     }
 }

@@ -202,8 +202,8 @@ impl Rows {
         for (row, words) in self.words().chunks_exact(self.stride()).enumerate() {
             let line = &words[first..];
             if let Some(line) = line.first_chunk::<GROUP>() {
-                for column in 0..GROUP {
-                    sealer.columns[column][row] = f64::from_bits(line[column]);
+                for (column, value) in line.iter().enumerate() {
+                    sealer.columns[column][row] = f64::from_bits(*value);
                 }
             } else {
                 for (column, value) in line[..columns].iter().enumerate() {

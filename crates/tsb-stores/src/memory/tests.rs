@@ -84,7 +84,7 @@ fn value(kind: u8, id: u32, tick: u64) -> f64 {
         3 => f64::from_bits(random),
         4 => [f64::NAN, f64::INFINITY, f64::NEG_INFINITY, -0.0, 0.0, 1.0][(random % 6) as usize],
         5 => 1e9 + (tick * 1000 + random % 100) as f64,
-        6 if random % 20 == 0 => -f64::NAN,
+        6 if random.is_multiple_of(20) => -f64::NAN,
         _ => (random % 16) as f64,
     }
 }
@@ -95,19 +95,20 @@ fn columns(phase: &Phase, tick: u32, now: i64) -> (Vec<SeriesId>, Vec<Timestamp>
     for id in phase.first..phase.first + phase.len {
         let random = mixed(u64::from(id) << 20 | u64::from(tick));
         match phase.shape {
-            Shape::Ticks | Shape::Shuffled | Shape::Backwards | Shape::Singles => samples.push((id, now)),
             Shape::Jittered => samples.push((id, now + (random % 1000) as i64 * 1_000_000)),
             Shape::SomeTimes => samples.push((id, now + i64::from(id / 9))),
-            Shape::SomeMissing if random % 5 == 0 => {}
-            Shape::SomeMissing => samples.push((id, now)),
+            Shape::SomeMissing if random.is_multiple_of(5) => {}
+            Shape::SomeMissing | Shape::Ticks | Shape::Shuffled | Shape::Backwards | Shape::Singles => {
+                samples.push((id, now));
+            }
             Shape::LateAndDuplicate => {
-                let late = if random % 10 == 0 {
+                let late = if random.is_multiple_of(10) {
                     now - (random % 50) as i64 * phase.step
                 } else {
                     now
                 };
                 samples.push((id, late));
-                if random % 7 == 0 {
+                if random.is_multiple_of(7) {
                     samples.push((id, late));
                 }
             }

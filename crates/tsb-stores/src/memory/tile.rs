@@ -135,6 +135,7 @@ impl Tile {
     }
 
     /// Writes into an open row of which some series may have a loose sample already.
+    #[expect(clippy::too_many_arguments, reason = "a row, and what a write carries")]
     fn write_row(
         &mut self,
         row: usize,

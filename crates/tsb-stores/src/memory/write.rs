@@ -26,7 +26,7 @@ pub(super) fn write(shared: &Shared, batch: &Batch<'_>, refused: &mut Refusals) 
     match (batch.ids(), batch.times()) {
         (Ids::Range(first), Times::One(at)) => {
             writer.run(first.0, at.0, batch.values(), batch, &mut |index, reason| {
-                refused.push(index, reason)
+                refused.push(index, reason);
             })?;
         }
         (Ids::Each(ids), Times::One(at)) if ids.len() >= SCATTER_MIN && spread(ids) <= ids.len() * SCATTER_SPREAD => {
@@ -140,7 +140,7 @@ fn runs(writer: &mut Writer<'_>, batch: &Batch<'_>, refused: &mut Refusals) -> R
         let len = run_len(batch, from, first, at);
         let part = &values[from..from + len];
         writer.run(first, at.0, part, batch, &mut |index, reason| {
-            refused.push(from + index, reason)
+            refused.push(from + index, reason);
         })?;
         from += len;
     }
@@ -206,7 +206,7 @@ fn scatter(
         while let Some((start, end)) = next_run(&row.written, from, places) {
             let part = &values[start..end];
             writer.run(low + start as u32, at, part, batch, &mut |index, reason| {
-                lost.push((start + index, reason))
+                lost.push((start + index, reason));
             })?;
             from = end;
         }

@@ -86,7 +86,7 @@ impl Integers {
     #[inline(always)]
     pub(super) fn exact(&mut self, scaled: &[f64], domain: u8, out: &mut Vec<u8>) -> f64 {
         let len = scaled.len();
-        if len % LANES == 0 {
+        if len.is_multiple_of(LANES) {
             self.padded_exact(scaled, len, domain, out)
         } else {
             let rows = len.next_multiple_of(LANES);
@@ -277,6 +277,7 @@ impl Reader {
     /// Reads a column that stands still for long, converting each value once; false, and
     /// nothing done, when it is of another kind.
     #[inline(always)]
+    #[expect(clippy::unused_self, reason = "it is read as the other kinds are")]
     pub(super) fn constant_or_steps(&self, bytes: &[u8], out: &mut [f64], number: impl Fn(i64) -> f64) -> bool {
         let kind = bytes[0] & 15;
         if kind > STEPS {
