@@ -150,10 +150,13 @@ fn costs(run: &Run, lines: &mut Lines) {
         .iter()
         .filter_map(|(role, ns)| ns.map(|ns| format!("{role} {ns:.1} ns")));
     lines.line("CPU", shown.collect::<Vec<_>>().join(", "));
-    let sizes = [
+    let size = run.size.unwrap_or_default();
+    let share = size.sealed_samples as f64 * 100.0 / size.samples.max(1) as f64;
+    let sealed = format!("sealed so far ({share:.0} % of the samples)");
+    let sizes: [(&str, Option<f64>); 4] = [
         ("wire", cost.wire_bytes_per_sample),
         ("stored, open heads included", cost.bytes_per_sample),
-        ("sealed", cost.sealed_bytes_per_sample),
+        (&sealed, cost.sealed_bytes_per_sample),
         ("on disk", cost.disk_bytes_per_sample),
     ];
     let shown = sizes
