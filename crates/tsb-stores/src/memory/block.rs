@@ -253,23 +253,25 @@ impl Sealer {
         (kept, samples)
     }
 
-    /// Seals the first `rows` rows of the first `columns` columns, with the maximum of
-    /// each: NaN where a column has no number. `rows` in [1, 256], `columns` in [1, 8]
+    /// Seals the first `rows` rows of the first `columns` columns, none of them with gaps,
+    /// and returns the maximum of each too: NaN where a column has no number. `rows` in
+    /// [1, 256], `columns` in [1, 8]
     #[inline]
     pub(super) fn seal(&mut self, rows: usize, columns: usize) -> (Block, [f64; GROUP]) {
-        machine::seal(self, rows, columns)
+        machine::seal(self, rows, columns, 0)
     }
 
-    /// [`Sealer::seal`] as every processor can do it.
-    #[inline(always)]
-    pub(super) fn seal_portable(&mut self, rows: usize, columns: usize) -> (Block, [f64; GROUP]) {
+    /// [`Sealer::seal`], leaving out the values that are not present.
+    pub(super) fn seal_with_gaps(&mut self, rows: usize, columns: usize) -> (Block, [f64; GROUP]) {
         let all = u8::MAX >> (GROUP - columns);
+        let full = self.present[..rows].iter().fold(all, |full, present| full & present);
+        machine::seal(self, rows, columns, all & !full)
+    }
+
+    /// Seals as every processor can do it. A bit of `gaps` says that a column has some.
+    #[inline(always)]
+    pub(super) fn seal_portable(&mut self, rows: usize, columns: usize, gaps: u8) -> (Block, [f64; GROUP]) {
         let steady = steady(&self.times[..rows]);
-        let mut gaps = 0u8;
-        for present in &self.present[..rows] {
-            gaps |= !present;
-        }
-        let gaps = gaps & all;
         self.out.clear();
         let flags = if steady { 0 } else { LISTED_TIMES };
         self.out.extend_from_slice(&[flags | (columns as u8) << 4, gaps]);

@@ -196,7 +196,6 @@ impl Loose {
         for row in 0..rows {
             (sealer.times[row], sealer.columns[0][row]) = self.rows[row * width + column];
         }
-        sealer.present[..rows].fill(1);
         let (block, _) = sealer.seal(rows, 1);
         let before = series.blocks.capacity();
         reserve(&mut series.blocks, 1);

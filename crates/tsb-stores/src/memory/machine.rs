@@ -13,19 +13,19 @@ use super::block::{Block, GROUP, Sealer};
 
 /// [`Sealer::seal_portable`], faster where the processor allows it.
 #[inline]
-pub(super) fn seal(sealer: &mut Sealer, rows: usize, columns: usize) -> (Block, [f64; GROUP]) {
+pub(super) fn seal(sealer: &mut Sealer, rows: usize, columns: usize, gaps: u8) -> (Block, [f64; GROUP]) {
     #[cfg(target_arch = "x86_64")]
     if is_x86_feature_detected!("avx2") && is_x86_feature_detected!("bmi2") && is_x86_feature_detected!("lzcnt") {
         // SAFETY: the function needs exactly the features that were just detected.
-        return unsafe { seal_avx2(sealer, rows, columns) };
+        return unsafe { seal_avx2(sealer, rows, columns, gaps) };
     }
-    sealer.seal_portable(rows, columns)
+    sealer.seal_portable(rows, columns, gaps)
 }
 
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avx2,bmi2,lzcnt")]
-fn seal_avx2(sealer: &mut Sealer, rows: usize, columns: usize) -> (Block, [f64; GROUP]) {
-    sealer.seal_portable(rows, columns)
+fn seal_avx2(sealer: &mut Sealer, rows: usize, columns: usize, gaps: u8) -> (Block, [f64; GROUP]) {
+    sealer.seal_portable(rows, columns, gaps)
 }
 
 #[cfg(test)]
@@ -57,8 +57,9 @@ mod tests {
                         };
                     }
                 }
-                let (portable, maxima) = sealer.seal_portable(rows, GROUP);
-                let (fast, same) = seal(&mut sealer, rows, GROUP);
+                let gaps = if kind == 5 { u8::MAX } else { 0 };
+                let (portable, maxima) = sealer.seal_portable(rows, GROUP, gaps);
+                let (fast, same) = seal(&mut sealer, rows, GROUP, gaps);
                 assert_eq!(fast.bytes(), portable.bytes());
                 assert_eq!(maxima.map(f64::to_bits), same.map(f64::to_bits));
             }

@@ -194,11 +194,29 @@ impl Rows {
         std::hint::black_box(lines.fold(0, |seen, word| seen | word));
     }
 
+    /// Copies the timestamps of all rows.
+    pub(super) fn gather_times(&self, sealer: &mut Sealer) {
+        for (time, words) in sealer.times.iter_mut().zip(self.words().chunks_exact(self.stride())) {
+            *time = words[usize::from(self.series)] as i64;
+        }
+    }
+
+    /// Whether every row has a value of every series.
+    pub(super) fn is_full(&self) -> bool {
+        let series = usize::from(self.series);
+        let last = u64::MAX >> (63 - (series - 1) % 64);
+        self.words().chunks_exact(self.stride()).all(|words| {
+            let marks = &words[series + 1..][..series.div_ceil(64)];
+            let (end, before) = marks.split_last().unwrap_or((&0, &[]));
+            before.iter().all(|mark| *mark == u64::MAX) && *end == last
+        })
+    }
+
     /// Copies all rows of a group into columns.
     #[inline(always)]
     pub(super) fn gather(&self, group: usize, sealer: &mut Sealer) {
-        let (first, series) = (group * GROUP, usize::from(self.series));
-        let columns = (series - first).min(GROUP);
+        let first = group * GROUP;
+        let columns = (usize::from(self.series) - first).min(GROUP);
         for (row, words) in self.words().chunks_exact(self.stride()).enumerate() {
             let line = &words[first..];
             if let Some(line) = line.first_chunk::<GROUP>() {
@@ -210,8 +228,15 @@ impl Rows {
                     sealer.columns[column][row] = f64::from_bits(*value);
                 }
             }
-            sealer.times[row] = words[series] as i64;
-            sealer.present[row] = (words[series + 1 + first / 64] >> (first % 64)) as u8;
+        }
+    }
+
+    /// Copies the bits of presence of a group.
+    pub(super) fn gather_present(&self, group: usize, sealer: &mut Sealer) {
+        let bit = group * GROUP;
+        let mark = usize::from(self.series) + 1 + bit / 64;
+        for (present, words) in sealer.present.iter_mut().zip(self.words().chunks_exact(self.stride())) {
+            *present = (words[mark] >> (bit % 64)) as u8;
         }
     }
 }

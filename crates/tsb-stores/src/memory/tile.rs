@@ -289,9 +289,12 @@ impl Tile {
         }
         let before = self.sealed_bytes;
         self.rows.touch();
+        let full = self.rows.is_full();
         SCRATCH.with_borrow_mut(|scratch| {
+            let sealer = &mut scratch.0;
+            self.rows.gather_times(sealer);
             for group in 0..self.groups.len() {
-                self.seal_group(group, &mut scratch.0);
+                self.seal_group(group, full, sealer);
             }
         });
         self.rows.clear();
@@ -300,14 +303,22 @@ impl Tile {
         true
     }
 
-    fn seal_group(&mut self, group: usize, sealer: &mut Sealer) {
+    fn seal_group(&mut self, group: usize, full: bool, sealer: &mut Sealer) {
         let columns = (self.len - group * GROUP).min(GROUP);
+        let mut rows = self.rows.len();
+        let mut samples = rows * columns;
         self.rows.gather(group, sealer);
-        let (rows, samples) = sealer.drop_empty_rows(self.rows.len(), columns);
-        if rows == 0 {
-            return;
-        }
-        let (block, maxima) = sealer.seal(rows, columns);
+        let (block, maxima) = if full {
+            sealer.seal(rows, columns)
+        } else {
+            self.rows.gather_times(sealer);
+            self.rows.gather_present(group, sealer);
+            (rows, samples) = sealer.drop_empty_rows(rows, columns);
+            if rows == 0 {
+                return;
+            }
+            sealer.seal_with_gaps(rows, columns)
+        };
         self.sealed_samples += samples;
         self.sealed_bytes += block.heap_bytes();
         self.sealed_bytes += self.groups[group].index.push(block, &maxima[..columns]);

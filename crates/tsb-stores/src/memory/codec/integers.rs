@@ -1,11 +1,12 @@
 //! A column of integers: what kind of column it is, and its bytes.
 //!
 //! The first byte is `kind | domain << 4`. `exact` is the fast twin: integers below 2^51
-//! held in floats, which baseline vector instructions can subtract and compare. `any`
-//! takes every 64-bit integer and wraps around where a difference does not fit.
+//! held in floats, whose differences fit 32 bits. `any` takes every 64-bit integer and
+//! wraps around where a difference does not fit.
 
 use super::offsets::{self, join};
-use super::{MAX, varint};
+use super::pack::LANES;
+use super::{MAX, ROUND_BITS, exact, larger, raised, varint};
 
 const CONSTANT: u8 = 0;
 /// Few changes: each with its position.
@@ -17,10 +18,6 @@ const DELTA: u8 = 3;
 /// Some changes: a bit a value says where, the differences are packed.
 const MOVES: u8 = 4;
 
-const LANES: usize = 8;
-/// Adding this puts an integer in [0, 2^52) into the low bits of a float.
-const SHIFT: f64 = 4_503_599_627_370_496.0; // 2^52
-
 /// Appends a column that holds one value.
 pub(super) fn put_constant(value: i64, domain: u8, out: &mut Vec<u8>) {
     out.push(CONSTANT | domain << 4);
@@ -30,8 +27,10 @@ pub(super) fn put_constant(value: i64, domain: u8, out: &mut Vec<u8>) {
 /// Working memory of the encoder.
 #[derive(Debug)]
 pub(super) struct Integers {
-    padded: [f64; MAX],
-    delta: [f64; MAX],
+    /// Distances from the first value.
+    offsets: [i32; MAX],
+    /// Differences to the value before, the first being 0.
+    deltas: [i32; MAX],
     low: [u32; MAX],
     column: [i64; MAX],
     numbers: [u64; MAX],
@@ -42,8 +41,8 @@ pub(super) struct Integers {
 impl Default for Integers {
     fn default() -> Self {
         Self {
-            padded: [0.0; MAX],
-            delta: [0.0; MAX],
+            offsets: [0; MAX],
+            deltas: [0; MAX],
             low: [0; MAX],
             column: [0; MAX],
             numbers: [0; MAX],
@@ -54,30 +53,16 @@ impl Default for Integers {
 
 /// Smallest and largest.
 #[inline(always)]
-fn bounds(numbers: &[f64]) -> (f64, f64) {
-    let (rows, _) = numbers.as_chunks::<LANES>();
-    let (mut low, mut high) = (rows[0], rows[0]);
-    for row in rows {
-        for lane in 0..LANES {
-            low[lane] = if row[lane] < low[lane] { row[lane] } else { low[lane] };
-            high[lane] = if row[lane] > high[lane] { row[lane] } else { high[lane] };
-        }
-    }
-    let smallest = low.iter().fold(low[0], |least, lane| least.min(*lane));
-    (smallest, high.iter().fold(high[0], |most, lane| most.max(*lane)))
+fn bounds(numbers: &[i32]) -> (i64, i64) {
+    let smallest = numbers.iter().fold(i32::MAX, |least, number| least.min(*number));
+    let largest = numbers.iter().fold(i32::MIN, |most, number| most.max(*number));
+    (i64::from(smallest), i64::from(largest))
 }
 
-/// How many numbers are not 0.
+/// 0 if the number fits 32 bits with its sign.
 #[inline(always)]
-fn count_nonzero(numbers: &[f64]) -> usize {
-    let (rows, _) = numbers.as_chunks::<LANES>();
-    let mut counts = [0u64; LANES];
-    for row in rows {
-        for lane in 0..LANES {
-            counts[lane] += u64::from(row[lane] != 0.0);
-        }
-    }
-    counts.iter().sum::<u64>() as usize
+fn beyond_32(number: i64) -> u64 {
+    number.wrapping_add(1 << 31) as u64 >> 32
 }
 
 impl Integers {
@@ -86,82 +71,93 @@ impl Integers {
     #[inline(always)]
     pub(super) fn exact(&mut self, scaled: &[f64], domain: u8, out: &mut Vec<u8>) -> f64 {
         let len = scaled.len();
-        if len.is_multiple_of(LANES) {
-            self.padded_exact(scaled, len, domain, out)
+        let (offsets, deltas) = (&mut self.offsets[..len], &mut self.deltas[..len]);
+        let first = raised(scaled[0]);
+        let (mut far, mut wide) = (0, 0);
+        for (offset, value) in offsets.iter_mut().zip(scaled) {
+            let distance = raised(*value) - first;
+            far |= beyond_32(distance);
+            *offset = distance as i32;
+        }
+        deltas[0] = 0;
+        for (delta, pair) in deltas[1..].iter_mut().zip(scaled.windows(2)) {
+            let difference = raised(pair[1]) - raised(pair[0]);
+            wide |= beyond_32(difference);
+            *delta = difference as i32;
+        }
+        let first = first.wrapping_sub(ROUND_BITS as i64);
+        if wide != 0 {
+            self.any(scaled.iter().map(|&value| value as i64), domain, out);
+            return scaled.iter().fold(f64::NAN, |most, &value| larger(most, value));
+        }
+        let (least, most) = bounds(offsets);
+        let largest_value = if far == 0 {
+            exact(first + most)
         } else {
-            let rows = len.next_multiple_of(LANES);
-            let mut padded = self.padded;
-            padded[..len].copy_from_slice(scaled);
-            padded[len..rows].fill(scaled[len - 1]);
-            self.padded_exact(&padded[..rows], len, domain, out)
-        }
-    }
-
-    #[inline(always)]
-    fn padded_exact(&mut self, scaled: &[f64], len: usize, domain: u8, out: &mut Vec<u8>) -> f64 {
-        let rows = scaled.len();
-        let delta = &mut self.delta[..rows];
-        for index in 1..rows {
-            delta[index] = scaled[index] - scaled[index - 1];
-        }
-        delta[0] = 0.0;
-        let changes = count_nonzero(delta);
+            scaled.iter().fold(f64::NAN, |most, &value| larger(most, value))
+        };
+        let changes: u32 = deltas.iter().map(|delta| u32::from(*delta != 0)).sum();
         if changes == 0 {
-            put_constant(scaled[0] as i64, domain, out);
-            return scaled[0];
+            put_constant(first, domain, out);
+            return largest_value;
         }
-        // What stands for no difference must not widen the range.
-        let stand_in = delta[1];
-        delta[0] = stand_in;
-        delta[len..].fill(stand_in);
-        let (smallest, largest) = bounds(delta);
-        let (least, most) = bounds(scaled);
-        let (walk, spread) = ((largest - smallest) as u64, (most - least) as u64);
-        if walk >> 32 != 0 && spread >> 32 != 0 {
-            self.any(scaled[..len].iter().map(|&value| value as i64), domain, out);
-            return most;
-        }
-        if changes * 3 < len {
+        let (smallest, largest) = bounds(&deltas[1..]);
+        let walk = (largest - smallest) as u64;
+        let spread = if far == 0 { (most - least) as u64 } else { u64::MAX };
+        if changes as usize * 3 < len {
             let packed = offsets::cost(len, walk.min(spread));
             let count = self.collect_moves(len);
-            let moves = &self.moves[..count];
-            if put_rare(moves, scaled[0] as i64, (len, packed), domain, out) {
-                return most;
+            if put_rare(&self.moves[..count], first, (len, packed), domain, out) {
+                return largest_value;
             }
         }
-        let low = &mut self.low[..rows];
-        let (kind, base, numbers): (u8, f64, &[f64]) = if spread <= walk {
-            (DIRECT, least, scaled)
+        self.put_packed(len, (first, least, smallest), spread <= walk, domain, out);
+        largest_value
+    }
+
+    /// Appends [`DIRECT`] or [`DELTA`].
+    #[inline(always)]
+    fn put_packed(
+        &mut self,
+        len: usize,
+        (first, least, smallest): (i64, i64, i64),
+        direct: bool,
+        domain: u8,
+        out: &mut Vec<u8>,
+    ) {
+        let low = &mut self.low[..len.next_multiple_of(LANES)];
+        let (numbers, base) = if direct {
+            (&self.offsets[..len], least)
         } else {
-            (DELTA, smallest, &self.delta[..rows])
+            (&self.deltas[..len], smallest)
         };
         for (low, number) in low.iter_mut().zip(numbers) {
-            *low = ((number - base) + SHIFT).to_bits() as u32;
+            *low = number.wrapping_sub(base as i32) as u32;
         }
         low[len..].fill(0);
-        out.push(kind | domain << 4);
-        if kind == DELTA {
+        if direct {
+            out.push(DIRECT | domain << 4);
+            varint::put(out, varint::zigzag(first + least));
+        } else {
             low[0] = 0;
-            varint::put(out, varint::zigzag(scaled[0] as i64));
+            out.push(DELTA | domain << 4);
+            varint::put(out, varint::zigzag(first));
+            varint::put(out, varint::zigzag(smallest));
         }
-        varint::put(out, varint::zigzag(base as i64));
         offsets::put_narrow(low, len, out);
-        most
     }
 
     /// Lists the differences that are not 0; returns how many there are.
     fn collect_moves(&mut self, len: usize) -> usize {
         let mut count = 0;
-        for (row, deltas) in self.delta[..len].chunks(LANES).enumerate() {
+        for (row, deltas) in self.deltas[..len].chunks(LANES).enumerate() {
             let mut moved = 0u32;
             for (lane, delta) in deltas.iter().enumerate() {
-                moved |= u32::from(*delta != 0.0) << lane;
+                moved |= u32::from(*delta != 0) << lane;
             }
-            // The first value differs from none.
-            moved &= !u32::from(row == 0);
             while moved != 0 {
                 let lane = moved.trailing_zeros() as usize;
-                self.moves[count] = ((row * LANES + lane) as u8, deltas[lane] as i64);
+                self.moves[count] = ((row * LANES + lane) as u8, i64::from(deltas[lane]));
                 count += 1;
                 moved &= moved - 1;
             }
@@ -277,7 +273,6 @@ impl Reader {
     /// Reads a column that stands still for long, converting each value once; false, and
     /// nothing done, when it is of another kind.
     #[inline(always)]
-    #[expect(clippy::unused_self, reason = "it is read as the other kinds are")]
     pub(super) fn constant_or_steps(&self, bytes: &[u8], out: &mut [f64], number: impl Fn(i64) -> f64) -> bool {
         let kind = bytes[0] & 15;
         if kind > STEPS {

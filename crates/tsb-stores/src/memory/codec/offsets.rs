@@ -21,14 +21,7 @@ const MAX_EXCEPTIONS: usize = 64;
 /// exception holds is masked off.
 #[inline(always)]
 pub(super) fn put_narrow(numbers: &mut [u32], len: usize, out: &mut Vec<u8>) {
-    let mut seen = [0u32; LANES];
-    let (rows, _) = numbers.as_chunks::<LANES>();
-    for row in rows {
-        for lane in 0..LANES {
-            seen[lane] |= row[lane];
-        }
-    }
-    let seen = seen.iter().fold(0, |all, lane| all | lane);
+    let seen = numbers.iter().fold(0, |all, number| all | number);
     if seen == 0 {
         out.push(0);
         return;
