@@ -273,6 +273,7 @@ impl Reader {
     /// Reads a column that stands still for long, converting each value once; false, and
     /// nothing done, when it is of another kind.
     #[inline(always)]
+    #[expect(clippy::unused_self, reason = "it is read as the other kinds are")]
     pub(super) fn constant_or_steps(&self, bytes: &[u8], out: &mut [f64], number: impl Fn(i64) -> f64) -> bool {
         let kind = bytes[0] & 15;
         if kind > STEPS {
