@@ -15,7 +15,7 @@
 //!
 //! Checks are generated from the store's [`Capabilities`] and bear the number of their
 //! clause: `ring::c6_of_equal_timestamps_the_later_wins`. What a store claims must work,
-//! what it does not claim must answer [`Error::Unsupported`]. The oracle is a naive model
+//! what it does not claim must answer [`Error::Unsupported`](crate::Error::Unsupported). The oracle is a naive model
 //! (a sorted map with a resampler of its own), not one of our stores. That the suite sees
 //! what it should is itself tested, on stores broken on purpose (docs/mutations.md).
 //!
