@@ -61,6 +61,13 @@ impl Block {
         self.bytes[0]
     }
 
+    /// [`Block::touch`] of the bytes of a column.
+    pub(super) fn touch_column(&self, column: usize) -> u8 {
+        const LINE: usize = 64;
+        let lines = self.column(column).iter().step_by(LINE);
+        lines.fold(0, |seen, byte| seen | byte)
+    }
+
     /// How many samples there are, over all columns.
     pub(super) fn samples(&self) -> usize {
         if self.bytes[1] == 0 {

@@ -27,6 +27,17 @@ pub(super) struct Extent {
     tiles: Mutex<Box<[Tile]>>,
 }
 
+/// The series of one tile.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Window {
+    /// The first id.
+    pub(super) first: u32,
+    /// How many there are.
+    pub(super) len: u32,
+    /// Which tile of its extent it is.
+    pub(super) tile: usize,
+}
+
 /// The tiles of a locked extent.
 pub(super) type Tiles<'a> = MutexGuard<'a, Box<[Tile]>>;
 
@@ -71,11 +82,16 @@ impl Extent {
         ((offset / self.tile_len) as usize, (offset % self.tile_len) as usize)
     }
 
-    /// How many series from this one on are in the same tile.
+    /// The tile that a series of this extent is in.
     #[inline]
-    pub(super) fn rest_of_tile(&self, id: u32) -> usize {
-        let offset = id - self.first;
-        (self.tile_len - offset % self.tile_len).min(self.len - offset) as usize
+    pub(super) fn window(&self, id: u32) -> Window {
+        let tile = (id - self.first) / self.tile_len;
+        let offset = tile * self.tile_len;
+        Window {
+            first: self.first + offset,
+            len: self.tile_len.min(self.len - offset),
+            tile: tile as usize,
+        }
     }
 
     /// Takes the lock.
@@ -111,7 +127,8 @@ mod tests {
             }
             assert_eq!(extent.lock().unwrap().len(), last.0 + 1);
             assert_eq!(extent.tile_count() as usize, last.0 + 1);
-            assert_eq!(extent.rest_of_tile(100 + len as u32 - 1), 1);
+            let window = extent.window(100 + len as u32 - 1);
+            assert_eq!((window.tile, window.first + window.len), (last.0, 100 + len as u32));
             assert!(!extent.holds(99) && !extent.holds(100 + len as u32));
         }
     }

@@ -18,6 +18,7 @@ const MIN_OPEN: usize = 16;
 /// that are written in turn are written side by side, though each has its own timestamp.
 #[derive(Debug)]
 pub(super) struct Loose {
+    heads: Vec<Head>,
     series: Vec<Series>,
     rows: Vec<(i64, f64)>,
     capacity: usize,
@@ -29,12 +30,17 @@ pub(super) struct Loose {
     newest: i64,
 }
 
-/// One series' loose samples.
-#[derive(Debug)]
-pub(super) struct Series {
-    open: usize,
+/// What is open of a series. Apart from the rest, because every sample looks at it.
+#[derive(Clone, Copy, Debug)]
+struct Head {
     /// The newest timestamp that was ever here.
-    pub(super) newest: i64,
+    newest: i64,
+    open: usize,
+}
+
+/// What is sealed of a series.
+#[derive(Debug, Default)]
+pub(super) struct Series {
     pub(super) blocks: VecDeque<Block>,
     /// Sealed samples that a later one has superseded: when, and the number of the block.
     pub(super) dead: Vec<(i64, u64)>,
@@ -48,11 +54,6 @@ impl Series {
         let place = self.blocks.iter().rposition(|block| block.holds(0, at, columns))?;
         Some(self.dropped + place as u64)
     }
-
-    /// Whether there is no sample.
-    pub(super) fn is_empty(&self) -> bool {
-        self.open == 0 && self.blocks.is_empty()
-    }
 }
 
 impl Loose {
@@ -63,23 +64,21 @@ impl Loose {
 
     /// Bytes of a table for so many series where a tile keeps `rows` rows.
     pub(super) fn bytes(series: usize, rows: usize) -> usize {
-        series * (size_of::<Series>() + Self::capacity(rows) * size_of::<(i64, f64)>())
+        series * (size_of::<Series>() + size_of::<Head>() + Self::capacity(rows) * size_of::<(i64, f64)>())
     }
 
     /// An empty table. `phase` decides when it is first sealed.
     pub(super) fn new(series: usize, rows: usize, phase: usize) -> Self {
         let capacity = Self::capacity(rows);
-        let empty = || Series {
-            open: 0,
+        let mut sealed = Vec::new();
+        sealed.resize_with(series, Series::default);
+        let head = Head {
             newest: i64::MIN,
-            blocks: VecDeque::new(),
-            dead: Vec::new(),
-            dropped: 0,
+            open: 0,
         };
-        let mut all = Vec::new();
-        all.resize_with(series, empty);
         Self {
-            series: all,
+            heads: vec![head; series],
+            series: sealed,
             // Zeroed memory is not resident before it is written.
             rows: vec![(0, 0.0); capacity * series],
             capacity,
@@ -94,12 +93,22 @@ impl Loose {
         self.newest
     }
 
-    /// All series.
+    /// The newest timestamp of a series that ever had one, else the earliest there is.
+    pub(super) fn newest_of(&self, column: usize) -> i64 {
+        self.heads[column].newest
+    }
+
+    /// Whether a series has no sample.
+    pub(super) fn is_empty(&self, column: usize) -> bool {
+        self.heads[column].open == 0 && self.series[column].blocks.is_empty()
+    }
+
+    /// What is sealed, series by series.
     pub(super) fn series(&self) -> &[Series] {
         &self.series
     }
 
-    /// All series, to change what is sealed of them.
+    /// What is sealed, to be changed.
     pub(super) fn series_mut(&mut self) -> &mut [Series] {
         &mut self.series
     }
@@ -110,7 +119,7 @@ impl Loose {
 
     /// Open samples of a series before `at`.
     pub(super) fn open_before(&self, column: usize, at: i64) -> usize {
-        let (mut low, mut high) = (0, self.series[column].open);
+        let (mut low, mut high) = (0, self.heads[column].open);
         while low < high {
             let middle = low.midpoint(high);
             if self.rows[self.place(middle, column)].0 < at {
@@ -129,12 +138,12 @@ impl Loose {
 
     /// Whether a series has an open sample at `at`, and where.
     pub(super) fn find(&self, column: usize, at: i64) -> Option<usize> {
-        if at > self.series[column].newest {
+        if at > self.heads[column].newest {
             return None;
         }
         let row = self.open_before(column, at);
         let place = self.place(row, column);
-        (row < self.series[column].open && self.rows[place].0 == at).then_some(place)
+        (row < self.heads[column].open && self.rows[place].0 == at).then_some(place)
     }
 
     /// Replaces the value that [`Loose::find`] found.
@@ -145,19 +154,35 @@ impl Loose {
     /// Whether a series must be sealed before it can take another sample.
     #[inline]
     pub(super) fn is_full(&self, column: usize) -> bool {
-        self.series[column].open >= self.seal_at
+        self.heads[column].open >= self.seal_at
+    }
+
+    /// Adds a sample that is newer than all of its series; false, and nothing done, when
+    /// it is not, or the series is full.
+    #[inline]
+    pub(super) fn append(&mut self, column: usize, at: i64, value: f64) -> bool {
+        let head = &mut self.heads[column];
+        if at <= head.newest || head.open >= self.seal_at {
+            return false;
+        }
+        self.rows[head.open * self.series.len() + column] = (at, value);
+        head.open += 1;
+        head.newest = at;
+        self.touched = self.touched.max(head.open);
+        self.newest = self.newest.max(at);
+        true
     }
 
     /// Adds a sample that is not there yet to a series that is not full.
     #[inline]
     pub(super) fn insert(&mut self, column: usize, at: i64, value: f64) {
         let width = self.series.len();
-        let series = &mut self.series[column];
-        let end = series.open;
-        series.open += 1;
+        let head = &mut self.heads[column];
+        let end = head.open;
+        head.open += 1;
         let mut row = end;
-        if at > series.newest {
-            series.newest = at;
+        if at > head.newest {
+            head.newest = at;
             self.newest = self.newest.max(at);
         } else {
             // Late among the late: those behind it move up.
@@ -173,12 +198,8 @@ impl Loose {
     /// The series that are sealed when one is full: those that are not much emptier.
     pub(super) fn ripe(&self) -> Vec<usize> {
         let least = (self.seal_at / 2).max(1);
-        let ripe = self
-            .series
-            .iter()
-            .enumerate()
-            .filter(|(_, series)| series.open >= least);
-        ripe.map(|(column, _)| column).collect()
+        let ripe = |column: &usize| self.heads[*column].open >= least;
+        (0..self.heads.len()).filter(ripe).collect()
     }
 
     /// Brings the open rows into the cache, in the order in which they lie.
@@ -192,7 +213,7 @@ impl Loose {
     pub(super) fn seal(&mut self, column: usize, sealer: &mut Sealer) -> (usize, usize) {
         let width = self.series.len();
         let series = &mut self.series[column];
-        let rows = std::mem::take(&mut series.open);
+        let rows = std::mem::take(&mut self.heads[column].open);
         for row in 0..rows {
             (sealer.times[row], sealer.columns[0][row]) = self.rows[row * width + column];
         }
@@ -213,11 +234,11 @@ impl Loose {
     pub(super) fn drop_before(&mut self, column: usize, cutoff: i64) -> usize {
         let old = self.open_before(column, cutoff);
         if old > 0 {
-            for row in old..self.series[column].open {
+            for row in old..self.heads[column].open {
                 let (from, to) = (self.place(row, column), self.place(row - old, column));
                 self.rows[to] = self.rows[from];
             }
-            self.series[column].open -= old;
+            self.heads[column].open -= old;
         }
         old
     }
@@ -225,6 +246,6 @@ impl Loose {
     /// Bytes of the table and of the open rows that were ever used.
     pub(super) fn resident_bytes(&self) -> usize {
         let open = self.touched * size_of::<(i64, f64)>();
-        self.series.len() * (size_of::<Series>() + open)
+        self.series.len() * (size_of::<Series>() + size_of::<Head>() + open)
     }
 }

@@ -32,11 +32,13 @@ impl Reader {
     ) -> Result<ControlFlow<()>> {
         let mut held = std::mem::take(&mut self.held);
         let (tile, column) = extent.place(series.0);
+        let mut maxima = fold.as_ref().and_then(|fold| fold.maxima());
         let whole = |start: i64, end: i64| {
             let inside = start >= range.0 && end < range.1;
-            inside && fold.as_ref().is_some_and(|fold| fold.wants_maximum(start, end))
+            inside && maxima.as_mut().is_some_and(|steps| steps.same(start, end))
         };
         extent.lock()?[tile].take(column, range, whole, &mut held);
+        touch(&held);
         let mut sink = Sink {
             series,
             range,
@@ -54,6 +56,17 @@ impl Reader {
         self.held = held;
         Ok(flow)
     }
+}
+
+/// Brings the columns that will be decoded into the cache, all misses at once.
+fn touch(held: &[Held]) {
+    let mut touched = 0;
+    for held in held {
+        if let Parts::Sealed(block, column) = &held.parts {
+            touched |= block.touch_column(*column);
+        }
+    }
+    std::hint::black_box(touched);
 }
 
 /// Where the samples go: to the visitor, or into a fold.

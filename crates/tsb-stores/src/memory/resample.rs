@@ -15,7 +15,7 @@ pub(super) struct Fold {
     step: i64,
     kind: Consolidation,
     /// The step that is being folded.
-    current: Option<i64>,
+    current: Option<Step>,
     state: State,
     times: Vec<Timestamp>,
     values: Vec<f64>,
@@ -41,9 +41,58 @@ const NOTHING: State = State {
     last: f64::NAN,
 };
 
-/// The start of the step that a timestamp lies in.
-pub(super) fn step_start(at: i64, step: i64) -> i64 {
-    at.saturating_sub(at.rem_euclid(step))
+/// A step: its first and its last timestamp, as far as they can be said.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Step {
+    start: i64,
+    last: i64,
+}
+
+impl Step {
+    /// The step that a timestamp lies in.
+    fn of(at: i64, len: i64) -> Self {
+        let offset = at.rem_euclid(len);
+        Self {
+            start: at.saturating_sub(offset),
+            last: at.saturating_add(len - 1 - offset),
+        }
+    }
+
+    fn holds(self, at: i64) -> bool {
+        self.start <= at && at <= self.last
+    }
+
+    /// The step that a later timestamp lies in; mostly this one or the next.
+    fn later(self, at: i64, len: i64) -> Self {
+        if at <= self.last {
+            return self;
+        }
+        match self.last.checked_add(len) {
+            Some(last) if at <= last => Self {
+                start: self.last + 1,
+                last,
+            },
+            _ => Self::of(at, len),
+        }
+    }
+}
+
+/// Says whether timestamps lie in one step, and divides only when the step changes.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Steps {
+    len: i64,
+    seen: Option<Step>,
+}
+
+impl Steps {
+    /// Whether `start` and `end`, which is not before it, lie in one step.
+    #[inline]
+    pub(super) fn same(&mut self, start: i64, end: i64) -> bool {
+        let known = self.seen.filter(|step| step.holds(start));
+        let step = known.unwrap_or_else(|| Step::of(start, self.len));
+        self.seen = Some(step);
+        end <= step.last
+    }
 }
 
 impl Fold {
@@ -58,9 +107,12 @@ impl Fold {
         }
     }
 
-    /// Whether the maximum of `start..=end` is all that is needed of it.
-    pub(super) fn wants_maximum(&self, start: i64, end: i64) -> bool {
-        self.kind == Consolidation::Max && step_start(start, self.step) == step_start(end, self.step)
+    /// The steps of which maxima are all that is needed, if that is so of any.
+    pub(super) fn maxima(&self) -> Option<Steps> {
+        (self.kind == Consolidation::Max).then_some(Steps {
+            len: self.step,
+            seen: None,
+        })
     }
 
     /// Adds the maximum of samples that lie in the step of `at`.
@@ -71,7 +123,8 @@ impl Fold {
         maximum: f64,
         visit: &mut Visitor<'_>,
     ) -> ControlFlow<()> {
-        self.begin(series, step_start(at, self.step), visit)?;
+        let step = self.step_of(at);
+        self.begin(series, step, visit)?;
         self.state.count += 1;
         self.state.extreme = larger_number(self.state.extreme, maximum);
         ControlFlow::Continue(())
@@ -87,24 +140,27 @@ impl Fold {
     ) -> ControlFlow<()> {
         let mut from = 0;
         while from < times.len() {
-            let start = step_start(times[from], self.step);
-            let end = start.checked_add(self.step);
-            let rest = &times[from..];
-            let len = end.map_or(rest.len(), |end| before(rest, end));
-            self.begin(series, start, visit)?;
+            let step = self.step_of(times[from]);
+            let len = up_to(&times[from..], step.last);
+            self.begin(series, step, visit)?;
             self.state.fold(self.kind, &values[from..from + len]);
             from += len;
         }
         ControlFlow::Continue(())
     }
 
+    fn step_of(&self, at: i64) -> Step {
+        let current = self.current.map(|current| current.later(at, self.step));
+        current.unwrap_or_else(|| Step::of(at, self.step))
+    }
+
     /// Opens a step, and closes the one before.
-    fn begin(&mut self, series: SeriesId, start: i64, visit: &mut Visitor<'_>) -> ControlFlow<()> {
-        if self.current == Some(start) {
+    fn begin(&mut self, series: SeriesId, step: Step, visit: &mut Visitor<'_>) -> ControlFlow<()> {
+        if self.current == Some(step) {
             return ControlFlow::Continue(());
         }
         self.close();
-        self.current = Some(start);
+        self.current = Some(step);
         if self.times.len() >= ROWS {
             self.hand_over(series, visit)?;
         }
@@ -112,8 +168,8 @@ impl Fold {
     }
 
     fn close(&mut self) {
-        if let Some(start) = self.current.take() {
-            self.times.push(Timestamp(start));
+        if let Some(step) = self.current.take() {
+            self.times.push(Timestamp(step.start));
             self.values.push(self.state.value(self.kind));
             self.state = NOTHING;
         }
@@ -136,11 +192,11 @@ impl Fold {
     }
 }
 
-/// How many of ascending timestamps are before `end`.
-fn before(times: &[i64], end: i64) -> usize {
+/// How many of ascending timestamps are not after `last`.
+fn up_to(times: &[i64], last: i64) -> usize {
     match times.last() {
-        Some(last) if *last < end => times.len(),
-        _ => times.partition_point(|at| *at < end),
+        Some(newest) if *newest <= last => times.len(),
+        _ => times.partition_point(|at| *at <= last),
     }
 }
 
@@ -240,5 +296,34 @@ fn least(values: &[f64]) -> f64 {
         f64::NAN
     } else {
         all
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn steps_are_aligned_to_the_epoch_up_to_the_ends_of_time() {
+        assert_eq!(Step::of(125, 60), Step { start: 120, last: 179 });
+        assert_eq!(Step::of(-1, 60), Step { start: -60, last: -1 });
+        assert_eq!(Step::of(i64::MIN, 60).start, i64::MIN);
+        assert_eq!(Step::of(i64::MAX, 60).last, i64::MAX);
+        for at in [120, 179, 180, 239, 240, 1000, i64::MAX] {
+            assert_eq!(Step::of(125, 60).later(at, 60), Step::of(at, 60), "{at}");
+        }
+        let mut steps = Steps { len: 60, seen: None };
+        assert!(steps.same(0, 59) && steps.same(30, 31) && !steps.same(30, 60) && steps.same(60, 60));
+    }
+
+    #[test]
+    fn extremes_leave_nan_out() {
+        assert!(most(&[f64::NAN; 9]).is_nan() && least(&[f64::NAN; 20]).is_nan());
+        let values: Vec<f64> = (0..21)
+            .map(|i| if i % 3 == 0 { f64::NAN } else { f64::from(i) })
+            .collect();
+        assert_eq!((least(&values), most(&values)), (1.0, 20.0));
+        assert_eq!(most(&[f64::NEG_INFINITY, f64::NAN]), f64::NEG_INFINITY);
+        assert_eq!(least(&[f64::INFINITY, f64::NAN]), f64::INFINITY);
     }
 }

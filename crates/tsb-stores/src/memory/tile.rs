@@ -128,6 +128,28 @@ impl Tile {
         }
     }
 
+    /// [`Tile::write`] of a single sample.
+    #[inline]
+    pub(super) fn write_one(
+        &mut self,
+        at: i64,
+        column: usize,
+        value: f64,
+        env: Env<'_>,
+    ) -> std::result::Result<usize, Reason> {
+        let is_loose = self.len > BROAD && at >= env.cutoff && !self.rows.continues(at);
+        if is_loose
+            && self.rows.last().is_none_or(|last| at > last)
+            && let Some(loose) = &mut self.loose
+            && loose.append(column, at, value)
+        {
+            return Ok(0);
+        }
+        let mut refused = None;
+        let superseded = self.write(at, column, &[value], env, &mut |_, reason| refused = Some(reason));
+        refused.map_or(Ok(superseded), Err)
+    }
+
     /// Whether no loose sample of any series has this timestamp or a newer one.
     #[inline]
     fn is_above_loose(&self, at: i64) -> bool {
@@ -189,7 +211,7 @@ impl Tile {
         let Some(loose) = &self.loose else { return false };
         let series = &loose.series()[column];
         let sealed = || SCRATCH.with_borrow_mut(|scratch| series.holding(at, &mut scratch.1).is_some());
-        at <= series.newest && (loose.find(column, at).is_some() || sealed())
+        at <= loose.newest_of(column) && (loose.find(column, at).is_some() || sealed())
     }
 
     /// Puts one sample among the loose ones of its series: 1 when it superseded another.
@@ -206,7 +228,7 @@ impl Tile {
             loose.replace(place, value);
             return Ok(1);
         }
-        let newest = loose.series()[column].newest.max(self.rows.last().unwrap_or(i64::MIN));
+        let newest = loose.newest_of(column).max(self.rows.last().unwrap_or(i64::MIN));
         if loose.is_full(column) {
             self.seal_loose(env)?;
         }

@@ -7,8 +7,8 @@ use tsb_core::{Batch, Ids, SeriesId, Times, Timestamp};
 
 use super::Shared;
 use super::directory::Entry;
-use super::extent::{Extent, Tiles};
-use super::tile::Env;
+use super::extent::{Extent, Tiles, Window};
+use super::tile::{Env, Tile};
 use crate::error::{Error, Result};
 use crate::store::{Reason, Refusals};
 
@@ -53,6 +53,8 @@ pub(super) fn bounds(ids: &[SeriesId]) -> (u32, u32) {
 struct Writer<'a> {
     shared: &'a Shared,
     held: Option<(&'a Extent, Tiles<'a>)>,
+    /// The tile that was written last; of no length while no lock is held.
+    window: Window,
     superseded: Superseded,
 }
 
@@ -61,7 +63,16 @@ impl<'a> Writer<'a> {
         Self {
             shared,
             held: None,
+            window: Window::default(),
             superseded: 0,
+        }
+    }
+
+    #[inline]
+    fn env(&self, at: i64) -> Env<'a> {
+        Env {
+            budget: &self.shared.budget,
+            cutoff: self.shared.clock.cutoff_at(at),
         }
     }
 
@@ -75,31 +86,24 @@ impl<'a> Writer<'a> {
         batch: &Batch<'_>,
         refuse: &mut dyn FnMut(usize, Reason),
     ) -> Result<()> {
-        let env = Env {
-            budget: &self.shared.budget,
-            cutoff: self.shared.clock.cutoff_at(at),
-        };
-        let mut done = 0;
-        let mut lost = 0;
+        let env = self.env(at);
+        let (mut done, mut lost) = (0, 0);
         while done < values.len() {
             let id = first + done as u32;
-            if !self.hold(id, batch)? {
+            let Some((tile, column, rest)) = self.tile(id, batch)? else {
                 refuse(done, Reason::Full);
                 lost += 1;
                 done += 1;
                 continue;
-            }
-            let Some((extent, tiles)) = &mut self.held else {
-                continue;
             };
-            let (tile, column) = extent.place(id);
-            let len = extent.rest_of_tile(id).min(values.len() - done);
-            let part = &values[done..done + len];
-            self.superseded += tiles[tile].write(at, column, part, env, &mut |index, reason| {
+            let part = &values[done..];
+            let part = &part[..rest.min(part.len())];
+            let superseded = tile.write(at, column, part, env, &mut |index, reason| {
                 lost += 1;
                 refuse(done + index, reason);
             });
-            done += len;
+            self.superseded += superseded;
+            done += part.len();
         }
         if lost < values.len() {
             self.shared.clock.advance(at);
@@ -107,14 +111,46 @@ impl<'a> Writer<'a> {
         Ok(())
     }
 
-    /// Takes the lock of the extent that `id` is in. False when there is no room for one.
+    /// Writes one sample.
     #[inline]
+    fn one(&mut self, id: u32, at: i64, value: f64, batch: &Batch<'_>) -> Result<std::result::Result<(), Reason>> {
+        let env = self.env(at);
+        let Some((tile, column, _)) = self.tile(id, batch)? else {
+            return Ok(Err(Reason::Full));
+        };
+        match tile.write_one(at, column, value, env) {
+            Ok(superseded) => self.superseded += superseded,
+            Err(reason) => return Ok(Err(reason)),
+        }
+        self.shared.clock.advance(at);
+        Ok(Ok(()))
+    }
+
+    /// The tile that `id` is in, the place of `id` there, and how many series from `id`
+    /// on there are. `None` when there is no room for one.
+    #[inline(always)]
+    fn tile(&mut self, id: u32, batch: &Batch<'_>) -> Result<Option<(&mut Tile, usize, usize)>> {
+        if id.wrapping_sub(self.window.first) >= self.window.len && !self.hold(id, batch)? {
+            return Ok(None);
+        }
+        let column = id - self.window.first;
+        let tile = self
+            .held
+            .as_mut()
+            .and_then(|(_, tiles)| tiles.get_mut(self.window.tile));
+        Ok(tile.map(|tile| (tile, column as usize, (self.window.len - column) as usize)))
+    }
+
+    /// Takes the lock of the extent that `id` is in. False when there is no room for one.
+    #[cold]
     fn hold(&mut self, id: u32, batch: &Batch<'_>) -> Result<bool> {
         if let Some((extent, _)) = &self.held
             && extent.holds(id)
         {
+            self.window = extent.window(id);
             return Ok(true);
         }
+        self.window = Window::default();
         self.held = None;
         let shared = self.shared;
         let mut extent = shared.directory.extent_of(id);
@@ -127,6 +163,7 @@ impl<'a> Writer<'a> {
         }
         let Some(extent) = extent else { return Ok(false) };
         self.held = Some((extent, extent.lock()?));
+        self.window = extent.window(id);
         Ok(true)
     }
 }
@@ -138,10 +175,16 @@ fn runs(writer: &mut Writer<'_>, batch: &Batch<'_>, refused: &mut Refusals) -> R
     while from < values.len() {
         let (first, at) = (batch.id(from).0, batch.time(from));
         let len = run_len(batch, from, first, at);
-        let part = &values[from..from + len];
-        writer.run(first, at.0, part, batch, &mut |index, reason| {
-            refused.push(from + index, reason);
-        })?;
+        if len == 1 {
+            if let Err(reason) = writer.one(first, at.0, values[from], batch)? {
+                refused.push(from, reason);
+            }
+        } else {
+            let part = &values[from..from + len];
+            writer.run(first, at.0, part, batch, &mut |index, reason| {
+                refused.push(from + index, reason);
+            })?;
+        }
         from += len;
     }
     Ok(())
@@ -150,18 +193,23 @@ fn runs(writer: &mut Writer<'_>, batch: &Batch<'_>, refused: &mut Refusals) -> R
 /// How many samples from `from` on are neighbours with one timestamp.
 #[inline]
 fn run_len(batch: &Batch<'_>, from: usize, first: u32, at: Timestamp) -> usize {
-    let ids = match batch.ids() {
-        Ids::Range(_) => batch.len() - from,
-        Ids::Each(ids) => {
-            let rest = ids[from..].iter().zip(0u32..);
-            rest.take_while(|(id, offset)| Some(id.0) == first.checked_add(*offset))
-                .count()
+    match (batch.ids(), batch.times()) {
+        (Ids::Range(_), Times::One(_)) => batch.len() - from,
+        (Ids::Range(_), Times::Each(times)) => times[from..].iter().take_while(|time| **time == at).count(),
+        (Ids::Each(ids), Times::One(_)) => neighbours(&ids[from..], first).count(),
+        (Ids::Each(ids), Times::Each(times)) => {
+            let pairs = neighbours(&ids[from..], first).zip(&times[from..]);
+            pairs.take_while(|(_, time)| **time == at).count()
         }
-    };
-    match batch.times() {
-        Times::One(_) => ids,
-        Times::Each(times) => times[from..from + ids].iter().take_while(|time| **time == at).count(),
     }
+}
+
+/// The ids from the first on for as long as each is one more than the one before.
+#[inline]
+fn neighbours(ids: &[SeriesId], first: u32) -> impl Iterator<Item = &SeriesId> {
+    let counted = ids.iter().zip(0u32..);
+    let run = counted.take_while(move |(id, offset)| id.0.wrapping_sub(first) == *offset);
+    run.map(|(id, _)| id)
 }
 
 /// A dense row, and a bit a place that says whether it was written.

@@ -47,8 +47,8 @@ impl Tile {
             let mut blocks = group.index.blocks().iter().rev();
             blocks.find_map(|block| block.newest(column % GROUP))
         });
-        let series = self.loose.as_ref().map(|loose| &loose.series()[column]);
-        let loose = series.filter(|series| !series.is_empty()).map(|series| series.newest);
+        let loose = self.loose.as_ref().filter(|loose| !loose.is_empty(column));
+        let loose = loose.map(|loose| loose.newest_of(column));
         in_rows.max(loose)
     }
 
@@ -58,34 +58,41 @@ impl Tile {
         &self,
         column: usize,
         (start, end): (i64, i64),
-        whole: impl Fn(i64, i64) -> bool,
+        mut whole: impl FnMut(i64, i64) -> bool,
         into: &mut Vec<Held>,
     ) {
         let first = into.len();
         self.take_loose(column, (start, end), into);
         let loose = into.len();
-        let group = &self.groups[column / GROUP];
+        let index = &self.groups[column / GROUP].index;
+        let column_of_group = column % GROUP;
+        // A block without a number may be one without a sample.
+        let mut answers = |block: &Block, maximum: f64, into: &[Held]| {
+            let disturbs = |held: &Held| held.start <= block.end && held.end >= block.start;
+            !maximum.is_nan() && whole(block.start, block.end) && !into[first..loose].iter().any(disturbs)
+        };
+        // The first look at all blocks lets their cache misses overlap; taking a handle
+        // would wait for each.
         let mut touched = 0;
-        for (block, maximum) in group.index.overlapping(column % GROUP, start, end) {
-            let (from, to) = (block.start, block.end);
-            let disturbed = into[first..loose]
-                .iter()
-                .any(|held| held.start <= to && held.end >= from);
-            // A block without a number may be one without a sample.
-            let parts = if !disturbed && !maximum.is_nan() && whole(from, to) {
+        for (block, maximum) in index.overlapping(column_of_group, start, end) {
+            if !answers(block, maximum, into) {
+                touched |= block.touch();
+            }
+        }
+        std::hint::black_box(touched);
+        for (block, maximum) in index.overlapping(column_of_group, start, end) {
+            let parts = if answers(block, maximum, into) {
                 Parts::Maximum(maximum)
             } else {
-                touched |= block.touch();
-                Parts::Sealed(block.clone(), column % GROUP)
+                Parts::Sealed(block.clone(), column_of_group)
             };
             into.push(Held {
-                start: from,
-                end: to,
+                start: block.start,
+                end: block.end,
                 rank: 0,
                 parts,
             });
         }
-        std::hint::black_box(touched);
         self.take_open(column, (start, end), into);
         if loose > first {
             into[first..].sort_by_key(|held| held.start);
