@@ -1,4 +1,4 @@
-//! How fast do samples go from an emitter into a store over a real TCP connection?
+//! How fast do samples go from an emitter into a store over real sockets?
 //!
 //! Encoder, socket, listener, decoder and sink, in one process on loopback; an iteration
 //! sends ten ticks of 54,000 fresh values and ends when the last has been applied. Before
@@ -12,7 +12,6 @@ use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_m
 use tsb_bench::loopback::{self, Loopback};
 use tsb_bench::mix::{self, Mix};
 use tsb_core::Timestamp;
-use tsb_core::wire::Protocol;
 use tsb_stores::{Store, spec};
 
 /// Ticks of an iteration.
@@ -34,14 +33,14 @@ fn ingest_loopback(criterion: &mut Criterion) {
             values
         })
         .collect();
-    for protocol in Protocol::ALL {
+    for (protocol, over) in loopback::ways() {
         for (name, length) in [("host-54", mix::HOST), ("tick-54000", mix::SERIES)] {
-            loopback::verify(protocol, length);
+            loopback::verify(protocol, over, length);
             for sink in SINKS {
                 let store: Option<Arc<dyn Store>> = sink.map(|sink| spec::open(sink).expect("a store").into());
                 let sink = sink.map_or("nowhere", |sink| sink.trim_end_matches(':'));
-                let id = BenchmarkId::new(format!("{protocol}/{sink}"), name);
-                let mut way = Loopback::open(protocol, store, false);
+                let id = BenchmarkId::new(format!("{protocol}+{}/{sink}", over.name()), name);
+                let mut way = Loopback::open(protocol, over, store, false);
                 let mut second = 1_700_000_000;
                 group.bench_function(id, |bencher| {
                     bencher.iter(|| {

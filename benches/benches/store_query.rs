@@ -1,6 +1,6 @@
 //! What does a dashboard's question cost a store that holds a day?
 //!
-//! 5,400 series of the `mix` fleet for 86,400 s, in memory. Q1: the maximum a minute over
+//! 5,400 series of the `mix` fleet for 86,400 s, in memory and in an SQLite file. Q1: the maximum a minute over
 //! an hour of one series. Q2: the maximum an hour over the day of seven series. Each is
 //! asked of random series and hours, so that what is read is seldom in the cache, and
 //! answered from block maxima where the store has them; the minimum has none, so that it
@@ -19,8 +19,7 @@ use criterion::Criterion;
 use tsb_core::time::thread_cpu_ns;
 use tsb_core::workload::{BatchMode, FleetSpec, Workload, WorkloadSpec};
 use tsb_core::{SeriesId, Timestamp};
-use tsb_stores::memory::{MemoryOptions, MemoryStore};
-use tsb_stores::{Consolidation, Query, Refusals, Resample, Store, TimeRange};
+use tsb_stores::{Consolidation, Query, Refusals, Resample, Store, TimeRange, spec};
 
 const SERIES: u64 = 5_400;
 const SECOND: i64 = 1_000_000_000;
@@ -89,9 +88,8 @@ fn ask(store: &dyn Store, question: &Question, round: u64, row: &mut dyn FnMut(S
     answered.expect("an answer");
 }
 
-/// A day of the fleet.
-fn fill(workload: &Workload) -> MemoryStore {
-    let store = MemoryStore::new(MemoryOptions::default());
+/// Writes a day of the fleet.
+fn fill(store: &dyn Store, workload: &Workload) {
     store.define(&workload.catalog().definitions()).expect("fresh series");
     let mut generator = workload.generator(0..workload.groups().len(), BASE);
     let mut refused = Refusals::new();
@@ -103,7 +101,6 @@ fn fill(workload: &Workload) -> MemoryStore {
             assert_eq!(ack.rejected, 0);
         }
     }
-    store
 }
 
 /// Compares some answers with a fold over the workload's values.
@@ -147,10 +144,12 @@ fn cost(store: &dyn Store, question: &Question, round: u64, count: u64) -> u64 {
 }
 
 #[expect(clippy::print_stdout, reason = "the table is this program's result")]
-fn table(store: &dyn Store) {
+fn table(name: &str, store: &dyn Store) {
     println!(
         "{:<28}{:>14}{:>14}",
-        "memory, a day of 5,400", "CPU-us, best", "CPU-us, mean"
+        format!("{name}, a day of 5,400"),
+        "CPU-us, best",
+        "CPU-us, mean"
     );
     for question in questions() {
         let count = if question.series == 1 { 2000 } else { 100 };
@@ -174,25 +173,40 @@ fn main() {
     .expect("a fleet of the list");
     let table_only = std::env::args().any(|argument| argument == "table");
     let mut criterion = Criterion::default().configure_from_args();
-    let store = fill(&workload);
-    for question in questions() {
-        verify(&store, &workload, &question);
+    let folder = tempfile::tempdir().expect("a folder");
+    let file = folder.path().join("day.db");
+    // A commit a minute: what is timed here is reading.
+    let stores = [
+        ("memory", "memory:".to_owned()),
+        ("sqlite", format!("sqlite:{}?commit=1m", file.display())),
+    ];
+    for (name, description) in stores {
+        let store = spec::open(&description).expect("an empty store");
+        fill(&store, &workload);
+        for question in questions() {
+            verify(&store, &workload, &question);
+        }
+        if table_only {
+            table(name, &store);
+        } else {
+            bench(&mut criterion, name, &store);
+        }
+        store.close().expect("a sound store");
     }
-    if table_only {
-        table(&store);
-        return;
-    }
-    let mut group = criterion.benchmark_group("store_query/memory");
+    criterion.final_summary();
+}
+
+fn bench(criterion: &mut Criterion, name: &str, store: &dyn Store) {
+    let mut group = criterion.benchmark_group(format!("store_query/{name}"));
     group.sample_size(20);
     for question in questions() {
         let mut round = 0;
         group.bench_function(question.name, |bencher| {
             bencher.iter_custom(|count| {
                 round += count;
-                Duration::from_nanos(cost(&store, &question, round, count))
+                Duration::from_nanos(cost(store, &question, round, count))
             });
         });
     }
     group.finish();
-    criterion.final_summary();
 }

@@ -6,17 +6,16 @@
 use std::time::Duration;
 
 use criterion::{Criterion, Throughput};
-use tsb_bench::codec::{Order, Run};
+use tsb_bench::codec::{Case, Order, Run};
 use tsb_core::time::{Clock, MonotonicClock};
-use tsb_core::wire::Protocol;
 
 fn main() {
     let mut criterion = Criterion::default().configure_from_args();
     let mut group = criterion.benchmark_group("wire_decode");
     let clock = MonotonicClock::new();
-    for protocol in Protocol::ALL {
+    for case in Case::all() {
         for order in Order::ALL {
-            let mut run = Run::new(protocol, order);
+            let mut run = Run::new(case, order);
             // Two whole ticks, verified: the first announces the names.
             for _ in 0..2 {
                 run.next_tick();
@@ -29,7 +28,7 @@ fn main() {
             run.next_tick();
             run.next_part();
             group.throughput(Throughput::Elements(run.samples() as u64));
-            group.bench_function(format!("{protocol}/{}", order.name()), |bencher| {
+            group.bench_function(format!("{}/{}", case.name(), order.name()), |bencher| {
                 bencher.iter_custom(|rounds| {
                     let mut spent = 0;
                     for _ in 0..rounds {

@@ -3,15 +3,14 @@
 //! Wall time; for CPU time see `cargo run --release -p tsb-bench --example wire_table`.
 
 use criterion::{Criterion, Throughput};
-use tsb_bench::codec::{Order, Run};
-use tsb_core::wire::Protocol;
+use tsb_bench::codec::{Case, Order, Run};
 
 fn main() {
     let mut criterion = Criterion::default().configure_from_args();
     let mut group = criterion.benchmark_group("wire_encode");
-    for protocol in Protocol::ALL {
+    for case in Case::all() {
         for order in Order::ALL {
-            let mut run = Run::new(protocol, order);
+            let mut run = Run::new(case, order);
             // Two whole ticks, verified: the first announces the names.
             for _ in 0..2 {
                 run.next_tick();
@@ -24,7 +23,7 @@ fn main() {
             run.next_tick();
             run.next_part();
             group.throughput(Throughput::Elements(run.samples() as u64));
-            group.bench_function(format!("{protocol}/{}", order.name()), |bencher| {
+            group.bench_function(format!("{}/{}", case.name(), order.name()), |bencher| {
                 bencher.iter(|| {
                     run.clear();
                     run.encode();

@@ -1,4 +1,4 @@
-//! What a sample costs on its way over loopback, by thread.
+//! What a sample costs on its way over sockets of this machine, by thread.
 //!
 //! `cargo run --release -p tsb-bench --example loopback_table [STORE]`. Every sample of
 //! some ticks is compared with what was sent, then the counts of both sides. CPU time is
@@ -9,7 +9,7 @@
 
 use std::sync::Arc;
 
-use tsb_bench::loopback::{self, Loopback};
+use tsb_bench::loopback::{self, Loopback, Way};
 use tsb_bench::mix::{self, Mix};
 use tsb_core::Timestamp;
 use tsb_core::time::thread_cpu_ns;
@@ -20,13 +20,13 @@ use tsb_stores::{Store, spec};
 const TICKS: usize = 20;
 
 /// Samples a row is measured over.
-const SAMPLES: u64 = 40_000_000;
+const SAMPLES: u64 = 5_000_000;
 
 #[expect(clippy::expect_used, reason = "an example may stop with a message")]
 fn main() {
     let sink = std::env::args().nth(1);
     println!("into {}", sink.as_deref().unwrap_or("nowhere"));
-    println!("protocol  operation    M/s wall   bytes  emit ns  ingest ns   M/s of a core  response p50 us");
+    println!("protocol  over      operation    M/s wall   bytes  emit ns  ingest ns   M/s of a core  response p50 us");
     let mut fleet = Mix::new(7);
     let ticks: Vec<Vec<f64>> = (0..TICKS)
         .map(|_| {
@@ -35,17 +35,17 @@ fn main() {
             values
         })
         .collect();
-    for protocol in Protocol::ALL {
+    for (protocol, over) in loopback::ways() {
         for (name, length) in [("host-54", mix::HOST), ("tick-54000", mix::SERIES)] {
-            loopback::verify(protocol, length);
+            loopback::verify(protocol, over, length);
             let store: Option<Arc<dyn Store>> = sink.as_deref().map(|sink| spec::open(sink).expect("a store").into());
-            row(protocol, name, length, store, &ticks);
+            row(protocol, over, name, length, store, &ticks);
         }
     }
 }
 
-fn row(protocol: Protocol, name: &str, length: usize, store: Option<Arc<dyn Store>>, ticks: &[Vec<f64>]) {
-    let mut way = Loopback::open(protocol, store, false);
+fn row(protocol: Protocol, over: Way, name: &str, length: usize, store: Option<Arc<dyn Store>>, ticks: &[Vec<f64>]) {
+    let mut way = Loopback::open(protocol, over, store, false);
     let mut second = 1_700_000_000;
     // The first tick announces every name and is not counted.
     way.send(Timestamp::from_secs(second), &ticks[0], length);
@@ -69,8 +69,9 @@ fn row(protocol: Protocol, name: &str, length: usize, store: Option<Arc<dyn Stor
     );
     let (sent, received) = way.close();
     println!(
-        "{:8}  {name:10}  {:9.1}  {:6.1}  {emit:7.2}  {ingest:9.2}  {:14.1}  {:15}",
+        "{:8}  {:8}  {name:10}  {:9.1}  {:6.1}  {emit:7.2}  {ingest:9.2}  {:14.1}  {:15}",
         protocol.name(),
+        over.name(),
         1e3 / wall,
         sent.written_bytes as f64 / sent.samples as f64,
         1e3 / emit.max(ingest),

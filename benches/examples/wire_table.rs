@@ -1,15 +1,15 @@
 //! What a codec costs, in samples a CPU-second of the thread.
 //!
-//! `cargo run --release -p tsb-bench --example wire_table`. Every value is fresh, and the
+//! `cargo run --release -p tsb-bench --example wire_table`, or with the names of some rows
+//! behind it. Every value is fresh, and the
 //! bits of every decoded value are summed up and compared with what was encoded. Payloads
 //! are reused as connections reuse their buffers; a whole tick of text is larger than the
 //! second-level cache, the others are not. Criterion answers the same question in wall
 //! time: `cargo bench -p tsb-bench --bench wire_decode`.
 #![expect(clippy::print_stdout, reason = "an example prints its result")]
 
-use tsb_bench::codec::{Order, Run};
+use tsb_bench::codec::{Case, Order, Run};
 use tsb_core::time::thread_cpu_ns;
-use tsb_core::wire::Protocol;
 
 /// Whole ticks a row of the table is measured over.
 const TICKS: usize = 100;
@@ -25,8 +25,8 @@ struct Row {
 }
 
 impl Row {
-    fn measure(protocol: Protocol, order: Order) -> Self {
-        let mut run = Run::new(protocol, order);
+    fn measure(case: Case, order: Order) -> Self {
+        let mut run = Run::new(case, order);
         let mut row = Self::default();
         // The first tick announces every name and is not counted.
         for tick in 0..=TICKS {
@@ -52,11 +52,11 @@ impl Row {
         row
     }
 
-    fn print(&self, protocol: Protocol, order: Order) {
+    fn print(&self, case: Case, order: Order) {
         let samples = self.samples as f64;
         println!(
-            "{:<10} {:<10} {:>9.2} {:>9.1} {:>9.2} {:>9.1} {:>9.2} {:>14.1}",
-            protocol.to_string(),
+            "{:<17} {:<10} {:>9.2} {:>9.1} {:>9.2} {:>9.1} {:>9.2} {:>14.1}",
+            case.name(),
             order.name(),
             self.bytes as f64 / samples,
             samples * 1e3 / self.encode_ns as f64,
@@ -70,16 +70,18 @@ impl Row {
 
 fn main() {
     println!(
-        "{:<10} {:<10} {:>9} {:>19} {:>19} {:>14}",
+        "{:<17} {:<10} {:>9} {:>19} {:>19} {:>14}",
         "", "", "", "encode", "decode", "decoded"
     );
     println!(
-        "{:<10} {:<10} {:>9} {:>9} {:>9} {:>9} {:>9} {:>14}",
+        "{:<17} {:<10} {:>9} {:>9} {:>9} {:>9} {:>9} {:>14}",
         "protocol", "order", "B/sample", "M/CPU-s", "ns", "M/CPU-s", "ns", "samples/batch"
     );
-    for protocol in Protocol::ALL {
+    let wanted: Vec<String> = std::env::args().skip(1).collect();
+    let is_wanted = |case: &Case| wanted.is_empty() || wanted.contains(&case.name());
+    for case in Case::all().into_iter().filter(is_wanted) {
         for order in Order::ALL {
-            Row::measure(protocol, order).print(protocol, order);
+            Row::measure(case, order).print(case, order);
         }
     }
 }

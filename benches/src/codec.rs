@@ -8,6 +8,41 @@ use tsb_core::{Batch, Catalog, Ids, SeriesId, SeriesKey, Times, Timestamp};
 
 use crate::mix::{self, Mix, Random};
 
+/// What is measured: a protocol, and how the series of the fleet are called on it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Case {
+    /// The protocol.
+    pub protocol: Protocol,
+    /// How many series differ in the label `_field` alone; 0 is a dotted name without labels.
+    fields: usize,
+}
+
+impl Case {
+    /// Every protocol, and Influx with one and with ten fields a line.
+    pub fn all() -> Vec<Self> {
+        let of = |protocol: Protocol| {
+            let fields: &[usize] = if protocol == Protocol::Influx { &[1, 10] } else { &[0] };
+            fields.iter().map(move |&fields| Self { protocol, fields })
+        };
+        Protocol::ALL.into_iter().flat_map(of).collect()
+    }
+
+    /// As the identifier of a benchmark.
+    pub fn name(self) -> String {
+        match self.fields {
+            0 | 1 => self.protocol.to_string(),
+            fields => format!("{}-{fields}", self.protocol),
+        }
+    }
+
+    fn catalog(self) -> Catalog {
+        match self.fields {
+            0 => mix::catalog(),
+            fields => mix::labelled(fields),
+        }
+    }
+}
+
 /// How a tick is cut into batches, and in which order its series come.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Order {
@@ -15,7 +50,8 @@ pub enum Order {
     WholeTick,
     /// A batch a host, 54 series.
     OneHost,
-    /// The series of a tick shuffled anew, in batches of 1,350.
+    /// The series of a tick shuffled anew, in batches of 1,350; series that can share a
+    /// record stay together.
     Shuffled,
 }
 
@@ -66,6 +102,10 @@ impl Sink for Sum {
         panic!("{samples} samples were refused");
     }
 
+    fn unannounced(&mut self, samples: usize) {
+        self.refused(samples);
+    }
+
     fn malformed(&mut self, problem: &Malformed<'_>) {
         panic!("{}", problem.what);
     }
@@ -74,6 +114,7 @@ impl Sink for Sum {
 /// One encoder and one decoder, tick after tick, part after part of a tick.
 #[derive(Debug)]
 pub struct Run {
+    case: Case,
     order: Order,
     encoder: Box<dyn Encoder>,
     decoder: Box<dyn Decoder>,
@@ -94,13 +135,14 @@ impl Run {
     ///
     /// # Panics
     /// When the protocol cannot carry the fleet.
-    pub fn new(protocol: Protocol, order: Order) -> Self {
-        let catalog = mix::catalog();
-        let encoder = protocol.encoder(&catalog);
+    pub fn new(case: Case, order: Order) -> Self {
+        let catalog = case.catalog();
+        let encoder = case.protocol.encoder(&catalog);
         Self {
+            case,
             order,
             encoder: encoder.unwrap_or_else(|error| panic!("{error}")),
-            decoder: protocol.decoder(Arc::new(ManualClock::new())),
+            decoder: case.protocol.decoder(Arc::new(ManualClock::new())),
             sink: Sum {
                 catalog,
                 ..Sum::default()
@@ -120,16 +162,30 @@ impl Run {
     /// second tick on.
     pub fn next_tick(&mut self) {
         self.fleet.tick(&mut self.values);
+        if self.case.protocol.facts().integers_only {
+            self.values.iter_mut().for_each(|value| *value = value.round());
+        }
         if self.order == Order::Shuffled && self.ticks > 0 {
-            for index in (1..self.ids.len()).rev() {
-                self.ids.swap(index, self.random.below(index as u64 + 1) as usize);
-            }
+            self.shuffle(self.case.fields.max(1));
             let values = self.ids.iter().map(|id| self.values[id.index()]);
             self.values = values.collect();
         }
         self.at = self.at + 1_000_000_000;
         self.ticks += 1;
         self.part = 0..0;
+    }
+
+    /// Shuffles the ids in groups.
+    fn shuffle(&mut self, group: usize) {
+        let mut firsts: Vec<u32> = (0..(mix::SERIES / group) as u32).collect();
+        for index in (1..firsts.len()).rev() {
+            firsts.swap(index, self.random.below(index as u64 + 1) as usize);
+        }
+        let group = group as u32;
+        let ids = firsts
+            .iter()
+            .flat_map(|first| (0..group).map(move |offset| first * group + offset));
+        self.ids = ids.map(SeriesId).collect();
     }
 
     /// Goes to the next part of the tick; `false` when there is none.

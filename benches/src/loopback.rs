@@ -8,7 +8,8 @@ use std::time::Duration;
 
 use tsb_core::emit::{Operation, Outcome, Target};
 use tsb_core::net::{
-    EmitOptions, Intake, IntakeSink, ListenOptions, Listener, Mileposts, Registry, Runtime, TcpTarget,
+    Address, AnyListener, AnyTarget, Carrier, DatagramTarget, Decoders, EmitOptions, Intake, IntakeSink, ListenOptions,
+    Mileposts, Registry, Runtime, StreamTarget,
 };
 use tsb_core::net::{ListenerReport, TargetReport};
 use tsb_core::time::{Clock, MonotonicClock, thread_cpu_ns};
@@ -21,15 +22,72 @@ use crate::mix;
 /// Longer than any wait of a benchmark takes.
 const PATIENCE: Duration = Duration::from_mins(1);
 
+/// Samples that may be on their way over UDP, where nothing holds up the sender: their
+/// datagrams fit into the receive buffer.
+const IN_FLIGHT: u64 = 4 * mix::SERIES as u64;
+
+/// What of the receive buffer is asked for.
+const RECEIVE_BUFFER: usize = 64 << 20;
+
+/// The sockets between emitter and listener.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Way {
+    /// TCP.
+    Tcp,
+    /// UDP, with segmentation where the kernel has it.
+    Udp,
+    /// A Unix stream socket.
+    Unix,
+    /// A Unix datagram socket.
+    Unixgram,
+}
+
+impl Way {
+    /// All of them.
+    pub const ALL: [Self; 4] = [Self::Tcp, Self::Udp, Self::Unix, Self::Unixgram];
+
+    /// As the identifier of a benchmark.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Tcp => "tcp",
+            Self::Udp => "udp",
+            Self::Unix => "unix",
+            Self::Unixgram => "unixgram",
+        }
+    }
+
+    fn carrier(self) -> Carrier {
+        match self {
+            Self::Tcp | Self::Unix => Carrier::Stream,
+            Self::Udp | Self::Unixgram => Carrier::Datagrams,
+        }
+    }
+
+    fn address(self) -> Address {
+        match self {
+            Self::Tcp | Self::Udp => Address::Inet(SocketAddr::from((Ipv4Addr::LOCALHOST, 0))),
+            Self::Unix | Self::Unixgram => {
+                let name = format!(
+                    "tsb-bench-{}-{}.sock",
+                    std::process::id(),
+                    MonotonicClock::new().wall().0
+                );
+                Address::Unix(std::path::Path::new("/tmp").join(name))
+            }
+        }
+    }
+}
+
 /// The way from an emitter to a store, open.
 #[derive(Debug)]
 pub struct Loopback {
     // Dropped in this order.
-    target: TcpTarget,
-    listener: Listener,
+    target: AnyTarget,
+    listener: AnyListener,
     _runtime: Runtime,
     arrivals: Arc<Arrivals>,
     clock: Arc<dyn Clock>,
+    way: Way,
     sent: u64,
 }
 
@@ -83,13 +141,17 @@ impl Sink for StoreSink {
         self.is_broken = true;
     }
 
+    fn unannounced(&mut self, samples: usize) {
+        self.refused(samples);
+    }
+
     fn malformed(&mut self, _problem: &Malformed<'_>) {
         self.is_broken = true;
     }
 }
 
 impl IntakeSink for StoreSink {
-    fn apply(&mut self, _consumed: u64) -> Result<(), Fatal> {
+    fn apply(&mut self, _consumed: u64) -> Result<u64, Fatal> {
         if self.is_broken {
             return Err(Fatal {
                 what: "a sample of the benchmark was not taken",
@@ -101,18 +163,18 @@ impl IntakeSink for StoreSink {
         if *applied >= self.arrivals.goal.load(Ordering::Acquire) {
             self.arrivals.has_come.notify_one();
         }
-        Ok(())
+        Ok(0)
     }
 }
 
 impl Loopback {
-    /// One connection that speaks `protocol` and carries the `mix` fleet into `store`, or
+    /// One socket that speaks `protocol` and carries the `mix` fleet into `store`, or
     /// nowhere. With `keeps` everything that arrives is kept to be compared.
     ///
     /// # Panics
     /// When the machine has no loopback.
     #[expect(clippy::expect_used, reason = "a benchmark without sockets is of no use")]
-    pub fn open(protocol: Protocol, store: Option<Arc<dyn Store>>, keeps: bool) -> Self {
+    pub fn open(protocol: Protocol, way: Way, store: Option<Arc<dyn Store>>, keeps: bool) -> Self {
         let runtime = Runtime::start().expect("a thread");
         let clock: Arc<dyn Clock> = Arc::new(MonotonicClock::new());
         let catalog = mix::catalog();
@@ -126,8 +188,9 @@ impl Loopback {
         let refuse = |_, _: &SeriesKey| Err("not of the fleet".to_owned());
         let registry = Arc::new(Registry::with_catalog(catalog.clone(), catalog.len(), refuse));
         let (told, decoder_clock) = (Arc::clone(&arrivals), Arc::clone(&clock));
-        let ingest = move |_peer| Intake {
-            decoder: protocol.decoder(Arc::clone(&decoder_clock)),
+        let decoders = Decoders::new(protocol, way.carrier());
+        let ingest = move |_: &Address| Intake {
+            decoder: decoders.make(Arc::clone(&decoder_clock)),
             sink: Box::new(StoreSink {
                 store: store.clone(),
                 registry: Arc::clone(&registry),
@@ -138,31 +201,47 @@ impl Loopback {
             }),
         };
         let mileposts = Mileposts::new(1 << 16);
-        let address = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
-        let listener = Listener::bind(
+        let options = ListenOptions {
+            receive_buffer_bytes: (way.carrier() == Carrier::Datagrams).then_some(RECEIVE_BUFFER),
+            ..ListenOptions::default()
+        };
+        let (told, marks) = (Arc::clone(&clock), Some(Arc::clone(&mileposts)));
+        let listener = AnyListener::bind(
             runtime.handle(),
-            address,
-            ListenOptions::default(),
-            ingest,
-            Arc::clone(&clock),
-            Some(Arc::clone(&mileposts)),
-        );
-        let listener = listener.expect("a port on loopback");
-        let encoder = move || protocol.encoder(&catalog).expect("the fleet has plain names");
-        let options = EmitOptions::default();
-        let target = TcpTarget::connect(
-            listener.address(),
+            way.carrier(),
+            &way.address(),
             options,
-            encoder,
-            Arc::clone(&clock),
-            Some(mileposts),
+            ingest,
+            told,
+            marks,
         );
+        let listener = listener.expect("a socket on this machine");
+        let options = EmitOptions::default();
+        let (address, told, marks) = (listener.address(), Arc::clone(&clock), Some(mileposts));
+        let target = match way.carrier() {
+            Carrier::Stream | Carrier::Requests => {
+                let encoder = move || protocol.encoder(&catalog).expect("the fleet has plain names");
+                StreamTarget::connect(address, options, encoder, told, marks)
+                    .map(|target| AnyTarget::Stream(Box::new(target)))
+            }
+            Carrier::Datagrams => {
+                let limit = options.datagram_bytes;
+                let packer = |session| {
+                    protocol
+                        .packer(&catalog, limit, session)
+                        .expect("the fleet has plain names")
+                };
+                DatagramTarget::connect(address, options, packer, told, marks.as_deref())
+                    .map(|target| AnyTarget::Datagrams(Box::new(target)))
+            }
+        };
         Self {
             target: target.expect("the listener answers"),
             listener,
             _runtime: runtime,
             arrivals,
             clock,
+            way,
             sent: 0,
         }
     }
@@ -181,9 +260,12 @@ impl Loopback {
             let batch = Batch::tick(SeriesId((index * length) as u32), at, values);
             let due = self.clock.now();
             let outcome = self.target.send(&Operation { batch, due });
-            assert_eq!(outcome, Outcome::Sent, "{:?}", self.target.report().errors);
+            assert_eq!(outcome, Outcome::Sent, "the socket is lost");
         }
         self.sent += values.len() as u64;
+        if self.way == Way::Udp {
+            self.await_applied(self.sent.saturating_sub(IN_FLIGHT));
+        }
     }
 
     /// Waits until everything that was sent has been applied.
@@ -192,13 +274,17 @@ impl Loopback {
     /// When it does not come.
     pub fn settle(&mut self) {
         self.target.idle();
-        self.arrivals.goal.store(self.sent, Ordering::Release);
+        self.await_applied(self.sent);
+    }
+
+    fn await_applied(&self, goal: u64) {
+        self.arrivals.goal.store(goal, Ordering::Release);
         let waited = self
             .arrivals
             .has_come
-            .wait_timeout_while(self.arrivals.applied(), PATIENCE, |applied| *applied < self.sent);
+            .wait_timeout_while(self.arrivals.applied(), PATIENCE, |applied| *applied < goal);
         let applied = *waited.unwrap_or_else(PoisonError::into_inner).0;
-        assert_eq!(applied, self.sent, "{:?}", self.listener.stats());
+        assert!(applied >= goal, "{applied} of {goal}: {:?}", self.listener.stats());
         self.arrivals.goal.store(u64::MAX, Ordering::Release);
     }
 
@@ -229,12 +315,26 @@ impl Loopback {
     }
 }
 
+/// The protocols that carry the values of the fleet with their times, each over what it
+/// runs over.
+pub fn ways() -> impl Iterator<Item = (Protocol, Way)> {
+    let all = Protocol::ALL
+        .into_iter()
+        .filter(|protocol| protocol.facts().timestamps && !protocol.facts().integers_only);
+    all.flat_map(|protocol| Way::ALL.map(|way| (protocol, way)))
+        .filter(|(protocol, way)| match way.carrier() {
+            Carrier::Stream => protocol.facts().streams,
+            Carrier::Requests => protocol.facts().http,
+            Carrier::Datagrams => protocol.is_packed(),
+        })
+}
+
 /// Sends a few ticks and compares every sample that arrives with the one that was sent.
 ///
 /// # Panics
 /// When one is lost, altered, duplicated or out of order.
-pub fn verify(protocol: Protocol, length: usize) {
-    let mut way = Loopback::open(protocol, None, true);
+pub fn verify(protocol: Protocol, over: Way, length: usize) {
+    let mut way = Loopback::open(protocol, over, None, true);
     let mut fleet = mix::Mix::new(7);
     let (mut values, mut expected) = (Vec::new(), Vec::new());
     for tick in 0..3 {

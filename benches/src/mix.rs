@@ -52,6 +52,21 @@ pub fn catalog() -> Catalog {
     (0..SERIES).map(key).collect()
 }
 
+/// The keys of the fleet with labels: `kstat{host=h0007,module=cpu13,_field=field4}`, so
+/// many fields for each host and module.
+pub fn labelled(fields: usize) -> Catalog {
+    let key = |index: usize| {
+        let line = index / fields;
+        let labels = [
+            ("host", format!("h{:04}", index / HOST)),
+            ("module", format!("cpu{}", line % HOST)),
+            ("_field", format!("field{}", index % fields)),
+        ];
+        SeriesKey::with_labels("kstat", labels)
+    };
+    (0..SERIES).map(key).collect()
+}
+
 impl Mix {
     /// A fleet of [`SERIES`] series.
     pub fn new(seed: u64) -> Self {

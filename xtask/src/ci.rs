@@ -2,11 +2,17 @@
 //!
 //! A failing step does not stop the others: one run shows everything that is wrong.
 
+mod clients;
 mod dependencies;
+mod features;
 mod packages;
+mod page;
+mod servers;
+mod soak;
 mod steps;
 mod tests_run;
 mod toolchain;
+mod tutorial;
 mod whole_run;
 
 use std::time::Duration;
@@ -77,12 +83,15 @@ pub(crate) fn run(arguments: &[&str]) -> Result<()> {
             result,
         });
     }
+    // What failed comes last, and whole: a log is often kept by its end.
     println!("\n{}", summary(&rows));
-    let failed: Vec<&str> = rows
-        .iter()
-        .filter(|row| row.result.is_err())
-        .map(|row| row.name)
-        .collect();
+    let mut failed = Vec::new();
+    for row in &rows {
+        if let Err(error) = &row.result {
+            println!("{}: {error:#}\n", row.name);
+            failed.push(row.name);
+        }
+    }
     if !failed.is_empty() {
         bail!(
             "ci: {} of {} steps failed: {}",

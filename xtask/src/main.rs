@@ -1,4 +1,5 @@
-//! The workspace's own jobs: `cargo xtask ci`, `tidy`, `peers`, `bench`.
+//! The workspace's own jobs: `cargo xtask ci`, `tidy`, `mutate`, `peers`, `screenshots`,
+//! `servers`, `view-cost`, `bench`.
 //!
 //! It imports nothing of ours and builds in seconds; what a user of `tsb` runs is not
 //! here but in `tsb-cli`.
@@ -10,11 +11,19 @@
 )]
 
 mod bench;
+mod browser;
 mod ci;
+mod golang;
+mod mutate;
 mod peers;
+mod screenshots;
+mod servers;
 mod shell;
 mod table;
+mod terminal;
 mod tidy;
+mod turns;
+mod view_cost;
 
 use std::process::ExitCode;
 
@@ -26,9 +35,28 @@ cargo xtask JOB
              examples, dependencies, documentation, and one real run with its report checked.
              --full adds what takes hours; --only runs one step; --list names them
   tidy       the rules of ARCHITECTURE.md and CONTRIBUTING.md that a program can check
+  mutate [WORD]
+             breaks the instrument on purpose, one place at a time, in a copy of the workspace, and
+             fails if no test notices; only those whose description contains WORD
   peers [--rounds N]
              builds the peer tools that a registry carries, runs them and tsb in turn on the same
              kind of work (A B B A, N times), and prints both side by side
+  peers load [--rounds N]
+             tsbs_load_influx and tsb emit in turn over HTTP into one tsb ingest (A B B A, N times), with
+             one connection and several, plain and compressed
+  servers up|down|status [NAME...]
+             real servers on loopback: rrdcached, mongod, mongod-set, etcd, etcd-three; all of them where
+             none is named. up installs and starts them, each in a folder of target/servers that it empties
+             first; down stops exactly those; status [--format json] lists specs, pids, ports and memory
+  servers table [--seconds N] [--only 'SERVER LEVEL'] [--program TSB] [--out FILE]
+             every layout of MongoDB at three levels with one and eight workers, by runs that read all back;
+             --out writes it as a page of Markdown, too
+  screenshots
+             the pictures of docs/screenshots: runs tsb, opens its report in Chromium (wide and narrow,
+             light and dark, printed), and drives the live view in tmux at three sizes
+  view-cost [--rounds N]
+             runs tsb with its live view and without (A B B A, N times) on a terminal of tmux, and prints
+             what the view costs and what it does to latencies
   bench save NAME [FILTER] | diff OLD NEW [FILTER]
              criterion baselines, each with a record of its commit and machine
   help       this text
@@ -44,6 +72,11 @@ fn main() -> ExitCode {
         }
         ["ci", rest @ ..] => ci::run(rest),
         ["tidy"] => tidy::run(),
+        ["mutate"] => mutate::run(""),
+        ["mutate", filter] => mutate::run(filter),
+        ["servers", rest @ ..] => servers::command(rest),
+        ["screenshots"] => screenshots::make(),
+        ["view-cost", rest @ ..] => view_cost::measure(rest),
         ["bench", rest @ ..] => bench::command(rest),
         ["peers", rest @ ..] => peers::run(rest),
         _ => {

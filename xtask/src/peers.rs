@@ -5,6 +5,7 @@
 //! notes under the table say.
 
 mod cpu;
+mod load;
 mod published;
 mod tools;
 
@@ -14,6 +15,7 @@ use anyhow::{Context, Result, bail};
 
 use crate::shell::{self, spell};
 use crate::table::Table;
+use crate::turns;
 use cpu::CpuMeter;
 
 /// How often A B B A is run when nothing else is asked for.
@@ -45,7 +47,13 @@ pub(crate) fn missing() -> Option<String> {
 
 /// Builds, runs and prints.
 pub(crate) fn run(arguments: &[&str]) -> Result<()> {
-    let rounds = parse(arguments)?;
+    if let ["load", rest @ ..] = arguments {
+        return match missing() {
+            None => load::run(rest),
+            Some(why) => bail!("no peer was run: {why}"),
+        };
+    }
+    let rounds = turns::rounds("peers", arguments, ROUNDS)?;
     let Some(why) = missing() else {
         let mut contestants = [tools::tsbs()?, tools::tsb()?];
         let outputs = count(&mut contestants)?;
@@ -59,17 +67,6 @@ pub(crate) fn run(arguments: &[&str]) -> Result<()> {
     };
     println!("no peer was run: {why}\n\n{}", published::table());
     Ok(())
-}
-
-fn parse(arguments: &[&str]) -> Result<usize> {
-    match arguments {
-        [] => Ok(ROUNDS),
-        ["--rounds", rounds] => match rounds.parse() {
-            Ok(rounds) if rounds > 0 => Ok(rounds),
-            _ => bail!("--rounds needs a number above 0, not {rounds}"),
-        },
-        other => bail!("peers: no such argument: {}", other.join(" ")),
-    }
 }
 
 /// Runs each contestant once into a counter, untimed: this is also its warm-up.
@@ -112,7 +109,7 @@ fn race(contestants: &mut [Contestant; 2], rounds: usize) -> Result<[Vec<f64>; 2
     let meter = CpuMeter::new()?;
     let mut costs = [Vec::new(), Vec::new()];
     for round in 1..=rounds {
-        for index in [0, 1, 1, 0] {
+        for index in turns::ROUND {
             let contestant = &mut contestants[index];
             let seconds = meter.seconds_of(&mut contestant.command)?;
             println!("round {round} of {rounds}: {} {seconds:.2} CPU-s", contestant.name);
@@ -124,15 +121,8 @@ fn race(contestants: &mut [Contestant; 2], rounds: usize) -> Result<[Vec<f64>; 2
 
 /// Values of the whole output, in millions, per CPU-second: lowest, median, highest run.
 fn rates(values: u64, costs: &[f64]) -> [f64; 3] {
-    let mut rates: Vec<f64> = costs.iter().map(|seconds| values as f64 / seconds / 1e6).collect();
-    rates.sort_by(f64::total_cmp);
-    let middle = rates.len() / 2;
-    let median = if rates.len().is_multiple_of(2) {
-        f64::midpoint(rates[middle - 1], rates[middle])
-    } else {
-        rates[middle]
-    };
-    [rates[0], median, rates[rates.len() - 1]]
+    let rates = costs.iter().map(|seconds| values as f64 / seconds / 1e6);
+    turns::spread(rates.collect()).unwrap_or_default()
 }
 
 fn report(contestants: &[Contestant; 2], outputs: &[Output; 2], costs: &[Vec<f64>; 2]) -> String {
@@ -193,14 +183,6 @@ mod tests {
         let output = count_output(Command::new("printf").arg("a b\\nc\\n")).ok();
         assert_eq!(output, Some(Output { lines: 2, bytes: 6 }));
         assert!(count_output(&mut Command::new("false")).is_err());
-    }
-
-    #[test]
-    fn arguments_are_checked() {
-        assert_eq!(parse(&[]).ok(), Some(ROUNDS));
-        assert_eq!(parse(&["--rounds", "2"]).ok(), Some(2));
-        assert!(parse(&["--rounds", "0"]).is_err());
-        assert!(parse(&["--fast"]).is_err());
     }
 
     #[test]

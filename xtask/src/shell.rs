@@ -99,8 +99,12 @@ pub(crate) fn capture_any(command: &mut Command) -> Result<(Option<i32>, String)
 
 /// Whether a program can be started at all.
 pub(crate) fn has(program: &str, probe: &str) -> bool {
-    let quiet = Command::new(program)
-        .arg(probe)
+    succeeds(Command::new(program).arg(probe))
+}
+
+/// Whether a command ends well; what it prints is not shown.
+pub(crate) fn succeeds(command: &mut Command) -> bool {
+    let quiet = command
         .stdin(Stdio::null())
         .stdout(Stdio::null())
         .stderr(Stdio::null())

@@ -55,6 +55,24 @@ impl Table {
         }
         text
     }
+
+    /// The table as Markdown.
+    pub(crate) fn markdown(&self) -> String {
+        let line = |cells: &mut dyn Iterator<Item = &str>| {
+            let cells: Vec<&str> = cells.collect();
+            format!("| {} |\n", cells.join(" | "))
+        };
+        let mut text = String::new();
+        for (index, row) in self.rows.iter().enumerate() {
+            text.push_str(&line(&mut row.iter().map(String::as_str)));
+            if index == 0 {
+                text.push_str(&line(
+                    &mut self.right.iter().map(|&right| if right { "---:" } else { "---" }),
+                ));
+            }
+        }
+        text
+    }
 }
 
 #[cfg(test)]
@@ -73,5 +91,12 @@ fmt        1.5
 tests    120.0  312 passed
 ";
         assert_eq!(table.render(), expected);
+        let expected = "\
+| step | seconds | note |
+| --- | ---: | --- |
+| fmt | 1.5 |  |
+| tests | 120.0 | 312 passed |
+";
+        assert_eq!(table.markdown(), expected);
     }
 }

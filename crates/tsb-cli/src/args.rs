@@ -42,8 +42,14 @@ pub enum Command {
     Emit(Box<EmitArgs>),
     /// Read a store back against the report of the run that filled it
     Verify(VerifyArgs),
+    /// Show reports again: as text, as a page with plots, as tables; several side by side
+    Report(ReportArgs),
+    /// Print samples that a store holds, raw or a row a step
+    Query(QueryArgs),
     /// Record this machine's own values into a trace file
     Record(RecordArgs),
+    /// Repeat a published experiment, as it was and without its mistakes
+    Reproduce(ReproduceArgs),
     /// List the stores, their options and what an acknowledgement of each is worth
     Stores(StoresArgs),
     /// Examine this machine: what here would spoil a measurement, and what to do about it
@@ -74,6 +80,19 @@ pub enum Format {
     Csv,
 }
 
+/// What is shown of a run on its way.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+#[value(rename_all = "kebab-case")]
+pub enum Progress {
+    /// The live view on a terminal; lines elsewhere, with NO_COLOR, TERM=dumb or CI
+    #[default]
+    Auto,
+    /// The live view
+    Live,
+    /// A line a second on stderr
+    Lines,
+}
+
 /// Everything about a run, and where its results go.
 #[derive(Debug, Default, Clone, Args)]
 pub struct RunArgs {
@@ -87,6 +106,16 @@ pub struct RunArgs {
     /// flags given beside it win
     #[arg(long, value_name = "FILE", help_heading = "Plan")]
     pub plan: Option<PathBuf>,
+    /// What to show of a run on its way
+    #[arg(long, value_enum, default_value_t, help_heading = "Output")]
+    pub progress: Progress,
+    /// Serve metrics of the run as it goes on, in the OpenMetrics format, such as
+    /// `127.0.0.1:9465`, for Prometheus and others to scrape
+    #[arg(long, value_name = "ADDRESS", help_heading = "Output")]
+    pub expose: Option<std::net::SocketAddr>,
+    /// Serve them on an address that other machines can reach
+    #[arg(long, requires = "expose", help_heading = "Output")]
+    pub expose_remote: bool,
     /// Print the plan (JSON, as `--plan` reads it) and do nothing
     #[arg(long, help_heading = "Plan")]
     pub print_plan: bool,
@@ -104,7 +133,10 @@ pub struct OutputArgs {
     /// Write an HdrHistogram V2 interval log (response, service and lag, tagged)
     #[arg(long, value_name = "FILE", help_heading = "Output")]
     pub hdr_log: Option<PathBuf>,
-    /// No progress lines on stderr
+    /// Write one self-contained page with plots, for a browser; opened before the run starts
+    #[arg(long, value_name = "FILE", help_heading = "Output")]
+    pub html: Option<PathBuf>,
+    /// No progress on stderr
     #[arg(long, short, help_heading = "Output")]
     pub quiet: bool,
 }
@@ -118,12 +150,32 @@ pub struct RunOptions {
     #[arg(long, value_name = "SPEC", help_heading = "Target")]
     #[serde(default)]
     pub store: Vec<String>,
-    /// How samples reach the store: `inproc` measures the store alone, `tcp` adds a real
-    /// loopback connection with encoder and decoder
-    #[arg(long, value_name = "inproc|tcp", help_heading = "Target")]
+    /// How samples reach the store: `inproc` measures the store alone, the others add real
+    /// sockets on this machine with encoder and decoder; over `udp` samples can be lost, and
+    /// the report says which; over `http` each operation is a request, and its answer counts
+    #[arg(long, value_name = "inproc|tcp|udp|unix|unixgram|http", help_heading = "Target")]
     pub transport: Option<String>,
-    /// The wire protocol of `--transport tcp`: `tsb` is the least a wire can cost,
-    /// `graphite` is plaintext as carbon reads it
+    /// Datagram sockets over all emitting threads; DalmatinerDB's document has 30
+    #[arg(long, value_name = "N", help_heading = "Target")]
+    pub sockets: Option<u64>,
+    /// The most bytes of a datagram; it is filled with whole records
+    #[arg(long, value_name = "BYTES", help_heading = "Target")]
+    pub datagram: Option<u64>,
+    /// Whether the kernel cuts one call's bytes into datagrams (UDP_SEGMENT), where it can;
+    /// loopback flatters it, because there the datagrams stay together
+    #[arg(long, value_name = "on|off", help_heading = "Target")]
+    pub gso: Option<String>,
+    /// Whether the listener takes several datagrams at once (UDP_GRO), where the kernel can
+    #[arg(long, value_name = "on|off", help_heading = "Target")]
+    pub gro: Option<String>,
+    /// The receive buffer of datagrams; without it, room for a tick of the whole fleet. What
+    /// the kernel granted is in the report
+    #[arg(long, value_name = "BYTES", help_heading = "Target")]
+    pub receive_buffer: Option<String>,
+    /// The wire protocol of a transport with a wire: `tsb` is the least a wire can cost,
+    /// `graphite` is plaintext as carbon reads it; also `influx`, `opentsdb`, `kairosdb`,
+    /// `pickle`, `dalmatiner-stream`, `dalmatiner-batch` and, whole numbers only,
+    /// `dalmatiner-august`; over http `influx` and `kairosdb-json`
     #[arg(long, value_name = "NAME", help_heading = "Target")]
     pub protocol: Option<String>,
     /// Refuse series beyond this many (a flood of new names), counted
@@ -211,8 +263,11 @@ pub struct RunOptions {
 /// `tsb ingest`
 #[derive(Debug, Args)]
 pub struct IngestArgs {
-    /// Where to listen: `graphite+tcp://127.0.0.1:2003` or `tsb+tcp://127.0.0.1:4270`; may be given
-    /// several times
+    /// Where to listen: `graphite+tcp://127.0.0.1:2003`, `graphite+udp://127.0.0.1:2003`,
+    /// `influx+http://127.0.0.1:8086`, `tsb+unix:///run/tsb.sock`, `tsb+unixgram:///run/tsb.sock`;
+    /// may be given several times.
+    /// `rrdcached+unix:/run/rrdcached.sock` serves rrdcached's clients, with `--store write-cache+rrd:DIR`.
+    /// Options of datagrams: `?receive-buffer=8MiB&gro=off&idle=10s`
     #[arg(long, value_name = "URL", required = true)]
     pub listen: Vec<String>,
     /// The store, such as `memory:?max_bytes=4GiB`
@@ -241,7 +296,8 @@ pub struct IngestArgs {
 /// `tsb emit`
 #[derive(Debug, Args)]
 pub struct EmitArgs {
-    /// The server: `graphite+tcp://127.0.0.1:2003` or `tsb+tcp://127.0.0.1:4270`
+    /// The server: `graphite+tcp://127.0.0.1:2003`, `tsb+udp://127.0.0.1:4270?sockets=30&gso=off`,
+    /// `influx+http://127.0.0.1:8086?db=tsb`, `graphite+unix:///run/carbon.sock`
     #[arg(long, value_name = "URL")]
     pub to: String,
     /// Connections, one an emitting thread
@@ -263,6 +319,73 @@ pub struct VerifyArgs {
     /// How the result is written to stdout
     #[arg(long, value_enum, default_value_t)]
     pub format: Format,
+}
+
+/// `tsb report`
+#[derive(Debug, Args)]
+#[command(
+    after_long_help = "With two runs or more, what differs in the work or in durability is said first, then every \
+        figure of each run stands beside that of the first, with the ratio.\n\n\
+        Examples:\n  tsb report run.json --html run.html\n  tsb report before.json after.json\n  \
+        tsb report run.json --csv tables"
+)]
+pub struct ReportArgs {
+    /// JSON reports, as `--out` or `--format json` of `tsb run` wrote them
+    #[arg(value_name = "REPORT", required = true)]
+    pub reports: Vec<PathBuf>,
+    /// Write one self-contained page with plots, for a browser
+    #[arg(long, value_name = "FILE")]
+    pub html: Option<PathBuf>,
+    /// Write every series as CSV into this directory: intervals, processes, latency-cells,
+    /// latency-quantiles
+    #[arg(long, value_name = "DIR")]
+    pub csv: Option<PathBuf>,
+    /// How the result is written to stdout
+    #[arg(long, value_enum, default_value_t)]
+    pub format: Format,
+}
+
+/// `tsb query`
+#[derive(Debug, Args)]
+pub struct QueryArgs {
+    /// The store, which must be there already
+    #[arg(long, value_name = "SPEC")]
+    pub store: String,
+    /// A series, as reports print it: name or name{label=value,...}; may be given more than once
+    #[arg(long, value_name = "KEY", required = true)]
+    pub series: Vec<String>,
+    /// The first time, in seconds since 1970
+    #[arg(long, value_name = "TIME")]
+    pub from: Option<String>,
+    /// The time behind the last, in seconds since 1970
+    #[arg(long, value_name = "TIME")]
+    pub to: Option<String>,
+    /// One row for each step of this length, instead of samples
+    #[arg(long, value_name = "DURATION")]
+    pub step: Option<String>,
+    /// How the samples of a step become a row
+    #[arg(long, value_enum, default_value_t, requires = "step")]
+    pub rows: Rows,
+}
+
+/// How the samples of a step become one value.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub enum Rows {
+    /// The smallest
+    Min,
+    /// The largest
+    #[default]
+    Max,
+    /// The mean
+    Average,
+    /// The sum
+    Sum,
+    /// How many there are
+    Count,
+    /// The earliest
+    First,
+    /// The latest
+    Last,
 }
 
 /// `tsb record`
@@ -297,6 +420,33 @@ pub struct StoresArgs {
     /// How the list is written to stdout
     #[arg(long, value_enum, default_value_t)]
     pub format: Format,
+}
+
+/// `tsb reproduce`
+#[derive(Debug, Args)]
+pub struct ReproduceArgs {
+    /// Which experiment
+    #[arg(value_enum)]
+    pub experiment: Experiment,
+    /// Fewer and smaller, within two minutes
+    #[arg(long)]
+    pub quick: bool,
+    /// Numbers of files, instead of the published ones
+    #[arg(long, value_name = "N", value_delimiter = ',')]
+    pub files: Vec<usize>,
+    /// Where its files go; in a folder of their own, which is removed at the end
+    #[arg(long, value_name = "DIR", default_value = ".")]
+    pub dir: PathBuf,
+    /// Where results go.
+    #[command(flatten)]
+    pub output: OutputArgs,
+}
+
+/// The published experiments that can be repeated.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Experiment {
+    /// What does rrdcached buy? (kazeburo and sonots, 2012)
+    Rrdcached,
 }
 
 /// `tsb doctor`

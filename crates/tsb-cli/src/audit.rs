@@ -5,6 +5,7 @@
 //! samples were rejected by name.
 
 mod compare;
+mod consolidate;
 
 use std::collections::HashMap;
 use std::ops::{ControlFlow, Range};
@@ -12,9 +13,9 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
 use tsb_core::ledger::{Finding, FindingKind, Findings};
-use tsb_core::workload::Workload;
+use tsb_core::workload::{Replay, Workload};
 use tsb_core::{SeriesId, Timestamp};
-use tsb_stores::{Query, Store, TimeRange};
+use tsb_stores::{Consolidated, Exactness, Query, Resample, Store, StoreExt, TimeRange};
 
 pub use compare::{Columns, Difference, Rules, Tally, compare};
 
@@ -36,6 +37,10 @@ pub struct Scope<'a> {
     pub ticks: &'a [Range<u64>],
     /// Samples that were rejected, by name, each as often as it was.
     pub rejected: &'a [(SeriesId, Timestamp)],
+    /// Ticks of groups that were issued and never sent.
+    pub unsent: &'a [(u32, Range<u64>)],
+    /// Ticks of groups that were sent and never answered: they may be there or not.
+    pub unanswered: &'a [(u32, Range<u64>)],
     /// Auditing threads.
     pub threads: usize,
 }
@@ -47,6 +52,8 @@ pub struct Audit {
     pub sent: u64,
     /// Of these, rejected by name.
     pub rejected: u64,
+    /// Of these, never answered, and not there.
+    pub absent: u64,
     /// The others, by what became of them.
     pub tally: Tally,
     /// Differences by name, the first ones.
@@ -58,6 +65,7 @@ impl Default for Audit {
         Self {
             sent: 0,
             rejected: 0,
+            absent: 0,
             tally: Tally::default(),
             findings: Findings::new(NAMED_MAX),
         }
@@ -68,6 +76,7 @@ impl Audit {
     fn add(&mut self, other: Self) {
         self.sent += other.sent;
         self.rejected += other.rejected;
+        self.absent += other.absent;
         self.tally.add(&other.tally);
         self.findings.merge(other.findings);
     }
@@ -88,6 +97,19 @@ fn finding(series: SeriesId, difference: Difference) -> Finding {
         expected,
         found,
     }
+}
+
+/// Takes out of the differences what is missing because it was never answered; how many.
+fn settle(differences: &mut Vec<Difference>, mut unanswered: HashMap<Timestamp, u32>) -> u64 {
+    let before = differences.len();
+    differences.retain(|difference| match difference {
+        Difference::Missing { at, .. } => {
+            let left = unanswered.get_mut(at).filter(|left| **left > 0);
+            left.map(|left| *left -= 1).is_none()
+        }
+        _ => true,
+    });
+    (before - differences.len()) as u64
 }
 
 /// Rejected samples of a series: timestamp to how often.
@@ -159,19 +181,70 @@ impl Scope<'_> {
                     .and_then(|group| self.ticks.get(group))
                     .cloned();
                 replay.series(id, ticks.unwrap_or(0..0), &mut |chunk| sent.extend(chunk));
+                if let Some(unsent) = self.named(&mut replay, self.unsent, id) {
+                    sent.remove(unsent);
+                }
                 audit.sent += sent.len() as u64;
                 if let Some(rejected) = rejected.get(&id) {
                     audit.rejected += sent.remove(rejected.clone());
                 }
-                self.read(id, &mut found)?;
                 let mut notes = Vec::new();
-                let tally = compare(&mut sent, &found, rules, &mut |difference| notes.push(difference));
+                let note = &mut |difference| notes.push(difference);
+                let mut tally = if let Exactness::Consolidated(rule) = rules.exactness {
+                    consolidate::compare(&rule, &sent, &self.archives(&rule, id)?, note)
+                } else {
+                    self.read(id, &mut found)?;
+                    compare(&mut sent, &found, rules, note)
+                };
+                if let Some(unanswered) = self.named(&mut replay, self.unanswered, id) {
+                    let absent = settle(&mut notes, unanswered);
+                    tally.missing -= absent;
+                    audit.absent += absent;
+                }
                 audit.tally.add(&tally);
                 let named = notes.into_iter().map(|difference| finding(id, difference));
                 named.for_each(|finding| audit.findings.push(finding));
             }
             done.fetch_add(STRIDE as u64, Ordering::Relaxed);
         }
+    }
+
+    /// The samples of a series in some ticks, by timestamp: how many there are of each.
+    fn named(
+        &self,
+        replay: &mut Replay<'_>,
+        ticks: &[(u32, Range<u64>)],
+        id: SeriesId,
+    ) -> Option<HashMap<Timestamp, u32>> {
+        let group = self.workload.group_of(id)?;
+        let mut named: Option<HashMap<Timestamp, u32>> = None;
+        for (_, ticks) in ticks.iter().filter(|(of, _)| *of as usize == group) {
+            let mut columns = Columns::default();
+            replay.series(id, ticks.clone(), &mut |chunk| columns.extend(chunk));
+            let named = named.get_or_insert_default();
+            for at in columns.times {
+                *named.entry(at).or_default() += 1;
+            }
+        }
+        named
+    }
+
+    /// The known rows of every archive, each with its end.
+    fn archives(&self, rule: &Consolidated, id: SeriesId) -> tsb_stores::Result<Vec<consolidate::Found>> {
+        let read = |archive: tsb_stores::ArchiveRule| {
+            let span_s = rule.step_s as i64 * i64::from(archive.steps);
+            let resample = Resample {
+                step_ns: span_s * 1_000_000_000,
+                consolidation: archive.consolidation,
+            };
+            let rows = self.store.rows(id, TimeRange::ALL, Some(resample))?;
+            // A resampled row is stamped with its start.
+            Ok(rows
+                .into_iter()
+                .map(|(at, value)| (at.as_secs() + span_s, value))
+                .collect())
+        };
+        rule.archives().map(read).collect()
     }
 
     fn read(&self, id: SeriesId, found: &mut Columns) -> tsb_stores::Result<()> {

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use serde_json::json;
 use tsb_core::emit::Live;
-use tsb_core::latency::Summary;
+use tsb_core::latency::{Recording, Summary};
 use tsb_core::ledger::{Counter, Ledger};
 use tsb_stores::Store;
 use tsb_stores::null::NullStore;
@@ -15,8 +15,9 @@ use crate::args::EmitArgs;
 use crate::endpoint::Endpoint;
 use crate::exit::Exit;
 use crate::failure::Failure;
+use crate::live::expose;
 use crate::output::Outputs;
-use crate::plan::{self, Transport};
+use crate::plan;
 use crate::run::{Driven, Hooks, Pass, Rejects, SinkTotals, Stage, Watch, progress};
 use crate::{interrupt, units};
 
@@ -27,11 +28,14 @@ pub fn command(args: &EmitArgs) -> Result<Exit, Failure> {
     let address = endpoint.resolve().map_err(|error| failure().because(&error))?;
     let mut run = args.run.clone();
     run.options.protocol = Some(endpoint.protocol.to_string());
-    run.options.transport = Some(Transport::Tcp.name().to_owned());
+    run.options.transport = Some(endpoint.transport.name().to_owned());
     run.options.workers = args.connections.or(run.options.workers);
-    let plan = plan::load(&run)?;
-    let mut outputs = Outputs::open(&args.run.output)?;
-    let hooks = Hooks::new(interrupt::flag(), args.run.output.quiet);
+    let mut plan = plan::load(&run)?;
+    endpoint.options.apply(&mut plan.wire);
+    let plan = plan.complete()?;
+    let mut outputs = Outputs::open_without_page(&args.run.output)?;
+    let mut hooks = Hooks::new(interrupt::flag(), args.run.output.quiet);
+    let _exposed = expose(&args.run, &mut hooks)?;
     let stage = Stage::new(&plan, 1)?;
     let (start_ns, base) = stage.beginning();
     let (live, watch) = (Live::new(plan.workers), Watch::default());
@@ -46,10 +50,11 @@ pub fn command(args: &EmitArgs) -> Result<Exit, Failure> {
         live: &live,
         totals: Arc::new(SinkTotals::default()),
         rejects: Arc::new(Rejects::new()),
+        window: None,
         listening: &watch,
         between: None,
     };
-    let driven = progress(&stage, &live, &hooks, || pass.remote(address))?;
+    let driven = progress(&stage, &live, &hooks, || pass.remote(&address))?;
     let result = result(&endpoint, &plan, &driven)?;
     outputs.write_value(&result, args.run.output.format, || text(&endpoint, &driven))?;
     Ok(match (driven.failures.is_empty(), driven.interrupted) {
@@ -71,6 +76,20 @@ fn result(endpoint: &Endpoint, plan: &plan::Plan, driven: &Driven) -> Result<ser
         .set(Counter::Due, driven.counts.due.samples)
         .set(Counter::Sent, sent);
     ledger.set(Counter::Shed, driven.counts.due.samples - sent);
+    let is_answered = endpoint.transport.is_answered();
+    if is_answered {
+        let counts = &driven.counts;
+        ledger
+            .set(Counter::Confirmed, counts.accepted)
+            .set(Counter::Refused, counts.rejected);
+        ledger.set(Counter::Unknown, counts.unknown.samples);
+    }
+    let mut latency = json!({ "lag": Summary::new(&driven.lag.total, driven.started_samples) });
+    if is_answered {
+        let summary = |recording: &Recording| Summary::new(&recording.total, driven.timed_samples);
+        latency["response"] = json!(summary(&driven.response));
+        latency["service"] = json!(summary(&driven.service));
+    }
     let plan = serde_json::to_value(plan)
         .map_err(|error| Failure::new(Exit::Bug, "cannot serialize the plan").because(&error))?;
     Ok(json!({
@@ -84,11 +103,16 @@ fn result(endpoint: &Endpoint, plan: &plan::Plan, driven: &Driven) -> Result<ser
         "duration_ns": driven.elapsed_ns,
         "rate": { "held_per_second": sent as f64 * 1e9 / driven.elapsed_ns.max(1) as f64 },
         "ledger": ledger,
-        "latency": { "lag": Summary::new(&driven.lag.total, driven.started_samples) },
+        "latency": latency,
         "cost": {
             "generator_cpu_ns_per_sample": driven.cpu.total_ns as f64 / sent.max(1) as f64,
             "wire_bytes_per_sample": driven.wire.as_ref().map(|wire| wire.sent_bytes as f64 / sent.max(1) as f64),
         },
+        "datagrams": driven.wire.as_ref().filter(|wire| wire.sent_datagrams > 0).map(|wire| json!({
+            "sent": wire.sent_datagrams,
+            "segments_per_call": wire.segments,
+            "send_buffer_bytes": wire.send_buffer_bytes,
+        })),
         "failures": driven.failures,
     }))
 }
@@ -116,7 +140,32 @@ fn text(endpoint: &Endpoint, driven: &Driven) -> String {
             driven.cpu.total_ns as f64 / sent.max(1) as f64
         ),
     ];
+    if endpoint.transport.is_answered() {
+        let response = Summary::new(&driven.response.total, driven.timed_samples);
+        lines.push(format!(
+            "confirmed {}, refused {}, unknown {}; response p50 {}, p99 {}, max {}",
+            units::count(driven.counts.accepted),
+            units::count(driven.counts.rejected),
+            units::count(driven.counts.unknown.samples),
+            show(response.p50_ns),
+            show(response.p99_ns),
+            show(response.max_ns),
+        ));
+    }
+    if let Some(wire) = driven.wire.as_ref().filter(|wire| wire.sent_datagrams > 0) {
+        lines.push(format!(
+            "{} datagrams, up to {} a system call, send buffer {}",
+            units::count(wire.sent_datagrams),
+            wire.segments,
+            units::bytes(wire.send_buffer_bytes as f64),
+        ));
+    }
     lines.extend(driven.failures.iter().map(|failure| format!("failed: {failure}")));
-    lines.push("UNVERIFIED: nothing was read back, and nobody acknowledged anything\n".to_owned());
+    let verdict = if endpoint.transport.is_answered() {
+        "UNVERIFIED: nothing was read back\n"
+    } else {
+        "UNVERIFIED: nothing was read back, and nobody acknowledged anything\n"
+    };
+    lines.push(verdict.to_owned());
     lines.join("\n")
 }

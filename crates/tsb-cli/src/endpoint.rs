@@ -1,78 +1,220 @@
-//! Addresses as users write them: `graphite+tcp://127.0.0.1:2003`.
+//! Addresses as users write them: `graphite+udp://127.0.0.1:2003?sockets=30`.
 
 use std::fmt;
-use std::net::{SocketAddr, ToSocketAddrs};
+use std::net::ToSocketAddrs;
+use std::path::PathBuf;
 use std::str::FromStr;
 
+use tsb_core::net::{Address, Carrier};
 use tsb_core::wire::Protocol;
+
+use crate::plan::{Transport, WirePlan};
+use crate::units;
+
+const FORM: &str = "it has the form PROTOCOL+tcp://HOST:PORT, PROTOCOL+udp://HOST:PORT, PROTOCOL+http://HOST:PORT, \
+    PROTOCOL+unix:///PATH or PROTOCOL+unixgram:///PATH, such as graphite+tcp://127.0.0.1:2003";
+
+const OPTIONS: &str = "its options are sockets, datagram, gso, gro, receive-buffer, db, gzip and idle, such as \
+    ?sockets=30&datagram=1400&gso=off";
 
 /// A protocol over a transport to an address.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Endpoint {
     /// What is spoken.
     pub protocol: Protocol,
-    host: String,
+    /// Over what.
+    pub transport: Transport,
+    /// What its options change.
+    pub options: EndpointOptions,
+    place: String,
+}
+
+/// What stands behind the question mark; `None` leaves things as they are.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct EndpointOptions {
+    sockets: Option<usize>,
+    datagram_bytes: Option<usize>,
+    gso: Option<bool>,
+    gro: Option<bool>,
+    database: Option<String>,
+    gzip: Option<bool>,
+    /// Asked for as the receive buffer, in bytes.
+    pub receive_buffer_bytes: Option<u64>,
+    /// A sender that is silent for so long is forgotten, in nanoseconds.
+    pub idle_ns: Option<u64>,
+}
+
+impl EndpointOptions {
+    /// Changes what was said.
+    pub fn apply(&self, wire: &mut WirePlan) {
+        wire.sockets = self.sockets.unwrap_or(wire.sockets);
+        wire.datagram_bytes = self.datagram_bytes.unwrap_or(wire.datagram_bytes);
+        wire.gso = self.gso.unwrap_or(wire.gso);
+        wire.gro = self.gro.unwrap_or(wire.gro);
+        wire.gzip = self.gzip.unwrap_or(wire.gzip);
+        if let Some(name) = &self.database {
+            wire.database = Some(name.clone());
+        }
+        wire.receive_buffer_bytes = self.receive_buffer_bytes.or(wire.receive_buffer_bytes);
+    }
+
+    fn set(&mut self, name: &str, value: &str) -> Result<(), String> {
+        let count = || units::parse_count(value).map(|count| count as usize);
+        match name {
+            "sockets" => self.sockets = Some(count()?),
+            "datagram" => self.datagram_bytes = Some(count()?),
+            "gso" => self.gso = Some(units::parse_switch(value)?),
+            "gro" => self.gro = Some(units::parse_switch(value)?),
+            "gzip" => self.gzip = Some(units::parse_switch(value)?),
+            "db" if value.is_empty() => return Err("a database has a name".to_owned()),
+            "db" => self.database = Some(value.to_owned()),
+            "receive-buffer" => self.receive_buffer_bytes = Some(units::parse_bytes(value)?),
+            "idle" => self.idle_ns = Some(units::parse_duration(value)?),
+            _ => return Err(format!("unknown option {name:?}; {OPTIONS}")),
+        }
+        Ok(())
+    }
 }
 
 impl FromStr for Endpoint {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        const FORM: &str = "it has the form PROTOCOL+tcp://HOST:PORT, such as graphite+tcp://127.0.0.1:2003";
-        let (scheme, host) = text.split_once("://").ok_or(FORM)?;
+        let (scheme, rest) = text.split_once("://").ok_or(FORM)?;
         let (protocol, transport) = scheme.split_once('+').ok_or(FORM)?;
         let protocol = protocol.parse::<Protocol>().map_err(|error| error.to_string())?;
-        if transport != "tcp" {
-            return Err(format!("unknown transport {transport:?}; this build speaks tcp"));
+        let transport = Transport::WIRES.into_iter().find(|known| known.name() == transport);
+        let transport = transport.ok_or_else(|| {
+            let (_, unknown) = scheme.split_once('+').unwrap_or_default();
+            format!("unknown transport {unknown:?}; this build speaks tcp, udp, unix, unixgram and http")
+        })?;
+        over(protocol, transport)?;
+        let (place, query) = rest.split_once('?').unwrap_or((rest, ""));
+        let mut options = EndpointOptions::default();
+        for option in query.split('&').filter(|option| !option.is_empty()) {
+            let (name, value) = option.split_once('=').ok_or(OPTIONS)?;
+            options
+                .set(name, value)
+                .map_err(|why| format!("option {name}: {why}"))?;
         }
-        let host = host.strip_suffix('/').unwrap_or(host);
-        if host
-            .rsplit_once(':')
-            .is_none_or(|(name, port)| name.is_empty() || port.parse::<u16>().is_err())
-        {
-            return Err(FORM.to_owned());
-        }
+        let place = if transport.is_unix() {
+            (place.len() > 1 && place.starts_with('/'))
+                .then_some(place)
+                .ok_or(FORM)?
+        } else {
+            let host = place.strip_suffix('/').unwrap_or(place);
+            let is_good = host
+                .rsplit_once(':')
+                .is_some_and(|(name, port)| !name.is_empty() && port.parse::<u16>().is_ok());
+            is_good.then_some(host).ok_or(FORM)?
+        };
         Ok(Self {
             protocol,
-            host: host.to_owned(),
+            transport,
+            options,
+            place: place.to_owned(),
         })
     }
 }
 
+/// Says what a protocol needs that does not run over a transport.
+pub fn over(protocol: Protocol, transport: Transport) -> Result<(), String> {
+    let facts = protocol.facts();
+    let runs = match transport.carrier() {
+        Carrier::Stream => facts.streams,
+        Carrier::Datagrams => facts.datagrams,
+        Carrier::Requests => facts.http,
+    };
+    if runs {
+        return Ok(());
+    }
+    let needs = match (facts.streams, facts.datagrams) {
+        (true, _) => "a connection, such as tcp",
+        (_, true) => "datagrams, such as udp",
+        _ => "http",
+    };
+    Err(format!(
+        "{protocol} does not run over {}: it needs {needs}",
+        transport.name()
+    ))
+}
+
 impl Endpoint {
     /// The address behind the name.
-    pub fn resolve(&self) -> std::io::Result<SocketAddr> {
-        let mut addresses = self.host.to_socket_addrs()?;
-        addresses
-            .next()
-            .ok_or_else(|| std::io::Error::other("the name has no address"))
+    pub fn resolve(&self) -> std::io::Result<Address> {
+        if self.transport.is_unix() {
+            return Ok(Address::Unix(PathBuf::from(&self.place)));
+        }
+        let mut addresses = self.place.to_socket_addrs()?;
+        let first = addresses.next().map(Address::Inet);
+        first.ok_or_else(|| std::io::Error::other("the name has no address"))
+    }
+
+    /// The same at another address: a port that was not known before.
+    pub fn shown_at(&self, address: &Address) -> String {
+        format!("{}+{}://{address}", self.protocol, self.transport.name())
     }
 }
 
 impl fmt::Display for Endpoint {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}+tcp://{}", self.protocol, self.host)
+        write!(f, "{}+{}://{}", self.protocol, self.transport.name(), self.place)
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use std::net::SocketAddr;
+
     use super::*;
 
     #[test]
     fn an_endpoint_names_protocol_transport_and_address() {
         let endpoint: Endpoint = "graphite+tcp://127.0.0.1:2003".parse().unwrap();
-        assert_eq!(endpoint.protocol, Protocol::Graphite);
-        assert_eq!(endpoint.resolve().unwrap(), SocketAddr::from(([127, 0, 0, 1], 2003)));
-        assert_eq!(endpoint.to_string(), "graphite+tcp://127.0.0.1:2003");
-        assert!(
-            "tsb+tcp://[::1]:4270"
-                .parse::<Endpoint>()
-                .unwrap()
-                .resolve()
-                .unwrap()
-                .is_ipv6()
+        assert_eq!(
+            (endpoint.protocol, endpoint.transport),
+            (Protocol::Graphite, Transport::Tcp)
         );
+        let address = SocketAddr::from(([127, 0, 0, 1], 2003));
+        assert_eq!(endpoint.resolve().unwrap(), Address::Inet(address));
+        assert_eq!(endpoint.to_string(), "graphite+tcp://127.0.0.1:2003");
+        let six: Endpoint = "tsb+udp://[::1]:4270".parse().unwrap();
+        assert!(six.resolve().unwrap().inet().unwrap().is_ipv6());
+        let unix: Endpoint = "tsb+unixgram:///run/tsb.sock".parse().unwrap();
+        assert_eq!(unix.resolve().unwrap(), Address::Unix(PathBuf::from("/run/tsb.sock")));
+        assert_eq!(unix.to_string(), "tsb+unixgram:///run/tsb.sock");
+    }
+
+    #[test]
+    fn options_change_the_wire() {
+        let text = "tsb+udp://h:1?sockets=30&datagram=512&gso=off&gro=off&receive-buffer=8MiB&idle=2s&db=x&gzip=1";
+        let endpoint: Endpoint = text.parse().unwrap();
+        let mut wire = WirePlan::default();
+        endpoint.options.apply(&mut wire);
+        let expected = WirePlan {
+            sockets: 30,
+            datagram_bytes: 512,
+            gso: false,
+            gro: false,
+            receive_buffer_bytes: Some(8 << 20),
+            database: Some("x".to_owned()),
+            gzip: true,
+        };
+        assert_eq!((wire, endpoint.options.idle_ns), (expected, Some(2_000_000_000)));
+    }
+
+    #[test]
+    fn every_protocol_has_an_endpoint_where_it_runs() {
+        for protocol in Protocol::ALL {
+            let endpoint = format!("{protocol}+tcp://127.0.0.1:1").parse::<Endpoint>();
+            assert_eq!(endpoint.is_ok(), protocol.facts().streams, "{protocol}");
+            let endpoint = format!("{protocol}+udp://127.0.0.1:1").parse::<Endpoint>();
+            assert_eq!(endpoint.is_ok(), protocol.facts().datagrams, "{protocol}");
+            let endpoint = format!("{protocol}+http://127.0.0.1:1").parse::<Endpoint>();
+            assert_eq!(endpoint.is_ok(), protocol.facts().http, "{protocol}");
+        }
+        let error = "kairosdb-json+tcp://h:1".parse::<Endpoint>().unwrap_err();
+        assert_eq!(error, "kairosdb-json does not run over tcp: it needs http");
     }
 
     #[test]
@@ -84,8 +226,19 @@ mod tests {
             "graphite+tcp://",
             "graphite+tcp://h",
             "graphite+tcp://h:x",
-            "graphite+udp://h:1",
+            "graphite+pigeon://h:1",
+            "graphite+inproc://h:1",
             "carrier+tcp://h:1",
+            "tsb+unix://relative/path",
+            "tsb+unix:///",
+            "tsb+udp://h:1?sockets",
+            "tsb+udp://h:1?sockets=x",
+            "tsb+udp://h:1?wings=2",
+            "tsb+udp://h:1?gso=perhaps",
+            "influx+http://h:1?db=",
+            "graphite+http://h:1",
+            "dalmatiner-july+tcp://h:1",
+            "kairosdb-json+tcp://h:1",
         ] {
             assert!(bad.parse::<Endpoint>().is_err(), "{bad}");
         }

@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use tsb_stores::spec::Spec;
+
 use crate::exit::Exit;
 
 /// What could not be done. Rendered as
@@ -24,6 +26,15 @@ impl Failure {
     /// Bad usage: `what` is a fragment that names the object.
     pub fn usage(what: impl Into<String>) -> Self {
         Self::new(Exit::Usage, what)
+    }
+
+    /// A store that did not open: bad usage where that is told by its spec alone.
+    pub fn opening(spec: &Spec, error: &tsb_stores::Error) -> Self {
+        let exit = match error {
+            tsb_stores::Error::Spec { .. } => Exit::Usage,
+            _ => Exit::Unreachable,
+        };
+        Self::new(exit, format!("cannot open store {spec}")).because(error)
     }
 
     /// A failure with any exit code.

@@ -2,11 +2,11 @@
 
 use std::io::Write;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::Ordering;
 
 use serde_json::json;
-use tsb_core::net::{Intake, ListenOptions, Listener, ListenerStats, Registry, Runtime};
-use tsb_core::time::{Clock, MonotonicClock, SECOND_NS};
+use tsb_core::net::{Address, AnyListener, Carrier, Decoders, Intake, ListenOptions, ListenerStats, Registry, Runtime};
+use tsb_core::time::{Clock, MonotonicClock};
 use tsb_core::{SeriesId, SeriesKey};
 use tsb_stores::{Store, spec};
 
@@ -15,11 +15,14 @@ use crate::endpoint::Endpoint;
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::output::Outputs;
+use crate::plan::WirePlan;
 use crate::run::{Rejects, SinkTotals, StoreSink, Writer};
 use crate::{interrupt, units};
 
-/// How often progress is shown and the end looked for.
-const TICK_NS: u64 = SECOND_NS / 5;
+mod files;
+mod watch;
+
+use watch::{Watched, refuse_remote, watch};
 
 /// What the listeners of one command share.
 struct Service {
@@ -30,6 +33,30 @@ struct Service {
     clock: Arc<dyn Clock>,
 }
 
+/// A service and who feeds it.
+struct Fed<'a> {
+    service: &'a Service,
+    listeners: &'a [AnyListener],
+}
+
+impl Watched for Fed<'_> {
+    fn listeners(&self) -> Vec<ListenerStats> {
+        self.listeners.iter().map(AnyListener::stats).collect()
+    }
+
+    fn accepted(&self) -> u64 {
+        self.service.totals.accepted.load(Ordering::Relaxed)
+    }
+
+    fn detail(&self) -> String {
+        format!("{} series", units::count(self.service.registry.len() as u64))
+    }
+
+    fn has_failed(&self) -> bool {
+        self.service.totals.failure().is_some()
+    }
+}
+
 /// Runs the command.
 pub fn command(args: &IngestArgs) -> Result<Exit, Failure> {
     let limits = limits(args)?;
@@ -38,7 +65,12 @@ pub fn command(args: &IngestArgs) -> Result<Exit, Failure> {
         read.map_err(|why| Failure::usage(format!("cannot read --duration {text}")).because_of(why))
     });
     let duration_ns = duration_ns.transpose()?;
-    let mut outputs = Outputs::open(&args.output)?;
+    if args.listen.iter().any(|url| files::is_for(url)) {
+        return files::command(args, &limits.listen, duration_ns);
+    }
+    let mut outputs = Outputs::open_without_page(&args.output)?;
+    // Before anyone hears that it listens: from then on a signal asks for an orderly end.
+    let stop = interrupt::flag();
     let service = Service::open(args, limits.max_series)?;
     let runtime =
         Runtime::start().map_err(|error| Failure::new(Exit::Bug, "cannot start the runtime").because(&error))?;
@@ -46,9 +78,12 @@ pub fn command(args: &IngestArgs) -> Result<Exit, Failure> {
     for url in &args.listen {
         listeners.push(service.listen(url, args.allow_remote, &limits, &runtime)?);
     }
-    let stop = interrupt::flag();
     let started = service.clock.now();
-    service.watch(&listeners, args, duration_ns, &stop);
+    let fed = Fed {
+        service: &service,
+        listeners: &listeners,
+    };
+    watch(&fed, args, &*service.clock, duration_ns, &stop);
     let stats: Vec<ListenerStats> = listeners.into_iter().map(|listener| listener.stop().stats).collect();
     let elapsed_ns = service.clock.now() - started;
     let closed = service.store.close();
@@ -80,6 +115,20 @@ fn limits(args: &IngestArgs) -> Result<Limits, Failure> {
     })
 }
 
+/// What one listener is bound with.
+fn listen_options(endpoint: &Endpoint, limits: &Limits) -> ListenOptions {
+    let mut wire = WirePlan::default();
+    endpoint.options.apply(&mut wire);
+    let is_datagrams = endpoint.transport.carrier() == Carrier::Datagrams;
+    ListenOptions {
+        // Nobody knows how large a tick of strangers is: that of a thousand hosts.
+        receive_buffer_bytes: is_datagrams.then(|| wire.receive_buffer(54_000)),
+        gro: wire.gro,
+        idle_timeout: endpoint.options.idle_ns.map(std::time::Duration::from_nanos),
+        ..limits.listen.clone()
+    }
+}
+
 impl Service {
     fn open(args: &IngestArgs, max_series: usize) -> Result<Self, Failure> {
         let store = spec::open(&args.store);
@@ -99,93 +148,64 @@ impl Service {
         })
     }
 
-    fn listen(&self, url: &str, allow_remote: bool, limits: &Limits, runtime: &Runtime) -> Result<Listener, Failure> {
+    fn listen(
+        &self,
+        url: &str,
+        allow_remote: bool,
+        limits: &Limits,
+        runtime: &Runtime,
+    ) -> Result<AnyListener, Failure> {
         let failure = || Failure::usage(format!("cannot listen on {url}"));
         let endpoint: Endpoint = url.parse().map_err(|why: String| failure().because_of(why))?;
         let address = endpoint.resolve().map_err(|error| failure().because(&error))?;
-        if !address.ip().is_loopback() && !allow_remote {
-            return Err(failure()
-                .because_of("other machines could reach it, and there is no authentication")
-                .hint("give --allow-remote if that is meant"));
-        }
+        refuse_remote(url, &address, allow_remote)?;
         let (store, registry) = (Arc::clone(&self.store), Arc::clone(&self.registry));
         let (rejects, totals, clock) = (
             Arc::clone(&self.rejects),
             Arc::clone(&self.totals),
             Arc::clone(&self.clock),
         );
-        let protocol = endpoint.protocol;
-        let intake = move |_peer| Intake {
-            decoder: protocol.decoder(Arc::clone(&clock)),
+        let (protocol, carrier) = (endpoint.protocol, endpoint.transport.carrier());
+        let decoders = Decoders::new(protocol, carrier);
+        let intake = move |_: &Address| Intake {
+            decoder: decoders.make(Arc::clone(&clock)),
             sink: Box::new(StoreSink::new(
                 Writer::new(Arc::clone(&store), Arc::clone(&rejects), Arc::clone(&totals)),
                 Arc::clone(&registry),
             )),
         };
         let clock = Arc::clone(&self.clock);
-        let bound = Listener::bind(runtime.handle(), address, limits.listen.clone(), intake, clock, None);
+        let options = listen_options(&endpoint, limits);
+        let bound = AnyListener::bind(runtime.handle(), carrier, &address, options, intake, clock, None);
         let listener = bound
             .map_err(|error| Failure::new(Exit::Unreachable, format!("cannot listen on {url}")).because(&error))?;
         eprintln!(
-            "listening on {}+tcp://{} into {}",
-            endpoint.protocol,
-            listener.address(),
-            self.store
+            "listening on {} into {}, receive buffer {}",
+            endpoint.shown_at(listener.address()),
+            self.store,
+            units::bytes(listener.granted().receive_bytes as f64),
         );
         Ok(listener)
-    }
-
-    /// Shows progress until it is time to stop.
-    fn watch(&self, listeners: &[Listener], args: &IngestArgs, duration_ns: Option<u64>, stop: &AtomicBool) {
-        let started = self.clock.now();
-        let mut shown = started;
-        let mut before = 0;
-        while !stop.load(Ordering::SeqCst) {
-            let now = self.clock.now();
-            if duration_ns.is_some_and(|duration| now - started >= duration) || self.totals.failure().is_some() {
-                return;
-            }
-            let stats: Vec<ListenerStats> = listeners.iter().map(Listener::stats).collect();
-            let connections: u64 = stats.iter().map(|stats| stats.connections).sum();
-            let open: u64 = stats.iter().map(|stats| stats.open_connections).sum();
-            if args.once && connections > 0 && open == 0 {
-                return;
-            }
-            if !args.output.quiet && now - shown >= SECOND_NS {
-                let accepted = self.totals.accepted.load(Ordering::Relaxed);
-                let rate = (accepted - before) as f64 * SECOND_NS as f64 / (now - shown) as f64;
-                eprintln!(
-                    "{:>6.0} s  {}/s accepted, {} in all, {} series, {open} connections",
-                    (now - started) as f64 / 1e9,
-                    units::scaled(rate),
-                    units::count(accepted),
-                    units::count(self.registry.len() as u64),
-                );
-                (shown, before) = (now, accepted);
-            }
-            self.clock.wait_until(now + TICK_NS);
-        }
     }
 
     fn result(&self, listeners: &[ListenerStats], elapsed_ns: u64) -> serde_json::Value {
         let sum = |count: fn(&ListenerStats) -> u64| listeners.iter().map(count).sum::<u64>();
         let malformed = sum(|stats| stats.malformed);
-        let not_admitted = sum(|stats| stats.refused);
-        let handed_over = sum(|stats| stats.samples);
+        let turned_away = sum(|stats| stats.refused + stats.unannounced);
         let accepted = self.totals.accepted.load(Ordering::Relaxed);
         let by_store = self.totals.rejected.load(Ordering::Relaxed);
-        let rejected = by_store + not_admitted;
-        let received = handed_over + not_admitted + malformed;
+        let rejected = by_store + turned_away;
+        let received = sum(ListenerStats::received);
         let mut reasons = self.rejects.by_reason();
-        if not_admitted > 0 {
-            reasons.insert("series_limit".to_owned(), not_admitted);
+        for (reason, samples) in listeners.iter().flat_map(ListenerStats::turned_away) {
+            *reasons.entry(reason.to_owned()).or_default() += samples;
         }
         let stats = self.store.stats();
         json!({
             "schema_version": tsb_core::report::SCHEMA_VERSION,
             "tsb_version": env!("CARGO_PKG_VERSION"),
             "store": self.store.to_string(),
-            "durability": { "level": self.store.capabilities().acknowledges, "copies": 1 },
+            "durability": { "level": self.store.capabilities().acknowledges, "copies": self.store.capabilities().copies },
             "duration_ns": elapsed_ns,
             "rate": { "held_per_second": accepted as f64 * 1e9 / elapsed_ns.max(1) as f64 },
             "ledger": {
@@ -239,6 +259,18 @@ fn text(result: &serde_json::Value) -> String {
             kind["count"],
             kind["examples"][0]
         );
+    }
+    for listener in result["listeners"].as_array().into_iter().flatten() {
+        let count = |name: &str| listener[name].as_u64().unwrap_or_default();
+        if count("datagrams") > 0 {
+            let _ = writeln!(
+                out,
+                "{} datagrams; the kernel dropped {}; {} samples missing by their numbers",
+                units::count(count("datagrams")),
+                units::count(count("kernel_drops")),
+                units::count(count("missing_samples")),
+            );
+        }
     }
     for (reason, count) in result["ledger"]["rejected_by_reason"].as_object().into_iter().flatten() {
         let _ = writeln!(out, "rejected, {reason}: {count}");

@@ -20,7 +20,8 @@ pub fn flag() -> Arc<AtomicBool> {
     flag
 }
 
+/// Ends the process without waiting for anything.
 #[expect(clippy::exit, reason = "the user asked twice; nothing is left to be said")]
-fn end() -> ! {
+pub fn end() -> ! {
     std::process::exit(Exit::Interrupted as i32)
 }

@@ -14,11 +14,16 @@ pub mod exit;
 pub mod failure;
 pub mod ingest;
 pub mod interrupt;
+pub mod live;
 pub mod manual;
 pub mod output;
 pub mod plan;
+pub mod query;
 pub mod record;
 pub mod render;
+pub mod report;
+pub mod reports;
+pub mod reproduce;
 pub mod run;
 pub mod stores;
 pub mod units;
@@ -52,7 +57,10 @@ fn dispatch(cli: Cli) -> Result<Exit, Failure> {
         Some(Command::Ingest(args)) => ingest::command(&args),
         Some(Command::Emit(args)) => emit::command(&args),
         Some(Command::Verify(args)) => verify::command(&args),
+        Some(Command::Report(args)) => report::command(&args),
+        Some(Command::Query(args)) => query::command(&args),
         Some(Command::Record(args)) => record::command(&args),
+        Some(Command::Reproduce(args)) => reproduce::command(&args),
         Some(Command::Stores(args)) => stores::command(&args),
         Some(Command::Doctor(args)) => doctor::command(&args),
         Some(Command::Completions { shell }) => manual::completions(shell),

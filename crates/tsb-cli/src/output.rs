@@ -17,6 +17,7 @@ use crate::render;
 pub struct Outputs {
     report: Option<(PathBuf, File)>,
     hdr_log: Option<(PathBuf, File)>,
+    page: Option<(PathBuf, File)>,
 }
 
 fn create(path: &Path) -> Result<File, Failure> {
@@ -25,6 +26,14 @@ fn create(path: &Path) -> Result<File, Failure> {
             .because(&error)
             .hint("nothing was run; give a path that can be written")
     })
+}
+
+/// Writes the page of a report.
+pub fn write_page(report: &Report, path: &Path, file: &mut File) -> Result<(), Failure> {
+    let page =
+        render::html::page(report).map_err(|error| Failure::new(Exit::Bug, "cannot make the page").because(&error))?;
+    file.write_all(page.as_bytes())
+        .map_err(|error| Failure::usage(format!("cannot write {}", path.display())).because(&error))
 }
 
 impl Outputs {
@@ -36,7 +45,18 @@ impl Outputs {
         Ok(Self {
             report: open(&args.out)?,
             hdr_log: open(&args.hdr_log)?,
+            page: open(&args.html)?,
         })
+    }
+
+    /// Opens what `args` name, for a result that is no report of a run.
+    pub fn open_without_page(args: &OutputArgs) -> Result<Self, Failure> {
+        match &args.html {
+            Some(path) => Err(Failure::usage(format!("cannot write {}", path.display()))
+                .because_of("only reports of runs have a page")
+                .hint("use tsb run, or take the JSON result")),
+            None => Self::open(args),
+        }
     }
 
     /// Where the interval log goes, if it was asked for.
@@ -47,9 +67,12 @@ impl Outputs {
     /// Writes the report to its file and to stdout.
     pub fn write(&mut self, report: &Report, args: &OutputArgs) -> Result<(), Failure> {
         let mut bytes = Vec::new();
-        render::json(report, &mut bytes)
+        render::json::write(report, &mut bytes)
             .map_err(|error| Failure::new(Exit::Bug, "cannot serialize the report").because(&error))?;
         self.write_report_file(&bytes)?;
+        if let Some((path, file)) = &mut self.page {
+            write_page(report, path, file)?;
+        }
         render::report(report, args.format, &mut std::io::stdout().lock())
     }
 

@@ -6,6 +6,7 @@
 mod apply;
 mod churn;
 mod load;
+mod transport;
 
 use serde::{Deserialize, Serialize};
 use tsb_core::schedule::Schedule;
@@ -15,6 +16,7 @@ use tsb_core::workload::{FleetSpec, WorkloadSpec};
 use tsb_stores::spec::Spec;
 
 pub use load::load;
+pub use transport::{Transport, WirePlan};
 
 use crate::failure::Failure;
 
@@ -33,6 +35,9 @@ pub struct Plan {
     pub transport: Transport,
     /// The wire protocol, where there is a wire.
     pub protocol: Protocol,
+    /// How the wire is used, where there is one.
+    #[serde(default, skip_serializing_if = "WirePlan::is_usual")]
+    pub wire: WirePlan,
     /// Series that a store or listener admits.
     pub max_series: u64,
     /// What is sent.
@@ -61,26 +66,6 @@ pub struct Plan {
     pub watch_pids: Vec<u32>,
 }
 
-/// How samples reach the store.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Transport {
-    /// A call in the same process.
-    Inproc,
-    /// A loopback TCP connection.
-    Tcp,
-}
-
-impl Transport {
-    /// Its name in plans, reports and flags.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Inproc => "inproc",
-            Self::Tcp => "tcp",
-        }
-    }
-}
-
 /// How fast a fleet is asked to report.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -103,6 +88,7 @@ impl Default for Plan {
             stores: Vec::new(),
             transport: Transport::Tcp,
             protocol: Protocol::Tsb,
+            wire: WirePlan::default(),
             max_series: 10_000_000,
             workload,
             rate: AskedRate::Natural,
@@ -134,7 +120,7 @@ impl Plan {
         if self.duration_ns.is_none() && self.fleet_time_ns.is_none() {
             self.duration_ns = Some(10 * SECOND_NS);
         }
-        if self.transport == Transport::Tcp {
+        if self.transport.is_wire() {
             let resolution = self.protocol.facts().resolution_ns;
             self.workload.resolution_ns = self.workload.resolution_ns.max(resolution);
         }
@@ -151,6 +137,7 @@ impl Plan {
         if self.workers == 0 || self.workers > 1024 {
             return Err(Failure::usage("cannot run with this many workers").because_of("--workers is from 1 to 1024"));
         }
+        self.wire.check()?;
         if self.report_interval_ns < 1_000_000 {
             return Err(Failure::usage("cannot report that often").because_of("--report-interval is at least 1ms"));
         }

@@ -10,7 +10,9 @@ mod path;
 mod projection;
 mod rejects;
 mod sink;
+mod slices;
 mod stage;
+mod window;
 
 use std::io::Write;
 use std::ops::Range;
@@ -25,13 +27,25 @@ pub use path::{Driven, Pass, Watch};
 pub use rejects::Rejects;
 pub use sink::{SinkTotals, StoreSink, Writer};
 pub use stage::{Stage, open_store};
+pub use window::{Waits, Window};
 
 use crate::args::RunArgs;
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::interrupt;
+use crate::live::{self, expose};
 use crate::output::Outputs;
 use crate::plan::{self, Plan};
+
+/// Refuses a protocol whose samples cannot be told apart once they have arrived.
+fn check_comparable(plan: &Plan) -> Result<(), Failure> {
+    if plan.transport.is_wire() && !plan.protocol.facts().timestamps {
+        return Err(Failure::usage(format!("cannot check a run over {}", plan.protocol))
+            .because_of("it carries no timestamps, so what arrives cannot be compared with what was sent")
+            .hint("send with tsb emit, and receive with tsb ingest"));
+    }
+    Ok(())
+}
 
 /// Runs the command.
 pub fn command(args: &RunArgs) -> Result<Exit, Failure> {
@@ -39,8 +53,11 @@ pub fn command(args: &RunArgs) -> Result<Exit, Failure> {
     if args.print_plan {
         return print_plan(&plan);
     }
+    check_comparable(&plan)?;
     let mut outputs = Outputs::open(&args.output)?;
-    let hooks = Hooks::new(interrupt::flag(), args.output.quiet);
+    let mut hooks = Hooks::new(interrupt::flag(), args.output.quiet);
+    let view = live::view(args, &mut hooks)?;
+    let _exposed = expose(args, &mut hooks)?;
     let mut runs = Vec::new();
     for store in &plan.stores {
         let single = Plan {
@@ -57,6 +74,7 @@ pub fn command(args: &RunArgs) -> Result<Exit, Failure> {
             break;
         }
     }
+    drop(view);
     let report = Report {
         schema_version: SCHEMA_VERSION,
         tsb_version: env!("CARGO_PKG_VERSION").to_owned(),

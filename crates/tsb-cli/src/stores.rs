@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 use std::io::Write;
 
 use serde_json::json;
-use tsb_stores::spec::{StoreInfo, known};
+use tsb_stores::spec::{Place, StoreInfo, known};
 
 use crate::args::{Format, StoresArgs};
 use crate::exit::Exit;
@@ -26,10 +26,10 @@ pub fn command(args: &StoresArgs) -> Result<Exit, Failure> {
 }
 
 fn name(store: &StoreInfo) -> String {
-    match (store.is_wrapper, store.takes_path) {
+    match (store.is_wrapper, store.place) {
         (true, _) => format!("{}+STORE", store.scheme),
-        (false, true) => format!("{}:PATH", store.scheme),
-        (false, false) => format!("{}:", store.scheme),
+        (false, Place::Path | Place::Address) => format!("{}:PATH", store.scheme),
+        (false, Place::Nowhere) => format!("{}:", store.scheme),
     }
 }
 
@@ -92,7 +92,7 @@ fn value(store: &StoreInfo) -> serde_json::Value {
         "built": store.is_built(),
         "feature": store.feature,
         "wrapper": store.is_wrapper,
-        "takes_path": store.takes_path,
+        "takes_path": store.place != Place::Nowhere,
         "options": options.collect::<Vec<_>>(),
     })
 }

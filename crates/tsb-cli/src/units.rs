@@ -31,6 +31,30 @@ pub fn parse_count(text: &str) -> Result<u64, String> {
     Ok(count as u64)
 }
 
+/// Reads a size in bytes such as `4096`, `64KiB`, `8MiB`.
+pub fn parse_bytes(text: &str) -> Result<u64, String> {
+    let trimmed = text.trim();
+    let units = [("KiB", 10), ("MiB", 20), ("GiB", 30), ("B", 0)];
+    let unit = units
+        .iter()
+        .find_map(|(unit, shift)| Some((trimmed.strip_suffix(unit)?, *shift)));
+    let (digits, shift) = unit.unwrap_or((trimmed, 0));
+    let count = digits.trim().parse::<u64>();
+    let count = count.map_err(|_| format!("{text:?} is no size; try 65536, 64KiB or 8MiB"))?;
+    count
+        .checked_mul(1 << shift)
+        .ok_or_else(|| format!("{text:?} is too large"))
+}
+
+/// Reads a switch: `on` or `off`.
+pub fn parse_switch(text: &str) -> Result<bool, String> {
+    match text.trim() {
+        "on" | "true" | "yes" | "1" => Ok(true),
+        "off" | "false" | "no" | "0" => Ok(false),
+        _ => Err(format!("{text:?} is neither on nor off")),
+    }
+}
+
 /// Reads a probability: `0.01` or `1%`.
 pub fn parse_probability(text: &str) -> Result<f64, String> {
     let trimmed = text.trim();

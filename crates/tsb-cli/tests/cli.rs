@@ -205,7 +205,7 @@ fn bad_usage_names_the_place_and_ends_with_2() {
         2,
         &["retntion", "retention"],
     );
-    refused(&["run", "--store", "sqlite:/x.db"], 2, &["sqlite"]);
+    refused(&["run", "--store", "mongo:/x"], 2, &["mongo"]);
     refused(&["run", "--workload", "mixx"], 2, &["--workload mixx", "mix"]);
     refused(&["run", "--rate", "fast"], 2, &["--rate fast"]);
     refused(&["run", "--duration", "10"], 2, &["--duration 10"]);
@@ -240,6 +240,12 @@ fn bad_usage_names_the_place_and_ends_with_2() {
         &["--allow-remote"],
     );
     refused(&["ingest", "--listen", "carbon://x"], 2, &["PROTOCOL+tcp://HOST:PORT"]);
+    refused(
+        &["run", "--transport", "udp", "--datagram", "9"],
+        2,
+        &["--datagram is from 64"],
+    );
+    refused(&["emit", "--to", "tsb+unix:///nowhere/at.all"], 4, &["/nowhere/at.all"]);
     refused(&["emit", "--to", "tsb+tcp://127.0.0.1:1"], 4, &["127.0.0.1:1"]);
     refused(&["verify", "/no/such/report.json"], 2, &["/no/such/report.json"]);
     refused(&["record", "--out", "/no/such/dir/t.tsbtrace"], 2, &["/no/such/dir"]);
@@ -293,14 +299,7 @@ fn ingest(more: &[&str]) -> (Child, String) {
     let mut line = String::new();
     let mut lines = BufReader::new(child.stderr.take().unwrap());
     lines.read_line(&mut line).unwrap();
-    let address = line
-        .split("tcp://")
-        .nth(1)
-        .unwrap()
-        .split(' ')
-        .next()
-        .unwrap()
-        .to_owned();
+    let address = line.split("://").nth(1).unwrap().split(' ').next().unwrap().to_owned();
     // The rest of stderr is drained, so that the child never waits for us.
     std::thread::spawn(move || lines.read_to_string(&mut String::new()));
     (child, address)
@@ -314,10 +313,24 @@ fn result(child: Child) -> Value {
 
 #[test]
 fn emit_and_ingest_are_two_programs_that_agree() {
-    for protocol in ["tsb", "graphite"] {
-        let listen = format!("{protocol}+tcp://127.0.0.1:0");
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("ingest.sock");
+    let path = path.to_str().unwrap();
+    for (scheme, place) in [
+        ("tsb+tcp", "127.0.0.1:0"),
+        ("graphite+tcp", "127.0.0.1:0"),
+        ("tsb+udp", "127.0.0.1:0"),
+        // Nobody says when a sender of lines over datagrams is done.
+        ("graphite+udp", "127.0.0.1:0?idle=1s"),
+        ("tsb+unix", path),
+        ("graphite+unix", path),
+        ("tsb+unixgram", path),
+        ("influx+http", "127.0.0.1:0"),
+        ("kairosdb-json+http", "127.0.0.1:0"),
+    ] {
+        let listen = format!("{scheme}://{place}");
         let (listener, address) = ingest(&["--listen", &listen]);
-        let to = format!("{protocol}+tcp://{address}");
+        let to = format!("{scheme}://{address}");
         let sent = output(&[
             "emit",
             "--quiet",
@@ -340,7 +353,68 @@ fn emit_and_ingest_are_two_programs_that_agree() {
         assert_eq!(sent["ledger"]["sent"], received["ledger"]["accepted"], "{received:#}");
         assert_eq!(sent["verdict"]["status"], "UNVERIFIED");
         assert_eq!(received["ledger"]["balanced"], true);
+        assert_eq!(received["listeners"][0]["missing_samples"], 0);
+        if scheme.ends_with("http") {
+            assert_eq!(sent["ledger"]["confirmed"], received["ledger"]["accepted"]);
+            assert_eq!(sent["ledger"]["balanced"], true);
+        }
+        if sent["datagrams"].is_object() {
+            // The end is said five times; a listener may leave with the first.
+            let sent = sent["datagrams"]["sent"].as_u64().unwrap();
+            let heard = received["listeners"][0]["datagrams"].as_u64().unwrap();
+            assert!(heard <= sent && heard + 4 >= sent, "{heard} of {sent} datagrams");
+        }
     }
+}
+
+#[test]
+fn dalmatiner_runs_over_thirty_sockets() {
+    for protocol in ["dalmatiner-july", "dalmatiner-august"] {
+        let fleet = ["--workload", "kstat", "--series", "5400", "--rate", "natural"];
+        let wire = [
+            "--transport",
+            "udp",
+            "--sockets",
+            "30",
+            "--datagram",
+            "4200",
+            "--protocol",
+            protocol,
+        ];
+        let mut arguments = vec![
+            "run",
+            "--quiet",
+            "--format",
+            "json",
+            "--no-calibrate",
+            "--duration",
+            "1s",
+        ];
+        arguments.extend(fleet.iter().chain(&wire));
+        let output = output(&arguments);
+        let report: Value = serde_json::from_slice(&output.stdout).unwrap();
+        let ledger = &report["ledger"];
+        assert_eq!(
+            (&ledger["verified"], &ledger["balanced"]),
+            (&ledger["due"], &true.into()),
+            "{ledger:#}"
+        );
+        let sent = report["listener"]["datagrams"]["sent"].as_u64();
+        assert!(sent.is_some_and(|sent| sent >= 30), "{sent:?}");
+    }
+}
+
+#[test]
+fn a_run_over_http_counts_what_was_confirmed() {
+    let report = run(&["--transport", "http", "--protocol", "influx"]);
+    let ledger = &report["ledger"];
+    for count in ["sent", "confirmed", "received", "accepted", "verified"] {
+        assert_eq!(ledger[count], ledger["due"], "{count}: {ledger:#}");
+    }
+    assert_eq!((&ledger["unknown"], &ledger["balanced"]), (&0.into(), &true.into()));
+    let latency = &report["latency"];
+    assert!(latency["response"]["count"].as_u64() > Some(50), "{latency:#}");
+    assert!(latency["done"].as_str().unwrap().contains("answer"), "{latency:#}");
 }
 
 #[test]

@@ -28,7 +28,7 @@ mod state;
 mod worker;
 
 pub use cpu::PhaseCpu;
-pub use live::{Live, LiveTotals, LiveWorker};
+pub use live::{Live, LiveTimes, LiveTotals, LiveWorker};
 pub use report::{Counts, Ended, Exception, ExceptionKind, Latency, Report, Tally, WorkerReport};
 pub use run::{EmitError, Run, Settings, Worker, run};
 pub use source::{Fill, Source};

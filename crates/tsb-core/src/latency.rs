@@ -11,10 +11,14 @@
 //! other thread is involved, and results are merged after the run. Counts are never
 //! sampled and never dropped.
 
+mod cells;
+mod curve;
 mod histogram;
 mod log;
 mod recorder;
 
+pub use cells::{CELLS, Cells, cell, cell_highest, cell_lowest};
+pub use curve::Curve;
 pub use histogram::{BUCKETS, Histogram};
 pub use log::{LogError, LoggedSeries, write_interval_log};
 pub use recorder::{Interval, Recorder, Recording};

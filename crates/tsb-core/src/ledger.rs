@@ -56,11 +56,13 @@ pub enum Counter {
     Altered,
     /// Copies beyond one.
     Duplicated,
+    /// In a step that no row of a consolidating store says yet.
+    Unconsolidated,
 }
 
 impl Counter {
     /// All of them, in the report's order.
-    pub const ALL: [Self; 18] = [
+    pub const ALL: [Self; 19] = [
         Self::Due,
         Self::Shed,
         Self::Sent,
@@ -79,6 +81,7 @@ impl Counter {
         Self::Lost,
         Self::Altered,
         Self::Duplicated,
+        Self::Unconsolidated,
     ];
 
     /// The name in reports.
@@ -102,6 +105,7 @@ impl Counter {
             Self::Lost => "lost",
             Self::Altered => "altered",
             Self::Duplicated => "duplicated",
+            Self::Unconsolidated => "unconsolidated",
         }
     }
 
@@ -152,6 +156,7 @@ pub const EQUATIONS: [Equation; 5] = [
             Counter::Expired,
             Counter::Lost,
             Counter::Altered,
+            Counter::Unconsolidated,
         ],
     },
 ];
@@ -346,7 +351,7 @@ mod tests {
         ledger.set(Counter::Verified, 53_990).set(Counter::Lost, 8);
         assert_eq!(
             ledger.violations()[0].to_string(),
-            "accepted 53999 is not verified + superseded + expired + lost + altered = 53998"
+            "accepted 53999 is not verified + superseded + expired + lost + altered + unconsolidated = 53998"
         );
     }
 

@@ -1,4 +1,4 @@
-//! Sockets: the TCP target of the emitter, and the listener that feeds a store.
+//! Sockets: the targets of the emitter, and the listeners that feed a store.
 //!
 //! Nothing here parses or prints: codecs come from [`crate::wire`], and what is done
 //! with the samples is the business of an [`Ingest`]. Tokio carries connecting,
@@ -9,13 +9,22 @@
 //! encode, write  --- readiness -->  I/O driver  -- wake --> read, decode, apply
 //! ```
 //!
-//! A [`TcpTarget`] encodes and writes on its own pacing thread and parks that thread
+//! A [`StreamTarget`] encodes and writes on its own pacing thread and parks that thread
 //! when the socket takes no more. A [`Listener`] pins each connection to one of a few
 //! ingest threads, which reads only when it has applied what it read before. So there is
 //! no queue of payload anywhere but in the kernel, a slow store closes the TCP window,
 //! and the emitter feels it as lag and response time.
+//!
+//! Over datagrams nobody feels anything: a [`DatagramTarget`] packs and sends, a
+//! [`DatagramListener`] receives on threads of its own, and both count until it is known to
+//! the sample what was lost on the way.
 
+mod address;
+mod answers;
+mod any;
+mod datagram;
 mod error;
+mod http_target;
 mod inbox;
 mod ingest;
 mod link;
@@ -26,6 +35,7 @@ mod parker;
 mod registry;
 mod runtime;
 mod stats;
+mod stream;
 mod target;
 mod window;
 mod wire_out;
@@ -34,7 +44,11 @@ mod worker;
 #[cfg(test)]
 mod tests;
 
+pub use address::Address;
+pub use any::{AnyListener, AnyTarget, Carrier, Decoders};
+pub use datagram::{DatagramListener, DatagramTarget};
 pub use error::NetError;
+pub use http_target::HttpTarget;
 pub use ingest::{Ingest, Intake, IntakeSink};
 pub use listener::{Listener, ListenerReport};
 pub use milepost::{Mileposts, Timing};
@@ -43,4 +57,4 @@ pub use parker::Interrupter;
 pub use registry::Registry;
 pub use runtime::Runtime;
 pub use stats::{ListenerStats, MalformedKind};
-pub use target::{Closing, TargetReport, TcpTarget};
+pub use target::{Closing, StreamTarget, TargetReport};

@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::durability::Durability;
-use crate::latency::Summary;
+use crate::latency::{Cells, Curve, Summary};
 use crate::ledger::{Finding, Ledger};
 use crate::resource::{Machine, Usage};
 use crate::staleness::StalenessSummary;
@@ -93,7 +93,7 @@ pub struct Run {
 pub struct Target {
     /// The store, as it names itself.
     pub store: String,
-    /// `inproc`, `tcp`.
+    /// `inproc`, `tcp`, `udp`, `unix`, `unixgram`.
     pub transport: String,
     /// The wire protocol, where there was a wire.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -105,13 +105,24 @@ pub struct Target {
 /// The level of every acknowledgement.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct DurabilityReport {
-    /// The level that the run waited for.
+    /// The level that every accepted sample had when the run ended.
     pub level: Durability,
+    /// The level that the store's acks promised at once.
+    #[serde(default)]
+    pub acknowledged: Durability,
     /// On how many servers.
     pub copies: u32,
     /// From due to that level: the loss window.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub wait: Option<Summary>,
+    /// Writes whose wait could not be timed.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub untimed: u64,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks for a reference")]
+fn is_zero(count: &u64) -> bool {
+    *count == 0
 }
 
 /// Samples per second.
@@ -161,6 +172,21 @@ pub struct Latency {
     pub lag: Summary,
     /// Operations whose end nobody could time.
     pub untimed: u64,
+    /// The three distributions in full.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub curves: Option<Curves>,
+}
+
+/// Latency by quantile: pairs of a quantile and a value in nanoseconds, which end where too
+/// few operations lie beyond.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub struct Curves {
+    /// Due to done.
+    pub response: Curve,
+    /// Start to done.
+    pub service: Curve,
+    /// Due to start.
+    pub lag: Curve,
 }
 
 /// What the workload offered.
@@ -180,8 +206,9 @@ pub struct Offered {
     pub repeats: Option<String>,
 }
 
-/// One slice of the run.
-#[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
+/// One slice of the run. Slices follow each other without a gap: samples, operations, CPU and
+/// bytes of all slices add up to those of the run.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct Interval {
     /// Where it ends, in nanoseconds since the run's start.
     pub end_ns: u64,
@@ -208,6 +235,35 @@ pub struct Interval {
     pub cpu_ns: u64,
     /// Resident memory of the process when it ended, in bytes.
     pub rss_bytes: u64,
+    /// Bytes that the process caused to be read from a medium in the slice.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub read_bytes: Option<u64>,
+    /// Bytes that the process caused to be written to a medium in the slice.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub written_bytes: Option<u64>,
+    /// Response times of the slice by coarse cell: a column of the heat map.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub response_cells: Option<Cells>,
+    /// The other processes watched, in the order of `resources` behind the first.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub watched: Vec<WatchedSlice>,
+}
+
+/// What another process did in a slice.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct WatchedSlice {
+    /// Its id.
+    pub pid: u32,
+    /// CPU time in the slice, in nanoseconds.
+    pub cpu_ns: u64,
+    /// Resident memory when it ended, in bytes.
+    pub rss_bytes: u64,
+    /// Bytes that it caused to be read from a medium in the slice.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub read_bytes: Option<u64>,
+    /// Bytes that it caused to be written to a medium in the slice.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub written_bytes: Option<u64>,
 }
 
 /// Ticks of some groups that were issued.
@@ -238,4 +294,34 @@ pub struct ListenerReport {
     /// What the kernel granted as receive buffer, in bytes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub receive_buffer_bytes: Option<u64>,
+    /// What is only known of datagrams.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub datagrams: Option<DatagramReport>,
+}
+
+/// Datagrams from both sides, and what each way of counting says of the losses.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub struct DatagramReport {
+    /// Datagrams that the emitter's kernel took.
+    pub sent: u64,
+    /// Datagrams that the listener received.
+    pub received: u64,
+    /// Datagrams that the kernel dropped because a receive buffer was full, by its own
+    /// count, in which those that would have been handed over in one (GRO) are one; absent
+    /// where it drops none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub kernel_drops: Option<u64>,
+    /// Datagrams whose waymark was passed without them.
+    pub lost_by_waymarks: u64,
+    /// Samples that are missing by the numbers that the protocol gives them, where it does.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub lost_samples_by_number: Option<u64>,
+    /// Operations that did not arrive whole, and have no response time.
+    pub lost_operations: u64,
+    /// Sockets that were heard of.
+    pub sockets: u64,
+    /// Datagrams that one system call may send; 1 without segmentation.
+    pub segments_per_call: u64,
+    /// What the kernel granted each socket to send with, in bytes.
+    pub send_buffer_bytes: u64,
 }

@@ -4,10 +4,12 @@
 //! `parse`, reading is the thin shell here. What cannot be read is absent, never 0.
 
 mod cgroup;
+mod listening;
 mod machine;
 mod parse;
 mod process;
 
+pub use listening::{Listening, listeners};
 pub use machine::Machine;
 pub use process::{Process, Usage, cpu_of_threads};
 

@@ -252,6 +252,27 @@ mod tests {
     }
 
     #[test]
+    fn each_kind_of_damage_alone_makes_a_run_invalid() {
+        let damages = [
+            Evidence { lost: 1, ..sound() },
+            Evidence { altered: 1, ..sound() },
+            Evidence {
+                duplicated: 1,
+                ..sound()
+            },
+            Evidence {
+                violations: vec!["due 2 is not shed + sent = 1".to_owned()],
+                ..sound()
+            },
+        ];
+        for damage in damages {
+            let verdict = damage.verdict();
+            assert_eq!(verdict.status, Status::Invalid, "{damage:?}");
+            assert_eq!(verdict.reasons.len(), 1, "{verdict:?}");
+        }
+    }
+
+    #[test]
     fn a_rate_near_the_ceiling_is_the_generators_limit() {
         let near = Evidence {
             ceiling_per_second: Some(59_000.0),

@@ -5,17 +5,31 @@
 //! hands them to a [`Sink`]. What a protocol cannot carry is refused when the encoder is
 //! made, never while it runs.
 
+pub mod dalmatiner;
+pub mod datagram;
 pub mod graphite;
+pub mod http;
+pub mod influx;
+pub mod kairosdb;
 pub mod number;
+pub mod pickle;
+pub mod put;
+pub mod rrdcached;
+pub mod statsd;
 pub mod tsb;
 
 mod columns;
+mod known;
 mod lanes;
 mod names;
+mod order;
+mod page;
 mod protocol;
+mod stamp;
 #[cfg(test)]
 mod testing;
 
+pub use datagram::{Budget, Packer, Packets};
 pub use protocol::{Facts, Protocol, Uncarried, UnknownProtocol};
 
 use std::fmt;
@@ -25,6 +39,18 @@ use crate::series::{SeriesId, SeriesKey};
 
 /// The longest record of any protocol, in bytes.
 pub const MAX_RECORD: usize = 64 << 10;
+
+/// Ends a call of [`Decoder::decode`] whose last line, from `at` on, has no end yet: a line
+/// that is longer than any may be ends the connection.
+pub(crate) fn unended(bytes: &[u8], at: usize, sink: &mut dyn Sink) -> Result<usize, Fatal> {
+    let bytes = &bytes[at..];
+    if bytes.len() < MAX_RECORD {
+        return Ok(at);
+    }
+    let what = "a line is longer than 65535 bytes";
+    sink.malformed(&Malformed { what, bytes });
+    Err(Fatal { what })
+}
 
 /// Turns batches into payload bytes. One encoder serves one connection.
 pub trait Encoder: fmt::Debug + Send {
@@ -50,6 +76,13 @@ pub trait Decoder: fmt::Debug + Send {
     /// has been handed to the sink, and the offence itself reported to it.
     fn decode(&mut self, bytes: &[u8], sink: &mut dyn Sink) -> Result<usize, Fatal>;
 
+    /// What is to be written back, appended to `out`: called when everything that was
+    /// decoded is applied. Protocols that never answer need not have it; one that confirms
+    /// stops decoding behind each request, so that its samples are applied before.
+    fn answer(&mut self, _peer: Peer, _out: &mut Vec<u8>) -> Next {
+        Next::More
+    }
+
     /// What the sequence numbers of the stream say; `None` where the protocol has none.
     fn sequence(&self) -> Option<Sequence>;
 
@@ -57,17 +90,40 @@ pub trait Decoder: fmt::Debug + Send {
     fn finish(&mut self, rest: &[u8], sink: &mut dyn Sink);
 }
 
-/// The account of a sender's sequence numbers.
+/// What a decoder should know of its peer when it answers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Peer {
+    /// Samples since the last answer that were handed over and not taken by the store.
+    pub rejected: u64,
+    /// It has taken every answer so far; one that does not read must not be told more.
+    pub is_listening: bool,
+}
+
+/// How a connection goes on behind an answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Next {
+    /// Everything is decoded that can be.
+    More,
+    /// The decoder stopped to answer, and is to be called again.
+    Again,
+    /// It is over, as both sides agreed.
+    Over,
+}
+
+/// The account of a sender's sequence numbers: of frames over a stream, of samples over
+/// datagrams.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Sequence {
-    /// The number that the next frame should bear.
+    /// The number that the next one should bear.
     pub next: u64,
     /// How often numbers were missing.
     pub gaps: u64,
-    /// How many numbers were missing, all gaps together.
+    /// How many numbers are missing, all gaps together.
     pub missing: u64,
-    /// Frames whose number had been seen before; they were not applied.
+    /// How many had been seen before; they were not applied.
     pub repeated: u64,
+    /// The sender said that nothing follows. Never over a stream, which ends by itself.
+    pub has_ended: bool,
 }
 
 /// Where a decoder puts what it finds.
@@ -82,6 +138,10 @@ pub trait Sink {
 
     /// `samples` well-formed samples of a name that the sink did not admit.
     fn refused(&mut self, samples: usize);
+
+    /// `samples` well-formed samples whose series the sender names apart from them and never
+    /// named.
+    fn unannounced(&mut self, samples: usize);
 
     /// Bytes that are no record.
     fn malformed(&mut self, problem: &Malformed<'_>);

@@ -42,6 +42,7 @@ pub use trace::{COPY_LABEL, TraceSource, Window};
 
 use crate::series::{Catalog, SeriesId};
 use crate::time::{SECOND_NS, Timestamp};
+use crate::trace::TraceProblems;
 use disorder::Fates;
 use hash::{Purpose, Stream};
 use law::{Keys, Law};
@@ -183,6 +184,16 @@ impl Workload {
     /// simulated fleet, whose values never do.
     pub fn window(&self) -> Option<Window> {
         self.recorded.as_ref().map(Recorded::window)
+    }
+
+    /// The rows of a recording that were left out when it was read.
+    pub fn trace_problems(&self) -> Option<&TraceProblems> {
+        self.recorded.as_ref().map(Recorded::problems)
+    }
+
+    /// What a plan states of its recording, so that no other is taken for it.
+    pub fn trace_checksum(&self) -> Option<u32> {
+        self.recorded.as_ref().map(Recorded::checksum)
     }
 
     /// The ids of a group.

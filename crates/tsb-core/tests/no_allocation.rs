@@ -133,3 +133,45 @@ fn nothing_is_allocated_once_warm() {
         assert_eq!(watch.warm_allocations, 0, "{named}: of {} operations", watch.sent);
     }
 }
+
+/// Packing, marking and sending datagrams, into a socket that nobody reads.
+#[cfg(feature = "net")]
+#[test]
+fn datagrams_are_packed_and_sent_without_allocating() {
+    use std::sync::Arc;
+    use tsb_core::net::{Address, DatagramTarget, EmitOptions, Mileposts};
+    use tsb_core::wire::Protocol;
+    use tsb_core::{Batch, Catalog, SeriesKey};
+
+    let deaf = std::net::UdpSocket::bind("127.0.0.1:0").unwrap();
+    let address = Address::Inet(deaf.local_addr().unwrap());
+    let catalog: Catalog = (0..5_000)
+        .map(|index| SeriesKey::new(format!("host{index:05}.load")))
+        .collect();
+    let values = vec![1.5; 5_000];
+    for (protocol, gso) in [Protocol::Graphite, Protocol::Influx, Protocol::Tsb]
+        .into_iter()
+        .flat_map(|protocol| [(protocol, true), (protocol, false)])
+    {
+        let options = EmitOptions {
+            gso,
+            sockets: 3,
+            ..EmitOptions::default()
+        };
+        let packer = |session| protocol.packer(&catalog, 1_400, session).unwrap();
+        let (clock, mileposts) = (Arc::new(MonotonicClock::new()), Mileposts::new(1 << 16));
+        let mut target = DatagramTarget::connect(&address, options, packer, clock, Some(&mileposts)).unwrap();
+        let mut tick = |second| {
+            for first in (0..5_000).step_by(54) {
+                let part = &values[first..5_000.min(first + 54)];
+                let batch = Batch::tick(SeriesId(first as u32), Timestamp::from_secs(second), part);
+                assert_eq!(target.send(&Operation { batch, due: 0 }), Outcome::Sent);
+            }
+            target.idle();
+        };
+        (0..10).for_each(&mut tick);
+        let before = ALLOCATIONS.with(Cell::get);
+        (10..20).for_each(&mut tick);
+        assert_eq!(ALLOCATIONS.with(Cell::get), before, "{protocol}, gso {gso}");
+    }
+}

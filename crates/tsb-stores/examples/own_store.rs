@@ -72,6 +72,7 @@ impl Store for OwnStore {
             resolution_ns: 1,
             special_values: true,
             acknowledges: Durability::Volatile,
+            copies: 1,
             reaches: Durability::Volatile,
             persistent: false,
             retention_ns: None,
@@ -162,6 +163,10 @@ impl Store for OwnStore {
                 .and_then(|samples| samples.keys().next_back().copied());
         }
         Ok(())
+    }
+
+    fn newest_accepted(&self, series: &[SeriesId], into: &mut [Option<Timestamp>]) -> Result<()> {
+        self.newest(series, into)
     }
 
     fn stats(&self) -> Stats {

@@ -75,6 +75,35 @@ pub enum Error {
         /// What is wrong, and what would be right.
         what: String,
     },
+    /// A server was asked, and nobody knows what became of it: it may be applied, in part, or
+    /// not at all. Reading back settles it.
+    #[error("cannot tell whether it was done: {action}")]
+    Unknown {
+        /// What was being done, at which server.
+        action: String,
+        /// Why no answer came.
+        #[source]
+        source: Box<dyn std::error::Error + Send + Sync>,
+    },
+    /// A server was asked for something that changes nothing, and did not answer in time or
+    /// not in its protocol. It says nothing of what the server has.
+    #[error("a server does not answer: {action}")]
+    Unanswered {
+        /// What was being asked, of which server.
+        action: String,
+        /// Why no answer came.
+        #[source]
+        source: Box<dyn std::error::Error + Send + Sync>,
+    },
+    /// No server could be reached: nothing was sent.
+    #[error("cannot reach a server, so nothing was sent: {action}")]
+    Unreachable {
+        /// What was being done, at which server.
+        action: String,
+        /// Why.
+        #[source]
+        source: Box<dyn std::error::Error + Send + Sync>,
+    },
     /// The library or operating system under the store failed.
     #[error("cannot {action}")]
     Backend {
@@ -89,6 +118,23 @@ pub enum Error {
 impl Error {
     /// Whether the same call may succeed later without anything else being done.
     pub fn is_retryable(&self) -> bool {
-        matches!(self, Self::Overloaded { .. })
+        matches!(
+            self,
+            Self::Overloaded { .. } | Self::Unreachable { .. } | Self::Unanswered { .. }
+        )
     }
+
+    /// Whether a server was silent or not there: this says nothing of what it has.
+    pub fn is_silence(&self) -> bool {
+        matches!(
+            self,
+            Self::Unknown { .. } | Self::Unreachable { .. } | Self::Unanswered { .. }
+        )
+    }
+}
+
+/// An error with its causes, in one line.
+pub(crate) fn chain(error: &dyn std::error::Error) -> String {
+    let causes = std::iter::successors(error.source(), |cause| cause.source());
+    causes.fold(error.to_string(), |text, cause| format!("{text}: {cause}"))
 }

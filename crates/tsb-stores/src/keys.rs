@@ -56,6 +56,11 @@ impl KeyTable {
         id.index() < self.dense || self.keys.get(id.index()).is_some_and(Option::is_some)
     }
 
+    /// The key of an id.
+    pub(crate) fn key(&self, id: SeriesId) -> Option<&SeriesKey> {
+        self.keys.get(id.index())?.as_deref()
+    }
+
     /// The first id of `batch` that has no key is an error.
     pub(crate) fn check_batch(&self, batch: &Batch<'_>) -> Result<()> {
         match batch.ids() {

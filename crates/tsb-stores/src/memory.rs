@@ -8,20 +8,16 @@
 //! counted.
 //!
 //! It keeps nothing past the process, and evicts nothing to make room: a full store
-//! refuses. The bytes of a block: `docs/formats/memory-block.md`.
+//! refuses. The bytes of a block: `docs/formats/block.md`.
 
-mod block;
 mod budget;
 mod clock;
-mod codec;
 mod directory;
 mod extent;
 mod index;
 mod loose;
-mod machine;
 mod placement;
 mod query;
-mod resample;
 mod rows;
 mod series;
 mod tile;
@@ -37,6 +33,9 @@ use std::sync::{Mutex, MutexGuard};
 
 use tsb_core::{Batch, Durability, Ids, SeriesId, SeriesKey, Timestamp};
 
+#[cfg(feature = "sqlite")]
+use crate::block::Held;
+use crate::block::{Fold, MAX_ROWS};
 use crate::error::{Error, Result};
 use crate::store::{
     Ack, Capabilities, Exactness, Footprint, OnConflict, Position, Query, Refusals, Scope, Stats, Store, Visitor,
@@ -46,7 +45,6 @@ use clock::Clock;
 use directory::{Directory, Entry};
 use extent::{Extent, Tiles};
 use query::Reader;
-use resample::Fold;
 use series::SeriesTable;
 use tile::Env;
 
@@ -151,7 +149,7 @@ impl Shared {
 impl MemoryStore {
     /// An empty store.
     pub fn new(options: MemoryOptions) -> Self {
-        Self::with_max_rows(options, block::MAX_ROWS)
+        Self::with_max_rows(options, MAX_ROWS)
     }
 
     /// An empty store whose tiles keep at most so many rows open.
@@ -245,6 +243,101 @@ impl MemoryStore {
         Ok(())
     }
 
+    /// Marks ids as defined, without a key: for a store that keeps the keys elsewhere.
+    #[cfg(feature = "sqlite")]
+    pub(crate) fn define_ids(&self, ids: std::ops::Range<u32>) {
+        self.shared.series.fetch_add(ids.len() as u32, Ordering::Relaxed);
+        for id in ids {
+            self.shared.directory.define(id);
+        }
+    }
+
+    /// Writes a batch of defined ids into a store without bounds; returns how many samples
+    /// of it superseded one.
+    #[cfg(feature = "sqlite")]
+    pub(crate) fn apply(&self, batch: &Batch<'_>) -> Result<usize> {
+        let superseded = write::write(&self.shared, batch, &mut Refusals::new())?;
+        self.accepted.fetch_add(batch.len() as u64, Ordering::Relaxed);
+        self.superseded.fetch_add(superseded as u64, Ordering::Relaxed);
+        Ok(superseded)
+    }
+
+    /// Takes what a series holds in `range`, sorted by start.
+    #[cfg(feature = "sqlite")]
+    pub(crate) fn take(&self, id: u32, range: (i64, i64), into: &mut Vec<Held>) -> Result<()> {
+        let Some(extent) = self.shared.directory.extent_of(id) else {
+            return Ok(());
+        };
+        let (tile, column) = extent.place(id);
+        extent.lock()?[tile].take(column, range, None, into);
+        Ok(())
+    }
+
+    /// The newest timestamps of the ids from `first` on, where they are newer.
+    #[cfg(feature = "sqlite")]
+    pub(crate) fn raise_newest(&self, ids: impl Iterator<Item = u32>, into: &mut [i64]) -> Result<()> {
+        let mut held: Option<(&Extent, Tiles<'_>)> = None;
+        for (id, into) in ids.zip(into) {
+            let Some(extent) = self.shared.directory.extent_of(id) else {
+                continue;
+            };
+            if held.as_ref().is_none_or(|(other, _)| other.first != extent.first) {
+                drop(held.take());
+                held = Some((extent, extent.lock()?));
+            }
+            if let Some((extent, tiles)) = &held {
+                let (tile, column) = extent.place(id);
+                *into = tiles[tile].newest(column).unwrap_or(i64::MIN).max(*into);
+            }
+        }
+        Ok(())
+    }
+
+    /// How many extents there are.
+    #[cfg(feature = "sqlite")]
+    pub(crate) fn extent_count(&self) -> u32 {
+        self.shared.directory.extent_count()
+    }
+
+    /// Takes the memory for what is going to be written, if it is what was written to
+    /// `other`, for some of its extents. Their ids are defined, and in no extent here.
+    #[cfg(feature = "sqlite")]
+    pub(crate) fn prepare_like(&self, other: &Self, extents: std::ops::Range<u32>) -> Result<()> {
+        let mut tiles = self
+            .shared
+            .tiles
+            .lock()
+            .map_err(|_| poisoned("a write of new series"))?;
+        let rows = rows_for(self.shared.series.load(Ordering::Relaxed) as usize).min(self.shared.max_rows);
+        for like in extents.filter_map(|number| other.shared.directory.extent(number)) {
+            if !like.lock()?.iter().any(tile::Tile::is_written) {
+                continue;
+            }
+            let extent = Extent::new(like.first, like.len as usize, *tiles, rows);
+            *tiles += extent.tile_count();
+            extent.lock()?.iter_mut().for_each(tile::Tile::prepare);
+            self.shared.directory.place(extent);
+        }
+        Ok(())
+    }
+
+    /// Gives back the memory of extents whose ids are all below `id`: they are kept
+    /// elsewhere now.
+    #[cfg(feature = "sqlite")]
+    pub(crate) fn release_below(&self, id: u32) -> Result<()> {
+        for extent in self
+            .shared
+            .directory
+            .extents()
+            .filter(|extent| extent.first + extent.len <= id)
+        {
+            for tile in extent.lock()?.iter_mut() {
+                tile.release();
+            }
+        }
+        Ok(())
+    }
+
     fn series_table(&self) -> Result<MutexGuard<'_, SeriesTable>> {
         self.series.lock().map_err(|_| poisoned("a definition of series"))
     }
@@ -283,6 +376,7 @@ impl Store for MemoryStore {
             resolution_ns: 1,
             special_values: true,
             acknowledges: Durability::Volatile,
+            copies: 1,
             reaches: Durability::Volatile,
             persistent: false,
             retention_ns: self.options.retention_ns,
@@ -389,6 +483,10 @@ impl Store for MemoryStore {
             }
         }
         Ok(())
+    }
+
+    fn newest_accepted(&self, series: &[SeriesId], into: &mut [Option<Timestamp>]) -> Result<()> {
+        self.newest(series, into)
     }
 
     fn stats(&self) -> Stats {

@@ -67,6 +67,7 @@ impl Store for NullStore {
             resolution_ns: 1,
             special_values: true,
             acknowledges: Durability::Unconfirmed,
+            copies: 1,
             reaches: Durability::Unconfirmed,
             persistent: false,
             retention_ns: None,
@@ -124,6 +125,12 @@ impl Store for NullStore {
     fn newest(&self, _series: &[SeriesId], _into: &mut [Option<Timestamp>]) -> Result<()> {
         self.check_open()?;
         Err(self.unsupported("newest"))
+    }
+
+    fn newest_accepted(&self, series: &[SeriesId], into: &mut [Option<Timestamp>]) -> Result<()> {
+        self.check_open()?;
+        into.iter_mut().take(series.len()).for_each(|slot| *slot = None);
+        Ok(())
     }
 
     fn stats(&self) -> Stats {

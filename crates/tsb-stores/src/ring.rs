@@ -11,13 +11,14 @@
 
 use std::fmt;
 use std::ops::ControlFlow;
+use std::sync::RwLock;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 use tsb_core::{Batch, Durability, SeriesId, SeriesKey, Timestamp};
 
 use crate::error::{Error, Result};
 use crate::keys::KeyTable;
+use crate::locks::{read, write};
 use crate::resample::Resampler;
 use crate::store::{
     Ack, Capabilities, Exactness, Footprint, OnConflict, Position, Query, Reason, Refusals, Scope, Stats, Store,
@@ -185,15 +186,6 @@ fn place_in_shard(id: SeriesId) -> usize {
     id.index() / (BLOCK * SHARDS) * BLOCK + id.index() % BLOCK
 }
 
-// A panic cannot leave slots half written: each is replaced whole.
-fn read<T>(lock: &RwLock<T>) -> RwLockReadGuard<'_, T> {
-    lock.read().unwrap_or_else(PoisonError::into_inner)
-}
-
-fn write<T>(lock: &RwLock<T>) -> RwLockWriteGuard<'_, T> {
-    lock.write().unwrap_or_else(PoisonError::into_inner)
-}
-
 impl fmt::Debug for RingStore {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut debug = f.debug_struct("RingStore");
@@ -221,6 +213,7 @@ impl Store for RingStore {
             resolution_ns: 1,
             special_values: true,
             acknowledges: Durability::Volatile,
+            copies: 1,
             reaches: Durability::Volatile,
             persistent: false,
             // Whole slots: the oldest is emptied as soon as the newest is begun.
@@ -306,6 +299,10 @@ impl Store for RingStore {
             *slot = slots.and_then(|slots| slots.newest(self.grid));
         }
         Ok(())
+    }
+
+    fn newest_accepted(&self, series: &[SeriesId], into: &mut [Option<Timestamp>]) -> Result<()> {
+        self.newest(series, into)
     }
 
     fn stats(&self) -> Stats {

@@ -16,6 +16,7 @@ use tsb_core::time::{Clock, MonotonicClock};
 
 use crate::error::{Error, Result};
 use crate::store::Store;
+use crate::write_cache::files::FileCache;
 
 mod nearest;
 mod redact;
@@ -25,7 +26,7 @@ mod value;
 use nearest::or_nearest;
 use redact::redact;
 use table::Make;
-pub use table::{OptionInfo, StoreInfo, known};
+pub use table::{OptionInfo, Place, StoreInfo, known};
 pub(crate) use value::Values;
 pub use value::{Kind, parse_bytes, parse_count, parse_duration_ns};
 
@@ -70,6 +71,24 @@ impl Spec {
         Ok(store)
     }
 
+    /// Opens `write-cache+rrd:DIR` as what rrdcached is: a cache of files of any layout, by
+    /// their names. The options of `rrd:` that say what files are like have no meaning then,
+    /// because clients create them; `max_series` bounds the files.
+    ///
+    /// # Errors
+    /// [`Error::Spec`] for any other store.
+    pub fn open_files(&self, clock: &Arc<dyn Clock>) -> Result<FileCache> {
+        let wrapper = match self.wrappers.as_slice() {
+            [wrapper] if wrapper.scheme == "write-cache" && self.base.scheme == "rrd" => wrapper,
+            _ => return Err(self.error("files by name need write-cache+rrd:DIR".to_owned())),
+        };
+        let (cache, rrd) = (
+            Values::new(&self.options, wrapper),
+            Values::new(&self.options, self.base),
+        );
+        table::open_files(&self.path, &cache, &rrd, clock).map_err(|error| self.named(error))
+    }
+
     /// The scheme of the innermost store.
     pub fn scheme(&self) -> &'static str {
         self.base.scheme
@@ -84,6 +103,14 @@ impl Spec {
     pub fn option(&self, name: &str) -> Option<&str> {
         let found = self.options.iter().find(|(option, _)| option == name);
         found.map(|(_, value)| value.as_str())
+    }
+
+    /// The same store without an option.
+    #[must_use]
+    pub fn without(&self, name: &str) -> Self {
+        let mut spec = self.clone();
+        spec.options.retain(|(option, _)| option != name);
+        spec
     }
 
     /// A constructor does not know the words of the user: put them in its error.
@@ -129,7 +156,7 @@ fn parse(text: &str) -> std::result::Result<Spec, String> {
     if let Some(repeated) = (1..wrappers.len()).find(|&index| wrappers[..index].contains(&wrappers[index])) {
         return Err(format!("wrapper {} is named twice", wrappers[repeated].scheme));
     }
-    if !base.takes_path && !path.is_empty() {
+    if base.place == Place::Nowhere && !path.is_empty() {
         return Err(format!("{}: takes no path, but has {:?}", base.scheme, redact(path)));
     }
     let mut spec = Spec {
@@ -197,7 +224,11 @@ impl fmt::Display for Spec {
         for wrapper in &self.wrappers {
             write!(f, "{}+", wrapper.scheme)?;
         }
-        write!(f, "{}:{}", self.base.scheme, redact(&self.path))?;
+        write!(f, "{}:", self.base.scheme)?;
+        match self.base.place {
+            Place::Address => f.write_str(&redact(&self.path))?,
+            Place::Path | Place::Nowhere => f.write_str(&self.path)?,
+        }
         for (index, (name, value)) in self.options.iter().enumerate() {
             let option = redact(&format!("{}{name}={value}", if index == 0 { '?' } else { '&' }));
             f.write_str(&option)?;

@@ -34,7 +34,7 @@ use crate::error::{Error, Result};
 /// 10. `close` flushes and is idempotent; afterwards every call but `close` is
 ///     [`Error::Closed`]. A persistent store reopened returns all that was `Synced`.
 /// 11. `newest` takes no I/O after `define` in an embedded store, and one request for
-///     many series in a remote.
+///     many series in a remote; `newest_accepted` takes neither.
 ///
 /// # Implementors and users
 ///
@@ -65,6 +65,12 @@ pub trait Store: Debug + Display + Send + Sync + 'static {
     /// The newest timestamp that a query would return, a slot a series; `None` where
     /// there is no sample (clause 11). Both slices have one length.
     fn newest(&self, series: &[SeriesId], into: &mut [Option<Timestamp>]) -> Result<()>;
+
+    /// The newest timestamp that was accepted of each series, in this life or an earlier
+    /// one; `None` where there is none, or where the store cannot say without asking. A
+    /// store that refuses late samples says it always: it is what admission goes by
+    /// (clause 11). Both slices have one length.
+    fn newest_accepted(&self, series: &[SeriesId], into: &mut [Option<Timestamp>]) -> Result<()>;
 
     /// What the store holds and what it occupies.
     fn stats(&self) -> Stats;
@@ -114,6 +120,8 @@ pub enum Reason {
     Full,
     /// The store cannot represent this value or timestamp.
     Unrepresentable,
+    /// A server refused it, for a reason that is none of these.
+    Refused,
     /// A fault injected on purpose (by `throttle`).
     Injected,
 }
@@ -127,6 +135,7 @@ impl Reason {
             Self::Expired => "expired",
             Self::Full => "full",
             Self::Unrepresentable => "unrepresentable",
+            Self::Refused => "refused",
             Self::Injected => "injected",
         }
     }
@@ -193,6 +202,8 @@ pub struct Capabilities {
     pub special_values: bool,
     /// The level that every ack has at least.
     pub acknowledges: Durability,
+    /// On how many machines a sample has that level: 1 where nothing replicates. in [1, ..)
+    pub copies: u32,
     /// The highest level that `flush` can reach.
     pub reaches: Durability,
     /// A closed store can be opened again with its samples.
@@ -215,10 +226,75 @@ pub enum Exactness {
     Decimals(u8),
     /// One sample a slot of this many nanoseconds; the others are superseded.
     OnePerSlot(i64),
-    /// Only consolidated rows come back.
-    Consolidated,
+    /// Only consolidated rows come back: all of them follow from the samples by this.
+    Consolidated(Consolidated),
     /// Nothing comes back.
     Nothing,
+}
+
+/// The most archives that a consolidating store may have.
+pub const MAX_ARCHIVES: usize = 12;
+
+/// How a consolidating store makes rows of samples, by the rules of rrdcreate(1).
+///
+/// A raw query returns the known rows of the first archive, each stamped with its end; a
+/// resampled query is answered by the archive with that step and consolidation, each row
+/// stamped with its start, and is [`Error::Unsupported`] where there is none.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Consolidated {
+    /// How values become rates.
+    pub derivation: Derivation,
+    /// Seconds of a step. in [1, ..)
+    pub step_s: u64,
+    /// The longest time between two samples, in seconds; beyond it the rate is unknown.
+    pub heartbeat_s: u64,
+    /// The archives, the unused places at the end.
+    pub archives: [Option<ArchiveRule>; MAX_ARCHIVES],
+}
+
+impl Consolidated {
+    /// The archives that there are.
+    pub fn archives(&self) -> impl Iterator<Item = ArchiveRule> + '_ {
+        self.archives.iter().copied().flatten()
+    }
+}
+
+/// How values become rates.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Derivation {
+    /// The value is the rate since the sample before.
+    Gauge,
+    /// Whole numbers that grow, and wrap at 32 or 64 bits.
+    Counter,
+    /// Whole numbers; the rate may be negative.
+    Derive,
+    /// What was counted since the sample before.
+    Absolute,
+}
+
+/// One archive of a consolidating store.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ArchiveRule {
+    /// How the steps of a row become one value: minimum, maximum, average or last.
+    pub consolidation: Consolidation,
+    /// Steps of a row. in [1, ..)
+    pub steps: u32,
+    /// Rows that are kept. in [1, ..)
+    pub rows: u32,
+    /// The share of a row's steps that may be unknown, in thousandths. in [0, 999]
+    pub xff_permille: u16,
+}
+
+impl ArchiveRule {
+    /// An archive of which half the steps may be unknown.
+    pub const fn new(consolidation: Consolidation, steps: u32, rows: u32) -> Self {
+        Self {
+            consolidation,
+            steps,
+            rows,
+            xff_permille: 500,
+        }
+    }
 }
 
 /// What happens to a sample that meets another, or comes late.
@@ -413,6 +489,9 @@ macro_rules! forward {
             }
             fn newest(&self, series: &[SeriesId], into: &mut [Option<Timestamp>]) -> Result<()> {
                 (**self).newest(series, into)
+            }
+            fn newest_accepted(&self, series: &[SeriesId], into: &mut [Option<Timestamp>]) -> Result<()> {
+                (**self).newest_accepted(series, into)
             }
             fn stats(&self) -> Stats {
                 (**self).stats()

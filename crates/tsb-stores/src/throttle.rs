@@ -11,12 +11,13 @@
 use std::fmt;
 use std::ops::ControlFlow;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use tsb_core::time::Clock;
 use tsb_core::{Batch, BatchBuf, Durability, SeriesId, SeriesKey, Timestamp};
 
 use crate::error::{Error, Result};
+use crate::locks::lock;
 use crate::resample::Resampler;
 use crate::store::{Ack, Capabilities, Position, Query, Reason, Refusals, Scope, Stats, Store, Visitor};
 
@@ -157,10 +158,6 @@ impl Tampered {
     }
 }
 
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
 impl<S: Store> fmt::Display for Throttle<S> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "throttle({})", self.inner)
@@ -251,6 +248,10 @@ impl<S: Store> Store for Throttle<S> {
 
     fn newest(&self, series: &[SeriesId], into: &mut [Option<Timestamp>]) -> Result<()> {
         self.inner.newest(series, into)
+    }
+
+    fn newest_accepted(&self, series: &[SeriesId], into: &mut [Option<Timestamp>]) -> Result<()> {
+        self.inner.newest_accepted(series, into)
     }
 
     fn stats(&self) -> Stats {

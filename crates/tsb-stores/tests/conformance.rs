@@ -1,15 +1,21 @@
 //! Every store, every wrapper over every store, boxed and shared: one line each.
 
+use std::path::PathBuf;
 use std::process::ExitCode;
-use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 
-use tsb_core::time::ManualClock;
-use tsb_stores::conformance::{self, Bounded, Fresh};
+use daemon::Daemon;
+use tsb_core::time::{ManualClock, MonotonicClock};
+use tsb_stores::conformance::{self, Bounded, Fixture, Fresh, Place};
 use tsb_stores::memory::{MemoryOptions, MemoryStore};
 use tsb_stores::null::NullStore;
 use tsb_stores::ring::{RingOptions, RingStore};
+use tsb_stores::rrd::{EngineKind, RrdOptions, RrdStore};
+use tsb_stores::rrdcached::RrdcachedStore;
 use tsb_stores::throttle::{Throttle, ThrottleOptions};
-use tsb_stores::{Result, Store};
+use tsb_stores::write_cache::{JournalOptions, Sync, WriteCache, WriteCacheOptions};
+use tsb_stores::{ArchiveRule, Consolidation, Result, Store};
 
 const SECOND: i64 = 1_000_000_000;
 
@@ -111,12 +117,14 @@ impl Subject {
         }
     }
 
-    /// The store itself, as an `Arc`, and behind a throttle.
-    fn fixtures(self) -> [Fresh; 3] {
+    /// The store itself, as an `Arc`, behind a throttle, and behind queues.
+    fn fixtures(self) -> [Fresh; 4] {
         [
             self.fixture("", Ok),
             self.fixture("arc", |store| Ok(Arc::new(store))),
             self.fixture("throttle", throttled),
+            // It refuses as full by the bound of its own, which is another fixture's.
+            Self { bounded: None, ..self }.fixture("write-cache", cached),
         ]
     }
 }
@@ -132,6 +140,417 @@ fn throttled(inner: Box<dyn Store>) -> Result<Throttle<Box<dyn Store>>> {
     Throttle::new(inner, options, Arc::new(ManualClock::new()))
 }
 
+/// Series are due now and then while a check runs, and by themselves in between.
+fn cache_options(journal: Option<JournalOptions>) -> WriteCacheOptions {
+    WriteCacheOptions {
+        timeout_ns: 20_000_000,
+        jitter_ns: 5_000_000,
+        flush_ns: 50_000_000,
+        threads: 2,
+        journal,
+        ..WriteCacheOptions::default()
+    }
+}
+
+fn cached(inner: Box<dyn Store>) -> Result<WriteCache<Box<dyn Store>>> {
+    WriteCache::new(inner, &cache_options(None), Arc::new(MonotonicClock::new()))
+}
+
+/// A cache that is soon full, before a store that nothing gets into.
+fn bounded_cache() -> Result<Bounded> {
+    let inner = MemoryStore::new(MemoryOptions {
+        max_series: Some(20),
+        ..MemoryOptions::default()
+    });
+    let options = WriteCacheOptions {
+        max_bytes: 1 << 16,
+        ..WriteCacheOptions::default()
+    };
+    Ok(Bounded {
+        store: Box::new(WriteCache::new(inner, &options, Arc::new(ManualClock::new()))?),
+        max_series: 20,
+        fills_up: false,
+    })
+}
+
+#[path = "support/daemon.rs"]
+#[expect(dead_code, reason = "killing it is another test's")]
+mod daemon;
+
+#[cfg(feature = "sqlite")]
+#[path = "crash/medium.rs"]
+#[expect(dead_code, reason = "power cuts are another test's")]
+mod medium;
+
+#[cfg(feature = "sqlite")]
+mod sqlite {
+    //! Files in folders of their own, which can be opened again.
+
+    #![expect(clippy::expect_used, reason = "a test that cannot set up has failed")]
+
+    use std::path::PathBuf;
+    use std::sync::{Arc, Mutex};
+
+    use tempfile::TempDir;
+    use tsb_stores::conformance::{Bounded, Faulty, Fixture, Place};
+    use tsb_stores::sqlite::{self, Commit, Layout, SqliteOptions, Synchronous};
+    use tsb_stores::{Result, Store};
+
+    use crate::medium::{Fault, Medium};
+
+    type Wrap = fn(Box<dyn Store>) -> Result<Box<dyn Store>>;
+
+    /// A kind of file, and what is put around the store.
+    #[derive(Clone)]
+    pub(super) struct Files {
+        name: String,
+        layout: Layout,
+        options: SqliteOptions,
+        wrap: Wrap,
+        /// A store may outlive its place.
+        folders: Arc<Mutex<Vec<TempDir>>>,
+    }
+
+    struct Folder {
+        files: Files,
+        path: PathBuf,
+    }
+
+    fn folder() -> TempDir {
+        // On memory where there is such a folder: what is tested here is no disk.
+        let memory = PathBuf::from("/dev/shm");
+        let made = if memory.is_dir() {
+            tempfile::tempdir_in(memory)
+        } else {
+            tempfile::tempdir()
+        };
+        made.expect("a folder for a test")
+    }
+
+    impl Place for Folder {
+        fn open(&self) -> Result<Box<dyn Store>> {
+            (self.files.wrap)(sqlite::open(&self.path, self.files.layout, self.files.options.clone())?)
+        }
+    }
+
+    impl Fixture for Files {
+        fn name(&self) -> String {
+            self.name.clone()
+        }
+
+        fn place(&self) -> Result<Box<dyn Place>> {
+            let folder = folder();
+            let path = folder.path().join("store.db");
+            self.folders.lock().expect("no test holds it").push(folder);
+            Ok(Box::new(Folder {
+                files: self.clone(),
+                path,
+            }))
+        }
+
+        fn faulty(&self) -> Result<Option<Faulty>> {
+            // Where every write is committed, none is left for a flush to fail with.
+            let waits = self.options.commit != Commit::Each;
+            waits.then(|| faulty(self)).transpose()
+        }
+
+        fn bounded(&self) -> Result<Option<Bounded>> {
+            let mut files = self.clone();
+            files.options.max_series = 20;
+            Ok(Some(Bounded {
+                store: files.place()?.open()?,
+                max_series: 20,
+                fills_up: false,
+            }))
+        }
+    }
+
+    /// A store on a medium whose syncs can be made to fail, with a commit when asked for.
+    fn faulty(files: &Files) -> Result<Faulty> {
+        let mut files = files.clone();
+        let medium = Medium::register(&format!("faulty-{}", files.name), 0);
+        files.options.vfs = Some(medium.name().to_owned());
+        files.options.commit = Commit::Every(7_200_000_000_000);
+        Ok(Faulty {
+            store: files.place()?.open()?,
+            fail: Box::new(move |fails| medium.set_fault(fails.then_some(Fault::Sync))),
+        })
+    }
+
+    /// Every layout, with the policies that differ in kind.
+    pub(super) fn all(throttled: Wrap, cached: Wrap) -> Vec<Files> {
+        let each = SqliteOptions::default();
+        let every = SqliteOptions {
+            commit: Commit::Every(1_000_000_000),
+            ..each.clone()
+        };
+        let normal = SqliteOptions {
+            synchronous: Synchronous::Normal,
+            ..each.clone()
+        };
+        // So short a tail that generations turn, age and end many times.
+        let short = SqliteOptions {
+            tail: 3,
+            checkpoint_bytes: 64 << 10,
+            ..each.clone()
+        };
+        let short_every = SqliteOptions {
+            tail: 7,
+            commit: Commit::Every(3_000_000_000),
+            ..each.clone()
+        };
+        let kept = SqliteOptions {
+            retention_ns: Some(3_600_000_000_000),
+            tail: 10,
+            ..each.clone()
+        };
+        let kinds = [
+            ("sqlite", Layout::Ticks, &each),
+            ("sqlite-1s", Layout::Ticks, &every),
+            ("sqlite-normal", Layout::Ticks, &normal),
+            ("sqlite-short-tail", Layout::Ticks, &short),
+            ("sqlite-short-tail-3s", Layout::Ticks, &short_every),
+            ("sqlite-retention", Layout::Ticks, &kept),
+            ("sqlite-rows", Layout::Rows, &each),
+            ("sqlite-rows-1s", Layout::Rows, &every),
+            ("sqlite-mohawk", Layout::Mohawk, &each),
+        ];
+        let files = kinds.into_iter().flat_map(|(name, layout, options)| {
+            let bare: Wrap = |store| Ok(store);
+            // Around each layout once: what a wrapper does not know cannot matter to it.
+            let is_wrapped = ["sqlite", "sqlite-rows", "sqlite-mohawk"].contains(&name);
+            let wrappers = [
+                ("", Some(bare)),
+                ("throttle+", is_wrapped.then_some(throttled)),
+                ("write-cache+", is_wrapped.then_some(cached)),
+            ];
+            let wrappers = wrappers
+                .into_iter()
+                .filter_map(|(wrapper, wrap)| Some((wrapper, wrap?)));
+            wrappers.map(move |(wrapper, wrap)| Files {
+                name: format!("{wrapper}{name}"),
+                layout,
+                options: options.clone(),
+                wrap,
+                folders: Arc::default(),
+            })
+        });
+        files.collect()
+    }
+}
+
+/// RRD files in a folder of their own; opening the place again finds them.
+#[derive(Clone)]
+struct RrdFixture {
+    name: &'static str,
+    engine: EngineKind,
+    is_exclusive: bool,
+    around: Around,
+    /// A store may outlive its place.
+    folders: Arc<Mutex<Vec<tempfile::TempDir>>>,
+}
+
+/// What stands before a store that comes back.
+#[derive(Clone, Copy)]
+enum Around {
+    Nothing,
+    Queues,
+    Journal(Sync),
+}
+
+impl Around {
+    fn open(self, inner: Box<dyn Store>, journal: &std::path::Path) -> Result<Box<dyn Store>> {
+        let journal = match self {
+            Self::Nothing => return Ok(inner),
+            Self::Queues => None,
+            // So short segments that they end and go all the time.
+            Self::Journal(sync) => Some(JournalOptions {
+                segment_bytes: 2_000,
+                ..JournalOptions::new(journal, sync)
+            }),
+        };
+        let clock = Arc::new(MonotonicClock::new());
+        Ok(Box::new(WriteCache::new(inner, &cache_options(journal), clock)?))
+    }
+}
+
+impl RrdFixture {
+    fn options(&self) -> RrdOptions {
+        RrdOptions {
+            engine: self.engine,
+            is_exclusive: self.is_exclusive,
+            step_s: 2,
+            heartbeat_s: 10,
+            archives: vec![
+                ArchiveRule::new(Consolidation::Average, 1, 100),
+                ArchiveRule::new(Consolidation::Max, 5, 50),
+            ],
+            // Fewer than the checks define: some files stay open, others do not.
+            max_open: 20,
+            ..RrdOptions::default()
+        }
+    }
+}
+
+struct Folder {
+    path: PathBuf,
+    options: RrdOptions,
+    around: Around,
+}
+
+impl Place for Folder {
+    fn open(&self) -> Result<Box<dyn Store>> {
+        let files = RrdStore::open(&self.path.join("files"), self.options.clone())?;
+        self.around.open(Box::new(files), &self.path.join("journal"))
+    }
+}
+
+fn folder() -> Result<tempfile::TempDir> {
+    tempfile::tempdir().map_err(|source| tsb_stores::Error::Backend {
+        action: "make a temporary folder".to_owned(),
+        source: source.into(),
+    })
+}
+
+impl Fixture for RrdFixture {
+    fn name(&self) -> String {
+        self.name.to_owned()
+    }
+
+    fn unavailable(&self) -> Option<String> {
+        let is_missing = self.engine == EngineKind::Librrd && !cfg!(feature = "librrd");
+        is_missing.then(|| "the feature librrd is not built; it needs the package librrd-dev".to_owned())
+    }
+
+    fn place(&self) -> Result<Box<dyn Place>> {
+        let folder = folder()?;
+        let path = folder.path().to_owned();
+        self.folders.lock().unwrap_or_else(PoisonError::into_inner).push(folder);
+        Ok(Box::new(Folder {
+            path,
+            options: self.options(),
+            around: self.around,
+        }))
+    }
+
+    fn bounded(&self) -> Result<Option<Bounded>> {
+        let options = RrdOptions {
+            max_series: 20,
+            ..self.options()
+        };
+        // The folder stays: the store outlives this call, and the system empties its place.
+        let folder = folder()?.keep();
+        Ok(Some(Bounded {
+            store: Box::new(RrdStore::open(&folder, options)?),
+            max_series: 20,
+            fills_up: false,
+        }))
+    }
+}
+
+/// Both engines, by themselves and behind queues.
+fn rrd() -> impl Iterator<Item = RrdFixture> {
+    use EngineKind::{Librrd, Native};
+    let kinds = [
+        ("rrd", Native, false, Around::Nothing),
+        ("rrd-exclusive", Native, true, Around::Nothing),
+        ("rrd-librrd", Librrd, false, Around::Nothing),
+        ("write-cache+rrd", Native, false, Around::Queues),
+        ("write-cache+rrd-librrd", Librrd, false, Around::Queues),
+        (
+            "write-cache-interval+rrd",
+            Native,
+            false,
+            Around::Journal(Sync::Interval(10_000_000)),
+        ),
+        ("write-cache-none+rrd", Native, false, Around::Journal(Sync::None)),
+        ("write-cache-group+rrd", Native, false, Around::Journal(Sync::Group)),
+        ("write-cache-each+rrd", Native, false, Around::Journal(Sync::Each)),
+    ];
+    kinds
+        .into_iter()
+        .map(|(name, engine, is_exclusive, around)| RrdFixture {
+            name,
+            engine,
+            is_exclusive,
+            around,
+            folders: Arc::default(),
+        })
+}
+
+/// The real daemon, for all checks: each has a prefix of its own.
+///
+/// Where it breaks a clause, the check is not shown, with what it does instead; the hazards
+/// themselves are tests of `rrdcached.rs`.
+struct Rrdcached {
+    daemon: Option<Arc<Daemon>>,
+    places: AtomicU32,
+}
+
+struct Prefix {
+    daemon: Arc<Daemon>,
+    prefix: String,
+}
+
+impl Place for Prefix {
+    fn open(&self) -> Result<Box<dyn Store>> {
+        let options = RrdOptions {
+            step_s: 2,
+            heartbeat_s: 10,
+            archives: vec![
+                ArchiveRule::new(Consolidation::Average, 1, 100),
+                ArchiveRule::new(Consolidation::Max, 5, 50),
+            ],
+            max_series: 1_000,
+            ..RrdOptions::default()
+        };
+        let socket = self.daemon.socket();
+        Ok(Box::new(RrdcachedStore::open(&socket, &self.prefix, options)?))
+    }
+}
+
+impl Fixture for Rrdcached {
+    fn name(&self) -> String {
+        "rrdcached".to_owned()
+    }
+
+    fn unavailable(&self) -> Option<String> {
+        let is_missing = self.daemon.is_none();
+        is_missing.then(|| "no rrdcached answers; it needs the package rrdcached".to_owned())
+    }
+
+    fn place(&self) -> Result<Box<dyn Place>> {
+        let Some(daemon) = &self.daemon else {
+            return Err(tsb_stores::Error::Closed);
+        };
+        Ok(Box::new(Prefix {
+            daemon: Arc::clone(daemon),
+            prefix: format!("p{}-", self.places.fetch_add(1, Ordering::Relaxed)),
+        }))
+    }
+}
+
 fn main() -> ExitCode {
-    conformance::main(SUBJECTS.into_iter().flat_map(Subject::fixtures))
+    let full = Fresh::new("write-cache-bounded+memory", || {
+        cached(Box::new(MemoryStore::new(MemoryOptions::default())))
+    })
+    .bounded(bounded_cache);
+    let fixtures = SUBJECTS.into_iter().flat_map(Subject::fixtures).chain([full]);
+    let fixtures = fixtures.map(|fixture| Box::new(fixture) as Box<dyn Fixture>);
+    #[cfg(feature = "sqlite")]
+    let fixtures = fixtures.chain(
+        sqlite::all(
+            |store| Ok(Box::new(throttled(store)?)),
+            |store| Ok(Box::new(cached(store)?)),
+        )
+        .into_iter()
+        .map(|files| Box::new(files) as Box<dyn Fixture>),
+    );
+    let fixtures = fixtures.chain(rrd().map(|fixture| Box::new(fixture) as Box<dyn Fixture>));
+    let daemon = Rrdcached {
+        daemon: Daemon::start(&[]).map(Arc::new),
+        places: AtomicU32::new(0),
+    };
+    let fixtures = fixtures.chain([Box::new(daemon) as Box<dyn Fixture>]);
+    conformance::main(fixtures)
 }

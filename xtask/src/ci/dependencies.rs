@@ -8,25 +8,20 @@ use super::Outcome;
 use crate::shell::{capture, cargo};
 
 /// Packages without their features, and those with them that must stay lean as well.
-const LEAN: &[&str] = &["tsb-core", "tsb-stores"];
+const LEAN: &[&str] = &["tsb-core", "tsb-rrd", "tsb-stores"];
+
+/// What clients of servers bring: minutes of compiling that most users have no use for.
+const DRIVERS: &[&str] = &["mongodb", "tonic"];
 
 /// Checks the dependency trees of the lean packages.
 pub(super) fn check() -> Result<Outcome> {
     let with_c = packages_with_c()?;
     let mut notes = Vec::new();
+    if let Some(driver) = tree("tsb-cli")?.iter().find(|name| DRIVERS.contains(&name.as_str())) {
+        bail!("the default build of tsb-cli has {driver} in it, which only a feature may bring");
+    }
     for package in LEAN {
-        let tree = [
-            "tree",
-            "--package",
-            package,
-            "--edges",
-            "normal,build",
-            "--prefix",
-            "none",
-            "--format",
-            "{p}",
-        ];
-        let names = names(&capture(&mut cargo(&tree))?);
+        let names = tree(package)?;
         let offenders = offenders(&names, &with_c);
         if !offenders.is_empty() {
             bail!("{package} without features depends on {}", offenders.join(", "));
@@ -35,6 +30,20 @@ pub(super) fn check() -> Result<Outcome> {
         notes.push(format!("{package} {}", names.len()));
     }
     Ok(Outcome::Passed(format!("no tokio, no C in {}", notes.join(", "))))
+}
+
+/// The packages that one is built with, without more features than its default ones.
+fn tree(package: &str) -> Result<Vec<String>> {
+    let arguments = [
+        "tree",
+        "--package",
+        package,
+        "--edges",
+        "normal,build",
+        "--prefix",
+        "none",
+    ];
+    Ok(names(&capture(cargo(&arguments).args(["--format", "{p}"]))?))
 }
 
 /// The distinct package names of a `cargo tree`.

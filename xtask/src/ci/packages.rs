@@ -5,22 +5,129 @@ use std::process::Command;
 use anyhow::Result;
 
 use super::Outcome;
-use crate::shell::{capture, has, run};
+use crate::shell::{capture, has, run, succeeds};
 
 /// A program that some check needs and a Debian package that brings it.
 struct Package {
     name: &'static str,
-    /// The program, and an argument with which it does nothing and succeeds.
-    probe: (&'static str, &'static str),
+    /// A program, and arguments with which it does nothing and succeeds.
+    probe: &'static [&'static str],
     needed_by: &'static str,
 }
 
+impl Package {
+    fn is_there(&self) -> bool {
+        let [program, arguments @ ..] = self.probe else {
+            return false;
+        };
+        succeeds(Command::new(program).args(arguments))
+    }
+}
+
 /// Everything that the checks need beyond the Rust toolchain and a C compiler.
-const PACKAGES: &[Package] = &[Package {
-    name: "git",
-    probe: ("git", "--version"),
-    needed_by: "tidy, which asks git for the list of files",
-}];
+const PACKAGES: &[Package] = &[
+    Package {
+        name: "git",
+        probe: &["git", "--version"],
+        needed_by: "tidy, which asks git for the list of files",
+    },
+    Package {
+        name: "chromium",
+        probe: &["chromium", "--version"],
+        needed_by: "page, which opens a report in a browser",
+    },
+    Package {
+        name: "tmux",
+        probe: &["tmux", "-V"],
+        needed_by: "page, which drives the live view in a terminal",
+    },
+    Package {
+        name: "npm",
+        probe: &["npm", "--version"],
+        needed_by: "page, which fetches axe-core to judge the report's accessibility",
+    },
+    Package {
+        name: "python3-venv",
+        probe: &["python3", "-m", "ensurepip", "--version"],
+        needed_by: "clients, which installs clients written in Python",
+    },
+    Package {
+        name: "collectd-core",
+        probe: &["collectd", "-h"],
+        needed_by: "clients, which has collectd write to tsb",
+    },
+    Package {
+        name: "graphite-carbon",
+        probe: &["carbon-relay", "--help"],
+        needed_by: "clients, which has a carbon relay pass on to tsb",
+    },
+    Package {
+        name: "rrdtool",
+        probe: &["rrdtool", "--version"],
+        needed_by: "the tests that hold our RRD files beside rrdtool's, byte for byte",
+    },
+    Package {
+        name: "rrdcached",
+        probe: &["sh", "-c", "command -v rrdcached"],
+        needed_by: "the tests of its client and of what it promises and breaks",
+    },
+    Package {
+        name: "etcd-server",
+        probe: &["etcd", "--version"],
+        needed_by: "servers, which starts etcd",
+    },
+    Package {
+        name: "etcd-client",
+        probe: &["etcdctl", "version"],
+        needed_by: "servers, which asks etcd whether it answers",
+    },
+    Package {
+        name: "openssl",
+        probe: &["openssl", "version"],
+        needed_by: "servers, which makes certificates for servers that speak TLS",
+    },
+    Package {
+        name: "libcurl4",
+        probe: &["sh", "-c", "ldconfig -p | grep -q libcurl.so.4"],
+        needed_by: "servers, which starts MongoDB's server, whose program is linked to it",
+    },
+    Package {
+        name: "librrd-dev",
+        probe: &["pkg-config", "--exists", "librrd"],
+        needed_by: "the feature librrd",
+    },
+    Package {
+        name: "libclang-dev",
+        probe: &["sh", "-c", "ls /usr/lib/llvm-*/lib/libclang*.so*"],
+        needed_by: "the feature librrd, whose bindings are made from rrd.h",
+    },
+];
+
+/// Whether the feature `librrd` can be built here.
+pub(super) fn has_librrd() -> bool {
+    let needed = PACKAGES
+        .iter()
+        .filter(|package| package.needed_by.starts_with("the feature librrd"));
+    needed.into_iter().all(Package::is_there)
+}
+
+/// The packages that the step `clients` needs and that are not here.
+pub(super) fn missing_for_clients() -> Vec<&'static str> {
+    missing_for("clients,")
+}
+
+/// The packages that the step `servers` needs and that are not here.
+pub(super) fn missing_for_servers() -> Vec<&'static str> {
+    missing_for("servers,")
+}
+
+fn missing_for(step: &str) -> Vec<&'static str> {
+    let needed = PACKAGES.iter().filter(|package| package.needed_by.starts_with(step));
+    needed
+        .filter(|package| !package.is_there())
+        .map(|package| package.name)
+        .collect()
+}
 
 /// What to do about missing packages.
 #[derive(Debug, PartialEq, Eq)]
@@ -36,10 +143,7 @@ pub(super) fn install() -> Result<Outcome> {
     for package in PACKAGES {
         println!("{}: for {}", package.name, package.needed_by);
     }
-    let missing: Vec<&Package> = PACKAGES
-        .iter()
-        .filter(|package| !has(package.probe.0, package.probe.1))
-        .collect();
+    let missing: Vec<&Package> = PACKAGES.iter().filter(|package| !package.is_there()).collect();
     let is_root = capture(Command::new("id").arg("-u")).is_ok_and(|id| id.trim() == "0");
     match decide(&missing, is_root, has("apt-get", "--version")) {
         Action::Nothing => Ok(Outcome::Passed(format!("{} present", PACKAGES.len()))),

@@ -4,7 +4,7 @@ use std::process::{Command, Stdio};
 
 use anyhow::{Context, Result, bail};
 
-use crate::shell::{capture, spell};
+use crate::shell::{Stopwatch, capture, spell};
 
 /// Measures children one after the other; nothing else may be waited for meanwhile.
 #[derive(Debug)]
@@ -12,11 +12,31 @@ pub(super) struct CpuMeter {
     ticks_per_second: f64,
 }
 
+/// What a child took.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Cost {
+    /// User and system time, in seconds.
+    pub(super) cpu_s: f64,
+    /// From its start to its end, in seconds.
+    pub(super) wall_s: f64,
+}
+
 impl CpuMeter {
     pub(super) fn new() -> Result<Self> {
         let printed = capture(Command::new("getconf").arg("CLK_TCK"))?;
         let ticks_per_second = printed.trim().parse().context("getconf CLK_TCK prints no number")?;
         Ok(Self { ticks_per_second })
+    }
+
+    /// Runs a command to its end; what it took, and what it printed.
+    pub(super) fn cost_of(&self, command: &mut Command) -> Result<(Cost, String)> {
+        let (before, watch) = (children_ticks()?, Stopwatch::start());
+        let printed = capture(command)?;
+        let cost = Cost {
+            wall_s: watch.elapsed().as_secs_f64(),
+            cpu_s: (children_ticks()? - before) as f64 / self.ticks_per_second,
+        };
+        Ok((cost, printed))
     }
 
     /// Runs a command to its end, output thrown away, and gives its user and system

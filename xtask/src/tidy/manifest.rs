@@ -19,11 +19,13 @@ pub(super) const RULES: &[Rule] = &[
 /// Each package and those of ours that it may import.
 const MAY_IMPORT: &[(&str, &[&str])] = &[
     ("crates/tsb-core", &[]),
-    ("crates/tsb-stores", &["tsb-core"]),
-    ("crates/tsb-cli", &["tsb-core", "tsb-stores"]),
-    ("benches", &["tsb-core", "tsb-stores"]),
+    ("crates/tsb-rrd", &[]),
+    ("crates/tsb-librrd", &[]),
+    ("crates/tsb-stores", &["tsb-core", "tsb-rrd", "tsb-librrd"]),
+    ("crates/tsb-cli", &["tsb-core", "tsb-stores", "tsb-rrd"]),
+    ("benches", &["tsb-core", "tsb-stores", "tsb-rrd", "tsb-librrd"]),
     ("xtask", &[]),
-    ("fuzz", &["tsb-core", "tsb-stores"]),
+    ("fuzz", &["tsb-core", "tsb-stores", "tsb-rrd"]),
 ];
 
 /// One entry of a dependency section.

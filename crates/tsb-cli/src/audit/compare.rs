@@ -91,6 +91,8 @@ pub struct Tally {
     pub altered: u64,
     /// Copies beyond one, and samples that nobody sent.
     pub duplicated: u64,
+    /// In a step that no row of a consolidating store says yet.
+    pub unconsolidated: u64,
 }
 
 impl Tally {
@@ -102,6 +104,7 @@ impl Tally {
         self.missing += other.missing;
         self.altered += other.altered;
         self.duplicated += other.duplicated;
+        self.unconsolidated += other.unconsolidated;
     }
 }
 
@@ -165,7 +168,7 @@ impl Rules {
         match self.exactness {
             Exactness::Float32 => (sent as f32).to_bits() == (found as f32).to_bits(),
             Exactness::Decimals(n) => (sent - found).abs() <= 0.5 * 10f64.powi(-i32::from(n)) * (1.0 + 1e-9),
-            Exactness::Exact | Exactness::OnePerSlot(_) | Exactness::Consolidated | Exactness::Nothing => {
+            Exactness::Exact | Exactness::OnePerSlot(_) | Exactness::Consolidated(_) | Exactness::Nothing => {
                 sent.to_bits() == found.to_bits()
             }
         }

@@ -66,7 +66,8 @@ impl Plan {
                 })
                 .collect::<Result<_, _>>()?;
         }
-        let transports = [("inproc", Transport::Inproc), ("tcp", Transport::Tcp)];
+        let wires = Transport::WIRES.map(|wire| (wire.name(), wire));
+        let transports = [&[("inproc", Transport::Inproc)], wires.as_slice()].concat();
         read(
             "transport",
             options.transport.as_ref(),
@@ -82,9 +83,30 @@ impl Plan {
             },
             |protocol| self.protocol = protocol,
         )?;
+        self.apply_wire(options)?;
         read("max-series", options.max_series.as_ref(), units::parse_count, |n| {
             self.max_series = n;
         })
+    }
+
+    fn apply_wire(&mut self, options: &RunOptions) -> Result<(), Failure> {
+        let wire = &mut self.wire;
+        if let Some(sockets) = options.sockets {
+            wire.sockets = sockets as usize;
+        }
+        if let Some(bytes) = options.datagram {
+            wire.datagram_bytes = bytes as usize;
+        }
+        read("gso", options.gso.as_ref(), units::parse_switch, |on| wire.gso = on)?;
+        read("gro", options.gro.as_ref(), units::parse_switch, |on| wire.gro = on)?;
+        read(
+            "receive-buffer",
+            options.receive_buffer.as_ref(),
+            units::parse_bytes,
+            |bytes| {
+                wire.receive_buffer_bytes = Some(bytes);
+            },
+        )
     }
 
     fn apply_fleet(&mut self, options: &RunOptions) -> Result<(), Failure> {

@@ -1,28 +1,64 @@
-//! The run slice by slice, for spreadsheets: one line an interval.
+//! The series of a report, for spreadsheets: the run slice by slice on stdout, and every
+//! series as a table of its own.
 
 use std::fmt::Write;
 
+use tsb_core::latency::{Cells, cell_highest, cell_lowest};
 use tsb_core::report::{Report, Run};
 
-const HEAD: &str = "run,store,end_s,sent,accepted,response_p50_ns,response_p99_ns,response_max_ns,lag_max_ns,staleness_max_ms,cpu_ns,rss_bytes";
+const HEAD: &str = "run,store,end_s,sent,accepted,response_p50_ns,response_p99_ns,response_max_ns,lag_max_ns,staleness_max_ms,cpu_ns,rss_bytes,read_bytes,written_bytes";
 
-/// All runs of a report.
+/// All runs of a report, one line an interval.
 pub fn report(report: &Report) -> String {
-    let mut out = format!("{HEAD}\n");
+    table(report, HEAD, slices)
+}
+
+/// Every series of a report: the name of a file, and what belongs into it.
+pub fn tables(report: &Report) -> [(&'static str, String); 4] {
+    [
+        ("intervals.csv", self::report(report)),
+        (
+            "processes.csv",
+            table(
+                report,
+                "run,store,end_s,pid,cpu_ns,rss_bytes,read_bytes,written_bytes",
+                processes,
+            ),
+        ),
+        (
+            "latency-cells.csv",
+            table(report, "run,store,end_s,lowest_ns,highest_ns,operations", cells),
+        ),
+        (
+            "latency-quantiles.csv",
+            table(report, "run,store,time,quantile,value_ns", quantiles),
+        ),
+    ]
+}
+
+fn table(report: &Report, head: &str, rows: impl Fn(&str, &Run, &mut String)) -> String {
+    let mut out = format!("{head}\n");
     for (index, run) in report.runs.iter().enumerate() {
-        rows(index, run, &mut out);
+        let start = format!("{index},\"{}\"", run.target.store.replace('"', "\"\""));
+        rows(&start, run, &mut out);
     }
     out
 }
 
-fn rows(index: usize, run: &Run, out: &mut String) {
-    let show = |value: Option<u64>| value.map_or(String::new(), |value| value.to_string());
+fn show(value: Option<u64>) -> String {
+    value.map_or(String::new(), |value| value.to_string())
+}
+
+fn seconds(ns: u64) -> f64 {
+    ns as f64 / 1e9
+}
+
+fn slices(start: &str, run: &Run, out: &mut String) {
     for slice in &run.intervals {
         let _ = writeln!(
             out,
-            "{index},\"{}\",{},{},{},{},{},{},{},{},{},{}",
-            run.target.store.replace('"', "\"\""),
-            slice.end_ns as f64 / 1e9,
+            "{start},{},{},{},{},{},{},{},{},{},{},{},{}",
+            seconds(slice.end_ns),
             slice.sent,
             slice.accepted,
             show(slice.response_p50_ns),
@@ -32,6 +68,50 @@ fn rows(index: usize, run: &Run, out: &mut String) {
             slice.staleness_max_ms.map_or(String::new(), |ms| format!("{ms:.3}")),
             slice.cpu_ns,
             slice.rss_bytes,
+            show(slice.read_bytes),
+            show(slice.written_bytes),
         );
+    }
+}
+
+fn processes(start: &str, run: &Run, out: &mut String) {
+    for slice in &run.intervals {
+        for process in &slice.watched {
+            let _ = writeln!(
+                out,
+                "{start},{},{},{},{},{},{}",
+                seconds(slice.end_ns),
+                process.pid,
+                process.cpu_ns,
+                process.rss_bytes,
+                show(process.read_bytes),
+                show(process.written_bytes),
+            );
+        }
+    }
+}
+
+fn cells(start: &str, run: &Run, out: &mut String) {
+    for slice in &run.intervals {
+        for (cell, operations) in slice.response_cells.iter().flat_map(Cells::iter) {
+            // A damaged report may name cells that do not exist.
+            if cell < tsb_core::latency::CELLS {
+                let (lowest, highest) = (cell_lowest(cell), cell_highest(cell));
+                let _ = writeln!(out, "{start},{},{lowest},{highest},{operations}", seconds(slice.end_ns));
+            }
+        }
+    }
+}
+
+fn quantiles(start: &str, run: &Run, out: &mut String) {
+    let Some(curves) = &run.latency.curves else { return };
+    for (time, curve) in [
+        ("response", &curves.response),
+        ("service", &curves.service),
+        ("lag", &curves.lag),
+    ] {
+        for (quantile, value) in &curve.0 {
+            let _ = writeln!(out, "{start},{time},{quantile},{value}");
+        }
     }
 }

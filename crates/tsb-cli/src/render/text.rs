@@ -10,7 +10,7 @@ use crate::units::{bytes, count, nanos, scaled};
 
 /// The whole report.
 pub fn report(report: &Report) -> String {
-    let mut out = String::new();
+    let mut out = super::compare::text(report);
     for run in &report.runs {
         out.push_str(&one(run));
     }
@@ -66,6 +66,24 @@ fn rates(run: &Run, lines: &mut Lines) {
             scaled(rate.held_per_second)
         ),
     );
+    if let Some(wait) = run
+        .durability
+        .wait
+        .as_ref()
+        .filter(|_| run.durability.acknowledged < level)
+    {
+        let show = |value: Option<u64>| value.map_or("-".to_owned(), nanos);
+        lines.line(
+            "loss window",
+            format!(
+                "acknowledged as {}, {level} after p50 {}, p99 {}, max {}",
+                run.durability.acknowledged,
+                show(wait.p50_ns),
+                show(wait.p99_ns),
+                show(wait.max_ns)
+            ),
+        );
+    }
     if let Some(ceiling) = rate.ceiling_per_second {
         lines.line(
             "ceiling",
@@ -208,6 +226,7 @@ fn ledger(run: &Run, lines: &mut Lines) {
     for (reason, samples) in &run.ledger.rejected_by_reason {
         lines.sentence(format!("rejected as {reason}: {}", count(*samples)));
     }
+    datagrams(run, lines);
     for loss in run.ledger.losses.iter().take(SHOWN) {
         lines.sentence(loss.to_string());
     }
@@ -217,6 +236,28 @@ fn ledger(run: &Run, lines: &mut Lines) {
             count((run.ledger.losses.len() - SHOWN) as u64)
         ));
     }
+}
+
+/// What both sides and the kernel counted in datagrams.
+fn datagrams(run: &Run, lines: &mut Lines) {
+    let Some(listener) = &run.listener else { return };
+    let Some(datagrams) = &listener.datagrams else { return };
+    let dropped = datagrams.kernel_drops.map_or(String::new(), |drops| {
+        format!(", dropped by the kernel {}", count(drops))
+    });
+    lines.sentence(format!(
+        "datagrams sent {}, received {}{dropped}",
+        count(datagrams.sent),
+        count(datagrams.received),
+    ));
+    lines.sentence(format!(
+        "{} sockets, up to {} datagrams a system call, receive buffer granted {}",
+        datagrams.sockets,
+        datagrams.segments_per_call,
+        listener
+            .receive_buffer_bytes
+            .map_or("-".to_owned(), |size| bytes(size as f64)),
+    ));
 }
 
 fn notes(run: &Run, lines: &mut Lines) {

@@ -4,9 +4,11 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use tsb_core::Timestamp;
-use tsb_core::latency::{Histogram, Recording, Summary};
+use tsb_core::latency::{Curve, Summary};
+use tsb_core::net::{Carrier, ListenerStats};
 use tsb_core::report::{
-    Cost, DurabilityReport, Interval, Issued, Latency, ListenerReport, Offered, Projection, Rate, Run, Size, Target,
+    Cost, Curves, DatagramReport, DurabilityReport, Issued, Latency, ListenerReport, Offered, Projection, Rate, Run,
+    Size, Target,
 };
 use tsb_core::resource::Machine;
 use tsb_core::verdict::{Evidence, Verdict};
@@ -14,9 +16,10 @@ use tsb_stores::{Exactness, Store};
 
 use super::engine::Performed;
 use super::ledger::{Sides, done_means};
+use super::path::Wire;
+use super::slices;
 use super::stage::Stage;
 use crate::audit::Audit;
-use crate::plan::Transport;
 
 /// What a report is made of.
 #[derive(Debug)]
@@ -43,6 +46,9 @@ pub(super) fn assemble(parts: &Parts<'_>) -> Run {
     let driven = &performed.driven;
     let capabilities = parts.store.capabilities();
     let ledger = Sides {
+        transport: stage.plan.transport,
+        protocol: stage.plan.protocol,
+        merges: stage.plan.wire.gro,
         driven,
         accepted: performed.accepted,
         rejects: &performed.rejects,
@@ -52,7 +58,7 @@ pub(super) fn assemble(parts: &Parts<'_>) -> Run {
     let rate = rate(parts);
     let response = Summary::new(&driven.response.total, driven.timed_samples);
     let verdict = verdict(parts, &ledger, &rate);
-    let protocol = (stage.plan.transport == Transport::Tcp).then_some(stage.plan.protocol);
+    let protocol = stage.plan.transport.is_wire().then_some(stage.plan.protocol);
     Run {
         started_at_ns: parts.base.0,
         duration_ns: driven.elapsed_ns,
@@ -68,29 +74,53 @@ pub(super) fn assemble(parts: &Parts<'_>) -> Run {
             exactness: exactness(capabilities.exactness),
         },
         verdict,
-        durability: DurabilityReport {
-            level: capabilities.acknowledges,
-            copies: 1,
-            wait: Some(response),
-        },
+        durability: durability(parts, response),
         rate,
         ledger,
         latency: Latency {
-            done: done_means(protocol),
+            done: done_means(protocol, stage.plan.transport),
             response,
             service: Summary::new(&driven.service.total, driven.timed_samples),
             lag: Summary::new(&driven.lag.total, driven.started_samples),
             untimed: driven.wire.as_ref().map_or(0, |wire| wire.untimed),
+            curves: Some(Curves {
+                response: Curve::new(&driven.response.total),
+                service: Curve::new(&driven.service.total),
+                lag: Curve::new(&driven.lag.total),
+            }),
         },
         staleness: performed.observed.staleness.summary(),
         cost: cost(parts),
         size: capabilities.query.then(|| size(&**parts.store)),
         offered: offered(stage, performed),
-        intervals: intervals(parts),
+        intervals: slices::with_latencies(&performed.observed.intervals, driven),
         resources: performed.observed.resources.clone(),
         listener: listener(parts),
         issued: issued(parts),
         notes: notes(parts),
+    }
+}
+
+/// A store whose acks say less than it reaches was flushed at the end: what counts is the
+/// level that everything has then, and how long it waited for it.
+fn durability(parts: &Parts<'_>, response: Summary) -> DurabilityReport {
+    let capabilities = parts.store.capabilities();
+    let window = parts
+        .performed
+        .window
+        .as_ref()
+        .filter(|_| parts.performed.failure.is_none());
+    let (wait, untimed) = window.map_or((response, 0), |window| window.summary());
+    DurabilityReport {
+        level: if window.is_some() {
+            capabilities.reaches
+        } else {
+            capabilities.acknowledges
+        },
+        acknowledged: capabilities.acknowledges,
+        copies: capabilities.copies,
+        wait: Some(wait),
+        untimed,
     }
 }
 
@@ -132,7 +162,7 @@ fn verdict(parts: &Parts<'_>, ledger: &tsb_core::report::LedgerReport, rate: &Ra
     } else if !parts.store.capabilities().query {
         Some(format!("nothing was read back: {} cannot return samples", parts.store))
     } else {
-        None
+        performed.unread.clone()
     };
     Evidence {
         violations,
@@ -169,7 +199,8 @@ fn cost(parts: &Parts<'_>) -> Cost {
         store_cpu_ns_per_sample: store_ns,
         bytes_per_sample: (held > 0).then(|| footprint.total_bytes() as f64 / held as f64),
         sealed_bytes_per_sample: sealed,
-        disk_bytes_per_sample: None,
+        disk_bytes_per_sample: (held > 0 && parts.store.capabilities().persistent)
+            .then(|| footprint.total_bytes() as f64 / held as f64),
         wire_bytes_per_sample: driven.wire.as_ref().map(|wire| wire.sent_bytes as f64 / driven.counts.sent().samples.max(1) as f64),
         projection: parts.projection.clone(),
         method: "CPU clocks of the emitting and ingest threads, waiting and pacing included; the store's part by the thread \
@@ -204,6 +235,24 @@ fn offered(stage: &Stage, performed: &Performed) -> Offered {
 }
 
 /// What of a recording came more than once, in words.
+/// How many rows of a recording could not be read, and the first of them by name.
+fn left_out(stage: &Stage) -> Vec<String> {
+    const NAMED: usize = 5;
+    let Some(problems) = stage.workload.trace_problems().filter(|problems| !problems.is_empty()) else {
+        return Vec::new();
+    };
+    let mut lines = vec![format!(
+        "{} rows of {} were left out",
+        problems.count, stage.plan.workload.fleet
+    )];
+    lines.extend(problems.named.iter().take(NAMED).map(ToString::to_string));
+    let more = problems.count.saturating_sub(NAMED as u64);
+    if more > 0 {
+        lines.push(format!("and {more} more rows"));
+    }
+    lines
+}
+
 fn repeats(stage: &Stage, issued: &[Range<u64>]) -> Option<String> {
     let window = stage.workload.window()?;
     let ticks = issued.iter().map(|ticks| ticks.end).max().unwrap_or(0);
@@ -224,33 +273,6 @@ fn repeats(stage: &Stage, issued: &[Range<u64>]) -> Option<String> {
     })
 }
 
-/// The monitor's slices, with the latencies of the emitter's own intervals.
-fn intervals(parts: &Parts<'_>) -> Vec<Interval> {
-    let driven = &parts.performed.driven;
-    let at = |recording: &Recording, index: usize, pick: fn(&Histogram) -> Option<u64>| {
-        recording
-            .intervals
-            .get(index)
-            .and_then(|interval| pick(&interval.histogram))
-    };
-    let slices = parts.performed.observed.intervals.iter().enumerate();
-    slices
-        .map(|(index, slice)| Interval {
-            response_p50_ns: slice
-                .response_p50_ns
-                .or_else(|| at(&driven.response, index, |h| h.supported_quantile(0.5))),
-            response_p99_ns: slice
-                .response_p99_ns
-                .or_else(|| at(&driven.response, index, |h| h.supported_quantile(0.99))),
-            response_max_ns: slice
-                .response_max_ns
-                .or_else(|| at(&driven.response, index, Histogram::max)),
-            lag_max_ns: at(&driven.lag, index, Histogram::max),
-            ..*slice
-        })
-        .collect()
-}
-
 fn listener(parts: &Parts<'_>) -> Option<ListenerReport> {
     let wire = parts.performed.driven.wire.as_ref()?;
     let stats = wire.stats.as_ref()?;
@@ -261,7 +283,48 @@ fn listener(parts: &Parts<'_>) -> Option<ListenerReport> {
         bytes: stats.bytes,
         malformed_by_kind: kinds.collect(),
         receive_buffer_bytes: wire.receive_buffer_bytes,
+        datagrams: datagrams(parts, wire, stats),
     })
+}
+
+fn datagrams(parts: &Parts<'_>, wire: &Wire, stats: &ListenerStats) -> Option<DatagramReport> {
+    let plan = &parts.stage.plan;
+    (plan.transport.carrier() == Carrier::Datagrams).then(|| DatagramReport {
+        sent: wire.sent_datagrams,
+        received: stats.datagrams,
+        kernel_drops: plan.transport.may_lose().then_some(stats.kernel_drops),
+        lost_by_waymarks: stats.missing_datagrams,
+        lost_samples_by_number: plan.protocol.facts().sequenced.then_some(stats.missing_samples),
+        lost_operations: wire.lost_operations,
+        sockets: stats.connections,
+        segments_per_call: wire.segments,
+        send_buffer_bytes: wire.send_buffer_bytes,
+    })
+}
+
+/// What a reader must know of a wire that loses.
+fn on_the_way(parts: &Parts<'_>) -> Vec<String> {
+    let Some(wire) = &parts.performed.driven.wire else {
+        return Vec::new();
+    };
+    let mut notes = Vec::new();
+    let plan = &parts.stage.plan;
+    if plan.transport.carrier() == Carrier::Datagrams {
+        let asked = plan.wire.receive_buffer(parts.stage.workload.catalog().len()) as u64;
+        let granted = wire.receive_buffer_bytes.unwrap_or(0);
+        if granted < asked {
+            notes.push(format!(
+                "a receive buffer of {asked} bytes was asked for, and {granted} were granted: raise net.core.rmem_max"
+            ));
+        }
+    }
+    if wire.lost_operations > 0 {
+        notes.push(format!(
+            "{} operations did not arrive whole; response and service times are of those that did",
+            wire.lost_operations
+        ));
+    }
+    notes
 }
 
 /// Runs of groups with the same ticks, so that a report of a large fleet stays small.
@@ -287,7 +350,7 @@ fn exactness(exactness: Exactness) -> String {
         Exactness::Float32 => "float32".to_owned(),
         Exactness::Decimals(n) => format!("{n} decimals"),
         Exactness::OnePerSlot(ns) => format!("one value per slot of {} s", ns as f64 / 1e9),
-        Exactness::Consolidated => "consolidated".to_owned(),
+        Exactness::Consolidated(_) => "consolidated".to_owned(),
         Exactness::Nothing => "nothing comes back".to_owned(),
     }
 }
@@ -331,6 +394,8 @@ fn notes(parts: &Parts<'_>) -> Vec<String> {
             stage.plan.workload.resolution_ns as f64 / 1e9
         ));
     }
+    notes.extend(left_out(stage));
+    notes.extend(on_the_way(parts));
     notes.extend(repeats(stage, &parts.performed.driven.issued));
     if parts.performed.driven.exceptions_dropped > 0 {
         notes.push(format!(
@@ -338,5 +403,32 @@ fn notes(parts: &Parts<'_>) -> Vec<String> {
             parts.performed.driven.exceptions_dropped
         ));
     }
+    notes.extend(unanswered(parts));
+    notes.extend(parts.performed.unflushed.clone());
     notes
+}
+
+/// What became of operations that a server never answered, or that never reached one.
+fn unanswered(parts: &Parts<'_>) -> Option<String> {
+    let why = parts.performed.totals.hindrance()?;
+    let (unknown, shed) = (
+        parts.performed.driven.counts.unknown,
+        parts.performed.driven.counts.shed,
+    );
+    let settled = parts.audit.map(|audit| {
+        let absent = audit.absent.min(unknown.samples);
+        format!(
+            ", of which {} were there when they were read back",
+            unknown.samples - absent
+        )
+    });
+    Some(format!(
+        "{} operations of {} samples were never answered{}, and {} of {} samples were not sent; the first time: {}",
+        unknown.operations,
+        unknown.samples,
+        settled.unwrap_or_default(),
+        shed.operations,
+        shed.samples,
+        crate::failure::chain(&*why),
+    ))
 }

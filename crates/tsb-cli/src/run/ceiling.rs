@@ -38,6 +38,7 @@ pub(super) fn measure(stage: &Stage, stop: &AtomicBool) -> Result<Option<f64>, F
         live: &live,
         totals: Arc::clone(&totals),
         rejects,
+        window: None,
         listening: &Watch::default(),
         between: None,
     };

@@ -1,6 +1,7 @@
 //! One run from plan to report: calibrate, drive, flush, read back, judge.
 
 use std::net::SocketAddr;
+use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
@@ -17,10 +18,12 @@ use super::projection;
 use super::rejects::Rejects;
 use super::sink::SinkTotals;
 use super::stage::{Stage, open_store};
+use super::window::Window;
 use crate::audit::{Audit, Scope};
 use crate::exit::Exit;
 use crate::failure::Failure;
-use crate::plan::Plan;
+use crate::live::{Board, Phase, Subject as Shown};
+use crate::plan::{Plan, Transport};
 use crate::units;
 
 /// Starts something that stands between emitter and listener: gets the listener's address,
@@ -34,6 +37,10 @@ pub struct Hooks {
     pub stop: Arc<AtomicBool>,
     /// No progress lines.
     pub quiet: bool,
+    /// Where the run shows what it does, for those who watch it.
+    pub board: Option<Arc<Board>>,
+    /// The board has a view of its own: nothing is said on stderr.
+    pub has_view: bool,
     /// A relay on the wire: an emulator of bad networks, or a receiver under test.
     pub between: Option<Between>,
 }
@@ -53,14 +60,32 @@ impl Hooks {
         Self {
             stop,
             quiet,
+            board: None,
+            has_view: false,
             between: None,
         }
     }
 
-    /// Says something on stderr, unless told to be quiet.
+    /// Says something: on the view where there is one, else on stderr; unless told to be
+    /// quiet.
     pub fn say(&self, text: impl FnOnce() -> String) {
-        if !self.quiet {
+        match &self.board {
+            Some(board) if self.has_view => board.say(text()),
+            _ => self.say_line(text),
+        }
+    }
+
+    /// Says what a view shows better: only where there is none.
+    pub fn say_line(&self, text: impl FnOnce() -> String) {
+        if !self.quiet && !self.has_view {
             eprintln!("{}", text());
+        }
+    }
+
+    /// The run does something else now.
+    pub fn enter(&self, phase: Phase) {
+        if let Some(board) = &self.board {
+            board.enter(phase);
         }
     }
 }
@@ -77,11 +102,16 @@ pub struct Finished {
 /// Runs a plan of one store, which it opens and closes.
 pub fn run_plan(plan: &Plan, hooks: &Hooks) -> Result<Finished, Failure> {
     let store = open_store(plan)?;
-    let finished = run_store(plan, &store, hooks)?;
-    store
-        .close()
-        .map_err(|error| Failure::new(Exit::Invalid, format!("cannot close {store}")).because(&error))?;
-    Ok(finished)
+    let mut finished = run_store(plan, &store, hooks)?;
+    match store.close() {
+        Ok(()) => Ok(finished),
+        // What there is to report is known by now.
+        Err(error) if error.is_silence() => {
+            finished.run.notes.push(cannot("close", &store, &error));
+            Ok(finished)
+        }
+        Err(error) => Err(Failure::new(Exit::Invalid, format!("cannot close {store}")).because(&error)),
+    }
 }
 
 /// Runs a plan against a store that is open and empty.
@@ -95,19 +125,25 @@ pub fn run_store(plan: &Plan, store: &Arc<dyn Store>, hooks: &Hooks) -> Result<F
     }
     let defined = store.define(&stage.workload.catalog().definitions());
     defined.map_err(|error| Failure::usage(format!("cannot define the series in {store}")).because(&error))?;
+    if let Some(board) = &hooks.board {
+        board.begin(shown(&stage, store));
+    }
     let ceiling = if plan.calibrate && !plan.is_closed_loop() {
+        hooks.enter(Phase::Calibrating);
         hooks.say(|| "calibrating against a store that forgets".to_owned());
         ceiling::measure(&stage, &hooks.stop)?
     } else {
         None
     };
+    hooks.enter(Phase::Running);
     let (start_ns, base) = stage.beginning();
-    let performed = perform(&stage, store, start_ns, base, hooks)?;
+    let mut performed = perform(&stage, store, start_ns, base, hooks)?;
     let audit = if plan.verify && capabilities.query && performed.failure.is_none() {
-        Some(audit(&stage, store, base, &performed, hooks)?)
+        read_back(&stage, store, base, &mut performed, hooks)
     } else {
         None
     };
+    hooks.enter(Phase::Reporting);
     let projection = projection::measure(&stage, store, performed.held_per_second());
     let run = assemble(&Parts {
         stage: &stage,
@@ -124,6 +160,26 @@ pub fn run_store(plan: &Plan, store: &Arc<dyn Store>, hooks: &Hooks) -> Result<F
     })
 }
 
+/// What a run tells those who watch it before it starts.
+fn shown(stage: &Stage, store: &Arc<dyn Store>) -> Shown {
+    let plan = &stage.plan;
+    let wire = if plan.transport == Transport::Tcp {
+        format!(" ({})", plan.protocol)
+    } else {
+        String::new()
+    };
+    let natural = stage.workload.samples_per_second();
+    Shown {
+        store: store.to_string(),
+        path: format!("{}{wire}", plan.transport.name()),
+        series: stage.workload.catalog().len() as u64,
+        durability: store.capabilities().acknowledges.to_string(),
+        asked_per_second: stage.speed().map(|speed| natural * speed.as_f64()),
+        planned_ns: plan.duration_ns,
+        slice_ns: plan.report_interval_ns,
+    }
+}
+
 /// What was done, before anything is read back.
 #[derive(Debug)]
 pub(super) struct Performed {
@@ -131,6 +187,8 @@ pub(super) struct Performed {
     pub driven: Driven,
     /// What was watched meanwhile.
     pub observed: Observed,
+    /// Waits for the level that the store reaches, where its acks say less.
+    pub window: Option<Arc<Window>>,
     /// What the store took.
     pub accepted: u64,
     /// What it refused.
@@ -139,6 +197,10 @@ pub(super) struct Performed {
     pub totals: Arc<SinkTotals>,
     /// The store's first failure, in words.
     pub failure: Option<String>,
+    /// Why a server that was silent at the end was not flushed.
+    pub unflushed: Option<String>,
+    /// Why a server that was silent at the end was not read back.
+    pub unread: Option<String>,
 }
 
 impl Performed {
@@ -161,6 +223,7 @@ fn perform(
         Arc::new(Rejects::new()),
         Watch::default(),
     );
+    let window = Window::of(&**store, &stage.clock, (start_ns, base), stage.speed());
     let pass = Pass {
         stage,
         timetable: &stage.timetable,
@@ -171,6 +234,7 @@ fn perform(
         live: &live,
         totals: Arc::clone(&totals),
         rejects: Arc::clone(&rejects),
+        window: window.as_ref(),
         listening: &watch,
         between: hooks.between.as_ref(),
     };
@@ -192,20 +256,57 @@ fn perform(
         driven.map(|driven| (driven, observed))
     })?;
     let mut failure = totals.failure().map(|error| crate::failure::chain(&*error));
+    hooks.enter(Phase::Flushing);
     let level = store.capabilities().reaches;
+    let mut unflushed = None;
     if failure.is_none()
         && let Err(error) = store.flush(FlushScope::All, level)
     {
-        failure = Some(format!("cannot flush {store}: {}", crate::failure::chain(&error)));
+        note(&error, cannot("flush", store, &error), &mut unflushed, &mut failure);
+    }
+    if let Some(window) = window.as_ref().filter(|_| unflushed.is_none()) {
+        window.flushed(&**store);
     }
     Ok(Performed {
+        window,
         accepted: accepted(&live, &totals, stage.plan.transport),
         driven,
         observed,
         rejects,
         totals,
         failure,
+        unflushed,
+        unread: None,
     })
+}
+
+fn cannot(verb: &str, store: &Arc<dyn Store>, error: &tsb_stores::Error) -> String {
+    format!("cannot {verb} {store}: {}", crate::failure::chain(error))
+}
+
+/// Why something could not be done: a silent server says nothing of what it has, so that is
+/// no failure of the store.
+fn note(error: &tsb_stores::Error, words: String, undone: &mut Option<String>, failure: &mut Option<String>) {
+    let place = if error.is_silence() { undone } else { failure };
+    *place = Some(words);
+}
+
+/// The audit, where the store can be read: why not is part of the report.
+fn read_back(
+    stage: &Stage,
+    store: &Arc<dyn Store>,
+    base: Timestamp,
+    performed: &mut Performed,
+    hooks: &Hooks,
+) -> Option<Audit> {
+    match audit(stage, store, base, performed, hooks) {
+        Ok(audit) => Some(audit),
+        Err(error) => {
+            let Performed { unread, failure, .. } = performed;
+            note(&error, cannot("read back", store, &error), unread, failure);
+            None
+        }
+    }
 }
 
 fn audit(
@@ -214,41 +315,41 @@ fn audit(
     base: Timestamp,
     performed: &Performed,
     hooks: &Hooks,
-) -> Result<Audit, Failure> {
+) -> tsb_stores::Result<Audit> {
     let series = stage.workload.catalog().len() as u64;
     hooks.say(|| format!("reading back {} series", units::count(series)));
     let (rejected, _) = performed.rejects.named();
-    let mut ticks = performed.driven.issued.clone();
-    let shed = performed
-        .driven
-        .exceptions
-        .iter()
-        .filter(|(_, _, kind)| *kind == ExceptionKind::Shed);
-    // A connection that was lost sheds everything behind it: the tail of what was issued.
-    for (group, gone, _) in shed {
-        let issued = &mut ticks[*group as usize];
-        if gone.end >= issued.end {
-            issued.end = issued.end.min(gone.start);
-        }
-    }
+    let of_kind = |wanted: ExceptionKind| -> Vec<(u32, Range<u64>)> {
+        let exceptions = performed.driven.exceptions.iter();
+        let chosen = exceptions.filter(|(_, _, kind)| *kind == wanted);
+        chosen.map(|(group, ticks, _)| (*group, ticks.clone())).collect()
+    };
+    let (unsent, unanswered) = (of_kind(ExceptionKind::Shed), of_kind(ExceptionKind::Unknown));
     let scope = Scope {
         store: &**store,
         workload: &stage.workload,
         base,
-        ticks: &ticks,
+        ticks: &performed.driven.issued,
         rejected: &rejected,
+        unsent: &unsent,
+        unanswered: if stage.plan.transport.is_wire() {
+            &[]
+        } else {
+            &unanswered
+        },
         threads: std::thread::available_parallelism().map_or(1, usize::from),
     };
     let (done, is_over) = (AtomicU64::new(0), AtomicBool::new(false));
     let clock = &stage.clock;
-    let audited = std::thread::scope(|threads| {
+    std::thread::scope(|threads| {
         threads.spawn(|| {
             let mut shown = clock.now();
             while !is_over.load(Ordering::Acquire) {
                 clock.wait_until(clock.now() + 20_000_000);
+                hooks.enter(Phase::ReadingBack(done.load(Ordering::Relaxed), series));
                 if clock.now() - shown >= 1_000_000_000 {
                     shown = clock.now();
-                    hooks.say(|| {
+                    hooks.say_line(|| {
                         format!(
                             "  {} of {} series read back",
                             units::count(done.load(Ordering::Relaxed)),
@@ -261,6 +362,5 @@ fn audit(
         let audited = scope.run(&done);
         is_over.store(true, Ordering::Release);
         audited
-    });
-    audited.map_err(|error| Failure::new(Exit::Invalid, format!("cannot read {store} back")).because(&error))
+    })
 }

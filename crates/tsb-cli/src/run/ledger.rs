@@ -4,16 +4,24 @@
 //! came, the store what it took, and the audit what is there. What is derived is said.
 
 use tsb_core::ledger::{Counter, Finding, FindingKind, Ledger};
+use tsb_core::net::ListenerStats;
 use tsb_core::report::LedgerReport;
 use tsb_core::wire::Protocol;
 
-use super::path::Driven;
+use super::path::{Driven, Wire};
 use super::rejects::Rejects;
 use crate::audit::Audit;
+use crate::plan::Transport;
 
 /// What the counts are taken from.
 #[derive(Debug)]
 pub(super) struct Sides<'a> {
+    /// What is between them.
+    pub transport: Transport,
+    /// Whether the kernel may take several datagrams for one (GRO).
+    pub merges: bool,
+    /// What is spoken there.
+    pub protocol: Protocol,
     /// The emitter and the listener.
     pub driven: &'a Driven,
     /// Samples that the store took.
@@ -39,29 +47,26 @@ impl Sides<'_> {
         let mut rejected = self.rejects.total();
         // Samples that never became part of a write and that nobody can name.
         let mut nameless = 0;
-        if let Some(stats) = self.driven.wire.as_ref().and_then(|wire| wire.stats.as_ref()) {
-            let received = stats.samples + stats.refused + stats.malformed;
+        if let Some((wire, stats)) = self.wire() {
+            let received = stats.received();
             let lost = sent.saturating_sub(received);
-            counts
-                .set(Counter::LostInTransport, lost)
-                .set(Counter::Received, received);
+            self.on_the_way(wire, stats, lost, &mut counts, &mut violated);
+            counts.set(Counter::Received, received);
             counts.set(Counter::Malformed, stats.malformed);
-            rejected += stats.refused;
-            if stats.refused > 0 {
-                reasons.insert("series_limit".to_owned(), stats.refused);
+            for (reason, samples) in stats.turned_away() {
+                reasons.insert(reason.to_owned(), samples);
             }
-            nameless = lost + stats.malformed + stats.refused;
-            if lost > 0 {
-                violated.push(format!(
-                    "TCP delivers everything, and {lost} samples that were sent never came"
-                ));
-            }
-        } else if self.driven.wire.is_none() {
-            counts.set(Counter::Received, sent);
+            rejected += stats.refused + stats.unannounced;
+            nameless = lost + stats.malformed + stats.refused + stats.unannounced;
         }
-        counts
-            .set(Counter::Rejected, rejected)
-            .set(Counter::Accepted, self.accepted);
+        let mut accepted = self.accepted;
+        if self.driven.wire.is_none() {
+            accepted += self.direct(sent, &mut counts);
+        }
+        counts.set(Counter::Rejected, rejected).set(Counter::Accepted, accepted);
+        if self.transport.is_answered() {
+            self.answered(&mut counts, &mut violated);
+        }
         let mut losses = Vec::new();
         if let Some(audit) = self.audit {
             self.audited(audit, nameless, &mut counts, &mut violated);
@@ -73,6 +78,99 @@ impl Sides<'_> {
             violated,
             rejected_by_reason: reasons,
             losses: named(losses, counts.count(Counter::Lost) == 0),
+        }
+    }
+
+    /// Without a wire of ours between, everything arrives; but a foreign server may not say
+    /// so. Returns how many samples it took and never answered for.
+    fn direct(&self, sent: u64, counts: &mut Ledger) -> u64 {
+        let emitted = &self.driven.counts;
+        let unknown = emitted.unknown.samples;
+        if unknown == 0 {
+            counts.set(Counter::Received, sent);
+            return 0;
+        }
+        counts
+            .set(Counter::Confirmed, emitted.accepted)
+            .set(Counter::Refused, emitted.rejected)
+            .set(Counter::Unknown, unknown);
+        // Only reading back settles it.
+        let Some(audit) = self.audit else { return 0 };
+        let absent = audit.absent.min(unknown);
+        counts.set(Counter::LostInTransport, absent);
+        counts.set(Counter::Received, sent - absent);
+        unknown - absent
+    }
+
+    /// What the answers said, and whether that is what the store did.
+    fn answered(&self, counts: &mut Ledger, violated: &mut Vec<String>) {
+        let emitted = &self.driven.counts;
+        counts
+            .set(Counter::Confirmed, emitted.accepted)
+            .set(Counter::Refused, emitted.rejected);
+        let unknown = emitted.unknown.samples;
+        counts.set(Counter::Unknown, unknown);
+        let settled = emitted.accepted..=emitted.accepted + unknown;
+        if !settled.contains(&self.accepted) {
+            violated.push(format!(
+                "{} samples were confirmed and {unknown} unknown, and the store took {}",
+                emitted.accepted, self.accepted
+            ));
+        }
+    }
+
+    fn wire(&self) -> Option<(&Wire, &ListenerStats)> {
+        let wire = self.driven.wire.as_ref()?;
+        Some((wire, wire.stats.as_ref()?))
+    }
+
+    /// What was lost between the sockets, and whether everybody who counted it agrees.
+    fn on_the_way(
+        &self,
+        wire: &Wire,
+        stats: &ListenerStats,
+        lost: u64,
+        counts: &mut Ledger,
+        violated: &mut Vec<String>,
+    ) {
+        if !self.transport.may_lose() {
+            counts.set(Counter::LostInTransport, lost);
+            if lost > 0 {
+                let name = self.transport.name();
+                violated.push(format!(
+                    "{name} delivers everything, and {lost} samples that were sent never came"
+                ));
+            }
+            return;
+        }
+        let datagrams = wire.sent_datagrams.saturating_sub(stats.datagrams);
+        // The kernel counts datagrams, or units of up to so many: in samples it is known if
+        // all that are lost are of its counting.
+        let a_unit = if self.merges { wire.segments.max(1) } else { 1 };
+        let drops = stats.kernel_drops;
+        let is_kernels = datagrams > 0 && (drops..=drops.saturating_mul(a_unit)).contains(&datagrams);
+        let (kernel, transport) = if is_kernels { (lost, 0) } else { (0, lost) };
+        counts
+            .set(Counter::KernelDropped, kernel)
+            .set(Counter::LostInTransport, transport);
+        // Where a sender's end was lost as well, its last burst is not in the numbers.
+        let is_known = stats.ended_senders == stats.connections;
+        let agrees = if is_known {
+            stats.missing_samples == lost
+        } else {
+            stats.missing_samples <= lost
+        };
+        if self.protocol.facts().sequenced && !agrees {
+            violated.push(format!(
+                "{lost} samples that were sent never came, and by the numbers in the protocol {} are missing",
+                stats.missing_samples
+            ));
+        }
+        if wire.are_marked && wire.untimed == wire.lost_operations && stats.missing_datagrams != datagrams {
+            violated.push(format!(
+                "{datagrams} datagrams that were sent never came, and by the waymarks {} are missing",
+                stats.missing_datagrams
+            ));
         }
     }
 
@@ -88,7 +186,13 @@ impl Sides<'_> {
         // Of the samples that are missing, some never reached the store: the others are lost.
         let (_, unnamed_rejects) = self.rejects.named();
         let elsewhere = nameless + unnamed_rejects;
-        let Some(lost) = tally.missing.checked_sub(elsewhere) else {
+        // A sample that was lost on the way and sent twice, or has expired by now, is not missing.
+        let lossy = if self.transport.may_lose() { elsewhere } else { 0 };
+        let covered = lossy.saturating_sub(tally.missing);
+        let superseded = tally.superseded.saturating_sub(covered);
+        let expired = tally.expired.saturating_sub(covered - (tally.superseded - superseded));
+        let covered = (tally.superseded - superseded) + (tally.expired - expired);
+        let Some(lost) = (tally.missing + covered).checked_sub(elsewhere) else {
             violated.push(format!(
                 "{elsewhere} samples never reached the store, but only {} are missing in it",
                 tally.missing
@@ -97,11 +201,14 @@ impl Sides<'_> {
         };
         counts
             .set(Counter::Verified, tally.verified)
-            .set(Counter::Superseded, tally.superseded);
-        counts.set(Counter::Expired, tally.expired).set(Counter::Lost, lost);
+            .set(Counter::Superseded, superseded);
+        counts.set(Counter::Expired, expired).set(Counter::Lost, lost);
         counts
             .set(Counter::Altered, tally.altered)
             .set(Counter::Duplicated, tally.duplicated);
+        if tally.unconsolidated > 0 {
+            counts.set(Counter::Unconsolidated, tally.unconsolidated);
+        }
     }
 }
 
@@ -115,8 +222,11 @@ fn named(mut findings: Vec<Finding>, is_transport: bool) -> Vec<Finding> {
 }
 
 /// What ends an operation, in words for the report.
-pub(super) fn done_means(protocol: Option<Protocol>) -> String {
+pub(super) fn done_means(protocol: Option<Protocol>, transport: Transport) -> String {
     match protocol {
+        Some(_) if transport.is_answered() => {
+            "the answer to its request came, which is given when the store has taken it".to_owned()
+        }
         None => "the store acknowledged it".to_owned(),
         Some(protocol) => {
             format!("the store behind the listener took it ({protocol} acknowledges nothing: timed at the receiver)")

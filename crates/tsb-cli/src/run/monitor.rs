@@ -2,11 +2,15 @@
 //!
 //! One thread, which wakes ten times a second; nothing here is on the emitting path.
 
+mod servers;
+mod watched;
+
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use tsb_core::emit::Live;
+use tsb_core::emit::{Live, LiveTimes};
+use tsb_core::latency::{Cells, Histogram};
 use tsb_core::report::Interval;
-use tsb_core::resource::{Noise, Process, Usage};
+use tsb_core::resource::{Noise, Usage};
 use tsb_core::staleness::Staleness;
 use tsb_core::time::{SECOND_NS, process_cpu_ns};
 use tsb_core::{SeriesId, Timestamp};
@@ -16,12 +20,17 @@ use super::engine::Hooks;
 use super::path::{Watch, accepted};
 use super::sink::SinkTotals;
 use super::stage::Stage;
+use crate::live::Phase;
 use crate::units;
+use watched::Watched;
 
 /// From one look to the next.
 const LOOK_NS: u64 = SECOND_NS / 10;
 /// How long a sleep may keep the end of a run waiting.
 const SLICE_NS: u64 = SECOND_NS / 100;
+
+/// What is left behind the last slice is one of its own if it is longer than this share.
+const REST_SHARE: u64 = 4;
 
 /// What was seen.
 #[derive(Debug, Default)]
@@ -70,14 +79,14 @@ pub(super) struct Monitor<'a> {
 /// The state of the watching thread.
 struct Notes {
     observed: Observed,
-    processes: Vec<Process>,
+    watched: Watched,
     noise: Noise,
     series: Vec<SeriesId>,
     newest: Vec<Option<Timestamp>>,
     // At the end of the slice before.
     sent: u64,
     accepted: u64,
-    cpu_ns: u64,
+    times: LiveTimes,
     shown_ns: u64,
     stalest_ns: Option<u64>,
     began_ns: u64,
@@ -115,7 +124,9 @@ impl<'a> Monitor<'a> {
             }
             let now = clock.now();
             if now >= look_ns {
-                self.look(&mut notes);
+                let stalest_ns = self.look(&mut notes);
+                notes.stalest_ns = notes.stalest_ns.max(stalest_ns);
+                self.show(now, stalest_ns);
                 look_ns += LOOK_NS * (1 + (now - look_ns) / LOOK_NS);
             }
             if now >= slice_end_ns {
@@ -129,21 +140,15 @@ impl<'a> Monitor<'a> {
     fn begin(&self) -> Notes {
         let subject = &self.subject;
         let series = subject.stage.workload.catalog().len();
-        let watched = subject
-            .stage
-            .plan
-            .watch_pids
-            .iter()
-            .filter_map(|&pid| Process::watch(pid));
         Notes {
             observed: Observed::default(),
-            processes: Process::own().into_iter().chain(watched).collect(),
+            watched: Watched::new(&servers::with_servers(&subject.stage.plan)),
             noise: Noise::read(),
             series: (0..series as u32).map(SeriesId).collect(),
             newest: vec![None; series],
             sent: 0,
             accepted: 0,
-            cpu_ns: process_cpu_ns(),
+            times: subject.live.times(),
             shown_ns: subject.start_ns,
             stalest_ns: None,
             began_ns: subject.stage.clock.now(),
@@ -153,12 +158,14 @@ impl<'a> Monitor<'a> {
 
     /// Looks at the staleness of every series that is alive. A schedule with a shape of its
     /// own has no fleet time to compare with.
-    fn look(&self, notes: &mut Notes) {
+    /// Returns the largest age, in nanoseconds.
+    fn look(&self, notes: &mut Notes) -> Option<u64> {
         let subject = &self.subject;
-        let Some(speed) = subject.stage.speed() else { return };
+        let speed = subject.stage.speed()?;
         if subject.store.newest(&notes.series, &mut notes.newest).is_err() {
-            return;
+            return None;
         }
+        let mut stalest_ns = None;
         let elapsed = subject.stage.clock.now().saturating_sub(subject.start_ns);
         let now = subject.base + speed.fleet_ns(elapsed) as i64;
         let workload = &subject.stage.workload;
@@ -172,8 +179,23 @@ impl<'a> Monitor<'a> {
                 .observed
                 .staleness
                 .observe(now, group.first, &notes.newest[series], speed.as_f64());
-            notes.stalest_ns = notes.stalest_ns.max(oldest);
+            stalest_ns = stalest_ns.max(oldest);
         }
+        stalest_ns
+    }
+
+    /// Shows the counters as they are now to whoever watches.
+    fn show(&self, now: u64, stalest_ns: Option<u64>) {
+        let subject = &self.subject;
+        let Some(board) = &subject.hooks.board else { return };
+        let totals = subject.live.totals();
+        let taken = accepted(subject.live, subject.totals, subject.stage.plan.transport);
+        let mut state = board.lock();
+        state.elapsed_ns = now.saturating_sub(subject.start_ns);
+        state.totals = totals;
+        state.accepted = taken;
+        state.rejected = totals.rejected.max(subject.totals.rejected.load(Ordering::Relaxed));
+        state.staleness_ms = stalest_ns.map(|ns| ns as f64 / 1e6).or(state.staleness_ms);
     }
 
     /// Ends a slice.
@@ -181,36 +203,70 @@ impl<'a> Monitor<'a> {
         let subject = &self.subject;
         let totals = subject.live.totals();
         let taken = accepted(subject.live, subject.totals, subject.stage.plan.transport);
-        let cpu_ns = process_cpu_ns();
-        let response = subject.watch.cut(now);
-        let slice = Interval {
-            end_ns: now - subject.start_ns,
+        let mut slice = Interval {
+            end_ns: now.saturating_sub(subject.start_ns),
             sent: totals.samples - notes.sent,
             accepted: taken - notes.accepted,
-            response_p50_ns: response.as_ref().and_then(|response| response.supported_quantile(0.5)),
-            response_p99_ns: response.as_ref().and_then(|response| response.supported_quantile(0.99)),
-            response_max_ns: response.as_ref().and_then(tsb_core::latency::Histogram::max),
-            lag_max_ns: None,
             staleness_max_ms: notes.stalest_ns.take().map(|ns| ns as f64 / 1e6),
-            cpu_ns: cpu_ns - notes.cpu_ns,
-            rss_bytes: notes.processes.first().and_then(Process::rss_bytes).unwrap_or(0),
+            ..Interval::default()
         };
-        (notes.sent, notes.accepted, notes.cpu_ns) = (totals.samples, taken, cpu_ns);
-        notes.observed.intervals.push(slice);
-        if now - notes.shown_ns >= SECOND_NS * 9 / 10 {
+        notes.watched.fill(&mut slice);
+        (notes.sent, notes.accepted) = (totals.samples, taken);
+        let timed = subject.watch.cut(now);
+        let response = timed.as_ref().map(|(response, _)| response);
+        if now - notes.shown_ns >= SECOND_NS * 9 / 10 && !self.is_over.load(Ordering::Acquire) {
             let length = (now - notes.shown_ns) as f64 / 1e9;
             notes.shown_ns = now;
-            let shown = response
-                .as_ref()
+            let p99_ns = response
                 .and_then(|response| response.quantile(0.99))
                 .unwrap_or(totals.interval_p99_ns);
-            subject.hooks.say(|| line(&slice, length, shown, totals.lag_ns));
+            subject.hooks.say_line(|| line(&slice, length, p99_ns, totals.lag_ns));
+        }
+        self.tell(notes, &slice, timed.as_ref());
+        notes.observed.intervals.push(slice);
+    }
+
+    /// Shows a slice to whoever watches, with the times of its operations: the listener's
+    /// where there is one, else those that the emitter timed.
+    fn tell(&self, notes: &mut Notes, slice: &Interval, timed: Option<&(Histogram, Histogram)>) {
+        let Some(board) = &self.subject.hooks.board else { return };
+        let times = self.subject.live.times();
+        let before = std::mem::replace(&mut notes.times, times);
+        let since =
+            |now: &[u64], before: &[u64]| Cells::of_counts(now.iter().zip(before).map(|(now, before)| now - before));
+        let (response, service) = match timed {
+            Some((response, service)) => (Cells::new(response), Cells::new(service)),
+            None => (
+                since(&notes.times.response, &before.response),
+                since(&notes.times.service, &before.service),
+            ),
+        };
+        let lag = since(&notes.times.lag, &before.lag);
+        let slice = Interval {
+            response_cells: response,
+            ..slice.clone()
+        };
+        board.add(slice, service.as_ref(), lag.as_ref());
+    }
+
+    /// The rest behind the last slice: one of its own, or a part of the last where it is
+    /// too short to be one.
+    fn cut_rest(&self, notes: &mut Notes, now: u64) {
+        let cut_ns = notes.observed.intervals.last().map_or(0, |slice| slice.end_ns);
+        let rest_ns = now.saturating_sub(self.subject.start_ns).saturating_sub(cut_ns);
+        self.cut(notes, now);
+        let slices = &mut notes.observed.intervals;
+        let Some(rest) = slices.pop() else { return };
+        match slices.last_mut() {
+            Some(last) if rest_ns < self.subject.stage.plan.report_interval_ns / REST_SHARE => absorb(last, rest),
+            _ => slices.push(rest),
         }
     }
 
     fn end(&self, mut notes: Notes) -> Observed {
+        self.cut_rest(&mut notes, self.subject.stage.clock.now());
         notes.observed.ingest_cpu_ns = self.subject.watch.ingest_cpu_ns();
-        notes.observed.resources = notes.processes.iter().filter_map(Process::usage).collect();
+        notes.observed.resources = notes.watched.usage();
         notes.observed.noise_share = noise_share(&notes, self.subject.stage.clock.now());
         notes.observed
     }
@@ -229,6 +285,31 @@ fn noise_share(notes: &Notes, now: u64) -> Option<f64> {
         Some(waited) => Some(stolen.unwrap_or(0.0).max(waited)),
         None => stolen,
     }
+}
+
+/// Makes `rest` a part of the slice before it.
+fn absorb(slice: &mut Interval, rest: Interval) {
+    slice.end_ns = rest.end_ns;
+    slice.sent += rest.sent;
+    slice.accepted += rest.accepted;
+    slice.staleness_max_ms = match (slice.staleness_max_ms, rest.staleness_max_ms) {
+        (Some(one), Some(other)) => Some(one.max(other)),
+        (one, other) => one.or(other),
+    };
+    slice.cpu_ns += rest.cpu_ns;
+    slice.rss_bytes = rest.rss_bytes;
+    slice.read_bytes = sum(slice.read_bytes, rest.read_bytes);
+    slice.written_bytes = sum(slice.written_bytes, rest.written_bytes);
+    for (slice, rest) in slice.watched.iter_mut().zip(rest.watched) {
+        slice.cpu_ns += rest.cpu_ns;
+        slice.rss_bytes = rest.rss_bytes;
+        slice.read_bytes = sum(slice.read_bytes, rest.read_bytes);
+        slice.written_bytes = sum(slice.written_bytes, rest.written_bytes);
+    }
+}
+
+fn sum(one: Option<u64>, other: Option<u64>) -> Option<u64> {
+    Some(one? + other?)
 }
 
 /// One progress line.
@@ -257,6 +338,11 @@ pub fn progress<T: Send>(stage: &Stage, live: &Live, hooks: &Hooks, run: impl Fn
             while !is_over.load(Ordering::Acquire) {
                 clock.wait_until(clock.now() + SLICE_NS);
                 let now = clock.now();
+                if let Some(board) = &hooks.board {
+                    let mut state = board.lock();
+                    state.phase = Phase::Running;
+                    state.totals = live.totals();
+                }
                 if now - shown >= SECOND_NS {
                     let totals = live.totals();
                     let rate = (totals.samples - before) as f64 * 1e9 / (now - shown) as f64;

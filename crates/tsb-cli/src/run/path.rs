@@ -1,4 +1,4 @@
-//! The way of a sample from the emitter into a store: a call, or a TCP connection.
+//! The way of a sample from the emitter into a store: a call, or sockets.
 
 use std::net::{Ipv4Addr, SocketAddr};
 use std::ops::Range;
@@ -8,20 +8,23 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tsb_core::emit::{
     self, Counts, Ended, ExceptionKind, Live, Operation, Outcome, PhaseCpu, Settings, Source, Target,
 };
-use tsb_core::latency::{Interval, Recording};
+use tsb_core::latency::{Histogram, Interval, Recording};
 use tsb_core::net::{
-    EmitOptions, Intake, ListenOptions, Listener, ListenerStats, Mileposts, Registry, Runtime, TcpTarget, Timing,
+    Address, AnyListener, AnyTarget, Carrier, DatagramTarget, Decoders, HttpTarget, Intake, ListenOptions,
+    ListenerStats, Mileposts, NetError, Registry, Runtime, StreamTarget, Timing,
 };
 use tsb_core::resource::cpu_of_threads;
 use tsb_core::schedule::{Slot, Timetable};
+use tsb_core::wire::http::Client;
 use tsb_core::workload::Generator;
 use tsb_core::{Batch, Timestamp};
-use tsb_stores::Store;
+use tsb_stores::{Error, Store};
 
 use super::engine::Between;
 use super::rejects::Rejects;
 use super::sink::{SinkTotals, StoreSink, Writer};
 use super::stage::Stage;
+use super::window::Window;
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::plan::Transport;
@@ -45,6 +48,7 @@ impl Source for Fleet<'_> {
 #[derive(Debug)]
 struct Inproc {
     writer: Writer,
+    totals: Arc<SinkTotals>,
     unpublished: u32,
 }
 
@@ -55,11 +59,23 @@ impl Target for Inproc {
             self.idle();
         }
         match self.writer.write(&operation.batch) {
-            Some((accepted, rejected)) => Outcome::Done {
+            Ok((accepted, rejected)) => Outcome::Done {
                 accepted: accepted as u32,
                 rejected: rejected as u32,
             },
-            None => Outcome::Fatal,
+            // A server may come back: what is due later is tried again.
+            Err(error @ (Error::Unknown { .. } | Error::Unanswered { .. })) => {
+                self.totals.hinder(error);
+                Outcome::Unknown
+            }
+            Err(error @ Error::Unreachable { .. }) => {
+                self.totals.hinder(error);
+                Outcome::Shed
+            }
+            Err(error) => {
+                self.totals.fail(error);
+                Outcome::Fatal
+            }
         }
     }
 
@@ -89,6 +105,8 @@ pub struct Pass<'a> {
     pub totals: Arc<SinkTotals>,
     /// What was refused.
     pub rejects: Arc<Rejects>,
+    /// Where waits for a higher durability are measured, if there is one.
+    pub window: Option<&'a Arc<Window>>,
     /// The listener while it runs, for whoever watches.
     pub listening: &'a Watch,
     /// What stands between emitter and listener.
@@ -107,7 +125,7 @@ impl std::fmt::Debug for Pass<'_> {
 /// What a watcher sees of a listener while the pass goes on.
 #[derive(Debug, Default)]
 pub struct Watch {
-    listener: Mutex<Option<Listener>>,
+    listener: Mutex<Option<AnyListener>>,
     timings: Mutex<Timings>,
     ingest_cpu_ns: AtomicU64,
 }
@@ -127,17 +145,18 @@ impl Watch {
         self.ingest_cpu_ns.load(Ordering::Relaxed)
     }
 
-    /// Ends an interval at `now`: what was timed since the last call is its histogram.
-    /// Returns the response times of that interval.
-    pub fn cut(&self, now_ns: u64) -> Option<tsb_core::latency::Histogram> {
+    /// Ends an interval at `now`: what was timed since the last call are its histograms.
+    /// Returns response and service times of that interval.
+    pub fn cut(&self, now_ns: u64) -> Option<(Histogram, Histogram)> {
         let listener = lock(&self.listener);
         let listener = listener.as_ref()?;
         let mut timing = Timing::new();
         listener.drain_timing(&mut timing);
-        Some(self.add(&timing, now_ns))
+        self.add(&timing, now_ns);
+        Some((timing.response, timing.service))
     }
 
-    fn add(&self, timing: &Timing, now_ns: u64) -> tsb_core::latency::Histogram {
+    fn add(&self, timing: &Timing, now_ns: u64) {
         let mut timings = lock(&self.timings);
         let start_ns = std::mem::replace(&mut timings.since_ns, now_ns);
         timings.samples += timing.samples;
@@ -155,7 +174,6 @@ impl Watch {
                 histogram: histogram.clone(),
             });
         }
-        timing.response.clone()
     }
 }
 
@@ -206,8 +224,20 @@ pub struct Wire {
     pub sent_bytes: u64,
     /// Samples that were encoded and never left.
     pub unsent_samples: u64,
+    /// Samples that the protocol cannot carry.
+    pub skipped_samples: u64,
     /// Operations that nobody timed.
     pub untimed: u64,
+    /// Of these, operations that did not arrive whole.
+    pub lost_operations: u64,
+    /// It is known of every operation that was handed over whether it arrived.
+    pub are_marked: bool,
+    /// Datagrams that the kernel took.
+    pub sent_datagrams: u64,
+    /// Datagrams that one call may bring; 1 without segmentation.
+    pub segments: u64,
+    /// What the kernel granted each socket to send with.
+    pub send_buffer_bytes: u64,
     /// What the listener saw, where it was ours.
     pub stats: Option<ListenerStats>,
     /// What the kernel granted it as receive buffer.
@@ -227,7 +257,7 @@ impl Pass<'_> {
     pub fn drive(&self) -> Result<Driven, Failure> {
         match self.stage.plan.transport {
             Transport::Inproc => self.inproc(),
-            Transport::Tcp => self.tcp(),
+            _ => self.wire(),
         }
     }
 
@@ -237,29 +267,40 @@ impl Pass<'_> {
             Arc::clone(&self.rejects),
             Arc::clone(&self.totals),
         )
+        .with_window(self.window)
     }
 
     fn inproc(&self) -> Result<Driven, Failure> {
         let report = self.emit(|| {
             Ok(Inproc {
                 writer: self.writer(),
+                totals: Arc::clone(&self.totals),
                 unpublished: 0,
             })
         })?;
         Ok(self.driven(report).0)
     }
 
-    /// Over loopback into a listener of our own.
-    fn tcp(&self) -> Result<Driven, Failure> {
+    /// Over sockets of this machine into a listener of our own.
+    fn wire(&self) -> Result<Driven, Failure> {
         let runtime = runtime()?;
         let mileposts = Mileposts::new(MILEPOSTS);
         let listener = self.listen(&runtime, &mileposts)?;
-        let address = self
-            .between
-            .map_or(listener.address(), |between| between(listener.address()));
+        let address = match (self.between, listener.address()) {
+            (Some(between), Address::Inet(address)) => Address::Inet(between(*address)),
+            (_, address) => address.clone(),
+        };
         let granted = listener.granted();
         *lock(&self.listening.listener) = Some(listener);
-        let (mut driven, mut wire) = self.send(address, Some(&mileposts))?;
+        // An answer is when an operation is done, as its sender sees it.
+        let is_answered = self.stage.plan.transport.is_answered();
+        // Datagrams bear the address of the relay that passed them on.
+        let is_relayed = self.between.is_some() && self.stage.plan.transport.may_lose();
+        let are_marked = !is_answered && !is_relayed;
+        let (mut driven, mut wire) = self.send(&address, are_marked.then_some(&mileposts))?;
+        if is_relayed {
+            self.await_silence();
+        }
         if let Some(listener) = lock(&self.listening.listener).take() {
             // Threads that have ended are not counted any more.
             self.listening
@@ -267,38 +308,56 @@ impl Pass<'_> {
                 .store(cpu_of_threads("tsb-ingest"), Ordering::Relaxed);
             let report = listener.stop();
             self.listening.add(&report.timing, self.stage.clock.now());
-            wire.untimed += report.timing.unfinished;
+            wire.untimed += report.timing.unfinished + report.timing.lost;
+            wire.lost_operations = report.timing.lost + report.timing.unfinished;
             wire.stats = Some(report.stats);
             wire.receive_buffer_bytes = Some(granted.receive_bytes as u64);
         }
-        let mut timings = lock(&self.listening.timings);
-        driven.response = std::mem::take(&mut timings.response);
-        driven.service = std::mem::take(&mut timings.service);
-        driven.timed_samples = timings.samples;
+        if !is_answered {
+            let mut timings = lock(&self.listening.timings);
+            let known = timings.response.total.count() + wire.untimed;
+            wire.are_marked = known == driven.counts.handed_over.operations;
+            driven.response = std::mem::take(&mut timings.response);
+            driven.service = std::mem::take(&mut timings.service);
+            driven.timed_samples = timings.samples;
+        }
         let last_ns = self.totals.last_ns.load(Ordering::Relaxed);
         driven.elapsed_ns = driven.elapsed_ns.max(last_ns.saturating_sub(driven.start_ns));
         driven.wire = Some(wire);
         Ok(driven)
     }
 
-    /// Over TCP to somebody else's listener.
-    pub fn remote(&self, address: SocketAddr) -> Result<Driven, Failure> {
+    /// Waits until the relay has passed on what it has: nobody says when that is.
+    fn await_silence(&self) {
+        const SILENCE_NS: u64 = 300_000_000;
+        let clock = &self.stage.clock;
+        let bytes = || {
+            lock(&self.listening.listener)
+                .as_ref()
+                .map_or(0, |listener| listener.stats().bytes)
+        };
+        let mut seen = bytes();
+        loop {
+            clock.wait_until(clock.now() + SILENCE_NS);
+            let now = bytes();
+            if now == seen {
+                return;
+            }
+            seen = now;
+        }
+    }
+
+    /// To somebody else's listener.
+    pub fn remote(&self, address: &Address) -> Result<Driven, Failure> {
         let (mut driven, wire) = self.send(address, None)?;
         driven.wire = Some(wire);
         Ok(driven)
     }
 
-    /// Runs the emitter with a connection for each worker.
-    fn send(&self, address: SocketAddr, mileposts: Option<&Arc<Mileposts>>) -> Result<(Driven, Wire), Failure> {
+    /// Runs the emitter with a target for each worker.
+    fn send(&self, address: &Address, mileposts: Option<&Arc<Mileposts>>) -> Result<(Driven, Wire), Failure> {
         let report = self.emit(|| {
-            let (workload, protocol) = (Arc::clone(&self.stage.workload), self.stage.plan.protocol);
-            let make = move || match protocol.encoder(workload.catalog()) {
-                Ok(encoder) => encoder,
-                Err(error) => unreachable!("the stage has made an encoder of this catalog: {error}"),
-            };
-            let clock = Arc::clone(&self.stage.clock);
-            let connected = TcpTarget::connect(address, EmitOptions::default(), make, clock, mileposts.cloned());
-            connected.map_err(|error| {
+            self.connect(address, mileposts).map_err(|error| {
                 Failure::new(Exit::Unreachable, format!("cannot reach {address}"))
                     .because(&error)
                     .hint("start the server first, or check the address")
@@ -310,13 +369,64 @@ impl Pass<'_> {
             let report = target.finish();
             wire.sent_bytes += report.written_bytes;
             wire.unsent_samples += report.unsent_samples;
+            wire.skipped_samples += report.skipped_samples;
             wire.untimed += report.untimed;
+            wire.sent_datagrams += report.datagrams;
+            wire.segments = report.segments;
+            wire.send_buffer_bytes = report.granted.send_bytes as u64;
             driven.failures.extend(report.errors.iter().map(ToString::to_string));
         }
         Ok((driven, wire))
     }
 
-    fn listen(&self, runtime: &Runtime, mileposts: &Arc<Mileposts>) -> Result<Listener, Failure> {
+    fn connect(&self, address: &Address, mileposts: Option<&Arc<Mileposts>>) -> Result<AnyTarget, NetError> {
+        let (workload, protocol) = (Arc::clone(&self.stage.workload), self.stage.plan.protocol);
+        let options = self.stage.plan.wire.emit_options(self.stage.plan.workers);
+        let clock = Arc::clone(&self.stage.clock);
+        let mileposts = mileposts.cloned();
+        let carrier = self.stage.plan.transport.carrier();
+        Ok(match carrier {
+            Carrier::Requests => {
+                let (host, database) = (address.to_string(), self.stage.plan.wire.database());
+                let client = Client::new(protocol, &host, database).zip(protocol.encoder(workload.catalog()).ok());
+                let Some((client, encoder)) = client else {
+                    unreachable!("the stage has made an encoder of this catalog for requests");
+                };
+                let client = if self.stage.plan.wire.gzip {
+                    client.with_gzip()
+                } else {
+                    client
+                };
+                let target = HttpTarget::connect(address, options, client, encoder, clock)?;
+                AnyTarget::Requests(Box::new(target))
+            }
+            Carrier::Stream => {
+                let make = move || match protocol.encoder(workload.catalog()) {
+                    Ok(encoder) => encoder,
+                    Err(error) => unreachable!("the stage has made an encoder of this catalog: {error}"),
+                };
+                AnyTarget::Stream(Box::new(StreamTarget::connect(
+                    address, options, make, clock, mileposts,
+                )?))
+            }
+            Carrier::Datagrams => {
+                let limit = options.datagram_bytes;
+                let make = |session| match protocol.packer(workload.catalog(), limit, session) {
+                    Ok(packer) => packer,
+                    Err(error) => unreachable!("the stage has made a packer of this catalog: {error}"),
+                };
+                AnyTarget::Datagrams(Box::new(DatagramTarget::connect(
+                    address,
+                    options,
+                    make,
+                    clock,
+                    mileposts.as_deref(),
+                )?))
+            }
+        })
+    }
+
+    fn listen(&self, runtime: &Runtime, mileposts: &Arc<Mileposts>) -> Result<AnyListener, Failure> {
         lock(&self.listening.timings).since_ns = self.start_ns;
         let catalog = self.stage.workload.catalog().clone();
         let limit = self.stage.plan.max_series as usize;
@@ -329,31 +439,56 @@ impl Pass<'_> {
             Arc::clone(&self.totals),
         );
         let (protocol, clock) = (self.stage.plan.protocol, Arc::clone(&self.stage.clock));
-        let intake = move |_peer| Intake {
-            decoder: protocol.decoder(Arc::clone(&clock)),
+        let carrier = self.stage.plan.transport.carrier();
+        let decoders = Decoders::new(protocol, carrier);
+        let window = self.window.cloned();
+        let intake = move |_: &Address| Intake {
+            decoder: decoders.make(Arc::clone(&clock)),
             sink: Box::new(
                 StoreSink::new(
-                    Writer::new(Arc::clone(&store), Arc::clone(&rejects), Arc::clone(&totals)),
+                    Writer::new(Arc::clone(&store), Arc::clone(&rejects), Arc::clone(&totals))
+                        .with_window(window.as_ref()),
                     Arc::clone(&registry),
                 )
                 .with_clock(Arc::clone(&clock)),
             ),
         };
         let clock = Arc::clone(&self.stage.clock);
-        let local = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
-        let options = ListenOptions {
-            ingest_threads: self.stage.plan.workers,
-            ..ListenOptions::default()
-        };
-        let bound = Listener::bind(
+        let bound = AnyListener::bind(
             runtime.handle(),
-            local,
-            options,
+            carrier,
+            &self.local_address(),
+            self.listen_options(),
             intake,
             clock,
             Some(Arc::clone(mileposts)),
         );
-        bound.map_err(|error| Failure::new(Exit::Unreachable, "cannot listen on loopback").because(&error))
+        bound.map_err(|error| Failure::new(Exit::Unreachable, "cannot listen on this machine").because(&error))
+    }
+
+    fn listen_options(&self) -> ListenOptions {
+        let plan = &self.stage.plan;
+        let is_datagrams = plan.transport.carrier() == Carrier::Datagrams;
+        ListenOptions {
+            ingest_threads: plan.workers,
+            // Every socket of ours is one sender.
+            max_connections: ListenOptions::default()
+                .max_connections
+                .max(plan.wire.sockets + plan.workers),
+            receive_buffer_bytes: is_datagrams.then(|| plan.wire.receive_buffer(self.stage.workload.catalog().len())),
+            gro: plan.wire.gro,
+            ..ListenOptions::default()
+        }
+    }
+
+    /// An address that nobody else uses.
+    fn local_address(&self) -> Address {
+        if self.stage.plan.transport.is_unix() {
+            let name = format!("tsb-{}-{}.sock", std::process::id(), self.stage.clock.wall().0);
+            Address::Unix(std::env::temp_dir().join(name))
+        } else {
+            Address::Inet(SocketAddr::from((Ipv4Addr::LOCALHOST, 0)))
+        }
     }
 
     /// Runs the emitter with a target for each worker.
@@ -439,6 +574,6 @@ impl Pass<'_> {
 pub(super) fn accepted(live: &Live, totals: &SinkTotals, transport: Transport) -> u64 {
     match transport {
         Transport::Inproc => live.totals().accepted,
-        Transport::Tcp => totals.accepted.load(Ordering::Relaxed),
+        _ => totals.accepted.load(Ordering::Relaxed),
     }
 }

@@ -10,6 +10,7 @@ use tsb_core::{Batch, SeriesId, SeriesKey};
 use tsb_stores::{Error, Refusals, Store};
 
 use super::rejects::Rejects;
+use super::window::{Waits, Window};
 
 /// The store's CPU is taken around one batch in so many: the thread clock costs 0.4 us.
 const CPU_SAMPLED_ONE_IN: u64 = 32;
@@ -29,6 +30,8 @@ pub struct SinkTotals {
     pub last_ns: AtomicU64,
     /// The store's first failure.
     failure: std::sync::Mutex<Option<Arc<Error>>>,
+    /// The first time that a server did not answer or was not reached.
+    hindrance: std::sync::Mutex<Option<Arc<Error>>>,
 }
 
 impl SinkTotals {
@@ -46,6 +49,18 @@ impl SinkTotals {
             .clone()
     }
 
+    /// Why some operations have no outcome, the first time.
+    pub fn hindrance(&self) -> Option<Arc<Error>> {
+        let hindrance = self.hindrance.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        hindrance.clone()
+    }
+
+    /// Keeps the first reason why an operation has no outcome.
+    pub fn hinder(&self, error: Error) {
+        let mut hindrance = self.hindrance.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        hindrance.get_or_insert_with(|| Arc::new(error));
+    }
+
     /// Keeps the first failure.
     pub fn fail(&self, error: Error) {
         let mut failure = self.failure.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
@@ -61,6 +76,7 @@ pub struct Writer {
     rejects: Arc<Rejects>,
     totals: Arc<SinkTotals>,
     refused: Refusals,
+    waits: Option<Waits>,
     batches: u64,
     // Not yet added to the totals.
     accepted: u64,
@@ -75,16 +91,29 @@ impl Writer {
             rejects,
             totals,
             refused: Refusals::new(),
+            waits: None,
             batches: 0,
             accepted: 0,
             rejected: 0,
         }
     }
 
-    /// Writes one batch; `None` when the store failed.
-    pub fn write(&mut self, batch: &Batch<'_>) -> Option<(usize, usize)> {
+    /// Also measures how long what was acknowledged waits for the store's highest level.
+    #[must_use]
+    pub fn with_window(mut self, window: Option<&Arc<Window>>) -> Self {
+        self.waits = window.map(|window| Waits::new(Arc::clone(window)));
+        self
+    }
+
+    /// Writes one batch: how many samples were accepted and rejected.
+    ///
+    /// # Errors
+    /// The store's own, as it is: who calls knows whether the run can go on.
+    pub fn write(&mut self, batch: &Batch<'_>) -> tsb_stores::Result<(usize, usize)> {
         let is_timed = self.batches.is_multiple_of(CPU_SAMPLED_ONE_IN);
         self.batches += 1;
+        let waits = self.waits.as_ref().filter(|_| !batch.is_empty());
+        let since_ns = waits.map(|waits| waits.begin(batch.time(0)));
         let before = if is_timed { thread_cpu_ns() } else { 0 };
         let written = self.store.write(batch, &mut self.refused);
         if is_timed {
@@ -99,31 +128,28 @@ impl Writer {
             self.rejects.add(batch, self.refused.as_slice());
             self.refused.clear();
         }
-        match written {
-            Ok(ack) => {
-                self.accepted += ack.accepted as u64;
-                self.rejected += ack.rejected as u64;
-                Some((ack.accepted, ack.rejected))
-            }
-            Err(error) => {
-                self.totals.fail(error);
-                None
-            }
+        let ack = written?;
+        if let Some((waits, since_ns)) = self.waits.as_mut().zip(since_ns) {
+            waits.end(&*self.store, ack.position, since_ns, ack.accepted as u64);
         }
+        self.accepted += ack.accepted as u64;
+        self.rejected += ack.rejected as u64;
+        Ok((ack.accepted, ack.rejected))
     }
 
-    /// Adds what was counted since the last call to the totals.
-    pub fn publish(&mut self) {
+    /// Adds what was counted since the last call to the totals. Returns how much of it the
+    /// store refused.
+    pub fn publish(&mut self) -> u64 {
         if self.accepted > 0 {
             self.totals
                 .accepted
                 .fetch_add(std::mem::take(&mut self.accepted), Ordering::Relaxed);
         }
-        if self.rejected > 0 {
-            self.totals
-                .rejected
-                .fetch_add(std::mem::take(&mut self.rejected), Ordering::Relaxed);
+        let rejected = std::mem::take(&mut self.rejected);
+        if rejected > 0 {
+            self.totals.rejected.fetch_add(rejected, Ordering::Relaxed);
         }
+        rejected
     }
 }
 
@@ -161,18 +187,23 @@ impl Sink for StoreSink {
     }
 
     fn batch(&mut self, batch: &Batch<'_>) {
-        self.has_failed |= self.writer.write(batch).is_none();
+        if let Err(error) = self.writer.write(batch) {
+            self.has_failed = true;
+            self.writer.totals.fail(error);
+        }
     }
 
-    // The listener counts these two.
+    // The listener counts these three.
     fn refused(&mut self, _samples: usize) {}
+
+    fn unannounced(&mut self, _samples: usize) {}
 
     fn malformed(&mut self, _problem: &Malformed<'_>) {}
 }
 
 impl IntakeSink for StoreSink {
-    fn apply(&mut self, _consumed: u64) -> Result<(), Fatal> {
-        self.writer.publish();
+    fn apply(&mut self, _consumed: u64) -> Result<u64, Fatal> {
+        let rejected = self.writer.publish();
         if let Some(clock) = &self.clock {
             self.writer.totals.last_ns.fetch_max(clock.now(), Ordering::Relaxed);
         }
@@ -181,6 +212,6 @@ impl IntakeSink for StoreSink {
                 what: "the store failed",
             });
         }
-        Ok(())
+        Ok(rejected)
     }
 }

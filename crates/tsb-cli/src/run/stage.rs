@@ -3,14 +3,16 @@
 use std::sync::Arc;
 
 use tsb_core::Timestamp;
+use tsb_core::net::Carrier;
 use tsb_core::schedule::{Group, Pace, Rate, Roster, Schedule, Speed, Timetable};
 use tsb_core::time::{Clock, MonotonicClock, SECOND_NS};
-use tsb_core::workload::Workload;
+use tsb_core::wire::{Protocol, Uncarried};
+use tsb_core::workload::{FleetSpec, Workload};
 use tsb_stores::Store;
 
-use crate::exit::Exit;
+use crate::endpoint::over;
 use crate::failure::Failure;
-use crate::plan::{AskedRate, Plan, Transport};
+use crate::plan::{AskedRate, Plan};
 
 /// What does not change while a run goes on.
 #[derive(Debug)]
@@ -41,10 +43,9 @@ impl Stage {
                     .because_of(format!("--max-series is {}", plan.max_series)),
             );
         }
-        if plan.transport == Transport::Tcp {
-            plan.protocol.encoder(workload.catalog()).map_err(|error| {
-                Failure::usage(format!("cannot send this workload over {}", plan.protocol)).because(&error)
-            })?;
+        can_carry(&plan, &workload)?;
+        if let FleetSpec::Trace(source) = &mut plan.workload.fleet {
+            source.checksum = workload.trace_checksum();
         }
         let timetable = timetable(&plan, &workload)?;
         Ok(Self {
@@ -83,6 +84,58 @@ impl Stage {
     }
 }
 
+/// How many samples are tried before a run.
+const TRIED: u64 = 100_000;
+
+/// Refuses a workload whose series or values the wire cannot carry, before anything is sent.
+fn can_carry(plan: &Plan, workload: &Workload) -> Result<(), Failure> {
+    let (protocol, catalog) = (plan.protocol, workload.catalog());
+    if !plan.transport.is_wire() {
+        return Ok(());
+    }
+    let failure = || Failure::usage(format!("cannot send this workload over {protocol}"));
+    over(protocol, plan.transport).map_err(|why| failure().because_of(why))?;
+    if plan.transport.carrier() == Carrier::Datagrams {
+        let packer = protocol.packer(catalog, plan.wire.datagram_bytes, 0);
+        packer.map_err(|error| failure().because(&error))?;
+    }
+    let skipped = tried(protocol, workload).map_err(|error| failure().because(&error))?;
+    match skipped {
+        (0, _) => Ok(()),
+        (skipped, tried) => {
+            let whole = if protocol.facts().integers_only {
+                ": it carries whole numbers only"
+            } else {
+                ""
+            };
+            let why = format!("{skipped} of the first {tried} samples would be left out{whole}");
+            Err(failure().because_of(why))
+        }
+    }
+}
+
+/// How many of the first samples a protocol would leave out, and how many were tried.
+fn tried(protocol: Protocol, workload: &Workload) -> Result<(u64, usize), Uncarried> {
+    let mut encoder = protocol.encoder(workload.catalog())?;
+    let groups = workload.groups();
+    let mut generator = workload.generator(0..groups.len(), Timestamp::from_secs(1_700_000_000));
+    let ticks = (TRIED / workload.catalog().len().max(1) as u64).clamp(1, 100);
+    let (mut tried, mut payload) = (0, Vec::new());
+    for tick in 0..ticks {
+        let alive = groups
+            .iter()
+            .enumerate()
+            .filter(|(_, group)| group.ticks.contains(&tick));
+        for (index, _) in alive {
+            let batch = generator.operation(index, tick);
+            tried += batch.len();
+            payload.clear();
+            encoder.encode(&batch, &mut payload);
+        }
+    }
+    Ok((encoder.skipped(), tried))
+}
+
 /// A timetable from what the plan says of rates and shapes.
 fn timetable(plan: &Plan, workload: &Workload) -> Result<Timetable, Failure> {
     let bad = |error: &dyn std::error::Error| Failure::usage("cannot follow this schedule").because(error);
@@ -117,8 +170,38 @@ pub fn open_store(plan: &Plan) -> Result<Arc<dyn Store>, Failure> {
     let Some(spec) = plan.stores.first() else {
         return Err(Failure::usage("cannot run without a store").hint("give --store memory:"));
     };
-    let store = spec
-        .open()
-        .map_err(|error| Failure::new(Exit::Unreachable, format!("cannot open store {spec}")).because(&error))?;
+    let store = spec.open().map_err(|error| Failure::opening(spec, &error))?;
     Ok(Arc::from(store))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn stage(fleet: &str, protocol: Protocol) -> Result<Stage, Failure> {
+        let mut plan = Plan {
+            protocol,
+            ..Plan::default()
+        };
+        plan.workload.fleet = fleet.parse().unwrap();
+        plan.workload.series = Some(2_160);
+        Stage::new(&plan.complete()?, 1)
+    }
+
+    #[test]
+    fn what_a_protocol_would_leave_out_is_refused_before_it_is_sent() {
+        for protocol in [Protocol::Influx, Protocol::Opentsdb, Protocol::DalmatinerStream] {
+            assert!(stage("mix", protocol).is_ok(), "{protocol}");
+        }
+        assert!(stage("kstat", Protocol::DalmatinerAugust).is_ok());
+        for protocol in [
+            Protocol::DalmatinerAugust,
+            Protocol::DalmatinerJuly,
+            Protocol::KairosdbJson,
+        ] {
+            let refused = stage("mix", protocol).unwrap_err();
+            let start = format!("cannot send this workload over {protocol}");
+            assert!(format!("{refused:?}").contains(&start), "{refused:?}");
+        }
+    }
 }

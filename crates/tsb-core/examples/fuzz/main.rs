@@ -1,6 +1,7 @@
 //! Fuzzes the readers of untrusted bytes, on stable Rust and from a seed.
 //!
-//! `cargo run --release -p tsb-core --example fuzz -- graphite --seconds 60`, or `all`.
+//! `cargo run --release -p tsb-core --example fuzz -- graphite --seconds 60`, or `all
+//! --minutes 10`: so much CPU time for each target, one after the other.
 //! Inputs are mutated from `fixtures/fuzz/<target>/`. A failure prints the seed and the
 //! round, and the shrunk input lands in `fixtures/fuzz/<target>/crash-<round>`, where
 //! `cargo test` replays it from then on. Why not libFuzzer: docs/adr/011-fuzzing.md.
@@ -15,7 +16,7 @@ use std::path::{Path, PathBuf};
 
 use mutate::Mutator;
 use targets::{TARGETS, Target};
-use tsb_core::time::{Clock, MonotonicClock, SECOND_NS};
+use tsb_core::time::{SECOND_NS, thread_cpu_ns};
 
 /// Rounds between two looks at the clock.
 const ROUNDS: u64 = 64;
@@ -40,6 +41,7 @@ fn options() -> Result<Options, Box<dyn Error>> {
         let mut number = || words.next().and_then(|word| word.parse().ok());
         match word.as_str() {
             "--seconds" => options.seconds = number().ok_or("--seconds takes a number")?,
+            "--minutes" => options.seconds = 60 * number().ok_or("--minutes takes a number")?,
             "--seed" => options.seed = number().ok_or("--seed takes a number")?,
             _ => options.target = word,
         }
@@ -67,9 +69,9 @@ fn fuzz(target: &Target, options: &Options) -> Result<(), Box<dyn Error>> {
         .join(target.name);
     let corpus = mutate::corpus(&directory)?;
     let mut mutator = Mutator::new(options.seed, corpus);
-    let clock = MonotonicClock::new();
+    let end = thread_cpu_ns() + options.seconds * SECOND_NS;
     let (mut rounds, mut bytes) = (0_u64, 0_usize);
-    while clock.now() < options.seconds * SECOND_NS {
+    while thread_cpu_ns() < end {
         for _ in 0..ROUNDS {
             let input = mutator.next_input();
             bytes += input.len();

@@ -4,12 +4,30 @@
 
 #[path = "targets/codec.rs"]
 mod codec;
+#[path = "targets/dalmatiner.rs"]
+mod dalmatiner;
 #[path = "targets/graphite.rs"]
 mod graphite;
+#[path = "targets/http.rs"]
+mod http;
+#[path = "targets/influx.rs"]
+mod influx;
+#[path = "targets/kairosdb.rs"]
+mod kairosdb;
+#[path = "targets/pickle.rs"]
+mod pickle;
+#[path = "targets/put.rs"]
+mod put;
+#[path = "targets/rrdcached.rs"]
+mod rrdcached;
+#[path = "targets/statsd.rs"]
+mod statsd;
 #[path = "targets/trace.rs"]
 mod trace;
 #[path = "targets/tsb.rs"]
 mod tsb;
+#[path = "targets/tsb_datagram.rs"]
+mod tsb_datagram;
 
 /// A reader of untrusted bytes. `check` panics when a promise is broken.
 #[derive(Debug)]
@@ -29,6 +47,46 @@ pub(crate) const TARGETS: &[Target] = &[
     Target {
         name: "tsb",
         check: tsb::check,
+    },
+    Target {
+        name: "dalmatiner-2014",
+        check: dalmatiner::of_2014,
+    },
+    Target {
+        name: "dalmatiner-stream",
+        check: dalmatiner::stream,
+    },
+    Target {
+        name: "wire-influx",
+        check: influx::check,
+    },
+    Target {
+        name: "put",
+        check: put::check,
+    },
+    Target {
+        name: "http",
+        check: http::check,
+    },
+    Target {
+        name: "kairosdb-json",
+        check: kairosdb::check,
+    },
+    Target {
+        name: "pickle",
+        check: pickle::check,
+    },
+    Target {
+        name: "rrdcached",
+        check: rrdcached::check,
+    },
+    Target {
+        name: "statsd",
+        check: statsd::check,
+    },
+    Target {
+        name: "tsb-datagram",
+        check: tsb_datagram::check,
     },
     Target {
         name: "trace",

@@ -5,6 +5,8 @@
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
+use crate::latency::{CELLS, Histogram, cell};
+
 /// The counters of all workers of a run.
 #[derive(Debug)]
 pub struct Live {
@@ -26,6 +28,42 @@ pub struct LiveWorker {
     pub(super) interval_p50_ns: AtomicU64,
     pub(super) interval_p99_ns: AtomicU64,
     pub(super) interval_max_ns: AtomicU64,
+    pub(super) response: LiveCells,
+    pub(super) service: LiveCells,
+    pub(super) lag: LiveCells,
+}
+
+/// Operations by coarse cell, over all finished intervals of a worker: added to once an
+/// interval, so that a reader may take differences.
+#[derive(Debug)]
+pub(super) struct LiveCells(Box<[AtomicU64]>);
+
+impl Default for LiveCells {
+    fn default() -> Self {
+        Self((0..CELLS).map(|_| AtomicU64::new(0)).collect())
+    }
+}
+
+impl LiveCells {
+    pub(super) fn add(&self, interval: &Histogram) {
+        for (lowest, _, count) in interval.buckets() {
+            if let Some(slot) = self.0.get(cell(lowest)) {
+                slot.fetch_add(count, Relaxed);
+            }
+        }
+    }
+}
+
+/// Operations by coarse cell over all workers and all their finished intervals; each list
+/// is [`CELLS`] long.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LiveTimes {
+    /// Due to done; empty where the target does not time its operations.
+    pub response: Vec<u64>,
+    /// Start to done; likewise.
+    pub service: Vec<u64>,
+    /// Due to start.
+    pub lag: Vec<u64>,
 }
 
 /// What all workers have done so far.
@@ -65,6 +103,24 @@ impl Live {
     /// The counters of each worker.
     pub fn workers(&self) -> &[LiveWorker] {
         &self.workers
+    }
+
+    /// The times of all workers, as of their last finished intervals.
+    pub fn times(&self) -> LiveTimes {
+        let sum = |pick: fn(&LiveWorker) -> &LiveCells| {
+            let mut sum = vec![0; CELLS];
+            for worker in &self.workers {
+                for (total, count) in sum.iter_mut().zip(&pick(worker).0) {
+                    *total += count.load(Relaxed);
+                }
+            }
+            sum
+        };
+        LiveTimes {
+            response: sum(|worker| &worker.response),
+            service: sum(|worker| &worker.service),
+            lag: sum(|worker| &worker.lag),
+        }
     }
 
     /// All workers together, now.

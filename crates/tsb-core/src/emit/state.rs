@@ -147,6 +147,9 @@ impl State {
         live.interval_p99_ns
             .store(interval.quantile(0.99).unwrap_or(0), Relaxed);
         live.interval_max_ns.store(interval.max().unwrap_or(0), Relaxed);
+        live.response.add(interval);
+        live.service.add(self.service.current());
+        live.lag.add(self.lag.current());
         for recorder in [&mut self.response, &mut self.service, &mut self.lag, &mut self.own_lag] {
             recorder.cut(now_ns);
         }

@@ -19,7 +19,7 @@ pub enum FindingKind {
     Duplicated,
     /// There, and never sent.
     Invented,
-    /// Sent over a wire that promises delivery, and never received.
+    /// Sent, and never received.
     LostInTransport,
 }
 

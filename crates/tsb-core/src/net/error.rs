@@ -1,7 +1,8 @@
 //! What can go wrong with a socket, named with the address.
 
 use std::io;
-use std::net::SocketAddr;
+
+use super::address::Address;
 
 /// Why something on the network could not be done.
 #[derive(Debug, thiserror::Error)]
@@ -11,7 +12,7 @@ pub enum NetError {
     #[error("cannot listen on {address}")]
     Bind {
         /// Where.
-        address: SocketAddr,
+        address: Address,
         /// Why.
         source: io::Error,
     },
@@ -19,7 +20,7 @@ pub enum NetError {
     #[error("cannot connect to {address}")]
     Connect {
         /// Where.
-        address: SocketAddr,
+        address: Address,
         /// Why.
         source: io::Error,
     },
@@ -27,7 +28,7 @@ pub enum NetError {
     #[error("connection to {address} lost after {written_bytes} bytes")]
     Lost {
         /// The peer.
-        address: SocketAddr,
+        address: Address,
         /// Bytes that the kernel had taken; how many arrived is not known.
         written_bytes: u64,
         /// Why.
@@ -37,15 +38,31 @@ pub enum NetError {
     #[error("{address} took nothing for {after_ms} ms")]
     Stalled {
         /// The peer.
-        address: SocketAddr,
+        address: Address,
         /// How long was waited.
         after_ms: u64,
+    },
+    /// The peer's machine said that nobody listens there.
+    #[error("nobody listens on {address}, as its machine said {times} times")]
+    Refused {
+        /// Where.
+        address: Address,
+        /// How often; datagrams that were sent before it was said are lost.
+        times: u64,
+    },
+    /// What the peer answered is no answer, or not the one that was needed.
+    #[error("{address} answered: {what}")]
+    Answered {
+        /// The peer.
+        address: Address,
+        /// Its answer, or what is wrong with it, cut at 200 characters.
+        what: String,
     },
     /// Waiting was ended by an [`super::Interrupter`].
     #[error("sending to {address} was interrupted")]
     Interrupted {
         /// The peer.
-        address: SocketAddr,
+        address: Address,
     },
     /// The runtime or one of its threads cannot be started.
     #[error("cannot start {what}")]

@@ -5,12 +5,14 @@
 
 use std::future::poll_fn;
 use std::mem;
-use std::net::{SocketAddr, TcpStream};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Poll, Wake, Waker};
 use std::time::Duration;
 
 use tokio::runtime::Runtime;
+
+use super::address::Address;
+use super::stream::Plain;
 
 /// The tasks of one ingest thread.
 #[derive(Debug, Default)]
@@ -29,7 +31,7 @@ struct State {
 #[derive(Debug, Default)]
 pub(super) struct Mail {
     /// New connections.
-    pub(super) opened: Vec<(TcpStream, SocketAddr)>,
+    pub(super) opened: Vec<(Plain, Address)>,
     /// Connections (by number) that have something to read.
     pub(super) ready: Vec<u64>,
     /// Nothing will be opened any more: drain and end.
@@ -44,7 +46,7 @@ impl Mail {
 
 impl Inbox {
     /// A new connection.
-    pub(super) fn open(&self, stream: TcpStream, peer: SocketAddr) {
+    pub(super) fn open(&self, stream: Plain, peer: Address) {
         self.post(|mail| mail.opened.push((stream, peer)));
     }
 

@@ -1,17 +1,17 @@
 //! What a listener hands its connections to.
 
-use std::net::SocketAddr;
-
+use super::address::Address;
+use crate::wire::rrdcached::NoSeries;
 use crate::wire::{Decoder, Fatal, Sink};
 
 /// Makes what each connection needs. The listener knows no store: this does.
 pub trait Ingest: Send + Sync {
     /// A decoder and a sink for a connection from `peer`. Called on an ingest thread.
-    fn connect(&self, peer: SocketAddr) -> Intake;
+    fn connect(&self, peer: &Address) -> Intake;
 }
 
-impl<F: Fn(SocketAddr) -> Intake + Send + Sync> Ingest for F {
-    fn connect(&self, peer: SocketAddr) -> Intake {
+impl<F: Fn(&Address) -> Intake + Send + Sync> Ingest for F {
+    fn connect(&self, peer: &Address) -> Intake {
         self(peer)
     }
 }
@@ -30,9 +30,16 @@ pub struct Intake {
 pub trait IntakeSink: Sink + Send + std::fmt::Debug {
     /// The bytes of one read are decoded. When this returns, every sample that was handed
     /// over is applied, so that a sink may gather batches and write them together here.
-    /// `consumed` is how many bytes of the connection have been decoded so far.
+    /// `consumed` is how many bytes of the connection have been decoded so far. Returns how
+    /// many of the samples since the last call were refused, for protocols that say so.
     ///
     /// # Errors
     /// [`Fatal`] when nothing more can be applied; the connection is closed.
-    fn apply(&mut self, consumed: u64) -> Result<(), Fatal>;
+    fn apply(&mut self, consumed: u64) -> Result<u64, Fatal>;
+}
+
+impl IntakeSink for NoSeries {
+    fn apply(&mut self, _consumed: u64) -> Result<u64, Fatal> {
+        Ok(0)
+    }
 }

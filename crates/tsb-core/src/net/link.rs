@@ -1,25 +1,25 @@
 //! One accepted connection, as its ingest thread sees it.
 
 use std::fmt;
-use std::net::SocketAddr;
-use std::pin::Pin;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll, Waker};
 
 use rtrb::Consumer;
-use tokio::io::{AsyncRead, ReadBuf};
-use tokio::net::TcpStream;
+use tokio::io::ReadBuf;
 
+use super::address::Address;
+use super::answers::Answers;
 use super::ingest::{Ingest, Intake, IntakeSink};
 use super::milepost::{Milepost, Mileposts, Timing};
 use super::options::ListenOptions;
 use super::stats::{Counters, add};
+use super::stream::Stream;
 use super::window::{Rest, Window};
 use crate::batch::Batch;
 use crate::series::{SeriesId, SeriesKey};
 use crate::time::Clock;
-use crate::wire::{Malformed, Sink};
+use crate::wire::{Malformed, Next, Peer, Sink};
 
 /// What the threads of a listener share.
 pub(super) struct Shared {
@@ -42,7 +42,7 @@ impl fmt::Debug for Shared {
 /// Why a connection ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum End {
-    /// The peer is done and everything was read.
+    /// The peer is done and everything was read; or it was answered that it is.
     Eof,
     /// The connection broke.
     Broken,
@@ -70,11 +70,12 @@ enum Claim {
 /// One connection.
 pub(super) struct Link {
     // None once the socket has been taken back from tokio for the drain.
-    pub(super) stream: Option<TcpStream>,
+    pub(super) stream: Option<Stream>,
     pub(super) rest: Rest,
     /// When it last brought something, on the clock of the listener.
     pub(super) read_at: u64,
-    peer: SocketAddr,
+    pub(super) answers: Answers,
+    peer: Address,
     waker: Waker,
     intake: Intake,
     claim: Claim,
@@ -83,14 +84,15 @@ pub(super) struct Link {
 }
 
 impl Link {
-    pub(super) fn new(stream: TcpStream, peer: SocketAddr, waker: Waker, shared: &Shared) -> Self {
+    pub(super) fn new(stream: Stream, peer: Address, waker: Waker, shared: &Shared) -> Self {
         Self {
             stream: Some(stream),
             rest: Rest::default(),
             read_at: shared.clock.now(),
+            answers: Answers::default(),
+            intake: shared.ingest.connect(&peer),
             peer,
             waker,
-            intake: shared.ingest.connect(peer),
             claim: Claim::Open,
             consumed: 0,
         }
@@ -104,7 +106,7 @@ impl Link {
         let room = window.room(shared.options.max_record_bytes);
         let mut buffer = ReadBuf::new(room.ok_or(End::Overlong)?);
         let mut context = Context::from_waker(&self.waker);
-        match Pin::new(stream).poll_read(&mut context, &mut buffer) {
+        match stream.poll_read(&mut context, &mut buffer) {
             Poll::Pending => Ok(false),
             Poll::Ready(Err(_)) => Err(End::Broken),
             Poll::Ready(Ok(())) => match buffer.filled().len() {
@@ -118,33 +120,62 @@ impl Link {
         }
     }
 
-    /// Decodes what was read and has it applied.
+    /// Decodes what was read, has it applied, and answers.
     pub(super) fn digest(&mut self, window: &mut Window, shared: &Shared, timing: &Mutex<Timing>) -> Result<(), End> {
-        let mut sink = Counting::new(&mut *self.intake.sink, &shared.counters);
-        let decoded = self.intake.decoder.decode(window.unread(), &mut sink);
-        sink.publish();
-        if let Ok(count) = decoded {
-            window.consume(count);
-            self.consumed += count as u64;
+        loop {
+            let mut sink = Counting::new(&mut *self.intake.sink, &shared.counters);
+            let decoded = self.intake.decoder.decode(window.unread(), &mut sink);
+            sink.publish();
+            if let Ok(count) = decoded {
+                window.consume(count);
+                self.consumed += count as u64;
+            }
+            let rejected = self.apply(shared, timing)?;
+            let next = self.answer(rejected);
+            self.speak(shared);
+            decoded.map_err(|_| End::Fatal)?;
+            match next {
+                Next::More => return Ok(()),
+                Next::Over => return Err(End::Eof),
+                Next::Again => {}
+            }
+            if self.answers.are_held() {
+                return Ok(());
+            }
         }
-        self.apply(shared, timing)?;
-        decoded.map(|_| ()).map_err(|_| End::Fatal)
     }
 
-    fn apply(&mut self, shared: &Shared, timing: &Mutex<Timing>) -> Result<(), End> {
+    fn answer(&mut self, rejected: u64) -> Next {
+        let peer = Peer {
+            rejected,
+            is_listening: self.answers.are_taken(),
+        };
+        self.intake.decoder.answer(peer, self.answers.room())
+    }
+
+    /// Writes what waits to be written, as far as the peer takes it.
+    pub(super) fn speak(&mut self, shared: &Shared) {
+        if let Some(stream) = &mut self.stream {
+            let mut context = Context::from_waker(&self.waker);
+            let count = self.answers.write(stream, &mut context);
+            add(&shared.counters.answer_bytes, count as u64);
+        }
+    }
+
+    fn apply(&mut self, shared: &Shared, timing: &Mutex<Timing>) -> Result<u64, End> {
         let applied = self.intake.sink.apply(self.consumed);
         let now = shared.clock.now();
         self.read_at = now;
-        applied.map_err(|_| End::Fatal)?;
+        let rejected = applied.map_err(|_| End::Fatal)?;
         if let Claim::Open = self.claim {
-            let claimed = shared.mileposts.as_ref().and_then(|all| all.claim(self.peer));
+            let claimed = shared.mileposts.as_ref().and_then(|all| all.claim(&self.peer));
             self.claim = claimed.map_or(Claim::None, Claim::Some);
         }
         if let Claim::Some(mileposts) = &mut self.claim {
             let mut timing = timing.lock().unwrap_or_else(PoisonError::into_inner);
             timing.pass(mileposts, self.consumed, now);
         }
-        Ok(())
+        Ok(rejected)
     }
 
     /// The last things to do for a connection whose unread bytes are in the window.
@@ -164,6 +195,7 @@ impl Link {
             End::Fatal | End::Panicked => end,
         };
         add(&counters.undecoded_bytes, window.unread().len() as u64);
+        add(&counters.untaken_answer_bytes, self.answers.waiting() as u64);
         window.clear();
         if let Some(sequence) = self.intake.decoder.sequence() {
             add(&counters.missing_frames, sequence.missing);
@@ -194,36 +226,45 @@ impl Link {
         self.intake.decoder.finish(window.unread(), &mut sink);
         sink.publish();
         match self.apply(shared, timing) {
-            Ok(()) => end,
+            Ok(rejected) => {
+                self.answer(rejected);
+                self.speak(shared);
+                end
+            }
             Err(worse) => worse,
         }
     }
 }
 
 /// Counts what passes into a sink; published once a read.
-struct Counting<'a> {
+pub(super) struct Counting<'a> {
     inner: &'a mut dyn IntakeSink,
     counters: &'a Counters,
     samples: u64,
     refused: u64,
+    unannounced: u64,
     malformed: u64,
 }
 
 impl<'a> Counting<'a> {
-    fn new(inner: &'a mut dyn IntakeSink, counters: &'a Counters) -> Self {
+    pub(super) fn new(inner: &'a mut dyn IntakeSink, counters: &'a Counters) -> Self {
         Self {
             inner,
             counters,
             samples: 0,
             refused: 0,
+            unannounced: 0,
             malformed: 0,
         }
     }
 
-    fn publish(self) {
+    pub(super) fn publish(self) {
         add(&self.counters.samples, self.samples);
         if self.refused > 0 {
             add(&self.counters.refused, self.refused);
+        }
+        if self.unannounced > 0 {
+            add(&self.counters.unannounced, self.unannounced);
         }
         if self.malformed > 0 {
             add(&self.counters.malformed, self.malformed);
@@ -244,6 +285,11 @@ impl Sink for Counting<'_> {
     fn refused(&mut self, samples: usize) {
         self.refused += samples as u64;
         self.inner.refused(samples);
+    }
+
+    fn unannounced(&mut self, samples: usize) {
+        self.unannounced += samples as u64;
+        self.inner.unannounced(samples);
     }
 
     fn malformed(&mut self, problem: &Malformed<'_>) {

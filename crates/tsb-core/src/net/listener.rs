@@ -1,16 +1,15 @@
 //! The listener: accepts, refuses, and hands connections to its ingest threads.
 
-use std::net::{SocketAddr, TcpStream};
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 use std::time::Duration;
 
-use tokio::net::{TcpListener, TcpSocket};
 use tokio::runtime::{Builder, Handle};
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 
+use super::address::Address;
 use super::error::NetError;
 use super::inbox::Inbox;
 use super::ingest::Ingest;
@@ -18,11 +17,10 @@ use super::link::Shared;
 use super::milepost::{Mileposts, Timing};
 use super::options::{Granted, ListenOptions};
 use super::stats::{Counters, ListenerStats, add};
+use super::stream::{Door, Plain, remove};
 use super::worker::Worker;
 use crate::time::Clock;
 
-/// How many connections the kernel may hold for us before they are accepted.
-const BACKLOG: u32 = 1024;
 /// How long to wait before accepting again after it failed (no file descriptor, ...).
 const ACCEPT_PAUSE: Duration = Duration::from_millis(10);
 
@@ -31,7 +29,7 @@ const ACCEPT_PAUSE: Duration = Duration::from_millis(10);
 /// Dropping it without [`Listener::stop`] stops it as well, and forgets its counts.
 #[derive(Debug)]
 pub struct Listener {
-    address: SocketAddr,
+    address: Address,
     granted: Granted,
     shared: Arc<Shared>,
     handle: Handle,
@@ -57,7 +55,8 @@ pub struct ListenerReport {
 }
 
 impl Listener {
-    /// Listens on `address` (port 0: any free one) and serves at once.
+    /// Listens on `address` (port 0: any free one; a Unix path must not exist) and serves at
+    /// once.
     ///
     /// `clock` is that of the run; with `mileposts` the operations of targets that share
     /// them are timed. Whoever passes an address other than loopback exposes the ingest
@@ -67,7 +66,7 @@ impl Listener {
     /// [`NetError::Bind`], or [`NetError::Start`] when there is no thread to spare.
     pub fn bind(
         handle: &Handle,
-        address: SocketAddr,
+        address: &Address,
         options: ListenOptions,
         ingest: impl Ingest + 'static,
         clock: Arc<dyn Clock>,
@@ -75,9 +74,12 @@ impl Listener {
     ) -> Result<Self, NetError> {
         let bound = {
             let _context = handle.enter();
-            bind(address, &options)
+            Door::bind(address, &options)
         };
-        let (listener, address, granted) = bound.map_err(|source| NetError::Bind { address, source })?;
+        let (listener, address, granted) = bound.map_err(|source| NetError::Bind {
+            address: address.clone(),
+            source,
+        })?;
         let shared = Arc::new(Shared {
             options,
             counters: Counters::default(),
@@ -137,8 +139,8 @@ impl Listener {
     }
 
     /// Where it listens, with the port that it got.
-    pub fn address(&self) -> SocketAddr {
-        self.address
+    pub fn address(&self) -> &Address {
+        &self.address
     }
 
     /// The socket buffers that connections start with.
@@ -196,28 +198,8 @@ impl Listener {
 impl Drop for Listener {
     fn drop(&mut self) {
         self.halt();
+        remove(&self.address);
     }
-}
-
-/// Makes the listening socket; connections inherit its receive buffer.
-fn bind(address: SocketAddr, options: &ListenOptions) -> std::io::Result<(TcpListener, SocketAddr, Granted)> {
-    let socket = if address.is_ipv4() {
-        TcpSocket::new_v4()?
-    } else {
-        TcpSocket::new_v6()?
-    };
-    socket.set_reuseaddr(true)?;
-    if let Some(bytes) = options.receive_buffer_bytes {
-        socket.set_recv_buffer_size(u32::try_from(bytes).unwrap_or(u32::MAX))?;
-    }
-    socket.bind(address)?;
-    let granted = Granted {
-        send_bytes: socket.send_buffer_size()? as usize,
-        receive_bytes: socket.recv_buffer_size()? as usize,
-    };
-    let listener = socket.listen(BACKLOG)?;
-    let address = listener.local_addr()?;
-    Ok((listener, address, granted))
 }
 
 /// The accepting task: all that runs on tokio.
@@ -228,14 +210,13 @@ struct Acceptor {
 }
 
 impl Acceptor {
-    async fn run(mut self, listener: TcpListener, mut stopped: oneshot::Receiver<()>) {
+    async fn run(mut self, listener: Door, mut stopped: oneshot::Receiver<()>) {
         loop {
             tokio::select! {
                 biased;
                 _ = &mut stopped => break,
                 accepted = listener.accept() => {
                     // The ingest thread registers it anew, with its own reactor.
-                    let accepted = accepted.and_then(|(stream, peer)| Ok((stream.into_std()?, peer)));
                     if let Ok((stream, peer)) = accepted {
                         self.admit(stream, peer);
                     } else {
@@ -250,20 +231,15 @@ impl Acceptor {
 
     /// Takes the connections that the kernel had accepted for us: their peers may have
     /// sent everything already.
-    fn empty_backlog(&mut self, listener: TcpListener) {
-        let Ok(listener) = listener.into_std() else {
-            return;
-        };
-        while let Ok((stream, peer)) = listener.accept() {
-            match stream.set_nonblocking(true) {
-                Ok(()) => self.admit(stream, peer),
-                Err(_) => add(&self.shared.counters.accept_errors, 1),
-            }
-        }
+    fn empty_backlog(&mut self, listener: Door) {
+        listener.backlog(|accepted| match accepted {
+            Ok((stream, peer)) => self.admit(stream, peer),
+            Err(_) => add(&self.shared.counters.accept_errors, 1),
+        });
     }
 
     /// Hands a connection to the next ingest thread, or closes it.
-    fn admit(&mut self, stream: TcpStream, peer: SocketAddr) {
+    fn admit(&mut self, stream: Plain, peer: Address) {
         let counters = &self.shared.counters;
         // Only this task adds, so the limit holds.
         let open = counters.open_connections.load(Ordering::Acquire);
@@ -273,8 +249,7 @@ impl Acceptor {
         }
         add(&counters.open_connections, 1);
         add(&counters.connections, 1);
-        // Matters only to answers; a socket that refuses it works all the same.
-        let _ = stream.set_nodelay(true);
+        stream.answer_at_once();
         self.inboxes[self.next].open(stream, peer);
         self.next = (self.next + 1) % self.inboxes.len();
     }

@@ -3,21 +3,26 @@
 //! Where emitter and listener share a process, the emitter leaves a milepost for every
 //! operation: where in the stream it ends, when it was due and when it started. The
 //! ingest thread passes the milepost when the store has applied everything up to there,
-//! and that is when the operation was done. It works for every TCP protocol, because it
-//! needs no room in the payload.
+//! and that is when the operation was done. It works for every protocol, because it needs
+//! no room in the payload. Over datagrams it is datagrams that are counted, and waymarks
+//! say which of them came.
 
 use std::collections::HashMap;
-use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use rtrb::{Consumer, Producer, RingBuffer};
 
+use super::address::Address;
+use super::datagram::{Marks, Track};
 use crate::latency::Histogram;
 
 /// One operation on the wire.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Milepost {
-    /// The offset in the stream of the first byte after the operation.
+    /// The first datagram with one of its samples; 0 in a stream.
+    pub(super) from: u64,
+    /// The offset in the stream of the first byte after the operation; over datagrams, how
+    /// many there are up to its last.
     pub(super) end: u64,
     /// When it was due, in nanoseconds of the run's clock.
     pub(super) due: u64,
@@ -27,13 +32,25 @@ pub(super) struct Milepost {
     pub(super) samples: u32,
 }
 
+/// Room for the marks of so many datagrams an operation. A full receive buffer holds some ten
+/// thousand, and where an emitter is a hundred times too fast, those are the hundredth part of
+/// what is marked.
+const DATAGRAMS: usize = 16;
+
 /// The mileposts of all connections of a run, matched by the emitter's local address.
 ///
 /// Share one between the targets and the listener of a process.
 #[derive(Debug)]
 pub struct Mileposts {
     capacity: usize,
-    unclaimed: Mutex<HashMap<SocketAddr, Consumer<Milepost>>>,
+    unclaimed: Mutex<HashMap<Address, Unclaimed>>,
+}
+
+/// What an emitter laid and no listener has asked for yet.
+#[derive(Debug)]
+enum Unclaimed {
+    Stream(Consumer<Milepost>),
+    Datagrams(Track),
 }
 
 impl Mileposts {
@@ -47,23 +64,58 @@ impl Mileposts {
     }
 
     /// The emitter's end. To be called before the first byte is sent from `local`.
-    pub(super) fn lay(&self, local: SocketAddr) -> Producer<Milepost> {
+    pub(super) fn lay(&self, local: &Address) -> Producer<Milepost> {
         let (producer, consumer) = RingBuffer::new(self.capacity);
-        self.lock().insert(local, consumer);
+        self.lock().insert(local.clone(), Unclaimed::Stream(consumer));
         producer
     }
 
+    /// The same for one of so many datagram sockets, which share the room.
+    pub(super) fn mark(&self, local: &Address, sockets: usize) -> Marks {
+        let share = |room: usize| (room / sockets.max(1)).max(1024);
+        let capacity = share(self.capacity.saturating_mul(DATAGRAMS));
+        let (mileposts, laid) = RingBuffer::new(share(self.capacity));
+        let (marks, marked) = RingBuffer::new(capacity);
+        self.lock()
+            .insert(local.clone(), Unclaimed::Datagrams(Track::new(laid, marked)));
+        Marks::new(mileposts, marks, capacity)
+    }
+
     /// The listener's end. To be called after the first byte has come from `peer`.
-    pub(super) fn claim(&self, peer: SocketAddr) -> Option<Consumer<Milepost>> {
-        self.lock().remove(&peer)
+    pub(super) fn claim(&self, peer: &Address) -> Option<Consumer<Milepost>> {
+        match self.lock().remove(peer)? {
+            Unclaimed::Stream(mileposts) => Some(mileposts),
+            Unclaimed::Datagrams(_) => None,
+        }
+    }
+
+    /// The listener's end of datagrams. To be called after the first has come from `peer`.
+    pub(super) fn track(&self, peer: &Address) -> Option<Track> {
+        match self.lock().remove(peer)? {
+            Unclaimed::Stream(_) => None,
+            Unclaimed::Datagrams(track) => Some(track),
+        }
+    }
+
+    /// Gives up on the datagrams of senders of which none came; returns how many there are.
+    pub(super) fn abandon_unheard(&self, timing: &mut Timing) -> u64 {
+        let mut lost = 0;
+        self.lock().retain(|_, unclaimed| match unclaimed {
+            Unclaimed::Stream(_) => true,
+            Unclaimed::Datagrams(track) => {
+                lost += track.abandon(timing);
+                false
+            }
+        });
+        lost
     }
 
     /// Nothing more will come from `local`; whoever claimed its mileposts keeps them.
-    pub(super) fn forget(&self, local: SocketAddr) {
-        self.lock().remove(&local);
+    pub(super) fn forget(&self, local: &Address) {
+        self.lock().remove(local);
     }
 
-    fn lock(&self) -> MutexGuard<'_, HashMap<SocketAddr, Consumer<Milepost>>> {
+    fn lock(&self) -> MutexGuard<'_, HashMap<Address, Unclaimed>> {
         self.unclaimed.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -79,6 +131,8 @@ pub struct Timing {
     pub samples: u64,
     /// Operations whose bytes never came, or were cut short by the end of a connection.
     pub unfinished: u64,
+    /// Operations of which a datagram was lost: they never ended, so they have no time.
+    pub lost: u64,
 }
 
 impl Timing {
@@ -89,7 +143,20 @@ impl Timing {
             service: Histogram::new(),
             samples: 0,
             unfinished: 0,
+            lost: 0,
         }
+    }
+
+    /// Times an operation that is applied at `now`.
+    pub(super) fn record(&mut self, milepost: &Milepost, now: u64) {
+        self.response.record(now.saturating_sub(milepost.due));
+        self.service.record(now.saturating_sub(milepost.start));
+        self.samples += u64::from(milepost.samples);
+    }
+
+    /// An operation did not arrive whole.
+    pub(super) fn lose(&mut self) {
+        self.lost += 1;
     }
 
     /// Passes every milepost up to offset `applied`, at time `now`.
@@ -98,9 +165,7 @@ impl Timing {
             if next.end > applied {
                 break;
             }
-            self.response.record(now.saturating_sub(next.due));
-            self.service.record(now.saturating_sub(next.start));
-            self.samples += u64::from(next.samples);
+            self.record(&next.clone(), now);
             let _ = mileposts.pop();
         }
     }
@@ -118,10 +183,12 @@ impl Timing {
         self.service.merge(&other.service);
         self.samples += other.samples;
         self.unfinished += other.unfinished;
+        self.lost += other.lost;
         other.response.clear();
         other.service.clear();
         other.samples = 0;
         other.unfinished = 0;
+        other.lost = 0;
     }
 }
 
@@ -138,13 +205,14 @@ mod tests {
     #[test]
     fn a_milepost_is_passed_when_its_last_byte_is_applied() {
         let mileposts = Mileposts::new(8);
-        let address = SocketAddr::from(([127, 0, 0, 1], 4242));
-        let mut laid = mileposts.lay(address);
-        let mut claimed = mileposts.claim(address).unwrap();
-        assert!(mileposts.claim(address).is_none());
+        let address = Address::from(std::net::SocketAddr::from(([127, 0, 0, 1], 4242)));
+        let mut laid = mileposts.lay(&address);
+        let mut claimed = mileposts.claim(&address).unwrap();
+        assert!(mileposts.claim(&address).is_none());
         for (end, due) in [(100, 1_000), (250, 2_000)] {
             let start = due + 10;
             laid.push(Milepost {
+                from: 0,
                 end,
                 due,
                 start,

@@ -3,8 +3,9 @@
 use std::time::Duration;
 
 use crate::wire;
+use crate::wire::datagram::USUAL_DATAGRAM;
 
-/// How a [`super::TcpTarget`] sends.
+/// How a target sends.
 #[derive(Clone, Debug)]
 pub struct EmitOptions {
     /// A buffer this full is written at once. in [1, ..)
@@ -17,8 +18,14 @@ pub struct EmitOptions {
     pub connect_timeout: Duration,
     /// A peer that takes nothing for so long is given up; `None` waits for ever.
     pub stall_timeout: Option<Duration>,
-    /// How long [`super::TcpTarget::finish`] waits for the peer to read everything.
+    /// How long [`super::StreamTarget::finish`] waits for the peer to read everything.
     pub close_timeout: Duration,
+    /// Sockets of a [`super::DatagramTarget`]. in [1, ..)
+    pub sockets: usize,
+    /// The most bytes of a datagram, its headers not counted. in [1, 65507]
+    pub datagram_bytes: usize,
+    /// Have the kernel cut one call's bytes into datagrams (`UDP_SEGMENT`), where it can.
+    pub gso: bool,
     /// Connect anew after a loss, but not sooner than this after the last attempt; what
     /// is due meanwhile is shed. `None`, the default: everything after a loss is shed,
     /// for a run whose ledger must balance has lost its point by then.
@@ -33,6 +40,9 @@ impl Default for EmitOptions {
             connect_timeout: Duration::from_secs(5),
             stall_timeout: Some(Duration::from_mins(1)),
             close_timeout: Duration::from_secs(30),
+            sockets: 1,
+            datagram_bytes: USUAL_DATAGRAM,
+            gso: true,
             reconnect_after: None,
         }
     }
@@ -55,8 +65,11 @@ pub struct ListenOptions {
     pub max_record_bytes: usize,
     /// A connection that brings nothing for so long is closed; `None` keeps it.
     pub idle_timeout: Option<Duration>,
-    /// Asked for as `SO_RCVBUF`; `None` leaves the size to the kernel, which adapts it.
+    /// Asked for as `SO_RCVBUF`; `None` leaves the size to the kernel, which adapts it to a
+    /// connection, but never to datagrams: whatever comes in one burst has to fit.
     pub receive_buffer_bytes: Option<usize>,
+    /// Take several datagrams that the kernel holds as one (`UDP_GRO`), where it can.
+    pub gro: bool,
     /// How long [`super::Listener::stop`] may take to apply what was received.
     pub drain_timeout: Duration,
 }
@@ -70,6 +83,7 @@ impl Default for ListenOptions {
             max_record_bytes: wire::MAX_RECORD,
             idle_timeout: None,
             receive_buffer_bytes: None,
+            gro: true,
             drain_timeout: Duration::from_secs(30),
         }
     }

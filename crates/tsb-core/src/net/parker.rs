@@ -17,6 +17,10 @@ use super::error::NetError;
 pub struct Interrupter(Arc<Interruption>);
 
 impl Interrupter {
+    pub(super) fn new(interruption: Arc<Interruption>) -> Self {
+        Self(interruption)
+    }
+
     /// Every wait from now on ends at once.
     pub fn interrupt(&self) {
         self.0.is_wanted.store(true, Ordering::SeqCst);
@@ -26,14 +30,19 @@ impl Interrupter {
     }
 }
 
+/// Whether somebody wants a wait to end.
 #[derive(Debug, Default)]
-struct Interruption {
+pub(super) struct Interruption {
     is_wanted: AtomicBool,
     /// Wakes the pacing thread while it waits.
     waker: Mutex<Option<Waker>>,
 }
 
 impl Interruption {
+    pub(super) fn is_wanted(&self) -> bool {
+        self.is_wanted.load(Ordering::SeqCst)
+    }
+
     fn lock(&self) -> std::sync::MutexGuard<'_, Option<Waker>> {
         self.waker.lock().unwrap_or_else(PoisonError::into_inner)
     }

@@ -16,14 +16,15 @@ const EXAMPLE_BYTES: usize = 200;
 const KINDS: usize = 256;
 
 /// A listener's counts, live or final. Samples in it are those of the wire:
-/// `received = malformed + refused + handed over`.
+/// `received = malformed + refused + unannounced + handed over`.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct ListenerStats {
-    /// Connections taken.
+    /// Connections taken; over datagrams: senders heard of.
     pub connections: u64,
     /// Connections open now.
     pub open_connections: u64,
-    /// Connections closed at once because there were too many.
+    /// Connections closed at once because there were too many; over datagrams: datagrams
+    /// of senders beyond the limit.
     pub refused_connections: u64,
     /// Connections that could not be accepted (no file descriptor left, and the like).
     pub accept_errors: u64,
@@ -35,14 +36,39 @@ pub struct ListenerStats {
     pub samples: u64,
     /// Well-formed samples of names that were not admitted.
     pub refused: u64,
+    /// Well-formed samples whose series the sender never named.
+    pub unannounced: u64,
     /// Malformed records.
     pub malformed: u64,
     /// The same by kind, with examples.
     pub malformed_kinds: Vec<MalformedKind>,
+    /// Datagrams that came.
+    pub datagrams: u64,
+    /// Of these, datagrams with nothing in them.
+    pub empty_datagrams: u64,
+    /// Datagrams that did not come, by the waymarks of targets in the same process: known to
+    /// the last when the listener has stopped.
+    pub missing_datagrams: u64,
+    /// Samples that did not come, by the numbers that the protocol gives them.
+    pub missing_samples: u64,
+    /// Senders of datagrams that said that nothing follows: of them the missing samples
+    /// are known to the last.
+    pub ended_senders: u64,
+    /// Samples that came again and were not applied.
+    pub repeated_samples: u64,
+    /// What the kernel dropped because a receive buffer was full, in its own count: of
+    /// datagrams, but of those that would have been handed over in one (GRO) as one.
+    pub kernel_drops: u64,
+    /// Those among them that no later datagram told of: they are from the kernel's table.
+    pub untold_kernel_drops: u64,
     /// Frames that never came, by the sequence numbers of connections that have ended.
     pub missing_frames: u64,
     /// Frames that came again and were not applied, of connections that have ended.
     pub repeated_frames: u64,
+    /// Bytes that were written back.
+    pub answer_bytes: u64,
+    /// Bytes of answers that a peer had not taken when its connection ended.
+    pub untaken_answer_bytes: u64,
     /// Connections closed because a decoder or a sink could not go on.
     pub fatal_closes: u64,
     /// Connections closed because a record was longer than the limit of the listener.
@@ -100,9 +126,20 @@ counters!(
     undecoded_bytes,
     samples,
     refused,
+    unannounced,
     malformed,
+    datagrams,
+    empty_datagrams,
+    missing_datagrams,
+    missing_samples,
+    ended_senders,
+    repeated_samples,
+    kernel_drops,
+    untold_kernel_drops,
     missing_frames,
     repeated_frames,
+    answer_bytes,
+    untaken_answer_bytes,
     fatal_closes,
     overlong_closes,
     idle_closes,
@@ -110,6 +147,19 @@ counters!(
     panicked_connections,
     cut_connections,
 );
+
+impl ListenerStats {
+    /// Well-formed samples that were not handed over, each under why.
+    pub fn turned_away(&self) -> impl Iterator<Item = (&'static str, u64)> {
+        let reasons = [("series_limit", self.refused), ("unannounced", self.unannounced)];
+        reasons.into_iter().filter(|(_, samples)| *samples > 0)
+    }
+
+    /// Everything that came, in samples; what is malformed counts as one.
+    pub fn received(&self) -> u64 {
+        self.samples + self.refused + self.unannounced + self.malformed
+    }
+}
 
 impl Counters {
     /// Counts one malformed record and keeps it if it is among the first of its kind.

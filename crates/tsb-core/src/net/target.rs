@@ -1,9 +1,9 @@
-//! The emitter's end of a TCP connection.
+//! The emitter's end of a connection, over TCP or a Unix socket.
 
 use std::fmt;
-use std::net::SocketAddr;
 use std::sync::Arc;
 
+use super::address::Address;
 use super::error::NetError;
 use super::milepost::{Milepost, Mileposts};
 use super::options::{EmitOptions, Granted};
@@ -24,7 +24,7 @@ const ERRORS_KEPT: usize = 16;
 /// Makes an encoder for a connection: a protocol may have to introduce itself anew.
 type MakeEncoder = Box<dyn FnMut() -> Box<dyn Encoder> + Send>;
 
-/// Encodes operations and writes them to a TCP connection, on the thread that calls it.
+/// Encodes operations and writes them to a connection, on the thread that calls it.
 ///
 /// That thread must not be one of tokio's: it encodes into one buffer, used again and
 /// again, and hands it to the kernel when it is full or when [`Target::idle`] says so. If
@@ -33,8 +33,8 @@ type MakeEncoder = Box<dyn FnMut() -> Box<dyn Encoder> + Send>;
 ///
 /// After a loss the operation at hand is [`Outcome::Unknown`], later ones are
 /// [`Outcome::Shed`]; see [`EmitOptions::reconnect_after`].
-pub struct TcpTarget {
-    address: SocketAddr,
+pub struct StreamTarget {
+    address: Address,
     clock: Arc<dyn Clock>,
     options: EmitOptions,
     mileposts: Option<Arc<Mileposts>>,
@@ -51,7 +51,7 @@ pub struct TcpTarget {
     report: TargetReport,
 }
 
-/// What a target did; live by [`TcpTarget::report`], final by [`TcpTarget::finish`].
+/// What a target did; live by [`StreamTarget::report`], final by [`StreamTarget::finish`].
 #[derive(Debug, Default)]
 pub struct TargetReport {
     /// Operations encoded.
@@ -64,6 +64,12 @@ pub struct TargetReport {
     pub written_bytes: u64,
     /// Calls of the kernel that took them.
     pub writes: u64,
+    /// Datagrams that it took.
+    pub datagrams: u64,
+    /// Datagrams that one call may bring; 0 where there are none, 1 without segmentation.
+    pub segments: u64,
+    /// How often the peer's machine said that nobody listens; what was sent before is lost.
+    pub refusals: u64,
     /// Time in which the kernel took nothing, in nanoseconds: back-pressure.
     pub blocked_ns: u64,
     /// Connections made.
@@ -94,6 +100,8 @@ pub enum Closing {
     Open,
     /// The peer closed after we did: it has read everything.
     Confirmed,
+    /// Datagrams: nobody can say.
+    Unconfirmed,
     /// The peer did not close within [`EmitOptions::close_timeout`].
     TimedOut,
     /// Somebody interrupted the wait.
@@ -102,7 +110,17 @@ pub enum Closing {
     Lost,
 }
 
-impl TcpTarget {
+impl TargetReport {
+    /// Keeps an error, if it is one of the first.
+    pub(super) fn keep(&mut self, error: NetError) {
+        self.n_errors += 1;
+        if self.errors.len() < ERRORS_KEPT {
+            self.errors.push(error);
+        }
+    }
+}
+
+impl StreamTarget {
     /// Connects to `address`.
     ///
     /// `make_encoder` is called for each connection. With `mileposts`, shared with the
@@ -112,7 +130,7 @@ impl TcpTarget {
     /// # Errors
     /// [`NetError::Connect`], or [`NetError::Start`] when there is no file descriptor to spare.
     pub fn connect(
-        address: SocketAddr,
+        address: &Address,
         options: EmitOptions,
         mut make_encoder: impl FnMut() -> Box<dyn Encoder> + Send + 'static,
         clock: Arc<dyn Clock>,
@@ -126,7 +144,7 @@ impl TcpTarget {
             ..TargetReport::default()
         };
         Ok(Self {
-            address,
+            address: address.clone(),
             attempted_at: clock.now(),
             clock,
             mileposts,
@@ -160,7 +178,7 @@ impl TcpTarget {
             let clock = &*self.clock;
             let closed = out.close(&self.parker, clock, self.options.close_timeout);
             self.report.closing = closed.unwrap_or_else(|error| {
-                self.keep(error);
+                self.report.keep(error);
                 Closing::Lost
             });
             if let Some(mileposts) = &self.mileposts {
@@ -177,6 +195,7 @@ impl TcpTarget {
     fn lay_milepost(&mut self, due: u64, start: u64, samples: u64) {
         if let Some(out) = self.out.as_mut() {
             let milepost = Milepost {
+                from: 0,
                 end: out.written() + self.buffer.len() as u64,
                 due,
                 start,
@@ -213,19 +232,12 @@ impl TcpTarget {
 
     /// The connection is gone, and what is buffered with it.
     fn lose(&mut self, error: NetError) {
-        self.keep(error);
+        self.report.keep(error);
         self.report.unsent_samples += self.buffered_samples;
         self.buffered_samples = 0;
         self.buffer.clear();
         self.out = None;
         self.report.closing = Closing::Lost;
-    }
-
-    fn keep(&mut self, error: NetError) {
-        self.report.n_errors += 1;
-        if self.report.errors.len() < ERRORS_KEPT {
-            self.report.errors.push(error);
-        }
     }
 
     /// Connects anew if that is wanted and its time has come.
@@ -236,7 +248,7 @@ impl TcpTarget {
         if now.saturating_sub(self.attempted_at) < pause.as_nanos() as u64 {
             return;
         }
-        let made = WireOut::connect(&self.parker, self.address, &self.options, self.mileposts.as_deref());
+        let made = WireOut::connect(&self.parker, &self.address, &self.options, self.mileposts.as_deref());
         // Counted from its end: a slow refusal must not be followed by the next at once.
         self.attempted_at = self.clock.now();
         match made {
@@ -248,12 +260,12 @@ impl TcpTarget {
                 self.report.granted = out.granted();
                 self.out = Some(out);
             }
-            Err(error) => self.keep(error),
+            Err(error) => self.report.keep(error),
         }
     }
 }
 
-impl Target for TcpTarget {
+impl Target for StreamTarget {
     fn send(&mut self, operation: &Operation<'_>) -> Outcome {
         let start = self.clock.now();
         if self.out.is_none() {
@@ -296,9 +308,9 @@ impl Target for TcpTarget {
     }
 }
 
-impl fmt::Debug for TcpTarget {
+impl fmt::Debug for StreamTarget {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("TcpTarget")
+        f.debug_struct("StreamTarget")
             .field("address", &self.address)
             .field("encoder", &self.encoder)
             .field("report", &self.report)

@@ -1,7 +1,9 @@
 //! Real sockets on 127.0.0.1: what is sent arrives, and what is wrong is counted.
 
 mod fixed;
+mod hostile;
 mod protocols;
+mod requests;
 
 use std::io::{Read, Write};
 use std::net::{Ipv4Addr, SocketAddr, TcpStream};
@@ -47,6 +49,21 @@ impl Bed {
     where
         M: Fn() -> Box<dyn Decoder> + Send + Sync + 'static,
     {
+        Self::over(&Address::from(address), options, make)
+    }
+
+    /// Only whether it can be bound.
+    fn bind(address: &Address, options: ListenOptions) -> Result<Listener, NetError> {
+        let runtime = Runtime::start().unwrap();
+        let ingest = Inlet::new().0.ingest(|| Box::new(FixedDecoder::default()));
+        let clock = Arc::new(MonotonicClock::new());
+        Listener::bind(runtime.handle(), address, options, ingest, clock, None)
+    }
+
+    fn over<M>(address: &Address, options: ListenOptions, make: M) -> Self
+    where
+        M: Fn() -> Box<dyn Decoder> + Send + Sync + 'static,
+    {
         let runtime = Runtime::start().unwrap();
         let clock: Arc<dyn Clock> = Arc::new(MonotonicClock::new());
         let mileposts = Mileposts::new(100_000);
@@ -69,15 +86,15 @@ impl Bed {
         }
     }
 
-    fn target(&self, options: EmitOptions) -> TcpTarget {
+    fn target(&self, options: EmitOptions) -> StreamTarget {
         let mileposts = Some(Arc::clone(&self.mileposts));
         let clock = Arc::clone(&self.clock);
         let address = self.listener.address();
-        TcpTarget::connect(address, options, || Box::new(FixedEncoder), clock, mileposts).unwrap()
+        StreamTarget::connect(address, options, || Box::new(FixedEncoder), clock, mileposts).unwrap()
     }
 
     fn client(&self) -> TcpStream {
-        let client = TcpStream::connect(self.listener.address()).unwrap();
+        let client = TcpStream::connect(self.listener.address().inet().unwrap()).unwrap();
         client.set_read_timeout(Some(PATIENCE)).unwrap();
         client
     }
@@ -107,7 +124,7 @@ fn values(first: u32, tick: u32, count: usize) -> Vec<f64> {
 }
 
 /// Sends ticks of `count` series from `first` on, and returns what the target reports.
-fn send_ticks(mut target: TcpTarget, clock: &dyn Clock, first: u32, count: usize, ticks: u32) -> TargetReport {
+fn send_ticks(mut target: StreamTarget, clock: &dyn Clock, first: u32, count: usize, ticks: u32) -> TargetReport {
     for tick in 0..ticks {
         let values = values(first, tick, count);
         let batch = Batch::tick(SeriesId(first), Timestamp::from_secs(i64::from(tick)), &values);
@@ -345,7 +362,7 @@ fn stopping_drains_what_was_received() {
 #[test]
 fn a_lost_connection_is_unknown_then_shed_then_made_anew() {
     let bed = Bed::new(ListenOptions::default());
-    let address = bed.listener.address();
+    let address = bed.listener.address().inet().unwrap();
     let mut target = bed.target(EmitOptions {
         flush_bytes: 1,
         reconnect_after: Some(Duration::from_millis(1)),
@@ -391,6 +408,7 @@ fn a_lost_connection_is_unknown_then_shed_then_made_anew() {
 #[test]
 fn a_peer_that_reads_nothing_is_given_up_or_interrupted() {
     let deaf = std::net::TcpListener::bind(ANY_PORT).unwrap();
+    let address = Address::from(deaf.local_addr().unwrap());
     let connect = |stall_timeout| {
         let options = EmitOptions {
             stall_timeout,
@@ -399,7 +417,7 @@ fn a_peer_that_reads_nothing_is_given_up_or_interrupted() {
         };
         let clock: Arc<dyn Clock> = Arc::new(MonotonicClock::new());
         let encoder = || -> Box<dyn crate::wire::Encoder> { Box::new(FixedEncoder) };
-        TcpTarget::connect(deaf.local_addr().unwrap(), options, encoder, clock, None).unwrap()
+        StreamTarget::connect(&address, options, encoder, clock, None).unwrap()
     };
     let values = vec![1.0; 10_000];
     let operation = Operation {

@@ -1,27 +1,26 @@
 //! The socket under a target: non-blocking writes, and parking when there is no room.
 
 use std::io;
-use std::net::SocketAddr;
-use std::pin::Pin;
 use std::time::Duration;
 
 use rtrb::Producer;
-use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
-use tokio::net::{TcpSocket, TcpStream};
+use tokio::io::ReadBuf;
 
+use super::address::Address;
 use super::error::NetError;
 use super::milepost::{Milepost, Mileposts};
 use super::options::{EmitOptions, Granted};
 use super::parker::{Parker, Waited};
+use super::stream::Stream;
 use super::target::{Closing, TargetReport};
 use crate::time::Clock;
 
 /// One connection of a target.
 #[derive(Debug)]
 pub(super) struct WireOut {
-    stream: TcpStream,
-    peer: SocketAddr,
-    local: SocketAddr,
+    stream: Stream,
+    peer: Address,
+    local: Address,
     granted: Granted,
     mileposts: Option<Producer<Milepost>>,
     written: u64,
@@ -31,18 +30,21 @@ impl WireOut {
     /// Connects; blocks the calling thread.
     pub(super) fn connect(
         parker: &Parker,
-        address: SocketAddr,
+        address: &Address,
         options: &EmitOptions,
         mileposts: Option<&Mileposts>,
     ) -> Result<Self, NetError> {
-        let connected = parker.block_on(open(address, options));
-        let (stream, local, granted) = connected.map_err(|source| NetError::Connect { address, source })?;
+        let connected = parker.block_on(Stream::connect(address, options));
+        let (stream, local, granted) = connected.map_err(|source| NetError::Connect {
+            address: address.clone(),
+            source,
+        })?;
         Ok(Self {
             stream,
-            peer: address,
-            local,
+            peer: address.clone(),
             granted,
-            mileposts: mileposts.map(|all| all.lay(local)),
+            mileposts: mileposts.map(|all| all.lay(&local)),
+            local,
             written: 0,
         })
     }
@@ -51,8 +53,8 @@ impl WireOut {
         self.granted
     }
 
-    pub(super) fn local(&self) -> SocketAddr {
-        self.local
+    pub(super) fn local(&self) -> &Address {
+        &self.local
     }
 
     /// Bytes that the kernel has taken on this connection.
@@ -79,7 +81,7 @@ impl WireOut {
             let stream = &mut self.stream;
             let mut blocked_at = None;
             let written = parker.wait(stall, |context| {
-                let polled = Pin::new(&mut *stream).poll_write(context, bytes);
+                let polled = stream.poll_write(context, bytes);
                 if polled.is_pending() && blocked_at.is_none() {
                     blocked_at = Some(clock.now());
                 }
@@ -97,11 +99,30 @@ impl WireOut {
         Ok(())
     }
 
+    /// Reads what the peer says next, behind what is in `into`; 0: it has closed.
+    pub(super) fn read(
+        &mut self,
+        parker: &Parker,
+        limit: Option<Duration>,
+        into: &mut Vec<u8>,
+    ) -> Result<usize, NetError> {
+        let mut answer = [0; 4096];
+        let stream = &mut self.stream;
+        let read = parker.wait(limit, |context| {
+            let mut buffer = ReadBuf::new(&mut answer);
+            let polled = stream.poll_read(context, &mut buffer);
+            polled.map_ok(|()| buffer.filled().len())
+        });
+        let count = self.outcome(read, limit)?;
+        into.extend_from_slice(&answer[..count]);
+        Ok(count)
+    }
+
     /// Says that nothing more comes, and reads until the peer says the same.
     pub(super) fn close(&mut self, parker: &Parker, clock: &dyn Clock, limit: Duration) -> Result<Closing, NetError> {
         let until = clock.now().saturating_add(limit.as_nanos() as u64);
         let stream = &mut self.stream;
-        let shut = parker.wait(Some(limit), |context| Pin::new(&mut *stream).poll_shutdown(context));
+        let shut = parker.wait(Some(limit), |context| stream.poll_shutdown(context));
         self.outcome(shut, Some(limit))?;
         // Whatever it still says is of no interest, however much it is.
         let mut answer = [0; 4096];
@@ -110,7 +131,7 @@ impl WireOut {
             let stream = &mut self.stream;
             let read = parker.wait(Some(left), |context| {
                 let mut buffer = ReadBuf::new(&mut answer);
-                let polled = Pin::new(&mut *stream).poll_read(context, &mut buffer);
+                let polled = stream.poll_read(context, &mut buffer);
                 polled.map_ok(|()| buffer.filled().len())
             });
             match read {
@@ -125,7 +146,7 @@ impl WireOut {
     }
 
     fn outcome<T>(&self, waited: Waited<io::Result<T>>, limit: Option<Duration>) -> Result<T, NetError> {
-        let address = self.peer;
+        let address = self.peer.clone();
         match waited {
             Waited::Ready(Ok(value)) => Ok(value),
             Waited::Ready(Err(source)) => Err(self.lost(source)),
@@ -139,31 +160,9 @@ impl WireOut {
 
     fn lost(&self, source: io::Error) -> NetError {
         NetError::Lost {
-            address: self.peer,
+            address: self.peer.clone(),
             written_bytes: self.written,
             source,
         }
     }
-}
-
-async fn open(address: SocketAddr, options: &EmitOptions) -> io::Result<(TcpStream, SocketAddr, Granted)> {
-    let socket = if address.is_ipv4() {
-        TcpSocket::new_v4()?
-    } else {
-        TcpSocket::new_v6()?
-    };
-    if let Some(bytes) = options.send_buffer_bytes {
-        socket.set_send_buffer_size(u32::try_from(bytes).unwrap_or(u32::MAX))?;
-    }
-    socket.set_nodelay(true)?;
-    let granted = Granted {
-        send_bytes: socket.send_buffer_size()? as usize,
-        receive_bytes: socket.recv_buffer_size()? as usize,
-    };
-    let connecting = tokio::time::timeout(options.connect_timeout, socket.connect(address));
-    let stream = connecting
-        .await
-        .map_err(|_| io::Error::from(io::ErrorKind::TimedOut))??;
-    let local = stream.local_addr()?;
-    Ok((stream, local, granted))
 }

@@ -2,19 +2,19 @@
 
 use std::collections::{HashMap, VecDeque};
 use std::io::{ErrorKind, Read};
-use std::net::{SocketAddr, TcpStream as StdStream};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use tokio::net::TcpStream;
 use tokio::runtime::Runtime;
 
+use super::address::Address;
 use super::inbox::{Inbox, Mail};
 use super::link::{End, Link, Shared};
 use super::milepost::Timing;
 use super::stats::add;
+use super::stream::{Plain, Stream};
 use super::window::Window;
 
 /// Reads of one connection before the next gets its turn.
@@ -96,10 +96,10 @@ impl Worker {
         }
     }
 
-    fn open(&mut self, stream: StdStream, peer: SocketAddr) {
+    fn open(&mut self, stream: Plain, peer: Address) {
         let registered = {
             let _context = self.reactor.enter();
-            TcpStream::from_std(stream)
+            Stream::register(stream)
         };
         let Ok(stream) = registered else {
             add(&self.shared.counters.accept_errors, 1);
@@ -190,21 +190,33 @@ impl Worker {
 
 fn take_turn(link: &mut Link, window: &mut Window, shared: &Shared, timing: &Mutex<Timing>) -> Turn {
     for _ in 0..READS_A_TURN {
-        let turn = match link.read(window, shared) {
-            Ok(true) => link.digest(window, shared, timing),
+        match step(link, window, shared, timing) {
+            Ok(true) => {}
             Ok(false) => return Turn::Waiting,
-            Err(end) => Err(end),
-        };
-        if let Err(end) = turn {
-            return Turn::Over(end);
+            Err(end) => return Turn::Over(end),
         }
     }
     Turn::Unfinished
 }
 
+/// Takes what there is. `Ok(false)`: there is nothing to do now, and the bell is set.
+fn step(link: &mut Link, window: &mut Window, shared: &Shared, timing: &Mutex<Timing>) -> Result<bool, End> {
+    let was_held = link.answers.are_held();
+    link.speak(shared);
+    if link.answers.are_held() {
+        return Ok(false);
+    }
+    // What was not decoded because of its answers comes first.
+    if was_held || link.read(window, shared)? {
+        link.digest(window, shared, timing)?;
+        return Ok(true);
+    }
+    Ok(false)
+}
+
 /// Reads past tokio, whose readiness may lag behind what the kernel holds.
 fn drain_link(link: &mut Link, window: &mut Window, shared: &Shared, timing: &Mutex<Timing>, deadline: u64) -> End {
-    let Some(Ok(mut stream)) = link.stream.take().map(TcpStream::into_std) else {
+    let Some(Ok(mut stream)) = link.stream.take().map(Stream::into_plain) else {
         return End::Cut;
     };
     while shared.clock.now() < deadline {
@@ -221,8 +233,16 @@ fn drain_link(link: &mut Link, window: &mut Window, shared: &Shared, timing: &Mu
             Err(error) if error.kind() == ErrorKind::WouldBlock => return End::Cut,
             Err(_) => return End::Broken,
         }
-        if let Err(end) = link.digest(window, shared, timing) {
+        let digested = link.digest(window, shared, timing);
+        add(
+            &shared.counters.answer_bytes,
+            link.answers.write_plain(&mut stream) as u64,
+        );
+        if let Err(end) = digested {
             return end;
+        }
+        if link.answers.are_held() {
+            break;
         }
     }
     End::Cut

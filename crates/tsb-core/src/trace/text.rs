@@ -1,7 +1,10 @@
 //! What the readers of text files share: options, lines, numbers, timestamps.
 
+use std::fmt;
 use std::io::{BufRead, BufReader, Read};
 use std::str::FromStr;
+
+use serde::{Deserialize, Serialize};
 
 use super::error::TraceDefect;
 use super::format::MAX_EXACT;
@@ -53,16 +56,31 @@ pub struct Scrapes {
 }
 
 /// The unit of a timestamp: how long after the Unix epoch.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum TimeUnit {
     /// Seconds.
+    #[serde(rename = "s")]
     Seconds,
     /// Milliseconds.
+    #[serde(rename = "ms")]
     Millis,
     /// Microseconds.
+    #[serde(rename = "us")]
     Micros,
     /// Nanoseconds.
+    #[serde(rename = "ns")]
     Nanos,
+}
+
+impl fmt::Display for TimeUnit {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Seconds => "s",
+            Self::Millis => "ms",
+            Self::Micros => "us",
+            Self::Nanos => "ns",
+        })
+    }
 }
 
 impl TimeUnit {

@@ -133,6 +133,11 @@ impl Columns {
         self.spelled = self.length;
     }
 
+    /// Takes back what was not handed over.
+    pub(crate) fn forget(&mut self) {
+        (self.spelled, self.length) = (0, 0);
+    }
+
     /// Hands everything over.
     pub(crate) fn flush(&mut self, sink: &mut dyn Sink) {
         if self.run_length() < MIN_RUN && self.spelled > 0 {

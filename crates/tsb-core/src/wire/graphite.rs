@@ -10,7 +10,6 @@
 mod decode;
 mod encode;
 mod line;
-mod tail;
 
 pub use decode::GraphiteDecoder;
 pub use encode::GraphiteEncoder;

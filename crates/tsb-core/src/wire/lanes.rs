@@ -10,9 +10,9 @@ mod portable;
 mod sse2;
 
 #[cfg(not(target_arch = "x86_64"))]
-pub(crate) use portable::{digit_run, find_at_most, join16, prefetch, same16};
+pub(crate) use portable::{digit_run, find_at_most, find_byte, join16, prefetch, same16};
 #[cfg(target_arch = "x86_64")]
-pub(crate) use sse2::{digit_run, find_at_most, join16, prefetch, same16};
+pub(crate) use sse2::{digit_run, find_at_most, find_byte, join16, prefetch, same16};
 
 /// Sixteen bytes of text.
 pub(crate) type Lane = [u8; 16];
@@ -36,6 +36,8 @@ mod tests {
                 prop_assert_eq!(sse2::digit_run(&lane), portable::digit_run(&lane));
                 prop_assert_eq!(sse2::find_at_most(&lane, limit), portable::find_at_most(&lane, limit));
                 prop_assert_eq!(sse2::find_at_most(&lane, b' '), portable::find_at_most(&lane, b' '));
+                prop_assert_eq!(sse2::find_byte(&lane, text[3]), portable::find_byte(&lane, text[3]));
+                prop_assert_eq!(sse2::find_byte(&lane, limit), portable::find_byte(&lane, limit));
                 for count in 0..=17 {
                     prop_assert_eq!(sse2::same16(&lane, &text, count), portable::same16(&lane, &text, count));
                 }

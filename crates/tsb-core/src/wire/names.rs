@@ -122,10 +122,18 @@ impl Names {
 
     /// The entry of a name, terminator not included.
     pub(crate) fn find(&self, name: &[u8]) -> Option<usize> {
-        self.probe(Hash::of(name, self.terminator, self.seed), |names, entry| {
-            let (head, tail) = names.cells[entry].pieces(&names.rests);
-            name.strip_prefix(head) == Some(tail)
-        })
+        self.probe(self.hash(name), |names, entry| names.is(entry, name))
+    }
+
+    /// Whether `entry` is this name, terminator not included.
+    #[inline(always)]
+    pub(crate) fn is(&self, entry: usize, name: &[u8]) -> bool {
+        self.cells.get(entry).is_some_and(|cell| cell.is(name, &self.rests))
+    }
+
+    /// The hash of a name, terminator not included.
+    pub(crate) fn hash(&self, name: &[u8]) -> Hash {
+        Hash::of(name, self.terminator, self.seed)
     }
 
     /// The hash of the name that a window begins with; `length` as for [`Self::find_in`].
@@ -238,7 +246,13 @@ impl std::fmt::Debug for Names {
 /// not among the first [`LONGEST`].
 #[inline(always)]
 pub(crate) fn find_end(window: &Window, end: u8) -> Option<usize> {
-    for start in (0..LONGEST).step_by(16) {
+    find_end_from(window, 0, end)
+}
+
+/// The same from `from` on, which is at most 48; where it is, from the beginning of the window.
+#[inline(always)]
+pub(crate) fn find_end_from(window: &Window, from: usize, end: u8) -> Option<usize> {
+    for start in (from..LONGEST).step_by(16) {
         let found = find_at_most(lane(window, start), end);
         if found < 16 {
             return Some(start + found);
@@ -270,6 +284,7 @@ mod tests {
         }
         for (index, text) in texts.iter().enumerate() {
             assert_eq!(names.find(text), Some(index));
+            assert!(names.is(index, text) && !names.is(index, &text[1..]) && !names.is(index + 1, text));
             assert_eq!(names.id(index), Some(SeriesId(index as u32 + 10)));
             if text.len() < LONGEST {
                 let mut line = text.clone();

@@ -11,7 +11,7 @@ mod read;
 mod write;
 
 pub use read::parse_f64;
-pub(crate) use read::{Decimal, LAST_START, WINDOW, Window, lane, read_decimal};
+pub(crate) use read::{Decimal, LAST_START, WINDOW, Window, find_from, lane, read_decimal, window_at, window_or_copy};
 pub use write::{MAX_TEXT, format_f64, format_i64, push_f64, push_i64};
 pub(crate) use write::{Plain, cents};
 

@@ -8,16 +8,46 @@ use serde::{Deserialize, Serialize};
 
 use crate::series::{Catalog, SeriesKey};
 use crate::time::{Clock, SECOND_NS};
+use crate::wire::dalmatiner::{AugustDecoder, DalmatinerEncoder, DalmatinerPacker, Form, JulyDecoder, StreamDecoder};
+use crate::wire::datagram::{LinePacker, WholeDatagrams};
 use crate::wire::graphite::{GraphiteDecoder, GraphiteEncoder};
-use crate::wire::tsb::{TsbDecoder, TsbEncoder};
-use crate::wire::{Decoder, Encoder};
+use crate::wire::http::{self, Databases};
+use crate::wire::influx::{InfluxDecoder, InfluxEncoder};
+use crate::wire::kairosdb::{KairosdbJsonDecoder, KairosdbJsonEncoder};
+use crate::wire::pickle::{PickleDecoder, PickleEncoder};
+use crate::wire::put::{Dialect, PutDecoder, PutEncoder};
+use crate::wire::statsd::{StatsdDecoder, StatsdEncoder};
+use crate::wire::tsb::{TsbDatagramDecoder, TsbDecoder, TsbEncoder, TsbPacker};
+use crate::wire::{Budget, Decoder, Encoder, Packer};
+
+const MILLI_NS: u64 = 1_000_000;
 
 /// A wire protocol.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
+#[serde(rename_all = "kebab-case")]
 pub enum Protocol {
     /// Graphite plaintext: docs/formats/graphite.md.
     Graphite,
+    /// DalmatinerDB's datagrams of July 2014: docs/formats/dalmatiner.md.
+    DalmatinerJuly,
+    /// DalmatinerDB's frames and datagrams of August 2014: docs/formats/dalmatiner.md.
+    DalmatinerAugust,
+    /// The stream mode of DalmatinerDB's last version: docs/formats/dalmatiner.md.
+    DalmatinerStream,
+    /// The batch mode of DalmatinerDB's last version: docs/formats/dalmatiner.md.
+    DalmatinerBatch,
+    /// Influx line protocol: docs/formats/influx.md.
+    Influx,
+    /// The telnet protocol of KairosDB: docs/formats/put.md.
+    Kairosdb,
+    /// The body of KairosDB's HTTP interface: docs/formats/kairosdb-json.md.
+    KairosdbJson,
+    /// The telnet protocol of OpenTSDB: docs/formats/put.md.
+    Opentsdb,
+    /// Graphite's pickle protocol: docs/formats/pickle.md.
+    Pickle,
+    /// StatsD: docs/formats/statsd.md.
+    Statsd,
     /// Our own binary protocol: docs/formats/tsb-wire.md.
     Tsb,
 }
@@ -28,46 +58,157 @@ pub struct Facts {
     /// The distance of two timestamps that stay apart, in nanoseconds; 1 or more. Finer
     /// ones are cut, so a plan whose interval is shorter lets samples collide.
     pub resolution_ns: u64,
+    /// Whether samples bear a time. Without one the receiver's clock says when they came, and
+    /// the resolution is how often it looks.
+    pub timestamps: bool,
     /// Whether NaN and the infinities arrive, bit for bit.
     pub special_values: bool,
     /// Whether the receiver can tell that something is missing.
     pub sequenced: bool,
-    /// Whether the receiver answers.
+    /// Whether the receiver confirms what it has taken, over a stream or datagrams.
     pub acknowledges: bool,
+    /// Whether only whole numbers arrive, up to 2^53 either way.
+    pub integers_only: bool,
+    /// Whether it runs over a connection that carries bytes, such as TCP.
+    pub streams: bool,
+    /// Whether it runs over datagrams, such as UDP.
+    pub datagrams: bool,
+    /// Whether it is the body of HTTP requests, whose answers confirm or refuse.
+    pub http: bool,
     /// Which series it can name, in a sentence.
     pub names: &'static str,
 }
 
 impl Protocol {
     /// All of them.
-    pub const ALL: [Self; 2] = [Self::Graphite, Self::Tsb];
+    pub const ALL: [Self; 12] = [
+        Self::DalmatinerJuly,
+        Self::DalmatinerAugust,
+        Self::DalmatinerStream,
+        Self::DalmatinerBatch,
+        Self::Graphite,
+        Self::Influx,
+        Self::Kairosdb,
+        Self::KairosdbJson,
+        Self::Opentsdb,
+        Self::Pickle,
+        Self::Statsd,
+        Self::Tsb,
+    ];
 
     /// The word that users type.
     pub const fn name(self) -> &'static str {
         match self {
+            Self::DalmatinerJuly => "dalmatiner-july",
+            Self::DalmatinerAugust => "dalmatiner-august",
+            Self::DalmatinerStream => "dalmatiner-stream",
+            Self::DalmatinerBatch => "dalmatiner-batch",
             Self::Graphite => "graphite",
+            Self::Influx => "influx",
+            Self::Kairosdb => "kairosdb",
+            Self::KairosdbJson => "kairosdb-json",
+            Self::Opentsdb => "opentsdb",
+            Self::Pickle => "pickle",
+            Self::Statsd => "statsd",
             Self::Tsb => "tsb",
         }
     }
 
     /// What it can carry.
+    #[expect(clippy::too_many_lines, reason = "a table, a row for each protocol")]
     pub const fn facts(self) -> Facts {
         match self {
-            Self::Graphite => Facts {
+            Self::DalmatinerJuly | Self::DalmatinerAugust | Self::DalmatinerStream | Self::DalmatinerBatch => Facts {
                 resolution_ns: SECOND_NS,
+                timestamps: true,
                 special_values: false,
                 sequenced: false,
                 acknowledges: false,
+                integers_only: matches!(self, Self::DalmatinerJuly | Self::DalmatinerAugust),
+                streams: !matches!(self, Self::DalmatinerJuly),
+                datagrams: matches!(self, Self::DalmatinerJuly | Self::DalmatinerAugust),
+                http: false,
+                names: "no labels but 'bucket', the same for all; up to 16 KiB",
+            },
+            Self::Graphite => Facts {
+                resolution_ns: SECOND_NS,
+                timestamps: true,
+                special_values: false,
+                sequenced: false,
+                acknowledges: false,
+                integers_only: false,
+                streams: true,
+                datagrams: true,
+                http: false,
                 names: "no white space, control character or ';'; labels as ;label=value",
+            },
+            Self::Influx => Facts {
+                resolution_ns: 1,
+                timestamps: true,
+                special_values: false,
+                sequenced: false,
+                acknowledges: false,
+                integers_only: false,
+                streams: true,
+                datagrams: true,
+                http: true,
+                names: "no backslash or control character; labels as tags, the label _field as the field",
+            },
+            Self::Kairosdb | Self::KairosdbJson | Self::Opentsdb => Facts {
+                resolution_ns: MILLI_NS,
+                timestamps: true,
+                special_values: false,
+                sequenced: false,
+                acknowledges: false,
+                integers_only: false,
+                streams: !matches!(self, Self::KairosdbJson),
+                datagrams: false,
+                http: matches!(self, Self::KairosdbJson),
+                names: "letters, digits and - _ . / in names, labels and their values; a line of 1,024 bytes",
+            },
+            Self::Pickle => Facts {
+                resolution_ns: SECOND_NS,
+                timestamps: true,
+                special_values: false,
+                sequenced: false,
+                acknowledges: false,
+                integers_only: false,
+                streams: true,
+                datagrams: false,
+                http: false,
+                names: "as graphite",
+            },
+            Self::Statsd => Facts {
+                resolution_ns: 10 * SECOND_NS,
+                timestamps: false,
+                special_values: false,
+                sequenced: false,
+                acknowledges: false,
+                integers_only: false,
+                streams: true,
+                datagrams: true,
+                http: false,
+                names: "letters, digits and _ . - in names, labels and their values; up to 448 bytes",
             },
             Self::Tsb => Facts {
                 resolution_ns: 1,
+                timestamps: true,
                 special_values: true,
                 sequenced: true,
                 acknowledges: false,
+                integers_only: false,
+                streams: true,
+                datagrams: true,
+                http: false,
                 names: "any UTF-8 up to 32 KiB with its labels",
             },
         }
+    }
+
+    /// The names of all, for users.
+    fn known() -> String {
+        let names = Self::ALL.map(Self::name);
+        names.join(", ")
     }
 
     /// An encoder for one connection that carries series of `catalog`.
@@ -77,6 +218,16 @@ impl Protocol {
     pub fn encoder(self, catalog: &Catalog) -> Result<Box<dyn Encoder>, Uncarried> {
         Ok(match self {
             Self::Graphite => Box::new(GraphiteEncoder::new(catalog)?),
+            Self::DalmatinerJuly => Box::new(DalmatinerEncoder::new(Form::July, catalog)?),
+            Self::DalmatinerAugust => Box::new(DalmatinerEncoder::new(Form::August, catalog)?),
+            Self::DalmatinerStream => Box::new(DalmatinerEncoder::new(Form::Stream, catalog)?),
+            Self::DalmatinerBatch => Box::new(DalmatinerEncoder::new(Form::Batch, catalog)?),
+            Self::Influx => Box::new(InfluxEncoder::new(catalog)?),
+            Self::Kairosdb => Box::new(PutEncoder::new(Dialect::Kairosdb, catalog)?),
+            Self::KairosdbJson => Box::new(KairosdbJsonEncoder::new(catalog)?),
+            Self::Opentsdb => Box::new(PutEncoder::new(Dialect::Opentsdb, catalog)?),
+            Self::Pickle => Box::new(PickleEncoder::new(catalog)?),
+            Self::Statsd => Box::new(StatsdEncoder::new(catalog)?),
             Self::Tsb => Box::new(TsbEncoder::new(catalog)?),
         })
     }
@@ -85,7 +236,70 @@ impl Protocol {
     pub fn decoder(self, clock: Arc<dyn Clock>) -> Box<dyn Decoder> {
         match self {
             Self::Graphite => Box::new(GraphiteDecoder::new(clock)),
+            Self::DalmatinerJuly => Box::new(JulyDecoder::new(&clock)),
+            Self::DalmatinerAugust => Box::new(AugustDecoder::new(&clock)),
+            Self::DalmatinerStream | Self::DalmatinerBatch => Box::new(StreamDecoder::new(&clock)),
+            Self::Influx => Box::new(InfluxDecoder::new(clock)),
+            Self::Kairosdb => Box::new(PutDecoder::new(Dialect::Kairosdb, &clock)),
+            Self::KairosdbJson => Box::new(KairosdbJsonDecoder::new(&clock)),
+            Self::Opentsdb => Box::new(PutDecoder::new(Dialect::Opentsdb, &clock)),
+            Self::Pickle => Box::new(PickleDecoder::new(clock)),
+            Self::Statsd => Box::new(StatsdDecoder::new(clock)),
             Self::Tsb => Box::new(TsbDecoder::new()),
+        }
+    }
+
+    /// Whether [`Protocol::packer`] has one for it: more protocols are received in
+    /// datagrams than sent.
+    pub const fn is_packed(self) -> bool {
+        matches!(
+            self,
+            Self::Graphite | Self::Influx | Self::Statsd | Self::Tsb | Self::DalmatinerJuly | Self::DalmatinerAugust
+        )
+    }
+
+    /// A packer for one socket that carries series of `catalog` in datagrams of at most
+    /// `limit` bytes. Two lives of one address must differ in `session`.
+    ///
+    /// # Errors
+    /// The first series that the protocol cannot carry in such a datagram, and why.
+    pub fn packer(self, catalog: &Catalog, limit: usize, session: u16) -> Result<Box<dyn Packer>, Uncarried> {
+        match self {
+            Self::Graphite | Self::Influx | Self::Statsd => Ok(Box::new(LinePacker::new(self, catalog, limit)?)),
+            Self::Tsb => Ok(Box::new(TsbPacker::new(catalog, limit, session)?)),
+            Self::DalmatinerJuly => Ok(Box::new(DalmatinerPacker::new(Form::July, catalog, limit)?)),
+            Self::DalmatinerAugust => Ok(Box::new(DalmatinerPacker::new(Form::August, catalog, limit)?)),
+            _ => {
+                // No series at all is carried, so that any will do as an example.
+                self.encoder(catalog)?;
+                let first = catalog.keys().first().cloned().unwrap_or_else(|| SeriesKey::new(""));
+                Err(Uncarried::new(self, &first, "it is not sent in datagrams here"))
+            }
+        }
+    }
+
+    /// A decoder for one connection with requests, where the protocol is their body. Bodies
+    /// that are kept come out of the budget, and `databases` are those of all connections.
+    pub fn http_decoder(
+        self,
+        clock: Arc<dyn Clock>,
+        budget: &Budget,
+        databases: &Databases,
+    ) -> Option<Box<dyn Decoder>> {
+        http::decoder(self, clock, budget, databases)
+    }
+
+    /// A decoder for the datagrams of one peer, each of which is presented whole. What is
+    /// held for all peers of a listener comes out of one budget.
+    pub fn datagram_decoder(self, clock: Arc<dyn Clock>, budget: &Budget) -> Box<dyn Decoder> {
+        match self {
+            Self::Tsb => Box::new(TsbDatagramDecoder::new(budget)),
+            Self::DalmatinerAugust => Box::new(WholeDatagrams::of_records(Box::new(AugustDecoder::of_datagrams(
+                &clock,
+            )))),
+            Self::DalmatinerJuly => Box::new(WholeDatagrams::of_records(self.decoder(clock))),
+            Self::Influx => Box::new(WholeDatagrams::of_records(Box::new(InfluxDecoder::of_datagrams(clock)))),
+            _ => Box::new(WholeDatagrams::of_lines(self.decoder(clock))),
         }
     }
 }
@@ -107,7 +321,7 @@ impl FromStr for Protocol {
 
 /// No protocol has this name.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("unknown protocol '{0}'; known are graphite and tsb")]
+#[error("unknown protocol '{0}'; known are {known}", known = Protocol::known())]
 pub struct UnknownProtocol(pub String);
 
 /// A series that a protocol cannot carry.
@@ -149,7 +363,7 @@ mod tests {
         let error = "grafite".parse::<Protocol>().unwrap_err();
         assert_eq!(
             error.to_string(),
-            "unknown protocol 'grafite'; known are graphite and tsb"
+            format!("unknown protocol 'grafite'; known are {}", Protocol::known())
         );
     }
 
@@ -167,7 +381,19 @@ mod tests {
         let catalog: Catalog = [SeriesKey::new("x".repeat(40_000))].into_iter().collect();
         for protocol in Protocol::ALL {
             let error = protocol.encoder(&catalog).unwrap_err();
+            assert_eq!(error.protocol, protocol);
             assert_eq!(error.key.len(), 203, "{error}");
+        }
+    }
+
+    #[test]
+    fn every_protocol_runs_over_something() {
+        for protocol in Protocol::ALL {
+            let facts = protocol.facts();
+            assert!(facts.streams || facts.datagrams || facts.http, "{protocol}");
+            let decoder =
+                protocol.http_decoder(Arc::new(ManualClock::new()), &Budget::default(), &Databases::default());
+            assert_eq!(decoder.is_some(), facts.http, "{protocol}");
         }
     }
 

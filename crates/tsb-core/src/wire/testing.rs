@@ -17,6 +17,7 @@ pub(crate) struct Heap {
     pub(crate) shapes: Vec<(&'static str, usize)>,
     pub(crate) malformed: Vec<(&'static str, Vec<u8>)>,
     pub(crate) refused: usize,
+    pub(crate) unannounced: usize,
     pub(crate) asked: usize,
     /// How many series are admitted; 0 is no limit.
     pub(crate) limit: usize,
@@ -67,6 +68,10 @@ impl Sink for Heap {
 
     fn refused(&mut self, samples: usize) {
         self.refused += samples;
+    }
+
+    fn unannounced(&mut self, samples: usize) {
+        self.unannounced += samples;
     }
 
     fn malformed(&mut self, problem: &Malformed<'_>) {

@@ -3,22 +3,37 @@
 //! The reference for what a wire can cost at the least. The document, complete enough to
 //! write a sender or receiver from, is docs/formats/tsb-wire.md. Everything is little
 //! endian; every frame bears a magic, a sequence number and a checksum of all its bytes.
+//! Over a stream frames are numbered (version 1); over datagrams samples are (version 2),
+//! so that a receiver knows to the sample what was lost.
 //!
 //! It is *not* a storage format, and the receiver answers nothing.
 
+mod account;
 mod announce;
+mod datagram;
 mod decode;
 mod encode;
 mod frame;
+mod held;
+mod pack;
+mod table;
 
+pub use datagram::TsbDatagramDecoder;
 pub use decode::TsbDecoder;
 pub use encode::TsbEncoder;
+pub use pack::TsbPacker;
+
+use crate::batch::{Ids, Times};
+use crate::series::SeriesId;
 
 /// The most series that one connection can announce.
 pub const MAX_SERIES: usize = 1 << 24;
 
 /// The longest announcement of one key, in bytes.
 pub const MAX_KEY: usize = 32 << 10;
+
+/// In a sender: stands for the id of a series that is not announced yet.
+const UNKNOWN: u32 = u32::MAX;
 
 /// Whether each id is one more than the one before.
 fn is_range(ids: &[u32]) -> bool {
@@ -30,5 +45,41 @@ fn is_range(ids: &[u32]) -> bool {
     })
 }
 
+/// The first of ids that go up one by one and are all announced.
+#[inline]
+fn known_range(ids: &[u32]) -> Option<u32> {
+    let first = ids.first().copied()?;
+    (first != UNKNOWN && is_range(ids)).then_some(first)
+}
+
+/// Appends a column; its length is known, so this is one reservation and a wide copy.
+#[inline(always)]
+fn push_column<T, const N: usize>(items: &[T], bytes_of: impl Fn(&T) -> [u8; N], out: &mut Vec<u8>) {
+    let start = out.len();
+    out.resize(start + N * items.len(), 0);
+    let (cells, _) = out[start..].as_chunks_mut::<N>();
+    for (bytes, item) in cells.iter_mut().zip(items) {
+        *bytes = bytes_of(item);
+    }
+}
+
+/// Part of a column of ids.
+fn ids_part(ids: Ids<'_>, start: usize, end: usize) -> Ids<'_> {
+    match ids {
+        Ids::Range(first) => Ids::Range(SeriesId(first.0 + start as u32)),
+        Ids::Each(ids) => Ids::Each(&ids[start..end]),
+    }
+}
+
+/// Part of a column of timestamps.
+fn times_part(times: Times<'_>, start: usize, end: usize) -> Times<'_> {
+    match times {
+        Times::One(at) => Times::One(at),
+        Times::Each(times) => Times::Each(&times[start..end]),
+    }
+}
+
+#[cfg(test)]
+mod datagram_tests;
 #[cfg(test)]
 mod tests;

@@ -131,7 +131,7 @@ impl fmt::Display for FleetSpec {
             Self::Gauges => f.write_str("gauges"),
             Self::Counters => f.write_str("counters"),
             Self::Shape(shape) => write!(f, "shape:{}", shape.name()),
-            Self::Trace(source) => write!(f, "trace:{}", source.path.display()),
+            Self::Trace(source) => write!(f, "trace:{source}"),
             Self::File(file) => f.write_str(&file.fleet),
         }
     }
@@ -142,10 +142,7 @@ impl FromStr for FleetSpec {
 
     fn from_str(name: &str) -> Result<Self, WorkloadError> {
         if let Some(path) = name.strip_prefix("trace:").filter(|path| !path.is_empty()) {
-            return Ok(Self::Trace(TraceSource {
-                path: path.into(),
-                checksum: None,
-            }));
+            return path.parse().map(Self::Trace);
         }
         let shape = |name: &str| {
             Shape::ALL

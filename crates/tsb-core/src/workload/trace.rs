@@ -7,67 +7,26 @@
 //! on the window repeats (a shifted copy wraps round within it): [`Window`] says so, and
 //! reports print it. An absent cell of the grid is absent here too: nothing is sent.
 
-use std::ops::Range;
-use std::path::PathBuf;
+mod source;
 
-use serde::{Deserialize, Serialize};
+use std::ops::Range;
+
+use serde::Serialize;
 
 use super::error::WorkloadError;
 use super::hash::{Purpose, Stream};
 use super::layout::{Block, Group, Layout};
 use super::spec::{BatchMode, MAX_SERIES, Phase, WorkloadSpec};
 use crate::series::{Catalog, SeriesId, SeriesKey};
-use crate::trace::{self, Trace};
+use crate::trace::{Trace, TraceProblems};
+
+pub use source::TraceSource;
 
 /// The label that tells the copies of a series apart; the first copy goes without.
 pub const COPY_LABEL: &str = "copy";
 
 /// Labels whose value says on which host a series is, the first that a series has.
 const HOST_LABELS: [&str; 3] = ["host", "hostname", "instance"];
-
-/// Which recording a fleet is made from.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct TraceSource {
-    /// The file, of any format that [`trace::open`] knows.
-    pub path: PathBuf,
-    /// [`Trace::checksum`] of what it held when the plan was made; a file that holds
-    /// something else is then refused. Absent: whatever it holds.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub checksum: Option<u32>,
-}
-
-impl TraceSource {
-    /// Reads the recording and checks that it is the one that is meant.
-    ///
-    /// # Errors
-    /// The file cannot be read, or holds something else.
-    pub fn open(&self) -> Result<Trace, WorkloadError> {
-        let trace = trace::open(&self.path).map_err(|error| WorkloadError::Trace {
-            what: with_causes(&error),
-        })?;
-        match self.checksum {
-            Some(checksum) if checksum != trace.checksum() => Err(WorkloadError::Trace {
-                what: format!(
-                    "trace {} holds something else than when the plan was made",
-                    self.path.display()
-                ),
-            }),
-            _ => Ok(trace),
-        }
-    }
-}
-
-fn with_causes(error: &dyn std::error::Error) -> String {
-    let mut text = error.to_string();
-    let mut source = error.source();
-    while let Some(cause) = source {
-        text.push_str(": ");
-        text.push_str(&cause.to_string());
-        source = cause.source();
-    }
-    text
-}
 
 /// What of a recording a workload replays, and how often.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
@@ -108,6 +67,8 @@ pub(crate) struct Recorded {
     by_series: Cells<u32>,
     // By copy.
     shifts: Vec<u64>,
+    problems: TraceProblems,
+    checksum: u32,
 }
 
 /// Lists of cells, one after the other.
@@ -236,11 +197,21 @@ impl Recorded {
             by_tick,
             by_series,
             shifts: Vec::new(),
+            problems: trace.problems.clone(),
+            checksum: trace.checksum(),
         })
     }
 
     pub(crate) fn window(&self) -> Window {
         self.window
+    }
+
+    pub(crate) fn problems(&self) -> &TraceProblems {
+        &self.problems
+    }
+
+    pub(crate) fn checksum(&self) -> u32 {
+        self.checksum
     }
 
     /// The row of the recording that a copy replays at a tick.

@@ -5,6 +5,7 @@ use super::{Case, Context, Failure, Finding};
 use crate::store::{Capabilities, Exactness};
 
 mod concurrent;
+pub(super) mod consolidated;
 mod define;
 mod durable;
 mod lifecycle;
@@ -17,7 +18,7 @@ mod write;
 
 /// Every check there is, by clause.
 pub(super) fn all() -> impl Iterator<Item = &'static Case> {
-    let files: [&'static [Case]; 10] = [
+    let files: [&'static [Case]; 11] = [
         concurrent::CASES,
         define::CASES,
         write::CASES,
@@ -27,6 +28,7 @@ pub(super) fn all() -> impl Iterator<Item = &'static Case> {
         random::CASES,
         query::CASES,
         resample::CASES,
+        consolidated::CASES,
         lifecycle::CASES,
         newest::CASES,
     ];

@@ -31,6 +31,29 @@ pub trait Fixture: Send + Sync + 'static {
     }
 }
 
+// So that fixtures of different kinds stand in one list.
+impl Fixture for Box<dyn Fixture> {
+    fn name(&self) -> String {
+        (**self).name()
+    }
+
+    fn place(&self) -> Result<Box<dyn Place>> {
+        (**self).place()
+    }
+
+    fn unavailable(&self) -> Option<String> {
+        (**self).unavailable()
+    }
+
+    fn bounded(&self) -> Result<Option<Bounded>> {
+        (**self).bounded()
+    }
+
+    fn faulty(&self) -> Result<Option<Faulty>> {
+        (**self).faulty()
+    }
+}
+
 /// Somewhere that a store keeps its samples.
 pub trait Place: Send + Sync {
     /// Opens the store here. A persistent one is opened again after it was closed.

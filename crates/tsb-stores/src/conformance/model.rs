@@ -193,7 +193,7 @@ fn consolidate(consolidation: Consolidation, values: &[f64]) -> f64 {
 /// Whether a raw value that came back is the one that was written, at this exactness.
 pub(super) fn same_value(exactness: Exactness, got: f64, written: f64) -> bool {
     match exactness {
-        Exactness::Exact | Exactness::OnePerSlot(_) | Exactness::Consolidated | Exactness::Nothing => {
+        Exactness::Exact | Exactness::OnePerSlot(_) | Exactness::Consolidated(_) | Exactness::Nothing => {
             got.to_bits() == written.to_bits()
         }
         Exactness::Float32 => same_number(got, f64::from(written as f32)),

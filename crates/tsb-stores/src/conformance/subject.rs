@@ -70,6 +70,8 @@ pub(super) struct Subject {
     pub(super) model: Model,
     pub(super) defined: Vec<SeriesId>,
     last_position: Position,
+    /// Samples that the store held when it was opened.
+    held_before: u64,
 }
 
 impl Subject {
@@ -81,6 +83,7 @@ impl Subject {
             model: Model::new(context.capabilities),
             defined: Vec::new(),
             last_position: Position(0),
+            held_before: 0,
         })
     }
 
@@ -100,6 +103,7 @@ impl Subject {
     pub(super) fn reopen(&mut self) -> Result<(), Failure> {
         self.store.close()?;
         self.store = self.place.open()?;
+        self.held_before = self.store.stats().samples;
         self.last_position = Position(0);
         self.model.reopened();
         let ids: Vec<_> = self.defined.iter().map(|id| id.0).collect();
@@ -250,8 +254,11 @@ impl Subject {
         }
         if self.model.expires() {
             let balance = stats.samples + stats.superseded + stats.expired;
-            ensure(balance == stats.accepted, || {
-                format!("stats: samples + superseded + expired is not accepted: {stats:?}")
+            ensure(balance == stats.accepted + self.held_before, || {
+                format!(
+                    "stats: samples + superseded + expired is not accepted + {} before: {stats:?}",
+                    self.held_before
+                )
             })
         } else {
             equal("stats: expired", &stats.expired, &0)?;
@@ -329,7 +336,7 @@ impl Subject {
 
 /// Whether raw samples come back that can be compared with what was written.
 pub(super) fn reads(capabilities: &Capabilities) -> bool {
-    capabilities.query && !matches!(capabilities.exactness, Exactness::Consolidated | Exactness::Nothing)
+    capabilities.query && !matches!(capabilities.exactness, Exactness::Consolidated(_) | Exactness::Nothing)
 }
 
 /// The first place where two lists of rows differ, in words.

@@ -1,11 +1,18 @@
 //! The sealed blocks of one group of series, in time order, and their maxima.
 //!
-//! A maximum is kept only where it differs from that of the block before: most series
-//! of a real machine stand still.
+//! A maximum is listed only where it differs from that of the block before: most series
+//! of a real machine stand still. Every so often a block is a *landmark*, with which all
+//! are listed, so that nobody has to look far back for one.
 
 use std::collections::VecDeque;
 
-use super::block::{Block, GROUP};
+use crate::block::{Block, GROUP};
+
+/// One block in so many is a landmark.
+const LANDMARK: u32 = 32;
+
+/// How far from the guess a block is first looked for.
+const NEAR: usize = 4;
 
 /// Blocks in time order that do not overlap.
 #[derive(Debug)]
@@ -16,6 +23,10 @@ pub(super) struct Index {
     // What the maxima were before the first block, and what they are at the last.
     before: [f64; GROUP],
     last: [f64; GROUP],
+    // How many maxima were dropped from the front, and how many blocks were ever added,
+    // both modulo 2^32.
+    dropped: u32,
+    pushed: u32,
 }
 
 impl Default for Index {
@@ -25,6 +36,8 @@ impl Default for Index {
             maxima: VecDeque::new(),
             before: [f64::NAN; GROUP],
             last: [f64::NAN; GROUP],
+            dropped: 0,
+            pushed: 0,
         }
     }
 }
@@ -41,8 +54,11 @@ impl Index {
     pub(super) fn push(&mut self, mut block: Block, maxima: &[f64]) -> usize {
         let before = self.list_bytes();
         reserve(&mut self.blocks, 1);
+        let is_landmark = self.pushed.is_multiple_of(LANDMARK);
+        self.pushed = self.pushed.wrapping_add(1);
+        block.listed = self.dropped.wrapping_add(self.maxima.len() as u32);
         for (column, maximum) in maxima.iter().enumerate() {
-            if maximum.to_bits() != self.last[column].to_bits() {
+            if is_landmark || maximum.to_bits() != self.last[column].to_bits() {
                 block.fresh |= 1 << column;
                 self.last[column] = *maximum;
                 reserve(&mut self.maxima, 1);
@@ -62,6 +78,7 @@ impl Index {
         for column in 0..GROUP {
             if block.fresh >> column & 1 != 0 {
                 self.before[column] = self.maxima.pop_front().unwrap_or(f64::NAN);
+                self.dropped = self.dropped.wrapping_add(1);
             }
         }
         Some(block)
@@ -74,33 +91,123 @@ impl Index {
 
     /// The block that could hold a sample at `at`.
     pub(super) fn find(&self, at: i64) -> Option<&Block> {
-        let index = self.blocks.partition_point(|block| block.end < at);
-        self.blocks.get(index).filter(|block| block.start <= at)
+        self.blocks.get(self.ended_before(at)).filter(|block| block.start <= at)
+    }
+
+    /// How many blocks end before `at`. Blocks are much alike, so that a guess by their
+    /// mean length is near; blocks lie far apart in memory for a search by halves.
+    fn ended_before(&self, at: i64) -> usize {
+        let (Some(first), Some(last)) = (self.blocks.front(), self.blocks.back()) else {
+            return 0;
+        };
+        let share = (at as f64 - first.start as f64) / (last.end as f64 - first.start as f64).max(1.0);
+        let guess = ((share * self.blocks.len() as f64) as usize).min(self.blocks.len());
+        let (mut low, mut high) = (guess.saturating_sub(NEAR), (guess + NEAR).min(self.blocks.len()));
+        let ended = |place: usize| self.blocks.get(place).is_some_and(|block| block.end < at);
+        if low > 0 && !ended(low - 1) {
+            low = 0;
+        }
+        if ended(high) {
+            high = self.blocks.len();
+        }
+        while low < high {
+            let middle = low.midpoint(high);
+            if ended(middle) {
+                low = middle + 1;
+            } else {
+                high = middle;
+            }
+        }
+        low
+    }
+
+    /// The maximum of a column that is listed with a block.
+    fn listed(&self, block: &Block, column: usize) -> Option<f64> {
+        let mask = 1u8 << column;
+        if block.fresh & mask == 0 {
+            return None;
+        }
+        let rank = (block.fresh & (mask - 1)).count_ones();
+        let place = block.listed.wrapping_sub(self.dropped).wrapping_add(rank);
+        self.maxima.get(place as usize).copied()
+    }
+
+    /// The maximum of a column in the blocks before a place.
+    fn maximum_before(&self, place: usize, column: usize) -> f64 {
+        let mut back = self.blocks.range(..place).rev();
+        back.find_map(|block| self.listed(block, column))
+            .unwrap_or(self.before[column])
     }
 
     /// The blocks that end at or after `start` and start before `end`, each with the
     /// maximum of one column.
     pub(super) fn overlapping(&self, column: usize, start: i64, end: i64) -> impl Iterator<Item = (&Block, f64)> {
-        let skipped = self.blocks.partition_point(|block| block.end < start);
-        let mask = 1u8 << column;
-        let below = mask - 1;
-        let mut maximum = self.before[column];
-        let mut at = 0;
-        let with_maxima = self.blocks.iter().map(move |block| {
-            if block.fresh & mask != 0 {
-                let rank = (block.fresh & below).count_ones() as usize;
-                maximum = self.maxima.get(at + rank).copied().unwrap_or(f64::NAN);
-            }
-            at += block.fresh.count_ones() as usize;
+        let first = self.ended_before(start);
+        let mut maximum = self.maximum_before(first, column);
+        let blocks = self.blocks.range(first..);
+        blocks.take_while(move |block| block.start < end).map(move |block| {
+            maximum = self.listed(block, column).unwrap_or(maximum);
             (block, maximum)
-        });
-        with_maxima
-            .skip(skipped)
-            .take_while(move |(block, _)| block.start < end)
+        })
     }
 
     /// Bytes of the lists, room to grow included.
     fn list_bytes(&self) -> usize {
         self.blocks.capacity() * size_of::<Block>() + self.maxima.capacity() * size_of::<f64>()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::block::Sealer;
+
+    /// A block of `rows` rows from `start` on, a second apart.
+    fn block(sealer: &mut Sealer, start: i64, rows: usize, maxima: &[f64; GROUP]) -> (Block, [f64; GROUP]) {
+        for row in 0..rows {
+            sealer.times[row] = start + row as i64;
+            for (column, maximum) in sealer.columns.iter_mut().zip(maxima) {
+                column[row] = *maximum;
+            }
+        }
+        sealer.seal(rows, GROUP)
+    }
+
+    #[test]
+    fn blocks_are_found_with_their_maxima_while_the_first_are_dropped() {
+        let (mut index, mut sealer) = (Index::default(), Box::new(Sealer::default()));
+        let mut naive: VecDeque<(i64, i64, [f64; GROUP])> = VecDeque::new();
+        let (mut at, mut random, mut maxima) = (0i64, 1u64, [0.0; GROUP]);
+        for round in 0..300 {
+            random = random.wrapping_mul(6364136223846793005).wrapping_add(1);
+            let changed = (random >> 60) as usize;
+            if changed < GROUP - 1 {
+                // The last column never changes.
+                maxima[changed] = (random >> 40) as f64;
+            }
+            let rows = 1 + (random >> 33) as usize % 40;
+            let (block, sealed) = block(&mut sealer, at, rows, &maxima);
+            naive.push_back((block.start, block.end, maxima));
+            index.push(block, &sealed);
+            at += rows as i64 + (random >> 50) as i64 % 3;
+            if round > 100 {
+                let cutoff = at - 1500;
+                while index.pop_before(cutoff).is_some() {
+                    naive.pop_front();
+                }
+            }
+            for (start, end) in [(at - 700, at - 200), (0, at), (at - 20, at + 9), (at - 1, at - 1)] {
+                for column in 0..GROUP {
+                    let expected: Vec<(i64, f64)> = (naive.iter())
+                        .filter(|block| block.1 >= start && block.0 < end)
+                        .map(|block| (block.0, block.2[column]))
+                        .collect();
+                    let found = index.overlapping(column, start, end);
+                    let found: Vec<_> = found.map(|(block, most)| (block.start, most)).collect();
+                    assert_eq!(found, expected, "round {round}, {start}..{end}");
+                }
+            }
+        }
+        assert!(naive.len() < 200 && index.dropped > 0);
     }
 }

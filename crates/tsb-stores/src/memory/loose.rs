@@ -6,8 +6,8 @@
 
 use std::collections::VecDeque;
 
-use super::block::{Block, Columns, MAX_ROWS, Sealer};
 use super::index::reserve;
+use crate::block::{Block, Columns, MAX_ROWS, Sealer};
 
 /// The most open samples of a series. in [1, 256]
 const MAX_OPEN: usize = MAX_ROWS / 2;

@@ -3,10 +3,17 @@
 //! A row is a timestamp, a value a series, and a bit a series that says whether the
 //! value is there. It knows nothing of sealing but how many rows it can keep.
 
-use super::block::{GROUP, Sealer};
+use std::ops::Range;
+
+use crate::block::{GROUP, Sealer};
 
 /// Words of a cache line.
 const LINE: usize = 8;
+
+/// Nanoseconds.
+const HOUR: i64 = 3_600_000_000_000;
+/// Nanoseconds.
+const DAY: i64 = 24 * HOUR;
 
 /// Rows ascending in time. The memory is kept from filling to filling.
 ///
@@ -141,7 +148,8 @@ impl Rows {
         self.touched = self.touched.max(self.len);
     }
 
-    fn allocate(&mut self) {
+    /// Takes the memory of all rows.
+    pub(super) fn allocate(&mut self) {
         // Zeroed memory is not resident before it is written.
         self.words = vec![0; self.bytes() / size_of::<u64>()].into_boxed_slice();
         let past = self.words.as_ptr().addr() / size_of::<u64>() % LINE;
@@ -202,9 +210,26 @@ impl Rows {
         std::hint::black_box(lines.fold(0, |seen, word| seen | word));
     }
 
-    /// Copies the timestamps of all rows.
-    pub(super) fn gather_times(&self, sealer: &mut Sealer) {
-        for (time, words) in sealer.times.iter_mut().zip(self.words().chunks_exact(self.stride())) {
+    /// The words of each of some rows.
+    #[inline(always)]
+    fn each(&self, rows: Range<usize>) -> impl Iterator<Item = &[u64]> {
+        let stride = self.stride();
+        self.words()[rows.start * stride..rows.end * stride].chunks_exact(stride)
+    }
+
+    /// The first row on the other side of an hour, or of a day where the rows are so far
+    /// apart that an hour has few of them: no block lies on both sides, so that the maxima
+    /// of blocks answer for whole hours.
+    pub(super) fn boundary(&self) -> Option<usize> {
+        let span = self.last.checked_sub(self.time(0))?;
+        let unit = [HOUR, DAY].into_iter().find(|unit| span <= unit / 4)?;
+        let boundary = self.last.checked_sub(self.last.rem_euclid(unit))?;
+        (boundary > self.time(0)).then(|| self.before(boundary))
+    }
+
+    /// Copies the timestamps of some rows.
+    pub(super) fn gather_times(&self, rows: Range<usize>, sealer: &mut Sealer) {
+        for (time, words) in sealer.times.iter_mut().zip(self.each(rows)) {
             *time = words[usize::from(self.series)] as i64;
         }
     }
@@ -220,12 +245,12 @@ impl Rows {
         })
     }
 
-    /// Copies all rows of a group into columns.
+    /// Copies some rows of a group into columns.
     #[inline(always)]
-    pub(super) fn gather(&self, group: usize, sealer: &mut Sealer) {
+    pub(super) fn gather(&self, group: usize, rows: Range<usize>, sealer: &mut Sealer) {
         let first = group * GROUP;
         let columns = (usize::from(self.series) - first).min(GROUP);
-        for (row, words) in self.words().chunks_exact(self.stride()).enumerate() {
+        for (row, words) in self.each(rows).enumerate() {
             let line = &words[first..];
             if let Some(line) = line.first_chunk::<GROUP>() {
                 for (column, value) in line.iter().enumerate() {
@@ -240,10 +265,10 @@ impl Rows {
     }
 
     /// Copies the bits of presence of a group.
-    pub(super) fn gather_present(&self, group: usize, sealer: &mut Sealer) {
+    pub(super) fn gather_present(&self, group: usize, rows: Range<usize>, sealer: &mut Sealer) {
         let bit = group * GROUP;
         let mark = usize::from(self.series) + 1 + bit / 64;
-        for (present, words) in sealer.present.iter_mut().zip(self.words().chunks_exact(self.stride())) {
+        for (present, words) in sealer.present.iter_mut().zip(self.each(rows)) {
             *present = (words[mark] >> (bit % 64)) as u8;
         }
     }
@@ -291,6 +316,27 @@ mod tests {
                 assert_eq!(mark(&mut bits, 0, 192), to - from);
             }
         }
+    }
+
+    #[test]
+    fn rows_of_two_hours_part_at_the_hour_and_sparse_ones_at_the_day() {
+        let boundary = |first: i64, step: i64| {
+            let mut rows = Rows::new(1, 8);
+            for row in 0..8 {
+                rows.push(first + row * step);
+            }
+            rows.boundary()
+        };
+        let second = 1_000_000_000;
+        assert_eq!(boundary(HOUR - 3 * second, second), Some(3));
+        assert_eq!(boundary(HOUR, second), None);
+        assert_eq!(boundary(-3 * second, second), Some(3));
+        assert_eq!(boundary(DAY - HOUR, HOUR / 4), Some(4));
+        assert_eq!(boundary(5 * HOUR - HOUR / 2, HOUR / 4), None);
+        assert_eq!(boundary(-4 * DAY, DAY), None);
+        assert_eq!(boundary(i64::MIN, 1), None);
+        assert_eq!(boundary(i64::MIN, i64::MAX / 8), None);
+        assert_eq!(boundary(i64::MAX - 7, 1), None);
     }
 
     #[test]

@@ -8,14 +8,14 @@
 mod expiry;
 mod read;
 
-use super::block::{Columns, GROUP, Sealer, max_bytes};
+use std::ops::Range;
+
 use super::budget::Budget;
 use super::index::Index;
 use super::loose::Loose;
 use super::rows::Rows;
+use crate::block::{Columns, GROUP, Sealer, max_bytes};
 use crate::store::Reason;
-
-pub(super) use read::{Held, Parts};
 
 /// The most series of a tile. To seal so many is a quarter of a millisecond's work. A row
 /// is an odd number of cache lines, so that those of a group do not share a cache set.
@@ -86,6 +86,29 @@ impl Tile {
     /// Bytes of so many series before they hold anything.
     pub(super) fn bytes(len: usize) -> usize {
         size_of::<Self>() + len.div_ceil(GROUP) * size_of::<Group>()
+    }
+
+    /// Whether any row was ever written.
+    #[cfg(feature = "sqlite")]
+    pub(super) fn is_written(&self) -> bool {
+        self.rows.touched_bytes() > 0
+    }
+
+    /// Takes the memory of its rows before there is any.
+    #[cfg(feature = "sqlite")]
+    pub(super) fn prepare(&mut self) {
+        self.rows.allocate();
+    }
+
+    /// Forgets everything, and gives its memory back.
+    #[cfg(feature = "sqlite")]
+    pub(super) fn release(&mut self) {
+        if self.rows.is_allocated() || self.sealed_samples > 0 || self.loose.is_some() {
+            self.groups.fill_with(Group::default);
+            self.rows.release();
+            self.loose = None;
+            (self.sealed_bytes, self.sealed_samples) = (0, 0);
+        }
     }
 
     /// Writes one timestamp of neighbouring series, `column` being the first. Returns how
@@ -305,7 +328,11 @@ impl Tile {
 
     /// Seals the open rows. False, and nothing done, when the budget is used up.
     fn seal(&mut self, env: Env<'_>) -> bool {
-        let worst = self.groups.len() * max_bytes(self.rows.len(), GROUP);
+        let rows = self.rows.len();
+        let middle = self.rows.boundary().unwrap_or(rows);
+        let pieces = [0..middle, middle..rows];
+        let room = pieces.iter().map(|piece| max_bytes(piece.len(), GROUP)).sum::<usize>();
+        let worst = self.groups.len() * room;
         if !env.budget.take(worst) {
             return false;
         }
@@ -314,9 +341,11 @@ impl Tile {
         let full = self.rows.is_full();
         SCRATCH.with_borrow_mut(|scratch| {
             let sealer = &mut scratch.0;
-            self.rows.gather_times(sealer);
-            for group in 0..self.groups.len() {
-                self.seal_group(group, full, sealer);
+            for piece in pieces.into_iter().filter(|piece| !piece.is_empty()) {
+                self.rows.gather_times(piece.clone(), sealer);
+                for group in 0..self.groups.len() {
+                    self.seal_group(group, piece.clone(), full, sealer);
+                }
             }
         });
         self.rows.clear();
@@ -325,16 +354,16 @@ impl Tile {
         true
     }
 
-    fn seal_group(&mut self, group: usize, full: bool, sealer: &mut Sealer) {
+    fn seal_group(&mut self, group: usize, piece: Range<usize>, full: bool, sealer: &mut Sealer) {
         let columns = (self.len - group * GROUP).min(GROUP);
-        let mut rows = self.rows.len();
+        let mut rows = piece.len();
         let mut samples = rows * columns;
-        self.rows.gather(group, sealer);
+        self.rows.gather(group, piece.clone(), sealer);
         let (block, maxima) = if full {
             sealer.seal(rows, columns)
         } else {
-            self.rows.gather_times(sealer);
-            self.rows.gather_present(group, sealer);
+            self.rows.gather_times(piece.clone(), sealer);
+            self.rows.gather_present(group, piece, sealer);
             (rows, samples) = sealer.drop_empty_rows(rows, columns);
             if rows == 0 {
                 return;

@@ -1,17 +1,39 @@
 //! Every store there is, and the planned ones: what `tsb stores` prints and what
 //! `open` looks up. One line a store.
 
+use std::path::Path;
 use std::sync::Arc;
 
 use tsb_core::time::Clock;
 
 use super::{Kind, Values};
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::memory::{MemoryOptions, MemoryStore};
 use crate::null::NullStore;
 use crate::ring::{RingOptions, RingStore};
+use crate::rrd::{EngineKind, RrdOptions, RrdStore, parse_archives, parse_derivation};
+use crate::rrdcached::RrdcachedStore;
+#[cfg(feature = "sqlite")]
+use crate::sqlite::{self, Commit, Layout, SqliteOptions, Synchronous};
 use crate::store::Store;
 use crate::throttle::{Throttle, ThrottleOptions};
+use crate::write_cache::WriteCache;
+use crate::write_cache::files::FileCache;
+
+mod etcd;
+mod mongo;
+mod write_cache;
+
+/// What a store is found by.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Place {
+    /// It is nowhere: nothing may stand between the colon and the options.
+    Nowhere,
+    /// A file, a folder or a socket of this machine, printed as it was written.
+    Path,
+    /// A server, with credentials perhaps, which are never printed.
+    Address,
+}
 
 /// A store or wrapper, as a user needs to know it.
 #[derive(Debug)]
@@ -26,8 +48,8 @@ pub struct StoreInfo {
     pub feature: Option<&'static str>,
     /// Whether it wraps another store.
     pub is_wrapper: bool,
-    /// Whether something stands between the colon and the options.
-    pub takes_path: bool,
+    /// What stands between the colon and the options.
+    pub place: Place,
     /// Its options.
     pub options: &'static [OptionInfo],
     pub(super) make: Make,
@@ -86,7 +108,7 @@ static KNOWN: [StoreInfo; 16] = [
         durability: "unconfirmed",
         feature: None,
         is_wrapper: false,
-        takes_path: false,
+        place: Place::Nowhere,
         options: &[],
         make: Make::Store(|_, _| Ok(Box::new(NullStore::new()))),
     },
@@ -96,7 +118,7 @@ static KNOWN: [StoreInfo; 16] = [
         durability: "volatile",
         feature: None,
         is_wrapper: false,
-        takes_path: false,
+        place: Place::Nowhere,
         options: &[
             option(
                 "retention",
@@ -125,7 +147,7 @@ static KNOWN: [StoreInfo; 16] = [
         durability: "volatile",
         feature: None,
         is_wrapper: false,
-        takes_path: false,
+        place: Place::Nowhere,
         options: &[
             option("slot", Kind::Duration, Some("30s"), "length of a slot"),
             option("retention", Kind::Duration, Some("7d"), "span of all slots of a series"),
@@ -150,7 +172,7 @@ static KNOWN: [StoreInfo; 16] = [
         durability: "as what it wraps",
         feature: None,
         is_wrapper: true,
-        takes_path: false,
+        place: Place::Nowhere,
         options: &[
             option("throttle.rate", Kind::Count, None, "service rate, samples per second"),
             option(
@@ -199,17 +221,38 @@ static KNOWN: [StoreInfo; 16] = [
             )?))
         }),
     },
-    planned_wrapper("write-cache", "rrdcached's design over any store"),
-    planned("sqlite", "embedded SQLite", "buffered or synced by option", "sqlite"),
-    planned("mongo", "MongoDB", "by write concern", "mongo"),
-    planned("rrd", "one RRD file a series, readable by rrdtool", "buffered", "rrd"),
+    StoreInfo {
+        scheme: "rrd",
+        what: "one RRD file a series in a folder, byte for byte as librrd writes it; keeps consolidated rows",
+        durability: "buffered; synced by a flush",
+        feature: None,
+        is_wrapper: false,
+        place: Place::Path,
+        options: &RRD_OPTIONS,
+        make: Make::Store(|path, values| Ok(Box::new(RrdStore::open(Path::new(path), rrd_options(values)?)?))),
+    },
+    StoreInfo {
+        scheme: "write-cache",
+        what: "wraps a store: rrdcached's design, a queue a series, written many samples at a time",
+        durability: "volatile; with a journal buffered or synced",
+        feature: None,
+        is_wrapper: true,
+        place: Place::Nowhere,
+        options: &write_cache::OPTIONS,
+        make: Make::Wrapper(|inner, values, clock| {
+            let options = write_cache::options(values)?;
+            Ok(Box::new(WriteCache::new(inner, &options, Arc::clone(clock))?))
+        }),
+    },
+    sqlite_info(),
+    mongo::INFO,
+    etcd::INFO,
     planned(
         "hawkular",
         "client of Mohawk or Hawkular",
         "as the server documents",
         "hawkular",
     ),
-    planned("etcd", "client of etcd", "as the server documents", "etcd"),
     planned("graphite", "client of Graphite", "unconfirmed", "graphite"),
     planned("kairosdb", "client of KairosDB", "as the server documents", "kairosdb"),
     planned(
@@ -225,13 +268,198 @@ static KNOWN: [StoreInfo; 16] = [
         "as the server documents",
         "dalmatiner",
     ),
-    planned(
-        "rrdcached",
-        "client of rrdcached",
-        "as the server documents",
-        "rrdcached",
+    StoreInfo {
+        scheme: "rrdcached",
+        what: "client of the real rrdcached, over unix:PATH; a batch a write, a file a series",
+        durability: "volatile; buffered by a flush, if it tells the truth",
+        feature: None,
+        is_wrapper: false,
+        place: Place::Path,
+        options: &RRDCACHED_OPTIONS,
+        make: Make::Store(open_rrdcached),
+    },
+];
+
+const SQLITE_OPTIONS: &[OptionInfo] = &[
+    option(
+        "layout",
+        Kind::Word(&["ticks", "rows", "mohawk"]),
+        Some("ticks"),
+        "ticks: made for ingest; rows: a row a sample; mohawk: Mohawk's schema, a commit a row",
+    ),
+    option(
+        "commit",
+        Kind::Interval,
+        Some("each"),
+        "each write, or when timestamps have advanced by so much since the last commit",
+    ),
+    option(
+        "synchronous",
+        Kind::Word(&["normal", "full"]),
+        Some("full"),
+        "what a commit waits for: the operating system, or the medium",
+    ),
+    option(
+        "tail",
+        Kind::Count,
+        Some("3600"),
+        "samples a series, on average, in memory before they move into rows of series",
+    ),
+    option(
+        "checkpoint",
+        Kind::Bytes,
+        Some("4MiB"),
+        "length of the write-ahead log that begins a checkpoint: the bound of its length",
+    ),
+    option(
+        "retention",
+        Kind::Duration,
+        None,
+        "how far back samples are kept at least; without it for ever",
+    ),
+    option(
+        "max_bytes",
+        Kind::Bytes,
+        None,
+        "bound of the file; beyond it commits fail as on a full disk",
+    ),
+    option(
+        "max_series",
+        Kind::Count,
+        Some("1000000"),
+        "bound of series; beyond it define fails",
     ),
 ];
+
+const STEP: OptionInfo = option("step", Kind::Duration, Some("300s"), "length of a step, whole seconds");
+const HEARTBEAT: OptionInfo = option(
+    "heartbeat",
+    Kind::Duration,
+    None,
+    "longest time between samples, beyond it unknown; without it two steps",
+);
+const DERIVATION: OptionInfo = option(
+    "ds",
+    Kind::Checked("gauge, counter, derive or absolute", |text| {
+        parse_derivation(text).is_some()
+    }),
+    Some("gauge"),
+    "how values become rates",
+);
+const ARCHIVES: OptionInfo = option(
+    "archives",
+    Kind::Checked("archives such as average:1:1440,max:6:1008", |text| {
+        parse_archives(text).is_some()
+    }),
+    None,
+    "consolidation:steps:rows[:xff],...; without it those of the published benchmark",
+);
+const MAX_SERIES: OptionInfo = option(
+    "max_series",
+    Kind::Count,
+    Some("1000000"),
+    "bound of series; beyond it define fails",
+);
+
+const CREDENTIALS: OptionInfo = option(
+    "credentials",
+    Kind::Checked("a file", |text| !text.is_empty()),
+    None,
+    "file with user:password, as an address has them",
+);
+const TLS: OptionInfo = option("tls", Kind::Word(&["0", "1"]), Some("0"), "1: speak TLS");
+const TLS_CA: OptionInfo = option(
+    "tls_ca",
+    Kind::Checked("a file", |text| !text.is_empty()),
+    None,
+    "certificates to trust; without it the system's",
+);
+
+static RRDCACHED_OPTIONS: [OptionInfo; 6] = [
+    option(
+        "prefix",
+        Kind::Checked("letters, digits, _ and -", |text| {
+            text.bytes()
+                .all(|byte| byte.is_ascii_alphanumeric() || b"_-".contains(&byte))
+        }),
+        Some(""),
+        "what the names of the files begin with",
+    ),
+    STEP,
+    HEARTBEAT,
+    DERIVATION,
+    ARCHIVES,
+    MAX_SERIES,
+];
+
+static RRD_OPTIONS: [OptionInfo; 8] = [
+    option(
+        "engine",
+        Kind::Word(&["native", "librrd"]),
+        Some("native"),
+        "which code reads and writes the files",
+    ),
+    STEP,
+    HEARTBEAT,
+    DERIVATION,
+    ARCHIVES,
+    option(
+        "exclusive",
+        Kind::Number,
+        Some("0"),
+        "1: nobody else writes the files, so no locks, and files stay mapped",
+    ),
+    option(
+        "max_open",
+        Kind::Number,
+        Some("512"),
+        "files that stay open between writes",
+    ),
+    MAX_SERIES,
+];
+
+const fn sqlite_info() -> StoreInfo {
+    StoreInfo {
+        scheme: "sqlite",
+        what: "embedded SQLite: a log of ticks and rows of series behind it; or a row a sample",
+        durability: "synced; by option buffered, or volatile until the next commit",
+        feature: Some("sqlite"),
+        is_wrapper: false,
+        place: Place::Path,
+        options: SQLITE_OPTIONS,
+        #[cfg(feature = "sqlite")]
+        make: Make::Store(open_sqlite),
+        #[cfg(not(feature = "sqlite"))]
+        make: Make::NotBuilt,
+    }
+}
+
+#[cfg(feature = "sqlite")]
+fn open_sqlite(path: &str, values: &Values<'_>) -> Result<Box<dyn Store>> {
+    let default = SqliteOptions::default();
+    let layout = match values.word("layout")?.as_deref() {
+        Some("rows") => Layout::Rows,
+        Some("mohawk") => Layout::Mohawk,
+        _ => Layout::Ticks,
+    };
+    let options = SqliteOptions {
+        commit: match values.interval_ns("commit")? {
+            None | Some(0) => Commit::Each,
+            Some(interval_ns) => Commit::Every(interval_ns),
+        },
+        synchronous: match values.word("synchronous")?.as_deref() {
+            Some("normal") => Synchronous::Normal,
+            _ => Synchronous::Full,
+        },
+        tail: values.count("tail")?.unwrap_or(default.tail),
+        checkpoint_bytes: values.bytes("checkpoint")?.unwrap_or(default.checkpoint_bytes),
+        retention_ns: values.duration_ns("retention")?,
+        max_bytes: values.bytes("max_bytes")?,
+        max_series: values.usize_or("max_series", default.max_series)?,
+        vfs: None,
+    };
+    sqlite::open(std::path::Path::new(path), layout, options)
+}
 
 const fn option(name: &'static str, kind: Kind, default: Option<&'static str>, what: &'static str) -> OptionInfo {
     OptionInfo {
@@ -254,17 +482,9 @@ const fn planned(
         durability,
         feature: Some(feature),
         is_wrapper: false,
-        takes_path: true,
+        place: Place::Address,
         options: &[],
         make: Make::NotBuilt,
-    }
-}
-
-const fn planned_wrapper(scheme: &'static str, what: &'static str) -> StoreInfo {
-    StoreInfo {
-        is_wrapper: true,
-        takes_path: false,
-        ..planned(scheme, what, "volatile, or more with a journal", scheme)
     }
 }
 
@@ -282,9 +502,75 @@ fn ring_options(values: &Values<'_>) -> Result<RingOptions> {
         slot_ns: values.duration_ns("slot")?.unwrap_or(default.slot_ns),
         retention_ns: values.duration_ns("retention")?.unwrap_or(default.retention_ns),
         max_bytes: values.bytes("max_bytes")?.unwrap_or(default.max_bytes),
-        max_series: values
-            .count("max_series")?
-            .map_or(default.max_series, |count| count as usize),
+        max_series: values.usize_or("max_series", default.max_series)?,
+    })
+}
+
+/// Files of any layout by their names, behind a write cache.
+pub(super) fn open_files(
+    path: &str,
+    cache: &Values<'_>,
+    rrd: &Values<'_>,
+    clock: &Arc<dyn Clock>,
+) -> Result<FileCache> {
+    if path.is_empty() {
+        return Err(Error::Spec {
+            spec: "rrd:".to_owned(),
+            what: "a folder is needed".to_owned(),
+        });
+    }
+    let most = rrd_layout(rrd)?.max_series;
+    FileCache::open(Path::new(path), most, &write_cache::options(cache)?, Arc::clone(clock))
+}
+
+/// The socket stands behind `unix:`, as rrdtool writes it.
+fn open_rrdcached(path: &str, values: &Values<'_>) -> Result<Box<dyn Store>> {
+    let Some(socket) = path.strip_prefix("unix:") else {
+        return Err(Error::Spec {
+            spec: "rrdcached:".to_owned(),
+            what: format!("{path:?} is not unix:PATH"),
+        });
+    };
+    let prefix = values.word("prefix")?.unwrap_or_default();
+    let options = rrd_layout(values)?;
+    Ok(Box::new(RrdcachedStore::open(Path::new(socket), &prefix, options)?))
+}
+
+fn rrd_options(values: &Values<'_>) -> Result<RrdOptions> {
+    let layout = rrd_layout(values)?;
+    Ok(RrdOptions {
+        engine: match values.word("engine")?.as_deref() {
+            Some("librrd") => EngineKind::Librrd,
+            _ => EngineKind::Native,
+        },
+        is_exclusive: values.count("exclusive")?.unwrap_or(0) != 0,
+        max_open: values.usize_or("max_open", layout.max_open)?,
+        ..layout
+    })
+}
+
+/// What files are like, whoever writes them.
+fn rrd_layout(values: &Values<'_>) -> Result<RrdOptions> {
+    let default = RrdOptions::default();
+    let seconds = |name: &str| {
+        let nanos = values.duration_ns(name)?;
+        match nanos {
+            Some(nanos) if nanos % 1_000_000_000 != 0 => Err(Error::Spec {
+                spec: "rrd:".to_owned(),
+                what: format!("option {name}: whole seconds are needed"),
+            }),
+            nanos => Ok(nanos.map(|nanos| nanos as u64 / 1_000_000_000)),
+        }
+    };
+    let step_s = seconds("step")?.unwrap_or(default.step_s);
+    let word = |name: &str| values.word(name).map(Option::unwrap_or_default);
+    Ok(RrdOptions {
+        step_s,
+        heartbeat_s: seconds("heartbeat")?.unwrap_or(2 * step_s),
+        derivation: parse_derivation(&word("ds")?).unwrap_or(default.derivation),
+        archives: parse_archives(&word("archives")?).unwrap_or(default.archives),
+        max_series: values.usize_or("max_series", default.max_series)?,
+        ..RrdOptions::default()
     })
 }
 

@@ -1,10 +1,14 @@
 //! Option values: durations, sizes, counts; their words and their ranges.
 
+use std::borrow::Cow;
+#[cfg(any(feature = "mongo", feature = "etcd"))]
+use std::time::Duration;
+
 use super::StoreInfo;
 use crate::error::{Error, Result};
 
 /// What an option's value must look like.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug)]
 pub enum Kind {
     /// A length of time: `30s`, `7d`, `1h30m`. in [1 ns, 292 years]
     Duration,
@@ -14,17 +18,26 @@ pub enum Kind {
     Count,
     /// A whole number, 0 included.
     Number,
+    /// How often: `each`, or a length of time.
+    Interval,
+    /// One of some words.
+    Word(&'static [&'static str]),
+    /// Text that a check of the store's knows; with how it is written.
+    Checked(&'static str, fn(&str) -> bool),
 }
 
 impl Kind {
     /// How the value is written, for tables and errors.
-    pub const fn form(self) -> &'static str {
-        match self {
+    pub fn form(self) -> Cow<'static, str> {
+        Cow::Borrowed(match self {
+            Self::Word(words) => return format!("one of {}", words.join(", ")).into(),
+            Self::Interval => "each, or a duration such as 100ms, 1s",
             Self::Duration => "a duration such as 30s, 7d, 1h30m",
             Self::Bytes => "a size such as 4GiB, 500MB, 4096",
             Self::Count => "a whole number from 1, such as 1000000, 54k, 1M",
             Self::Number => "a whole number from 0",
-        }
+            Self::Checked(form, _) => form,
+        })
     }
 
     /// Whether `text` is such a value; else what is wrong.
@@ -34,6 +47,9 @@ impl Kind {
             Self::Bytes => parse_bytes(text).is_some(),
             Self::Count => parse_count(text).is_some_and(|count| count > 0),
             Self::Number => parse_count(text).is_some(),
+            Self::Interval => parse_interval_ns(text).is_some(),
+            Self::Word(words) => words.contains(&text),
+            Self::Checked(_, is_known) => is_known(text),
         };
         if is_valid {
             Ok(())
@@ -68,6 +84,15 @@ pub fn parse_duration_ns(text: &str) -> Option<i64> {
         rest = after;
     }
     Some(total).filter(|&total| total > 0)
+}
+
+/// Nanoseconds of a duration, 0 for `each`.
+fn parse_interval_ns(text: &str) -> Option<i64> {
+    if text == "each" {
+        Some(0)
+    } else {
+        parse_duration_ns(text)
+    }
 }
 
 /// Bytes of `4GiB`, `500MB`, `4096`, `64k`: B, kB/KB/MB/GB/TB by 1000, KiB/MiB/GiB/TiB by 1024.
@@ -130,6 +155,36 @@ impl<'a> Values<'a> {
     /// A count or number; `None` where the option has neither value nor default.
     pub(crate) fn count(&self, name: &str) -> Result<Option<u64>> {
         self.get(name, parse_count)
+    }
+
+    /// A count of what is held in memory; `default` where the option has neither value nor default.
+    pub(crate) fn usize_or(&self, name: &str, default: usize) -> Result<usize> {
+        Ok(self.count(name)?.map_or(default, |count| count as usize))
+    }
+
+    /// A length of time; `default` where the option has neither value nor default.
+    #[cfg(any(feature = "mongo", feature = "etcd"))]
+    pub(crate) fn duration_or(&self, name: &str, default: Duration) -> Result<Duration> {
+        let nanos = self.duration_ns(name)?;
+        Ok(nanos.map_or(default, |nanos| Duration::from_nanos(nanos as u64)))
+    }
+
+    /// Whether it is 1, of one that is 0 or 1.
+    #[cfg(any(feature = "mongo", feature = "etcd"))]
+    pub(crate) fn is_on(&self, name: &str) -> Result<bool> {
+        Ok(self.word(name)?.as_deref() == Some("1"))
+    }
+
+    /// Nanoseconds between two, 0 for each; `None` where the option has neither value nor
+    /// default.
+    #[cfg(feature = "sqlite")]
+    pub(crate) fn interval_ns(&self, name: &str) -> Result<Option<i64>> {
+        self.get(name, parse_interval_ns)
+    }
+
+    /// A word; `None` where the option has neither value nor default.
+    pub(crate) fn word(&self, name: &str) -> Result<Option<String>> {
+        self.get(name, |text| Some(text.to_owned()))
     }
 
     fn get<T>(&self, name: &str, parse: impl Fn(&str) -> Option<T>) -> Result<Option<T>> {

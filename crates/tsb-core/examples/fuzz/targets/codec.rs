@@ -12,6 +12,7 @@ pub(super) struct Found {
     pub(super) samples: Vec<(String, i64, u64)>,
     pub(super) malformed: Vec<&'static str>,
     pub(super) refused: usize,
+    pub(super) unannounced: usize,
     pub(super) fatal: Option<&'static str>,
 }
 
@@ -19,9 +20,9 @@ pub(super) struct Found {
 const ADMITTED: usize = 24;
 
 #[derive(Default)]
-struct Heap {
+pub(super) struct Heap {
     catalog: Catalog,
-    found: Found,
+    pub(super) found: Found,
 }
 
 impl Sink for Heap {
@@ -41,6 +42,10 @@ impl Sink for Heap {
 
     fn refused(&mut self, samples: usize) {
         self.found.refused += samples;
+    }
+
+    fn unannounced(&mut self, samples: usize) {
+        self.found.unannounced += samples;
     }
 
     fn malformed(&mut self, problem: &Malformed<'_>) {
@@ -104,5 +109,17 @@ pub(super) fn check_twice(decoder: &mut dyn Decoder, bytes: &[u8]) {
         if decoder.decode(bytes, &mut heap).is_err() {
             return;
         }
+    }
+}
+
+/// The same bytes are decoded to the same by who knows their names by now, if they leave
+/// nothing behind.
+pub(super) fn check_again(decoder: &mut dyn Decoder, bytes: &[u8]) {
+    let mut heap = Heap::default();
+    let first = decoder.decode(bytes, &mut heap);
+    let found = std::mem::take(&mut heap.found);
+    if first == Ok(bytes.len()) {
+        let second = decoder.decode(bytes, &mut heap);
+        assert_eq!((second, heap.found), (first, found), "the second time");
     }
 }

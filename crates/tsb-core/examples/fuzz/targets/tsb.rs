@@ -18,7 +18,7 @@ pub(super) fn check(bytes: &[u8]) {
 }
 
 /// Puts the checksums of all frames right that can be found.
-fn repair(bytes: &[u8]) -> Vec<u8> {
+pub(super) fn repair(bytes: &[u8]) -> Vec<u8> {
     let mut repaired = bytes.to_vec();
     let mut start = 0;
     while let Some(header) = repaired.get(start..start + HEADER) {

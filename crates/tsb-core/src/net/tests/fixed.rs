@@ -1,11 +1,10 @@
 //! The least codec: 16 bytes a sample (id, second, value), for tests of the plumbing.
 
 use std::collections::BTreeMap;
-use std::net::SocketAddr;
 use std::sync::mpsc;
 use std::sync::{Arc, Mutex};
 
-use super::super::{Intake, IntakeSink, Registry};
+use super::super::{Address, Intake, IntakeSink, Registry};
 use crate::batch::{Batch, BatchBuf};
 use crate::series::{SeriesId, SeriesKey};
 use crate::time::Timestamp;
@@ -124,12 +123,12 @@ impl Inlet {
     }
 
     /// An `Ingest` of whatever the decoders that `make` makes understand.
-    pub(super) fn ingest<M>(&self, make: M) -> impl Fn(SocketAddr) -> Intake + Send + Sync + use<M>
+    pub(super) fn ingest<M>(&self, make: M) -> impl Fn(&Address) -> Intake + Send + Sync + use<M>
     where
         M: Fn() -> Box<dyn Decoder> + Send + Sync,
     {
         let inlet = Mutex::new(self.clone());
-        move |_| Intake {
+        move |_: &Address| Intake {
             decoder: make(),
             sink: Box::new(FixedSink {
                 inlet: inlet.lock().unwrap().clone(),
@@ -159,11 +158,15 @@ impl Sink for FixedSink {
 
     fn refused(&mut self, _samples: usize) {}
 
+    fn unannounced(&mut self, samples: usize) {
+        self.refused(samples);
+    }
+
     fn malformed(&mut self, _problem: &Malformed<'_>) {}
 }
 
 impl IntakeSink for FixedSink {
-    fn apply(&mut self, _consumed: u64) -> Result<(), Fatal> {
+    fn apply(&mut self, _consumed: u64) -> Result<u64, Fatal> {
         let count = self.pending.len();
         let _open = self.inlet.gate.lock().unwrap();
         let mut arrived = self.inlet.arrived.lock().unwrap();
@@ -173,6 +176,6 @@ impl IntakeSink for FixedSink {
         drop(arrived);
         // The test may be over.
         let _ = self.inlet.events.send(count);
-        Ok(())
+        Ok(0)
     }
 }

@@ -11,37 +11,33 @@ use std::sync::Arc;
 use super::MAX_LINE;
 use super::line::{self, Problem, Seconds};
 use super::series_key;
-use super::tail::Tail;
-use crate::time::{Clock, Timestamp};
+use crate::time::{Clock, SECOND_NS, Timestamp};
 use crate::wire::columns::Columns;
 use crate::wire::names::{Hash, Names, find_end};
-use crate::wire::number::{Decimal, WINDOW, Window, parse_f64, read_decimal};
+use crate::wire::number::{Decimal, WINDOW, Window, parse_f64, read_decimal, window_at};
+use crate::wire::order::Order;
+use crate::wire::stamp::Stamp;
 use crate::wire::{Decoder, Fatal, Malformed, Sequence, Sink};
 
 /// How many names are looked up together.
 const GROUP: usize = 32;
 
-/// How many misses close together make the decoder give up expecting an order.
-const PATIENCE: u32 = 4;
-
-/// So many bytes in order, about 16 lines, make a miss count as the first.
-const RECOVERY: usize = 640;
-
 /// The longest text of a value that is looked at within a window.
 const LONGEST_VALUE: usize = 40;
+
+/// The latest timestamp that is read the fast way.
+const LAST_SECOND: i64 = i64::MAX / SECOND_NS as i64;
 
 /// Turns the lines of one connection into batches.
 pub struct GraphiteDecoder {
     names: Names,
     columns: Columns,
-    tail: Tail,
+    /// What a line ends with.
+    tail: Stamp,
     clock: Arc<dyn Clock>,
     /// The name that is expected next; may be one behind the last.
     expected: usize,
-    in_order: bool,
-    misses: u32,
-    /// Bytes in order since the last miss.
-    since_miss: usize,
+    order: Order,
     /// Lines that are parsed.
     gathered: Box<[Pending; GROUP]>,
     /// Lines whose entries are guessed as well.
@@ -69,12 +65,10 @@ impl GraphiteDecoder {
         Self {
             names: Names::new(b' ', seed),
             columns: Columns::new(),
-            tail: Tail::new(),
+            tail: Stamp::new(),
             clock,
             expected: 0,
-            in_order: true,
-            misses: 0,
-            since_miss: 0,
+            order: Order::new(),
             gathered: Box::new([Pending::default(); GROUP]),
             guessed: Box::new([Pending::default(); GROUP]),
         }
@@ -85,13 +79,13 @@ impl GraphiteDecoder {
     fn usual(&mut self, bytes: &[u8], mut at: usize, end: usize, sink: &mut dyn Sink) -> usize {
         loop {
             let begin = at;
-            let was = self.in_order;
-            at = if self.in_order {
+            let was = self.order.is_kept();
+            at = if self.order.is_kept() {
                 self.ordered(bytes, at, end, sink)
             } else {
                 self.scattered(bytes, at, end, sink)
             };
-            if at == begin && was == self.in_order {
+            if at == begin && was == self.order.is_kept() {
                 return at;
             }
         }
@@ -102,7 +96,7 @@ impl GraphiteDecoder {
         loop {
             let begin = at;
             at = self.run(bytes, at, end);
-            self.since_miss += at - begin;
+            self.order.held(at - begin);
             let next = self.step(bytes, at, end, sink);
             if next == at {
                 return at;
@@ -157,7 +151,7 @@ impl GraphiteDecoder {
             let Some((entry, length)) = self.seek(window) else {
                 return at;
             };
-            if !self.is_patient() {
+            if !self.order.missed() {
                 return at;
             }
             (entry, length)
@@ -165,7 +159,7 @@ impl GraphiteDecoder {
         let Some(decimal) = read_value(window, length) else {
             return at;
         };
-        let Some(next) = self.tail.read(window, decimal.end) else {
+        let Some(next) = read_tail(&mut self.tail, window, decimal.end) else {
             return at;
         };
         match self.names.id(entry) {
@@ -181,14 +175,6 @@ impl GraphiteDecoder {
         let length = find_end(window, b' ')? + 1;
         let hash = self.names.hash_in(window, length);
         Some((self.names.find_in(window, hash, length)?, length))
-    }
-
-    /// Counts a miss; `false` when it is time to stop expecting.
-    fn is_patient(&mut self) -> bool {
-        self.misses = if self.since_miss < RECOVERY { self.misses + 1 } else { 1 };
-        self.since_miss = 0;
-        self.in_order = self.misses < PATIENCE;
-        self.in_order
     }
 
     /// Lines whose names come in any order. While one group is parsed, the cache fetches
@@ -217,7 +203,7 @@ impl GraphiteDecoder {
             }
             at = behind;
             if 2 * successors > GROUP {
-                (self.in_order, self.misses, self.since_miss) = (true, 0, 0);
+                self.order = Order::new();
                 return at;
             }
             if next_count == 0 {
@@ -253,7 +239,7 @@ impl GraphiteDecoder {
             let Some(decimal) = read_value(window, length) else {
                 break;
             };
-            let Some(next) = tail.read(window, decimal.end) else {
+            let Some(next) = read_tail(&mut tail, window, decimal.end) else {
                 break;
             };
             let hash = self.names.hash_in(window, length);
@@ -311,13 +297,6 @@ impl GraphiteDecoder {
     }
 }
 
-/// The bytes from `at` on, when a line begins there and there are enough of them.
-#[inline(always)]
-fn window_at(bytes: &[u8], at: usize, end: usize) -> Option<&Window> {
-    let rest = bytes.get(at..).filter(|_| at < end)?;
-    rest.first_chunk()
-}
-
 /// Asks the sink about a new name; `None` when it cannot be taken as it stands or there is
 /// no room for it: then it is read the exact way.
 #[inline(never)]
@@ -329,6 +308,14 @@ fn meet(names: &mut Names, name: &[u8], sink: &mut dyn Sink) -> Option<usize> {
     }
     let id = sink.series(&series_key(name));
     names.insert(name.as_bytes(), id)
+}
+
+/// Where the next line begins, when the line ends at `start` of a window with a time of the
+/// usual kind: among others, -1 and fractions are not.
+#[inline(always)]
+fn read_tail(tail: &mut Stamp, window: &Window, start: usize) -> Option<usize> {
+    let time = |seconds| (seconds <= LAST_SECOND).then(|| Timestamp::from_secs(seconds));
+    tail.read(window, start, [b' ', b'\n'], time)
 }
 
 /// The value at `start` of a window; a space follows it.
@@ -394,7 +381,7 @@ impl std::fmt::Debug for GraphiteDecoder {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("GraphiteDecoder")
             .field("names", &self.names)
-            .field("in_order", &self.in_order)
+            .field("order", &self.order)
             .finish_non_exhaustive()
     }
 }

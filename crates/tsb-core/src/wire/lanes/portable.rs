@@ -28,6 +28,12 @@ pub(crate) fn find_at_most(lane: &Lane, limit: u8) -> usize {
     lane.iter().position(|byte| *byte <= limit).unwrap_or(16)
 }
 
+/// How many bytes come before the first that is `wanted`; 16 when none is.
+#[inline(always)]
+pub(crate) fn find_byte(lane: &Lane, wanted: u8) -> usize {
+    lane.iter().position(|byte| *byte == wanted).unwrap_or(16)
+}
+
 /// Whether the first `count` bytes agree; more than 16 never do.
 #[inline(always)]
 pub(crate) fn same16(one: &Lane, other: &Lane, count: usize) -> bool {

@@ -31,6 +31,14 @@ pub(crate) fn find_at_most(lane: &Lane, limit: u8) -> usize {
     (below | 1 << 16).trailing_zeros() as usize
 }
 
+/// How many bytes come before the first that is `wanted`; 16 when none is.
+#[inline(always)]
+pub(crate) fn find_byte(lane: &Lane, wanted: u8) -> usize {
+    // SAFETY: the instructions are SSE2, which is part of x86-64.
+    let same = unsafe { _mm_movemask_epi8(_mm_cmpeq_epi8(load(lane), _mm_set1_epi8(wanted as i8))) };
+    (same | 1 << 16).trailing_zeros() as usize
+}
+
 /// Whether the first `count` bytes agree; more than 16 never do.
 #[inline(always)]
 pub(crate) fn same16(one: &Lane, other: &Lane, count: usize) -> bool {

@@ -68,6 +68,33 @@ impl Cell {
         }
     }
 
+    /// Whether it is this name, terminator not included.
+    #[inline(always)]
+    pub(crate) fn is(&self, name: &[u8], rests: &[u8]) -> bool {
+        if name.len() + 1 != self.length() {
+            return false;
+        }
+        // As above: compares that may overlap, and no loop.
+        match name.len() {
+            length @ 16..=32 => self.agrees(name, 0) & self.agrees(name, length - 16),
+            length @ 33..INLINE => {
+                self.agrees(name, 0)
+                    & self.agrees(name, 16)
+                    & self.agrees(name, length - 32)
+                    & self.agrees(name, length - 16)
+            }
+            _ => {
+                let (head, tail) = self.pieces(rests);
+                name.strip_prefix(head) == Some(tail)
+            }
+        }
+    }
+
+    #[inline(always)]
+    fn agrees(&self, name: &[u8], at: usize) -> bool {
+        name.get(at..).and_then(<[u8]>::first_chunk) == Some(self.lane(at))
+    }
+
     #[inline(always)]
     fn same(&self, window: &Window, at: usize) -> bool {
         self.lane(at) == lane(window, at)
@@ -108,9 +135,14 @@ mod tests {
             window[..length].copy_from_slice(&name);
             window[length] = b' ';
             assert!(cell.begins(&window, &rests), "{length}");
+            assert!(
+                cell.is(&name, &rests) && !cell.is(&window[..=length], &rests),
+                "{length}"
+            );
             for at in 0..=length {
                 window[at] ^= 1;
                 assert!(!cell.begins(&window, &rests), "{length}, {at}");
+                assert_eq!(cell.is(&window[..length], &rests), at == length, "{length}, {at}");
                 window[at] ^= 1;
             }
         }

@@ -1,6 +1,6 @@
 //! Text to numbers.
 
-use crate::wire::lanes::{Lane, digit_run, join16};
+use crate::wire::lanes::{Lane, digit_run, find_byte, join16};
 
 /// How many bytes a decoder looks at at once: a name, a value and a timestamp of usual
 /// length, so that one bounds check serves a whole record.
@@ -40,11 +40,44 @@ pub(crate) struct Decimal {
     pub(crate) end: usize,
 }
 
+/// The bytes from `at` on, when that is before `end` and there are enough of them.
+#[inline(always)]
+pub(crate) fn window_at(bytes: &[u8], at: usize, end: usize) -> Option<&Window> {
+    let rest = bytes.get(at..).filter(|_| at < end)?;
+    rest.first_chunk()
+}
+
+/// The bytes from `at` on; where there are too few, a copy with zeros behind them. `None`
+/// when there is none.
+#[inline(always)]
+pub(crate) fn window_or_copy<'a>(bytes: &'a [u8], at: usize, copy: &'a mut Window) -> Option<&'a Window> {
+    let rest = bytes.get(at..).filter(|rest| !rest.is_empty())?;
+    if let Some(window) = rest.first_chunk() {
+        return Some(window);
+    }
+    copy[..rest.len()].copy_from_slice(rest);
+    copy[rest.len()..].fill(0);
+    Some(copy)
+}
+
 /// Sixteen bytes of a window. `at` is at most `WINDOW - 16`.
 #[inline(always)]
 pub(crate) fn lane(window: &Window, at: usize) -> &Lane {
     // The check cannot fail for the callers; without it there were a panic to compile.
     window[at..].first_chunk().unwrap_or(&[0; 16])
+}
+
+/// Where the first such byte from `at` on is; the last fifteen of a window may be passed over.
+#[inline(always)]
+pub(crate) fn find_from(window: &Window, mut at: usize, byte: u8) -> Option<usize> {
+    while at + 16 <= WINDOW {
+        let found = find_byte(lane(window, at), byte);
+        if found < 16 {
+            return Some(at + found);
+        }
+        at += 16;
+    }
+    None
 }
 
 /// Reads `[-]digits[.digits]` at `start`: up to 15 digits on either side of the point, 2^53

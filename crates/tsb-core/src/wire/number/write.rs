@@ -60,6 +60,15 @@ impl Plain {
         line[end - 8..end].copy_from_slice(&self.low.to_le_bytes());
         end
     }
+
+    /// Writes the digits from the beginning of `to`, and returns how many there are. The
+    /// bytes behind them are overwritten, those before `to` are not.
+    #[inline(always)]
+    pub(crate) fn append(&self, to: &mut [u8; 16]) -> usize {
+        let digits = u128::from(self.top) | u128::from(self.low) << 16;
+        *to = (digits >> (8 * (10 - self.length))).to_le_bytes();
+        usize::from(self.length)
+    }
 }
 
 /// A value with one or two decimals, below 10^10: its whole part, and the rest as text.

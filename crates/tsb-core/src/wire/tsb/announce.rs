@@ -1,10 +1,55 @@
 //! Keys as bytes: what an announcement is made of.
 
-use super::MAX_KEY;
-use crate::series::SeriesKey;
+use super::{MAX_KEY, MAX_SERIES};
+use crate::series::{Catalog, SeriesKey};
+use crate::wire::{Protocol, Uncarried};
 
 /// What stands before the keys of an announcement: the first id and how many there are.
 pub(super) const PREFIX: usize = 8;
+
+/// The announcement of every key of a catalog.
+pub(super) struct Keys {
+    /// One behind the other.
+    bytes: Vec<u8>,
+    /// Key `i` is `bytes[ends[i]..ends[i + 1]]`.
+    ends: Vec<usize>,
+}
+
+impl Keys {
+    /// The keys of `catalog`, each of which takes at most `limit` bytes.
+    ///
+    /// # Errors
+    /// The first series that cannot be carried, and why.
+    pub(super) fn new(catalog: &Catalog, limit: usize) -> Result<Self, Uncarried> {
+        let (mut bytes, mut ends) = (Vec::new(), vec![0]);
+        for (index, key) in catalog.keys().iter().enumerate() {
+            let start = bytes.len();
+            let room = if index < MAX_SERIES {
+                Ok(())
+            } else {
+                Err("a connection carries 2^24 series")
+            };
+            let pushed = room.and_then(|()| push_key(key, &mut bytes)).and_then(|()| {
+                let fits = bytes.len() - start <= limit;
+                fits.then_some(())
+                    .ok_or("its announcement does not fit into a datagram")
+            });
+            pushed.map_err(|why| Uncarried::new(Protocol::Tsb, key, why))?;
+            ends.push(bytes.len());
+        }
+        Ok(Self { bytes, ends })
+    }
+
+    /// How many there are.
+    pub(super) fn len(&self) -> usize {
+        self.ends.len() - 1
+    }
+
+    /// Key `index` as it is announced.
+    pub(super) fn get(&self, index: usize) -> &[u8] {
+        &self.bytes[self.ends[index]..self.ends[index + 1]]
+    }
+}
 
 /// Appends a key: name, number of labels, labels; each text with its length before it.
 ///

@@ -1,28 +1,22 @@
 //! Batches to frames.
 
-use super::announce::{self, push_key};
-use super::frame::{self, ANNOUNCE, HEADER, Header, IDS, MAX_BODY, PREFIX, SAMPLES, TIMES};
-use super::{MAX_KEY, MAX_SERIES, is_range};
+use super::announce::{self, Keys};
+use super::frame::{self, ANNOUNCE, HEADER, Header, IDS, MAX_BODY, PREFIX, SAMPLES, STREAM, TIMES};
+use super::{MAX_KEY, UNKNOWN, ids_part, known_range, push_column, times_part};
 use crate::batch::{Batch, Ids, Times};
 use crate::series::{Catalog, SeriesId};
-use crate::wire::{Encoder, Protocol, Uncarried};
+use crate::wire::{Encoder, Uncarried};
 
 /// The most samples of one frame, so that it stays in the first-level cache on its way
 /// and fits into a record whatever its shape is.
 const CHUNK: usize = 2048;
-
-/// Stands for the id of a series that is not announced yet.
-const UNKNOWN: u32 = u32::MAX;
 
 /// Turns batches into frames.
 ///
 /// Series get the ids of the connection when they first occur, so that a sender of a few
 /// series of a large catalog announces only those.
 pub struct TsbEncoder {
-    /// The announcement of each key, one behind the other.
-    keys: Vec<u8>,
-    /// Key `i` is `keys[ends[i]..ends[i + 1]]`.
-    ends: Vec<usize>,
+    keys: Keys,
     /// The id of each series on this connection.
     wire_ids: Vec<u32>,
     announced: u32,
@@ -36,21 +30,8 @@ impl TsbEncoder {
     /// # Errors
     /// The first series that cannot be carried, and why.
     pub fn new(catalog: &Catalog) -> Result<Self, Uncarried> {
-        let mut keys = Vec::new();
-        let mut ends = vec![0];
-        for (index, key) in catalog.keys().iter().enumerate() {
-            let room = if index < MAX_SERIES {
-                Ok(())
-            } else {
-                Err("a connection carries 2^24 series")
-            };
-            let refuse = |why| Uncarried::new(Protocol::Tsb, key, why);
-            room.and_then(|()| push_key(key, &mut keys)).map_err(refuse)?;
-            ends.push(keys.len());
-        }
         Ok(Self {
-            keys,
-            ends,
+            keys: Keys::new(catalog, MAX_KEY)?,
             wire_ids: vec![UNKNOWN; catalog.len()],
             announced: 0,
             sequence: 0,
@@ -77,7 +58,7 @@ impl TsbEncoder {
                 self.end_announcement(start, count, out);
                 (start, count) = (self.begin_announcement(out), 0);
             }
-            out.extend_from_slice(&self.keys[self.ends[index]..self.ends[index + 1]]);
+            out.extend_from_slice(self.keys.get(index));
             self.wire_ids[index] = self.announced;
             self.announced += 1;
             count += 1;
@@ -100,7 +81,7 @@ impl TsbEncoder {
         }
         let frame = &mut out[start..];
         let header = self.next_header(ANNOUNCE, 0, frame.len() - HEADER);
-        frame[..HEADER].copy_from_slice(&header.bytes());
+        frame[..HEADER].copy_from_slice(&header.bytes(STREAM));
         let at = HEADER + announce::PREFIX;
         frame[at - 4..at].copy_from_slice(&count.to_le_bytes());
         frame::seal(frame);
@@ -114,6 +95,7 @@ impl TsbEncoder {
             length,
             kind,
             shape,
+            session: 0,
             sequence,
         }
     }
@@ -131,7 +113,7 @@ impl TsbEncoder {
         let length = PREFIX + count * (id_bytes + time_bytes + 8);
         let header = self.next_header(SAMPLES, id_shape | time_shape, length);
         let mut head = [0; HEADER + PREFIX];
-        head[..HEADER].copy_from_slice(&header.bytes());
+        head[..HEADER].copy_from_slice(&header.bytes(STREAM));
         head[HEADER..HEADER + 4].copy_from_slice(&(count as u32).to_le_bytes());
         head[HEADER + 4..HEADER + 8].copy_from_slice(&first.unwrap_or(0).to_le_bytes());
         head[HEADER + 8..].copy_from_slice(&at.to_le_bytes());
@@ -174,40 +156,6 @@ impl TsbEncoder {
                 None
             }
         }
-    }
-}
-
-/// The first of ids that go up one by one and are all announced.
-#[inline]
-fn known_range(ids: &[u32]) -> Option<u32> {
-    let first = ids.first().copied()?;
-    (first != UNKNOWN && is_range(ids)).then_some(first)
-}
-
-/// Appends a column; its length is known, so this is one reservation and a wide copy.
-#[inline(always)]
-fn push_column<T, const N: usize>(items: &[T], bytes_of: impl Fn(&T) -> [u8; N], out: &mut Vec<u8>) {
-    let start = out.len();
-    out.resize(start + N * items.len(), 0);
-    let (cells, _) = out[start..].as_chunks_mut::<N>();
-    for (bytes, item) in cells.iter_mut().zip(items) {
-        *bytes = bytes_of(item);
-    }
-}
-
-/// Part of a column of ids.
-fn ids_part(ids: Ids<'_>, start: usize, end: usize) -> Ids<'_> {
-    match ids {
-        Ids::Range(first) => Ids::Range(SeriesId(first.0 + start as u32)),
-        Ids::Each(ids) => Ids::Each(&ids[start..end]),
-    }
-}
-
-/// Part of a column of timestamps.
-fn times_part(times: Times<'_>, start: usize, end: usize) -> Times<'_> {
-    match times {
-        Times::One(at) => Times::One(at),
-        Times::Each(times) => Times::Each(&times[start..end]),
     }
 }
 

@@ -2,8 +2,11 @@
 
 use crate::wire::MAX_RECORD;
 
-/// "tsb" and the version of the protocol.
-pub(super) const MAGIC: [u8; 4] = *b"tsb\x01";
+/// "tsb" and the version of the protocol over a stream.
+pub(super) const STREAM: [u8; 4] = *b"tsb\x01";
+
+/// "tsb" and the version of the protocol over datagrams.
+pub(super) const DATAGRAM: [u8; 4] = *b"tsb\x02";
 
 /// The length of the header, in bytes.
 pub(super) const HEADER: usize = 24;
@@ -19,6 +22,9 @@ pub(super) const ANNOUNCE: u8 = 1;
 
 /// A frame of samples.
 pub(super) const SAMPLES: u8 = 2;
+
+/// A frame that says that nothing follows; over datagrams only.
+pub(super) const END: u8 = 3;
 
 /// In the shape of a sample frame: it has a column of ids.
 pub(super) const IDS: u8 = 1;
@@ -36,18 +42,21 @@ pub(super) struct Header {
     pub(super) length: usize,
     pub(super) kind: u8,
     pub(super) shape: u8,
+    /// Over datagrams: which of a sender's lives this is. 0 over a stream.
+    pub(super) session: u16,
     pub(super) sequence: u64,
 }
 
 impl Header {
     /// The header as bytes, without its checksum.
     #[inline]
-    pub(super) fn bytes(self) -> [u8; HEADER] {
+    pub(super) fn bytes(self, magic: [u8; 4]) -> [u8; HEADER] {
         let mut bytes = [0; HEADER];
-        bytes[..4].copy_from_slice(&MAGIC);
+        bytes[..4].copy_from_slice(&magic);
         bytes[8..12].copy_from_slice(&(self.length as u32).to_le_bytes());
         bytes[12] = self.kind;
         bytes[13] = self.shape;
+        bytes[14..16].copy_from_slice(&self.session.to_le_bytes());
         bytes[16..].copy_from_slice(&self.sequence.to_le_bytes());
         bytes
     }
@@ -60,22 +69,34 @@ pub(super) fn seal(frame: &mut [u8]) {
     frame[4..8].copy_from_slice(&sum.to_le_bytes());
 }
 
-/// Reads the header that `bytes` begin with. `Ok(None)`: more bytes are needed.
+/// Reads the header that `bytes` of a stream begin with. `Ok(None)`: more bytes are needed.
 ///
 /// # Errors
 /// The stream is not of this protocol, or damaged: where the next frame begins is unknown.
 pub(super) fn open(bytes: &[u8]) -> Result<Option<Header>, &'static str> {
-    const STRANGE: &str = "a frame does not begin with the magic of version 1";
+    open_as(STREAM, "a frame does not begin with the magic of version 1", bytes)
+}
+
+/// Reads the header that the rest of a datagram begins with. `Ok(None)`: it is cut short.
+///
+/// # Errors
+/// The datagram is not of this protocol, or damaged.
+pub(super) fn open_datagram(bytes: &[u8]) -> Result<Option<Header>, &'static str> {
+    open_as(DATAGRAM, "a frame does not begin with the magic of version 2", bytes)
+}
+
+#[inline]
+fn open_as(magic: [u8; 4], strange: &'static str, bytes: &[u8]) -> Result<Option<Header>, &'static str> {
     let Some(header) = bytes.first_chunk::<HEADER>() else {
-        let have = bytes.len().min(MAGIC.len());
-        return if bytes[..have] == MAGIC[..have] {
+        let have = bytes.len().min(magic.len());
+        return if bytes[..have] == magic[..have] {
             Ok(None)
         } else {
-            Err(STRANGE)
+            Err(strange)
         };
     };
-    if header.first_chunk() != Some(&MAGIC) {
-        return Err(STRANGE);
+    if header.first_chunk() != Some(&magic) {
+        return Err(strange);
     }
     let length = u32_at(header, 8) as usize;
     if length > MAX_BODY {
@@ -91,6 +112,7 @@ pub(super) fn open(bytes: &[u8]) -> Result<Option<Header>, &'static str> {
         length,
         kind: header[12],
         shape: header[13],
+        session: u16::from_le_bytes([header[14], header[15]]),
         sequence: u64_at(header, 16),
     }))
 }

@@ -255,6 +255,7 @@ fn missing_and_repeated_frames_are_counted() {
         gaps: 1,
         missing: 2,
         repeated: 1,
+        has_ended: false,
     };
     assert_eq!(sequence, expected);
     let payload = [frames[0].clone(), number(&frames[1], u64::MAX)].concat();

@@ -185,6 +185,7 @@ fn a_plan_knows_its_trace_again() {
     let mut source = TraceSource {
         path,
         checksum: Some(trace.checksum()),
+        ..TraceSource::default()
     };
     let fleet = FleetSpec::Trace(source.clone());
     let plan = serde_json::to_string(&fleet).unwrap();

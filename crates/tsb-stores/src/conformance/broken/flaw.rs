@@ -75,6 +75,7 @@ pub(super) enum Flaw {
     SaysTheLastWritten,
     LeavesEmptySlots,
     AnswersInIdOrder,
+    ForgetsWhatItAccepted,
 }
 
 /// All of them, each with the kind of store that it breaks and the clause that must fail.
@@ -433,5 +434,11 @@ pub(super) const FLAWS: &[(Flaw, Kind, u8, &str)] = &[
         Kind::Plain,
         11,
         "answers newest in the order of ids",
+    ),
+    (
+        Flaw::ForgetsWhatItAccepted,
+        Kind::Strict,
+        11,
+        "refuses late samples and does not say after what",
     ),
 ];

@@ -201,9 +201,10 @@ fn a_plain_thread_is_enough(context: &Context) -> Outcome {
     // Opened in one thread, used in a second that has no runtime, closed in a third.
     let store = context.store()?;
     let capabilities = context.capabilities;
+    let at = context.at(0);
     let used = std::thread::spawn(move || {
         store.define(&definitions(0..2))?;
-        let ack = store.write_all(&Batch::tick(SeriesId(0), tsb_core::Timestamp(0), &[1.0, 2.0]))?;
+        let ack = store.write_all(&Batch::tick(SeriesId(0), at, &[1.0, 2.0]))?;
         store.flush(Scope::All, capabilities.reaches)?;
         if capabilities.query {
             store.newest(&[SeriesId(1)], &mut [None])?;

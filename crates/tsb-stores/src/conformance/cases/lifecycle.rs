@@ -68,6 +68,8 @@ fn everything_is_closed(context: &Context) -> Outcome {
         is_closed,
     )?;
     refused("newest", store.newest(&series, &mut [None]), "Closed", is_closed)?;
+    let newest = store.newest_accepted(&series, &mut [None]);
+    refused("newest accepted", newest, "Closed", is_closed)?;
     // These cannot say Closed; they must not make anything up.
     let covered = store.durable(ack.durability);
     ensure(covered >= ack.position, || {

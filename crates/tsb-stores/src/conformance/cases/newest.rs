@@ -1,13 +1,21 @@
 //! Clause 11: the newest timestamps.
 
-use super::{Case, Outcome, of_readable, tick_values, value_of};
+use super::{Case, Outcome, binds_keys, of, of_readable, tick_values, value_of};
+use crate::conformance::failure::{Failure, ensure, equal};
+use crate::conformance::subject::Subject;
 use crate::conformance::{Context, Finding};
-use tsb_core::SeriesId;
+use crate::store::OnConflict;
+use tsb_core::{SeriesId, Timestamp};
 
 pub(super) const CASES: &[Case] = &[
     of_readable("c11_newest_is_what_a_query_returns_last", newest_follows),
     of_readable("c11_newest_of_many_series_in_one_call", many_series),
     of_readable("c11_newest_fills_every_slot", fills_every_slot),
+    of(
+        "c11_newest_accepted_is_remembered",
+        binds_keys,
+        newest_accepted_is_remembered,
+    ),
 ];
 
 fn newest_follows(context: &Context) -> Outcome {
@@ -48,4 +56,52 @@ fn fills_every_slot(context: &Context) -> Outcome {
     // The subject hands over slots with a wrong value in each.
     subject.check_newest(&[0, 1, 2, 3].map(SeriesId))?;
     Ok(Finding::Holds)
+}
+
+/// What the store says that it accepted last, of two series.
+fn newest_accepted(subject: &Subject) -> Result<[Option<Timestamp>; 2], Failure> {
+    let mut newest = [Some(Timestamp(42)); 2];
+    subject
+        .store
+        .newest_accepted(&[SeriesId(1), SeriesId(0)], &mut newest)?;
+    Ok(newest)
+}
+
+fn newest_accepted_is_remembered(context: &Context) -> Outcome {
+    let mut subject = context.subject(2)?;
+    let refuses = context.capabilities.late == OnConflict::Rejected;
+    equal("newest accepted of nothing", &newest_accepted(&subject)?, &[None, None])?;
+    let mut expected = [None, None];
+    for tick in 1..8 {
+        // Both, then one alone.
+        let series = 1 + tick as u32 % 2;
+        let at = context.at(tick * 3);
+        let _ = subject.tick(0, at, &tick_values(0, series, tick))?;
+        expected = [if series == 2 { Some(at) } else { expected[0] }, Some(at)];
+        check_newest_accepted(&newest_accepted(&subject)?, &expected, context, refuses)?;
+    }
+    if context.capabilities.persistent {
+        subject.reopen()?;
+        check_newest_accepted(&newest_accepted(&subject)?, &expected, context, refuses)?;
+    }
+    Ok(Finding::Holds)
+}
+
+fn check_newest_accepted(
+    got: &[Option<Timestamp>; 2],
+    expected: &[Option<Timestamp>; 2],
+    context: &Context,
+    must_say: bool,
+) -> Result<(), Failure> {
+    for (got, expected) in got.iter().zip(expected) {
+        let is_right = match (got, expected) {
+            (None, Some(_)) => !must_say,
+            (Some(got), Some(expected)) => (*expected - *got).abs() < context.capabilities.resolution_ns.max(1),
+            (got, None) => got.is_none(),
+        };
+        ensure(is_right, || {
+            format!("newest accepted is {got:?}, expected {expected:?}")
+        })?;
+    }
+    Ok(())
 }

@@ -21,7 +21,11 @@ pub(super) const CASES: &[Case] = &[
     of("c6_late_samples_are_taken", takes_late, late_samples),
     of("c6_late_samples_are_refused", refuses_late, late_samples),
     of("c6_very_late_samples_are_taken", takes_late, very_late_samples),
-    of("c6_a_slot_keeps_its_last_write", has_slots, a_slot_keeps_its_last_write),
+    of(
+        "c6_a_slot_keeps_its_last_write",
+        |c| has_slots(c) && takes_late(c),
+        a_slot_keeps_its_last_write,
+    ),
 ];
 
 fn later_wins(c: &Capabilities) -> bool {
@@ -29,7 +33,7 @@ fn later_wins(c: &Capabilities) -> bool {
 }
 
 fn earlier_stays(c: &Capabilities) -> bool {
-    reads(c) && c.duplicate == OnConflict::Rejected
+    super::binds_keys(c) && c.duplicate == OnConflict::Rejected
 }
 
 fn both_stay(c: &Capabilities) -> bool {
@@ -41,7 +45,7 @@ fn takes_late(c: &Capabilities) -> bool {
 }
 
 fn refuses_late(c: &Capabilities) -> bool {
-    reads(c) && c.late == OnConflict::Rejected
+    super::binds_keys(c) && c.late == OnConflict::Rejected
 }
 
 fn has_slots(c: &Capabilities) -> bool {

@@ -2,31 +2,7 @@
 //! copies of what is open. Nothing is decoded here.
 
 use super::{GROUP, NOTE, Tile};
-use crate::memory::block::Block;
-
-/// A part of one series: samples in time order that belong together.
-#[derive(Debug)]
-pub(in crate::memory) struct Held {
-    /// The earliest timestamp.
-    pub(in crate::memory) start: i64,
-    /// The latest timestamp.
-    pub(in crate::memory) end: i64,
-    /// Of two parts with the same timestamp, the higher rank was written later.
-    pub(in crate::memory) rank: u32,
-    /// The samples.
-    pub(in crate::memory) parts: Parts,
-}
-
-/// The samples of a part.
-#[derive(Debug)]
-pub(in crate::memory) enum Parts {
-    /// A column of a sealed block.
-    Sealed(Block, usize),
-    /// All that is asked of a sealed block: its maximum.
-    Maximum(f64),
-    /// Samples that were open.
-    Open(Vec<i64>, Vec<f64>),
-}
+use crate::block::{Block, Held, Parts, Steps};
 
 /// What a tile occupies.
 #[derive(Clone, Copy, Debug, Default)]
@@ -52,36 +28,38 @@ impl Tile {
         in_rows.max(loose)
     }
 
-    /// Takes what a series holds in `start..end`. Where `whole` says that only the
-    /// maximum of that span is asked for, and nothing loose lies in it, the block stays.
+    /// Takes what a series holds in `start..end`. Where only `maxima` of steps are asked
+    /// for, a block within one step stays where nothing loose lies in it.
     pub(in crate::memory) fn take(
         &self,
         column: usize,
         (start, end): (i64, i64),
-        mut whole: impl FnMut(i64, i64) -> bool,
+        mut maxima: Option<Steps>,
         into: &mut Vec<Held>,
     ) {
+        if maxima.is_none() {
+            self.touch(column, (start, end));
+        }
+        let mut whole = |from: i64, to: i64| {
+            let inside = from >= start && to < end;
+            inside && maxima.as_mut().is_some_and(|steps| steps.same(from, to))
+        };
         let first = into.len();
         self.take_loose(column, (start, end), into);
         let loose = into.len();
         let index = &self.groups[column / GROUP].index;
         let column_of_group = column % GROUP;
-        // A block without a number may be one without a sample.
-        let mut answers = |block: &Block, maximum: f64, into: &[Held]| {
+        let is_disturbed = |block: &Block, into: &[Held]| {
             let disturbs = |held: &Held| held.start <= block.end && held.end >= block.start;
-            !maximum.is_nan() && whole(block.start, block.end) && !into[first..loose].iter().any(disturbs)
+            into[first..loose].iter().any(disturbs)
         };
-        // The first look at all blocks lets their cache misses overlap; taking a handle
-        // would wait for each.
-        let mut touched = 0;
         for (block, maximum) in index.overlapping(column_of_group, start, end) {
-            if !answers(block, maximum, into) {
-                touched |= block.touch();
-            }
-        }
-        std::hint::black_box(touched);
-        for (block, maximum) in index.overlapping(column_of_group, start, end) {
-            let parts = if answers(block, maximum, into) {
+            // A block without a number may be one without a sample.
+            let answers = !maximum.is_nan() && whole(block.start, block.end);
+            let parts = if answers && !is_disturbed(block, into) {
+                if loose == first && joined(&mut into[first..], block, maximum, &mut whole) {
+                    continue;
+                }
                 Parts::Maximum(maximum)
             } else {
                 Parts::Sealed(block.clone(), column_of_group)
@@ -90,6 +68,7 @@ impl Tile {
                 start: block.start,
                 end: block.end,
                 rank: 0,
+                maximum: f64::NAN,
                 parts,
             });
         }
@@ -99,6 +78,16 @@ impl Tile {
         }
     }
 
+    /// A first look at all blocks, so that their cache misses overlap: taking a handle
+    /// would wait for each.
+    fn touch(&self, column: usize, (start, end): (i64, i64)) {
+        let blocks = self.groups[column / GROUP]
+            .index
+            .overlapping(column % GROUP, start, end);
+        let touched = blocks.fold(0, |all, (block, _)| all | block.touch());
+        std::hint::black_box(touched);
+    }
+
     fn take_loose(&self, column: usize, (start, end): (i64, i64), into: &mut Vec<Held>) {
         let Some(loose) = &self.loose else { return };
         for (place, block) in loose.series()[column].blocks.iter().enumerate() {
@@ -106,14 +95,15 @@ impl Tile {
                 into.push(Held {
                     start: block.start,
                     end: block.end,
-                    rank: place as u32 + 1,
+                    rank: place as u64 + 1,
+                    maximum: f64::NAN,
                     parts: Parts::Sealed(block.clone(), 0),
                 });
             }
         }
         let (from, to) = (loose.open_before(column, start), loose.open_before(column, end));
         let (times, values) = loose.open(column, from, to.max(from));
-        push_open(times, values, u32::MAX, into);
+        push_open(times, values, u64::from(u32::MAX), into);
     }
 
     fn take_open(&self, column: usize, (start, end): (i64, i64), into: &mut Vec<Held>) {
@@ -147,12 +137,27 @@ impl Tile {
     }
 }
 
-fn push_open(times: Vec<i64>, values: Vec<f64>, rank: u32, into: &mut Vec<Held>) {
+/// Adds the maximum of a block to that of the blocks before, where one step holds both.
+fn joined(held: &mut [Held], block: &Block, maximum: f64, whole: &mut impl FnMut(i64, i64) -> bool) -> bool {
+    let Some(last) = held.last_mut() else { return false };
+    let Parts::Maximum(most) = &mut last.parts else {
+        return false;
+    };
+    let is_same = whole(last.start, block.end);
+    if is_same {
+        last.end = block.end;
+        *most = most.max(maximum);
+    }
+    is_same
+}
+
+fn push_open(times: Vec<i64>, values: Vec<f64>, rank: u64, into: &mut Vec<Held>) {
     if let (Some(&start), Some(&end)) = (times.first(), times.last()) {
         into.push(Held {
             start,
             end,
             rank,
+            maximum: f64::NAN,
             parts: Parts::Open(times, values),
         });
     }

@@ -212,6 +212,16 @@ impl Store for Reference {
         Ok(())
     }
 
+    fn newest_accepted(&self, series: &[SeriesId], into: &mut [Option<Timestamp>]) -> Result<()> {
+        let state = self.enter()?;
+        self.check_known(&state, series)?;
+        for (&id, slot) in series.iter().zip(into) {
+            let newest = state.series.get(&id).and_then(|line| line.newest);
+            *slot = newest.filter(|_| !self.has(Flaw::ForgetsWhatItAccepted));
+        }
+        Ok(())
+    }
+
     fn stats(&self) -> Stats {
         let state = self.state.lock().unwrap();
         let rows = state.series.values().flat_map(|line| line.rows.values());

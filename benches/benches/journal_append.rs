@@ -1,0 +1,61 @@
+//! What does a journal cost on the path of the ack, by its policy and the length of a batch?
+//!
+//! One writer; with `each` and `group` every ack waits for a sync, so their wall time is
+//! that of the medium. That the journal gives back what it was given is shown once before
+//! anything is timed.
+
+#![expect(clippy::expect_used, reason = "a benchmark may stop with a message")]
+
+use criterion::{BenchmarkId, Criterion, Throughput};
+use tsb_bench::write_cache::{cache, files, tick, values};
+use tsb_core::Durability;
+use tsb_stores::write_cache::Sync;
+use tsb_stores::{Scope, Store};
+
+fn verify() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let journal = folder.path().join("journal");
+    let open = || cache(files(&folder.path().join("files")), 50, 1, Some((&journal, Sync::None)));
+    let first = open();
+    (0..10).for_each(|at| tick(&first, at, &values(50), 7));
+    drop(first);
+    assert_eq!(open().account().replayed, 500);
+}
+
+fn append(criterion: &mut Criterion) {
+    let mut group = criterion.benchmark_group("journal_append");
+    group.sample_size(10);
+    let policies = [
+        ("none", Sync::None),
+        ("interval", Sync::Interval(1_000_000_000)),
+        ("group", Sync::Group),
+        ("each", Sync::Each),
+    ];
+    for (name, sync) in policies {
+        for series in [10, 1_000, 10_000] {
+            let folder = tempfile::tempdir().expect("a folder");
+            let journal = folder.path().join("journal");
+            let cache = cache(files(&folder.path().join("files")), series, 1, Some((&journal, sync)));
+            let values = values(series);
+            let mut now = 0;
+            group.throughput(Throughput::Elements(u64::from(series)));
+            group.bench_function(BenchmarkId::new(name, series), |bencher| {
+                bencher.iter(|| {
+                    tick(&cache, now, &values, series as usize);
+                    now += 1;
+                });
+            });
+            // The files are another question's: what waits is dropped.
+            (0..series).for_each(|id| drop(cache.forget(tsb_core::SeriesId(id))));
+            cache.flush(Scope::All, Durability::Buffered).expect("a flush");
+        }
+    }
+    group.finish();
+}
+
+fn main() {
+    verify();
+    let mut criterion = Criterion::default().configure_from_args();
+    append(&mut criterion);
+    criterion.final_summary();
+}

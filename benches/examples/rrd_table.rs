@@ -1,0 +1,133 @@
+//! What an update of an RRD file costs, by the way in which it is done, beside librrd.
+//!
+//! `rrd_table prepare FOLDER N` creates a set of N files in the published layout for each
+//! way, and `rrd_table run FOLDER N K` gives each K readings a pass, warm, the ways in turn (A B C D D C B A
+//! ...), each update across a step and every way across the same ones; the file system is
+//! synced after each pass, and that is timed by itself. Without arguments: 200 files in a
+//! temporary folder.
+//! Built with `--features librrd` it has librrd as the opponent.
+#![expect(clippy::print_stdout, clippy::expect_used, reason = "an example prints its result")]
+
+use std::path::{Path, PathBuf};
+
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+use tsb_bench::rrd::{self, Files, STEP_S, Way};
+use tsb_core::time::{Clock, MonotonicClock, thread_cpu_ns};
+
+/// Rounds of each way; the first one only warms up, and the others end six steps at least:
+/// every sixth writes two rows more.
+const ROUNDS: i64 = 7;
+
+#[derive(Clone, Copy, Default)]
+#[expect(clippy::struct_field_names, reason = "units come last in a name")]
+struct Cost {
+    cpu_ns: u64,
+    wall_ns: u64,
+    sync_ns: u64,
+}
+
+fn main() {
+    let words: Vec<String> = std::env::args().skip(1).collect();
+    let words: Vec<&str> = words.iter().map(String::as_str).collect();
+    let count = |word: &str| word.parse::<usize>().expect("a number of files");
+    match words[..] {
+        ["prepare", folder, number] => prepare(Path::new(folder), count(number)),
+        ["run", folder, number, readings] => run(Path::new(folder), count(number), count(readings) as i64),
+        [] => {
+            let folder = std::env::temp_dir().join(format!("tsb-rrd-table-{}", std::process::id()));
+            prepare(&folder, 200);
+            for readings in [1, 10, 60] {
+                run(&folder, 200, readings);
+            }
+            std::fs::remove_dir_all(&folder).expect("the folder can be removed");
+        }
+        _ => println!("rrd_table [prepare FOLDER N | run FOLDER N K]"),
+    }
+}
+
+fn folder_of(folder: &Path, way: Way) -> PathBuf {
+    folder.join(way.name())
+}
+
+fn prepare(folder: &Path, count: usize) {
+    for &way in Way::ALL {
+        rrd::create(&folder_of(folder, way), count);
+    }
+}
+
+fn run(folder: &Path, count: usize, readings: i64) {
+    raise_open_files(count as u64 + 100);
+    let root = std::fs::File::open(folder).expect("the folder");
+    let mut ways: Vec<(Way, Files)> = Way::ALL
+        .iter()
+        .map(|&way| (way, Files::open(&folder_of(folder, way), count, way)))
+        .collect();
+    let clock = MonotonicClock::new();
+    let mut now_s = newest_s(folder);
+    let bytes = rrd::original_layout().file_len();
+    println!("{count} files of {bytes} bytes, {readings} readings a pass; us of an update");
+    println!("way         CPU best  CPU mean  wall best  with sync");
+    let mut costs = vec![Vec::new(); ways.len()];
+    for round in 0..ROUNDS {
+        now_s += readings * STEP_S;
+        for turn in 0..ways.len() {
+            let index = if round % 2 == 0 { turn } else { ways.len() - 1 - turn };
+            let cost = pass(&mut ways[index].1, &root, &clock, now_s, readings);
+            if round > 0 {
+                costs[index].push(cost);
+            }
+        }
+    }
+    for ((way, _), costs) in ways.iter().zip(&costs) {
+        row(*way, readings, count, costs);
+    }
+}
+
+/// Where the run before ended.
+fn newest_s(folder: &Path) -> i64 {
+    let path = folder_of(folder, Way::Stateless).join("1.rrd");
+    let file = tsb_rrd::RrdFile::open(&path).expect("the first file");
+    let newest = file.newest(&mut tsb_rrd::Session::default()).expect("its header");
+    newest.seconds
+}
+
+fn pass(files: &mut Files, root: &std::fs::File, clock: &MonotonicClock, now_s: i64, readings: i64) -> Cost {
+    let mut texts = Vec::new();
+    rrd::readings(now_s, readings, STEP_S, &mut texts);
+    let (cpu, wall) = (thread_cpu_ns(), clock.now());
+    for index in 0..files.len() {
+        files.update(index, &texts);
+    }
+    let (cpu_ns, wall_ns) = (thread_cpu_ns() - cpu, clock.now() - wall);
+    rustix::fs::syncfs(root).expect("a sync");
+    Cost {
+        cpu_ns,
+        wall_ns,
+        sync_ns: clock.now() - wall,
+    }
+}
+
+fn row(way: Way, readings: i64, count: usize, costs: &[Cost]) {
+    let updates = count as f64 * readings as f64 * 1e3;
+    let best = |cost: fn(&Cost) -> u64| costs.iter().map(cost).min().unwrap_or(0) as f64 / updates;
+    let mean = costs.iter().map(|cost| cost.cpu_ns).sum::<u64>() as f64 / costs.len().max(1) as f64 / updates;
+    println!(
+        "{:10}  {:8.2}  {mean:8.2}  {:9.2}  {:9.2}",
+        way.name(),
+        best(|cost| cost.cpu_ns),
+        best(|cost| cost.wall_ns),
+        best(|cost| cost.sync_ns),
+    );
+}
+
+/// One descriptor a kept file; as many as the system allows.
+fn raise_open_files(wanted: u64) {
+    let limit = getrlimit(Resource::Nofile);
+    if limit.current.is_some_and(|current| current < wanted) {
+        let raised = Rlimit {
+            current: Some(limit.maximum.map_or(wanted, |maximum| maximum.min(wanted))),
+            ..limit
+        };
+        setrlimit(Resource::Nofile, raised).expect("more open files");
+    }
+}

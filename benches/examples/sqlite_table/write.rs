@@ -1,0 +1,170 @@
+//! Rates: every way of writing in turn, over one whole generation once another is behind
+//! it, so that moving series into chunks and deleting the log are both in the figure.
+
+use std::path::Path;
+
+use tsb_bench::drive::{Clock, Cost, Drive, Order};
+use tsb_core::workload::{BatchMode, FleetSpec, Jitter, Workload, WorkloadSpec};
+use tsb_stores::Store;
+use tsb_stores::sqlite::{self, Commit, Layout, SqliteOptions};
+
+use crate::{SECOND, every, fresh, workload};
+
+/// Ticks of a generation: the store's default tail.
+const GENERATION: u64 = 3600;
+/// Turns that each way gets.
+const PARTS: u64 = 10;
+
+/// One way to write.
+struct Way {
+    name: &'static str,
+    layout: Layout,
+    options: SqliteOptions,
+    workload: Workload,
+    order: Order,
+    /// Ticks before anything counts, and those of a part.
+    before: u64,
+    ticks: u64,
+}
+
+impl Way {
+    /// Whole ticks or hosts of a fleet, for a whole generation after the first.
+    fn whole(name: &'static str, options: &SqliteOptions, workload: Workload) -> Self {
+        Self {
+            name,
+            layout: Layout::Ticks,
+            options: options.clone(),
+            workload,
+            order: Order::AsSent,
+            before: GENERATION,
+            ticks: GENERATION / PARTS,
+        }
+    }
+
+    /// A part of the fleet, where a second's worth of all takes minutes.
+    fn part(name: &'static str, layout: Layout, series: usize, batch: BatchMode) -> Self {
+        Self {
+            layout,
+            before: 2,
+            ticks: 2,
+            ..Self::whole(name, &every(Commit::Each), workload(FleetSpec::Mix, series, batch))
+        }
+    }
+}
+
+pub(crate) fn table(folder: &Path) {
+    let second = every(Commit::Every(SECOND));
+    let mix = |batch| workload(FleetSpec::Mix, 54_000, batch);
+    measure(
+        folder,
+        &[
+            Way::whole("ticks commit=1s, tick of 54,000", &second, mix(BatchMode::Tick)),
+            Way::whole("ticks commit=1s, host of 54", &second, mix(BatchMode::Host)),
+            Way::whole(
+                "ticks commit=each, tick of 54,000",
+                &every(Commit::Each),
+                mix(BatchMode::Tick),
+            ),
+            Way::part("ticks commit=each, host of 54", Layout::Ticks, 5_400, BatchMode::Host),
+            Way::part("rows commit=each, tick of 5,400", Layout::Rows, 5_400, BatchMode::Tick),
+            Way::part("mohawk, tick of 10", Layout::Mohawk, 10, BatchMode::Tick),
+        ],
+    );
+}
+
+pub(crate) fn shapes(folder: &Path) {
+    let mix = |change: fn(&mut WorkloadSpec)| {
+        let mut spec = WorkloadSpec {
+            series: Some(5_400),
+            batch: BatchMode::Tick,
+            ..WorkloadSpec::new(FleetSpec::Mix, 1)
+        };
+        change(&mut spec);
+        Workload::new(&spec).expect("a fleet of the list")
+    };
+    let second = every(Commit::Every(SECOND));
+    let way = |name, change| Way::whole(name, &second, mix(change));
+    measure(
+        folder,
+        &[
+            way("tick of 5,400", |_| {}),
+            Way {
+                order: Order::Shuffled,
+                ..way("the same, ids in random order", |_| {})
+            },
+            way("1 % late", |spec| spec.disorder.late = 0.01),
+            way("1 % twice", |spec| spec.disorder.duplicate = 0.01),
+            way("1 % out of order", |spec| spec.disorder.out_of_order = 0.01),
+            way("1 % missing", |spec| spec.disorder.missing = 0.01),
+            way("irregular by up to 100 ms", |spec| {
+                spec.jitter = Jitter {
+                    max_ns: 100_000_000,
+                    step_ns: 1_000_000,
+                };
+            }),
+        ],
+    );
+}
+
+/// One way's file and what its parts cost.
+struct Course<'w> {
+    way: &'w Way,
+    store: Box<dyn Store>,
+    drive: Drive<'w>,
+    parts: Vec<Cost>,
+}
+
+fn measure(folder: &Path, ways: &[Way]) {
+    let numbered = ways.iter().enumerate();
+    let mut courses: Vec<Course<'_>> = numbered.map(|(number, way)| begin(folder, number, way)).collect();
+    for _ in 0..PARTS {
+        for course in &mut courses {
+            let cost = course.drive.run(&course.store, course.way.ticks);
+            course.parts.push(cost);
+        }
+    }
+    println!(
+        "{:<36}{:>10}{:>10}{:>22}{:>12}",
+        "sqlite, mix, synced", "CPU-ns", "M/CPU-s", "parts, CPU-ns", "samples"
+    );
+    for course in &courses {
+        print(course);
+        course.drive.verify(&course.store);
+        course.store.close().expect("a sound file");
+    }
+}
+
+fn begin<'w>(folder: &Path, number: usize, way: &'w Way) -> Course<'w> {
+    let path = fresh(folder, &format!("write-{number}.db"));
+    let store = sqlite::open(&path, way.layout, way.options.clone()).expect("a new file");
+    store
+        .define(&way.workload.catalog().definitions())
+        .expect("fresh series");
+    let mut drive = Drive::new(&way.workload, way.order, Clock::Process);
+    drive.run(&store, way.before);
+    Course {
+        way,
+        store,
+        drive,
+        parts: Vec::new(),
+    }
+}
+
+fn print(course: &Course<'_>) {
+    let each = |cost: &Cost| cost.cpu_ns as f64 / cost.samples as f64;
+    let mut parts: Vec<f64> = course.parts.iter().map(each).collect();
+    parts.sort_by(f64::total_cmp);
+    let all = course.parts.iter().fold(Cost::default(), |all, part| Cost {
+        samples: all.samples + part.samples,
+        cpu_ns: all.cpu_ns + part.cpu_ns,
+        ..all
+    });
+    let spread = format!("{:.1}..{:.1}", parts[0], parts[parts.len() - 1]);
+    println!(
+        "{:<36}{:>10.1}{:>10.4}{spread:>22}{:>12}",
+        course.way.name,
+        each(&all),
+        1e3 / each(&all),
+        all.samples
+    );
+}

@@ -1,0 +1,395 @@
+//! What a sample costs over UDP with and without segmentation, and how much gets through.
+//!
+//! `cargo run --release -p tsb-bench --example udp_table costs [ROUNDS] [PROTOCOL]`: CPU time
+//! of the sending thread (encoding, packing and system calls; the kernel delivers within
+//! them) and of the receiving thread, for each protocol or for one, with and without
+//! `UDP_SEGMENT` at the sender and `UDP_GRO` at the receiver. The four rows of a protocol and
+//! a size of operation are interleaved over the rounds, and printed as medians when they are
+//! done. Every datagram is accounted for: the sender waits before more are under way than the
+//! buffer holds, and nothing may be lost.
+//!
+//! `... udp_table quick`: the same in a few seconds, for a look and for CI.
+//!
+//! `... udp_table rates PROTOCOL|all [STORE]`: runs `tsb run --transport udp` (build it first,
+//! with the same profile) at rising rates and finds the highest at which the audit misses no
+//! sample; then the exact losses above it, as the ledger has them.
+#![expect(clippy::print_stdout, reason = "an example prints its result")]
+#![expect(clippy::expect_used, reason = "an example may stop with a message")]
+
+use std::net::{Ipv4Addr, SocketAddr};
+use std::process::Command;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use serde_json::Value;
+use tsb_bench::mix::{self, Mix};
+use tsb_core::emit::{Operation, Outcome, Target};
+use tsb_core::net::{Address, DatagramListener, DatagramTarget, EmitOptions, Intake, IntakeSink, ListenOptions};
+use tsb_core::time::{Clock, MonotonicClock, thread_cpu_ns};
+use tsb_core::wire::{Budget, Fatal, Malformed, Protocol, Sink};
+use tsb_core::{Batch, Catalog, SeriesId, SeriesKey, Timestamp};
+
+/// Different values, sent again and again.
+const TICKS: usize = 20;
+
+/// Samples of a row in one round, unless its time is up before.
+const SAMPLES: u64 = 5_000_000;
+
+/// How long a row may send in one round.
+const ROUND_NS: u64 = 3_000_000_000;
+
+/// The same in a hurry.
+const QUICK_NS: u64 = 50_000_000;
+
+/// Without a datagram for so long, something is lost.
+const PATIENCE_NS: u64 = 10_000_000_000;
+
+/// Samples that may be under way; their datagrams fit into the receive buffer.
+const IN_FLIGHT: u64 = 4 * mix::SERIES as u64;
+
+/// How often a rate is halved between one that loses and one that does not.
+const STEPS: usize = 5;
+
+fn main() {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let word = |index: usize| arguments.get(index).map(String::as_str);
+    match word(0) {
+        Some("rates") => {
+            let asked = word(1).unwrap_or("tsb");
+            let all = Protocol::ALL.into_iter().filter(|protocol| protocol.is_packed());
+            let timed = all.filter(|protocol| protocol.facts().timestamps);
+            for protocol in timed.filter(|protocol| asked == "all" || protocol.name() == asked) {
+                rates(protocol, word(2).unwrap_or("memory:"));
+            }
+        }
+        Some("quick") => costs(1, None, QUICK_NS, &OPERATIONS[..1]),
+        _ => {
+            let rounds = word(1).map_or(3, |rounds| rounds.parse().expect("a number of rounds"));
+            let protocol = word(2).map(|name| name.parse().expect("a protocol"));
+            costs(rounds, protocol, ROUND_NS, &OPERATIONS);
+        }
+    }
+}
+
+/// One way to send.
+#[derive(Clone, Copy)]
+struct Case {
+    protocol: Protocol,
+    operation: (&'static str, usize),
+    gso: bool,
+    gro: bool,
+}
+
+/// What is sent at once, and how many samples that is.
+const OPERATIONS: [(&str, usize); 2] = [("host-54", mix::HOST), ("tick-54000", mix::SERIES)];
+
+/// What one round of a case came to.
+#[derive(Clone, Copy, Default)]
+struct Figures {
+    send_ns: f64,
+    receive_ns: f64,
+    bytes: f64,
+    per_datagram: f64,
+}
+
+fn costs(rounds: usize, only: Option<Protocol>, round_ns: u64, operations: &[(&'static str, usize)]) {
+    println!("datagrams of 1,400 bytes over loopback, {rounds} rounds, medians");
+    println!("protocol          operation   GSO  GRO   bytes  samples/datagram  send ns  M/CPU-s  receive ns  M/CPU-s");
+    let ticks = ticks();
+    let packed = Protocol::ALL.into_iter().filter(|protocol| protocol.is_packed());
+    for protocol in packed.filter(|protocol| only.is_none_or(|only| only == *protocol)) {
+        let ticks = carried(&ticks, protocol);
+        for &operation in operations {
+            let cases = [(true, true), (true, false), (false, true), (false, false)].map(|(gso, gro)| Case {
+                protocol,
+                operation,
+                gso,
+                gro,
+            });
+            let mut figures = [const { Vec::new() }; 4];
+            for _ in 0..rounds.max(1) {
+                for (case, figures) in cases.iter().zip(&mut figures) {
+                    figures.push(measure(*case, &ticks, round_ns));
+                }
+            }
+            for (case, figures) in cases.iter().zip(&figures) {
+                print(case, figures);
+            }
+        }
+    }
+}
+
+fn print(case: &Case, figures: &[Figures]) {
+    let median = |pick: fn(&Figures) -> f64| {
+        let mut values: Vec<f64> = figures.iter().map(pick).collect();
+        values.sort_by(f64::total_cmp);
+        values[values.len() / 2]
+    };
+    let (send, receive) = (median(|f| f.send_ns), median(|f| f.receive_ns));
+    let word = |on| if on { "on" } else { "off" };
+    println!(
+        "{:16}  {:10}  {:3}  {:3}  {:6.2}  {:16.1}  {send:7.2}  {:7.1}  {receive:10.2}  {:7.1}",
+        case.protocol.name(),
+        case.operation.0,
+        word(case.gso),
+        word(case.gro),
+        median(|f| f.bytes),
+        median(|f| f.per_datagram),
+        1e3 / send,
+        1e3 / receive,
+    );
+}
+
+/// Names that make lines of about 30 bytes: `h0007.m13 123456 1700000000`.
+fn catalog() -> Catalog {
+    let key = |index: usize| SeriesKey::new(format!("h{:04}.m{:02}", index / mix::HOST, index % mix::HOST));
+    (0..mix::SERIES).map(key).collect()
+}
+
+fn ticks() -> Vec<Vec<f64>> {
+    let mut fleet = Mix::new(7);
+    let tick = |_| {
+        let mut values = Vec::new();
+        fleet.tick(&mut values);
+        values
+    };
+    (0..TICKS).map(tick).collect()
+}
+
+/// The values as a protocol can carry them: whole where it has no others.
+fn carried(ticks: &[Vec<f64>], protocol: Protocol) -> Vec<Vec<f64>> {
+    let mut ticks = ticks.to_vec();
+    if protocol.facts().integers_only {
+        ticks.iter_mut().flatten().for_each(|value| *value = value.round());
+    }
+    ticks
+}
+
+/// Counts what arrives, and the CPU time of the thread that brought it.
+#[derive(Clone, Debug, Default)]
+struct Count {
+    samples: Arc<AtomicU64>,
+    cpu_ns: Arc<AtomicU64>,
+    pending: u64,
+}
+
+impl Count {
+    /// Waits until so many samples have come.
+    fn reaches(&self, until: u64, clock: &dyn Clock) {
+        let (mut seen, mut since) = (0, clock.now());
+        while self.samples.load(Ordering::Acquire) < until {
+            clock.wait_until(clock.now() + 50_000);
+            let now = self.samples.load(Ordering::Acquire);
+            if now != seen {
+                (seen, since) = (now, clock.now());
+            }
+            let is_patient = clock.now() - since < PATIENCE_NS;
+            assert!(is_patient, "{seen} of {until} samples came, and no more");
+        }
+    }
+}
+
+impl Sink for Count {
+    fn series(&mut self, key: &SeriesKey) -> Option<SeriesId> {
+        let (host, metric) = key.name().split_once(".m")?;
+        let host: usize = host.strip_prefix('h')?.parse().ok()?;
+        Some(SeriesId((host * mix::HOST + metric.parse::<usize>().ok()?) as u32))
+    }
+
+    fn batch(&mut self, batch: &Batch<'_>) {
+        self.pending += batch.len() as u64;
+    }
+
+    fn refused(&mut self, samples: usize) {
+        panic!("{samples} samples were refused");
+    }
+
+    fn unannounced(&mut self, samples: usize) {
+        self.refused(samples);
+    }
+
+    fn malformed(&mut self, problem: &Malformed<'_>) {
+        panic!("{}", problem.what);
+    }
+}
+
+impl IntakeSink for Count {
+    fn apply(&mut self, _consumed: u64) -> Result<u64, Fatal> {
+        self.cpu_ns.store(thread_cpu_ns(), Ordering::Release);
+        self.samples
+            .fetch_add(std::mem::take(&mut self.pending), Ordering::Release);
+        Ok(0)
+    }
+}
+
+fn measure(case: Case, ticks: &[Vec<f64>], round_ns: u64) -> Figures {
+    let clock: Arc<dyn Clock> = Arc::new(MonotonicClock::new());
+    let count = Count::default();
+    let (sink, budget, now, protocol) = (count.clone(), Budget::default(), Arc::clone(&clock), case.protocol);
+    let ingest = move |_: &Address| Intake {
+        decoder: protocol.datagram_decoder(Arc::clone(&now), &budget),
+        sink: Box::new(sink.clone()),
+    };
+    let options = ListenOptions {
+        receive_buffer_bytes: Some(64 << 20),
+        gro: case.gro,
+        ..ListenOptions::default()
+    };
+    let address = Address::Inet(SocketAddr::from((Ipv4Addr::LOCALHOST, 0)));
+    let listener = DatagramListener::bind(&address, options, ingest, Arc::clone(&clock), None).expect("a port");
+    let options = EmitOptions {
+        gso: case.gso,
+        ..EmitOptions::default()
+    };
+    let (catalog, limit) = (catalog(), options.datagram_bytes);
+    let packer = |session| protocol.packer(&catalog, limit, session).expect("plain names");
+    let target = DatagramTarget::connect(listener.address(), options, packer, Arc::clone(&clock), None);
+    let mut target = target.expect("loopback");
+    let mut sent = 0;
+    let mut cpu_ns = 0;
+    let arrive = |until: u64| count.reaches(until, &*clock);
+    let mut send = |second: i64, samples_max: u64| {
+        let from = sent;
+        let until_ns = clock.now() + round_ns;
+        for values in ticks.iter().cycle() {
+            let before = thread_cpu_ns();
+            for (index, part) in values.chunks(case.operation.1).enumerate() {
+                let first = SeriesId((index * case.operation.1) as u32);
+                let at = Timestamp::from_secs(1_700_000_000 + second + (sent / mix::SERIES as u64) as i64);
+                let batch = Batch::tick(first, at, part);
+                assert_eq!(target.send(&Operation { batch, due: 0 }), Outcome::Sent);
+            }
+            target.idle();
+            cpu_ns += thread_cpu_ns() - before;
+            sent += values.len() as u64;
+            arrive(sent.saturating_sub(IN_FLIGHT));
+            if sent - from >= samples_max || clock.now() >= until_ns {
+                break;
+            }
+        }
+        arrive(sent);
+        (
+            std::mem::take(&mut cpu_ns),
+            count.cpu_ns.load(Ordering::Acquire),
+            sent - from,
+        )
+    };
+    // The first ticks announce every name, and are not counted.
+    let (_, receive_from, _) = send(0, 4 * mix::SERIES as u64);
+    let bytes_before = listener.stats().bytes;
+    let datagrams_before = listener.stats().datagrams;
+    let (send_ns, receive_to, samples) = send(0, SAMPLES);
+    let stats = listener.stats();
+    target.finish();
+    listener.stop();
+    let each = |total: u64| total as f64 / samples as f64;
+    Figures {
+        send_ns: each(send_ns),
+        receive_ns: each(receive_to - receive_from),
+        bytes: each(stats.bytes - bytes_before),
+        per_datagram: 1.0 / each(stats.datagrams - datagrams_before),
+    }
+}
+
+/// The highest rate without a loss, and what is lost above it.
+fn rates(protocol: Protocol, store: &str) {
+    let fleet = fleet(protocol);
+    println!("tsb run --transport udp --protocol {protocol} --workload {fleet} --duration 2s into {store}, audited");
+    println!(
+        "   asked/s     held/s  verified      lost of these by the kernel  datagrams lost  kernel's count  balanced"
+    );
+    let (mut good, mut bad) = (0, 500_000);
+    let mut at_bad = run(protocol, store, bad);
+    while at_bad.is_good(bad) && bad < 256_000_000 {
+        (good, bad) = (bad, 2 * bad);
+        at_bad = run(protocol, store, bad);
+    }
+    for _ in 0..STEPS {
+        let middle = good.midpoint(bad);
+        let seen = run(protocol, store, middle);
+        if seen.is_good(middle) {
+            good = middle;
+        } else {
+            (bad, at_bad) = (middle, seen);
+        }
+    }
+    println!(
+        "{protocol}: {:.2} M samples/s without a loss; at {:.2} M {}",
+        good as f64 / 1e6,
+        bad as f64 / 1e6,
+        if at_bad.lost > 0 {
+            "some are lost"
+        } else {
+            "the sender falls behind"
+        },
+    );
+}
+
+/// What one run came to.
+struct Seen {
+    lost: u64,
+    held_per_second: f64,
+}
+
+impl Seen {
+    /// Nothing was lost, and the sender kept up with what was asked.
+    fn is_good(&self, asked: u64) -> bool {
+        self.lost == 0 && self.held_per_second > 0.95 * asked as f64
+    }
+}
+
+/// A fleet whose values the protocol carries.
+fn fleet(protocol: Protocol) -> &'static str {
+    if protocol.facts().integers_only { "kstat" } else { "mix" }
+}
+
+fn run(protocol: Protocol, store: &str, rate: u64) -> Seen {
+    let program = std::env::current_exe().expect("a path").with_file_name("../tsb");
+    let rate_text = rate.to_string();
+    let arguments = [
+        "run",
+        "--transport",
+        "udp",
+        "--protocol",
+        protocol.name(),
+        "--store",
+        store,
+        "--workload",
+        fleet(protocol),
+        "--rate",
+        &rate_text,
+        "--duration",
+        "2s",
+        "--no-calibrate",
+        "--quiet",
+        "--format",
+        "json",
+    ];
+    let output = Command::new(program).args(arguments).output();
+    let output = output.expect("target/release/tsb: build it with cargo build --release");
+    let report: Value = serde_json::from_slice(&output.stdout).expect("a report");
+    let count = |pointer: &str| report.pointer(pointer).and_then(Value::as_u64).unwrap_or(0);
+    let ledger = |name: &str| count(&format!("/ledger/{name}"));
+    let (kernel, transport) = (ledger("kernel_dropped"), ledger("lost_in_transport"));
+    let datagrams = |name: &str| count(&format!("/listener/datagrams/{name}"));
+    let held = report.pointer("/rate/held_per_second").and_then(Value::as_f64);
+    let held = held.expect("a rate");
+    println!(
+        "{rate:10}  {:9.0}  {:8}  {:8}  {kernel:22}  {:14}  {:14}  {}",
+        held,
+        ledger("verified"),
+        kernel + transport,
+        datagrams("sent") - datagrams("received"),
+        datagrams("kernel_drops"),
+        report.pointer("/ledger/balanced").unwrap_or(&Value::Null),
+    );
+    assert!(ledger("verified") > 0, "a run without a sample: {report}");
+    assert_eq!(ledger("lost"), 0, "the store lost something");
+    // What is missing is what the ledger says, and nobody who counted disagrees.
+    assert_eq!(ledger("verified") + kernel + transport, ledger("sent"), "{report}");
+    assert_eq!(report.pointer("/ledger/balanced"), Some(&Value::Bool(true)), "{report}");
+    Seen {
+        lost: kernel + transport,
+        held_per_second: held,
+    }
+}

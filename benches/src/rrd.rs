@@ -1,0 +1,165 @@
+//! RRD files in the layout of the published rrdcached benchmark, and the ways to update them.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use tsb_rrd::{Archive, Cf, DataSource, DsKind, Held, Layout, RrdFile, Session};
+
+/// Seconds of a step.
+pub const STEP_S: i64 = 300;
+/// When the files start; a multiple of every row.
+pub const START_S: i64 = 1_699_920_000;
+
+/// Two gauges and eight archives: 204,256 bytes a file.
+#[expect(clippy::expect_used, reason = "the layout is fixed and valid")]
+pub fn original_layout() -> Arc<Layout> {
+    let sources = ["num", "sub"].map(|name| DataSource::new(name, DsKind::Gauge, 600));
+    let archives = [Cf::Average, Cf::Max].map(|cf| {
+        [(1, 1440), (6, 1008), (24, 1344), (288, 2500)].map(|(steps, rows)| Archive::new(cf, 0.5, steps, rows))
+    });
+    let layout = Layout::new(STEP_S as u64, sources.to_vec(), archives.concat());
+    Arc::new(layout.expect("a valid layout"))
+}
+
+/// How a file is updated.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Way {
+    /// Opened for each update: open, lock, look, write, close.
+    Stateless,
+    /// The descriptor is kept: lock, look, write, unlock.
+    Kept,
+    /// Mapped and held for ourselves: no lock, no look.
+    Exclusive,
+    /// The system's librrd: `rrd_update_r`.
+    Librrd,
+}
+
+impl Way {
+    /// Those that this build has.
+    pub const ALL: &[Self] = if cfg!(feature = "librrd") {
+        &[Self::Stateless, Self::Kept, Self::Exclusive, Self::Librrd]
+    } else {
+        &[Self::Stateless, Self::Kept, Self::Exclusive]
+    };
+
+    /// For tables and benchmark names.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Stateless => "stateless",
+            Self::Kept => "kept",
+            Self::Exclusive => "exclusive",
+            Self::Librrd => "librrd",
+        }
+    }
+}
+
+enum Kept {
+    Paths(Vec<PathBuf>),
+    Open(Vec<RrdFile>),
+    Held(Vec<Held>),
+    Librrd(Vec<PathBuf>),
+}
+
+/// Files, all of which are updated in the same way.
+pub struct Files {
+    layout: Arc<Layout>,
+    kept: Kept,
+    session: Session,
+}
+
+impl std::fmt::Debug for Files {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Files")
+            .field("count", &self.len())
+            .finish_non_exhaustive()
+    }
+}
+
+/// The path of a file of a set, all in one folder as in the original.
+fn path_of(folder: &Path, index: usize) -> PathBuf {
+    folder.join(format!("{}.rrd", index + 1))
+}
+
+/// Creates `count` files in `folder`.
+#[expect(clippy::expect_used, reason = "a benchmark may stop with a message")]
+pub fn create(folder: &Path, count: usize) {
+    let layout = original_layout();
+    std::fs::create_dir_all(folder).expect("a folder");
+    for index in 0..count {
+        tsb_rrd::create(&path_of(folder, index), &layout, START_S, index as u64).expect("a new file");
+    }
+}
+
+#[expect(clippy::expect_used, reason = "a benchmark may stop with a message")]
+impl Files {
+    /// Opens the files that [`create`] made.
+    pub fn open(folder: &Path, count: usize, way: Way) -> Self {
+        let layout = original_layout();
+        let paths = (0..count).map(|index| path_of(folder, index));
+        let kept = match way {
+            Way::Stateless => Kept::Paths(paths.collect()),
+            Way::Kept => Kept::Open(
+                paths
+                    .map(|path| RrdFile::open_as(&path, &layout).expect("a file"))
+                    .collect(),
+            ),
+            Way::Exclusive => Kept::Held(paths.map(|path| Held::open(&path, &layout).expect("a file")).collect()),
+            Way::Librrd => Kept::Librrd(paths.collect()),
+        };
+        Self {
+            layout,
+            kept,
+            session: Session::default(),
+        }
+    }
+
+    /// How many there are.
+    pub fn len(&self) -> usize {
+        match &self.kept {
+            Kept::Paths(paths) | Kept::Librrd(paths) => paths.len(),
+            Kept::Open(files) => files.len(),
+            Kept::Held(files) => files.len(),
+        }
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Gives one file some readings, all of which must be taken.
+    pub fn update(&mut self, index: usize, readings: &[String]) {
+        let session = &mut self.session;
+        let updated = match &mut self.kept {
+            Kept::Paths(paths) => {
+                let file = RrdFile::open_as(&paths[index], &self.layout).expect("a file");
+                file.update_and_close(session, readings)
+            }
+            Kept::Open(files) => files[index].update(session, readings),
+            Kept::Held(files) => files[index].update(session, readings),
+            Kept::Librrd(paths) => return librrd(&paths[index], readings),
+        };
+        let updated = updated.expect("an update");
+        assert!(updated.stopped.is_none(), "{updated:?}");
+    }
+}
+
+#[cfg(feature = "librrd")]
+#[expect(clippy::expect_used, reason = "a benchmark may stop with a message")]
+fn librrd(path: &Path, readings: &[String]) {
+    tsb_librrd::update(path, readings).expect("an update");
+}
+
+#[cfg(not(feature = "librrd"))]
+fn librrd(_path: &Path, _readings: &[String]) {
+    unreachable!("no such way in this build");
+}
+
+/// `count` readings of two values, `seconds` apart, the last of them at `last_s`.
+pub fn readings(last_s: i64, count: i64, seconds: i64, texts: &mut Vec<String>) {
+    texts.clear();
+    texts.extend((0..count).map(|index| {
+        let at = last_s - (count - 1 - index) * seconds;
+        format!("{at}:{}:{}", at % 9_973, at % 7_919)
+    }));
+}

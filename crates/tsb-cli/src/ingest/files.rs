@@ -1,0 +1,216 @@
+//! `tsb ingest --listen rrdcached+unix:PATH`: what rrdcached is, for its clients.
+//!
+//! Clients name RRD files, not series, so nothing of the usual path fits: the store is a
+//! cache of the files of a folder, and what came is counted there.
+
+use std::net::ToSocketAddrs;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use serde_json::json;
+use tsb_core::net::{Address, Intake, ListenOptions, Listener, ListenerStats, Runtime};
+use tsb_core::time::{Clock, MonotonicClock};
+use tsb_core::wire::rrdcached::NoSeries;
+use tsb_stores::spec::Spec;
+use tsb_stores::write_cache::files::{Conversation, FileCache, FileCacheStats};
+
+use super::watch::{Watched, refuse_remote, watch};
+use crate::args::IngestArgs;
+use crate::exit::Exit;
+use crate::failure::Failure;
+use crate::output::Outputs;
+use crate::{interrupt, units};
+
+const SCHEME: &str = "rrdcached+";
+const FORM: &str = "it has the form rrdcached+unix:PATH or rrdcached+tcp://HOST:PORT, such as \
+    rrdcached+unix:/run/rrdcached.sock";
+/// Threads that do what clients ask: a flush holds up those who share its thread.
+const THREADS: usize = 4;
+
+/// Whether a listener is of this kind.
+pub(super) fn is_for(url: &str) -> bool {
+    url.starts_with(SCHEME)
+}
+
+/// Runs the command.
+pub(super) fn command(args: &IngestArgs, options: &ListenOptions, duration_ns: Option<u64>) -> Result<Exit, Failure> {
+    if let Some(other) = args.listen.iter().find(|url| !is_for(url)) {
+        let what = "files by their names and series do not go into one store";
+        return Err(Failure::usage(format!("cannot listen on {other}")).because_of(what));
+    }
+    let mut outputs = Outputs::open_without_page(&args.output)?;
+    // Before anyone hears that it listens: from then on a signal asks for an orderly end.
+    let stop = interrupt::flag();
+    let clock: Arc<dyn Clock> = Arc::new(MonotonicClock::new());
+    let opened = args.store.parse::<Spec>().and_then(|spec| spec.open_files(&clock));
+    let cache = opened.map_err(|error| {
+        Failure::usage(format!("cannot open --store {}", args.store))
+            .because(&error)
+            .hint("a listener of rrdcached's protocol takes --store write-cache+rrd:DIR")
+    })?;
+    let cache = Arc::new(cache);
+    let runtime =
+        Runtime::start().map_err(|error| Failure::new(Exit::Bug, "cannot start the runtime").because(&error))?;
+    let mut listeners = Vec::new();
+    for url in &args.listen {
+        listeners.push(listen(url, args.allow_remote, options, &cache, &clock, &runtime)?);
+    }
+    let started = clock.now();
+    let fed = Fed {
+        cache: &cache,
+        listeners: &listeners,
+    };
+    watch(&fed, args, &*clock, duration_ns, &stop);
+    let listeners: Vec<ListenerStats> = listeners.into_iter().map(|listener| listener.stop().stats).collect();
+    let elapsed_ns = clock.now() - started;
+    let closed = cache.close();
+    let result = result(&cache, &listeners, elapsed_ns);
+    outputs.write_value(&result, args.output.format, || text(&cache.stats(), elapsed_ns))?;
+    let folder = cache.folder().display();
+    closed
+        .map_err(|error| Failure::new(Exit::Invalid, format!("cannot close the files of {folder}")).because(&error))?;
+    Ok(Exit::Done)
+}
+
+fn listen(
+    url: &str,
+    allow_remote: bool,
+    options: &ListenOptions,
+    cache: &Arc<FileCache>,
+    clock: &Arc<dyn Clock>,
+    runtime: &Runtime,
+) -> Result<Listener, Failure> {
+    let address = address_of(url).map_err(|why| Failure::usage(format!("cannot listen on {url}")).because_of(why))?;
+    refuse_remote(url, &address, allow_remote)?;
+    let options = ListenOptions {
+        ingest_threads: THREADS,
+        ..options.clone()
+    };
+    let (served, handle) = (Arc::clone(cache), runtime.handle());
+    let intake = move |_: &Address| Intake {
+        decoder: Box::new(Conversation::new(Arc::clone(&served))),
+        sink: Box::new(NoSeries),
+    };
+    let bound = Listener::bind(handle, &address, options, intake, Arc::clone(clock), None);
+    let listener =
+        bound.map_err(|error| Failure::new(Exit::Unreachable, format!("cannot listen on {url}")).because(&error))?;
+    let transport = if address.path().is_some() { "unix" } else { "tcp" };
+    eprintln!(
+        "listening on {SCHEME}{transport}://{} for the files of {}",
+        listener.address(),
+        cache.folder().display(),
+    );
+    Ok(listener)
+}
+
+/// The address behind the scheme; rrdtool writes `unix:PATH`.
+fn address_of(url: &str) -> Result<Address, String> {
+    let place = url.strip_prefix(SCHEME).unwrap_or(url);
+    if let Some(path) = place.strip_prefix("unix:") {
+        let path = path.strip_prefix("//").unwrap_or(path);
+        let is_good = path.len() > 1 && path.starts_with('/');
+        return is_good
+            .then(|| Address::Unix(PathBuf::from(path)))
+            .ok_or_else(|| FORM.to_owned());
+    }
+    let host = place.strip_prefix("tcp://").ok_or(FORM)?;
+    let mut addresses = host.to_socket_addrs().map_err(|error| format!("{host}: {error}"))?;
+    addresses.next().map(Address::Inet).ok_or_else(|| FORM.to_owned())
+}
+
+/// The cache and who feeds it.
+struct Fed<'a> {
+    cache: &'a FileCache,
+    listeners: &'a [Listener],
+}
+
+impl Watched for Fed<'_> {
+    fn listeners(&self) -> Vec<ListenerStats> {
+        self.listeners.iter().map(Listener::stats).collect()
+    }
+
+    fn accepted(&self) -> u64 {
+        self.cache.stats().account.accepted
+    }
+
+    fn detail(&self) -> String {
+        let account = self.cache.stats().account;
+        let (written, pending) = (units::count(account.written), units::count(account.pending));
+        format!("{written} written, {pending} wait")
+    }
+}
+
+fn result(cache: &FileCache, listeners: &[ListenerStats], elapsed_ns: u64) -> serde_json::Value {
+    let stats = cache.stats();
+    let account = stats.account;
+    let malformed: u64 = listeners.iter().map(|stats| stats.malformed).sum();
+    json!({
+        "schema_version": tsb_core::report::SCHEMA_VERSION,
+        "tsb_version": env!("CARGO_PKG_VERSION"),
+        "store": format!("write-cache(files of {})", cache.folder().display()),
+        "durability": { "level": cache.acknowledges(), "copies": 1 },
+        "duration_ns": elapsed_ns,
+        "rate": { "held_per_second": account.accepted as f64 * 1e9 / elapsed_ns.max(1) as f64 },
+        "ledger": {
+            "received": account.accepted + stats.values_rejected,
+            "rejected": stats.values_rejected, "accepted": account.accepted,
+            "balanced": account.balances(),
+        },
+        "commands": {
+            "malformed": malformed, "updates": stats.updates_received, "flushes": stats.flushes_received,
+        },
+        "cache": {
+            "replayed": account.replayed, "written": account.written, "pending": account.pending,
+            "forgotten": account.forgotten, "failed": account.failed,
+            "passes": stats.updates_written, "write_failures": stats.write_failures,
+            "files": stats.files, "journal_bytes": stats.journal_bytes,
+        },
+        "listeners": listeners,
+    })
+}
+
+/// The result for people: the same figures, in order.
+fn text(stats: &FileCacheStats, elapsed_ns: u64) -> String {
+    let account = stats.account;
+    let count = units::count;
+    let rate = account.accepted as f64 * 1e9 / elapsed_ns.max(1) as f64;
+    let factor = account.written as f64 / stats.updates_written.max(1) as f64;
+    format!(
+        "received {}, rejected {}, accepted {} values, {}/s\n\
+         accepted {} + replayed {} = written {} + pending {} + forgotten {} + failed {}\n\
+         {} passes over files, {factor:.1} values each\n",
+        count(account.accepted + stats.values_rejected),
+        count(stats.values_rejected),
+        count(account.accepted),
+        units::scaled(rate),
+        count(account.accepted),
+        count(account.replayed),
+        count(account.written),
+        count(account.pending),
+        count(account.forgotten),
+        count(account.failed),
+        count(stats.updates_written),
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_address_is_a_path_or_a_port() {
+        for url in ["rrdcached+unix:/run/a.sock", "rrdcached+unix:///run/a.sock"] {
+            assert_eq!(address_of(url), Ok(Address::Unix(PathBuf::from("/run/a.sock"))));
+        }
+        let inet = address_of("rrdcached+tcp://127.0.0.1:42217").unwrap();
+        assert_eq!(inet.to_string(), "127.0.0.1:42217");
+        for bad in [
+            "rrdcached+unix:",
+            "rrdcached+unix:a.sock",
+            "rrdcached+udp://127.0.0.1:1",
+            "rrdcached+tcp://x",
+        ] {
+            assert!(address_of(bad).is_err(), "{bad}");
+        }
+    }
+}

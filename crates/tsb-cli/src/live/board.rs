@@ -1,0 +1,301 @@
+//! What a run shows while it goes on: written by whoever runs it, read by the live view
+//! and by the metrics endpoint. Neither is on the emitting path.
+
+use std::collections::VecDeque;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use tsb_core::emit::LiveTotals;
+use tsb_core::latency::{CELLS, Cells, cell_highest};
+use tsb_core::report::Interval;
+
+/// Slices that are kept for the view: an hour of seconds.
+const SLICES_MAX: usize = 3_600;
+
+/// Sentences that are kept for the view.
+const SAID_MAX: usize = 8;
+
+/// What a run is doing.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Phase {
+    /// Getting ready.
+    #[default]
+    Preparing,
+    /// Measuring the generator's own ceiling.
+    Calibrating,
+    /// Sending.
+    Running,
+    /// Waiting until everything has reached the level that was asked.
+    Flushing,
+    /// Reading everything back: series done, and all.
+    ReadingBack(u64, u64),
+    /// Putting the report together.
+    Reporting,
+}
+
+impl Phase {
+    /// Its name.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Preparing => "preparing",
+            Self::Calibrating => "calibrating",
+            Self::Running => "running",
+            Self::Flushing => "flushing",
+            Self::ReadingBack(..) => "reading back",
+            Self::Reporting => "reporting",
+        }
+    }
+}
+
+/// What does not change while a run goes on.
+#[derive(Clone, Debug, Default)]
+pub struct Subject {
+    /// The store, as it names itself.
+    pub store: String,
+    /// `inproc`, `tcp`, with the protocol where there is one.
+    pub path: String,
+    /// Series in the catalog.
+    pub series: u64,
+    /// What an acknowledgement is worth.
+    pub durability: String,
+    /// Samples per second that the schedule asks; absent where it asks nothing, or not a
+    /// constant rate.
+    pub asked_per_second: Option<f64>,
+    /// How long sending takes, in nanoseconds, where the plan says so.
+    pub planned_ns: Option<u64>,
+    /// Length of a slice, in nanoseconds.
+    pub slice_ns: u64,
+}
+
+/// Operations by coarse cell since the run began.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Times {
+    counts: Vec<u64>,
+    sum_ns: u128,
+}
+
+impl Default for Times {
+    fn default() -> Self {
+        Self {
+            counts: vec![0; CELLS],
+            sum_ns: 0,
+        }
+    }
+}
+
+impl Times {
+    /// Adds a slice.
+    pub fn add(&mut self, cells: &Cells) {
+        for (cell, count) in cells.iter() {
+            if let Some(slot) = self.counts.get_mut(cell) {
+                *slot += count;
+                self.sum_ns += u128::from(count) * u128::from(cell_highest(cell));
+            }
+        }
+    }
+
+    /// Operations.
+    pub fn count(&self) -> u64 {
+        self.counts.iter().sum()
+    }
+
+    /// Operations that took `limit_ns` or less, as far as cells tell: those of cells that
+    /// end there or before.
+    pub fn count_within(&self, limit_ns: u64) -> u64 {
+        let counts = self.counts.iter().enumerate();
+        counts
+            .take_while(|&(cell, _)| cell_highest(cell) <= limit_ns)
+            .map(|(_, count)| count)
+            .sum()
+    }
+
+    /// The sum of all times, in nanoseconds, at most 1/8 too large.
+    pub const fn sum_ns(&self) -> u128 {
+        self.sum_ns
+    }
+
+    /// The upper edge of the cell that holds the quantile, in nanoseconds: at most 1/8 too
+    /// large. `None` with fewer than ten operations beyond it, as in reports.
+    pub fn quantile(&self, quantile: f64) -> Option<u64> {
+        let all = self.count();
+        if ((all as f64 * (1.0 - quantile) + 1e-6) as u64) < tsb_core::latency::BEYOND_MIN {
+            return None;
+        }
+        let rank = (quantile * all as f64).ceil() as u64;
+        let mut seen = 0;
+        let found = self.counts.iter().position(|count| {
+            seen += count;
+            seen >= rank
+        });
+        found.map(cell_highest)
+    }
+
+    /// The upper edge of the slowest operation's cell, in nanoseconds.
+    pub fn max(&self) -> Option<u64> {
+        self.counts.iter().rposition(|&count| count > 0).map(cell_highest)
+    }
+}
+
+/// Everything that is shown.
+#[derive(Clone, Debug, Default)]
+pub struct State {
+    /// What is run.
+    pub subject: Subject,
+    /// What it is doing.
+    pub phase: Phase,
+    /// Time since sending began, in nanoseconds.
+    pub elapsed_ns: u64,
+    /// The emitter's counters.
+    pub totals: LiveTotals,
+    /// Samples that the store took.
+    pub accepted: u64,
+    /// Samples that it refused.
+    pub rejected: u64,
+    /// The stalest series at the last look, in milliseconds.
+    pub staleness_ms: Option<f64>,
+    /// The newest slices, the oldest first.
+    pub slices: VecDeque<Interval>,
+    /// Due to done.
+    pub response: Times,
+    /// Start to done.
+    pub service: Times,
+    /// Due to start.
+    pub lag: Times,
+    /// What was said.
+    pub said: VecDeque<String>,
+    /// CPU time since sending began, in nanoseconds: this process, then those watched.
+    pub cpu_ns: Vec<u64>,
+}
+
+/// The shared state.
+#[derive(Debug, Default)]
+pub struct Board(Mutex<State>);
+
+impl Board {
+    /// Nothing to show yet.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Access for as long as it takes to copy what is needed.
+    pub fn lock(&self) -> MutexGuard<'_, State> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The state with no more than so many slices.
+    pub fn snapshot(&self, slices: usize) -> State {
+        let state = self.lock();
+        let newest = state.slices.len().saturating_sub(slices);
+        State {
+            subject: state.subject.clone(),
+            phase: state.phase,
+            elapsed_ns: state.elapsed_ns,
+            totals: state.totals,
+            accepted: state.accepted,
+            rejected: state.rejected,
+            staleness_ms: state.staleness_ms,
+            slices: state.slices.range(newest..).cloned().collect(),
+            response: state.response.clone(),
+            service: state.service.clone(),
+            lag: state.lag.clone(),
+            said: state.said.clone(),
+            cpu_ns: state.cpu_ns.clone(),
+        }
+    }
+
+    /// Another run begins.
+    pub fn begin(&self, subject: Subject) {
+        let mut state = self.lock();
+        let said = std::mem::take(&mut state.said);
+        *state = State {
+            subject,
+            said,
+            ..State::default()
+        };
+    }
+
+    /// The run does something else now.
+    pub fn enter(&self, phase: Phase) {
+        self.lock().phase = phase;
+    }
+
+    /// Keeps a sentence.
+    pub fn say(&self, text: String) {
+        let mut state = self.lock();
+        if state.said.len() == SAID_MAX {
+            state.said.pop_front();
+        }
+        state.said.push_back(text);
+    }
+
+    /// Adds a slice with the times of its operations.
+    pub fn add(&self, slice: Interval, service: Option<&Cells>, lag: Option<&Cells>) {
+        let mut state = self.lock();
+        if let Some(cells) = &slice.response_cells {
+            state.response.add(cells);
+        }
+        if let Some(cells) = service {
+            state.service.add(cells);
+        }
+        if let Some(cells) = lag {
+            state.lag.add(cells);
+        }
+        let used = std::iter::once(slice.cpu_ns).chain(slice.watched.iter().map(|other| other.cpu_ns));
+        let used: Vec<u64> = used.collect();
+        let processes = used.len().max(state.cpu_ns.len());
+        state.cpu_ns.resize(processes, 0);
+        for (sum, used) in state.cpu_ns.iter_mut().zip(used) {
+            *sum += used;
+        }
+        if state.slices.len() == SLICES_MAX {
+            state.slices.pop_front();
+        }
+        state.slices.push_back(slice);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tsb_core::latency::Histogram;
+
+    use super::*;
+
+    #[test]
+    fn times_add_up_and_quantiles_are_upper_edges() {
+        let mut histogram = Histogram::new();
+        (1..=1_000u64).for_each(|value| histogram.record(value * 1_000));
+        let cells = Cells::new(&histogram).unwrap();
+        let mut times = Times::default();
+        times.add(&cells);
+        times.add(&cells);
+        assert_eq!(times.count(), 2_000);
+        for quantile in [0.5, 0.9, 0.99] {
+            let (shown, exact) = (times.quantile(quantile).unwrap(), (quantile * 1e6) as u64);
+            assert!(shown >= exact && shown <= exact + exact / 8, "{quantile}: {shown}");
+        }
+        assert_eq!(times.quantile(0.999), None);
+        assert!(times.max().is_some_and(|max| (1_000_000..1_125_000).contains(&max)));
+        assert_eq!(times.count_within(u64::MAX), 2_000);
+        assert_eq!(times.count_within(999), 0);
+    }
+
+    #[test]
+    fn a_board_keeps_a_bounded_past_and_begins_anew() {
+        let board = Board::new();
+        for index in 0..SLICES_MAX as u64 + 5 {
+            board.add(
+                Interval {
+                    end_ns: index,
+                    ..Interval::default()
+                },
+                None,
+                None,
+            );
+            board.say(index.to_string());
+        }
+        let state = board.lock().clone();
+        assert_eq!((state.slices.len(), state.said.len()), (SLICES_MAX, SAID_MAX));
+        assert_eq!(state.slices.front().map(|slice| slice.end_ns), Some(5));
+        board.begin(Subject::default());
+        assert!(board.lock().slices.is_empty() && !board.lock().said.is_empty());
+    }
+}

@@ -1,0 +1,220 @@
+//! The board as OpenMetrics text, for Prometheus and whoever else reads it.
+//!
+//! Format: OpenMetrics 1.0.0 (IANA `application/openmetrics-text`): families with their
+//! type, unit and help, counters ending in `_total`, `# EOF` at the end.
+
+use std::fmt::Write;
+
+use super::board::{State, Times};
+
+/// What a response says that it holds.
+pub(super) const CONTENT_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
+
+/// Buckets of times end at these powers of two, in nanoseconds: 1 us to 69 s.
+const BUCKETS: std::ops::RangeInclusive<u32> = 10..=36;
+
+/// Everything that the board shows.
+pub(super) fn text(state: &State) -> String {
+    let mut out = String::new();
+    info(state, &mut out);
+    samples(state, &mut out);
+    gauges(state, &mut out);
+    processes(state, &mut out);
+    for (name, times, help) in [
+        ("tsb_response_seconds", &state.response, "Due to done, of operations."),
+        ("tsb_service_seconds", &state.service, "Start to done, of operations."),
+        ("tsb_lag_seconds", &state.lag, "Due to start, of operations."),
+    ] {
+        histogram(name, times, help, &mut out);
+    }
+    out.push_str("# EOF\n");
+    out
+}
+
+fn family(out: &mut String, name: &str, kind: &str, unit: &str, help: &str) {
+    let _ = writeln!(out, "# TYPE {name} {kind}");
+    if !unit.is_empty() {
+        let _ = writeln!(out, "# UNIT {name} {unit}");
+    }
+    let _ = writeln!(out, "# HELP {name} {help}");
+}
+
+/// A label's value with what the format reserves escaped.
+fn quoted(value: &str) -> String {
+    value.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n")
+}
+
+fn info(state: &State, out: &mut String) {
+    let subject = &state.subject;
+    family(out, "tsb_run", "info", "", "What is run.");
+    let _ = writeln!(
+        out,
+        "tsb_run_info{{store=\"{}\",path=\"{}\",durability=\"{}\"}} 1",
+        quoted(&subject.store),
+        quoted(&subject.path),
+        quoted(&subject.durability)
+    );
+    family(out, "tsb_phase", "stateset", "", "What the run is doing.");
+    for phase in [
+        "preparing",
+        "calibrating",
+        "running",
+        "flushing",
+        "reading back",
+        "reporting",
+    ] {
+        let _ = writeln!(
+            out,
+            "tsb_phase{{tsb_phase=\"{phase}\"}} {}",
+            u8::from(state.phase.name() == phase)
+        );
+    }
+}
+
+fn samples(state: &State, out: &mut String) {
+    let totals = &state.totals;
+    family(
+        out,
+        "tsb_samples",
+        "counter",
+        "",
+        "Samples that reached a stage of the ledger.",
+    );
+    for (stage, samples) in [
+        ("sent", totals.samples),
+        ("accepted", state.accepted),
+        ("rejected", state.rejected),
+        ("shed", totals.shed),
+        ("unknown", totals.unknown),
+    ] {
+        let _ = writeln!(out, "tsb_samples_total{{stage=\"{stage}\"}} {samples}");
+    }
+    family(out, "tsb_operations", "counter", "", "Operations handed to the target.");
+    let _ = writeln!(out, "tsb_operations_total {}", totals.operations);
+}
+
+fn gauges(state: &State, out: &mut String) {
+    let planned = state.subject.planned_ns.map(|ns| ns as f64 / 1e9);
+    let gauges = [
+        (
+            "tsb_series",
+            "",
+            Some(state.subject.series as f64),
+            "Series in the catalog.",
+        ),
+        (
+            "tsb_asked_samples_per_second",
+            "",
+            state.subject.asked_per_second,
+            "What the schedule asks.",
+        ),
+        (
+            "tsb_elapsed_seconds",
+            "seconds",
+            Some(state.elapsed_ns as f64 / 1e9),
+            "Since sending began.",
+        ),
+        ("tsb_planned_seconds", "seconds", planned, "How long sending takes."),
+        (
+            "tsb_staleness_seconds",
+            "seconds",
+            state.staleness_ms.map(|ms| ms / 1e3),
+            "Age of the newest visible sample of the stalest series.",
+        ),
+    ];
+    for (name, unit, value, help) in gauges {
+        let Some(value) = value else { continue };
+        family(out, name, "gauge", unit, help);
+        let _ = writeln!(out, "{name} {value}");
+    }
+}
+
+fn processes(state: &State, out: &mut String) {
+    let Some(last) = state.slices.back() else { return };
+    let names = std::iter::once("tsb".to_owned()).chain(last.watched.iter().map(|other| other.pid.to_string()));
+    let names: Vec<String> = names.collect();
+    family(
+        out,
+        "tsb_process_cpu_seconds",
+        "counter",
+        "seconds",
+        "CPU time since sending began.",
+    );
+    for (name, cpu_ns) in names.iter().zip(&state.cpu_ns) {
+        let seconds = *cpu_ns as f64 / 1e9;
+        let _ = writeln!(out, "tsb_process_cpu_seconds_total{{process=\"{name}\"}} {seconds}");
+    }
+    family(out, "tsb_process_resident_bytes", "gauge", "bytes", "Resident memory.");
+    let sizes = std::iter::once(last.rss_bytes).chain(last.watched.iter().map(|other| other.rss_bytes));
+    for (name, size) in names.iter().zip(sizes) {
+        let _ = writeln!(out, "tsb_process_resident_bytes{{process=\"{name}\"}} {size}");
+    }
+}
+
+fn histogram(name: &str, times: &Times, help: &str, out: &mut String) {
+    family(out, name, "histogram", "seconds", help);
+    for power in BUCKETS {
+        let edge_ns = 1u64 << power;
+        let _ = writeln!(
+            out,
+            "{name}_bucket{{le=\"{}\"}} {}",
+            edge_ns as f64 / 1e9,
+            times.count_within(edge_ns)
+        );
+    }
+    let _ = writeln!(out, "{name}_bucket{{le=\"+Inf\"}} {}", times.count());
+    let _ = writeln!(out, "{name}_sum {}", times.sum_ns() as f64 / 1e9);
+    let _ = writeln!(out, "{name}_count {}", times.count());
+}
+
+#[cfg(test)]
+mod tests {
+    use tsb_core::latency::{Cells, Histogram};
+    use tsb_core::report::Interval;
+
+    use super::*;
+    use crate::live::{Board, Subject};
+
+    #[test]
+    fn the_text_is_what_the_format_asks_for() {
+        let board = Board::new();
+        board.begin(Subject {
+            store: "a \"b\"\n\\".to_owned(),
+            ..Subject::default()
+        });
+        let mut histogram = Histogram::new();
+        for value in [500, 2_000, 3_000_000] {
+            histogram.record(value);
+        }
+        let slice = Interval {
+            response_cells: Cells::new(&histogram),
+            cpu_ns: 1_500_000_000,
+            ..Interval::default()
+        };
+        board.add(slice, None, None);
+        let text = text(&board.snapshot(1));
+        assert!(text.contains("store=\"a \\\"b\\\"\\n\\\\\""), "{text}");
+        assert!(
+            text.contains("tsb_response_seconds_bucket{le=\"0.000001024\"} 1\n"),
+            "{text}"
+        );
+        assert!(
+            text.contains("tsb_response_seconds_bucket{le=\"0.000002048\"} 2\n"),
+            "{text}"
+        );
+        assert!(text.contains("tsb_response_seconds_bucket{le=\"+Inf\"} 3\n"), "{text}");
+        assert!(
+            text.contains("tsb_process_cpu_seconds_total{process=\"tsb\"} 1.5\n"),
+            "{text}"
+        );
+        assert!(text.ends_with("# EOF\n"));
+        let families: Vec<&str> = text.lines().filter(|line| line.starts_with("# TYPE ")).collect();
+        let mut once = families.clone();
+        once.dedup();
+        assert_eq!(families, once);
+        for line in text.lines().filter(|line| !line.starts_with('#')) {
+            let value = line.rsplit(' ').next().unwrap();
+            assert!(value.parse::<f64>().is_ok(), "{line}");
+        }
+    }
+}

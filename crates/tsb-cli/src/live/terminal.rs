@@ -1,0 +1,230 @@
+//! The terminal that the live view is drawn on: taken, drawn on four times a second, and
+//! given back whatever happens. What is drawn is `view`'s.
+
+use std::fs::File;
+use std::io::{self, IsTerminal, Stderr};
+use std::os::fd::{AsFd, OwnedFd};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use ratatui::backend::CrosstermBackend;
+use ratatui::crossterm::event::{self, Event, KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
+use ratatui::crossterm::execute;
+use ratatui::crossterm::terminal::{EnterAlternateScreen, LeaveAlternateScreen, disable_raw_mode, enable_raw_mode};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::io::Errno;
+use tsb_core::time::{Clock, MonotonicClock, SECOND_NS};
+
+use super::board::{Board, State};
+use super::view::{Look, draw, slices_wanted};
+use crate::exit::Exit;
+use crate::failure::Failure;
+use crate::interrupt;
+
+/// From one picture to the next, unless a key is pressed.
+const FRAME: Duration = Duration::from_millis(250);
+
+/// A view that has not ended by then is waiting for a terminal that has gone away, and is
+/// left to end with the process.
+const GIVE_BACK_NS_MAX: u64 = 2 * SECOND_NS;
+
+/// A terminal in use; dropping it gives it back.
+#[derive(Debug)]
+pub struct Terminal {
+    is_over: Arc<AtomicBool>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Terminal {
+    /// Takes the terminal and shows `board` on it; `q` sets `stop`.
+    pub fn open(board: Arc<Board>, stop: Arc<AtomicBool>) -> Result<Self, Failure> {
+        let failure = |error: &io::Error| {
+            Failure::usage("cannot show the live view")
+                .because(error)
+                .hint("--progress lines needs no terminal")
+        };
+        let screen = Screen::take().map_err(|error| failure(&error))?;
+        let is_over = Arc::new(AtomicBool::new(false));
+        let over = Arc::clone(&is_over);
+        let show = move || {
+            let mut screen = screen;
+            // A terminal that has gone away is no reason to end a run.
+            let _ = screen.show(&board, &stop, &over);
+        };
+        let thread = std::thread::Builder::new().name("tsb-view".to_owned()).spawn(show);
+        let thread = thread.map_err(|error| Failure::new(Exit::Bug, "cannot start the live view").because(&error))?;
+        Ok(Self {
+            is_over,
+            thread: Some(thread),
+        })
+    }
+}
+
+impl Drop for Terminal {
+    fn drop(&mut self) {
+        self.is_over.store(true, Ordering::Release);
+        let Some(thread) = self.thread.take() else { return };
+        let clock = MonotonicClock::new();
+        let deadline_ns = clock.now() + GIVE_BACK_NS_MAX;
+        while !thread.is_finished() && clock.now() < deadline_ns {
+            clock.wait_until(clock.now() + SECOND_NS / 100);
+        }
+        if thread.is_finished() {
+            let _ = thread.join();
+        } else {
+            give_back();
+        }
+    }
+}
+
+/// Where keys come from.
+struct Keyboard(OwnedFd);
+
+impl Keyboard {
+    /// Standard input where that is the terminal, else the terminal of the process.
+    fn open() -> io::Result<Self> {
+        if io::stdin().is_terminal() {
+            io::stdin().as_fd().try_clone_to_owned().map(Self)
+        } else {
+            File::open("/dev/tty").map(|tty| Self(tty.into()))
+        }
+    }
+
+    /// Whether a key is pressed within a frame.
+    ///
+    /// # Errors
+    /// When the terminal has gone away. To be asked before crossterm is, which would read
+    /// the end of its input for ever.
+    fn is_pressed(&self) -> io::Result<bool> {
+        let mut keys = [PollFd::new(&self.0, PollFlags::IN)];
+        let frame = Timespec::try_from(FRAME).map_err(io::Error::other)?;
+        match poll(&mut keys, Some(&frame)) {
+            Ok(_) | Err(Errno::INTR) => {}
+            Err(error) => return Err(error.into()),
+        }
+        let seen = keys[0].revents();
+        if seen.intersects(PollFlags::HUP | PollFlags::ERR | PollFlags::NVAL) {
+            return Err(io::ErrorKind::BrokenPipe.into());
+        }
+        Ok(seen.contains(PollFlags::IN))
+    }
+}
+
+/// The alternate screen on stderr, in raw mode.
+struct Screen {
+    terminal: ratatui::Terminal<CrosstermBackend<Stderr>>,
+    keyboard: Keyboard,
+}
+
+impl Screen {
+    fn take() -> io::Result<Self> {
+        let keyboard = Keyboard::open()?;
+        enable_raw_mode()?;
+        execute!(io::stderr(), EnterAlternateScreen)?;
+        let terminal = ratatui::Terminal::new(CrosstermBackend::new(io::stderr()))?;
+        Ok(Self { terminal, keyboard })
+    }
+
+    fn show(&mut self, board: &Board, stop: &AtomicBool, is_over: &AtomicBool) -> io::Result<()> {
+        let mut look = Look::default();
+        let mut frozen: Option<State> = None;
+        while !is_over.load(Ordering::Acquire) {
+            look.is_stopping = stop.load(Ordering::SeqCst);
+            let width = usize::from(self.terminal.size()?.width);
+            let fresh = frozen.is_none().then(|| board.snapshot(slices_wanted(width, look)));
+            if let Some(state) = fresh.as_ref().or(frozen.as_ref()) {
+                self.terminal.draw(|frame| draw(frame, state, look))?;
+            }
+            if !self.keyboard.is_pressed()? || !event::poll(Duration::ZERO)? {
+                continue;
+            }
+            if let Event::Key(key) = event::read()?
+                && key.kind == KeyEventKind::Press
+            {
+                on_key(key, &mut look, stop);
+                frozen = match (look.is_paused, frozen) {
+                    (true, None) => Some(board.snapshot(usize::MAX)),
+                    (true, frozen) => frozen,
+                    (false, _) => None,
+                };
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Drop for Screen {
+    fn drop(&mut self) {
+        give_back();
+    }
+}
+
+fn give_back() {
+    let _ = disable_raw_mode();
+    let _ = execute!(io::stderr(), LeaveAlternateScreen, ratatui::crossterm::cursor::Show);
+}
+
+fn on_key(key: KeyEvent, look: &mut Look, stop: &AtomicBool) {
+    let is_interrupt = key.code == KeyCode::Char('c') && key.modifiers.contains(KeyModifiers::CONTROL);
+    match key.code {
+        KeyCode::Char('q') => end(stop),
+        _ if is_interrupt => end(stop),
+        KeyCode::Char('p' | ' ') => look.is_paused = !look.is_paused,
+        KeyCode::Char('+' | '=') => look.zoom_in(),
+        KeyCode::Char('-') => look.zoom_out(),
+        KeyCode::Char('s') => look.is_by_column = !look.is_by_column,
+        _ => {}
+    }
+}
+
+/// The first time the run is asked to end, the second time it is not asked.
+fn end(stop: &AtomicBool) {
+    if stop.swap(true, Ordering::SeqCst) {
+        give_back();
+        interrupt::end();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn keys_change_the_look_and_q_asks_for_the_end() {
+        let (mut look, stop) = (Look::default(), AtomicBool::new(false));
+        let press = |code, look: &mut Look| on_key(KeyEvent::new(code, KeyModifiers::NONE), look, &stop);
+        press(KeyCode::Char('p'), &mut look);
+        assert!(look.is_paused);
+        press(KeyCode::Char('-'), &mut look);
+        assert_eq!(look.slices_per_column(), 2);
+        press(KeyCode::Char('+'), &mut look);
+        assert_eq!(look.slices_per_column(), 1);
+        assert!(!stop.load(Ordering::SeqCst));
+        press(KeyCode::Char('q'), &mut look);
+        assert!(stop.load(Ordering::SeqCst));
+    }
+
+    #[test]
+    fn a_terminal_that_has_gone_away_is_an_error() {
+        let (reader, writer) = io::pipe().unwrap();
+        let keyboard = Keyboard(reader.into());
+        drop(writer);
+        let error = keyboard.is_pressed().unwrap_err();
+        assert_eq!(error.kind(), io::ErrorKind::BrokenPipe);
+    }
+
+    #[test]
+    fn control_c_is_a_key_in_raw_mode() {
+        let stop = AtomicBool::new(false);
+        let key = KeyEvent::new(KeyCode::Char('c'), KeyModifiers::CONTROL);
+        on_key(key, &mut Look::default(), &stop);
+        assert!(stop.load(Ordering::SeqCst));
+        on_key(
+            KeyEvent::new(KeyCode::Char('c'), KeyModifiers::NONE),
+            &mut Look::default(),
+            &AtomicBool::new(true),
+        );
+    }
+}

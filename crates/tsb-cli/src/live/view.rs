@@ -1,0 +1,359 @@
+//! What the live view shows: a pure function from the board's state to a picture.
+
+use std::fmt::Write;
+
+use ratatui::Frame;
+use ratatui::layout::{Constraint, Layout, Rect};
+use ratatui::style::{Color, Modifier, Style};
+use ratatui::text::{Line, Span};
+use ratatui::widgets::{Paragraph, RenderDirection, Sparkline};
+use tsb_core::latency::Cells;
+
+use super::board::{Phase, State, Times};
+use super::heat::{Heat, columns_in};
+use crate::units::{bytes, count, nanos, scaled};
+
+/// From this width on the heat map stands beside the figures.
+const WIDE: u16 = 140;
+
+/// Columns that the figures take there.
+const FIGURES: u16 = 78;
+
+/// How the user looks at it.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Look {
+    /// The picture stands still; the run goes on.
+    pub is_paused: bool,
+    /// The run was asked to end.
+    pub is_stopping: bool,
+    /// Heat by share of the whole map, or of each column.
+    pub is_by_column: bool,
+    // A column of the heat map takes 2 to the power of this many slices.
+    coarse: u32,
+}
+
+impl Look {
+    /// Slices in a column of the heat map.
+    pub(super) const fn slices_per_column(self) -> usize {
+        1 << self.coarse
+    }
+
+    /// Shows less time.
+    pub(super) const fn zoom_in(&mut self) {
+        self.coarse = self.coarse.saturating_sub(1);
+    }
+
+    /// Shows more time, up to 64 slices a column.
+    pub(super) const fn zoom_out(&mut self) {
+        if self.coarse < 6 {
+            self.coarse += 1;
+        }
+    }
+}
+
+/// Slices that a terminal of this width can show.
+pub(super) const fn slices_wanted(width: usize, look: Look) -> usize {
+    width * look.slices_per_column()
+}
+
+const FAINT: Style = Style::new().fg(Color::DarkGray);
+const STRONG: Style = Style::new().add_modifier(Modifier::BOLD);
+
+/// Draws everything.
+pub(super) fn draw(frame: &mut Frame<'_>, state: &State, look: Look) {
+    let rows = Layout::vertical([
+        Constraint::Length(2),
+        Constraint::Length(1),
+        Constraint::Min(0),
+        Constraint::Length(1),
+    ]);
+    let [head, gauge, body, foot] = rows.areas(frame.area());
+    frame.render_widget(header(state, look), head);
+    progress(frame, state, gauge);
+    if body.width >= WIDE {
+        let [left, right] = Layout::horizontal([Constraint::Length(FIGURES), Constraint::Min(0)])
+            .spacing(2)
+            .areas(body);
+        figures(frame, state, left, true);
+        heat(frame, state, look, right);
+    } else {
+        // The heat map gets what the figures leave; without room for it, it is left out.
+        let [above, below] = Layout::vertical([Constraint::Length(FIGURE_LINES), Constraint::Min(0)]).areas(body);
+        figures(frame, state, above, false);
+        heat(frame, state, look, below);
+    }
+    frame.render_widget(keys(look), foot);
+}
+
+fn header(state: &State, look: Look) -> Paragraph<'_> {
+    let subject = &state.subject;
+    let first = Line::from(vec![
+        Span::styled("tsb ", FAINT),
+        Span::styled(subject.store.as_str(), STRONG),
+        Span::raw(format!(" over {}, {} series, ", subject.path, count(subject.series))),
+        Span::raw(format!("durability {}", subject.durability)),
+    ]);
+    let mut second = vec![Span::styled(state.phase.name(), STRONG), Span::raw(left(state))];
+    if look.is_stopping {
+        second.push(Span::styled("  ending", STRONG.fg(Color::Yellow)));
+    }
+    if look.is_paused {
+        second.push(Span::styled("  PAUSED, the run goes on", STRONG.fg(Color::Yellow)));
+    }
+    Paragraph::new(vec![first, Line::from(second)])
+}
+
+/// How far it is, in words.
+fn left(state: &State) -> String {
+    let seconds = |ns: u64| ns as f64 / 1e9;
+    match (state.phase, state.subject.planned_ns) {
+        (Phase::Running, Some(planned)) => format!(
+            "  {:.0} s of {:.0} s, {:.0} s left",
+            seconds(state.elapsed_ns),
+            seconds(planned),
+            seconds(planned.saturating_sub(state.elapsed_ns))
+        ),
+        (Phase::Running, None) => format!("  for {:.0} s", seconds(state.elapsed_ns)),
+        (Phase::ReadingBack(done, all), _) => format!("  {} of {} series", count(done), count(all)),
+        _ => String::new(),
+    }
+}
+
+fn progress(frame: &mut Frame<'_>, state: &State, area: Rect) {
+    let share = |done: u64, all: u64| (done as f64 / all.max(1) as f64).clamp(0.0, 1.0);
+    let ratio = match (state.phase, state.subject.planned_ns) {
+        (Phase::Running, Some(planned)) => share(state.elapsed_ns, planned),
+        (Phase::ReadingBack(done, all), _) => share(done, all),
+        (Phase::Flushing | Phase::Reporting, _) => 1.0,
+        _ => 0.0,
+    };
+    let width = usize::from(area.width);
+    let done = (ratio * width as f64).round() as usize;
+    let bar = Line::from(vec![
+        Span::styled("\u{2501}".repeat(done), Style::new().fg(Color::Indexed(31))),
+        Span::styled(
+            "\u{2501}".repeat(width.saturating_sub(done)),
+            Style::new().fg(Color::Indexed(238)),
+        ),
+    ]);
+    frame.render_widget(Paragraph::new(bar), area);
+}
+
+/// Lines that the figures take where the heat map stands below them.
+const FIGURE_LINES: u16 = 13;
+
+/// Characters that one column of the heat map or the history takes, so that a short run
+/// fills the width: the planned slices, or those there are, side by side.
+fn stretch(state: &State, look: Look, width: usize) -> usize {
+    let subject = &state.subject;
+    let planned = subject.planned_ns.unwrap_or(0) / subject.slice_ns.max(1);
+    let columns = (planned as usize)
+        .max(state.slices.len())
+        .div_ceil(look.slices_per_column());
+    (width / columns.max(1)).clamp(1, 8)
+}
+
+fn figures(frame: &mut Frame<'_>, state: &State, area: Rect, is_tall: bool) {
+    let spark = if is_tall { 4 } else { 1 };
+    let rows = Layout::vertical([
+        Constraint::Length(2),
+        Constraint::Length(spark),
+        Constraint::Length(6),
+        Constraint::Length(if is_tall { 5 } else { 3 }),
+        Constraint::Min(0),
+    ]);
+    let [rate, history, latency, rest, said] = rows.areas(area);
+    frame.render_widget(rates(state), rate);
+    let columns = stretch(state, Look::default(), usize::from(history.width));
+    rate_history(frame, state, history, columns);
+    frame.render_widget(latencies(state), latency);
+    frame.render_widget(ledger_and_cost(state), rest);
+    let sentences = state.said.iter().map(|text| Line::styled(text.as_str(), FAINT));
+    frame.render_widget(Paragraph::new(sentences.collect::<Vec<_>>()), said);
+}
+
+fn slice_seconds(state: &State, index: usize) -> f64 {
+    let slices = &state.slices;
+    let before = index.checked_sub(1).and_then(|index| slices.get(index));
+    let from = match before {
+        Some(before) => before.end_ns,
+        // The oldest slice that is kept is as long as the one behind it, but for the first.
+        None => slices.get(1).map_or(0, |next| {
+            let end = slices.front().map_or(0, |slice| slice.end_ns);
+            end.saturating_sub(next.end_ns.saturating_sub(end))
+        }),
+    };
+    let end = slices.get(index).map_or(0, |slice| slice.end_ns);
+    (end.saturating_sub(from)).max(1) as f64 / 1e9
+}
+
+fn rates(state: &State) -> Paragraph<'_> {
+    let last = state.slices.len().checked_sub(1);
+    let now = last.map_or(0.0, |index| {
+        state.slices[index].accepted as f64 / slice_seconds(state, index)
+    });
+    let held = state.accepted as f64 * 1e9 / state.elapsed_ns.max(1) as f64;
+    let asked = state
+        .subject
+        .asked_per_second
+        .map_or("nothing".to_owned(), |asked| format!("{}/s", scaled(asked)));
+    let staleness = state.staleness_ms.map_or("-".to_owned(), |ms| nanos((ms * 1e6) as u64));
+    Paragraph::new(vec![
+        Line::default(),
+        Line::from(vec![
+            Span::styled("asked ", FAINT),
+            Span::raw(format!("{asked:<12}")),
+            Span::styled("held ", FAINT),
+            Span::styled(format!("{:<11}", format!("{}/s", scaled(held))), STRONG),
+            Span::styled("now ", FAINT),
+            Span::raw(format!("{:<12}", format!("{}/s", scaled(now)))),
+            Span::styled("stalest ", FAINT),
+            Span::styled(staleness, STRONG),
+        ]),
+    ])
+}
+
+fn rate_history(frame: &mut Frame<'_>, state: &State, area: Rect, columns: usize) {
+    let newest = (0..state.slices.len()).rev().take(usize::from(area.width));
+    let rates: Vec<u64> = newest
+        .map(|index| (state.slices[index].accepted as f64 / slice_seconds(state, index)) as u64)
+        .flat_map(|rate| std::iter::repeat_n(rate, columns))
+        .collect();
+    let spark = Sparkline::default()
+        .data(&rates)
+        .direction(RenderDirection::RightToLeft)
+        .style(Style::new().fg(Color::Indexed(31)));
+    frame.render_widget(spark, area);
+}
+
+fn latencies(state: &State) -> Paragraph<'_> {
+    let show = |value: Option<u64>| value.map_or("-".to_owned(), nanos);
+    let row = |name: &str, times: &Times, about: &'static str| {
+        let quantiles = [0.5, 0.9, 0.99, 0.999].map(|quantile| show(times.quantile(quantile)));
+        let mut text = format!("{name:<9}");
+        for value in quantiles.into_iter().chain([show(times.max())]) {
+            let _ = write!(text, "{value:>9}");
+        }
+        Line::from(vec![Span::raw(text), Span::styled(format!("  {about}"), FAINT)])
+    };
+    let heads = ["p50", "p90", "p99", "p99.9", "max"].map(|head| format!("{head:>9}"));
+    Paragraph::new(vec![
+        Line::default(),
+        Line::styled(format!("{:<9}{}", "", heads.concat()), FAINT),
+        row("response", &state.response, "due to done"),
+        row("service", &state.service, "start to done"),
+        row("lag", &state.lag, "due to start"),
+    ])
+}
+
+fn ledger_and_cost(state: &State) -> Paragraph<'_> {
+    let totals = &state.totals;
+    let gone = state.rejected + totals.unknown;
+    let on_the_way = totals.samples.saturating_sub(state.accepted + gone);
+    let lost_style = |samples: u64| if samples > 0 { STRONG.fg(Color::Red) } else { FAINT };
+    let cell = |name: &str, samples: u64| Span::styled(format!("  {name} {}", count(samples)), lost_style(samples));
+    let ledger = Line::from(vec![
+        Span::styled("sent ", FAINT),
+        Span::raw(count(totals.samples)),
+        Span::styled("  accepted ", FAINT),
+        Span::raw(count(state.accepted)),
+        Span::styled(format!("  on the way {}", count(on_the_way)), FAINT),
+    ]);
+    let losses = Line::from(vec![
+        Span::styled("of them", FAINT),
+        cell("rejected", state.rejected),
+        cell("unknown", totals.unknown),
+        cell("shed", totals.shed),
+    ]);
+    Paragraph::new(vec![ledger, losses, processes(state)])
+}
+
+fn processes(state: &State) -> Line<'_> {
+    let Some(index) = state.slices.len().checked_sub(1) else {
+        return Line::default();
+    };
+    let (slice, seconds) = (&state.slices[index], slice_seconds(state, index));
+    let one = |name: String, cpu_ns: u64, rss: u64| {
+        [
+            Span::styled(format!("{name} "), FAINT),
+            Span::raw(format!(
+                "{:.2} cores, {}  ",
+                cpu_ns as f64 / 1e9 / seconds,
+                bytes(rss as f64)
+            )),
+        ]
+    };
+    let own = one("tsb".to_owned(), slice.cpu_ns, slice.rss_bytes);
+    let others = slice
+        .watched
+        .iter()
+        .flat_map(|other| one(format!("pid {}", other.pid), other.cpu_ns, other.rss_bytes));
+    Line::from(own.into_iter().chain(others).collect::<Vec<_>>())
+}
+
+fn heat(frame: &mut Frame<'_>, state: &State, look: Look, area: Rect) {
+    if area.height < 4 {
+        return;
+    }
+    let [title, map, axis] =
+        Layout::vertical([Constraint::Length(1), Constraint::Min(0), Constraint::Length(1)]).areas(area);
+    let scale = if look.is_by_column {
+        "each column"
+    } else {
+        "the whole map"
+    };
+    let heading = Line::from(vec![
+        Span::raw("response time"),
+        Span::styled(format!(", brighter: a larger share of {scale}"), FAINT),
+    ]);
+    frame.render_widget(Paragraph::new(heading), title);
+    let wide = stretch(state, look, columns_in(area.width));
+    let columns = columns(state, look, columns_in(area.width) / wide);
+    let slices: usize = columns.len() * look.slices_per_column();
+    let span = (0..state.slices.len())
+        .rev()
+        .take(slices)
+        .map(|index| slice_seconds(state, index))
+        .sum::<f64>();
+    frame.render_widget(
+        Heat {
+            columns: &columns,
+            wide,
+            is_by_column: look.is_by_column,
+        },
+        map,
+    );
+    let per_column = nanos(state.subject.slice_ns * look.slices_per_column() as u64);
+    let text = format!("the last {span:.0} s, {per_column} a column");
+    frame.render_widget(Paragraph::new(Line::styled(text, FAINT)).right_aligned(), axis);
+}
+
+/// The slices of each column, the oldest first. Columns keep their slices as time passes:
+/// their borders are multiples of their length since the start of what is kept.
+fn columns(state: &State, look: Look, most: usize) -> Vec<Vec<&Cells>> {
+    let slices: Vec<&Cells> = state
+        .slices
+        .iter()
+        .filter_map(|slice| slice.response_cells.as_ref())
+        .collect();
+    let chunks: Vec<Vec<&Cells>> = slices.chunks(look.slices_per_column()).map(<[_]>::to_vec).collect();
+    let first = chunks.len().saturating_sub(most);
+    chunks.into_iter().skip(first).collect()
+}
+
+fn keys(look: Look) -> Paragraph<'static> {
+    let pause = if look.is_paused { "go on" } else { "pause" };
+    let end = if look.is_stopping {
+        "end at once"
+    } else {
+        "end with the report"
+    };
+    let pairs = [("p", pause), ("+ -", "time"), ("s", "scale of colours"), ("q", end)];
+    let spans = pairs
+        .into_iter()
+        .flat_map(|(key, what)| [Span::styled(key, STRONG), Span::styled(format!(" {what}   "), FAINT)]);
+    Paragraph::new(Line::from(spans.collect::<Vec<_>>()))
+}
+
+#[cfg(test)]
+mod tests;

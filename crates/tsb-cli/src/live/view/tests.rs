@@ -1,0 +1,119 @@
+//! The picture as text, at several sizes.
+
+use ratatui::Terminal;
+use ratatui::backend::TestBackend;
+use tsb_core::latency::Histogram;
+use tsb_core::report::{Interval, WatchedSlice};
+
+use super::*;
+use crate::live::{Board, Subject};
+
+fn state() -> State {
+    let board = Board::new();
+    board.begin(Subject {
+        store: "memory".to_owned(),
+        path: "tcp (tsb)".to_owned(),
+        series: 54_000,
+        durability: "volatile".to_owned(),
+        asked_per_second: Some(54_000.0),
+        planned_ns: Some(60_000_000_000),
+        slice_ns: 1_000_000_000,
+    });
+    for second in 1..=30u64 {
+        let mut histogram = Histogram::new();
+        (0..1_000u64).for_each(|value| histogram.record(20_000 + value * value * second));
+        let cells = Cells::new(&histogram);
+        let slice = Interval {
+            end_ns: second * 1_000_000_000,
+            sent: 54_000,
+            accepted: 54_000,
+            cpu_ns: 380_000_000,
+            rss_bytes: 64 << 20,
+            response_cells: cells.clone(),
+            watched: vec![WatchedSlice {
+                pid: 7,
+                cpu_ns: 500_000_000,
+                ..WatchedSlice::default()
+            }],
+            ..Interval::default()
+        };
+        board.add(slice, cells.as_ref(), cells.as_ref());
+    }
+    board.enter(Phase::Running);
+    board.say("calibrating against a store that forgets".to_owned());
+    let mut state = board.snapshot(usize::MAX);
+    state.elapsed_ns = 30_000_000_000;
+    state.accepted = 1_620_000;
+    state.totals.samples = 1_620_054;
+    state.staleness_ms = Some(990.5);
+    state
+}
+
+fn picture(width: u16, height: u16, state: &State, look: Look) -> String {
+    let mut terminal = Terminal::new(TestBackend::new(width, height)).unwrap();
+    terminal.draw(|frame| draw(frame, state, look)).unwrap();
+    terminal.backend().to_string()
+}
+
+#[test]
+fn everything_that_matters_fits_into_80_columns_and_fills_200() {
+    for (width, height) in [(80, 24), (120, 40), (200, 50)] {
+        let picture = picture(width, height, &state(), Look::default());
+        for words in [
+            "memory",
+            "54,000 series",
+            "volatile",
+            "running",
+            "30 s of 60 s, 30 s left",
+            "asked 54.0 k/s",
+            "held 54.0 k/s",
+            "990 ms",
+            "p99.9",
+            "response",
+            "service",
+            "lag",
+            "sent 1,620,054",
+            "accepted 1,620,000",
+            "on the way 54",
+            "tsb 0.38 cores, 64.00 MiB",
+            "pid 7 0.50 cores",
+            "the last 30 s",
+            "end with the report",
+            "\u{2580}",
+        ] {
+            assert!(
+                picture.contains(words),
+                "{width} columns do not show {words:?}:\n{picture}"
+            );
+        }
+    }
+}
+
+#[test]
+fn a_terminal_of_any_size_is_drawn_on_without_a_panic() {
+    for (width, height) in [(1, 1), (10, 3), (40, 12), (400, 100)] {
+        assert!(!picture(width, height, &state(), Look::default()).is_empty());
+        assert!(!picture(width, height, &State::default(), Look::default()).is_empty());
+    }
+}
+
+#[test]
+fn what_the_user_did_is_shown() {
+    let mut look = Look {
+        is_paused: true,
+        is_stopping: true,
+        ..Look::default()
+    };
+    look.zoom_out();
+    let picture = picture(100, 40, &state(), look);
+    for words in ["PAUSED, the run goes on", "ending", "end at once", "2.00 s a column"] {
+        assert!(picture.contains(words), "{words}:\n{picture}");
+    }
+}
+
+#[test]
+fn phases_say_how_far_they_are() {
+    let mut state = state();
+    state.phase = Phase::ReadingBack(27_000, 54_000);
+    assert!(picture(80, 24, &state, Look::default()).contains("reading back  27,000 of 54,000 series"));
+}

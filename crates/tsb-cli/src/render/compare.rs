@@ -1,0 +1,305 @@
+//! Two runs or more, side by side: first in words what makes them unequal, then ratios.
+//!
+//! A ratio of two single runs has no interval: how much of it is chance is not known here,
+//! and the table says so.
+
+use std::fmt::Write;
+
+use serde_json::Value;
+use tsb_core::report::{Report, Run};
+
+use super::figures::{COMPARED, Figure};
+use crate::units::scaled;
+
+/// Asked rates that differ by less than this share are the same: `asked` is counted.
+const ASKED_SAME: f64 = 0.01;
+
+/// The letters of runs.
+pub fn letter(index: usize) -> String {
+    match u8::try_from(index) {
+        Ok(index) if index < 26 => char::from(b'A' + index).to_string(),
+        _ => format!("run {}", index + 1),
+    }
+}
+
+/// What must be known before two figures are held against each other: sentences, those on
+/// work and durability first. Empty where the runs are equal but for the store.
+pub fn unequal(runs: &[Run]) -> Vec<String> {
+    let mut sentences = Vec::new();
+    let all = |what: &dyn Fn(&Run) -> String| {
+        let named = runs
+            .iter()
+            .enumerate()
+            .map(|(index, run)| format!("{} {}", letter(index), what(run)));
+        named.collect::<Vec<_>>().join(", ")
+    };
+    let differ = |what: &dyn Fn(&Run) -> String| {
+        let mut values = runs.iter().map(what);
+        let first = values.next();
+        values.any(|value| Some(value) != first)
+    };
+    let mut tell = |what: &dyn Fn(&Run) -> String, start: &str, end: &str| {
+        if differ(what) {
+            sentences.push(format!("{start}: {}. {end}", all(what)));
+        }
+    };
+    tell(
+        &|run| run.fingerprint.clone(),
+        "They did not do the same work; fingerprints of the samples",
+        "Ratios of rate, latency and cost compare the work as much as the store.",
+    );
+    tell(
+        &durability,
+        "Their acknowledgements are not worth the same",
+        "A lower level is faster because it promises less: do not rank these rates and latencies.",
+    );
+    tell(
+        &|run| {
+            if run.rate.closed_loop {
+                "closed".to_owned()
+            } else {
+                "open".to_owned()
+            }
+        },
+        "One waited for its store and another did not; loops",
+        "Response times of a closed loop leave out how long others would have waited.",
+    );
+    if let Some(sentence) = asked(runs) {
+        sentences.push(sentence);
+    }
+    let mut tell = |what: &dyn Fn(&Run) -> String, start: &str, end: &str| {
+        if differ(what) {
+            sentences.push(format!("{start}: {}. {end}", all(what)));
+        }
+    };
+    tell(
+        &path,
+        "Their samples took different paths",
+        "Cost and latency include the path.",
+    );
+    tell(
+        &machine,
+        "They ran on different machines or builds",
+        "Then every figure in time differs for that reason too.",
+    );
+    tell(
+        &|run| run.target.exactness.clone(),
+        "Their stores do not return values equally exactly",
+        "A store that keeps less has less to do.",
+    );
+    sentences.extend(doubtful(runs));
+    sentences
+}
+
+/// What the verdicts say against a run.
+fn doubtful(runs: &[Run]) -> Vec<String> {
+    let mut sentences = Vec::new();
+    for (index, run) in runs.iter().enumerate() {
+        let status = run.verdict.status.to_string();
+        if ["INVALID", "GENERATOR-LIMITED", "UNVERIFIED"].contains(&status.as_str()) {
+            sentences.push(format!(
+                "{} is {status}: {}.",
+                letter(index),
+                run.verdict.reasons.join("; ")
+            ));
+        }
+        if run.interrupted {
+            sentences.push(format!(
+                "{} was interrupted; its figures are about the part that was done.",
+                letter(index)
+            ));
+        }
+    }
+    sentences
+}
+
+fn durability(run: &Run) -> String {
+    let copies = run.durability.copies;
+    let plural = if copies == 1 { "copy" } else { "copies" };
+    format!("{} on {copies} {plural}", run.durability.level)
+}
+
+fn path(run: &Run) -> String {
+    match &run.target.protocol {
+        Some(protocol) => format!("{} ({protocol})", run.target.transport),
+        None => run.target.transport.clone(),
+    }
+}
+
+fn machine(run: &Run) -> String {
+    let machine = &run.machine;
+    format!(
+        "{} x {}, kernel {}{}",
+        machine.cores,
+        machine.cpu.as_deref().unwrap_or("unknown"),
+        machine.kernel.as_deref().unwrap_or("unknown"),
+        if machine.debug_build { ", debug build" } else { "" }
+    )
+}
+
+/// Whether the asked rates differ by more than counting does.
+fn asked(runs: &[Run]) -> Option<String> {
+    let rates: Vec<f64> = runs.iter().filter_map(|run| run.rate.asked_per_second).collect();
+    let (least, most) = rates.iter().fold((f64::INFINITY, 0.0_f64), |(least, most), &rate| {
+        (least.min(rate), most.max(rate))
+    });
+    (rates.len() > 1 && most - least > ASKED_SAME * most).then(|| {
+        let named = runs.iter().enumerate().filter_map(|(index, run)| {
+            let asked = run.rate.asked_per_second?;
+            Some(format!("{} {}/s", letter(index), scaled(asked)))
+        });
+        format!(
+            "They were asked for different rates: {}. A store that is asked for less answers sooner.",
+            named.collect::<Vec<_>>().join(", ")
+        )
+    })
+}
+
+/// A figure of every run, and its ratio to that of the first.
+#[derive(Clone, Debug)]
+pub struct Row {
+    /// The figure.
+    pub figure: Figure,
+    /// Its value in each run.
+    pub values: Vec<Option<f64>>,
+}
+
+impl Row {
+    /// The value of a run over that of the first one.
+    pub fn ratio(&self, index: usize) -> Option<f64> {
+        let (first, other) = (self.values.first().copied()??, self.values.get(index).copied()??);
+        (first > 0.0).then(|| other / first)
+    }
+}
+
+/// The rows of a comparison by heading; figures that no run has are left out.
+pub fn rows(runs: &[Value]) -> Vec<(&'static str, Vec<Row>)> {
+    let group = |&(heading, figures): &(&'static str, &[Figure])| {
+        let rows = figures.iter().map(|figure| Row {
+            figure: *figure,
+            values: runs.iter().map(|run| figure.of(run)).collect(),
+        });
+        let rows: Vec<Row> = rows.filter(|row| row.values.iter().any(Option::is_some)).collect();
+        (heading, rows)
+    };
+    COMPARED
+        .iter()
+        .map(group)
+        .filter(|(_, rows)| !rows.is_empty())
+        .collect()
+}
+
+/// The comparison for a terminal; empty for a single run.
+pub fn text(report: &Report) -> String {
+    let runs = &report.runs;
+    let mut out = String::new();
+    if runs.len() < 2 {
+        return out;
+    }
+    let _ = writeln!(out, "\nSide by side");
+    for (index, run) in runs.iter().enumerate() {
+        let _ = writeln!(
+            out,
+            "  {}  {} over {}, {}: {}",
+            letter(index),
+            run.target.store,
+            path(run),
+            run.durability.level,
+            run.verdict.status
+        );
+    }
+    let unequal = unequal(runs);
+    if unequal.is_empty() {
+        let _ = writeln!(out, "\n  The same samples, the same path, the same durability.");
+    } else {
+        let _ = writeln!(out, "\nUnequal");
+        for sentence in unequal {
+            let _ = writeln!(out, "  {sentence}");
+        }
+    }
+    table(runs, &mut out);
+    let _ = writeln!(
+        out,
+        "\n  Ratios are those of single runs: nothing here says how much of them is chance."
+    );
+    out
+}
+
+fn table(runs: &[Run], out: &mut String) {
+    let values: Vec<Value> = runs
+        .iter()
+        .map(|run| serde_json::to_value(run).unwrap_or_default())
+        .collect();
+    let mut head = format!("\n  {:<20}", "");
+    for index in 0..runs.len() {
+        let _ = write!(head, "{:>12}", letter(index));
+    }
+    for index in 1..runs.len() {
+        let _ = write!(head, "{:>9}", format!("{}/A", letter(index)));
+    }
+    let _ = writeln!(out, "{head}");
+    for (heading, rows) in rows(&values) {
+        let _ = writeln!(out, "  {heading}");
+        for row in rows {
+            let _ = write!(out, "    {:<18}", row.figure.name);
+            for value in &row.values {
+                let shown = value.map_or("-".to_owned(), |value| row.figure.unit.show(value));
+                let _ = write!(out, "{shown:>12}");
+            }
+            for index in 1..runs.len() {
+                let shown = row.ratio(index).map_or("-".to_owned(), |ratio| format!("{ratio:.3}"));
+                let _ = write!(out, "{shown:>9}");
+            }
+            out.push('\n');
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn run() -> Run {
+        serde_json::from_str(include_str!("../../../../fixtures/reports/schema-1-first.json")).unwrap()
+    }
+
+    #[test]
+    fn equal_runs_have_nothing_to_be_said_first() {
+        assert_eq!(unequal(&[run(), run()]), Vec::<String>::new());
+    }
+
+    #[test]
+    fn other_work_and_other_durability_are_said_first() {
+        let mut other = run();
+        other.fingerprint = "0123456789abcdef".to_owned();
+        other.durability.level = tsb_core::Durability::Synced;
+        other.machine.cores += 1;
+        other.rate.asked_per_second = Some(1.0);
+        let sentences = unequal(&[run(), other]);
+        assert!(sentences[0].contains("same work") && sentences[0].contains("B 0123456789abcdef"));
+        assert!(
+            sentences[1].contains("A volatile on 1 copy, B synced on 1 copy"),
+            "{sentences:?}"
+        );
+        assert!(sentences.iter().any(|sentence| sentence.contains("different machines")));
+        assert!(sentences.iter().any(|sentence| sentence.contains("different rates")));
+    }
+
+    #[test]
+    fn ratios_are_to_the_first_run_and_absent_figures_are_dashes() {
+        let mut other = run();
+        other.rate.held_per_second *= 2.0;
+        other.staleness = None;
+        let report = Report {
+            schema_version: 1,
+            tsb_version: String::new(),
+            runs: vec![run(), other],
+        };
+        let text = text(&report);
+        let line = |start: &str| text.lines().find(|line| line.trim_start().starts_with(start)).unwrap();
+        assert!(line("held").ends_with("2.000"), "{text}");
+        let staleness = text.split("Staleness").nth(1).unwrap();
+        assert!(staleness.lines().nth(1).unwrap().ends_with('-'), "{text}");
+        assert!(text.contains("single runs"), "{text}");
+    }
+}

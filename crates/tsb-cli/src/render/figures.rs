@@ -1,0 +1,357 @@
+//! The figures of a report: where each stands in the JSON, how it is written, and what it
+//! means. The page and the comparison take both from here, so that they cannot differ.
+
+use serde_json::Value;
+
+use crate::units;
+
+/// How a number is written for people.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Unit {
+    /// Samples per second.
+    Rate,
+    /// Nanoseconds, three figures.
+    Nanos,
+    /// Milliseconds, three figures.
+    Millis,
+    /// Bytes, three figures, binary units.
+    Bytes,
+    /// Bytes of one sample.
+    BytesEach,
+    /// Nanoseconds of one sample.
+    NanosEach,
+    /// A whole count.
+    Count,
+    /// Bits of one value.
+    Bits,
+    /// A share of 1.
+    Share,
+    /// How many times.
+    Times,
+}
+
+impl Unit {
+    /// The number with its unit.
+    pub fn show(self, value: f64) -> String {
+        match self {
+            Self::Rate => format!("{}/s", units::scaled(value)),
+            Self::Nanos => units::nanos(value.max(0.0) as u64),
+            Self::Millis => units::nanos((value.max(0.0) * 1e6) as u64),
+            Self::Bytes => units::bytes(value),
+            Self::BytesEach => format!("{value:.3} B"),
+            Self::NanosEach => format!("{value:.1} ns"),
+            Self::Count => units::count(value as u64),
+            Self::Bits => format!("{value:.2} bits"),
+            Self::Share => format!("{:.1} %", value * 100.0),
+            Self::Times => format!("{value:.3}"),
+        }
+    }
+}
+
+/// One figure of a run.
+#[derive(Clone, Copy, Debug)]
+pub struct Figure {
+    /// What it is called.
+    pub name: &'static str,
+    /// Where it stands in the run's JSON.
+    pub at: &'static str,
+    /// How it is written.
+    pub unit: Unit,
+    /// What it means, and what it does not: a sentence.
+    pub meaning: &'static str,
+}
+
+impl Figure {
+    /// The number in a run's JSON, if it is there.
+    pub fn of(&self, run: &Value) -> Option<f64> {
+        run.pointer(self.at)?.as_f64()
+    }
+}
+
+/// A figure.
+pub const fn figure(name: &'static str, at: &'static str, unit: Unit, meaning: &'static str) -> Figure {
+    Figure {
+        name,
+        at,
+        unit,
+        meaning,
+    }
+}
+
+/// Rates.
+pub const RATE: &[Figure] = &[
+    figure(
+        "asked",
+        "/rate/asked_per_second",
+        Unit::Rate,
+        "What the schedule asked. It does not wait for the store, so it is asked whether the store keeps up or not.",
+    ),
+    figure(
+        "held",
+        "/rate/held_per_second",
+        Unit::Rate,
+        "Samples accepted, from the first due time to the last acceptance. It says nothing about how late they were.",
+    ),
+    figure(
+        "ceiling",
+        "/rate/ceiling_per_second",
+        Unit::Rate,
+        "What this generator reached over the same path into a store that forgets. Near it, the generator is measured and not the store.",
+    ),
+    figure(
+        "speed of the fleet",
+        "/rate/speed",
+        Unit::Times,
+        "Seconds of fleet time that pass in one second. At 1 the fleet reports as it would in life.",
+    ),
+];
+
+/// Staleness over all series and moments.
+pub const STALENESS: &[Figure] = &[
+    figure(
+        "p50",
+        "/staleness/p50_ms",
+        Unit::Millis,
+        "Half of all looks at any series found its newest sample no older. Half the reporting interval is the least that is possible.",
+    ),
+    figure(
+        "p99",
+        "/staleness/p99_ms",
+        Unit::Millis,
+        "99 of 100 looks found the newest sample no older. With seeded phases it stays near one interval while the store keeps up.",
+    ),
+    figure(
+        "max",
+        "/staleness/max_ms",
+        Unit::Millis,
+        "The stalest series at the stalest moment looked at. What lay between two looks, a tenth of a second apart, was not seen.",
+    ),
+];
+
+/// What a sample costs.
+pub const COST: &[Figure] = &[
+    figure(
+        "CPU, generator",
+        "/cost/generator_cpu_ns_per_sample",
+        Unit::NanosEach,
+        "Generating, encoding, pacing and sending a sample. It is our own cost, not the store's.",
+    ),
+    figure(
+        "CPU, wire",
+        "/cost/wire_cpu_ns_per_sample",
+        Unit::NanosEach,
+        "Receiving and decoding a sample, where there is a wire.",
+    ),
+    figure(
+        "CPU, store",
+        "/cost/store_cpu_ns_per_sample",
+        Unit::NanosEach,
+        "CPU inside the store's write call. Threads of the store's own and servers in other processes are not in it.",
+    ),
+    figure(
+        "bytes on the wire",
+        "/cost/wire_bytes_per_sample",
+        Unit::BytesEach,
+        "Bytes that the kernel took for a sample, protocol included, TCP and IP headers not.",
+    ),
+    figure(
+        "bytes stored",
+        "/cost/bytes_per_sample",
+        Unit::BytesEach,
+        "Everything the store occupied at the end over the samples it held. Short runs show mostly open heads.",
+    ),
+    figure(
+        "bytes sealed",
+        "/cost/sealed_bytes_per_sample",
+        Unit::BytesEach,
+        "Sealed data over the samples in it: what a long run approaches, if enough has been sealed.",
+    ),
+    figure(
+        "bytes on disk",
+        "/cost/disk_bytes_per_sample",
+        Unit::BytesEach,
+        "Files over samples, where the store has files.",
+    ),
+];
+
+/// What a longer run would occupy.
+pub const PROJECTION: &[Figure] = &[
+    figure(
+        "a day",
+        "/cost/projection/day_bytes",
+        Unit::Bytes,
+        "86,400 seconds at the held rate, scaled from what was measured on a part of the fleet. It is a projection and not a measurement.",
+    ),
+    figure("a week", "/cost/projection/week_bytes", Unit::Bytes, "Seven such days."),
+];
+
+/// What was offered.
+pub const OFFERED: &[Figure] = &[
+    figure(
+        "series",
+        "/offered/series",
+        Unit::Count,
+        "Series in the catalog, over the whole run.",
+    ),
+    figure(
+        "information in a value",
+        "/offered/entropy_bits",
+        Unit::Bits,
+        "Estimated from the offered values; no lossless store can use less for long. Timestamps are not in it.",
+    ),
+    figure(
+        "calculated",
+        "/offered/calculated_bits",
+        Unit::Bits,
+        "The same from the models that made the values, where they allow it.",
+    ),
+    figure(
+        "values that repeat",
+        "/offered/repeat_rate",
+        Unit::Share,
+        "Share of values equal to the one before in their series. Such values cost a good store almost nothing.",
+    ),
+];
+
+/// What the store occupied, by kind.
+pub const SIZE: &[Figure] = &[
+    figure(
+        "sealed",
+        "/size/sealed_bytes",
+        Unit::Bytes,
+        "Compressed blocks with their index. This is what stays.",
+    ),
+    figure(
+        "open heads",
+        "/size/head_bytes",
+        Unit::Bytes,
+        "Samples that are not sealed yet. Their size does not grow with the length of a run.",
+    ),
+    figure(
+        "journal",
+        "/size/journal_bytes",
+        Unit::Bytes,
+        "Written ahead for recovery, and removed later.",
+    ),
+    figure(
+        "per series",
+        "/size/series_bytes",
+        Unit::Bytes,
+        "Keys and state of each series. It grows with cardinality and not with time.",
+    ),
+    figure(
+        "free",
+        "/size/free_bytes",
+        Unit::Bytes,
+        "Occupied and empty, to be used again.",
+    ),
+];
+
+/// Samples behind the sizes.
+pub const SIZE_SAMPLES: &[Figure] = &[
+    figure(
+        "samples held",
+        "/size/samples",
+        Unit::Count,
+        "Samples that a query could return at the end.",
+    ),
+    figure(
+        "of them sealed",
+        "/size/sealed_samples",
+        Unit::Count,
+        "The share that the sealed size rests on.",
+    ),
+];
+
+/// What two runs are compared by.
+pub const COMPARED: &[(&str, &[Figure])] = &[
+    (
+        "Rate",
+        &[
+            figure("asked", "/rate/asked_per_second", Unit::Rate, ""),
+            figure("held", "/rate/held_per_second", Unit::Rate, ""),
+            figure("ceiling", "/rate/ceiling_per_second", Unit::Rate, ""),
+        ],
+    ),
+    (
+        "Response time",
+        &[
+            figure("p50", "/latency/response/p50_ns", Unit::Nanos, ""),
+            figure("p90", "/latency/response/p90_ns", Unit::Nanos, ""),
+            figure("p99", "/latency/response/p99_ns", Unit::Nanos, ""),
+            figure("p99.9", "/latency/response/p999_ns", Unit::Nanos, ""),
+            figure("max", "/latency/response/max_ns", Unit::Nanos, ""),
+        ],
+    ),
+    (
+        "Service time",
+        &[
+            figure("p50", "/latency/service/p50_ns", Unit::Nanos, ""),
+            figure("p99", "/latency/service/p99_ns", Unit::Nanos, ""),
+        ],
+    ),
+    (
+        "Lag",
+        &[
+            figure("p50", "/latency/lag/p50_ns", Unit::Nanos, ""),
+            figure("p99", "/latency/lag/p99_ns", Unit::Nanos, ""),
+        ],
+    ),
+    (
+        "Staleness",
+        &[
+            figure("p50", "/staleness/p50_ms", Unit::Millis, ""),
+            figure("p99", "/staleness/p99_ms", Unit::Millis, ""),
+            figure("max", "/staleness/max_ms", Unit::Millis, ""),
+        ],
+    ),
+    (
+        "Cost of a sample",
+        &[
+            figure(
+                "CPU, generator",
+                "/cost/generator_cpu_ns_per_sample",
+                Unit::NanosEach,
+                "",
+            ),
+            figure("CPU, wire", "/cost/wire_cpu_ns_per_sample", Unit::NanosEach, ""),
+            figure("CPU, store", "/cost/store_cpu_ns_per_sample", Unit::NanosEach, ""),
+            figure("bytes on the wire", "/cost/wire_bytes_per_sample", Unit::BytesEach, ""),
+            figure("bytes stored", "/cost/bytes_per_sample", Unit::BytesEach, ""),
+            figure("bytes sealed", "/cost/sealed_bytes_per_sample", Unit::BytesEach, ""),
+            figure("bytes on disk", "/cost/disk_bytes_per_sample", Unit::BytesEach, ""),
+        ],
+    ),
+    (
+        "Process",
+        &[
+            figure("CPU, user", "/resources/0/user_cpu_ns", Unit::Nanos, ""),
+            figure("CPU, kernel", "/resources/0/system_cpu_ns", Unit::Nanos, ""),
+            figure("memory at most", "/resources/0/rss_bytes_max", Unit::Bytes, ""),
+        ],
+    ),
+];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_figure_that_is_explained_has_a_sentence() {
+        for group in [RATE, STALENESS, COST, PROJECTION, OFFERED, SIZE, SIZE_SAMPLES] {
+            for figure in group {
+                assert!(figure.meaning.ends_with('.'), "{}", figure.name);
+                assert!(figure.at.starts_with('/'), "{}", figure.name);
+            }
+        }
+    }
+
+    #[test]
+    fn numbers_are_written_with_their_unit() {
+        assert_eq!(Unit::Rate.show(54_000.0), "54.0 k/s");
+        assert_eq!(Unit::Millis.show(990.5), "990 ms");
+        assert_eq!(Unit::BytesEach.show(0.405), "0.405 B");
+        assert_eq!(Unit::Share.show(0.59), "59.0 %");
+        assert_eq!(Unit::Count.show(540_000.0), "540,000");
+    }
+}

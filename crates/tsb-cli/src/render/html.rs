@@ -1,0 +1,186 @@
+//! One self-contained page of a report: what people pass on.
+//!
+//! Words, figures and tables are written here, so that they are there without a script;
+//! the script draws the plots from the same JSON. Every figure carries its exact number and
+//! its place in the JSON. Nothing is fetched: the page's own policy forbids it.
+
+mod data;
+mod latency;
+mod ledger;
+mod machine;
+mod markup;
+mod plots;
+mod side_by_side;
+mod size;
+mod verdict;
+
+use serde_json::Value;
+use tsb_core::report::{Report, Run};
+
+use markup::Markup;
+
+const STYLE: &str = include_str!("html/page.css");
+const SCRIPT: &str = include_str!("html/page.js");
+const PLOT_STYLE: &str = include_str!("../../vendor/uplot/uPlot.min.css");
+const PLOT_SCRIPT: &str = include_str!("../../vendor/uplot/uPlot.iife.min.js");
+const PLOT_LICENCE: &str = include_str!("../../vendor/uplot/LICENSE");
+
+/// A run as the model has it and as the JSON has it.
+#[derive(Clone, Copy, Debug)]
+struct Shown<'a> {
+    index: usize,
+    run: &'a Run,
+    json: &'a Value,
+    /// There are others beside it.
+    is_one_of_several: bool,
+}
+
+/// The whole page.
+///
+/// # Errors
+/// When the report cannot be serialized.
+pub fn page(report: &Report) -> Result<String, serde_json::Error> {
+    let values: Vec<Value> = report.runs.iter().map(serde_json::to_value).collect::<Result<_, _>>()?;
+    let shown: Vec<Shown<'_>> = report
+        .runs
+        .iter()
+        .zip(&values)
+        .enumerate()
+        .map(|(index, (run, json))| Shown {
+            index,
+            run,
+            json,
+            is_one_of_several: report.runs.len() > 1,
+        })
+        .collect();
+    let mut page = Markup::new();
+    head(&shown, &mut page);
+    page.raw("<main id=\"main\">\n");
+    masthead(report, &shown, &mut page);
+    if shown.len() > 1 {
+        side_by_side::section(&report.runs, &values, &mut page);
+    }
+    verdict::section(&shown, &mut page);
+    plots::rate_and_staleness(&shown, &mut page);
+    latency::section(&shown, &mut page);
+    plots::heat_map(&shown, &mut page);
+    plots::resources(&shown, &mut page);
+    ledger::section(&shown, &mut page);
+    verdict::durability(&shown, &mut page);
+    size::section(&shown, &mut page);
+    machine::plan(&shown, &mut page);
+    machine::machine(&shown, &mut page);
+    page.raw("</main>\n");
+    foot(report, &mut page);
+    scripts(&shown, &mut page)?;
+    Ok(page.finish())
+}
+
+/// What the page may do: its own inline script and style, and nothing from anywhere.
+const POLICY: &str = "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; img-src data:; base-uri 'none'; form-action 'none'";
+
+fn title(shown: &[Shown<'_>]) -> String {
+    let stores: Vec<&str> = shown.iter().map(|shown| shown.run.target.store.as_str()).collect();
+    stores.join(" and ")
+}
+
+fn head(shown: &[Shown<'_>], page: &mut Markup) {
+    page.raw("<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n");
+    page.raw(&format!(
+        "<meta http-equiv=\"Content-Security-Policy\" content=\"{POLICY}\">\n"
+    ));
+    page.raw("<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n");
+    page.raw("<meta name=\"color-scheme\" content=\"light dark\">\n<title>");
+    page.text(&format!("{}: a run of tsb", title(shown)));
+    page.raw("</title>\n<link rel=\"icon\" href=\"data:,\">\n<style>\n");
+    page.raw(PLOT_STYLE);
+    page.raw("\n");
+    page.raw(STYLE);
+    page.raw("</style>\n</head>\n<body>\n<a class=\"skip\" href=\"#main\">To the report</a>\n");
+    page.raw(CONTROLS);
+}
+
+/// What is on top of the page all the time: where one is, and the time that plots show.
+const CONTROLS: &str = "<header class=\"bar\">
+<nav aria-label=\"Sections\"><a href=\"#verdict\">Verdict</a><a href=\"#rate\">Rate</a><a href=\"#latency\">Latency</a><a href=\"#resources\">Resources</a><a href=\"#ledger\">Ledger</a><a href=\"#size\">Size</a><a href=\"#plan\">Plan</a></nav>
+<div class=\"zoom\" role=\"group\" aria-label=\"Time shown in all plots\" hidden>
+<output id=\"span\"></output>
+<button type=\"button\" data-zoom=\"left\" aria-label=\"Earlier\">&#8592;</button><button type=\"button\" data-zoom=\"right\" aria-label=\"Later\">&#8594;</button><button type=\"button\" data-zoom=\"in\" aria-label=\"Zoom in\">+</button><button type=\"button\" data-zoom=\"out\" aria-label=\"Zoom out\">&#8722;</button><button type=\"button\" data-zoom=\"all\">All</button>
+</div>
+</header>
+";
+
+fn masthead(report: &Report, shown: &[Shown<'_>], page: &mut Markup) {
+    page.raw("<h1>");
+    page.text(&title(shown));
+    page.raw("</h1>\n<p class=\"about\">");
+    if let [only] = shown {
+        let run = only.run;
+        page.figure(only, &super::figures::OFFERED[0]);
+        page.text(&format!(
+            " series of the fleet {} over {}, for ",
+            fleet(only.json),
+            path(run)
+        ));
+        page.number(only, "/duration_ns", super::figures::Unit::Nanos);
+        page.text(&format!(", begun {}.", moment(run.started_at_ns)));
+    } else {
+        page.text(&format!(
+            "{} runs side by side, the first begun {}.",
+            shown.len(),
+            report
+                .runs
+                .first()
+                .map_or(String::new(), |run| moment(run.started_at_ns))
+        ));
+    }
+    page.raw("</p>\n");
+}
+
+fn fleet(run: &Value) -> String {
+    match run.pointer("/plan/workload/fleet") {
+        Some(Value::String(name)) => name.clone(),
+        Some(Value::Object(map)) => map.keys().next().cloned().unwrap_or_default(),
+        _ => "unknown".to_owned(),
+    }
+}
+
+fn path(run: &Run) -> String {
+    match &run.target.protocol {
+        Some(protocol) => format!("{} ({protocol})", run.target.transport),
+        None => "a call in the same process".to_owned(),
+    }
+}
+
+/// A moment as people write it, to the second, in UTC.
+fn moment(at_ns: i64) -> String {
+    let at = std::time::UNIX_EPOCH + std::time::Duration::from_nanos(u64::try_from(at_ns).unwrap_or(0));
+    let text = humantime::format_rfc3339_seconds(at).to_string();
+    text.replace('T', " ").replace('Z', " UTC")
+}
+
+fn foot(report: &Report, page: &mut Markup) {
+    page.raw("<footer><p>");
+    page.text(&format!(
+        "Written by tsb {}, report schema {}. Figures are rounded for reading; each carries its exact number, which is shown where the pointer rests on it and is the one in the JSON report.",
+        report.tsb_version, report.schema_version
+    ));
+    page.raw("</p></footer>\n<div id=\"spoken\" class=\"unseen\" aria-live=\"polite\"></div>\n");
+}
+
+fn scripts(shown: &[Shown<'_>], page: &mut Markup) -> Result<(), serde_json::Error> {
+    page.raw("<script type=\"application/json\" id=\"data\">");
+    // `</script>` and `<!--` cannot occur where no `<` does.
+    page.raw(&serde_json::to_string(&data::of(shown))?.replace('<', "\\u003c"));
+    page.raw("</script>\n<script>\n/*\n");
+    page.raw(PLOT_LICENCE);
+    page.raw("*/\n");
+    page.raw(PLOT_SCRIPT);
+    page.raw("\n</script>\n<script>\n");
+    page.raw(SCRIPT);
+    page.raw("</script>\n</body>\n</html>\n");
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests;

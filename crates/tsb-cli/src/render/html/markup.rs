@@ -1,0 +1,136 @@
+//! Writes markup: escapes what is text, and gives every figure its number and its place.
+
+use std::fmt::Write;
+
+use serde_json::Value;
+
+use super::Shown;
+use crate::render::compare::letter;
+use crate::render::figures::{Figure, Unit};
+
+/// A page in the making.
+#[derive(Debug, Default)]
+pub(super) struct Markup {
+    out: String,
+}
+
+impl Markup {
+    pub(super) fn new() -> Self {
+        Self::default()
+    }
+
+    pub(super) fn finish(self) -> String {
+        self.out
+    }
+
+    /// Markup as it is.
+    pub(super) fn raw(&mut self, markup: &str) {
+        self.out.push_str(markup);
+    }
+
+    /// Text, escaped.
+    pub(super) fn text(&mut self, text: &str) {
+        for c in text.chars() {
+            match c {
+                '&' => self.out.push_str("&amp;"),
+                '<' => self.out.push_str("&lt;"),
+                '>' => self.out.push_str("&gt;"),
+                '"' => self.out.push_str("&quot;"),
+                '\'' => self.out.push_str("&#39;"),
+                c => self.out.push(c),
+            }
+        }
+    }
+
+    /// An element that holds text.
+    pub(super) fn element(&mut self, start: &str, text: &str, end: &str) {
+        self.raw(start);
+        self.text(text);
+        self.raw(end);
+    }
+
+    /// Begins a section; `</section>` ends it.
+    pub(super) fn section(&mut self, id: &str, heading: &str, about: &str) {
+        let _ = writeln!(
+            self.out,
+            "<section id=\"{id}\" aria-labelledby=\"{id}-heading\">\n<h2 id=\"{id}-heading\">{heading}</h2>"
+        );
+        if !about.is_empty() {
+            self.element("<p class=\"about\">", about, "</p>\n");
+        }
+    }
+
+    pub(super) fn end_section(&mut self) {
+        self.raw("</section>\n");
+    }
+
+    /// Says which run the following is about, where there are several.
+    pub(super) fn run_heading(&mut self, shown: &Shown<'_>) {
+        if shown.is_one_of_several {
+            let _ = write!(self.out, "<h3><span class=\"letter run-{}\">", shown.index % 6);
+            self.text(&letter(shown.index));
+            self.raw("</span> ");
+            self.text(&shown.run.target.store);
+            self.raw("</h3>\n");
+        }
+    }
+
+    /// The number at a place of a run's JSON; a dash where it is absent.
+    pub(super) fn number(&mut self, shown: &Shown<'_>, at: &str, unit: Unit) {
+        let Some(value @ Value::Number(number)) = shown.json.pointer(at) else {
+            self.raw("<span class=\"absent\">-</span>");
+            return;
+        };
+        let text = unit.show(value.as_f64().unwrap_or_default());
+        let _ = write!(
+            self.out,
+            "<data data-at=\"/{}{at}\" data-unit=\"{unit:?}\" value=\"{number}\" title=\"{number}\">{text}</data>",
+            shown.index
+        );
+    }
+
+    /// A figure's number.
+    pub(super) fn figure(&mut self, shown: &Shown<'_>, figure: &Figure) {
+        self.number(shown, figure.at, figure.unit);
+    }
+
+    /// Figures with their sentences; those that the run does not have are left out.
+    pub(super) fn figures(&mut self, shown: &Shown<'_>, figures: &[Figure]) {
+        self.raw("<dl class=\"figures\">\n");
+        for figure in figures.iter().filter(|figure| figure.of(shown.json).is_some()) {
+            self.raw("<div>");
+            self.element("<dt>", figure.name, "</dt><dd class=\"number\">");
+            self.figure(shown, figure);
+            self.element("</dd><dd class=\"meaning\">", figure.meaning, "</dd></div>\n");
+        }
+        self.raw("</dl>\n");
+    }
+
+    /// Begins a table that may be wider than the page; `</table></div>` ends it.
+    pub(super) fn wide_table(&mut self, shown: &Shown<'_>, name: &str) {
+        let run = if shown.is_one_of_several {
+            format!(", {}", letter(shown.index))
+        } else {
+            String::new()
+        };
+        let _ = write!(
+            self.out,
+            "<div class=\"scroll\" tabindex=\"0\" role=\"region\" aria-label=\"Table of {name}{run}\"><table>"
+        );
+    }
+
+    /// A plot for the script to draw: what it shows in words, and a table behind it.
+    pub(super) fn plot(&mut self, kind: &str, run: Option<usize>, caption: &str, about: &str) {
+        let run = run.map_or(String::new(), |run| format!(" data-run=\"{run}\""));
+        let _ = write!(
+            self.out,
+            "<figure class=\"plot\" data-plot=\"{kind}\"{run}>\n<figcaption><strong>"
+        );
+        self.text(caption);
+        self.raw("</strong> ");
+        self.text(about);
+        self.raw("</figcaption>\n<div class=\"canvas\"></div>\n<details class=\"behind\"><summary>Table of ");
+        self.text(&caption.to_lowercase());
+        self.raw("</summary><div class=\"table\"></div></details>\n</figure>\n");
+    }
+}

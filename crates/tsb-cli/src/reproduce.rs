@@ -1,0 +1,14 @@
+//! `tsb reproduce`: a published experiment again, as it was and without its mistakes.
+
+mod rrdcached;
+
+use crate::args::{Experiment, ReproduceArgs};
+use crate::exit::Exit;
+use crate::failure::Failure;
+
+/// Runs the command.
+pub fn command(args: &ReproduceArgs) -> Result<Exit, Failure> {
+    match args.experiment {
+        Experiment::Rrdcached => rrdcached::command(args),
+    }
+}

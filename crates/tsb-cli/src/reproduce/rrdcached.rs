@@ -1,0 +1,140 @@
+//! What does rrdcached buy? kazeburo's files and procedure, with the work made equal, the
+//! cold cache proved, and the drain measured to its end.
+//!
+//! Three ways take turns on one set of files: direct updates by our engine, the cache of
+//! files served here, and the real daemon where it is installed; the last two through the
+//! same client over a Unix socket.
+
+mod bed;
+mod beyond;
+mod published;
+mod rounds;
+mod speaker;
+mod text;
+mod tuned;
+mod way;
+
+use std::path::PathBuf;
+
+use serde_json::{Value, json};
+use tsb_core::time::{Clock, MonotonicClock, SECOND_NS};
+
+use crate::args::ReproduceArgs;
+use crate::exit::Exit;
+use crate::failure::Failure;
+use crate::output::Outputs;
+
+use bed::Bed;
+use rounds::Round;
+use way::{Kind, Tuning, Way};
+
+/// How many files, where nothing is said: those of the document, or what two minutes allow.
+const FILES: [usize; 6] = [1_000, 5_000, 10_000, 20_000, 40_000, 60_000];
+const FILES_QUICK: [usize; 1] = [1_000];
+
+/// Everything that can go wrong here: with files, sockets and programs.
+type Tried<T> = Result<T, Failure>;
+
+/// Runs the experiment.
+pub(super) fn command(args: &ReproduceArgs) -> Tried<Exit> {
+    let mut outputs = Outputs::open_without_page(&args.output)?;
+    let counts = counts(args);
+    let folder = Folder::make(&args.dir)?;
+    let clock = MonotonicClock::new();
+    let mut bed = Bed::new(&folder.0)?;
+    let (mut rounds, mut beyond, mut wrong) = (Vec::new(), Vec::new(), 0);
+    let kinds = kinds();
+    for &count in &counts {
+        bed.grow(count, |made| say(args, &format!("{made} of {count} files")))?;
+        for &kind in &kinds {
+            say(args, &format!("{count} files, {}", kind.name()));
+            let way = Way::start(kind, &bed, &folder.0, Tuning::default())?;
+            rounds.extend(rounds::of(&way, &mut bed, &clock)?);
+            way.stop()?;
+            wrong += bed.count_wrong()?;
+        }
+    }
+    if let Some(&count) = counts.first() {
+        bed.shrink(count);
+        say(args, "beyond the document");
+        let servers: Vec<Kind> = kinds.into_iter().filter(|&kind| kind != Kind::Direct).collect();
+        beyond = beyond::all(&servers, &mut bed, &folder.0, &clock, args.quick)?;
+        beyond.extend(tuned::all(&servers, &mut bed, &folder.0, &clock, args.quick)?);
+        wrong += bed.count_wrong()?;
+    }
+    let result = result(args, &rounds, &beyond, wrong, clock.now());
+    outputs.write_value(&result, args.output.format, || text::page(&result))?;
+    Ok(if wrong == 0 { Exit::Done } else { Exit::Invalid })
+}
+
+fn counts(args: &ReproduceArgs) -> Vec<usize> {
+    let mut counts = match (args.files.as_slice(), args.quick) {
+        ([], true) => FILES_QUICK.to_vec(),
+        ([], false) => FILES.to_vec(),
+        (given, _) => given.iter().map(|&count| count.max(1)).collect(),
+    };
+    counts.sort_unstable();
+    counts.dedup();
+    counts
+}
+
+fn kinds() -> Vec<Kind> {
+    let mut kinds = vec![Kind::Direct, Kind::Ours];
+    kinds.extend(way::has_daemon().then_some(Kind::Daemon));
+    kinds
+}
+
+fn say(args: &ReproduceArgs, what: &str) {
+    if !args.output.quiet {
+        eprintln!("{what}");
+    }
+}
+
+fn result(args: &ReproduceArgs, rounds: &[Round], beyond: &[Value], wrong: u64, took_ns: u64) -> Value {
+    let daemon = if way::has_daemon() {
+        "the installed rrdcached"
+    } else {
+        "not run: no program rrdcached is installed"
+    };
+    json!({
+        "schema_version": tsb_core::report::SCHEMA_VERSION,
+        "tsb_version": env!("CARGO_PKG_VERSION"),
+        "took_seconds": took_ns as f64 / SECOND_NS as f64,
+        "experiment": {
+            "name": "rrdcached",
+            "is_quick": args.quick,
+            "is_debug_build": cfg!(debug_assertions),
+            "daemon": daemon,
+            "files_wrong": wrong,
+            "rows": published::rows(rounds),
+            "rounds": rounds,
+            "beyond": beyond,
+            "mistakes": published::MISTAKES,
+        },
+    })
+}
+
+/// A folder of its own, which goes when the experiment ends.
+struct Folder(PathBuf);
+
+impl Folder {
+    fn make(dir: &std::path::Path) -> Tried<Self> {
+        let made = dir.canonicalize().and_then(|dir| {
+            let folder = dir.join(format!("tsb-reproduce-{}", std::process::id()));
+            std::fs::create_dir(&folder)?;
+            Ok(folder)
+        });
+        made.map(Self).map_err(|error| failed("make a folder in", dir, &error))
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        // What stays is named by its folder.
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+fn failed(verb: &str, path: &std::path::Path, error: &(dyn std::error::Error + '_)) -> Failure {
+    Failure::new(Exit::Unreachable, format!("cannot {verb} {}", path.display())).because(error)
+}

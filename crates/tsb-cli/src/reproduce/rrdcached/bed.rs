@@ -1,0 +1,188 @@
+//! The files of the experiment: GrowthForecast's layout, as many as are asked for.
+
+use std::fs::File;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::Arc;
+
+use rustix::fs::{Advice, fadvise, syncfs};
+use serde::Serialize;
+use tsb_rrd::{Archive, Cf, DataSource, DsKind, Layout, RrdFile, Session};
+
+use super::{Tried, failed};
+
+/// Seconds of a step.
+pub(super) const STEP_S: i64 = 300;
+/// When the files start; a multiple of every row.
+const START_S: i64 = 1_699_920_000;
+/// Files that one call of `fincore` is given.
+const AT_ONCE: usize = 500;
+
+/// The files, and what must be in them.
+#[derive(Debug)]
+pub(super) struct Bed {
+    folder: PathBuf,
+    layout: Arc<Layout>,
+    made: usize,
+    count: usize,
+    /// When every file was updated last, in seconds since the epoch.
+    pub(super) at_s: i64,
+    /// The last values are a function of it.
+    pub(super) turn: u64,
+}
+
+/// How much of the files is in memory.
+#[derive(Clone, Copy, Debug, Serialize)]
+pub(super) struct Resident {
+    pub(super) bytes: u64,
+    pub(super) of_bytes: u64,
+}
+
+impl Bed {
+    pub(super) fn new(folder: &Path) -> Tried<Self> {
+        let files = folder.join("files");
+        std::fs::create_dir(&files).map_err(|error| failed("make", &files, &error))?;
+        let sources = ["num", "sub"].map(|name| DataSource::new(name, DsKind::Gauge, 600));
+        let archives = [Cf::Average, Cf::Max].map(|cf| {
+            [(1, 1440), (6, 1008), (24, 1344), (288, 2500)].map(|(steps, rows)| Archive::new(cf, 0.5, steps, rows))
+        });
+        let layout = Layout::new(STEP_S as u64, sources.to_vec(), archives.concat());
+        Ok(Self {
+            layout: Arc::new(layout.map_err(|error| failed("lay out", &files, &error))?),
+            folder: files,
+            made: 0,
+            count: 0,
+            at_s: START_S,
+            turn: 0,
+        })
+    }
+
+    pub(super) fn folder(&self) -> &Path {
+        &self.folder
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.count
+    }
+
+    pub(super) fn path(&self, index: usize) -> PathBuf {
+        self.folder.join(format!("{}.rrd", index + 1))
+    }
+
+    /// Has at least so many files, all of which are used from now on.
+    pub(super) fn grow(&mut self, count: usize, mut progress: impl FnMut(usize)) -> Tried<()> {
+        for index in self.made..count {
+            let path = self.path(index);
+            let made = tsb_rrd::create(&path, &self.layout, START_S, index as u64);
+            made.map_err(|error| failed("create", &path, &error))?;
+            if (index + 1) % 5_000 == 0 {
+                progress(index + 1);
+            }
+        }
+        self.made = self.made.max(count);
+        self.count = count;
+        Ok(())
+    }
+
+    /// Uses only so many of them.
+    pub(super) fn shrink(&mut self, count: usize) {
+        self.count = self.count.min(count);
+    }
+
+    /// What a file is updated with in this turn.
+    pub(super) fn reading(&self, index: usize) -> String {
+        let (num, sub) = self.values(index);
+        format!("{}:{num}:{sub}", self.at_s)
+    }
+
+    fn values(&self, index: usize) -> (u64, u64) {
+        let bits = ((self.turn << 32) | index as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        let count = self.count.max(1) as u64;
+        ((bits >> 40) % count, ((bits >> 20) & 0xf_ffff) % count)
+    }
+
+    /// The next turn, at a moment that lies so many seconds later.
+    pub(super) fn turn(&mut self, later_s: i64) {
+        self.at_s += later_s;
+        self.turn += 1;
+    }
+
+    /// Brings all files to the second step after an hour's beginning, so that the next few
+    /// steps end rows of no archive but the two finest.
+    pub(super) fn align(&mut self) -> Tried<()> {
+        let hour_s = 24 * STEP_S;
+        let next_s = (self.at_s.div_euclid(hour_s) + 1) * hour_s + STEP_S + 10;
+        self.turn(next_s - self.at_s);
+        let mut session = Session::default();
+        for index in 0..self.count {
+            self.update(index, &mut session)?;
+        }
+        Ok(())
+    }
+
+    /// One direct update: opened, locked, looked at, written and closed, as librrd does.
+    pub(super) fn update(&self, index: usize, session: &mut Session) -> Tried<()> {
+        let path = self.path(index);
+        let updated = RrdFile::open_as(&path, &self.layout)
+            .and_then(|file| file.update_and_close(session, &[self.reading(index)]))
+            .and_then(|updated| updated.stopped.map_or(Ok(()), Err));
+        updated.map_err(|error| failed("update", &path, &error))
+    }
+
+    /// Has everything on the medium.
+    pub(super) fn sync(&self) -> Tried<()> {
+        let synced = File::open(&self.folder).and_then(|folder| Ok(syncfs(&folder)?));
+        synced.map_err(|error| failed("sync the file system of", &self.folder, &error))
+    }
+
+    /// Has nothing of the files in memory; names and inodes stay.
+    pub(super) fn chill(&self) -> Tried<()> {
+        self.sync()?;
+        for index in 0..self.count {
+            let path = self.path(index);
+            let dropped = File::open(&path).and_then(|file| Ok(fadvise(&file, 0, None, Advice::DontNeed)?));
+            dropped.map_err(|error| failed("drop from memory", &path, &error))?;
+        }
+        Ok(())
+    }
+
+    /// How much of the files is in memory, by mincore(2) as `fincore` asks it; `None` without
+    /// that program.
+    pub(super) fn resident(&self) -> Option<Resident> {
+        let mut sum = Resident {
+            bytes: 0,
+            of_bytes: self.count as u64 * self.layout.file_len(),
+        };
+        let paths: Vec<PathBuf> = (0..self.count).map(|index| self.path(index)).collect();
+        for some in paths.chunks(AT_ONCE) {
+            let mut fincore = Command::new("fincore");
+            let output = fincore.args(["-b", "-n", "-o", "RES"]).args(some).output().ok()?;
+            let text = String::from_utf8(output.stdout)
+                .ok()
+                .filter(|_| output.status.success())?;
+            sum.bytes += text
+                .lines()
+                .filter_map(|line| line.trim().parse::<u64>().ok())
+                .sum::<u64>();
+        }
+        Some(sum)
+    }
+
+    /// How many files do not say what they were told last.
+    pub(super) fn count_wrong(&self) -> Tried<u64> {
+        let mut session = Session::default();
+        let mut wrong = 0;
+        for index in 0..self.count {
+            let path = self.path(index);
+            let facts = RrdFile::open(&path).and_then(|file| tsb_rrd::info(&file, &mut session));
+            let facts = facts.map_err(|error| failed("read", &path, &error))?;
+            let says = |name: &str, fact: &tsb_rrd::Fact| facts.iter().any(|(key, said)| key == name && said == fact);
+            let (num, sub) = self.values(index);
+            let is_right = says("last_update", &tsb_rrd::Fact::Count(self.at_s as u64))
+                && says("ds[num].last_ds", &tsb_rrd::Fact::Text(num.to_string()))
+                && says("ds[sub].last_ds", &tsb_rrd::Fact::Text(sub.to_string()));
+            wrong += u64::from(!is_right);
+        }
+        Ok(wrong)
+    }
+}

@@ -1,0 +1,111 @@
+//! The rounds of one way over all files: cold across a step, then warm within it, then warm
+//! across the next.
+
+use serde::Serialize;
+use tsb_core::time::{Clock, MonotonicClock};
+use tsb_rrd::Session;
+
+use super::bed::{Bed, Resident, STEP_S};
+use super::way::{Kind, Way};
+use super::{Tried, failed};
+
+/// One pass: every file is updated once.
+#[derive(Clone, Debug, Serialize)]
+pub(super) struct Round {
+    pub(super) files: usize,
+    pub(super) way: &'static str,
+    /// `cold, across` is the document's first pass, `warm, within` its second and third.
+    pub(super) pass: &'static str,
+    /// Updates that ended a step: they write a row of two archives.
+    pub(super) crossing: usize,
+    /// In memory before it began.
+    pub(super) resident: Option<Resident>,
+    /// Until the last update was answered, or, directly, was in its file.
+    pub(super) accept_seconds: f64,
+    /// From then until the counters say that everything is in the files.
+    pub(super) drain_seconds: f64,
+    /// From then until everything is on the medium.
+    pub(super) sync_seconds: f64,
+    pub(super) cpu_us_per_update: f64,
+    pub(super) read_bytes_per_update: Option<f64>,
+    pub(super) written_bytes_per_update: Option<f64>,
+}
+
+impl Round {
+    pub(super) fn total_seconds(&self) -> f64 {
+        self.accept_seconds + self.drain_seconds + self.sync_seconds
+    }
+}
+
+/// All rounds of a way.
+pub(super) fn of(way: &Way, bed: &mut Bed, clock: &MonotonicClock) -> Tried<Vec<Round>> {
+    bed.align()?;
+    bed.chill()?;
+    let plan = [
+        ("cold, across", STEP_S),
+        ("warm, within", 1),
+        ("warm, within", 1),
+        ("warm, across", STEP_S),
+    ];
+    let mut speaker = (way.kind != Kind::Direct).then(|| way.connect()).transpose()?;
+    let mut rounds = Vec::new();
+    for (name, later_s) in plan {
+        bed.turn(later_s);
+        let resident = bed.resident();
+        let (cpu, disk) = (way.cpu_ns(), way.disk_bytes());
+        let started = clock.now();
+        let (accepted, drained) = match &mut speaker {
+            None => direct(bed, clock)?,
+            Some(speaker) => through(speaker, way, bed, clock)?,
+        };
+        bed.sync()?;
+        let synced = clock.now();
+        let updates = bed.len() as f64;
+        let disk_now = way.disk_bytes();
+        let disk = disk.zip(disk_now).map(|(before, now)| {
+            let per_update = |now: u64, before: u64| (now - before) as f64 / updates;
+            (per_update(now.0, before.0), per_update(now.1, before.1))
+        });
+        let seconds = |from: u64, to: u64| (to - from) as f64 / 1e9;
+        rounds.push(Round {
+            files: bed.len(),
+            way: way.kind.name(),
+            pass: name,
+            crossing: if later_s == STEP_S { bed.len() } else { 0 },
+            resident,
+            accept_seconds: seconds(started, accepted),
+            drain_seconds: seconds(accepted, drained),
+            sync_seconds: seconds(drained, synced),
+            cpu_us_per_update: (way.cpu_ns() - cpu) as f64 / 1e3 / updates,
+            read_bytes_per_update: disk.map(|disk| disk.0),
+            written_bytes_per_update: disk.map(|disk| disk.1),
+        });
+    }
+    Ok(rounds)
+}
+
+fn direct(bed: &Bed, clock: &MonotonicClock) -> Tried<(u64, u64)> {
+    let mut session = Session::default();
+    for index in 0..bed.len() {
+        bed.update(index, &mut session)?;
+    }
+    let done = clock.now();
+    Ok((done, done))
+}
+
+/// One update and one reply at a time, as the document's client did; then a drain that is
+/// asked for, and over when the counters say so.
+fn through(speaker: &mut super::speaker::Speaker, way: &Way, bed: &Bed, clock: &MonotonicClock) -> Tried<(u64, u64)> {
+    let mut talk = || {
+        let before = speaker.counters()?.values;
+        for index in 0..bed.len() {
+            let path = bed.path(index);
+            speaker.ask(&["UPDATE", &path.to_string_lossy(), &bed.reading(index)])?;
+        }
+        let accepted = clock.now();
+        speaker.ask(&["FLUSHALL"])?;
+        speaker.await_written(before + bed.len() as u64)?;
+        Ok((accepted, clock.now()))
+    };
+    talk().map_err(|error: std::io::Error| failed("talk to", &way.socket, &error))
+}

@@ -1,0 +1,109 @@
+//! What the options of a server change: drains by threads, and how writes spread and values
+//! gather by timeout and jitter while updates go on.
+
+use std::path::Path;
+
+use serde_json::{Value, json};
+use tsb_core::time::{Clock, MonotonicClock, SECOND_NS};
+
+use super::bed::Bed;
+use super::beyond;
+use super::way::{Kind, Tuning, Way};
+use super::{Tried, failed};
+
+/// Threads that write.
+const THREADS: [usize; 3] = [1, 2, 4];
+/// Values that wait for each file before these drains.
+const DEPTH: usize = 10;
+/// Timeouts and jitters, in seconds.
+const PACES: [(u64, u64); 3] = [(1, 0), (1, 1), (2, 2)];
+/// How long updates go on, in seconds, and how often all files are updated.
+const FEED_S: u64 = 8;
+const FEED_QUICK_S: u64 = 3;
+const TICK_NS: u64 = SECOND_NS / 4;
+
+/// All of it, for each server.
+pub(super) fn all(
+    servers: &[Kind],
+    bed: &mut Bed,
+    folder: &Path,
+    clock: &MonotonicClock,
+    is_quick: bool,
+) -> Tried<Vec<Value>> {
+    let mut found = Vec::new();
+    for threads in THREADS {
+        for &kind in servers {
+            found.push(drain(kind, threads, bed, folder, clock)?);
+        }
+    }
+    // These last as long as they last, whatever the machine.
+    let (paces, feed_s) = if is_quick {
+        (&PACES[1..2], FEED_QUICK_S)
+    } else {
+        (&PACES[..], FEED_S)
+    };
+    for &pace in paces {
+        for &kind in servers {
+            found.push(feed(kind, pace, feed_s, bed, folder, clock)?);
+        }
+    }
+    Ok(found)
+}
+
+fn drain(kind: Kind, threads: usize, bed: &mut Bed, folder: &Path, clock: &MonotonicClock) -> Tried<Value> {
+    let tuning = Tuning {
+        threads,
+        ..Tuning::default()
+    };
+    let way = Way::start(kind, bed, folder, tuning)?;
+    let mut found = beyond::drain(&way, &mut way.connect()?, bed, clock, DEPTH)?;
+    found["what"] = json!("drain of 10 values for each file, by threads that write, warm");
+    found["threads"] = json!(threads);
+    way.stop()?;
+    Ok(found)
+}
+
+/// Updates every file every 250 ms for a while.
+fn feed(
+    kind: Kind,
+    (timeout_s, jitter_s): (u64, u64),
+    feed_s: u64,
+    bed: &mut Bed,
+    folder: &Path,
+    clock: &MonotonicClock,
+) -> Tried<Value> {
+    let tuning = Tuning {
+        timeout_s,
+        jitter_s,
+        ..Tuning::default()
+    };
+    let way = Way::start(kind, bed, folder, tuning)?;
+    let talk = |error: std::io::Error| failed("talk to", &way.socket, &error);
+    let mut speaker = way.connect()?;
+    let started = clock.now();
+    let (mut ticks, mut queued_max) = (0, 0);
+    let (mut before, mut written_max) = (0, 0);
+    while clock.now() - started < feed_s * SECOND_NS {
+        beyond::fill(&mut speaker, &way, bed, 1)?;
+        ticks += 1;
+        let counters = speaker.counters().map_err(talk)?;
+        queued_max = queued_max.max(counters.queued);
+        written_max = written_max.max(counters.values - before);
+        before = counters.values;
+        clock.wait_until(started + ticks * TICK_NS);
+    }
+    let fed = speaker.counters().map_err(talk)?;
+    let drain_started = clock.now();
+    speaker.ask(&["FLUSHALL"]).map_err(talk)?;
+    let all = speaker.await_written(ticks * bed.len() as u64).map_err(talk)?;
+    let found = json!({
+        "what": "updates of every file every 250 ms, by timeout and jitter",
+        "way": kind.name(), "files": bed.len(), "seconds": feed_s, "timeout_seconds": timeout_s, "jitter_seconds": jitter_s,
+        "coalescing": fed.values as f64 / fed.passes.max(1) as f64,
+        "queued_most": queued_max, "values_written_in_a_tick_most": written_max,
+        "values_left": all.values - fed.values,
+        "drain_seconds": (clock.now() - drain_started) as f64 / 1e9,
+    });
+    way.stop()?;
+    Ok(found)
+}

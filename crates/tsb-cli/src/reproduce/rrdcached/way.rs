@@ -1,0 +1,198 @@
+//! The ways that take turns: who brings an update into its file.
+
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::sync::Arc;
+
+use tsb_core::net::{Address, Intake, ListenOptions, Listener, Runtime};
+use tsb_core::resource::Process;
+use tsb_core::time::{Clock, MonotonicClock, SECOND_NS, process_cpu_ns, thread_cpu_ns};
+use tsb_core::wire::rrdcached::NoSeries;
+use tsb_stores::write_cache::files::{Conversation, FileCache};
+use tsb_stores::write_cache::{JournalOptions, Sync, WriteCacheOptions};
+
+use super::bed::Bed;
+use super::speaker::Speaker;
+use super::{Tried, failed};
+use crate::exit::Exit;
+use crate::failure::Failure;
+
+/// How a server is run.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Tuning {
+    /// Threads that write.
+    pub(super) threads: usize,
+    /// A file is written so long after it was written last, in whole seconds.
+    pub(super) timeout_s: u64,
+    /// Up to so many seconds later.
+    pub(super) jitter_s: u64,
+    pub(super) journal: Journaled,
+}
+
+impl Default for Tuning {
+    /// rrdcached's threads, and nothing is due by time.
+    fn default() -> Self {
+        Self {
+            threads: 4,
+            timeout_s: 3_600,
+            jitter_s: 0,
+            journal: None,
+        }
+    }
+}
+
+/// Which way.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Kind {
+    Direct,
+    Ours,
+    Daemon,
+}
+
+impl Kind {
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            Self::Direct => "direct",
+            Self::Ours => "write-cache+rrd",
+            Self::Daemon => "rrdcached",
+        }
+    }
+}
+
+/// A way that is ready.
+pub(super) struct Way {
+    pub(super) kind: Kind,
+    pub(super) socket: PathBuf,
+    server: Server,
+    /// Whoever writes the files, since they were started.
+    process: Option<Process>,
+}
+
+enum Server {
+    None,
+    Ours(Arc<FileCache>, Option<Listener>, Runtime),
+    Daemon(Child),
+}
+
+/// A policy of ours, or the daemon's journal.
+pub(super) type Journaled = Option<Sync>;
+
+/// Whether the real daemon is installed.
+pub(super) fn has_daemon() -> bool {
+    let mut probe = Command::new("rrdcached");
+    let silent = probe.arg("-h").stdout(Stdio::null()).stderr(Stdio::null());
+    silent.status().is_ok()
+}
+
+impl Way {
+    pub(super) fn start(kind: Kind, bed: &Bed, folder: &Path, tuning: Tuning) -> Tried<Self> {
+        let socket = folder.join("socket");
+        let _ = std::fs::remove_file(&socket);
+        let journals = folder.join("journal");
+        let _ = std::fs::remove_dir_all(&journals);
+        let server = match kind {
+            Kind::Direct => Server::None,
+            Kind::Ours => ours(bed, &socket, tuning, journals)?,
+            Kind::Daemon => daemon(bed, folder, &socket, tuning, journals)?,
+        };
+        let process = match &server {
+            Server::Daemon(child) => Process::watch(child.id()),
+            _ => Process::own(),
+        };
+        Ok(Self {
+            kind,
+            socket,
+            server,
+            process,
+        })
+    }
+
+    pub(super) fn connect(&self) -> Tried<Speaker> {
+        Speaker::connect(&self.socket).map_err(|error| failed("connect to", &self.socket, &error))
+    }
+
+    /// CPU time of whoever writes the files, in nanoseconds; not of the client.
+    pub(super) fn cpu_ns(&self) -> u64 {
+        match &self.server {
+            Server::None => thread_cpu_ns(),
+            Server::Ours(..) => process_cpu_ns().saturating_sub(thread_cpu_ns()),
+            // The system counts it in ticks, of 10 ms mostly.
+            Server::Daemon(_) => {
+                let usage = self.process.as_ref().and_then(Process::usage);
+                usage.map_or(0, |usage| usage.user_cpu_ns + usage.system_cpu_ns)
+            }
+        }
+    }
+
+    /// Bytes that it had the disk read, and that it dirtied, since it was started.
+    pub(super) fn disk_bytes(&self) -> Option<(u64, u64)> {
+        let usage = self.process.as_ref()?.usage()?;
+        Some((usage.read_bytes?, usage.written_bytes?))
+    }
+
+    pub(super) fn stop(self) -> Tried<()> {
+        match self.server {
+            Server::None => Ok(()),
+            Server::Ours(cache, listener, runtime) => {
+                drop(listener);
+                drop(runtime);
+                let closed = cache.close();
+                closed.map_err(|error| failed("close the cache of", cache.folder(), &error))
+            }
+            Server::Daemon(mut child) => {
+                // Everything is written by now: it has nothing left to do.
+                let _ = child.kill();
+                let ended = child.wait();
+                ended
+                    .map(drop)
+                    .map_err(|error| failed("end", Path::new("rrdcached"), &error))
+            }
+        }
+    }
+}
+
+fn ours(bed: &Bed, socket: &Path, tuning: Tuning, journals: PathBuf) -> Tried<Server> {
+    let options = WriteCacheOptions {
+        timeout_ns: tuning.timeout_s * SECOND_NS,
+        jitter_ns: tuning.jitter_s * SECOND_NS,
+        threads: tuning.threads,
+        journal: tuning.journal.map(|sync| JournalOptions::new(journals, sync)),
+        ..WriteCacheOptions::default()
+    };
+    let clock: Arc<dyn Clock> = Arc::new(MonotonicClock::new());
+    let cache = FileCache::open(bed.folder(), usize::MAX, &options, Arc::clone(&clock));
+    let cache = Arc::new(cache.map_err(|error| failed("open a cache of", bed.folder(), &error))?);
+    let runtime =
+        Runtime::start().map_err(|error| Failure::new(Exit::Bug, "cannot start the runtime").because(&error))?;
+    let served = Arc::clone(&cache);
+    let intake = move |_: &Address| Intake {
+        decoder: Box::new(Conversation::new(Arc::clone(&served))),
+        sink: Box::new(NoSeries),
+    };
+    let options = ListenOptions {
+        ingest_threads: 2,
+        ..ListenOptions::default()
+    };
+    let address = Address::Unix(socket.to_owned());
+    let listener = Listener::bind(runtime.handle(), &address, options, intake, clock, None);
+    let listener = listener.map_err(|error| failed("listen on", socket, &error))?;
+    Ok(Server::Ours(cache, Some(listener), runtime))
+}
+
+fn daemon(bed: &Bed, folder: &Path, socket: &Path, tuning: Tuning, journals: PathBuf) -> Tried<Server> {
+    let mut command = Command::new("rrdcached");
+    let [threads, timeout, jitter] = [tuning.threads as u64, tuning.timeout_s, tuning.jitter_s].map(|n| n.to_string());
+    command.args(["-g", "-w", &timeout, "-f", "7200", "-t", &threads, "-B"]);
+    if tuning.jitter_s > 0 {
+        command.args(["-z", &jitter]);
+    }
+    command.arg("-b").arg(bed.folder()).arg("-p").arg(folder.join("pid"));
+    command.arg("-l").arg(format!("unix:{}", socket.display()));
+    if tuning.journal.is_some() {
+        std::fs::create_dir_all(&journals).map_err(|error| failed("make", &journals, &error))?;
+        command.arg("-j").arg(journals);
+    }
+    let child = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn();
+    let child = child.map_err(|error| failed("start", Path::new("rrdcached"), &error))?;
+    Ok(Server::Daemon(child))
+}

@@ -1,0 +1,63 @@
+//! The processes of the server that a run aims at, where they are on this machine.
+
+use tsb_core::resource::{Listening, listeners};
+use tsb_stores::spec::Spec;
+
+use crate::plan::Plan;
+
+/// The processes that a plan names, and those behind the address of its store.
+pub(super) fn with_servers(plan: &Plan) -> Vec<u32> {
+    let mut pids = plan.watch_pids.clone();
+    let places: Vec<Listening> = plan.stores.iter().flat_map(places).collect();
+    let found = if places.is_empty() {
+        Vec::new()
+    } else {
+        listeners(&places)
+    };
+    let others = found.into_iter().filter(|pid| *pid != std::process::id());
+    let new: Vec<u32> = others.filter(|pid| !pids.contains(pid)).collect();
+    pids.extend(new);
+    pids
+}
+
+/// Where the server of a store listens, as far as that is on this machine.
+fn places(spec: &Spec) -> Vec<Listening> {
+    if let Some(path) = spec.path().strip_prefix("unix:") {
+        return vec![Listening::Path(path.to_owned())];
+    }
+    let Some(address) = spec.path().strip_prefix("//") else {
+        return Vec::new();
+    };
+    let authority = address.rsplit_once('/').map_or(address, |(authority, _)| authority);
+    let hosts = authority.rsplit_once('@').map_or(authority, |(_, hosts)| hosts);
+    hosts.split(',').filter_map(local_port).map(Listening::Port).collect()
+}
+
+fn local_port(host: &str) -> Option<u16> {
+    let (name, port) = host.rsplit_once(':')?;
+    let is_local = name.starts_with("127.") || ["localhost", "[::1]"].contains(&name);
+    is_local.then(|| port.parse().ok()).flatten()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ports_of_this_machine_are_looked_for_and_no_others() {
+        for (host, port) in [
+            ("127.0.0.1:1", Some(1)),
+            ("localhost:27017", Some(27_017)),
+            ("[::1]:5", Some(5)),
+            ("10.0.0.1:5", None),
+            ("localhost", None),
+            ("127.0.0.1:x", None),
+        ] {
+            assert_eq!(local_port(host), port, "{host}");
+        }
+        let spec: Spec = "rrdcached:unix:/run/s.sock".parse().unwrap();
+        assert_eq!(places(&spec), [Listening::Path("/run/s.sock".to_owned())]);
+        let spec: Spec = "memory:".parse().unwrap();
+        assert!(places(&spec).is_empty());
+    }
+}

@@ -1,0 +1,199 @@
+//! The loss window: how long what the store acknowledged waited for the level that it
+//! reaches.
+//!
+//! Writers note where each write ended, and look again at the next write; so a wait is
+//! known to the time between two writes. What waits when they end is settled after the
+//! run's last flush. It is *not* a latency of operations: a store that acknowledges at the
+//! level that it reaches has no window of its own.
+
+use std::collections::VecDeque;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use tsb_core::latency::{Histogram, Summary};
+use tsb_core::schedule::Speed;
+use tsb_core::time::Clock;
+use tsb_core::{Durability, Timestamp};
+use tsb_stores::{Position, Store};
+
+/// Writes that one writer remembers; beyond it waits are counted as untimed.
+const REMEMBERED: usize = 1 << 16;
+
+/// What all writers of a run came to.
+#[derive(Debug)]
+pub struct Window {
+    clock: Arc<dyn Clock>,
+    level: Durability,
+    start_ns: u64,
+    base: Timestamp,
+    // Without a fleet time there is no due time: then a wait begins when a write does.
+    speed: Option<Speed>,
+    settled: Mutex<Settled>,
+}
+
+#[derive(Debug, Default)]
+struct Settled {
+    waits: Histogram,
+    samples: u64,
+    untimed: u64,
+    left: Vec<Probe>,
+}
+
+/// One write that waits.
+#[derive(Clone, Copy, Debug)]
+struct Probe {
+    position: Position,
+    since_ns: u64,
+    samples: u64,
+}
+
+impl Window {
+    /// The window of a store; `None` where its acks say all that there is to reach.
+    pub fn of(
+        store: &dyn Store,
+        clock: &Arc<dyn Clock>,
+        (start_ns, base): (u64, Timestamp),
+        speed: Option<Speed>,
+    ) -> Option<Arc<Self>> {
+        let capabilities = store.capabilities();
+        (capabilities.acknowledges < capabilities.reaches).then(|| {
+            Arc::new(Self {
+                clock: Arc::clone(clock),
+                level: capabilities.reaches,
+                start_ns,
+                base,
+                speed,
+                settled: Mutex::default(),
+            })
+        })
+    }
+
+    /// When a sample was due, on the clock.
+    fn due_ns(&self, at: Timestamp, now: u64) -> u64 {
+        let fleet_ns = u64::try_from(at - self.base).unwrap_or(0);
+        let due = |speed: Speed| self.start_ns.saturating_add(speed.wall_ns(fleet_ns)).min(now);
+        self.speed.map_or(now, due)
+    }
+
+    /// Settles what was left when the writers ended: it has just been flushed.
+    pub fn flushed(&self, store: &dyn Store) {
+        let now = self.clock.now();
+        let durable = store.durable(self.level);
+        let mut settled = self.settled.lock().unwrap_or_else(PoisonError::into_inner);
+        for probe in std::mem::take(&mut settled.left) {
+            if probe.position <= durable {
+                settled.waits.record(now.saturating_sub(probe.since_ns));
+                settled.samples += probe.samples;
+            } else {
+                settled.untimed += 1;
+            }
+        }
+    }
+
+    /// The waits so far, and how many writes could not be timed.
+    pub fn summary(&self) -> (Summary, u64) {
+        let settled = self.settled.lock().unwrap_or_else(PoisonError::into_inner);
+        (Summary::new(&settled.waits, settled.samples), settled.untimed)
+    }
+}
+
+/// The part of one writer.
+#[derive(Debug)]
+pub struct Waits {
+    window: Arc<Window>,
+    waiting: VecDeque<Probe>,
+    mine: Settled,
+}
+
+impl Waits {
+    /// Nothing waits yet.
+    pub fn new(window: Arc<Window>) -> Self {
+        Self {
+            window,
+            waiting: VecDeque::with_capacity(REMEMBERED),
+            mine: Settled::default(),
+        }
+    }
+
+    /// When a write of samples from `at` on began to wait.
+    pub fn begin(&self, at: Timestamp) -> u64 {
+        self.window.due_ns(at, self.window.clock.now())
+    }
+
+    /// Notes a write, and settles those before it that have got there.
+    pub fn end(&mut self, store: &dyn Store, position: Position, since_ns: u64, samples: u64) {
+        if self.waiting.len() == REMEMBERED {
+            self.mine.untimed += 1;
+        } else {
+            self.waiting.push_back(Probe {
+                position,
+                since_ns,
+                samples,
+            });
+        }
+        let durable = store.durable(self.window.level);
+        if self.waiting.front().is_none_or(|first| first.position > durable) {
+            return;
+        }
+        let now = self.window.clock.now();
+        while let Some(probe) = self.waiting.front().filter(|probe| probe.position <= durable) {
+            self.mine.waits.record(now.saturating_sub(probe.since_ns));
+            self.mine.samples += probe.samples;
+            self.waiting.pop_front();
+        }
+    }
+}
+
+impl Drop for Waits {
+    fn drop(&mut self) {
+        let mut settled = self.window.settled.lock().unwrap_or_else(PoisonError::into_inner);
+        settled.waits.merge(&self.mine.waits);
+        settled.samples += self.mine.samples;
+        settled.untimed += self.mine.untimed;
+        settled.left.extend(self.waiting.drain(..));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tsb_core::time::ManualClock;
+    use tsb_core::{Batch, SeriesId, SeriesKey};
+    use tsb_stores::StoreExt;
+    use tsb_stores::memory::{MemoryOptions, MemoryStore};
+    use tsb_stores::spec;
+
+    #[test]
+    fn a_store_that_says_all_with_its_acks_has_no_window() {
+        let clock: Arc<dyn Clock> = Arc::new(ManualClock::new());
+        let store = MemoryStore::new(MemoryOptions::default());
+        assert!(Window::of(&store, &clock, (0, Timestamp(0)), None).is_none());
+    }
+
+    #[test]
+    fn waits_run_from_the_due_time_to_the_commit() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("x.db");
+        let store = spec::open(&format!("sqlite:{}?commit=2h", path.display())).unwrap();
+        store.define(&[(SeriesId(0), SeriesKey::new("a"))]).unwrap();
+        let clock = Arc::new(ManualClock::new());
+        let shared: Arc<dyn Clock> = Arc::clone(&clock) as Arc<dyn Clock>;
+        let window = Window::of(&*store, &shared, (0, Timestamp(0)), Some(Speed::NATURAL)).unwrap();
+        let mut waits = Waits::new(Arc::clone(&window));
+        for tick in 0..3 {
+            clock.wait_until(tick * 1_000 + 10);
+            let since = waits.begin(Timestamp(tick as i64 * 1_000));
+            assert_eq!(since, tick * 1_000);
+            let ack = store.write_all(&Batch::tick(SeriesId(0), Timestamp(tick as i64 * 1_000), &[1.0]));
+            waits.end(&*store, ack.unwrap().position, since, 1);
+        }
+        assert_eq!(window.summary().0.count, 0);
+        drop(waits);
+        clock.wait_until(5_000);
+        store.flush(tsb_stores::Scope::All, Durability::Synced).unwrap();
+        window.flushed(&*store);
+        let (summary, untimed) = window.summary();
+        assert_eq!((summary.count, summary.samples, untimed), (3, 3, 0));
+        assert_eq!(summary.max_ns.map(|ns| ns / 100), Some(50));
+        store.close().unwrap();
+    }
+}

@@ -1,0 +1,79 @@
+//! `tsb reproduce`, in small: what it says has to be there and to add up.
+
+#![expect(clippy::unwrap_used, reason = "a test that cannot set up has failed")]
+
+use std::process::Command;
+
+use serde_json::Value;
+
+fn reproduce(arguments: &[&str]) -> String {
+    let folder = tempfile::tempdir().unwrap();
+    let mut command = Command::new(env!("CARGO_BIN_EXE_tsb"));
+    command.args(["reproduce", "rrdcached", "--quick", "--files", "60"]);
+    let output = command
+        .args(arguments)
+        .arg("--dir")
+        .arg(folder.path())
+        .output()
+        .unwrap();
+    let errors = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{errors}");
+    // What it made is gone.
+    assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0);
+    String::from_utf8(output.stdout).unwrap()
+}
+
+#[test]
+fn the_experiment_of_rrdcached_measures_every_round_and_reads_it_back() {
+    let result: Value = serde_json::from_str(&reproduce(&["--format", "json"])).unwrap();
+    let experiment = &result["experiment"];
+    assert_eq!(
+        (&experiment["name"], &experiment["files_wrong"]),
+        (&"rrdcached".into(), &0.into())
+    );
+    let rounds = experiment["rounds"].as_array().unwrap();
+    for way in ["direct", "write-cache+rrd"] {
+        let of_way: Vec<&Value> = rounds.iter().filter(|round| round["way"] == way).collect();
+        let names: Vec<&str> = of_way.iter().map(|round| round["pass"].as_str().unwrap()).collect();
+        assert_eq!(names, ["cold, across", "warm, within", "warm, within", "warm, across"]);
+        let crossing: Vec<u64> = of_way.iter().map(|round| round["crossing"].as_u64().unwrap()).collect();
+        assert_eq!(crossing, [60, 0, 0, 60]);
+        assert!(
+            of_way
+                .iter()
+                .all(|round| round["accept_seconds"].as_f64().unwrap() > 0.0)
+        );
+    }
+    let of_ours: Vec<&Value> = experiment["beyond"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .filter(|entry| entry["way"] == "write-cache+rrd")
+        .collect();
+    let with = |name: &str| -> Vec<f64> {
+        let entries = of_ours.iter().filter(|entry| entry[name].is_number());
+        entries.filter_map(|entry| entry["coalescing"].as_f64()).collect()
+    };
+    assert_eq!(with("values_per_file"), [1.0, 10.0, 10.0, 10.0, 10.0]);
+    assert_eq!(with("threads"), [10.0; 3]);
+    // Updated every 250 ms and written after one to two seconds.
+    assert!(
+        matches!(with("timeout_seconds")[..], [some] if some > 1.0),
+        "{of_ours:?}"
+    );
+    assert!(experiment["mistakes"].as_array().unwrap().len() > 5);
+}
+
+#[test]
+fn the_page_has_the_rounds_and_the_mistakes() {
+    let page = reproduce(&[]);
+    for part in [
+        "cold, across",
+        "write-cache+rrd",
+        "FLUSH of one file",
+        "What the original got wrong",
+        "0 files do not hold",
+    ] {
+        assert!(page.contains(part), "{part}: {page}");
+    }
+}

@@ -1,0 +1,136 @@
+//! A store that does not always answer: what it took is settled by reading back.
+
+use std::fmt;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
+use tsb_cli::args::RunOptions;
+use tsb_cli::plan::Plan;
+use tsb_cli::run::{Hooks, run_store};
+use tsb_core::ledger::Counter;
+use tsb_core::verdict::Status;
+use tsb_core::{Batch, Durability, SeriesId, SeriesKey, Timestamp};
+use tsb_stores::memory::{MemoryOptions, MemoryStore};
+use tsb_stores::{Ack, Capabilities, Error, Position, Query, Refusals, Result, Scope, Stats, Store, Visitor};
+
+/// Of ten writes it takes one without saying so, keeps silent over one that it has not
+/// taken, and cannot be reached for one.
+#[derive(Debug)]
+struct Vague {
+    inner: MemoryStore,
+    writes: AtomicU64,
+    taken: AtomicU64,
+    dropped: AtomicU64,
+    unreached: AtomicU64,
+}
+
+impl fmt::Display for Vague {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("vague")
+    }
+}
+
+fn unknown() -> Error {
+    Error::Unknown {
+        action: "write".to_owned(),
+        source: "nobody answers".into(),
+    }
+}
+
+impl Store for Vague {
+    fn capabilities(&self) -> Capabilities {
+        self.inner.capabilities()
+    }
+    fn define(&self, series: &[(SeriesId, SeriesKey)]) -> Result<()> {
+        self.inner.define(series)
+    }
+    fn write(&self, batch: &Batch<'_>, refused: &mut Refusals) -> Result<Ack> {
+        let samples = batch.len() as u64;
+        match self.writes.fetch_add(1, Ordering::Relaxed) % 10 {
+            3 => {
+                let _ = self.inner.write(batch, refused)?;
+                self.taken.fetch_add(samples, Ordering::Relaxed);
+                Err(unknown())
+            }
+            6 => {
+                self.dropped.fetch_add(samples, Ordering::Relaxed);
+                Err(unknown())
+            }
+            9 => {
+                self.unreached.fetch_add(samples, Ordering::Relaxed);
+                Err(Error::Unreachable {
+                    action: "write".to_owned(),
+                    source: "nobody listens".into(),
+                })
+            }
+            _ => self.inner.write(batch, refused),
+        }
+    }
+    fn durable(&self, level: Durability) -> Position {
+        self.inner.durable(level)
+    }
+    fn flush(&self, scope: Scope<'_>, level: Durability) -> Result<()> {
+        self.inner.flush(scope, level)
+    }
+    fn query(&self, query: &Query<'_>, visit: &mut Visitor<'_>) -> Result<()> {
+        self.inner.query(query, visit)
+    }
+    fn newest(&self, series: &[SeriesId], into: &mut [Option<Timestamp>]) -> Result<()> {
+        self.inner.newest(series, into)
+    }
+    fn newest_accepted(&self, series: &[SeriesId], into: &mut [Option<Timestamp>]) -> Result<()> {
+        self.inner.newest_accepted(series, into)
+    }
+    fn stats(&self) -> Stats {
+        self.inner.stats()
+    }
+    fn close(&self) -> Result<()> {
+        self.inner.close()
+    }
+}
+
+#[test]
+fn what_was_never_answered_is_settled_to_the_sample() {
+    let store = Arc::new(Vague {
+        inner: MemoryStore::new(MemoryOptions::default()),
+        writes: AtomicU64::new(0),
+        taken: AtomicU64::new(0),
+        dropped: AtomicU64::new(0),
+        unreached: AtomicU64::new(0),
+    });
+    let mut plan = Plan::default();
+    plan.apply(&RunOptions {
+        workload: Some("mix".to_owned()),
+        series: Some("2000".to_owned()),
+        rate: Some("200k".to_owned()),
+        duration: Some("500ms".to_owned()),
+        transport: Some("inproc".to_owned()),
+        no_calibrate: Some(true),
+        ..RunOptions::default()
+    })
+    .unwrap();
+    let plan = plan.complete().unwrap();
+    let hooks = Hooks::new(Arc::new(AtomicBool::new(false)), true);
+    let finished = run_store(&plan, &(Arc::clone(&store) as Arc<dyn Store>), &hooks).unwrap();
+    let of = |count: &AtomicU64| count.load(Ordering::Relaxed);
+    let (taken, dropped, unreached) = (of(&store.taken), of(&store.dropped), of(&store.unreached));
+    assert!(taken > 0 && dropped > 0 && unreached > 0);
+    let run = &finished.run;
+    let count = |counter: Counter| run.ledger.counts.get(counter);
+    assert!(run.ledger.violated.is_empty(), "{:?}", run.ledger.violated);
+    assert_eq!(count(Counter::Unknown), Some(taken + dropped));
+    assert_eq!(count(Counter::LostInTransport), Some(dropped));
+    assert!(count(Counter::Shed) >= Some(unreached));
+    assert_eq!(count(Counter::Verified), count(Counter::Accepted));
+    assert_eq!(
+        count(Counter::Accepted),
+        count(Counter::Confirmed).map(|confirmed| confirmed + taken)
+    );
+    assert_eq!(count(Counter::Lost), Some(0));
+    assert!(run.verdict.status > Status::Unverified, "{:?}", run.verdict);
+    let note = run.notes.iter().find(|note| note.contains("never answered")).unwrap();
+    assert!(
+        note.contains(&format!("of which {taken} were there")) && note.contains("nobody answers"),
+        "{note}"
+    );
+}

@@ -1,0 +1,74 @@
+//! The decoders of requests: samples and answers, however the bytes are cut.
+
+use tsb_core::wire::http::Databases;
+use tsb_core::wire::{Budget, Decoder, MAX_RECORD, Next, Peer, Protocol};
+
+use super::codec::{Found, Heap, clock};
+
+/// Asserts that the same is found and answered whatever the pieces, that every request is
+/// answered once at most, and that nothing held for the connection outlives it.
+pub(super) fn check(bytes: &[u8]) {
+    let is_gzip = bytes.windows(4).any(|word| word.eq_ignore_ascii_case(b"gzip"));
+    for protocol in [Protocol::Influx, Protocol::KairosdbJson] {
+        let budget = Budget::default();
+        let all = budget.left();
+        let whole = talk(protocol, bytes, bytes.len().max(1), &budget);
+        for piece in [1 + bytes.len() / 3, 61, 5] {
+            if piece * 400 > bytes.len() {
+                assert_same(&talk(protocol, bytes, piece, &budget), &whole, piece, is_gzip);
+            }
+        }
+        assert_eq!(budget.left(), all, "memory is given back");
+    }
+}
+
+/// The same is found and answered; but how much of a compressed body is inflated before it is
+/// known to be broken, or to have no end, depends on how it came.
+fn assert_same(one: &(Found, Vec<u8>), other: &(Found, Vec<u8>), piece: usize, is_gzip: bool) {
+    let breaks = ["a compressed body is not gzip", "the last request has no end"];
+    if !is_gzip || !breaks.iter().any(|what| one.0.malformed.contains(what)) {
+        assert_eq!(one, other, "in pieces of {piece}");
+        return;
+    }
+    assert_eq!((&one.0.malformed.last(), &one.1), (&other.0.malformed.last(), &other.1));
+    let pairs = one.0.samples.iter().zip(&other.0.samples);
+    assert!(
+        pairs.into_iter().all(|(one, other)| one == other),
+        "in pieces of {piece}"
+    );
+}
+
+fn decoder(protocol: Protocol, budget: &Budget) -> Box<dyn Decoder> {
+    let databases = Databases::default();
+    assert!(databases.create("d"));
+    let decoder = protocol.http_decoder(clock(), budget, &databases);
+    decoder.unwrap_or_else(|| panic!("{protocol} is no body of requests"))
+}
+
+fn talk(protocol: Protocol, bytes: &[u8], piece: usize, budget: &Budget) -> (Found, Vec<u8>) {
+    let mut decoder = decoder(protocol, budget);
+    let (mut heap, mut answers) = (Heap::default(), Vec::new());
+    let (mut start, mut end) = (0, 0);
+    while end < bytes.len() {
+        end = bytes.len().min(end + piece);
+        loop {
+            let waiting = &bytes[start..end];
+            let consumed = decoder.decode(waiting, &mut heap);
+            let consumed = consumed.unwrap_or_else(|fatal| panic!("{}: it is answered, not closed", fatal.what));
+            assert!(consumed <= waiting.len(), "consumed more than there is");
+            start += consumed;
+            let peer = Peer {
+                rejected: 0,
+                is_listening: true,
+            };
+            match decoder.answer(peer, &mut answers) {
+                Next::More => break,
+                Next::Again => {}
+                Next::Over => return (heap.found, answers),
+            }
+        }
+        assert!(end - start < MAX_RECORD, "neither consumed nor refused a full buffer");
+    }
+    decoder.finish(&bytes[start..], &mut heap);
+    (heap.found, answers)
+}

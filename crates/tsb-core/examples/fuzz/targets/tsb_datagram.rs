@@ -1,0 +1,49 @@
+//! The decoder of tsb's own protocol over datagrams.
+
+use tsb_core::wire::{Budget, Protocol};
+
+use super::codec::{Heap, clock};
+use super::tsb::repair;
+
+/// What all peers may hold.
+const BUDGET: usize = 1 << 20;
+
+/// Asserts that a datagram is always taken whole, and that nothing is held for a peer that
+/// is gone: with the bytes as they are, with every checksum put right, and with each frame
+/// in a datagram of its own, once more in reverse.
+pub(super) fn check(bytes: &[u8]) {
+    let repaired = repair(bytes);
+    let frames = split(&repaired);
+    let backwards: Vec<&[u8]> = frames.iter().rev().copied().collect();
+    for datagrams in [vec![bytes, &repaired], frames, backwards] {
+        let budget = Budget::new(BUDGET);
+        let mut decoder = Protocol::Tsb.datagram_decoder(clock(), &budget);
+        let mut heap = Heap::default();
+        for datagram in &datagrams {
+            assert_eq!(decoder.decode(datagram, &mut heap), Ok(datagram.len()));
+        }
+        decoder.finish(&[], &mut heap);
+        assert!(
+            decoder
+                .sequence()
+                .is_some_and(|account| account.missing <= account.next)
+        );
+        drop(decoder);
+        assert_eq!(budget.left(), BUDGET, "something is held for nobody");
+    }
+}
+
+/// The frames that can be found, and what is behind them.
+fn split(bytes: &[u8]) -> Vec<&[u8]> {
+    let (mut frames, mut rest) = (Vec::new(), bytes);
+    while let Some(length) = rest.get(8..12) {
+        let length = u32::from_le_bytes([length[0], length[1], length[2], length[3]]) as usize;
+        let Some((frame, behind)) = rest.split_at_checked(24 + length) else {
+            break;
+        };
+        frames.push(frame);
+        rest = behind;
+    }
+    frames.push(rest);
+    frames
+}

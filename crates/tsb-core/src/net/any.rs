@@ -1,0 +1,179 @@
+//! Connections, datagrams and requests behind one face, for whoever chooses at run time.
+
+use std::sync::Arc;
+
+use tokio::runtime::Handle;
+
+use super::address::Address;
+use super::datagram::{DatagramListener, DatagramTarget};
+use super::error::NetError;
+use super::http_target::HttpTarget;
+use super::ingest::Ingest;
+use super::listener::{Listener, ListenerReport};
+use super::milepost::{Mileposts, Timing};
+use super::options::{Granted, ListenOptions};
+use super::stats::ListenerStats;
+use super::target::{StreamTarget, TargetReport};
+use crate::emit::{Operation, Outcome, Target};
+use crate::time::Clock;
+use crate::wire::http::Databases;
+use crate::wire::{Budget, Decoder, Protocol};
+
+/// How bytes travel.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Carrier {
+    /// A connection: TCP, or a Unix stream socket.
+    Stream,
+    /// Datagrams: UDP, or a Unix datagram socket.
+    Datagrams,
+    /// Requests and answers over a connection: HTTP.
+    Requests,
+}
+
+/// Makes the decoders of one listener, and has what they share.
+#[derive(Clone, Debug)]
+pub struct Decoders {
+    protocol: Protocol,
+    carrier: Carrier,
+    budget: Budget,
+    databases: Databases,
+}
+
+impl Decoders {
+    /// For `protocol`, which runs over `carrier`.
+    pub fn new(protocol: Protocol, carrier: Carrier) -> Self {
+        Self {
+            protocol,
+            carrier,
+            budget: Budget::default(),
+            databases: Databases::default(),
+        }
+    }
+
+    /// A decoder for a connection, or for a sender of datagrams.
+    pub fn make(&self, clock: Arc<dyn Clock>) -> Box<dyn Decoder> {
+        let protocol = self.protocol;
+        match self.carrier {
+            Carrier::Stream => protocol.decoder(clock),
+            Carrier::Datagrams => protocol.datagram_decoder(clock, &self.budget),
+            Carrier::Requests => {
+                let decoder = protocol.http_decoder(Arc::clone(&clock), &self.budget, &self.databases);
+                decoder.unwrap_or_else(|| protocol.decoder(clock))
+            }
+        }
+    }
+}
+
+/// A listener of either kind.
+#[derive(Debug)]
+pub enum AnyListener {
+    /// Of connections, with requests or without.
+    Stream(Listener),
+    /// Of datagrams.
+    Datagrams(DatagramListener),
+}
+
+impl AnyListener {
+    /// Listens on `address`; see [`Listener::bind`] and [`DatagramListener::bind`].
+    ///
+    /// # Errors
+    /// As they do.
+    #[expect(clippy::too_many_arguments, reason = "what either needs, and which it is to be")]
+    pub fn bind(
+        handle: &Handle,
+        carrier: Carrier,
+        address: &Address,
+        options: ListenOptions,
+        ingest: impl Ingest + 'static,
+        clock: Arc<dyn Clock>,
+        mileposts: Option<Arc<Mileposts>>,
+    ) -> Result<Self, NetError> {
+        Ok(match carrier {
+            Carrier::Stream | Carrier::Requests => {
+                Self::Stream(Listener::bind(handle, address, options, ingest, clock, mileposts)?)
+            }
+            Carrier::Datagrams => Self::Datagrams(DatagramListener::bind(address, options, ingest, clock, mileposts)?),
+        })
+    }
+
+    /// Where it listens, with the port that it got.
+    pub fn address(&self) -> &Address {
+        match self {
+            Self::Stream(listener) => listener.address(),
+            Self::Datagrams(listener) => listener.address(),
+        }
+    }
+
+    /// The socket buffers as the kernel granted them.
+    pub fn granted(&self) -> Granted {
+        match self {
+            Self::Stream(listener) => listener.granted(),
+            Self::Datagrams(listener) => listener.granted(),
+        }
+    }
+
+    /// The counts as they are now.
+    pub fn stats(&self) -> ListenerStats {
+        match self {
+            Self::Stream(listener) => listener.stats(),
+            Self::Datagrams(listener) => listener.stats(),
+        }
+    }
+
+    /// Moves what was timed since the last call into `into`.
+    pub fn drain_timing(&self, into: &mut Timing) {
+        match self {
+            Self::Stream(listener) => listener.drain_timing(into),
+            Self::Datagrams(listener) => listener.drain_timing(into),
+        }
+    }
+
+    /// Takes what was received, and ends.
+    pub fn stop(self) -> ListenerReport {
+        match self {
+            Self::Stream(listener) => listener.stop(),
+            Self::Datagrams(listener) => listener.stop(),
+        }
+    }
+}
+
+/// A target of any kind.
+#[derive(Debug)]
+pub enum AnyTarget {
+    /// A connection.
+    Stream(Box<StreamTarget>),
+    /// Datagram sockets.
+    Datagrams(Box<DatagramTarget>),
+    /// A connection for requests.
+    Requests(Box<HttpTarget>),
+}
+
+impl AnyTarget {
+    /// Sends what is left, and ends.
+    pub fn finish(self) -> TargetReport {
+        match self {
+            Self::Stream(target) => target.finish(),
+            Self::Datagrams(target) => target.finish(),
+            Self::Requests(target) => target.finish(),
+        }
+    }
+}
+
+impl Target for AnyTarget {
+    #[inline]
+    fn send(&mut self, operation: &Operation<'_>) -> Outcome {
+        match self {
+            Self::Stream(target) => target.send(operation),
+            Self::Datagrams(target) => target.send(operation),
+            Self::Requests(target) => target.send(operation),
+        }
+    }
+
+    fn idle(&mut self) {
+        match self {
+            Self::Stream(target) => target.idle(),
+            Self::Datagrams(target) => target.idle(),
+            Self::Requests(target) => target.idle(),
+        }
+    }
+}

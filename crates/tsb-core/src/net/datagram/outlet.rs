@@ -1,0 +1,125 @@
+//! The socket that a lane sends with: connected, non-blocking, segmented where it can be.
+
+use std::io::{self, ErrorKind};
+use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
+use std::os::fd::{AsFd, AsRawFd};
+use std::os::unix::net::UnixDatagram;
+
+use nix::poll::{PollFd, PollFlags, poll};
+use nix::sys::socket::{UnixAddr, bind, getsockname, setsockopt, sockopt};
+use socket2::SockRef;
+
+use crate::net::address::Address;
+use crate::net::options::{EmitOptions, Granted};
+
+/// The most segments of one call: what every kernel with segmentation takes.
+const SEGMENTS: usize = 64;
+
+/// How long a wait goes on before the caller may look around, in milliseconds.
+const SLICE_MS: u16 = 10;
+
+/// A connected datagram socket.
+#[derive(Debug)]
+enum Socket {
+    Udp(UdpSocket),
+    Unix(UnixDatagram),
+}
+
+/// A datagram socket and what it was granted.
+#[derive(Debug)]
+pub(super) struct Outlet {
+    socket: Socket,
+    pub(super) local: Address,
+    pub(super) granted: Granted,
+    /// Datagrams of one call; 1 without segmentation.
+    pub(super) segments: usize,
+}
+
+impl Outlet {
+    /// A socket connected to `address`.
+    pub(super) fn connect(address: &Address, options: &EmitOptions) -> io::Result<Self> {
+        match address {
+            Address::Inet(address) => udp(*address, options),
+            Address::Unix(path) => {
+                let socket = UnixDatagram::unbound()?;
+                // Any free name, so that the listener can tell senders apart.
+                bind(socket.as_raw_fd(), &UnixAddr::new_unnamed())?;
+                socket.connect(path)?;
+                socket.set_nonblocking(true)?;
+                let local = getsockname::<UnixAddr>(socket.as_raw_fd())?;
+                finish(Socket::Unix(socket), Address::from(&local), 1, options)
+            }
+            Address::Abstract(_) | Address::Unnamed => Err(ErrorKind::Unsupported.into()),
+        }
+    }
+
+    /// Sends one datagram, or several equal ones and a shorter last if there is segmentation.
+    #[inline]
+    pub(super) fn send(&self, bytes: &[u8]) -> io::Result<usize> {
+        match &self.socket {
+            Socket::Udp(socket) => socket.send(bytes),
+            Socket::Unix(socket) => socket.send(bytes),
+        }
+    }
+
+    /// No segmentation any more: the device or the kernel refuses it after all.
+    pub(super) fn stop_segmenting(&mut self) {
+        self.segments = 1;
+        if let Socket::Udp(socket) = &self.socket {
+            // A kernel that took it takes it back; one that did not has nothing to forget.
+            let _ = setsockopt(socket, sockopt::UdpGsoSegment, &0);
+        }
+    }
+
+    /// Waits a little until there may be room.
+    pub(super) fn wait(&self) -> io::Result<()> {
+        let socket = match &self.socket {
+            Socket::Udp(socket) => socket.as_fd(),
+            Socket::Unix(socket) => socket.as_fd(),
+        };
+        poll(&mut [PollFd::new(socket, PollFlags::POLLOUT)], SLICE_MS)?;
+        Ok(())
+    }
+}
+
+fn udp(address: SocketAddr, options: &EmitOptions) -> io::Result<Outlet> {
+    let any: SocketAddr = match (address.is_ipv4(), address.ip().is_loopback()) {
+        (true, true) => (Ipv4Addr::LOCALHOST, 0).into(),
+        (true, false) => (Ipv4Addr::UNSPECIFIED, 0).into(),
+        (false, true) => (Ipv6Addr::LOCALHOST, 0).into(),
+        (false, false) => (Ipv6Addr::UNSPECIFIED, 0).into(),
+    };
+    let socket = UdpSocket::bind(any)?;
+    socket.connect(address)?;
+    socket.set_nonblocking(true)?;
+    let local = Address::Inet(socket.local_addr()?);
+    let size = options.datagram_bytes as i32;
+    let segments = if options.gso && setsockopt(&socket, sockopt::UdpGsoSegment, &size).is_ok() {
+        (crate::wire::datagram::MAX_DATAGRAM / options.datagram_bytes).clamp(1, SEGMENTS)
+    } else {
+        1
+    };
+    finish(Socket::Udp(socket), local, segments, options)
+}
+
+fn finish(socket: Socket, local: Address, segments: usize, options: &EmitOptions) -> io::Result<Outlet> {
+    let granted = {
+        let socket = match &socket {
+            Socket::Udp(socket) => SockRef::from(socket),
+            Socket::Unix(socket) => SockRef::from(socket),
+        };
+        if let Some(bytes) = options.send_buffer_bytes {
+            socket.set_send_buffer_size(bytes)?;
+        }
+        Granted {
+            send_bytes: socket.send_buffer_size()?,
+            receive_bytes: socket.recv_buffer_size()?,
+        }
+    };
+    Ok(Outlet {
+        socket,
+        local,
+        granted,
+        segments,
+    })
+}

@@ -1,0 +1,246 @@
+//! Who sends to a datagram socket: found by address, and never more than a limit.
+
+use std::collections::HashMap;
+use std::sync::{Mutex, PoisonError};
+
+use super::waymark::Track;
+use crate::net::address::Address;
+use crate::net::ingest::Intake;
+use crate::net::link::{Counting, Shared};
+use crate::net::milepost::Timing;
+use crate::net::stats::add;
+use crate::wire::Sequence;
+
+/// A silent peer makes room for a new one after so long, whatever the idle time-out is.
+const ROOM_AFTER_NS: u64 = 60_000_000_000;
+
+/// One sender.
+#[derive(Debug)]
+pub(super) struct Peer {
+    address: Address,
+    intake: Intake,
+    track: Option<Track>,
+    /// When it last sent something.
+    heard_at: u64,
+    /// What of its account is in the counters.
+    booked: Sequence,
+    /// Bytes decoded so far.
+    consumed: u64,
+    /// Something of it is not applied yet.
+    is_touched: bool,
+    /// It said that nothing follows.
+    has_ended: bool,
+}
+
+/// The senders of one socket.
+#[derive(Debug, Default)]
+pub(super) struct Peers {
+    by_address: HashMap<Address, usize, foldhash::fast::RandomState>,
+    all: Vec<Peer>,
+    /// Who sent last.
+    last: usize,
+    touched: Vec<usize>,
+}
+
+impl Peers {
+    /// Makes sure that the sender is known, and returns its place. `None`: there are too
+    /// many.
+    pub(super) fn find(&mut self, address: &Address, shared: &Shared, timing: &Mutex<Timing>) -> Option<usize> {
+        if self.all.get(self.last).is_some_and(|peer| peer.address == *address) {
+            return Some(self.last);
+        }
+        if let Some(place) = self.by_address.get(address) {
+            self.last = *place;
+            return Some(*place);
+        }
+        if self.all.len() >= shared.options.max_connections.max(1) {
+            let now = shared.clock.now();
+            let idle_ns = shared
+                .options
+                .idle_timeout
+                .map_or(ROOM_AFTER_NS, |idle| idle.as_nanos() as u64);
+            self.close_if(shared, timing, |peer| {
+                peer.has_ended || now.saturating_sub(peer.heard_at) >= idle_ns.min(ROOM_AFTER_NS)
+            });
+        }
+        if self.all.len() >= shared.options.max_connections.max(1) {
+            return None;
+        }
+        let peer = Peer {
+            address: address.clone(),
+            intake: shared.ingest.connect(address),
+            track: shared.mileposts.as_ref().and_then(|all| all.track(address)),
+            heard_at: shared.clock.now(),
+            booked: Sequence::default(),
+            consumed: 0,
+            is_touched: false,
+            has_ended: false,
+        };
+        add(&shared.counters.connections, 1);
+        add(&shared.counters.open_connections, 1);
+        self.last = self.all.len();
+        self.by_address.insert(address.clone(), self.last);
+        self.all.push(peer);
+        Some(self.last)
+    }
+
+    /// Decodes datagrams of a peer, each as long as `each` but the last. `false`: it is
+    /// over with this peer.
+    pub(super) fn take(&mut self, place: usize, bytes: &[u8], each: usize, shared: &Shared) -> bool {
+        let peer = &mut self.all[place];
+        if !peer.is_touched {
+            peer.is_touched = true;
+            self.touched.push(place);
+        }
+        let mut sink = Counting::new(&mut *peer.intake.sink, &shared.counters);
+        let mut is_good = true;
+        for datagram in bytes.chunks(each) {
+            if let Some(track) = &mut peer.track {
+                let lost = track.arrive(datagram);
+                if lost > 0 {
+                    add(&shared.counters.missing_datagrams, lost);
+                }
+            }
+            is_good &= peer.intake.decoder.decode(datagram, &mut sink).is_ok();
+        }
+        sink.publish();
+        peer.consumed += bytes.len() as u64;
+        is_good
+    }
+
+    /// Has everything applied that was decoded since the last call, and closes the peers
+    /// whose sink cannot go on.
+    pub(super) fn apply(&mut self, shared: &Shared, timing: &Mutex<Timing>) {
+        let mut failed = Vec::new();
+        for place in std::mem::take(&mut self.touched) {
+            let peer = &mut self.all[place];
+            peer.is_touched = false;
+            let applied = peer.intake.sink.apply(peer.consumed);
+            let now = shared.clock.now();
+            peer.heard_at = now;
+            peer.book(shared);
+            if let Some(track) = &mut peer.track {
+                track.pass(&mut timing.lock().unwrap_or_else(PoisonError::into_inner), now);
+            }
+            if applied.is_err() {
+                add(&shared.counters.fatal_closes, 1);
+                failed.push(peer.address.clone());
+            }
+        }
+        for address in failed {
+            self.close(&address, shared, timing);
+        }
+    }
+
+    /// Closes peers that sent nothing for so long.
+    pub(super) fn close_idle(&mut self, idle_ns: u64, shared: &Shared, timing: &Mutex<Timing>) {
+        let now = shared.clock.now();
+        let before = self.all.len();
+        self.close_if(shared, timing, |peer| now.saturating_sub(peer.heard_at) >= idle_ns);
+        add(&shared.counters.idle_closes, (before - self.all.len()) as u64);
+    }
+
+    /// Closes all of them.
+    pub(super) fn close_all(&mut self, shared: &Shared, timing: &Mutex<Timing>) {
+        self.close_if(shared, timing, |_| true);
+    }
+
+    fn close_if(&mut self, shared: &Shared, timing: &Mutex<Timing>, which: impl Fn(&Peer) -> bool) {
+        let closed: Vec<Address> = self
+            .all
+            .iter()
+            .filter(|peer| which(peer))
+            .map(|peer| peer.address.clone())
+            .collect();
+        for address in closed {
+            self.close(&address, shared, timing);
+        }
+    }
+
+    fn close(&mut self, address: &Address, shared: &Shared, timing: &Mutex<Timing>) {
+        if let Some(mut peer) = self.forget(address) {
+            peer.end(shared);
+            if let Some(track) = &mut peer.track {
+                let lost = track.abandon(&mut timing.lock().unwrap_or_else(PoisonError::into_inner));
+                add(&shared.counters.missing_datagrams, lost);
+            }
+            if !peer.has_ended {
+                shared
+                    .counters
+                    .open_connections
+                    .fetch_sub(1, std::sync::atomic::Ordering::AcqRel);
+            }
+        }
+    }
+
+    /// Drops a peer whose decoder or sink panicked: nothing of it can be trusted.
+    pub(super) fn drop_broken(&mut self, place: usize, shared: &Shared) {
+        add(&shared.counters.panicked_connections, 1);
+        if let Some(address) = self.all.get(place).map(|peer| peer.address.clone())
+            && let Some(peer) = self.forget(&address)
+            && !peer.has_ended
+        {
+            shared
+                .counters
+                .open_connections
+                .fetch_sub(1, std::sync::atomic::Ordering::AcqRel);
+        }
+    }
+
+    fn forget(&mut self, address: &Address) -> Option<Peer> {
+        let place = self.by_address.remove(address)?;
+        let peer = self.all.swap_remove(place);
+        if let Some(moved) = self.all.get(place) {
+            self.by_address.insert(moved.address.clone(), place);
+        }
+        self.last = 0;
+        // Places have changed: whoever was touched is found by its own mark.
+        self.touched = (0..self.all.len())
+            .filter(|&place| self.all[place].is_touched)
+            .collect();
+        Some(peer)
+    }
+}
+
+impl Peer {
+    /// Puts what its account says into the counters.
+    fn book(&mut self, shared: &Shared) {
+        let Some(now) = self.intake.decoder.sequence() else {
+            return;
+        };
+        // What came late is taken back: the counters wrap around zero together.
+        add(
+            &shared.counters.missing_samples,
+            now.missing.wrapping_sub(self.booked.missing),
+        );
+        add(
+            &shared.counters.repeated_samples,
+            now.repeated.wrapping_sub(self.booked.repeated),
+        );
+        if now.has_ended != self.has_ended {
+            self.has_ended = now.has_ended;
+            if now.has_ended {
+                add(&shared.counters.ended_senders, 1);
+                self.end(shared);
+                shared
+                    .counters
+                    .open_connections
+                    .fetch_sub(1, std::sync::atomic::Ordering::AcqRel);
+            } else {
+                add(&shared.counters.connections, 1);
+                add(&shared.counters.open_connections, 1);
+            }
+        }
+        self.booked = now;
+    }
+
+    /// Tells the decoder that nothing more comes, and has the last samples applied.
+    fn end(&mut self, shared: &Shared) {
+        let mut sink = Counting::new(&mut *self.intake.sink, &shared.counters);
+        self.intake.decoder.finish(&[], &mut sink);
+        sink.publish();
+        if self.intake.sink.apply(self.consumed).is_err() {
+            add(&shared.counters.fatal_closes, 1);
+        }
+    }
+}

@@ -1,0 +1,177 @@
+//! The emitter's end of datagram sockets.
+
+use std::fmt;
+use std::sync::Arc;
+
+use super::lane::{Lane, Means};
+use super::outlet::Outlet;
+use crate::emit::{Operation, Outcome, Target};
+use crate::net::address::Address;
+use crate::net::error::NetError;
+use crate::net::milepost::Mileposts;
+use crate::net::options::EmitOptions;
+use crate::net::parker::{Interrupter, Interruption};
+use crate::net::target::{Closing, TargetReport};
+use crate::time::Clock;
+use crate::wire::Packer;
+
+/// Packs operations into datagrams and sends them over several sockets, on the thread that
+/// calls it.
+///
+/// An operation goes to the socket that its first series belongs to, so that the samples
+/// of a series keep their order and each socket announces only its own series. UDP never
+/// makes the sender wait, whatever the receiver does; a Unix socket does when the
+/// receiver's queue is full, and the operations behind are then late.
+pub struct DatagramTarget {
+    address: Address,
+    clock: Arc<dyn Clock>,
+    options: EmitOptions,
+    lanes: Vec<Lane>,
+    interruption: Arc<Interruption>,
+    report: TargetReport,
+}
+
+impl DatagramTarget {
+    /// Opens [`EmitOptions::sockets`] sockets to `address`.
+    ///
+    /// `make_packer` is called for each, with a number that no other socket of this target
+    /// gets. With `mileposts`, shared with the listener in the same process, the end of
+    /// each operation is timed there; `clock` is that of the run. Nothing may stand between
+    /// the two then: a sender is known by its address, and one that is not heard is lost.
+    ///
+    /// # Errors
+    /// [`NetError::Connect`].
+    pub fn connect(
+        address: &Address,
+        options: EmitOptions,
+        mut make_packer: impl FnMut(u16) -> Box<dyn Packer>,
+        clock: Arc<dyn Clock>,
+        mileposts: Option<&Mileposts>,
+    ) -> Result<Self, NetError> {
+        let mut report = TargetReport::default();
+        let sockets = options.sockets.max(1);
+        // Two lives of one port must differ: so many microseconds are between them.
+        let session = (clock.wall().0 / 1_000) as u16;
+        let mut lanes = Vec::with_capacity(sockets);
+        for index in 0..sockets {
+            let outlet = Outlet::connect(address, &options).map_err(|source| NetError::Connect {
+                address: address.clone(),
+                source,
+            })?;
+            let marks = mileposts.map(|all| all.mark(&outlet.local, sockets));
+            let packer = make_packer(session.wrapping_add(index as u16));
+            report.connections += 1;
+            report.granted = outlet.granted;
+            report.segments = outlet.segments as u64;
+            lanes.push(Lane::new(outlet, packer, options.datagram_bytes, marks));
+        }
+        Ok(Self {
+            address: address.clone(),
+            clock,
+            options,
+            lanes,
+            interruption: Arc::default(),
+            report,
+        })
+    }
+
+    /// What was done so far.
+    pub fn report(&self) -> &TargetReport {
+        &self.report
+    }
+
+    /// Ends a blocked send from another thread.
+    pub fn interrupter(&self) -> Interrupter {
+        Interrupter::new(Arc::clone(&self.interruption))
+    }
+
+    /// Sends what is packed, says that nothing more comes where the protocol can, and
+    /// closes the sockets.
+    pub fn finish(mut self) -> TargetReport {
+        self.each_lane(Lane::finish);
+        if self.report.refusals > 0 {
+            self.report.keep(NetError::Refused {
+                address: self.address.clone(),
+                times: self.report.refusals,
+            });
+        }
+        // IMPORTANT: the waymarks stay, also where nobody has claimed them: the listener may
+        // not have looked yet, and what it never hears of is lost.
+        let is_lost = self.lanes.iter().any(Lane::is_over);
+        self.report.closing = if is_lost { Closing::Lost } else { Closing::Unconfirmed };
+        self.report.segments = self
+            .lanes
+            .iter()
+            .map(|lane| lane.outlet().segments as u64)
+            .min()
+            .unwrap_or(1);
+        self.report
+    }
+
+    fn each_lane(&mut self, mut act: impl FnMut(&mut Lane, &mut Means<'_>)) {
+        let mut means = Means {
+            address: &self.address,
+            clock: &*self.clock,
+            stall: self.options.stall_timeout,
+            interruption: &self.interruption,
+            report: &mut self.report,
+        };
+        for lane in &mut self.lanes {
+            act(lane, &mut means);
+        }
+    }
+
+    /// The lane that an operation goes to.
+    #[inline]
+    fn lane_of(&self, operation: &Operation<'_>) -> usize {
+        let first = u64::from(operation.batch.id(0).0);
+        let mixed = first.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32;
+        ((mixed * self.lanes.len() as u64) >> 32) as usize
+    }
+}
+
+impl Target for DatagramTarget {
+    fn send(&mut self, operation: &Operation<'_>) -> Outcome {
+        let samples = operation.batch.len() as u64;
+        if samples == 0 {
+            return Outcome::Sent;
+        }
+        let index = self.lane_of(operation);
+        let lane = &mut self.lanes[index];
+        if lane.is_over() {
+            self.report.shed_samples += samples;
+            return Outcome::Shed;
+        }
+        self.report.operations += 1;
+        self.report.samples += samples;
+        let skipped = lane.skipped();
+        let mut means = Means {
+            address: &self.address,
+            clock: &*self.clock,
+            stall: self.options.stall_timeout,
+            interruption: &self.interruption,
+            report: &mut self.report,
+        };
+        lane.send(operation, &mut means);
+        self.report.skipped_samples += lane.skipped() - skipped;
+        if lane.is_over() {
+            Outcome::Unknown
+        } else {
+            Outcome::Sent
+        }
+    }
+
+    fn idle(&mut self) {
+        self.each_lane(Lane::flush);
+    }
+}
+
+impl fmt::Debug for DatagramTarget {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("DatagramTarget")
+            .field("address", &self.address)
+            .field("sockets", &self.lanes.len())
+            .field("report", &self.report)
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,292 @@
+//! Which datagrams came, where emitter and listener share a process.
+//!
+//! The emitter leaves a waymark for every datagram, a number made of its bytes; the
+//! listener looks for the mark of each datagram that comes. Marks that it passes belong to
+//! datagrams that were lost. It needs no room in the payload, so it works for every
+//! protocol, and it knows of each operation whether it arrived whole.
+
+use std::collections::VecDeque;
+use std::ops::Range;
+
+use rtrb::{Consumer, Producer};
+
+use crate::net::milepost::{Milepost, Timing};
+
+/// A number made of the beginning, the end and the length of a datagram. Text protocols have
+/// their times at the end of a line, so the beginning alone is the same tick after tick.
+#[inline]
+pub(in crate::net) fn mark_of(datagram: &[u8]) -> u64 {
+    const HEAD: usize = 64;
+    const TAIL: usize = 32;
+    let (head, rest) = datagram.split_at(datagram.len().min(HEAD));
+    let tail = &rest[rest.len().saturating_sub(TAIL)..];
+    mix(mix(datagram.len() as u64, head), tail)
+}
+
+#[inline]
+fn mix(mut hash: u64, bytes: &[u8]) -> u64 {
+    const MULTIPLIER: u64 = 0x9e37_79b9_7f4a_7c15;
+    let (words, rest) = bytes.as_chunks::<8>();
+    for word in words {
+        hash = (hash ^ u64::from_le_bytes(*word)).wrapping_mul(MULTIPLIER);
+        hash ^= hash >> 29;
+    }
+    rest.iter()
+        .fold(hash, |hash, byte| (hash ^ u64::from(*byte)).wrapping_mul(MULTIPLIER))
+}
+
+/// The emitter's end.
+#[derive(Debug)]
+pub(in crate::net) struct Marks {
+    mileposts: Producer<Milepost>,
+    laid: Producer<u64>,
+    capacity: usize,
+    /// Datagrams marked so far.
+    marked: u64,
+    /// A mark found no room: nothing is marked until the listener has seen all others.
+    is_lost: bool,
+}
+
+impl Marks {
+    pub(in crate::net) fn new(mileposts: Producer<Milepost>, marks: Producer<u64>, capacity: usize) -> Self {
+        Self {
+            mileposts,
+            laid: marks,
+            capacity,
+            marked: 0,
+            is_lost: false,
+        }
+    }
+
+    /// Datagrams marked so far.
+    pub(super) fn marked(&self) -> u64 {
+        self.marked
+    }
+
+    /// Lays the milepost of an operation whose samples are in the datagrams `from..to`,
+    /// counted as they are marked. `false`: it is not timed.
+    pub(super) fn lay(&mut self, from: u64, milepost: Milepost) -> bool {
+        let milepost = Milepost { from, ..milepost };
+        !self.is_lost && self.mileposts.push(milepost).is_ok()
+    }
+
+    /// Marks a datagram that is about to be sent.
+    pub(super) fn mark(&mut self, datagram: &[u8]) {
+        if self.is_lost && self.laid.slots() == self.capacity {
+            self.is_lost = false;
+        }
+        if !self.is_lost {
+            let laid = self.laid.push(mark_of(datagram));
+            self.is_lost = laid.is_err();
+            self.marked += u64::from(laid.is_ok());
+        }
+    }
+}
+
+/// The listener's end.
+#[derive(Debug)]
+pub(in crate::net) struct Track {
+    mileposts: Consumer<Milepost>,
+    marks: Consumer<u64>,
+    /// Marks passed so far.
+    passed: u64,
+    /// Those whose datagram did not come, as far as an operation may still ask.
+    lost: VecDeque<Range<u64>>,
+}
+
+impl Track {
+    pub(in crate::net) fn new(mileposts: Consumer<Milepost>, marks: Consumer<u64>) -> Self {
+        Self {
+            mileposts,
+            marks,
+            passed: 0,
+            lost: VecDeque::new(),
+        }
+    }
+
+    /// A datagram came. Returns how many before it are known to be lost, now.
+    #[inline]
+    pub(super) fn arrive(&mut self, datagram: &[u8]) -> u64 {
+        let mark = mark_of(datagram);
+        if self.marks.peek() == Ok(&mark) {
+            let _ = self.marks.pop();
+            self.passed += 1;
+            return 0;
+        }
+        self.skip_to(mark)
+    }
+
+    #[cold]
+    fn skip_to(&mut self, mark: u64) -> u64 {
+        let slots = self.marks.slots();
+        let is_full = slots == self.marks.buffer().capacity();
+        let Ok(chunk) = self.marks.read_chunk(slots) else {
+            return 0;
+        };
+        let (first, second) = chunk.as_slices();
+        let found = first.iter().chain(second).position(|other| *other == mark);
+        let (lost, arrived) = match found {
+            Some(ahead) => (ahead, 1),
+            // It was sent when there was no room for its mark, so after all that are here:
+            // none of theirs can come any more, and the emitter waits for their room.
+            None if is_full => (slots, 0),
+            // Late, doubled, not of ours, or sent just before there was room again.
+            None => return 0,
+        };
+        chunk.commit(lost + arrived);
+        let range = self.passed..self.passed + lost as u64;
+        self.passed = range.end + arrived as u64;
+        self.lost.push_back(range);
+        lost as u64
+    }
+
+    /// Passes every milepost behind which nothing more can come, at time `now`.
+    pub(super) fn pass(&mut self, timing: &mut Timing, now: u64) {
+        while let Ok(next) = self.mileposts.peek() {
+            if next.end > self.passed {
+                break;
+            }
+            while self.lost.front().is_some_and(|lost| lost.end <= next.from) {
+                self.lost.pop_front();
+            }
+            if self.lost.front().is_some_and(|lost| lost.start < next.end) {
+                timing.lose();
+            } else {
+                timing.record(next, now);
+            }
+            let _ = self.mileposts.pop();
+        }
+        if self.mileposts.is_empty() && self.lost.len() > 1 {
+            self.lost.drain(..self.lost.len() - 1);
+        }
+    }
+
+    /// Gives up on whatever is left; returns how many datagrams never came.
+    pub(in crate::net) fn abandon(&mut self, timing: &mut Timing) -> u64 {
+        while self.mileposts.pop().is_ok() {
+            timing.unfinished += 1;
+        }
+        let mut lost = 0;
+        while self.marks.pop().is_ok() {
+            lost += 1;
+        }
+        lost
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use rtrb::RingBuffer;
+
+    use super::*;
+
+    fn pair(capacity: usize) -> (Marks, Track) {
+        let (mileposts, laid) = RingBuffer::new(capacity);
+        let (marks, marked) = RingBuffer::new(capacity);
+        (Marks::new(mileposts, marks, capacity), Track::new(laid, marked))
+    }
+
+    fn operation(end: u64) -> Milepost {
+        Milepost {
+            from: 0,
+            end,
+            due: 100,
+            start: 110,
+            samples: 5,
+        }
+    }
+
+    #[test]
+    fn marks_of_what_was_dropped_do_not_hold_up_the_next() {
+        let (mut marks, mut track) = pair(64);
+        let mut timing = Timing::new();
+        let datagram = |index: u64| [index.to_le_bytes(); 20].concat();
+        let (mut sent, mut lost) = (0, 0);
+        // Of each hundred one arrives that is marked, and one that found no room.
+        for index in 0..20_000_u64 {
+            let before = marks.marked();
+            marks.mark(&datagram(index));
+            sent += marks.marked() - before;
+            if [20, 99].contains(&(index % 100)) {
+                lost += track.arrive(&datagram(index));
+            }
+        }
+        assert_eq!((sent, sent - lost), (200 * (21 + 64), 200));
+        // When all arrive again, all are known again.
+        let before = marks.marked();
+        for index in 20_000..20_100 {
+            marks.mark(&datagram(index));
+            assert_eq!(track.arrive(&datagram(index)), 0);
+        }
+        assert_eq!(marks.marked() - before, 100);
+        assert_eq!(track.abandon(&mut timing), 0);
+    }
+
+    #[test]
+    fn an_operation_is_timed_if_all_its_datagrams_came() {
+        let (mut marks, mut track) = pair(64);
+        let datagrams: Vec<Vec<u8>> = (0..10u8).map(|index| vec![index; 100]).collect();
+        // Operations in datagrams 0..2, 1..3, 3..4, 4..8, 8..10; datagrams 2 and 6 are lost.
+        for (from, end) in [(0, 2), (1, 3), (3, 4), (4, 8), (8, 10)] {
+            assert!(marks.lay(from, operation(end)));
+        }
+        for datagram in &datagrams {
+            marks.mark(datagram);
+        }
+        assert_eq!(marks.marked(), 10);
+        let mut timing = Timing::new();
+        let mut lost = 0;
+        for (index, datagram) in datagrams.iter().enumerate() {
+            if index != 2 && index != 6 {
+                lost += track.arrive(datagram);
+            }
+        }
+        assert_eq!(track.arrive(&datagrams[1]), 0, "doubled");
+        assert_eq!(track.arrive(b"of another"), 0);
+        track.pass(&mut timing, 1_000);
+        assert_eq!((lost, timing.response.count(), timing.lost), (2, 3, 2));
+        assert_eq!(track.abandon(&mut timing), 0);
+    }
+
+    #[test]
+    fn a_mark_tells_ticks_apart_that_differ_in_their_last_time_only() {
+        let tick = |second: u32| {
+            let line = format!("cpu,host=host_12,region=eu-west-1 usage_user=58,usage_system=2 {second}000000000\n");
+            [line.as_bytes(); 16].concat()
+        };
+        assert_ne!(mark_of(&tick(1_700_000_000)), mark_of(&tick(1_700_000_001)));
+        let short: Vec<u64> = (0..=120).map(|length| mark_of(&vec![0; length])).collect();
+        assert!(
+            short
+                .iter()
+                .enumerate()
+                .all(|(index, mark)| !short[..index].contains(mark))
+        );
+        for flipped in (0..64).chain(88..120) {
+            let mut datagram = vec![0; 120];
+            datagram[flipped] = 1;
+            assert_ne!(mark_of(&datagram), short[120], "{flipped}");
+        }
+    }
+
+    #[test]
+    fn what_finds_no_room_is_not_timed_and_does_not_confuse_the_rest() {
+        let (mut marks, mut track) = pair(4);
+        let datagrams: Vec<Vec<u8>> = (0..20u8).map(|index| vec![index; 100]).collect();
+        let mut timing = Timing::new();
+        datagrams[..8].iter().for_each(|datagram| marks.mark(datagram));
+        assert!(!marks.lay(0, operation(1)));
+        for datagram in &datagrams[..8] {
+            assert_eq!(track.arrive(datagram), 0);
+        }
+        marks.mark(&datagrams[8]);
+        assert!(marks.lay(4, operation(5)));
+        assert_eq!(track.arrive(&datagrams[8]), 0);
+        track.pass(&mut timing, 1_000);
+        assert_eq!((timing.response.count(), timing.lost), (1, 0));
+        marks.mark(&datagrams[9]);
+        assert!(marks.lay(5, operation(6)));
+        assert_eq!(track.abandon(&mut timing), 1);
+        assert_eq!(timing.unfinished, 1);
+    }
+}

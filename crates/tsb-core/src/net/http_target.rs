@@ -1,0 +1,226 @@
+//! The emitter's end of an HTTP interface: a request an operation, on a connection that is kept.
+
+use std::fmt;
+use std::sync::Arc;
+
+use super::address::Address;
+use super::error::NetError;
+use super::options::EmitOptions;
+use super::parker::{Interrupter, Parker};
+use super::target::{Closing, TargetReport};
+use super::wire_out::WireOut;
+use crate::emit::{Operation, Outcome, Target};
+use crate::time::Clock;
+use crate::wire::Encoder;
+use crate::wire::http::{Answer, BadAnswer, Client, Gzip, Verdict};
+
+/// Sends each operation as one request and waits for its answer, on the thread that calls
+/// it, which must not be one of tokio's.
+///
+/// What the status says becomes the outcome: taken, refused in part or as a whole, or
+/// unknown, when no answer came or it does not say which samples were taken. A server that
+/// closes the connection behind an answer is connected to anew at the next operation; after
+/// a loss that is so only with [`EmitOptions::reconnect_after`], and everything due before
+/// is shed.
+pub struct HttpTarget {
+    address: Address,
+    clock: Arc<dyn Clock>,
+    options: EmitOptions,
+    client: Client,
+    encoder: Box<dyn Encoder>,
+    parker: Parker,
+    out: Option<WireOut>,
+    /// The connection was lost, and not closed by agreement.
+    is_lost: bool,
+    attempted_at: u64,
+    /// Compresses bodies, if that is asked for.
+    gzip: Option<Gzip>,
+    /// The request at hand.
+    request: Vec<u8>,
+    /// What came of the answer at hand.
+    answer: Vec<u8>,
+    report: TargetReport,
+}
+
+impl HttpTarget {
+    /// Connects to `address`, and asks for what the protocol needs before the first write.
+    /// Not to be called on a tokio thread.
+    ///
+    /// # Errors
+    /// [`NetError::Connect`], [`NetError::Start`] when there is no file descriptor to spare,
+    /// or [`NetError::Answered`] when the server does not agree.
+    pub fn connect(
+        address: &Address,
+        options: EmitOptions,
+        client: Client,
+        encoder: Box<dyn Encoder>,
+        clock: Arc<dyn Clock>,
+    ) -> Result<Self, NetError> {
+        let parker = Parker::new()?;
+        let out = WireOut::connect(&parker, address, &options, None)?;
+        let report = TargetReport {
+            connections: 1,
+            granted: out.granted(),
+            ..TargetReport::default()
+        };
+        let mut new = Self {
+            address: address.clone(),
+            attempted_at: clock.now(),
+            clock,
+            options,
+            encoder,
+            parker,
+            out: Some(out),
+            is_lost: false,
+            gzip: client.is_gzip().then(Gzip::default),
+            request: Vec::new(),
+            answer: Vec::new(),
+            report,
+            client,
+        };
+        if let Some(prelude) = new.client.prelude() {
+            new.request.extend_from_slice(prelude.as_bytes());
+            let answer = new.exchange()?;
+            if !(200..300).contains(&answer.status) {
+                return Err(new.answered(answer.summary()));
+            }
+        }
+        Ok(new)
+    }
+
+    /// What was done so far.
+    pub fn report(&self) -> &TargetReport {
+        &self.report
+    }
+
+    /// Ends a blocked send from another thread.
+    pub fn interrupter(&self) -> Interrupter {
+        self.parker.interrupter()
+    }
+
+    /// Closes the connection: every answer has come already.
+    pub fn finish(mut self) -> TargetReport {
+        if let Some(mut out) = self.out.take() {
+            let closed = out.close(&self.parker, &*self.clock, self.options.close_timeout);
+            self.report.closing = closed.unwrap_or(Closing::Lost);
+        }
+        self.report
+    }
+
+    fn answered(&self, what: String) -> NetError {
+        let address = self.address.clone();
+        NetError::Answered { address, what }
+    }
+
+    /// Writes the request and reads its answer. Whatever goes wrong ends the connection.
+    fn exchange(&mut self) -> Result<Answer, NetError> {
+        let mut out = match self.out.take() {
+            Some(out) => out,
+            None => self.reconnect()?,
+        };
+        let stall = self.options.stall_timeout;
+        out.write(&self.request, &self.parker, &*self.clock, stall, &mut self.report)?;
+        self.answer.clear();
+        loop {
+            let read = Answer::read(&self.answer).map_err(|BadAnswer(what)| self.answered(what.to_owned()))?;
+            if let Some((answer, length)) = read {
+                if answer.status >= 200 {
+                    self.out = answer.keeps_alive.then_some(out);
+                    return Ok(answer);
+                }
+                // Only a word on the way.
+                self.answer.drain(..length);
+                continue;
+            }
+            if out.read(&self.parker, stall, &mut self.answer)? == 0 {
+                return Err(self.answered("nothing, it closed the connection".to_owned()));
+            }
+        }
+    }
+
+    fn reconnect(&mut self) -> Result<WireOut, NetError> {
+        let made = WireOut::connect(&self.parker, &self.address, &self.options, None);
+        // Counted from its end: a slow refusal must not be followed by the next at once.
+        self.attempted_at = self.clock.now();
+        let out = made?;
+        self.report.connections += 1;
+        self.report.granted = out.granted();
+        self.is_lost = false;
+        self.report.closing = Closing::Open;
+        Ok(out)
+    }
+
+    /// Whether there is a connection, or may be one.
+    fn can_send(&self) -> bool {
+        let Some(pause) = self.options.reconnect_after else {
+            return !self.is_lost;
+        };
+        !self.is_lost || self.clock.now().saturating_sub(self.attempted_at) >= pause.as_nanos() as u64
+    }
+
+    /// The outcome of an answered request of so many samples, some of which were not sent.
+    fn outcome(&mut self, answer: &Answer, samples: u64, left_out: u64) -> Outcome {
+        let verdict = self.client.verdict(answer);
+        if verdict != (Verdict::Taken { refused: 0 }) {
+            let error = self.answered(answer.summary());
+            self.report.keep(error);
+        }
+        let refused = match verdict {
+            Verdict::Taken { refused } => refused.saturating_add(left_out).min(samples),
+            Verdict::Refused => samples,
+            Verdict::Unknown => return Outcome::Unknown,
+        };
+        Outcome::Done {
+            accepted: (samples - refused) as u32,
+            rejected: refused as u32,
+        }
+    }
+}
+
+impl Target for HttpTarget {
+    fn send(&mut self, operation: &Operation<'_>) -> Outcome {
+        let samples = operation.batch.len() as u64;
+        if !self.can_send() {
+            self.report.shed_samples += samples;
+            return Outcome::Shed;
+        }
+        self.report.operations += 1;
+        self.report.samples += samples;
+        let skipped = self.encoder.skipped();
+        self.request.clear();
+        self.client.begin(&mut self.request);
+        self.encoder.encode(&operation.batch, &mut self.request);
+        let left_out = self.encoder.skipped() - skipped;
+        self.report.skipped_samples += left_out;
+        let body = self.client.body();
+        if self.request.len() == body {
+            return Outcome::Done {
+                accepted: 0,
+                rejected: samples as u32,
+            };
+        }
+        if let Some(gzip) = &mut self.gzip {
+            gzip.pack(&mut self.request, body);
+        }
+        self.client.end(&mut self.request);
+        match self.exchange() {
+            Ok(answer) => self.outcome(&answer, samples, left_out),
+            Err(error) => {
+                self.report.keep(error);
+                self.report.closing = Closing::Lost;
+                self.is_lost = true;
+                Outcome::Unknown
+            }
+        }
+    }
+}
+
+impl fmt::Debug for HttpTarget {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("HttpTarget")
+            .field("address", &self.address)
+            .field("encoder", &self.encoder)
+            .field("report", &self.report)
+            .finish_non_exhaustive()
+    }
+}

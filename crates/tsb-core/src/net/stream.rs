@@ -1,0 +1,265 @@
+//! TCP and Unix connections as one thing.
+
+use std::io::{self, ErrorKind, Read, Write};
+use std::os::fd::AsRawFd;
+use std::os::linux::net::SocketAddrExt;
+use std::os::unix::net as unix;
+use std::path::Path;
+use std::pin::Pin;
+use std::task::{Context, Poll};
+use std::time::Duration;
+use std::{fs, net};
+
+use nix::sys::socket::UnixAddr;
+use socket2::{Domain, SockAddr, SockRef, Socket, Type};
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::net::{TcpListener, TcpSocket, TcpStream, UnixListener, UnixStream};
+
+use super::address::Address;
+use super::options::{EmitOptions, Granted, ListenOptions};
+
+/// How many connections the kernel may hold for us before they are accepted.
+const BACKLOG: u32 = 1024;
+
+/// A connection that tokio knows.
+#[derive(Debug)]
+pub(super) enum Stream {
+    Tcp(TcpStream),
+    Unix(UnixStream),
+}
+
+/// A connection that no reactor knows.
+#[derive(Debug)]
+pub(super) enum Plain {
+    Tcp(net::TcpStream),
+    Unix(unix::UnixStream),
+}
+
+impl Stream {
+    /// Connects to `address`; returns the own address and the buffers too.
+    pub(super) async fn connect(address: &Address, options: &EmitOptions) -> io::Result<(Self, Address, Granted)> {
+        let limit = options.connect_timeout;
+        match address {
+            Address::Inet(address) => tcp(*address, options).await,
+            Address::Unix(path) => {
+                let connecting = tokio::time::timeout(limit, connect_unix(path, options));
+                connecting.await.map_err(|_| io::Error::from(ErrorKind::TimedOut))?
+            }
+            Address::Abstract(_) | Address::Unnamed => Err(ErrorKind::Unsupported.into()),
+        }
+    }
+
+    /// Makes a connection known to the reactor of this thread.
+    pub(super) fn register(plain: Plain) -> io::Result<Self> {
+        Ok(match plain {
+            Plain::Tcp(stream) => Self::Tcp(TcpStream::from_std(stream)?),
+            Plain::Unix(stream) => Self::Unix(UnixStream::from_std(stream)?),
+        })
+    }
+
+    /// Takes a connection back from its reactor.
+    pub(super) fn into_plain(self) -> io::Result<Plain> {
+        Ok(match self {
+            Self::Tcp(stream) => Plain::Tcp(stream.into_std()?),
+            Self::Unix(stream) => Plain::Unix(stream.into_std()?),
+        })
+    }
+
+    /// Reads if there is something to read.
+    pub(super) fn poll_read(&mut self, context: &mut Context<'_>, buffer: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
+        match self {
+            Self::Tcp(stream) => Pin::new(stream).poll_read(context, buffer),
+            Self::Unix(stream) => Pin::new(stream).poll_read(context, buffer),
+        }
+    }
+
+    /// Writes if there is room.
+    pub(super) fn poll_write(&mut self, context: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+        match self {
+            Self::Tcp(stream) => Pin::new(stream).poll_write(context, bytes),
+            Self::Unix(stream) => Pin::new(stream).poll_write(context, bytes),
+        }
+    }
+
+    /// Says that nothing more comes.
+    pub(super) fn poll_shutdown(&mut self, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        match self {
+            Self::Tcp(stream) => Pin::new(stream).poll_shutdown(context),
+            Self::Unix(stream) => Pin::new(stream).poll_shutdown(context),
+        }
+    }
+}
+
+impl Read for Plain {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        match self {
+            Self::Tcp(stream) => stream.read(buffer),
+            Self::Unix(stream) => stream.read(buffer),
+        }
+    }
+}
+
+impl Plain {
+    /// Writes what the socket takes at once.
+    pub(super) fn write_some(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        match self {
+            Self::Tcp(stream) => stream.write(bytes),
+            Self::Unix(stream) => stream.write(bytes),
+        }
+    }
+
+    /// Matters only to answers; a socket that refuses it works all the same.
+    pub(super) fn answer_at_once(&self) {
+        if let Self::Tcp(stream) = self {
+            let _ = stream.set_nodelay(true);
+        }
+    }
+}
+
+async fn tcp(address: net::SocketAddr, options: &EmitOptions) -> io::Result<(Stream, Address, Granted)> {
+    let socket = if address.is_ipv4() {
+        TcpSocket::new_v4()?
+    } else {
+        TcpSocket::new_v6()?
+    };
+    if let Some(bytes) = options.send_buffer_bytes {
+        socket.set_send_buffer_size(u32::try_from(bytes).unwrap_or(u32::MAX))?;
+    }
+    socket.set_nodelay(true)?;
+    let granted = Granted {
+        send_bytes: socket.send_buffer_size()? as usize,
+        receive_bytes: socket.recv_buffer_size()? as usize,
+    };
+    let connecting = tokio::time::timeout(options.connect_timeout, socket.connect(address));
+    let connected = connecting.await.map_err(|_| io::Error::from(ErrorKind::TimedOut))?;
+    let stream = connected?;
+    let local = Address::Inet(stream.local_addr()?);
+    Ok((Stream::Tcp(stream), local, granted))
+}
+
+async fn connect_unix(path: &Path, options: &EmitOptions) -> io::Result<(Stream, Address, Granted)> {
+    let socket = Socket::new(Domain::UNIX, Type::STREAM, None)?;
+    if let Some(bytes) = options.send_buffer_bytes {
+        socket.set_send_buffer_size(bytes)?;
+    }
+    // Any free name, so that the listener can tell us from others.
+    nix::sys::socket::bind(socket.as_raw_fd(), &UnixAddr::new_unnamed())?;
+    socket.set_nonblocking(true)?;
+    let granted = Granted {
+        send_bytes: socket.send_buffer_size()?,
+        receive_bytes: socket.recv_buffer_size()?,
+    };
+    let address = SockAddr::unix(path)?;
+    while let Err(error) = socket.connect(&address) {
+        // The backlog is full: there is nothing to be woken by.
+        if error.kind() != ErrorKind::WouldBlock {
+            return Err(error);
+        }
+        tokio::time::sleep(Duration::from_millis(1)).await;
+    }
+    let stream = unix::UnixStream::from(std::os::fd::OwnedFd::from(socket));
+    let local = unix_address(&stream.local_addr()?);
+    Ok((Stream::Unix(UnixStream::from_std(stream)?), local, granted))
+}
+
+fn unix_address(address: &unix::SocketAddr) -> Address {
+    if let Some(path) = address.as_pathname() {
+        Address::Unix(path.to_owned())
+    } else if let Some(name) = address.as_abstract_name() {
+        Address::Abstract(name.into())
+    } else {
+        Address::Unnamed
+    }
+}
+
+/// A listening socket.
+#[derive(Debug)]
+pub(super) enum Door {
+    Tcp(TcpListener),
+    Unix(UnixListener),
+}
+
+impl Door {
+    /// Makes the listening socket; connections inherit its receive buffer.
+    pub(super) fn bind(address: &Address, options: &ListenOptions) -> io::Result<(Self, Address, Granted)> {
+        match address {
+            Address::Inet(address) => bind_tcp(*address, options),
+            Address::Unix(path) => {
+                let listener = UnixListener::bind(path)?;
+                let socket = SockRef::from(&listener);
+                if let Some(bytes) = options.receive_buffer_bytes {
+                    socket.set_recv_buffer_size(bytes)?;
+                }
+                let granted = Granted {
+                    send_bytes: socket.send_buffer_size()?,
+                    receive_bytes: socket.recv_buffer_size()?,
+                };
+                Ok((Self::Unix(listener), address.clone(), granted))
+            }
+            Address::Abstract(_) | Address::Unnamed => Err(ErrorKind::Unsupported.into()),
+        }
+    }
+
+    /// Waits for a connection.
+    pub(super) async fn accept(&self) -> io::Result<(Plain, Address)> {
+        match self {
+            Self::Tcp(listener) => {
+                let (stream, peer) = listener.accept().await?;
+                Ok((Plain::Tcp(stream.into_std()?), Address::Inet(peer)))
+            }
+            Self::Unix(listener) => {
+                let (stream, _) = listener.accept().await?;
+                let stream = stream.into_std()?;
+                let peer = unix_address(&stream.peer_addr()?);
+                Ok((Plain::Unix(stream), peer))
+            }
+        }
+    }
+
+    /// The connections that the kernel had accepted for us, non-blocking; it is closed then.
+    pub(super) fn backlog(self, mut admit: impl FnMut(io::Result<(Plain, Address)>)) {
+        match self {
+            Self::Tcp(listener) => {
+                let Ok(listener) = listener.into_std() else { return };
+                while let Ok((stream, peer)) = listener.accept() {
+                    let ready = stream.set_nonblocking(true);
+                    admit(ready.map(|()| (Plain::Tcp(stream), Address::Inet(peer))));
+                }
+            }
+            Self::Unix(listener) => {
+                let Ok(listener) = listener.into_std() else { return };
+                while let Ok((stream, peer)) = listener.accept() {
+                    let ready = stream.set_nonblocking(true);
+                    admit(ready.map(|()| (Plain::Unix(stream), unix_address(&peer))));
+                }
+            }
+        }
+    }
+}
+
+fn bind_tcp(address: net::SocketAddr, options: &ListenOptions) -> io::Result<(Door, Address, Granted)> {
+    let socket = if address.is_ipv4() {
+        TcpSocket::new_v4()?
+    } else {
+        TcpSocket::new_v6()?
+    };
+    socket.set_reuseaddr(true)?;
+    if let Some(bytes) = options.receive_buffer_bytes {
+        socket.set_recv_buffer_size(u32::try_from(bytes).unwrap_or(u32::MAX))?;
+    }
+    socket.bind(address)?;
+    let granted = Granted {
+        send_bytes: socket.send_buffer_size()? as usize,
+        receive_bytes: socket.recv_buffer_size()? as usize,
+    };
+    let listener = socket.listen(BACKLOG)?;
+    let address = Address::Inet(listener.local_addr()?);
+    Ok((Door::Tcp(listener), address, granted))
+}
+
+/// Removes the file of a Unix socket, which would keep the next listener from binding.
+pub(super) fn remove(address: &Address) {
+    if let Some(path) = address.path() {
+        let _ = fs::remove_file(path);
+    }
+}

@@ -1,0 +1,177 @@
+//! HTTP over real sockets: what is confirmed, what is refused, and peers that do not read.
+
+use super::*;
+use crate::series::{Catalog, SeriesKey};
+use crate::wire::Protocol;
+use crate::wire::http::Client;
+
+fn bed(protocol: Protocol, options: ListenOptions) -> Bed {
+    let decoders = Decoders::new(protocol, Carrier::Requests);
+    Bed::decoding(ANY_PORT, options, move || {
+        decoders.make(Arc::new(MonotonicClock::new()))
+    })
+}
+
+fn target(bed: &Bed, protocol: Protocol, series: usize, options: EmitOptions) -> HttpTarget {
+    let client = Client::new(protocol, "localhost", "d").unwrap();
+    target_of(bed, client, protocol, series, options)
+}
+
+fn target_of(bed: &Bed, client: Client, protocol: Protocol, series: usize, options: EmitOptions) -> HttpTarget {
+    let catalog: Catalog = (0..series)
+        .map(|index| SeriesKey::new(format!("host{index:05}.load")))
+        .collect();
+    let encoder = protocol.encoder(&catalog).unwrap();
+    let address = bed.listener.address();
+    HttpTarget::connect(address, options, client, encoder, Arc::clone(&bed.clock)).unwrap()
+}
+
+fn send(target: &mut HttpTarget, second: i64, values: &[f64]) -> Outcome {
+    let batch = Batch::tick(SeriesId(0), Timestamp::from_secs(second), values);
+    target.send(&Operation { batch, due: 0 })
+}
+
+#[test]
+fn every_request_is_confirmed_and_every_sample_arrives() {
+    let protocols = [Protocol::Influx, Protocol::KairosdbJson];
+    let ways = protocols
+        .iter()
+        .flat_map(|protocol| [(*protocol, false), (*protocol, true)]);
+    for (protocol, is_gzip) in ways {
+        let bed = bed(protocol, ListenOptions::default());
+        let (count, ticks) = (900, 20);
+        let client = Client::new(protocol, "localhost", "d").unwrap();
+        let client = if is_gzip { client.with_gzip() } else { client };
+        let mut target = target_of(&bed, client, protocol, count, EmitOptions::default());
+        for tick in 0..ticks {
+            let outcome = send(&mut target, i64::from(tick), &values(0, tick, count));
+            let expected = Outcome::Done {
+                accepted: count as u32,
+                rejected: 0,
+            };
+            assert_eq!(outcome, expected, "{protocol}: {:?}", target.report());
+        }
+        let report = target.finish();
+        assert_eq!((report.connections, report.n_errors), (1, 0), "{:?}", report.errors);
+        let stats = bed.listener.stop().stats;
+        assert_eq!(stats.samples, count as u64 * u64::from(ticks), "{protocol}");
+        assert_eq!((stats.malformed, stats.undecoded_bytes, stats.fatal_closes), (0, 0, 0));
+        assert_eq!(stats.bytes, report.written_bytes);
+        assert_ticks(&bed.inlet, 0, count, ticks);
+    }
+}
+
+#[test]
+fn names_beyond_the_limit_are_refused_in_the_answer() {
+    let bed = bed(Protocol::Influx, ListenOptions::default());
+    let count = fixed::MAX_SERIES + 100;
+    let mut target = target(&bed, Protocol::Influx, count, EmitOptions::default());
+    let outcome = send(&mut target, 1, &values(0, 1, count));
+    let expected = Outcome::Done {
+        accepted: fixed::MAX_SERIES as u32,
+        rejected: 100,
+    };
+    assert_eq!(outcome, expected);
+    let stats = bed.listener.stop().stats;
+    assert_eq!((stats.samples, stats.refused), (fixed::MAX_SERIES as u64, 100));
+}
+
+#[test]
+fn a_lost_connection_is_unknown_and_then_sheds_or_connects_anew() {
+    for reconnect_after in [None, Some(Duration::ZERO)] {
+        let listener = std::net::TcpListener::bind(ANY_PORT).unwrap();
+        let address = listener.local_addr().unwrap();
+        let server = thread::spawn(move || {
+            for kept in [false, true] {
+                let Ok((mut stream, _)) = listener.accept() else { return };
+                let mut read = || {
+                    let mut bytes = [0; 4096];
+                    stream.read(&mut bytes).unwrap_or(0) > 0
+                };
+                if !kept {
+                    // The database is created, and the write is never answered.
+                    read();
+                    stream
+                        .write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n")
+                        .unwrap();
+                    let mut bytes = [0; 4096];
+                    let _ = stream.read(&mut bytes);
+                } else if read() {
+                    stream
+                        .write_all(b"HTTP/1.1 204 No Content\r\nConnection: close\r\n\r\n")
+                        .unwrap();
+                }
+            }
+        });
+        let options = EmitOptions {
+            reconnect_after,
+            ..EmitOptions::default()
+        };
+        let catalog: Catalog = [SeriesKey::new("a")].into_iter().collect();
+        let client = Client::new(Protocol::Influx, "localhost", "d").unwrap();
+        let encoder = Protocol::Influx.encoder(&catalog).unwrap();
+        let clock = Arc::new(MonotonicClock::new());
+        let mut target = HttpTarget::connect(&Address::from(address), options, client, encoder, clock).unwrap();
+        assert_eq!(send(&mut target, 1, &[1.0]), Outcome::Unknown);
+        let next = send(&mut target, 2, &[1.0]);
+        if reconnect_after.is_some() {
+            let expected = Outcome::Done {
+                accepted: 1,
+                rejected: 0,
+            };
+            assert_eq!(next, expected);
+            server.join().unwrap();
+        } else {
+            assert_eq!(next, Outcome::Shed);
+            // The server still waits for somebody.
+            drop(TcpStream::connect(address));
+            server.join().unwrap();
+        }
+    }
+}
+
+#[test]
+fn a_peer_that_never_reads_its_answers_is_not_read_either() {
+    let bed = bed(Protocol::Influx, ListenOptions::default());
+    let mut mute = bed.client();
+    mute.set_write_timeout(Some(Duration::from_secs(1))).unwrap();
+    let asked = b"GET /nowhere HTTP/1.1\r\n\r\n".repeat(1_000);
+    // Its answers fill the socket's buffers, then ours, and then nothing more is taken.
+    let taken = (0..10_000).take_while(|_| mute.write_all(&asked).is_ok()).count();
+    assert!(taken < 9_999, "{taken}");
+    let mut target = target(&bed, Protocol::Influx, 10, EmitOptions::default());
+    assert!(matches!(
+        send(&mut target, 1, &values(0, 1, 10)),
+        Outcome::Done { accepted: 10, .. }
+    ));
+    target.finish();
+    let stats = bed.listener.stop().stats;
+    assert_eq!((stats.samples, stats.panicked_connections), (10, 0));
+    assert!(stats.untaken_answer_bytes < 256 << 10, "{stats:?}");
+}
+
+#[test]
+fn opentsdb_tells_its_errors_and_forgets_them_where_nobody_listens() {
+    let make = || Protocol::Opentsdb.decoder(Arc::new(MonotonicClock::new()));
+    let bed = Bed::decoding(ANY_PORT, ListenOptions::default(), make);
+    let mut client = bed.client();
+    client
+        .write_all(b"put a 1\nput host00001.load 60 1 a=b\nversion\n")
+        .unwrap();
+    let expected =
+        "put: illegal argument: not enough arguments (need least 4, got 2)\nnet.opentsdb 2.4, as tsb speaks it\n";
+    let mut told = vec![0; expected.len()];
+    client.read_exact(&mut told).unwrap();
+    assert_eq!(String::from_utf8(told).unwrap(), expected);
+    let mut mute = bed.client();
+    let bad = b"put a 1\n".repeat(10_000);
+    for _ in 0..200 {
+        mute.write_all(&bad).unwrap();
+    }
+    drop(client);
+    // Closed without a word of what it was told being read.
+    drop(mute);
+    let stats = bed.listener.stop().stats;
+    assert!(stats.malformed > 1_000_000, "{}", stats.malformed);
+    assert!(stats.untaken_answer_bytes < 256 << 10, "{}", stats.untaken_answer_bytes);
+}

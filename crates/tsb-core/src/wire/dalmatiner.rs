@@ -1,0 +1,195 @@
+//! DalmatinerDB's binary protocols: July 2014, August 2014, and the stream and batch modes
+//! of its last version.
+//!
+//! The bytes are those of docs/formats/dalmatiner.md. All integers are big endian, times
+//! are whole seconds, and a series is a metric in a bucket. A name is the metric, its parts
+//! joined by dots; the one label that can be carried is `bucket`, and a series without it
+//! is in the bucket [`DEFAULT_BUCKET`].
+//!
+//! It is *not* the query side, and it listens on no socket.
+
+mod decode;
+mod encode;
+mod pack;
+mod point;
+mod stream;
+
+pub use decode::{AugustDecoder, JulyDecoder, record_length};
+pub use encode::{DalmatinerEncoder, Form};
+pub use stream::StreamDecoder;
+
+pub(crate) use pack::DalmatinerPacker;
+
+use crate::series::{SeriesId, SeriesKey};
+use crate::time::{SECOND_NS, Timestamp};
+use crate::wire::Sink;
+use crate::wire::known::Known;
+
+/// The bucket of a series without the label `bucket`: that of the published benchmark.
+pub const DEFAULT_BUCKET: &str = "tachyon";
+
+/// The label that holds the bucket where it is another.
+pub const BUCKET_LABEL: &str = "bucket";
+
+/// The longest metric on the wire, in bytes.
+pub const MAX_METRIC: usize = 16 << 10;
+
+/// Frames and datagrams are closed when their body has so many bytes or more.
+pub const PACKED: usize = 4096;
+
+/// The bucket of a series.
+///
+/// # Errors
+/// What in the key cannot be carried.
+pub fn bucket(key: &SeriesKey) -> Result<&str, &'static str> {
+    match key.labels() {
+        [] => Ok(DEFAULT_BUCKET),
+        [(label, bucket)] if label == BUCKET_LABEL => match bucket.len() {
+            1..=255 if bucket != DEFAULT_BUCKET => Ok(bucket),
+            1..=255 => Err("the bucket 'tachyon' is what a series without the label has"),
+            _ => Err("its bucket is empty or longer than 255 bytes"),
+        },
+        _ => Err("it has labels, of which this wire has only 'bucket'"),
+    }
+}
+
+/// The metric of a series as the protocols of 2014 have it: one byte string.
+///
+/// # Errors
+/// What in the key cannot be carried.
+pub fn metric(key: &SeriesKey) -> Result<Vec<u8>, &'static str> {
+    match key.name().len() {
+        1..=MAX_METRIC => Ok(key.name().as_bytes().to_vec()),
+        _ => Err("its name is empty or longer than 16 KiB"),
+    }
+}
+
+/// The metric of a series as the last version has it: elements, each behind its length. A
+/// dot ends an element; one within an element stands behind a backslash, and so does a
+/// backslash.
+///
+/// # Errors
+/// What in the key cannot be carried.
+pub fn elements(key: &SeriesKey) -> Result<Vec<u8>, &'static str> {
+    if key.name().is_empty() {
+        return Err("its name is empty");
+    }
+    let (mut wire, mut start) = (vec![0], 0);
+    let mut text = key.name().bytes();
+    while let Some(byte) = text.next() {
+        let byte = match byte {
+            b'.' => {
+                start = wire.len();
+                wire.push(0);
+                continue;
+            }
+            b'\\' => {
+                let escaped = text.next().filter(|byte| matches!(byte, b'.' | b'\\'));
+                escaped.ok_or("a backslash stands before neither dot nor backslash")?
+            }
+            byte => byte,
+        };
+        wire.push(byte);
+        wire[start] =
+            u8::try_from(wire.len() - start - 1).map_err(|_| "a part of its name is longer than 255 bytes")?;
+    }
+    if wire.len() > MAX_METRIC {
+        return Err("its name is longer than 16 KiB");
+    }
+    Ok(wire)
+}
+
+/// The series that a byte string in a bucket means.
+pub(crate) fn key_of_metric(bucket: &[u8], metric: &[u8]) -> Result<SeriesKey, &'static str> {
+    let name = std::str::from_utf8(metric).map_err(|_| NOT_UTF8)?;
+    if name.is_empty() {
+        return Err("a metric has no name");
+    }
+    key_in(bucket, name)
+}
+
+/// The series that elements in a bucket mean.
+pub(crate) fn key_of_elements(bucket: &[u8], mut elements: &[u8]) -> Result<SeriesKey, &'static str> {
+    let mut name = String::new();
+    let mut is_first = true;
+    while let Some((&length, rest)) = elements.split_first() {
+        let (element, rest) = rest
+            .split_at_checked(usize::from(length))
+            .ok_or("a metric's element is cut short")?;
+        elements = rest;
+        if !is_first {
+            name.push('.');
+        }
+        is_first = false;
+        for c in std::str::from_utf8(element).map_err(|_| NOT_UTF8)?.chars() {
+            if matches!(c, '.' | '\\') {
+                name.push('\\');
+            }
+            name.push(c);
+        }
+    }
+    if name.is_empty() {
+        return Err("a metric has no name");
+    }
+    key_in(bucket, &name)
+}
+
+const NOT_UTF8: &str = "a name is not UTF-8";
+
+fn key_in(bucket: &[u8], name: &str) -> Result<SeriesKey, &'static str> {
+    let bucket = std::str::from_utf8(bucket).map_err(|_| NOT_UTF8)?;
+    Ok(if bucket == DEFAULT_BUCKET {
+        SeriesKey::new(name)
+    } else {
+        SeriesKey::with_labels(name, [(BUCKET_LABEL, bucket)])
+    })
+}
+
+/// The time of the first of so many seconds; `None` when one is beyond the year 2262.
+#[inline(always)]
+pub(crate) fn first_of(seconds: u64, points: usize) -> Option<Timestamp> {
+    let last = seconds.checked_add(points as u64)?;
+    (last <= (i64::MAX / SECOND_NS as i64) as u64).then(|| Timestamp::from_secs(seconds as i64))
+}
+
+/// Hands over points of consecutive seconds, as they were read.
+///
+/// # Errors
+/// What is wrong with the last of the bad ones; all others are handed over.
+#[inline(always)]
+pub(crate) fn push_seconds(
+    known: &mut Known,
+    (id, mut at): (Option<SeriesId>, Timestamp),
+    points: impl Iterator<Item = Option<Result<f64, &'static str>>>,
+    sink: &mut dyn Sink,
+) -> Result<(), &'static str> {
+    let mut outcome = Ok(());
+    for point in points {
+        match point {
+            Some(Ok(value)) => known.push(id, at, value, sink),
+            Some(Err(what)) => outcome = Err(what),
+            None => {}
+        }
+        at = at + SECOND_NS as i64;
+    }
+    outcome
+}
+
+/// Cuts what it says from the beginning of bytes; `None` when there is not as much.
+#[inline(always)]
+pub(crate) fn cut<const N: usize>(bytes: &mut &[u8]) -> Option<[u8; N]> {
+    let (head, rest) = bytes.split_first_chunk()?;
+    *bytes = rest;
+    Some(*head)
+}
+
+/// Cuts `length` bytes from the beginning of bytes.
+#[inline(always)]
+pub(crate) fn cut_slice<'a>(bytes: &mut &'a [u8], length: usize) -> Option<&'a [u8]> {
+    let (head, rest) = bytes.split_at_checked(length)?;
+    *bytes = rest;
+    Some(head)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,267 @@
+//! Records of 2014 to samples.
+
+use std::sync::Arc;
+
+use super::point::read9;
+use super::{cut, cut_slice, first_of, key_of_metric, push_seconds};
+use crate::time::Clock;
+use crate::wire::known::{Known, LONGEST_NAME};
+use crate::wire::{Decoder, Fatal, MAX_RECORD, Malformed, Sequence, Sink};
+
+/// The samples of one block.
+#[derive(Clone, Copy, Debug)]
+struct Block<'a> {
+    bucket: &'a [u8],
+    metric: &'a [u8],
+    /// Bucket and metric with their lengths, to look them up by.
+    name: &'a [u8],
+    seconds: u64,
+    data: &'a [u8],
+}
+
+/// Hands over the points of a block, consecutive seconds of one metric.
+#[inline(always)]
+fn apply(block: Block<'_>, known: &mut Known, sink: &mut dyn Sink) {
+    if let Err(what) = points(block, known, sink) {
+        let bytes = block.metric;
+        sink.malformed(&Malformed { what, bytes });
+    }
+}
+
+#[inline(always)]
+fn points(block: Block<'_>, known: &mut Known, sink: &mut dyn Sink) -> Result<(), &'static str> {
+    let (points, rest) = block.data.as_chunks::<9>();
+    if !rest.is_empty() {
+        return Err("the data of a block are not points of nine bytes");
+    }
+    let at = first_of(block.seconds, points.len()).filter(|_| block.name.len() <= LONGEST_NAME);
+    let at = at.ok_or("a time or a name is out of range")?;
+    let (_, id) = known.entry(block.name, || key_of_metric(block.bucket, block.metric), sink)?;
+    push_seconds(known, (id, at), points.iter().map(|point| read9(*point)), sink)
+}
+
+/// What is said of the rest of a datagram, in the words of DalmatinerDB's log.
+const UNKNOWN: &str = "unknown content";
+
+/// Reads datagrams of July 2014: each call of [`Decoder::decode`] is one.
+///
+/// Where a datagram cannot be parsed, what was parsed before is kept and the rest is
+/// dropped, as the server did.
+#[derive(Debug)]
+pub struct JulyDecoder {
+    known: Known,
+}
+
+impl JulyDecoder {
+    /// A decoder for one sender.
+    pub fn new(clock: &Arc<dyn Clock>) -> Self {
+        let known = Known::new(&**clock);
+        Self { known }
+    }
+}
+
+/// One record of July 2014; `None` when there is none.
+#[inline(always)]
+fn record<'a>(bytes: &mut &'a [u8]) -> Option<Block<'a>> {
+    let [0] = cut(bytes)? else { return None };
+    let seconds = u64::from_be_bytes(cut(bytes)?);
+    let all = *bytes;
+    let [length] = cut(bytes)?;
+    let bucket = cut_slice(bytes, usize::from(length))?;
+    let metric_length = u16::from_be_bytes(cut(bytes)?);
+    let metric = cut_slice(bytes, usize::from(metric_length))?;
+    let name = &all[..all.len() - bytes.len()];
+    let data_length = u16::from_be_bytes(cut(bytes)?);
+    let data = cut_slice(bytes, usize::from(data_length))?;
+    Some(Block {
+        bucket,
+        metric,
+        name,
+        seconds,
+        data,
+    })
+}
+
+/// Announces the names of records to come.
+#[inline(never)]
+fn look_ahead(known: &mut Known, mut bytes: &[u8]) {
+    while let Some(block) = record(&mut bytes) {
+        if !known.announce(block.name) {
+            break;
+        }
+    }
+    known.announced();
+}
+
+/// How long the first record of July 2014 is, for whoever packs records into datagrams;
+/// `None` when the bytes begin with none, or not with all of it.
+pub fn record_length(bytes: &[u8]) -> Option<usize> {
+    let mut rest = bytes;
+    record(&mut rest)?;
+    Some(bytes.len() - rest.len())
+}
+
+impl Decoder for JulyDecoder {
+    fn decode(&mut self, bytes: &[u8], sink: &mut dyn Sink) -> Result<usize, Fatal> {
+        let mut rest = bytes;
+        while !rest.is_empty() {
+            if self.known.is_blind() {
+                look_ahead(&mut self.known, rest);
+            }
+            let before = rest;
+            let Some(block) = record(&mut rest) else {
+                let what = UNKNOWN;
+                sink.malformed(&Malformed { what, bytes: before });
+                break;
+            };
+            apply(block, &mut self.known, sink);
+        }
+        self.known.flush(sink);
+        Ok(bytes.len())
+    }
+
+    fn sequence(&self) -> Option<Sequence> {
+        None
+    }
+
+    fn finish(&mut self, rest: &[u8], sink: &mut dyn Sink) {
+        if !rest.is_empty() {
+            let what = UNKNOWN;
+            sink.malformed(&Malformed { what, bytes: rest });
+        }
+    }
+}
+
+/// Reads August 2014: frames of a connection, or datagrams.
+///
+/// On a connection whatever cannot be parsed ends it, as the server did; of a datagram what
+/// was parsed before is kept and the rest is dropped.
+#[derive(Debug)]
+pub struct AugustDecoder {
+    known: Known,
+    is_datagram: bool,
+    /// Bucket and metric of a block, to look them up by.
+    name: Vec<u8>,
+}
+
+impl AugustDecoder {
+    /// A decoder for one connection.
+    pub fn new(clock: &Arc<dyn Clock>) -> Self {
+        Self {
+            known: Known::new(&**clock),
+            is_datagram: false,
+            name: Vec::new(),
+        }
+    }
+
+    /// A decoder of datagrams: each call of [`Decoder::decode`] is one.
+    pub fn of_datagrams(clock: &Arc<dyn Clock>) -> Self {
+        Self {
+            is_datagram: true,
+            ..Self::new(clock)
+        }
+    }
+
+    /// The body of a frame, or a datagram. `Err`: what cannot be parsed.
+    fn body<'a>(&mut self, mut bytes: &'a [u8], sink: &mut dyn Sink) -> Result<(), &'a [u8]> {
+        let all = bytes;
+        let Some([0]) = cut(&mut bytes) else { return Err(all) };
+        if bytes.is_empty() && !self.is_datagram {
+            return Ok(()); // a keep-alive
+        }
+        let bucket = cut(&mut bytes).and_then(|[length]: [u8; 1]| cut_slice(&mut bytes, usize::from(length)));
+        let Some(bucket) = bucket else { return Err(all) };
+        self.name.clear();
+        self.name.push(bucket.len() as u8);
+        self.name.extend_from_slice(bucket);
+        let prefix = self.name.len();
+        while !bytes.is_empty() {
+            if self.known.is_blind() {
+                self.look_ahead(prefix, bytes);
+            }
+            let before = bytes;
+            let Some((seconds, metric, data)) = block(&mut bytes) else {
+                return Err(before);
+            };
+            self.name.truncate(prefix);
+            self.name.extend_from_slice(metric);
+            let block = Block {
+                bucket,
+                metric,
+                name: &self.name,
+                seconds,
+                data,
+            };
+            apply(block, &mut self.known, sink);
+        }
+        Ok(())
+    }
+
+    /// Announces the names of blocks to come; the bucket stands in the name before `prefix`.
+    #[inline(never)]
+    fn look_ahead(&mut self, prefix: usize, mut bytes: &[u8]) {
+        while let Some((_, metric, _)) = block(&mut bytes) {
+            self.name.truncate(prefix);
+            self.name.extend_from_slice(metric);
+            if !self.known.announce(&self.name) {
+                break;
+            }
+        }
+        self.known.announced();
+    }
+
+    fn fail(&mut self, what: &'static str, bytes: &[u8], sink: &mut dyn Sink) -> Fatal {
+        self.known.flush(sink);
+        sink.malformed(&Malformed { what, bytes });
+        Fatal { what }
+    }
+}
+
+/// Time, metric and data of one block of August 2014.
+#[inline(always)]
+fn block<'a>(bytes: &mut &'a [u8]) -> Option<(u64, &'a [u8], &'a [u8])> {
+    let seconds = u64::from_be_bytes(cut(bytes)?);
+    let metric_length = u16::from_be_bytes(cut(bytes)?);
+    let metric = cut_slice(bytes, usize::from(metric_length))?;
+    let data_length = u16::from_be_bytes(cut(bytes)?);
+    let data = cut_slice(bytes, usize::from(data_length))?;
+    Some((seconds, metric, data))
+}
+
+impl Decoder for AugustDecoder {
+    fn decode(&mut self, bytes: &[u8], sink: &mut dyn Sink) -> Result<usize, Fatal> {
+        if self.is_datagram {
+            if let Err(rest) = self.body(bytes, sink) {
+                let what = UNKNOWN;
+                sink.malformed(&Malformed { what, bytes: rest });
+            }
+            self.known.flush(sink);
+            return Ok(bytes.len());
+        }
+        let mut at = 0;
+        while let Some((length, behind)) = bytes[at..].split_first_chunk() {
+            let length = u32::from_be_bytes(*length) as usize;
+            if length > MAX_RECORD - 4 {
+                return Err(self.fail("a frame is longer than 64 KiB", &bytes[at..], sink));
+            }
+            let Some(body) = behind.get(..length) else { break };
+            if let Err(rest) = self.body(body, sink) {
+                return Err(self.fail("a frame cannot be parsed", rest, sink));
+            }
+            at += 4 + length;
+        }
+        self.known.flush(sink);
+        Ok(at)
+    }
+
+    fn sequence(&self) -> Option<Sequence> {
+        None
+    }
+
+    fn finish(&mut self, rest: &[u8], sink: &mut dyn Sink) {
+        if !rest.is_empty() {
+            let what = "the last frame is cut short";
+            sink.malformed(&Malformed { what, bytes: rest });
+        }
+    }
+}

@@ -1,0 +1,212 @@
+//! The last version's stream to samples: entries and batches.
+//!
+//! A connection begins in command mode, with frames. The one command that is spoken here is
+//! the one that enters stream mode; behind it there are no frames. Whatever cannot be
+//! parsed ends the connection, as in the server.
+
+use std::sync::Arc;
+
+use super::point::read8;
+use super::{cut, cut_slice, first_of, key_of_elements, push_seconds};
+use crate::time::Clock;
+use crate::wire::known::Known;
+use crate::wire::{Decoder, Fatal, MAX_RECORD, Malformed, Sequence, Sink};
+
+/// The longest data of an entry, in bytes, so that a record fits into 64 KiB.
+const MAX_DATA: usize = 32 << 10;
+
+/// The longest metric, in bytes.
+const MAX_NAME: usize = 24 << 10;
+
+/// Where a connection stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum State {
+    /// Frames of commands.
+    Command,
+    /// Entries, flushes and batches.
+    Stream,
+    /// The metrics of a batch.
+    Batch(u64),
+}
+
+/// Turns the bytes of one connection into batches.
+#[derive(Debug)]
+pub struct StreamDecoder {
+    known: Known,
+    state: State,
+    bucket: Vec<u8>,
+}
+
+/// Why a record is not taken.
+enum Problem {
+    /// Its end has not come yet.
+    Unfinished,
+    /// The connection is lost.
+    Fatal(&'static str),
+}
+
+impl StreamDecoder {
+    /// A decoder for one connection.
+    pub fn new(clock: &Arc<dyn Clock>) -> Self {
+        Self {
+            known: Known::new(&**clock),
+            state: State::Command,
+            bucket: Vec::new(),
+        }
+    }
+
+    /// One record from the beginning of the bytes.
+    #[inline(always)]
+    fn record(&mut self, bytes: &mut &[u8], sink: &mut dyn Sink) -> Result<(), Problem> {
+        match self.state {
+            State::Stream => self.message(bytes, sink),
+            State::Batch(seconds) => self.member(bytes, seconds, sink),
+            State::Command => self.command(bytes),
+        }
+    }
+
+    fn command(&mut self, bytes: &mut &[u8]) -> Result<(), Problem> {
+        let length = u32::from_be_bytes(cut(bytes).ok_or(Problem::Unfinished)?) as usize;
+        if length > MAX_RECORD - 4 {
+            return Err(Problem::Fatal("a frame is longer than 64 KiB"));
+        }
+        let body = cut_slice(bytes, length).ok_or(Problem::Unfinished)?;
+        match body {
+            [4, _delay, length, bucket @ ..] if bucket.len() == usize::from(*length) => {
+                self.bucket = bucket.to_vec();
+                self.state = State::Stream;
+                Ok(())
+            }
+            [4, ..] => Err(Problem::Fatal("a frame cannot be parsed")),
+            _ => Err(Problem::Fatal("a command is not the one that enters stream mode")),
+        }
+    }
+
+    #[inline(always)]
+    fn message(&mut self, bytes: &mut &[u8], sink: &mut dyn Sink) -> Result<(), Problem> {
+        let [code] = cut(bytes).ok_or(Problem::Unfinished)?;
+        match code {
+            5 => self.entry(bytes, sink),
+            6 => Ok(()), // a flush of what the server holds; here nothing is held
+            10 => {
+                let seconds = u64::from_be_bytes(cut(bytes).ok_or(Problem::Unfinished)?);
+                self.state = State::Batch(seconds);
+                Ok(())
+            }
+            _ => Err(Problem::Fatal("a message in stream mode is unknown")),
+        }
+    }
+
+    #[inline(always)]
+    fn entry(&mut self, bytes: &mut &[u8], sink: &mut dyn Sink) -> Result<(), Problem> {
+        let seconds = u64::from_be_bytes(cut(bytes).ok_or(Problem::Unfinished)?);
+        let metric = metric(bytes)?;
+        let length = u32::from_be_bytes(cut(bytes).ok_or(Problem::Unfinished)?) as usize;
+        if metric.is_empty() || !length.is_multiple_of(8) || length > MAX_DATA {
+            return Err(Problem::Fatal("an entry cannot be parsed"));
+        }
+        let data = cut_slice(bytes, length).ok_or(Problem::Unfinished)?;
+        self.points(metric, seconds, data, sink);
+        Ok(())
+    }
+
+    /// A metric of a batch, or its end.
+    #[inline(always)]
+    fn member(&mut self, bytes: &mut &[u8], seconds: u64, sink: &mut dyn Sink) -> Result<(), Problem> {
+        let metric = metric(bytes)?;
+        if metric.is_empty() {
+            self.state = State::Stream;
+            return Ok(());
+        }
+        let data = cut_slice(bytes, 8).ok_or(Problem::Unfinished)?;
+        self.points(metric, seconds, data, sink);
+        Ok(())
+    }
+
+    /// Hands over points, consecutive seconds of one metric. What a server takes and an f64
+    /// or a timestamp does not hold costs the point, or the record.
+    #[inline(always)]
+    fn points(&mut self, metric: &[u8], seconds: u64, data: &[u8], sink: &mut dyn Sink) {
+        let (points, _) = data.as_chunks::<8>();
+        let points = points.iter().map(|point| read8(u64::from_be_bytes(*point)));
+        let at = first_of(seconds, points.len()).ok_or("a time is out of range");
+        let taken = at.and_then(|at| {
+            let key = || key_of_elements(&self.bucket, metric);
+            let (_, id) = self.known.entry(metric, key, sink)?;
+            push_seconds(&mut self.known, (id, at), points, sink)
+        });
+        if let Err(what) = taken {
+            sink.malformed(&Malformed { what, bytes: metric });
+        }
+    }
+
+    /// Announces the metrics of records to come, as long as they are of one kind.
+    #[inline(never)]
+    fn look_ahead(&mut self, mut bytes: &[u8]) {
+        while let Some(metric) = self.next_metric(&mut bytes) {
+            if !self.known.announce(metric) {
+                break;
+            }
+        }
+        self.known.announced();
+    }
+
+    fn next_metric<'a>(&self, bytes: &mut &'a [u8]) -> Option<&'a [u8]> {
+        let is_batch = matches!(self.state, State::Batch(_));
+        if !is_batch {
+            let [5, ..] = cut::<9>(bytes)? else { return None };
+        }
+        let metric = metric(bytes).ok().filter(|metric| !metric.is_empty())?;
+        let length = if is_batch {
+            8
+        } else {
+            u32::from_be_bytes(cut(bytes)?) as usize
+        };
+        cut_slice(bytes, length)?;
+        Some(metric)
+    }
+}
+
+/// The metric at the beginning of the bytes, behind its length.
+#[inline(always)]
+fn metric<'a>(bytes: &mut &'a [u8]) -> Result<&'a [u8], Problem> {
+    let length = usize::from(u16::from_be_bytes(cut(bytes).ok_or(Problem::Unfinished)?));
+    if length > MAX_NAME {
+        return Err(Problem::Fatal("a metric is longer than 24 KiB"));
+    }
+    cut_slice(bytes, length).ok_or(Problem::Unfinished)
+}
+
+impl Decoder for StreamDecoder {
+    fn decode(&mut self, bytes: &[u8], sink: &mut dyn Sink) -> Result<usize, Fatal> {
+        let mut rest = bytes;
+        let mut left = bytes;
+        while !left.is_empty() {
+            if self.known.is_blind() {
+                self.look_ahead(left);
+            }
+            match self.record(&mut left, sink) {
+                Ok(()) => rest = left,
+                Err(Problem::Unfinished) => break,
+                Err(Problem::Fatal(what)) => {
+                    self.known.flush(sink);
+                    sink.malformed(&Malformed { what, bytes: rest });
+                    return Err(Fatal { what });
+                }
+            }
+        }
+        self.known.flush(sink);
+        Ok(bytes.len() - rest.len())
+    }
+
+    fn sequence(&self) -> Option<Sequence> {
+        None
+    }
+
+    fn finish(&mut self, rest: &[u8], sink: &mut dyn Sink) {
+        if !rest.is_empty() || matches!(self.state, State::Batch(_)) {
+            let what = "the stream ends within a message";
+            sink.malformed(&Malformed { what, bytes: rest });
+        }
+    }
+}

@@ -1,0 +1,161 @@
+//! The end of a body, wherever it is: by its length or by its chunks.
+
+use super::head::Framing;
+use super::{MAX_BODY, MAX_HEAD};
+
+/// The longest line with the size of a chunk.
+const MAX_SIZE_LINE: usize = 1024;
+
+/// Where in a body a connection is.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Chunks {
+    state: State,
+    /// Bytes of the body so far.
+    passed: u64,
+}
+
+#[derive(Clone, Copy, Debug)]
+enum State {
+    /// So many bytes of the body are to come; `is_last` when nothing comes behind them.
+    Data {
+        left: u64,
+        is_last: bool,
+    },
+    /// The line with the size of the next chunk.
+    Size,
+    /// The line end behind a chunk.
+    DataEnd,
+    /// The lines behind the last chunk, so many bytes of which are read.
+    Trailer(usize),
+    Over,
+}
+
+/// What comes next.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Piece {
+    /// So many bytes of the body, from the beginning of what is there.
+    Data {
+        length: usize,
+        /// They go up to the end of the chunk, or of a body without chunks.
+        is_whole: bool,
+    },
+    /// So many bytes that are no part of it.
+    Frame(usize),
+    /// More has to come.
+    Wait,
+    /// The body is over.
+    Over,
+}
+
+/// Why a body has no end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum BadBody {
+    /// It is too long.
+    TooLong,
+    /// The chunks are none.
+    Malformed,
+}
+
+impl Chunks {
+    pub(super) fn new(framing: Framing) -> Result<Self, BadBody> {
+        let state = match framing {
+            Framing::Length(length) if length > MAX_BODY => return Err(BadBody::TooLong),
+            Framing::Length(left) => State::Data { left, is_last: true },
+            Framing::Chunked => State::Size,
+        };
+        Ok(Self { state, passed: 0 })
+    }
+
+    /// A body that is over.
+    pub(super) fn none() -> Self {
+        let state = State::Over;
+        Self { state, passed: 0 }
+    }
+
+    /// What `bytes` begin with.
+    pub(super) fn next(&mut self, bytes: &[u8]) -> Result<Piece, BadBody> {
+        match self.state {
+            State::Over | State::Data { left: 0, is_last: true } => Ok(Piece::Over),
+            State::Data { .. } | State::Size | State::DataEnd | State::Trailer(_) if bytes.is_empty() => {
+                Ok(Piece::Wait)
+            }
+            State::Data { left, .. } => {
+                let length = bytes.len().min(usize::try_from(left).unwrap_or(usize::MAX));
+                Ok(Piece::Data {
+                    length,
+                    is_whole: length as u64 == left,
+                })
+            }
+            State::Size => self.size(bytes),
+            State::DataEnd => {
+                let end = line_end(bytes, 2)?;
+                Ok(end.map_or(Piece::Wait, |length| {
+                    self.state = State::Size;
+                    Piece::Frame(length)
+                }))
+            }
+            State::Trailer(read) => self.trailer(bytes, read),
+        }
+    }
+
+    /// So many bytes of the last piece of data were taken.
+    pub(super) fn take(&mut self, count: usize) {
+        self.passed += count as u64;
+        if let State::Data { left, is_last } = &mut self.state {
+            *left -= (count as u64).min(*left);
+            if *left == 0 {
+                self.state = if *is_last { State::Over } else { State::DataEnd };
+            }
+        }
+    }
+
+    fn size(&mut self, bytes: &[u8]) -> Result<Piece, BadBody> {
+        match httparse::parse_chunk_size(bytes) {
+            Ok(httparse::Status::Complete((length, size))) => {
+                if size > MAX_BODY - self.passed.min(MAX_BODY) {
+                    return Err(BadBody::TooLong);
+                }
+                let is_last = false;
+                self.state = match size {
+                    0 => State::Trailer(0),
+                    left => State::Data { left, is_last },
+                };
+                Ok(Piece::Frame(length))
+            }
+            Ok(httparse::Status::Partial) if bytes.len() < MAX_SIZE_LINE => Ok(Piece::Wait),
+            _ => Err(BadBody::Malformed),
+        }
+    }
+
+    fn trailer(&mut self, bytes: &[u8], read: usize) -> Result<Piece, BadBody> {
+        let room = MAX_HEAD.saturating_sub(read);
+        let Some(feed) = memchr::memchr(b'\n', bytes) else {
+            return if bytes.len() < room {
+                Ok(Piece::Wait)
+            } else {
+                Err(BadBody::Malformed)
+            };
+        };
+        let is_empty = bytes[..feed].strip_suffix(b"\r").unwrap_or(&bytes[..feed]).is_empty();
+        self.state = if is_empty {
+            State::Over
+        } else {
+            State::Trailer(read + feed + 1)
+        };
+        if feed >= room {
+            Err(BadBody::Malformed)
+        } else {
+            Ok(Piece::Frame(feed + 1))
+        }
+    }
+}
+
+/// The length of the line end that `bytes` must begin with; `None` when it is not whole yet.
+fn line_end(bytes: &[u8], most: usize) -> Result<Option<usize>, BadBody> {
+    match bytes {
+        [b'\n', ..] => Ok(Some(1)),
+        [b'\r', b'\n', ..] => Ok(Some(2)),
+        [b'\r'] if most == 2 => Ok(None),
+        _ => Err(BadBody::Malformed),
+    }
+}

@@ -1,0 +1,240 @@
+//! Requests with samples in them, and what the answers say of the samples.
+
+use std::fmt::Write;
+
+use httparse::Status;
+
+use super::chunks::{Chunks, Piece};
+use super::head::Framing;
+use super::query::encoded;
+use super::{MAX_HEAD, MAX_HEADERS};
+use crate::wire::Protocol;
+
+/// The longest body of an answer that is kept, in bytes; more is no answer.
+const MAX_ANSWER: usize = 1 << 20;
+
+/// Digits of a length in a head, blanks before them.
+const LENGTH_WIDTH: usize = 10;
+
+/// Makes the requests of one protocol for one server.
+#[derive(Clone, Debug)]
+pub struct Client {
+    protocol: Protocol,
+    host: String,
+    database: String,
+    /// Everything before the length of the body.
+    head: Vec<u8>,
+    is_gzip: bool,
+}
+
+/// An answer, whole.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Answer {
+    /// Of the status line.
+    pub status: u16,
+    /// As it came, without its framing.
+    pub body: Vec<u8>,
+    /// Whether another request may follow on the connection.
+    pub keeps_alive: bool,
+}
+
+/// What became of the samples of a request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Verdict {
+    /// The server took all but so many of them.
+    Taken {
+        /// Samples that it refused.
+        refused: u64,
+    },
+    /// It refused all.
+    Refused,
+    /// It does not say which of them it took.
+    Unknown,
+}
+
+/// Bytes that are no answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub struct BadAnswer(pub &'static str);
+
+impl Client {
+    /// A client of `host`, for the header of that name. InfluxDB's writes into `database`.
+    /// `None`: the protocol is no body of requests.
+    pub fn new(protocol: Protocol, host: &str, database: &str) -> Option<Self> {
+        let (target, kind) = match protocol {
+            Protocol::Influx => (format!("/write?db={}", encoded(database)), "text/plain; charset=utf-8"),
+            Protocol::KairosdbJson => ("/api/v1/datapoints".to_owned(), "application/json"),
+            _ => return None,
+        };
+        let head = format!("POST {target} HTTP/1.1\r\nHost: {host}\r\nContent-Type: {kind}\r\nContent-Length: ");
+        Some(Self {
+            protocol,
+            host: host.to_owned(),
+            database: database.to_owned(),
+            head: head.into_bytes(),
+            is_gzip: false,
+        })
+    }
+
+    /// Says in each request that its body is compressed, which is the caller's to do: with
+    /// [`super::Gzip`], from [`Self::body`] on.
+    #[must_use]
+    pub fn with_gzip(mut self) -> Self {
+        const NAME: &str = "Content-Length: ";
+        self.head.truncate(self.head.len() - NAME.len());
+        self.head.extend_from_slice(b"Content-Encoding: gzip\r\n");
+        self.head.extend_from_slice(NAME.as_bytes());
+        self.is_gzip = true;
+        self
+    }
+
+    /// Whether bodies are to be compressed.
+    pub fn is_gzip(&self) -> bool {
+        self.is_gzip
+    }
+
+    /// Where in a request the body begins.
+    pub fn body(&self) -> usize {
+        self.head.len() + LENGTH_WIDTH + 4
+    }
+
+    /// What is asked before the first write: a database to write into.
+    pub fn prelude(&self) -> Option<String> {
+        let query = format!("CREATE DATABASE \"{}\"", self.database);
+        let query = format!("q={}", encoded(&query));
+        let is_asked = self.protocol == Protocol::Influx;
+        is_asked.then(|| {
+            format!(
+                "POST /query HTTP/1.1\r\nHost: {}\r\nContent-Type: application/x-www-form-urlencoded\r\n\
+                 Content-Length: {}\r\n\r\n{query}",
+                self.host,
+                query.len()
+            )
+        })
+    }
+
+    /// Begins a request in `out`, which is empty: the body goes behind it.
+    pub fn begin(&self, out: &mut Vec<u8>) {
+        out.extend_from_slice(&self.head);
+        out.extend_from_slice(&[b' '; LENGTH_WIDTH]);
+        out.extend_from_slice(b"\r\n\r\n");
+    }
+
+    /// Completes the request in `out`, whose body is there. Returns the length of the body.
+    pub fn end(&self, out: &mut [u8]) -> usize {
+        let start = self.head.len();
+        let body = out.len().saturating_sub(self.body());
+        let mut rest = body;
+        for slot in out[start..start + LENGTH_WIDTH].iter_mut().rev() {
+            *slot = b'0' + (rest % 10) as u8;
+            rest /= 10;
+            if rest == 0 {
+                break;
+            }
+        }
+        body
+    }
+
+    /// What an answer says of the samples of its request.
+    pub fn verdict(&self, answer: &Answer) -> Verdict {
+        match answer.status {
+            200..=299 => Verdict::Taken { refused: 0 },
+            400 if self.protocol == Protocol::Influx => partial(&answer.body),
+            // Metrics before a bad one are stored.
+            400 => Verdict::Unknown,
+            300..=499 => Verdict::Refused,
+            _ => Verdict::Unknown,
+        }
+    }
+}
+
+/// InfluxDB's error texts: of a partial write only a count of what it dropped is known, and
+/// that is nothing where lines could not be parsed.
+fn partial(body: &[u8]) -> Verdict {
+    let text = String::from_utf8_lossy(body);
+    if !text.contains("partial write:") {
+        return Verdict::Refused;
+    }
+    let dropped = text.rsplit_once("dropped=").map(|(_, behind)| behind);
+    let digits = dropped.map(|text| text.split(|c: char| !c.is_ascii_digit()).next().unwrap_or_default());
+    match digits.and_then(|digits| digits.parse().ok()) {
+        Some(refused) if !text.contains("unable to parse") && refused > 0 => Verdict::Taken { refused },
+        _ => Verdict::Unknown,
+    }
+}
+
+impl Answer {
+    /// Reads an answer, and how long it is; `None` when it is not whole yet.
+    ///
+    /// # Errors
+    /// When it is no answer, or longer than a megabyte.
+    pub fn read(bytes: &[u8]) -> Result<Option<(Self, usize)>, BadAnswer> {
+        let mut headers = [httparse::EMPTY_HEADER; MAX_HEADERS];
+        let mut response = httparse::Response::new(&mut headers);
+        let mut at = match response.parse(bytes) {
+            Ok(Status::Complete(length)) => length,
+            Ok(Status::Partial) if bytes.len() < MAX_HEAD => return Ok(None),
+            _ => return Err(BadAnswer("the head of the answer is not HTTP/1")),
+        };
+        let status = response.code.unwrap_or_default();
+        let has_field = |name: &str, wanted: &[u8]| {
+            let mut found = response
+                .headers
+                .iter()
+                .filter(|header| header.name.eq_ignore_ascii_case(name));
+            found.any(|header| header.value.trim_ascii().eq_ignore_ascii_case(wanted))
+        };
+        let is_kept = response.version == Some(1) && !has_field("connection", b"close");
+        let is_empty = matches!(status, 100..=199 | 204 | 304);
+        let framing = if is_empty {
+            Framing::Length(0)
+        } else if has_field("transfer-encoding", b"chunked") {
+            Framing::Chunked
+        } else {
+            let length = response
+                .headers
+                .iter()
+                .find(|header| header.name.eq_ignore_ascii_case("content-length"));
+            let length = length.and_then(|header| std::str::from_utf8(header.value.trim_ascii()).ok()?.parse().ok());
+            Framing::Length(length.ok_or(BadAnswer("the answer does not say how long it is"))?)
+        };
+        let mut chunks = Chunks::new(framing).map_err(|_| TOO_LONG)?;
+        let mut body = Vec::new();
+        loop {
+            match chunks
+                .next(&bytes[at..])
+                .map_err(|_| BadAnswer("the chunks of the answer are none"))?
+            {
+                Piece::Wait if bytes.len() > MAX_ANSWER => return Err(TOO_LONG),
+                Piece::Wait => return Ok(None),
+                Piece::Frame(length) => at += length,
+                Piece::Data { length, .. } => {
+                    body.extend_from_slice(&bytes[at..at + length]);
+                    chunks.take(length);
+                    at += length;
+                }
+                Piece::Over => break,
+            }
+        }
+        let answer = Self {
+            status,
+            body,
+            keeps_alive: is_kept,
+        };
+        Ok(Some((answer, at)))
+    }
+
+    /// The status, and the beginning of what stands behind it, for messages.
+    pub fn summary(&self) -> String {
+        let mut text = self.status.to_string();
+        let body = String::from_utf8_lossy(&self.body);
+        let shown: String = body.trim().chars().take(200).collect();
+        if !shown.is_empty() {
+            // A string takes everything.
+            let _ = write!(text, " {shown}");
+        }
+        text
+    }
+}
+
+const TOO_LONG: BadAnswer = BadAnswer("the answer is longer than a megabyte");

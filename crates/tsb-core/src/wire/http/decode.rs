@@ -1,0 +1,392 @@
+//! Requests to samples and answers.
+
+use std::fmt;
+
+use super::body::{BadContent, Content};
+use super::chunks::{BadBody, Chunks, Piece};
+use super::head::{BadHead, Head};
+use super::outcome::{Noting, Outcome, Response};
+use super::query::Parameters;
+use crate::wire::{Budget, Decoder, Fatal, Malformed, Next, Peer, Sequence, Sink};
+
+/// The longest form.
+const MAX_FORM: usize = 64 << 10;
+
+/// What an HTTP interface is for: which requests it has, and what it answers.
+pub(super) trait Service: fmt::Debug + Send {
+    /// What is to be done with the body of a request; or the answer, whatever is in it.
+    fn begin(&mut self, head: &Head) -> Result<Task, Response>;
+
+    /// What decodes the content of bodies.
+    fn decoder(&mut self) -> &mut dyn Decoder;
+
+    /// The answer to a question.
+    fn asked(&mut self, parameters: &Parameters) -> Response;
+
+    /// The answer when the samples of a body are applied.
+    fn end(&mut self, outcome: &Outcome) -> Response;
+
+    /// The answer to what cannot be read, in the words of this interface.
+    fn bad(&self, status: u16, what: &str) -> Response;
+}
+
+/// What is to be done with a body.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Task {
+    /// It is decoded record after record, as it comes.
+    Records,
+    /// It is decoded as a whole.
+    Whole,
+    /// It is a form, or there is none: a question.
+    Ask,
+}
+
+/// Decodes the requests of one connection, and answers each when its samples are applied.
+///
+/// Records are applied as they come: of a request that breaks off, or whose compressed body
+/// turns out to be none, what came before is stored, and nothing is confirmed.
+#[derive(Debug)]
+pub struct HttpDecoder {
+    service: Box<dyn Service>,
+    budget: Budget,
+    request: Option<Request>,
+    /// The client is to be told to go on.
+    consents: bool,
+    /// Whatever comes is forgotten: its request was refused before its end.
+    is_deaf: bool,
+}
+
+/// A request whose answer is not made yet.
+#[derive(Debug)]
+struct Request {
+    task: Task,
+    parameters: Parameters,
+    is_form: bool,
+    keeps_alive: bool,
+    chunks: Chunks,
+    content: Content,
+    /// Bytes of the budget that the content holds.
+    held: usize,
+    outcome: Outcome,
+    /// It is answered so, whatever comes.
+    answer: Option<Response>,
+    is_over: bool,
+}
+
+/// Why a request is given up before its end.
+#[derive(Clone, Copy, Debug)]
+struct Refusal {
+    status: u16,
+    /// A fixed sentence.
+    what: &'static str,
+    /// The sink has heard of it.
+    is_told: bool,
+}
+
+const fn refusal(status: u16, what: &'static str) -> Refusal {
+    Refusal {
+        status,
+        what,
+        is_told: false,
+    }
+}
+
+impl From<BadHead> for Refusal {
+    fn from(bad: BadHead) -> Self {
+        refusal(bad.status, bad.what)
+    }
+}
+
+impl From<BadBody> for Refusal {
+    fn from(bad: BadBody) -> Self {
+        match bad {
+            BadBody::TooLong => refusal(413, "Request Entity Too Large"),
+            BadBody::Malformed => refusal(400, "the chunks of a body are none"),
+        }
+    }
+}
+
+impl From<BadContent> for Refusal {
+    fn from(bad: BadContent) -> Self {
+        match bad {
+            BadContent::TooLong => refusal(413, "Request Entity Too Large"),
+            BadContent::NotGzip => refusal(400, "a compressed body is not gzip"),
+        }
+    }
+}
+
+impl From<Fatal> for Refusal {
+    fn from(fatal: Fatal) -> Self {
+        Self {
+            is_told: true,
+            ..refusal(400, fatal.what)
+        }
+    }
+}
+
+impl HttpDecoder {
+    /// A decoder for one connection. What is held for all connections of a listener comes
+    /// out of one budget.
+    pub(super) fn new(service: Box<dyn Service>, budget: &Budget) -> Self {
+        Self {
+            service,
+            budget: budget.clone(),
+            request: None,
+            consents: false,
+            is_deaf: false,
+        }
+    }
+
+    fn begin(&mut self, head: Head) -> Result<(), Refusal> {
+        let chunks = Chunks::new(head.framing)?;
+        let planned = self.service.begin(&head);
+        let (task, answer) = match planned {
+            Ok(task) => (task, None),
+            Err(answer) => (Task::Ask, Some(answer)),
+        };
+        // Who asked first is not sent for nothing.
+        self.consents = head.awaits_consent && answer.is_none();
+        self.is_deaf = head.awaits_consent && answer.is_some();
+        self.request = Some(Request {
+            task,
+            parameters: head.parameters,
+            is_form: head.is_form,
+            keeps_alive: head.keeps_alive && !self.is_deaf,
+            chunks,
+            // Questions are small; some clients say of all their requests that they are zipped.
+            content: Content::new(head.is_gzip && task != Task::Ask),
+            held: 0,
+            outcome: Outcome::default(),
+            is_over: self.is_deaf,
+            answer,
+        });
+        Ok(())
+    }
+
+    /// Takes what there is of the body of the request at hand.
+    fn body(&mut self, bytes: &[u8], sink: &mut dyn Sink) -> Result<usize, Refusal> {
+        let mut at = 0;
+        let Some(request) = &mut self.request else {
+            return Ok(0);
+        };
+        while !request.is_over {
+            let rest = &bytes[at..];
+            match request.chunks.next(rest)? {
+                Piece::Wait => break,
+                Piece::Frame(length) => at += length,
+                Piece::Data { length, is_whole } => {
+                    let data = &rest[..length];
+                    let taken = request.data(data, is_whole, &mut *self.service, &self.budget, sink)?;
+                    request.chunks.take(taken);
+                    at += taken;
+                    if taken == 0 {
+                        break;
+                    }
+                }
+                Piece::Over => {
+                    request.finish(&mut *self.service, sink)?;
+                    request.is_over = true;
+                }
+            }
+        }
+        Ok(at)
+    }
+
+    /// Answers at once, and hears nothing more.
+    fn refuse(&mut self, refusal: Refusal, bytes: &[u8], sink: &mut dyn Sink) {
+        let what = refusal.what;
+        if !refusal.is_told {
+            sink.malformed(&Malformed { what, bytes });
+        }
+        let answer = self.service.bad(refusal.status, what);
+        let held = self.request.take().map_or(0, |request| request.held);
+        self.budget.give_back(held);
+        self.request = Some(Request::answered(answer));
+        self.is_deaf = true;
+    }
+}
+
+impl Request {
+    /// One that is over before its end, and the last of its connection.
+    fn answered(answer: Response) -> Self {
+        Self {
+            task: Task::Ask,
+            parameters: Parameters::default(),
+            is_form: false,
+            keeps_alive: false,
+            chunks: Chunks::none(),
+            content: Content::new(false),
+            held: 0,
+            outcome: Outcome::default(),
+            answer: Some(answer),
+            is_over: true,
+        }
+    }
+
+    /// Takes some of what is there of the content; returns how much.
+    fn data(
+        &mut self,
+        data: &[u8],
+        is_whole: bool,
+        service: &mut dyn Service,
+        budget: &Budget,
+        sink: &mut dyn Sink,
+    ) -> Result<usize, Refusal> {
+        if self.answer.is_some() {
+            return Ok(data.len());
+        }
+        if self.task == Task::Records && self.content.is_direct() {
+            let mut sink = Noting {
+                inner: sink,
+                outcome: &mut self.outcome,
+            };
+            let taken = service.decoder().decode(data, &mut sink)?;
+            self.content.passed(taken);
+            if !is_whole {
+                return Ok(taken);
+            }
+            // What is left waits for the next chunk, or for the end of the body.
+            return Ok(taken + self.content.push(&data[taken..])?);
+        }
+        let before = self.content.waiting().len();
+        let taken = self.content.push(data)?;
+        if self.task == Task::Records {
+            self.records(service, sink)?;
+        } else {
+            self.hold(self.content.waiting().len() - before, budget)?;
+        }
+        Ok(taken)
+    }
+
+    /// Decodes the records that are whole.
+    fn records(&mut self, service: &mut dyn Service, sink: &mut dyn Sink) -> Result<(), Refusal> {
+        let mut sink = Noting {
+            inner: sink,
+            outcome: &mut self.outcome,
+        };
+        let taken = service.decoder().decode(self.content.waiting(), &mut sink)?;
+        self.content.consume(taken);
+        Ok(())
+    }
+
+    /// Content that is kept until its end.
+    fn hold(&mut self, more: usize, budget: &Budget) -> Result<(), Refusal> {
+        if self.task == Task::Ask && self.content.waiting().len() > MAX_FORM {
+            return Err(refusal(413, "Request Entity Too Large"));
+        }
+        if !budget.take(more) {
+            return Err(refusal(503, "too many bodies at once"));
+        }
+        self.held += more;
+        Ok(())
+    }
+
+    /// The body is there.
+    fn finish(&mut self, service: &mut dyn Service, sink: &mut dyn Sink) -> Result<(), Refusal> {
+        if self.answer.is_some() {
+            return Ok(());
+        }
+        self.content.finish()?;
+        self.outcome.bytes = self.content.length;
+        match self.task {
+            Task::Records => {
+                self.records(service, sink)?;
+                let mut sink = Noting {
+                    inner: sink,
+                    outcome: &mut self.outcome,
+                };
+                service.decoder().finish(self.content.waiting(), &mut sink);
+            }
+            Task::Whole => self.records(service, sink)?,
+            Task::Ask => {
+                let form = String::from_utf8_lossy(self.content.waiting());
+                let form = Parameters::read(if self.is_form { &form } else { "" });
+                self.answer = Some(service.asked(&form.and(&self.parameters)));
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Decoder for HttpDecoder {
+    fn decode(&mut self, bytes: &[u8], sink: &mut dyn Sink) -> Result<usize, Fatal> {
+        if self.request.as_ref().is_some_and(|request| request.is_over) {
+            // It is to be answered first.
+            return Ok(0);
+        }
+        if self.is_deaf {
+            return Ok(bytes.len());
+        }
+        let mut at = 0;
+        if self.request.is_none() {
+            // Between requests line ends may stand.
+            at = bytes.iter().take_while(|byte| matches!(byte, b'\r' | b'\n')).count();
+            let begun = match Head::read(&bytes[at..]) {
+                Ok(None) => return Ok(at),
+                Ok(Some((head, length))) => {
+                    at += length;
+                    self.begin(head)
+                }
+                Err(bad) => Err(bad.into()),
+            };
+            if let Err(refusal) = begun {
+                self.refuse(refusal, &bytes[at.min(bytes.len())..], sink);
+                return Ok(bytes.len());
+            }
+        }
+        match self.body(&bytes[at..], sink) {
+            Ok(count) => Ok(at + count),
+            Err(refusal) => {
+                self.refuse(refusal, &bytes[at..], sink);
+                Ok(bytes.len())
+            }
+        }
+    }
+
+    fn answer(&mut self, peer: Peer, out: &mut Vec<u8>) -> Next {
+        if std::mem::take(&mut self.consents) {
+            out.extend_from_slice(b"HTTP/1.1 100 Continue\r\n\r\n");
+        }
+        let Some(request) = &mut self.request else {
+            return Next::More;
+        };
+        request.outcome.rejected += peer.rejected;
+        if !request.is_over {
+            return Next::More;
+        }
+        let answer = match request.answer.take() {
+            Some(answer) => answer,
+            None => self.service.end(&request.outcome),
+        };
+        answer.write(request.keeps_alive, out);
+        let keeps_alive = request.keeps_alive;
+        self.budget.give_back(request.held);
+        self.request = None;
+        match (keeps_alive, self.is_deaf) {
+            (true, _) => Next::Again,
+            // It may still be sending, and a close would take the answer from it.
+            (false, true) => Next::More,
+            (false, false) => Next::Over,
+        }
+    }
+
+    fn sequence(&self) -> Option<Sequence> {
+        None
+    }
+
+    fn finish(&mut self, rest: &[u8], sink: &mut dyn Sink) {
+        let is_cut = self.request.as_ref().is_some_and(|request| !request.is_over);
+        if is_cut || (!rest.is_empty() && !self.is_deaf) {
+            let what = "the last request has no end";
+            sink.malformed(&Malformed { what, bytes: rest });
+        }
+    }
+}
+
+impl Drop for HttpDecoder {
+    fn drop(&mut self) {
+        if let Some(request) = &self.request {
+            self.budget.give_back(request.held);
+        }
+    }
+}

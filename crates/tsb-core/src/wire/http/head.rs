@@ -1,0 +1,138 @@
+//! The head of a request: what is asked, and how long its body is.
+
+use httparse::{Header, Status};
+
+use super::query::Parameters;
+use super::{MAX_HEAD, MAX_HEADERS};
+
+/// How the end of a body is known.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Framing {
+    /// So many bytes, which may be none.
+    Length(u64),
+    /// Chunks, the last of which is empty.
+    Chunked,
+}
+
+/// What the head of a request says, as far as anybody here asks.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Head {
+    pub(super) method: String,
+    pub(super) path: String,
+    pub(super) parameters: Parameters,
+    pub(super) framing: Framing,
+    /// The body is compressed.
+    pub(super) is_gzip: bool,
+    /// The body is a form.
+    pub(super) is_form: bool,
+    /// Another request may follow on the connection.
+    pub(super) keeps_alive: bool,
+    /// The body is sent when it has been asked for.
+    pub(super) awaits_consent: bool,
+}
+
+/// Why a head cannot be used: a status and a fixed sentence.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct BadHead {
+    pub(super) status: u16,
+    pub(super) what: &'static str,
+}
+
+const fn bad(what: &'static str) -> BadHead {
+    BadHead { status: 400, what }
+}
+
+impl Head {
+    /// Reads a head, and how long it is; `None` when it is not whole yet.
+    pub(super) fn read(bytes: &[u8]) -> Result<Option<(Self, usize)>, BadHead> {
+        let mut headers = [httparse::EMPTY_HEADER; MAX_HEADERS];
+        let mut request = httparse::Request::new(&mut headers);
+        match request.parse(bytes) {
+            Ok(Status::Complete(length)) if length <= MAX_HEAD => Ok(Some((Self::of(&request)?, length))),
+            Ok(Status::Partial) if bytes.len() < MAX_HEAD => Ok(None),
+            Ok(_) | Err(httparse::Error::TooManyHeaders) => Err(BadHead {
+                status: 431,
+                what: "the head of a request is longer than 16 KiB or has more than 64 fields",
+            }),
+            Err(_) => Err(bad("the head of a request is not HTTP/1")),
+        }
+    }
+
+    fn of(request: &httparse::Request<'_, '_>) -> Result<Self, BadHead> {
+        let target = request.path.unwrap_or_default();
+        let (path, query) = target.split_once('?').unwrap_or((target, ""));
+        let mut head = Self {
+            method: request.method.unwrap_or_default().to_owned(),
+            path: path.to_owned(),
+            parameters: Parameters::read(query),
+            framing: framing(request.headers)?,
+            is_gzip: false,
+            is_form: false,
+            keeps_alive: request.version == Some(1),
+            awaits_consent: false,
+        };
+        for header in request.headers.iter() {
+            head.field(header)?;
+        }
+        Ok(head)
+    }
+
+    fn field(&mut self, header: &Header<'_>) -> Result<(), BadHead> {
+        let value = header.value.trim_ascii();
+        if header.name.eq_ignore_ascii_case("content-encoding") {
+            let is_plain = value.is_empty() || value.eq_ignore_ascii_case(b"identity");
+            self.is_gzip = value.eq_ignore_ascii_case(b"gzip");
+            if !self.is_gzip && !is_plain {
+                return Err(BadHead {
+                    status: 415,
+                    what: "the encoding of a body is not gzip",
+                });
+            }
+        } else if header.name.eq_ignore_ascii_case("content-type") {
+            // KairosDB goes by this one.
+            self.is_gzip |= value.eq_ignore_ascii_case(b"application/gzip");
+            self.is_form = value
+                .to_ascii_lowercase()
+                .starts_with(b"application/x-www-form-urlencoded");
+        } else if header.name.eq_ignore_ascii_case("connection") {
+            let mut words = value.split(|byte| *byte == b',').map(<[u8]>::trim_ascii);
+            if words.clone().any(|word| word.eq_ignore_ascii_case(b"close")) {
+                self.keeps_alive = false;
+            } else if words.any(|word| word.eq_ignore_ascii_case(b"keep-alive")) {
+                self.keeps_alive = true;
+            }
+        } else if header.name.eq_ignore_ascii_case("expect") {
+            self.awaits_consent = value.eq_ignore_ascii_case(b"100-continue");
+        }
+        Ok(())
+    }
+}
+
+/// One length or chunks, never both: whoever stands between might see another end.
+fn framing(headers: &[Header<'_>]) -> Result<Framing, BadHead> {
+    const LENGTH: BadHead = bad("the length of a body is not one number");
+    let mut length = None;
+    let mut is_chunked = false;
+    for header in headers {
+        let value = header.value.trim_ascii();
+        if header.name.eq_ignore_ascii_case("content-length") {
+            let is_number = !value.is_empty() && value.iter().all(u8::is_ascii_digit);
+            let text = std::str::from_utf8(value).map_err(|_| LENGTH)?;
+            let number: u64 = text.parse().map_err(|_| LENGTH)?;
+            if !is_number || length.is_some_and(|length| length != number) {
+                return Err(LENGTH);
+            }
+            length = Some(number);
+        } else if header.name.eq_ignore_ascii_case("transfer-encoding") {
+            if is_chunked || !value.eq_ignore_ascii_case(b"chunked") {
+                return Err(bad("the transfer of a body is not chunked"));
+            }
+            is_chunked = true;
+        }
+    }
+    match (is_chunked, length) {
+        (true, Some(_)) => Err(bad("a body has both a length and chunks")),
+        (true, None) => Ok(Framing::Chunked),
+        (false, length) => Ok(Framing::Length(length.unwrap_or(0))),
+    }
+}

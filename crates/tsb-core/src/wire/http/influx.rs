@@ -1,0 +1,200 @@
+//! InfluxDB 1.8's interface: `/write`, `/ping`, and as much of `/query` as loaders ask.
+
+use std::collections::BTreeSet;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use serde_json::{Value, json};
+
+use super::decode::{Service, Task};
+use super::head::Head;
+use super::outcome::{Outcome, Response};
+use super::query::Parameters;
+use crate::time::Clock;
+use crate::wire::Decoder;
+use crate::wire::influx::{InfluxDecoder, Precision};
+
+/// Whose answers these are: clients look for it.
+const VERSION: &str = "X-Influxdb-Version: 1.8.10\r\n";
+
+/// The most databases of a listener.
+const MAX_DATABASES: usize = 1024;
+
+/// The names that were created, for all connections of a listener.
+///
+/// They are only names: samples of all databases go to one store, and none goes when its
+/// database is dropped.
+#[derive(Clone, Debug, Default)]
+pub struct Databases(Arc<Mutex<BTreeSet<String>>>);
+
+impl Databases {
+    fn names(&self) -> MutexGuard<'_, BTreeSet<String>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Adds a name; `false` when there are too many.
+    pub fn create(&self, name: &str) -> bool {
+        let mut names = self.names();
+        let fits = names.len() < MAX_DATABASES || names.contains(name);
+        if fits {
+            names.insert(name.to_owned());
+        }
+        fits
+    }
+
+    fn has(&self, name: &str) -> bool {
+        self.names().contains(name)
+    }
+
+    /// The answer to one statement.
+    fn statement(&self, text: &str) -> Value {
+        let words: Vec<&str> = text.split_ascii_whitespace().collect();
+        let upper: Vec<String> = words.iter().map(|word| word.to_ascii_uppercase()).collect();
+        let upper: Vec<&str> = upper.iter().map(String::as_str).collect();
+        match upper.as_slice() {
+            ["CREATE", "DATABASE", ..] => match name(text, 2) {
+                Some(name) if self.create(&name) => json!({}),
+                Some(_) => json!({"error": format!("there are {MAX_DATABASES} databases already")}),
+                None => json!({"error": "error parsing query: found EOF, expected identifier"}),
+            },
+            ["DROP", "DATABASE", ..] => {
+                if let Some(name) = name(text, 2) {
+                    self.names().remove(&name);
+                }
+                json!({})
+            }
+            ["SHOW", "DATABASES"] => {
+                let rows: Vec<_> = self.names().iter().map(|name| json!([name])).collect();
+                let mut series = json!({"name": "databases", "columns": ["name"]});
+                if !rows.is_empty() {
+                    series["values"] = Value::from(rows);
+                }
+                json!({"series": [series]})
+            }
+            _ => json!({"error": format!("not known to tsb: {text}")}),
+        }
+    }
+}
+
+/// The name behind so many words, which may be quoted.
+fn name(text: &str, words: usize) -> Option<String> {
+    let mut rest = text;
+    for _ in 0..words {
+        rest = rest.trim_start();
+        rest = &rest[rest.find(|c: char| c.is_ascii_whitespace())?..];
+    }
+    let rest = rest.trim_start();
+    let found = match rest.strip_prefix('"') {
+        Some(quoted) => quoted.split_once('"')?.0,
+        None => rest.split_ascii_whitespace().next()?,
+    };
+    (!found.is_empty()).then(|| found.to_owned())
+}
+
+/// The statements between semicolons that stand in no quotes.
+fn statements(text: &str) -> impl Iterator<Item = &str> {
+    let mut is_quoted = false;
+    let parts = text.split(move |c| {
+        is_quoted ^= c == '"';
+        c == ';' && !is_quoted
+    });
+    parts.map(str::trim).filter(|statement| !statement.is_empty())
+}
+
+/// The interface of one connection.
+#[derive(Debug)]
+pub(super) struct InfluxService {
+    lines: InfluxDecoder,
+    databases: Databases,
+}
+
+impl InfluxService {
+    pub(super) fn new(clock: Arc<dyn Clock>, databases: &Databases) -> Self {
+        Self {
+            lines: InfluxDecoder::new(clock),
+            databases: databases.clone(),
+        }
+    }
+
+    fn write(&mut self, parameters: &Parameters) -> Result<Task, Response> {
+        let database = parameters.get("db").filter(|name| !name.is_empty());
+        let database = database.ok_or_else(|| error(400, "database is required"))?;
+        if !self.databases.has(database) {
+            return Err(error(404, &format!("database not found: {database:?}")));
+        }
+        let asked = parameters.get("precision").unwrap_or_default();
+        let precision = Precision::from_name(asked);
+        let why = || format!("invalid precision {asked:?} (use n, u, ms, s, m or h)");
+        self.lines.set_precision(precision.ok_or_else(|| error(400, &why()))?);
+        Ok(Task::Records)
+    }
+}
+
+fn with_version(mut response: Response) -> Response {
+    response.fields.push_str(VERSION);
+    response
+}
+
+fn error(status: u16, why: &str) -> Response {
+    let mut response = with_version(Response::new(status, format!("{}\n", json!({ "error": why }))));
+    let plain = |c: &char| !c.is_control() && c.is_ascii();
+    let shown: String = why.chars().filter(plain).take(200).collect();
+    for part in ["X-Influxdb-Error: ", &shown, "\r\n"] {
+        response.fields.push_str(part);
+    }
+    response
+}
+
+impl Service for InfluxService {
+    fn begin(&mut self, head: &Head) -> Result<Task, Response> {
+        match (head.path.as_str(), head.method.as_str()) {
+            ("/write", "POST") => self.write(&head.parameters),
+            ("/ping", "GET" | "HEAD" | "POST") => Err(with_version(Response::new(204, ""))),
+            ("/query", "GET" | "POST") => Ok(Task::Ask),
+            ("/write" | "/ping" | "/query", _) => Err(error(405, "Method Not Allowed")),
+            _ => Err(error(404, "not found")),
+        }
+    }
+
+    fn decoder(&mut self) -> &mut dyn Decoder {
+        &mut self.lines
+    }
+
+    fn asked(&mut self, parameters: &Parameters) -> Response {
+        let Some(query) = parameters.get("q").filter(|query| !query.is_empty()) else {
+            return error(400, "missing required parameter \"q\"");
+        };
+        let results = statements(query).enumerate().map(|(index, statement)| {
+            let mut result = self.databases.statement(statement);
+            result["statement_id"] = Value::from(index);
+            result
+        });
+        let results: Vec<Value> = results.collect();
+        with_version(Response::new(200, format!("{}\n", json!({ "results": results }))))
+    }
+
+    fn end(&mut self, outcome: &Outcome) -> Response {
+        let dropped = outcome.dropped();
+        if outcome.bytes == 0 {
+            return with_version(Response::new(200, ""));
+        }
+        if outcome.malformed == 0 && dropped == 0 {
+            return with_version(Response::new(204, ""));
+        }
+        if outcome.samples == 0 && dropped == 0 {
+            return error(400, &outcome.reasons);
+        }
+        let whys = [
+            (outcome.refused, "the limit of series is reached"),
+            (outcome.rejected, "the store refused them"),
+        ];
+        let said = Some(outcome.reasons.as_str()).filter(|reasons| !reasons.is_empty());
+        let whys = whys.iter().filter(|(count, _)| *count > 0).map(|(_, why)| *why);
+        let reasons: Vec<&str> = said.into_iter().chain(whys).collect();
+        let reasons = reasons.join("\n");
+        error(400, &format!("partial write: {reasons} dropped={dropped}"))
+    }
+
+    fn bad(&self, status: u16, what: &str) -> Response {
+        error(status, what)
+    }
+}

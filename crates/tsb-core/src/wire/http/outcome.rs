@@ -1,0 +1,148 @@
+//! What became of the samples of one request, and how it is said.
+
+use std::fmt::Write;
+
+use crate::batch::Batch;
+use crate::series::{SeriesId, SeriesKey};
+use crate::wire::{Malformed, Sink};
+
+/// Complaints are collected up to so many bytes.
+const MAX_REASONS: usize = 4 << 10;
+
+/// Of a bad record so many bytes are said again.
+const MAX_QUOTED: usize = 200;
+
+/// What became of the samples of one request.
+#[derive(Debug, Default)]
+pub(super) struct Outcome {
+    /// Bytes of content.
+    pub(super) bytes: u64,
+    /// Samples handed over.
+    pub(super) samples: u64,
+    /// Samples of names that were not admitted.
+    pub(super) refused: u64,
+    /// Samples that the store did not take.
+    pub(super) rejected: u64,
+    /// Records that are none.
+    pub(super) malformed: u64,
+    /// Values that are good ones elsewhere.
+    pub(super) uncarried: u64,
+    /// What is wrong with the first record that is none.
+    pub(super) what: Option<&'static str>,
+    /// The complaints, as InfluxDB words them, in lines.
+    pub(super) reasons: String,
+}
+
+impl Outcome {
+    /// Samples that were understood and are not kept.
+    pub(super) fn dropped(&self) -> u64 {
+        self.refused + self.rejected + self.uncarried
+    }
+
+    fn complain(&mut self, reason: std::fmt::Arguments<'_>) {
+        if self.reasons.len() < MAX_REASONS {
+            let separator = if self.reasons.is_empty() { "" } else { "\n" };
+            // A string takes everything.
+            let _ = write!(self.reasons, "{separator}{reason}");
+        }
+    }
+}
+
+/// Passes on to a sink, and notes.
+pub(super) struct Noting<'a> {
+    pub(super) inner: &'a mut dyn Sink,
+    pub(super) outcome: &'a mut Outcome,
+}
+
+impl Sink for Noting<'_> {
+    fn series(&mut self, key: &SeriesKey) -> Option<SeriesId> {
+        self.inner.series(key)
+    }
+
+    fn batch(&mut self, batch: &Batch<'_>) {
+        self.outcome.samples += batch.len() as u64;
+        self.inner.batch(batch);
+    }
+
+    fn refused(&mut self, samples: usize) {
+        self.outcome.refused += samples as u64;
+        self.inner.refused(samples);
+    }
+
+    fn unannounced(&mut self, samples: usize) {
+        self.outcome.refused += samples as u64;
+        self.inner.unannounced(samples);
+    }
+
+    fn malformed(&mut self, problem: &Malformed<'_>) {
+        let what = problem.what;
+        let outcome = &mut *self.outcome;
+        outcome.what.get_or_insert(what);
+        if what.ends_with("is no value here") {
+            outcome.uncarried += 1;
+            if !outcome.reasons.contains(what) {
+                outcome.complain(format_args!("{what}"));
+            }
+        } else {
+            outcome.malformed += 1;
+            let quoted = &problem.bytes[..problem.bytes.len().min(MAX_QUOTED)];
+            let quoted = String::from_utf8_lossy(quoted);
+            outcome.complain(format_args!("unable to parse '{quoted}': {what}"));
+        }
+        self.inner.malformed(problem);
+    }
+}
+
+/// An answer on its way.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Response {
+    pub(super) status: u16,
+    /// Header lines of its own, each with its end.
+    pub(super) fields: String,
+    /// JSON, or nothing.
+    pub(super) body: String,
+}
+
+impl Response {
+    pub(super) fn new(status: u16, body: impl Into<String>) -> Self {
+        Self {
+            status,
+            fields: String::new(),
+            body: body.into(),
+        }
+    }
+
+    /// Appends it to `out`.
+    pub(super) fn write(&self, keeps_alive: bool, out: &mut Vec<u8>) {
+        let mut head = format!("HTTP/1.1 {} {}\r\n{}", self.status, phrase(self.status), self.fields);
+        if self.status != 204 {
+            if !self.body.is_empty() {
+                head.push_str("Content-Type: application/json\r\n");
+            }
+            let _ = write!(head, "Content-Length: {}\r\n", self.body.len());
+        }
+        head.push_str(if keeps_alive {
+            "\r\n"
+        } else {
+            "Connection: close\r\n\r\n"
+        });
+        out.extend_from_slice(head.as_bytes());
+        out.extend_from_slice(self.body.as_bytes());
+    }
+}
+
+fn phrase(status: u16) -> &'static str {
+    match status {
+        200 => "OK",
+        204 => "No Content",
+        400 => "Bad Request",
+        404 => "Not Found",
+        405 => "Method Not Allowed",
+        413 => "Request Entity Too Large",
+        415 => "Unsupported Media Type",
+        431 => "Request Header Fields Too Large",
+        500 => "Internal Server Error",
+        503 => "Service Unavailable",
+        _ => "Unknown",
+    }
+}

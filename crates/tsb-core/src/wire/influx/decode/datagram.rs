@@ -1,0 +1,109 @@
+//! Datagrams of lines: as InfluxDB has it on UDP, one bad line discards the whole.
+
+use super::super::line;
+use super::InfluxDecoder;
+use crate::batch::{Batch, Ids, Times};
+use crate::series::{SeriesId, SeriesKey};
+use crate::time::Timestamp;
+use crate::wire::{Malformed, Sink};
+
+impl InfluxDecoder {
+    /// Every line of a datagram, or none.
+    pub(super) fn datagram(&mut self, bytes: &[u8], sink: &mut dyn Sink) {
+        if self.usual_datagram(bytes, sink) {
+            return;
+        }
+        let mut fields = std::mem::take(&mut self.fields);
+        let mut at = 0;
+        while at < bytes.len() {
+            let rest = &bytes[at..];
+            let line = &rest[..line::length(rest).unwrap_or(rest.len())];
+            at += line.len() + 1;
+            if !line::is_point(line) {
+                continue;
+            }
+            if let Err(what) = line::parse(line, self.tail.precision(), &mut fields) {
+                sink.malformed(&Malformed { what, bytes });
+                self.fields = fields;
+                return;
+            }
+        }
+        self.fields = fields;
+        let consumed = self.lines(bytes, sink);
+        self.exact(&bytes[consumed..], sink);
+        self.columns.flush(sink);
+    }
+
+    /// A datagram of nothing but lines of the usual kind, which are good: taken as a whole,
+    /// and nothing of any other.
+    fn usual_datagram(&mut self, bytes: &[u8], sink: &mut dyn Sink) -> bool {
+        // The empty lines that it is filled up with say nothing.
+        let lines = bytes.len() - bytes.iter().rev().take_while(|byte| **byte == b'\n').count();
+        let bytes = &bytes[..bytes.len().min(lines + 1)];
+        let mut held = std::mem::take(&mut self.held);
+        let is_good = bytes.len() > lines && self.usual_lines(bytes, bytes.len(), &mut held) == bytes.len();
+        if is_good {
+            held.release(sink);
+            self.columns.flush(sink);
+        } else {
+            self.columns.forget();
+        }
+        held.clear();
+        self.held = held;
+        is_good
+    }
+}
+
+/// What was decoded of a datagram that may turn out to be bad. Its room is used again.
+#[derive(Default)]
+pub(super) struct Held {
+    ids: Vec<SeriesId>,
+    times: Vec<Timestamp>,
+    values: Vec<f64>,
+    refused: usize,
+}
+
+impl Held {
+    fn release(&self, sink: &mut dyn Sink) {
+        if self.refused > 0 {
+            sink.refused(self.refused);
+        }
+        if !self.values.is_empty() {
+            let (ids, times) = (Ids::Each(&self.ids), Times::Each(&self.times));
+            sink.batch(&Batch::new(ids, times, &self.values));
+        }
+    }
+
+    fn clear(&mut self) {
+        self.ids.clear();
+        self.times.clear();
+        self.values.clear();
+        self.refused = 0;
+    }
+}
+
+impl Sink for Held {
+    fn series(&mut self, _key: &SeriesKey) -> Option<SeriesId> {
+        // Only names that are known are usual.
+        None
+    }
+
+    fn batch(&mut self, batch: &Batch<'_>) {
+        for (id, at, value) in batch.iter() {
+            self.ids.push(id);
+            self.times.push(at);
+            self.values.push(value);
+        }
+    }
+
+    fn refused(&mut self, samples: usize) {
+        self.refused += samples;
+    }
+
+    fn unannounced(&mut self, samples: usize) {
+        self.refused(samples);
+    }
+
+    // Lines of the usual kind are good.
+    fn malformed(&mut self, _problem: &Malformed<'_>) {}
+}

@@ -1,0 +1,190 @@
+//! Samples to lines.
+
+use super::{MAX_FIELDS, TIMES, wire_name};
+use crate::batch::{Batch, Ids, Times};
+use crate::series::Catalog;
+use crate::time::Timestamp;
+use crate::wire::number::{MAX_TEXT, format_i64};
+use crate::wire::page::{Page, Piece, Texts};
+use crate::wire::{Encoder, Protocol, Uncarried};
+
+/// Turns batches into lines.
+///
+/// Every value is written as a float, so that a field keeps its type. Left out, and counted
+/// by [`Encoder::skipped`]: values that are not finite, the two timestamps at the lower end
+/// of the range and the one at the upper that InfluxDB keeps for itself, and ids that the
+/// catalog does not have.
+pub struct InfluxEncoder {
+    /// Each series' line head, a space, its field, and `=`.
+    heads: Texts,
+    /// `,field=` where the series may go on with the line of the series before it, else empty.
+    joins: Vec<Piece>,
+    at: Timestamp,
+    /// Whether the wire can carry that.
+    is_timed: bool,
+    /// A space, the timestamp and a line feed.
+    tail: Piece,
+    page: Page,
+    /// Whether a line waits for its end.
+    open: bool,
+    skipped: u64,
+}
+
+impl InfluxEncoder {
+    /// An encoder for the series of a catalog.
+    ///
+    /// # Errors
+    /// The first series that this wire cannot carry, and why.
+    pub fn new(catalog: &Catalog) -> Result<Self, Uncarried> {
+        let mut heads = Texts::new();
+        let mut joins = Vec::with_capacity(catalog.len());
+        let (mut before, mut fields) = (None, 0);
+        for key in catalog.keys() {
+            let refuse = |why| Uncarried::new(Protocol::Influx, key, why);
+            let name = wire_name(key).map_err(refuse)?;
+            let text = format!("{} {}=", name.head, name.field);
+            heads
+                .push(text.as_bytes())
+                .ok_or_else(|| refuse("the names together exceed 4 GiB"))?;
+            let piece = Piece::new(format!(",{}=", name.field).as_bytes());
+            let joins_on = before.as_ref() == Some(&name.head) && fields < MAX_FIELDS;
+            let join = piece.filter(|_| joins_on).unwrap_or(Piece::EMPTY);
+            fields = if join.length() > 0 { fields + 1 } else { 1 };
+            joins.push(join);
+            before = Some(name.head);
+        }
+        let at = Timestamp(0);
+        Ok(Self {
+            heads,
+            joins,
+            at,
+            is_timed: true,
+            tail: tail(at),
+            page: Page::new(),
+            open: false,
+            skipped: 0,
+        })
+    }
+
+    /// Lines of one timestamp. A sample may join the line of the one before it when its id
+    /// is the next.
+    #[inline(always)]
+    fn lines(&mut self, ids: impl Iterator<Item = usize>, values: &[f64], out: &mut Vec<u8>) {
+        let mut next = usize::MAX;
+        for (index, &value) in ids.zip(values) {
+            self.sample(index, index == next, value, out);
+            next = index + 1;
+        }
+        self.close();
+    }
+
+    #[inline(always)]
+    fn sample(&mut self, index: usize, follows: bool, value: f64, out: &mut Vec<u8>) {
+        let (Some(head), Some(join)) = (self.heads.get(index), self.joins.get(index)) else {
+            self.skipped += 1;
+            return self.close();
+        };
+        let is_joined = follows && join.length() > 0;
+        if self.is_timed {
+            let is_written = if is_joined && self.open {
+                self.page.usual_field(join, value, out)
+            } else {
+                let before = if self.open { &self.tail } else { &Piece::EMPTY };
+                self.page.usual(before, head, value, out)
+            };
+            if is_written {
+                self.open = true;
+                return;
+            }
+        }
+        self.unusual(index, is_joined, value, out);
+    }
+
+    /// A sample of any kind.
+    #[inline(never)]
+    fn unusual(&mut self, index: usize, is_joined: bool, value: f64, out: &mut Vec<u8>) {
+        if !is_joined {
+            self.close();
+        }
+        let (Some(head), Some(join)) = (self.heads.get(index), self.joins.get(index)) else {
+            return;
+        };
+        if !value.is_finite() || !self.is_timed {
+            self.skipped += 1;
+            return;
+        }
+        if self.open {
+            self.page.make_room(out);
+            self.page.piece(join);
+        } else {
+            self.page.text(head, out);
+            self.open = true;
+        }
+        self.page.value(value);
+    }
+
+    fn close(&mut self) {
+        if self.open {
+            self.page.piece(&self.tail);
+            self.open = false;
+        }
+    }
+
+    fn set_time(&mut self, at: Timestamp) {
+        if at != self.at {
+            (self.at, self.tail) = (at, tail(at));
+            self.is_timed = TIMES.contains(&at.0);
+        }
+    }
+}
+
+fn tail(at: Timestamp) -> Piece {
+    let mut digits = [0; MAX_TEXT];
+    let count = format_i64(at.as_nanos(), &mut digits);
+    let mut text = [0; MAX_TEXT + 2];
+    text[0] = b' ';
+    text[1..=count].copy_from_slice(&digits[..count]);
+    text[count + 1] = b'\n';
+    // Twenty digits, a sign and two bytes fit.
+    Piece::new(&text[..count + 2]).unwrap_or(Piece::EMPTY)
+}
+
+impl Encoder for InfluxEncoder {
+    fn encode(&mut self, batch: &Batch<'_>, out: &mut Vec<u8>) {
+        let values = batch.values();
+        match (batch.ids(), batch.times()) {
+            (Ids::Range(first), Times::One(at)) => {
+                self.set_time(at);
+                self.lines(first.index().., values, out);
+            }
+            (Ids::Each(ids), Times::One(at)) => {
+                self.set_time(at);
+                self.lines(ids.iter().map(|id| id.index()), values, out);
+            }
+            (_, Times::Each(times)) => {
+                let mut start = 0;
+                for run in times.chunk_by(|one, other| one == other) {
+                    let samples = start..start + run.len();
+                    self.set_time(run[0]);
+                    let ids = samples.clone().map(|index| batch.id(index).index());
+                    self.lines(ids, &values[samples.clone()], out);
+                    start = samples.end;
+                }
+            }
+        }
+        self.page.flush(out);
+    }
+
+    fn skipped(&self) -> u64 {
+        self.skipped
+    }
+}
+
+impl std::fmt::Debug for InfluxEncoder {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("InfluxEncoder")
+            .field("series", &self.heads.len())
+            .field("skipped", &self.skipped)
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,109 @@
+//! What is read from a window: the text before a value, and the value.
+
+use super::line;
+use crate::wire::lanes::{digit_run, find_byte, same16};
+use crate::wire::names::find_end;
+use crate::wire::number::{Decimal, WINDOW, Window, lane, read_decimal};
+
+/// The longest text of a value that is looked at within a window.
+const LONGEST_VALUE: usize = 32;
+
+/// `,field=` of a name.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Follow {
+    text: [[u8; 16]; 2],
+    // In [3, 32]; `NEVER` where the name has not been seen behind another.
+    length: u32,
+    pub(super) id: u32,
+}
+
+/// Stands for a text that agrees with nothing.
+const NEVER: u32 = 64;
+
+impl Follow {
+    pub(super) const NEVER: Self = Self {
+        text: [[0; 16]; 2],
+        length: NEVER,
+        id: 0,
+    };
+
+    /// Of a field's key; of one that is too long, what agrees with nothing.
+    pub(super) fn new(key: &[u8], id: u32) -> Self {
+        let mut text = [0; 32];
+        let Some(room) = text.get_mut(..key.len() + 2) else {
+            return Self::NEVER;
+        };
+        room[0] = b',';
+        room[1..=key.len()].copy_from_slice(key);
+        room[key.len() + 1] = b'=';
+        let (lanes, _) = text.as_chunks();
+        Self {
+            text: [lanes[0], lanes[1]],
+            length: key.len() as u32 + 2,
+            id,
+        }
+    }
+
+    /// Where the value begins, when the text stands at `start` of a window, which is at
+    /// most 224.
+    #[inline(always)]
+    pub(super) fn begins(&self, window: &Window, start: usize) -> Option<usize> {
+        let length = self.length as usize;
+        let same = if length <= 16 {
+            same16(lane(window, start), &self.text[0], length)
+        } else {
+            *lane(window, start) == self.text[0] && same16(lane(window, start + 16), &self.text[1], length - 16)
+        };
+        same.then_some(start + length)
+    }
+}
+
+/// The length of line head, space, field and `=` that a window begins with, when none of it
+/// is escaped in an unusual way: no name is longer than it says, but some are not found.
+#[inline(always)]
+pub(super) fn name_length(window: &Window) -> Option<usize> {
+    let space = find_end(window, b' ').filter(|at| window[*at] == b' ')?;
+    let field = space + 1;
+    for start in [field, field + 16] {
+        if start + 16 > WINDOW {
+            return None;
+        }
+        let found = find_byte(lane(window, start), b'=');
+        if found < 16 {
+            return Some(start + found + 1);
+        }
+    }
+    None
+}
+
+/// The value at `start` of a window, a comma or a space behind it.
+#[inline(always)]
+pub(super) fn read_value(window: &Window, start: usize) -> Option<Decimal> {
+    match read_decimal(window, start) {
+        Some(decimal) if matches!(window[decimal.end], b',' | b' ') => Some(decimal),
+        Some(decimal) if window[decimal.end] == b'i' => integer(window, start, decimal),
+        _ => read_any_value(window, start),
+    }
+}
+
+/// A number of any form.
+#[inline(never)]
+fn read_any_value(window: &Window, start: usize) -> Option<Decimal> {
+    let text = window.get(start..start + LONGEST_VALUE)?;
+    let length = text.iter().position(|byte| matches!(byte, b',' | b' '))?;
+    let value = line::number(&text[..length]).ok()?.ok()?;
+    let end = start + length;
+    (end + 32 <= WINDOW).then_some(Decimal { value, end })
+}
+
+/// An integer, `i` behind its digits.
+#[inline(never)]
+fn integer(window: &Window, start: usize, decimal: Decimal) -> Option<Decimal> {
+    let digits = start + usize::from(window[start] == b'-');
+    let end = decimal.end + 1;
+    let is_whole = digits + digit_run(lane(window, digits)) == decimal.end;
+    let ends = matches!(window[end], b',' | b' ');
+    // What is written -0i is the integer zero.
+    let value = decimal.value + 0.0;
+    (is_whole && ends).then_some(Decimal { value, end })
+}

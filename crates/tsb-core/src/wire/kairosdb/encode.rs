@@ -1,0 +1,107 @@
+//! Samples to a body.
+
+use crate::batch::Batch;
+use crate::series::Catalog;
+use crate::time::Timestamp;
+use crate::wire::number::push_i64;
+use crate::wire::page::{Page, Piece, Texts};
+use crate::wire::put::{DEFAULT_TAG, Dialect, wire_name};
+use crate::wire::{Encoder, Protocol, Uncarried};
+
+/// Turns a batch into one body, an array.
+///
+/// Timestamps are cut to milliseconds. Left out, and counted by [`Encoder::skipped`]:
+/// values that are not finite, and ids that the catalog does not have. A batch of which
+/// nothing is left makes no body.
+#[derive(Debug)]
+pub struct KairosdbJsonEncoder {
+    /// Up to the time.
+    heads: Texts,
+    /// From behind the value to the end of the object.
+    tails: Texts,
+    at: Timestamp,
+    /// The time and a comma.
+    time: Piece,
+    page: Page,
+    skipped: u64,
+}
+
+impl KairosdbJsonEncoder {
+    /// An encoder for the series of a catalog.
+    ///
+    /// # Errors
+    /// The first series that this wire cannot carry, and why.
+    pub fn new(catalog: &Catalog) -> Result<Self, Uncarried> {
+        let (mut heads, mut tails) = (Texts::new(), Texts::new());
+        for key in catalog.keys() {
+            let refuse = |why| Uncarried::new(Protocol::KairosdbJson, key, why);
+            // Names have no character that JSON would want to escape.
+            let (metric, _) = wire_name(Dialect::Kairosdb, key).map_err(refuse)?;
+            let labels = key.labels().iter();
+            let mut tags: Vec<String> = labels
+                .map(|(label, value)| format!("\"{label}\":\"{value}\""))
+                .collect();
+            if tags.is_empty() {
+                let (label, value) = DEFAULT_TAG;
+                tags.push(format!("\"{label}\":\"{value}\""));
+            }
+            let pushed = heads.push(format!("{{\"name\":\"{metric}\",\"datapoints\":[[").as_bytes());
+            let tail = format!("]],\"tags\":{{{}}}}}", tags.join(","));
+            let pushed = pushed.and_then(|()| tails.push(tail.as_bytes()));
+            pushed.ok_or_else(|| refuse("the names together exceed 4 GiB"))?;
+        }
+        let at = Timestamp(0);
+        Ok(Self {
+            heads,
+            tails,
+            at,
+            time: time(at),
+            page: Page::new(),
+            skipped: 0,
+        })
+    }
+}
+
+fn time(at: Timestamp) -> Piece {
+    let mut text = Vec::new();
+    push_i64(at.0.div_euclid(1_000_000), &mut text);
+    text.push(b',');
+    // Fourteen digits and a sign fit.
+    Piece::new(&text).unwrap_or(Piece::EMPTY)
+}
+
+impl Encoder for KairosdbJsonEncoder {
+    fn encode(&mut self, batch: &Batch<'_>, out: &mut Vec<u8>) {
+        const OPENING: Piece = Piece::of(b"[");
+        const COMMA: Piece = Piece::of(b",");
+        let mut is_first = true;
+        for (id, at, value) in batch.iter() {
+            let (Some(head), Some(tail)) = (self.heads.get(id.index()), self.tails.get(id.index())) else {
+                self.skipped += 1;
+                continue;
+            };
+            if !value.is_finite() {
+                self.skipped += 1;
+                continue;
+            }
+            if at != self.at {
+                (self.at, self.time) = (at, time(at));
+            }
+            self.page.make_room(out);
+            self.page.piece(if is_first { &OPENING } else { &COMMA });
+            is_first = false;
+            self.page.text(head, out);
+            self.page.piece(&self.time);
+            self.page.value_with_point(value);
+            self.page.text(tail, out);
+        }
+        self.page.flush(out);
+        if !is_first {
+            out.push(b']');
+        }
+    }
+
+    fn skipped(&self) -> u64 {
+        self.skipped
+    }
+}

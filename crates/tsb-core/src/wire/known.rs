@@ -1,0 +1,245 @@
+//! What a decoder knows of its series: names to ids, and samples on their way.
+//!
+//! For decoders that have a name as a slice. Two ways to an entry, and both end in comparing
+//! the whole name. *In order*: the name that is expected next is compared. *In any order*:
+//! the decoder looks ahead and announces the names of the records to come, so that the
+//! misses of the cache overlap, and each is compared with what was guessed for it. Whatever
+//! is neither is looked up, and an unknown name is asked about once. It is *not* the way of
+//! Graphite and Influx, whose names are looked at within windows.
+
+use crate::series::{SeriesId, SeriesKey};
+use crate::time::{Clock, Timestamp};
+use crate::wire::Sink;
+use crate::wire::columns::Columns;
+use crate::wire::names::{Hash, Names};
+use crate::wire::order::Order;
+
+/// The longest name that is remembered, in bytes.
+pub(crate) const LONGEST_NAME: usize = 65_534;
+
+/// How many names are announced together.
+const GROUP: usize = 32;
+
+/// The names of one connection and the samples that were not handed over yet.
+#[derive(Debug)]
+pub(crate) struct Known {
+    names: Names,
+    columns: Columns,
+    /// The name that is expected next; may be one behind the last.
+    expected: usize,
+    order: Order,
+    ahead: Ahead,
+}
+
+/// Names that are announced.
+#[derive(Debug, Default)]
+struct Ahead {
+    /// Of names whose entries are not guessed yet.
+    hashes: [Hash; GROUP],
+    guesses: [usize; GROUP],
+    // Invariant: used <= announced <= GROUP
+    announced: usize,
+    used: usize,
+    /// How many of them followed the one before as they did when they came first.
+    successors: usize,
+}
+
+impl Known {
+    /// Nothing is known. The clock seeds the hash, which has no influence on the result.
+    pub(crate) fn new(clock: &dyn Clock) -> Self {
+        let seed = clock.wall().as_nanos() as u64 ^ clock.now().rotate_left(32);
+        Self {
+            names: Names::new(0, seed),
+            columns: Columns::new(),
+            expected: 0,
+            order: Order::new(),
+            ahead: Ahead::default(),
+        }
+    }
+
+    /// Whether names come in no order and none is announced: then the decoder looks ahead
+    /// and calls [`Self::announce`] for names to come, and [`Self::announced`].
+    #[inline(always)]
+    pub(crate) fn is_blind(&self) -> bool {
+        !self.order.is_kept() && self.ahead.used == self.ahead.announced
+    }
+
+    /// Announces a name; `false` when it was the last for which there is room. It need not
+    /// come, nor be the next: a guess is compared before it is believed.
+    #[inline(always)]
+    pub(crate) fn announce(&mut self, name: &[u8]) -> bool {
+        if self.ahead.used == self.ahead.announced {
+            (self.ahead.used, self.ahead.announced) = (0, 0);
+        }
+        let hash = self.names.hash(name);
+        self.names.expect(hash);
+        self.ahead.hashes[self.ahead.announced] = hash;
+        self.ahead.announced += 1;
+        self.ahead.announced < GROUP
+    }
+
+    /// Everything is announced that could be.
+    pub(crate) fn announced(&mut self) {
+        let ahead = &mut self.ahead;
+        if 2 * ahead.successors > GROUP {
+            self.order = Order::new();
+            (ahead.used, ahead.announced) = (0, 0);
+        }
+        ahead.successors = 0;
+        let pairs = ahead.guesses.iter_mut().zip(&ahead.hashes);
+        for (guess, hash) in pairs.take(ahead.announced) {
+            *guess = self.names.guess(*hash);
+        }
+    }
+
+    /// The entry of a name, where it is known. Entries are dense and go up.
+    #[inline(always)]
+    pub(crate) fn find(&mut self, name: &[u8]) -> Option<usize> {
+        if self.order.is_kept() && self.names.is(self.expected, name) {
+            self.order.held(name.len());
+            self.expected += 1;
+            return Some(self.expected - 1);
+        }
+        self.seek(name)
+    }
+
+    /// The entry of a name that was not expected.
+    #[inline(never)]
+    fn seek(&mut self, name: &[u8]) -> Option<usize> {
+        if self.expected >= self.names.len() {
+            self.expected = 0;
+        }
+        let guess = self.guess();
+        let entry = if self.names.is(guess, name) {
+            guess
+        } else {
+            self.names.find(name)?
+        };
+        let is_successor = entry == self.expected;
+        if !self.order.is_kept() {
+            self.ahead.successors += usize::from(is_successor);
+        } else if !is_successor && !self.order.missed() {
+            self.ahead = Ahead::default();
+        }
+        self.expected = entry + 1;
+        Some(entry)
+    }
+
+    /// What was guessed for the name that was announced next, else the one expected.
+    fn guess(&mut self) -> usize {
+        let ahead = &mut self.ahead;
+        if ahead.used == ahead.announced {
+            return self.expected;
+        }
+        ahead.used += 1;
+        ahead.guesses[ahead.used - 1]
+    }
+
+    /// The entry of a name, where there was room to remember it, and its id, where the sink
+    /// admitted it.
+    ///
+    /// # Errors
+    /// What `key` says of a name that is new.
+    #[inline(always)]
+    pub(crate) fn entry(
+        &mut self,
+        name: &[u8],
+        key: impl FnOnce() -> Result<SeriesKey, &'static str>,
+        sink: &mut dyn Sink,
+    ) -> Result<(Option<usize>, Option<SeriesId>), &'static str> {
+        if let Some(entry) = self.find(name) {
+            return Ok((Some(entry), self.id(entry)));
+        }
+        let id = sink.series(&key()?);
+        let entry = self.names.insert(name, id);
+        if let Some(entry) = entry {
+            self.expected = entry + 1;
+        }
+        Ok((entry, id))
+    }
+
+    /// The series of an entry; `None` is one that the sink did not admit.
+    #[inline(always)]
+    pub(crate) fn id(&self, entry: usize) -> Option<SeriesId> {
+        self.names.id(entry)
+    }
+
+    /// Takes one sample; `None` is a series that the sink did not admit.
+    #[inline(always)]
+    pub(crate) fn push(&mut self, id: Option<SeriesId>, at: Timestamp, value: f64, sink: &mut dyn Sink) {
+        match id {
+            Some(id) if self.order.is_kept() => self.columns.push(id, at, value, sink),
+            Some(id) => self.columns.push_alone(id, at, value, sink),
+            None => sink.refused(1),
+        }
+    }
+
+    /// Hands everything over.
+    pub(crate) fn flush(&mut self, sink: &mut dyn Sink) {
+        self.columns.flush(sink);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::wire::testing::{Heap, clock};
+
+    #[test]
+    fn a_name_is_asked_about_once_and_refused_ones_are_counted() {
+        let mut known = Known::new(&*clock());
+        let mut heap = Heap {
+            limit: 1,
+            ..Heap::default()
+        };
+        for name in ["a", "b", "b", "a"] {
+            let (_, id) = known
+                .entry(name.as_bytes(), || Ok(SeriesKey::new(name)), &mut heap)
+                .unwrap();
+            for value in [1.0, 2.0] {
+                known.push(id, Timestamp(7), value, &mut heap);
+            }
+        }
+        let bad = known.entry(b"bad", || Err("no name"), &mut heap);
+        known.flush(&mut heap);
+        assert_eq!((bad, heap.asked, heap.refused), (Err("no name"), 2, 4));
+        let expected = [1.0, 2.0, 1.0, 2.0].map(|value| (SeriesId(0), Timestamp(7), value));
+        assert_eq!(heap.samples, expected);
+    }
+
+    /// Looks up names, announcing `ahead` of each group, and returns whether order is lost.
+    fn look_up(known: &mut Known, order: &[usize], ahead: impl Fn(usize) -> usize) -> bool {
+        let mut heap = Heap::default();
+        for (index, number) in order.iter().enumerate() {
+            if known.is_blind() {
+                let names = order[index..].iter().map(|number| format!("name {}", ahead(*number)));
+                for name in names {
+                    if !known.announce(name.as_bytes()) {
+                        break;
+                    }
+                }
+                known.announced();
+            }
+            let name = format!("name {number}");
+            let entry = known.entry(name.as_bytes(), || Ok(SeriesKey::new(name.as_str())), &mut heap);
+            assert_eq!(entry.unwrap().0, Some(*number));
+        }
+        known.order.is_kept()
+    }
+
+    #[test]
+    fn names_in_any_order_are_found_whatever_was_announced() {
+        let in_order: Vec<usize> = (0..1_000).collect();
+        let shuffled: Vec<usize> = in_order.iter().map(|index| index * 7_919 % 1_000).collect();
+        let announcements: [fn(usize) -> usize; 3] = [|number| number, |number| number / 2, |number| number + 2_000];
+        for ahead in announcements {
+            let mut known = Known::new(&*clock());
+            assert!(look_up(&mut known, &in_order, ahead));
+            assert!(look_up(&mut known, &in_order, ahead));
+            assert!(!look_up(&mut known, &shuffled, ahead));
+            // An order that comes back is noticed.
+            assert!(look_up(&mut known, &in_order, ahead));
+            assert!(look_up(&mut known, &in_order, ahead));
+        }
+    }
+}

@@ -1,0 +1,406 @@
+//! Text on its way out: names that stand packed, and a page that stays in the cache.
+//!
+//! The encoders of lines are made of these two. Copies are of fixed length and overshoot;
+//! what they spoil is written afterwards.
+
+use crate::wire::number::{MAX_TEXT, Plain, cents, format_f64};
+
+/// How far a copy may overshoot.
+const OVERSHOOT: usize = 128;
+
+/// Texts that never change, back to back.
+#[derive(Debug)]
+pub(crate) struct Texts {
+    // Invariant: ends with `OVERSHOOT` zeros.
+    bytes: Vec<u8>,
+    // Invariant: rising; one more than there are texts.
+    starts: Vec<u32>,
+}
+
+/// One text, and what follows it in memory.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Text<'a> {
+    // Invariant: at least length + `OVERSHOOT` long.
+    bytes: &'a [u8],
+    length: usize,
+}
+
+impl Texts {
+    pub(crate) fn new() -> Self {
+        Self {
+            bytes: vec![0; OVERSHOOT],
+            starts: vec![0],
+        }
+    }
+
+    /// Adds a text; `None` when all together exceed 4 GiB.
+    pub(crate) fn push(&mut self, text: &[u8]) -> Option<()> {
+        self.bytes.truncate(self.bytes.len() - OVERSHOOT);
+        self.bytes.extend_from_slice(text);
+        let end = u32::try_from(self.bytes.len()).ok();
+        self.bytes.resize(self.bytes.len() + OVERSHOOT, 0);
+        self.starts.push(end?);
+        Some(())
+    }
+
+    /// How many there are.
+    pub(crate) fn len(&self) -> usize {
+        self.starts.len() - 1
+    }
+
+    /// Text `index`.
+    #[inline(always)]
+    pub(crate) fn get(&self, index: usize) -> Option<Text<'_>> {
+        let (start, end) = (*self.starts.get(index)?, *self.starts.get(index + 1)?);
+        let bytes = self.bytes.get(start as usize..)?;
+        let length = (end - start) as usize;
+        Some(Text { bytes, length })
+    }
+}
+
+impl<'a> Text<'a> {
+    /// Its bytes.
+    #[inline(always)]
+    pub(crate) fn as_bytes(&self) -> &'a [u8] {
+        &self.bytes[..self.length]
+    }
+}
+
+/// A short text that is the same for many records, such as a timestamp with what ends a
+/// record; copied as a whole.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Piece {
+    text: [u8; Self::ROOM],
+    // In [0, ROOM]
+    length: u8,
+}
+
+impl Piece {
+    /// The longest piece.
+    pub(crate) const ROOM: usize = 31;
+
+    /// Nothing.
+    pub(crate) const EMPTY: Self = Self {
+        text: [0; Self::ROOM],
+        length: 0,
+    };
+
+    /// `None` when the text is longer than `ROOM`.
+    pub(crate) fn new(text: &[u8]) -> Option<Self> {
+        let mut piece = Self::EMPTY;
+        piece.text.get_mut(..text.len())?.copy_from_slice(text);
+        piece.length = text.len() as u8;
+        Some(piece)
+    }
+
+    /// Of a text that is known to be short.
+    pub(crate) const fn of<const N: usize>(text: &[u8; N]) -> Self {
+        assert!(N <= Self::ROOM, "a piece is short");
+        let mut piece = Self::EMPTY;
+        let mut at = 0;
+        while at < N {
+            piece.text[at] = text[at];
+            at += 1;
+        }
+        piece.length = N as u8;
+        piece
+    }
+
+    /// In bytes.
+    #[inline(always)]
+    pub(crate) fn length(&self) -> usize {
+        usize::from(self.length)
+    }
+}
+
+/// How many bytes a page holds before it is written out.
+const PAGE: usize = 8192;
+
+/// What a record may have besides its name before room has to be made again.
+const RECORD: usize = 192;
+
+/// Records on their way out, in a block that stays in the first-level cache.
+pub(crate) struct Page {
+    bytes: Box<[u8; PAGE + OVERSHOOT]>,
+    // Invariant: used <= PAGE
+    used: usize,
+}
+
+impl std::fmt::Debug for Page {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Page").field("used", &self.used).finish_non_exhaustive()
+    }
+}
+
+impl Page {
+    pub(crate) fn new() -> Self {
+        let (bytes, used) = (Box::new([0; PAGE + OVERSHOOT]), 0);
+        Self { bytes, used }
+    }
+
+    /// Moves everything to `out`.
+    pub(crate) fn flush(&mut self, out: &mut Vec<u8>) {
+        out.extend_from_slice(&self.bytes[..self.used]);
+        self.used = 0;
+    }
+
+    /// Appends a text of any length, and leaves room for `RECORD` bytes behind it.
+    #[inline(always)]
+    pub(crate) fn text(&mut self, text: Text<'_>, out: &mut Vec<u8>) {
+        if text.length > OVERSHOOT || self.used + OVERSHOOT + RECORD > PAGE {
+            return self.any_text(text, out);
+        }
+        if let Some(from) = text.bytes.first_chunk::<OVERSHOOT>()
+            && let Some(to) = self.bytes[self.used..].first_chunk_mut::<OVERSHOOT>()
+        {
+            to[..32].copy_from_slice(&from[..32]);
+            if text.length > 32 {
+                to[32..64].copy_from_slice(&from[32..64]);
+                if text.length > 64 {
+                    to[64..].copy_from_slice(&from[64..]);
+                }
+            }
+        }
+        self.used += text.length;
+    }
+
+    #[inline(never)]
+    fn any_text(&mut self, text: Text<'_>, out: &mut Vec<u8>) {
+        if self.used + text.length + RECORD > PAGE {
+            self.flush(out);
+        }
+        if text.length + RECORD > PAGE {
+            out.extend_from_slice(text.as_bytes());
+        } else {
+            self.bytes[self.used..self.used + text.length].copy_from_slice(text.as_bytes());
+            self.used += text.length;
+        }
+    }
+
+    /// Appends a piece, a text and a value at once: the usual record. `false`, and nothing
+    /// appended, when there is no short way to do it.
+    #[inline(always)]
+    pub(crate) fn usual(&mut self, before: &Piece, text: Text<'_>, value: f64, out: &mut Vec<u8>) -> bool {
+        let digits = Plain::of(value);
+        digits.is_some_and(|digits| self.joined(before, text, |end| digits.append(end), out))
+    }
+
+    /// Appends a piece, a text and eight bytes.
+    #[inline(always)]
+    pub(crate) fn word(&mut self, before: &Piece, text: Text<'_>, word: u64, out: &mut Vec<u8>) {
+        let put = |end: &mut [u8; 16]| {
+            *end = (u128::from(word) << 64).to_be_bytes();
+            8
+        };
+        if !self.joined(before, text, put, out) {
+            self.make_room(out);
+            self.piece(before);
+            self.text(text, out);
+            self.bytes[self.used..self.used + 8].copy_from_slice(&word.to_be_bytes());
+            self.used += 8;
+        }
+    }
+
+    /// How many bytes wait to be written out.
+    #[inline(always)]
+    pub(crate) fn used(&self) -> usize {
+        self.used
+    }
+
+    /// Appends a piece, a text, and behind them what `put` writes and says the length of.
+    /// `false`, and nothing appended, when the text is long.
+    #[inline(always)]
+    fn joined(
+        &mut self,
+        before: &Piece,
+        text: Text<'_>,
+        put: impl FnOnce(&mut [u8; 16]) -> usize,
+        out: &mut Vec<u8>,
+    ) -> bool {
+        if text.length > 64 {
+            return false;
+        }
+        if self.used + OVERSHOOT + RECORD > PAGE {
+            self.flush(out);
+        }
+        let room = self.bytes[self.used..].first_chunk_mut::<OVERSHOOT>();
+        let (Some(to), Some(from)) = (room, text.bytes.first_chunk::<64>()) else {
+            return false;
+        };
+        to[..Piece::ROOM].copy_from_slice(&before.text);
+        let start = before.length();
+        // Piece, text and digits end below 31 + 64 + 16.
+        let Some(to) = to[start..].first_chunk_mut::<96>() else {
+            return false;
+        };
+        to[..32].copy_from_slice(&from[..32]);
+        if text.length > 32 {
+            to[32..64].copy_from_slice(&from[32..]);
+        }
+        let Some(end) = to[text.length..].first_chunk_mut() else {
+            return false;
+        };
+        self.used += start + text.length + put(end);
+        true
+    }
+
+    /// Appends a piece and a value at once, as [`Self::usual`] does.
+    #[inline(always)]
+    pub(crate) fn usual_field(&mut self, before: &Piece, value: f64, out: &mut Vec<u8>) -> bool {
+        let Some(digits) = Plain::of(value) else { return false };
+        self.make_room(out);
+        let Some(to) = self.bytes[self.used..].first_chunk_mut::<48>() else {
+            return false;
+        };
+        to[..Piece::ROOM].copy_from_slice(&before.text);
+        let Some(end) = to[before.length()..].first_chunk_mut() else {
+            return false;
+        };
+        self.used += before.length() + digits.append(end);
+        true
+    }
+
+    /// Makes room for `RECORD` bytes.
+    #[inline(always)]
+    pub(crate) fn make_room(&mut self, out: &mut Vec<u8>) {
+        if self.used + RECORD > PAGE {
+            self.flush(out);
+        }
+    }
+
+    /// Appends a piece; there is room.
+    #[inline(always)]
+    pub(crate) fn piece(&mut self, piece: &Piece) {
+        if let Some(to) = self.bytes[self.used..].first_chunk_mut() {
+            *to = piece.text;
+        }
+        self.used += piece.length();
+    }
+
+    /// Appends the shortest decimal that reads back to the same bits; there is room.
+    #[inline(always)]
+    pub(crate) fn value(&mut self, value: f64) {
+        match Plain::of(value) {
+            Some(digits) => self.digits(digits),
+            None => self.any_value(value),
+        }
+    }
+
+    /// The same for receivers that take whatever has no point for an integer: minus zero
+    /// and whole numbers with an exponent get one.
+    #[inline(always)]
+    pub(crate) fn value_with_point(&mut self, value: f64) {
+        match Plain::of(value) {
+            Some(digits) => self.digits(digits),
+            None => self.any_value_with_point(value),
+        }
+    }
+
+    #[inline(never)]
+    fn any_value_with_point(&mut self, value: f64) {
+        let start = self.used;
+        self.any_value(value);
+        let text = &self.bytes[start..self.used];
+        let exponent = text.iter().position(|byte| *byte == b'e');
+        if text != b"-0" && (exponent.is_none() || text.contains(&b'.')) {
+            return;
+        }
+        let at = start + exponent.unwrap_or(text.len());
+        self.bytes.copy_within(at..self.used, at + 2);
+        self.bytes[at..at + 2].copy_from_slice(b".0");
+        self.used += 2;
+    }
+
+    #[inline(always)]
+    fn digits(&mut self, digits: Plain) {
+        if let Some(to) = self.bytes[self.used..].first_chunk_mut() {
+            self.used += digits.append(to);
+        }
+    }
+
+    #[inline(never)]
+    fn any_value(&mut self, value: f64) {
+        if let Some((whole, rest, length)) = cents(value) {
+            self.digits(whole);
+            self.bytes[self.used..self.used + 4].copy_from_slice(&rest);
+            self.used += length;
+            return;
+        }
+        let mut text = [0; MAX_TEXT];
+        let length = format_f64(value, &mut text);
+        self.bytes[self.used..self.used + MAX_TEXT].copy_from_slice(&text);
+        self.used += length;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::wire::number::push_f64;
+
+    #[test]
+    fn texts_of_every_length_pass_through_a_page() {
+        let mut texts = Texts::new();
+        let piece = Piece::new(b" 17\n").unwrap();
+        let lengths = [
+            0, 1, 31, 32, 33, 63, 64, 65, 127, 128, 129, 500, 8_000, 8_100, 9_000, 70_000,
+        ];
+        for length in lengths {
+            texts.push(&vec![b'a' + (length % 26) as u8; length]).unwrap();
+        }
+        let (mut page, mut out, mut expected) = (Page::new(), Vec::new(), Vec::new());
+        let mut usual = Vec::new();
+        for round in 0..400 {
+            let index = round * 7 % texts.len();
+            let value = [7.0, 1.25, -3.0, 1e300, 9_999_999_999.0][round % 5];
+            page.text(texts.get(index).unwrap(), &mut out);
+            page.value(value);
+            page.piece(&piece);
+            if !page.usual_field(&Piece::EMPTY, value, &mut out) {
+                page.value(value);
+            }
+            if page.usual(&piece, texts.get(index).unwrap(), value, &mut out) {
+                usual.push(index);
+                page.make_room(&mut out);
+            }
+            expected.extend_from_slice(&vec![b'a' + (lengths[index] % 26) as u8; lengths[index]]);
+            push_f64(value, &mut expected);
+            expected.extend_from_slice(b" 17\n");
+            push_f64(value, &mut expected);
+            if usual.last() == Some(&index) {
+                usual.clear();
+                expected.extend_from_slice(b" 17\n");
+                expected.extend_from_slice(&vec![b'a' + (lengths[index] % 26) as u8; lengths[index]]);
+                push_f64(value, &mut expected);
+            }
+        }
+        page.flush(&mut out);
+        assert!(out == expected);
+        assert!(texts.get(lengths.len()).is_none());
+    }
+
+    #[test]
+    fn a_point_is_added_where_a_number_would_look_whole() {
+        let table = [
+            (1.0, "1"),
+            (-0.0, "-0.0"),
+            (1e300, "1.0e+300"),
+            (-2e-7, "-2.0e-7"),
+            (1.5e300, "1.5e+300"),
+            (0.25, "0.25"),
+            (-7.0, "-7"),
+        ];
+        for (value, text) in table {
+            let (mut page, mut out) = (Page::new(), Vec::new());
+            page.value_with_point(value);
+            page.flush(&mut out);
+            assert_eq!(String::from_utf8(out).unwrap(), text);
+        }
+    }
+
+    #[test]
+    fn a_piece_has_a_longest() {
+        assert_eq!(Piece::new(&[1; Piece::ROOM]).unwrap().length(), Piece::ROOM);
+        assert!(Piece::new(&[1; Piece::ROOM + 1]).is_none());
+    }
+}

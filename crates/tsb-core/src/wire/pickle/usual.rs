@@ -1,0 +1,119 @@
+//! Pickles of the usual shape, read in place: a list of `(text, (number, number))` as
+//! CPython writes it with protocol 2, whose memo nothing is fetched from.
+//!
+//! Whatever is not that exactly is for the [`super::reader`], from its beginning.
+
+use super::MAX_PICKLE;
+
+/// One element of the list.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct Element<'a> {
+    pub(super) name: &'a [u8],
+    /// In seconds.
+    pub(super) at: f64,
+    pub(super) value: f64,
+}
+
+/// The elements of a list that are still to come.
+#[derive(Clone, Debug)]
+pub(super) struct Elements<'a> {
+    bytes: &'a [u8],
+    /// Between a mark and what appends to it.
+    is_marked: bool,
+}
+
+impl<'a> Elements<'a> {
+    /// The elements of a pickle; `None` when it is not of the usual shape to its end.
+    pub(super) fn of(bytes: &'a [u8]) -> Option<Self> {
+        let [0x80, 2, b']', b'q', _, bytes @ ..] = bytes else {
+            return None;
+        };
+        let is_marked = false;
+        let elements = Self { bytes, is_marked };
+        let mut rest = elements.clone();
+        while rest.next().is_some() {}
+        (!rest.is_marked && rest.bytes.first() == Some(&b'.')).then_some(elements)
+    }
+
+    #[inline(always)]
+    fn element(&mut self) -> Option<Element<'a>> {
+        let name = self.text()?;
+        let at = self.number()?;
+        let value = self.number()?;
+        self.pair()?;
+        self.pair()?;
+        Some(Element { name, at, value })
+    }
+
+    #[inline(always)]
+    fn text(&mut self) -> Option<&'a [u8]> {
+        let length = match self.cut()? {
+            [b'X'] => u32::from_le_bytes(self.cut()?) as usize,
+            [b'U' | 0x8c] => usize::from(u8::from_le_bytes(self.cut()?)),
+            _ => return None,
+        };
+        let (text, rest) = self.bytes.split_at_checked(length)?;
+        self.bytes = rest;
+        self.remember()?;
+        Some(text)
+    }
+
+    #[inline(always)]
+    fn number(&mut self) -> Option<f64> {
+        Some(match self.cut()? {
+            [b'G'] => f64::from_be_bytes(self.cut()?),
+            [b'J'] => f64::from(i32::from_le_bytes(self.cut()?)),
+            [b'K'] => f64::from(u8::from_le_bytes(self.cut()?)),
+            [b'M'] => f64::from(u16::from_le_bytes(self.cut()?)),
+            _ => return None,
+        })
+    }
+
+    /// What makes the two last objects one.
+    #[inline(always)]
+    fn pair(&mut self) -> Option<()> {
+        let [0x86] = self.cut()? else { return None };
+        self.remember()
+    }
+
+    /// Where an object goes in the memo.
+    #[inline(always)]
+    fn remember(&mut self) -> Option<()> {
+        match self.cut()? {
+            [b'q'] => self.cut::<1>().map(|_| ()),
+            [b'r'] => {
+                let memo = u32::from_le_bytes(self.cut()?);
+                ((memo as usize) < MAX_PICKLE).then_some(())
+            }
+            _ => None,
+        }
+    }
+
+    #[inline(always)]
+    fn cut<const N: usize>(&mut self) -> Option<[u8; N]> {
+        let (head, rest) = self.bytes.split_first_chunk()?;
+        self.bytes = rest;
+        Some(*head)
+    }
+}
+
+impl<'a> Iterator for Elements<'a> {
+    type Item = Element<'a>;
+
+    /// Leaves the bytes where there is no further element.
+    #[inline(always)]
+    fn next(&mut self) -> Option<Element<'a>> {
+        let mut ahead = self.clone();
+        if !ahead.is_marked && ahead.bytes.first() == Some(&b'(') {
+            (ahead.bytes, ahead.is_marked) = (&ahead.bytes[1..], true);
+        }
+        let element = ahead.element()?;
+        match (ahead.is_marked, ahead.bytes.first()?) {
+            (true, b'e') => (ahead.bytes, ahead.is_marked) = (&ahead.bytes[1..], false),
+            (false, b'a') => ahead.bytes = &ahead.bytes[1..],
+            (is_marked, _) => is_marked.then_some(())?,
+        }
+        *self = ahead;
+        Some(element)
+    }
+}

@@ -1,0 +1,208 @@
+//! Lines to samples.
+
+use std::sync::Arc;
+
+use super::line::{self, Line, Put};
+use super::{Dialect, MAX_LINE, usual};
+use crate::time::Clock;
+use crate::wire::known::Known;
+use crate::wire::number::{WINDOW, window_or_copy};
+use crate::wire::stamp::Stamp;
+use crate::wire::{Decoder, Fatal, Malformed, Next, Peer, Sequence, Sink};
+
+const TOO_LONG: &str = "a line is longer than 1024 bytes";
+
+/// What is said about the lines of one read at most, in bytes; more would find the socket full.
+pub(super) const MAX_ANSWERS: usize = 64 << 10;
+
+/// Turns the lines of one connection into batches.
+///
+/// A bad line is reported and the connection goes on. OpenTSDB's errors are written back
+/// ([`super::reply`]), those of good samples that are not kept among them; but as it does,
+/// not to a peer that has not read the ones before.
+#[derive(Debug)]
+pub struct PutDecoder {
+    dialect: Dialect,
+    known: Known,
+    /// The time of a line, and the space on either side.
+    stamp: Stamp,
+    /// Metric and tags of a line, to look them up by.
+    name: Vec<u8>,
+    /// Whether the rest of a line that is too long is still to come.
+    is_skipping: bool,
+    /// What is to be said.
+    answers: Vec<u8>,
+    /// The peer said that it is done.
+    is_over: bool,
+}
+
+impl PutDecoder {
+    /// A decoder for one connection.
+    pub fn new(dialect: Dialect, clock: &Arc<dyn Clock>) -> Self {
+        Self {
+            dialect,
+            known: Known::new(&**clock),
+            stamp: Stamp::new(),
+            name: Vec::new(),
+            is_skipping: false,
+            answers: Vec::new(),
+            is_over: false,
+        }
+    }
+
+    fn line(&mut self, bytes: &[u8], sink: &mut dyn Sink) {
+        if std::mem::take(&mut self.is_skipping) {
+            return;
+        }
+        let taken = if bytes.len() > MAX_LINE {
+            Err(TOO_LONG)
+        } else {
+            match line::read(bytes, self.dialect) {
+                Ok(Line::Put(put)) => self.take(put, sink),
+                Ok(Line::Other) => {
+                    self.say(line::told(bytes, self.dialect));
+                    self.is_over |= self.dialect == Dialect::Opentsdb && bytes.starts_with(b"exit");
+                    Ok(())
+                }
+                Err(problem) => Err(problem.what),
+            }
+        };
+        if let Err(what) = taken {
+            sink.malformed(&Malformed { what, bytes });
+        }
+        if taken.is_err() && self.dialect == Dialect::Opentsdb && bytes.len() <= MAX_LINE {
+            self.say(line::reply(bytes));
+        }
+    }
+
+    fn say(&mut self, text: Option<impl AsRef<str>>) {
+        if let Some(text) = text.filter(|_| self.answers.len() < MAX_ANSWERS) {
+            self.answers.extend_from_slice(text.as_ref().as_bytes());
+        }
+    }
+
+    fn take(&mut self, put: Put<'_>, sink: &mut dyn Sink) -> Result<(), &'static str> {
+        set_name(&mut self.name, put.metric, put.tags);
+        let dialect = self.dialect;
+        let key = || line::key(put.metric, put.tags, dialect).map_err(|problem| problem.what);
+        let (_, id) = self.known.entry(&self.name, key, sink)?;
+        self.known.push(id, put.at, put.value, sink);
+        if id.is_none() {
+            self.say_unknown(put.metric);
+        }
+        Ok(())
+    }
+
+    /// A series that is not admitted is one that the server has no number for.
+    #[inline(never)]
+    fn say_unknown(&mut self, metric: &[u8]) {
+        if self.dialect == Dialect::Opentsdb {
+            self.say(Some(line::unknown(metric)));
+        }
+    }
+
+    /// Lines of the usual kind from `at` on, as long as their names are known; returns where
+    /// the next one begins.
+    fn usual(&mut self, bytes: &[u8], mut at: usize, sink: &mut dyn Sink) -> usize {
+        let mut copy = [0; WINDOW];
+        while let Some(window) = window_or_copy(bytes, at, &mut copy) {
+            if self.known.is_blind() {
+                self.look_ahead(bytes, at);
+            }
+            let Some(line) = usual::read(window, self.dialect, &mut self.stamp) else {
+                break;
+            };
+            set_name(&mut self.name, &window[line.metric.clone()], &window[line.tags]);
+            let Some(entry) = self.known.find(&self.name) else {
+                break;
+            };
+            let id = self.known.id(entry);
+            self.known.push(id, line.at, line.value, sink);
+            if id.is_none() {
+                self.say_unknown(&window[line.metric]);
+            }
+            at += line.next;
+        }
+        at
+    }
+
+    /// Announces the names of lines to come.
+    #[inline(never)]
+    fn look_ahead(&mut self, bytes: &[u8], mut at: usize) {
+        let mut copy = [0; WINDOW];
+        while let Some(window) = window_or_copy(bytes, at, &mut copy)
+            && let Some(line) = usual::read(window, self.dialect, &mut self.stamp)
+        {
+            set_name(&mut self.name, &window[line.metric], &window[line.tags]);
+            if !self.known.announce(&self.name) {
+                break;
+            }
+            at += line.next;
+        }
+        self.known.announced();
+    }
+}
+
+/// What a series is looked up by.
+#[inline(always)]
+fn set_name(name: &mut Vec<u8>, metric: &[u8], tags: &[u8]) {
+    name.clear();
+    name.extend_from_slice(metric);
+    name.extend_from_slice(tags);
+}
+
+impl Decoder for PutDecoder {
+    fn decode(&mut self, bytes: &[u8], sink: &mut dyn Sink) -> Result<usize, Fatal> {
+        let mut at = 0;
+        while !self.is_over {
+            if !self.is_skipping {
+                at = self.usual(bytes, at, sink);
+            }
+            let Some(length) = memchr::memchr(b'\n', &bytes[at..]) else {
+                break;
+            };
+            self.line(&bytes[at..at + length], sink);
+            at += length + 1;
+        }
+        if self.is_over {
+            // Whatever it still says.
+            at = bytes.len();
+        }
+        let rest = &bytes[at..];
+        if rest.len() > MAX_LINE {
+            // Said once, and nothing of it is kept.
+            if !self.is_skipping {
+                let what = TOO_LONG;
+                sink.malformed(&Malformed { what, bytes: rest });
+            }
+            self.is_skipping = true;
+            at = bytes.len();
+        }
+        self.known.flush(sink);
+        Ok(at)
+    }
+
+    fn answer(&mut self, peer: Peer, out: &mut Vec<u8>) -> Next {
+        if self.dialect == Dialect::Opentsdb {
+            // A line for each, as far as there is room.
+            let most = (MAX_ANSWERS / line::REFUSED.len() + 1) as u64;
+            (0..peer.rejected.min(most)).for_each(|_| self.say(Some(line::REFUSED)));
+        }
+        if peer.is_listening {
+            out.extend_from_slice(&self.answers);
+        }
+        self.answers.clear();
+        if self.is_over { Next::Over } else { Next::More }
+    }
+
+    fn sequence(&self) -> Option<Sequence> {
+        None
+    }
+
+    fn finish(&mut self, rest: &[u8], sink: &mut dyn Sink) {
+        if !rest.is_empty() && !self.is_skipping && !self.is_over {
+            let what = "the last line has no end";
+            sink.malformed(&Malformed { what, bytes: rest });
+        }
+    }
+}

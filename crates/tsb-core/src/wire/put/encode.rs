@@ -1,0 +1,113 @@
+//! Samples to lines.
+
+use super::{Dialect, wire_name};
+use crate::batch::Batch;
+use crate::series::Catalog;
+use crate::time::{SECOND_NS, Timestamp};
+use crate::wire::number::push_i64;
+use crate::wire::page::{Page, Piece, Texts};
+use crate::wire::{Encoder, Uncarried};
+
+const MILLI_NS: i64 = 1_000_000;
+
+/// Turns batches into `put` lines.
+///
+/// Timestamps are written in seconds where they are whole, otherwise in milliseconds, and
+/// finer ones are cut. Left out, and counted by [`Encoder::skipped`]: values that are not
+/// finite, ids that the catalog does not have, and timestamps that the receiver would take
+/// for something else: OpenTSDB takes none before 1970, and milliseconds of thirteen digits
+/// only (2001 to 2286); to KairosDB fewer than 3,000,000,000 are seconds.
+#[derive(Debug)]
+pub struct PutEncoder {
+    dialect: Dialect,
+    /// `put metric `
+    heads: Texts,
+    /// The tags, each behind a space, and a line feed.
+    tails: Texts,
+    at: Timestamp,
+    /// The time and a space; empty when it cannot be carried.
+    time: Piece,
+    page: Page,
+    skipped: u64,
+}
+
+impl PutEncoder {
+    /// An encoder for the series of a catalog.
+    ///
+    /// # Errors
+    /// The first series that this wire cannot carry, and why.
+    pub fn new(dialect: Dialect, catalog: &Catalog) -> Result<Self, Uncarried> {
+        let (mut heads, mut tails) = (Texts::new(), Texts::new());
+        for key in catalog.keys() {
+            let refuse = |why| Uncarried::new(dialect.protocol(), key, why);
+            let (metric, tags) = wire_name(dialect, key).map_err(refuse)?;
+            let pushed = heads.push(format!("put {metric} ").as_bytes());
+            let pushed = pushed.and_then(|()| tails.push(format!("{tags}\n").as_bytes()));
+            pushed.ok_or_else(|| refuse("the names together exceed 4 GiB"))?;
+        }
+        let at = Timestamp(0);
+        Ok(Self {
+            dialect,
+            heads,
+            tails,
+            at,
+            time: time(dialect, at),
+            page: Page::new(),
+            skipped: 0,
+        })
+    }
+
+    #[inline(always)]
+    fn line(&mut self, id: usize, value: f64, out: &mut Vec<u8>) -> bool {
+        let (Some(head), Some(tail)) = (self.heads.get(id), self.tails.get(id)) else {
+            return false;
+        };
+        if self.time.length() == 0 || !value.is_finite() {
+            return false;
+        }
+        self.page.text(head, out);
+        self.page.piece(&self.time);
+        self.page.value_with_point(value);
+        self.page.text(tail, out);
+        true
+    }
+}
+
+/// A time and a space, as the receiver takes it; empty when it does not.
+fn time(dialect: Dialect, at: Timestamp) -> Piece {
+    let millis = at.0.div_euclid(MILLI_NS);
+    let is_whole = at.0.rem_euclid(SECOND_NS as i64) == 0;
+    let (seconds, milliseconds) = match dialect {
+        Dialect::Opentsdb => (1..=0xffff_ffff, 1_000_000_000_000..=9_999_999_999_999),
+        Dialect::Kairosdb => (i64::MIN..=2_999_999_999, 3_000_000_000..=i64::MAX),
+    };
+    let number = if is_whole && seconds.contains(&at.as_secs()) {
+        at.as_secs()
+    } else if milliseconds.contains(&millis) {
+        millis
+    } else {
+        return Piece::EMPTY;
+    };
+    let mut text = Vec::new();
+    push_i64(number, &mut text);
+    text.push(b' ');
+    Piece::new(&text).unwrap_or(Piece::EMPTY)
+}
+
+impl Encoder for PutEncoder {
+    fn encode(&mut self, batch: &Batch<'_>, out: &mut Vec<u8>) {
+        for (id, at, value) in batch.iter() {
+            if at != self.at {
+                (self.at, self.time) = (at, time(self.dialect, at));
+            }
+            if !self.line(id.index(), value, out) {
+                self.skipped += 1;
+            }
+        }
+        self.page.flush(out);
+    }
+
+    fn skipped(&self) -> u64 {
+        self.skipped
+    }
+}

@@ -1,0 +1,292 @@
+//! One line, read as OpenTSDB or KairosDB reads it.
+
+use super::{Dialect, is_allowed, series_key};
+use crate::series::SeriesKey;
+use crate::time::Timestamp;
+use crate::wire::number::parse_f64;
+
+/// KairosDB takes smaller times for seconds.
+const KAIROSDB_SECONDS: i64 = 3_000_000_000;
+
+/// The milliseconds that OpenTSDB takes: thirteen digits.
+const OPENTSDB_MILLIS: std::ops::RangeInclusive<i64> = 1_000_000_000_000..=9_999_999_999_999;
+
+/// What a line holds.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) enum Line<'a> {
+    /// A sample.
+    Put(Put<'a>),
+    /// A command that says something else.
+    Other,
+}
+
+/// A sample as a line says it.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct Put<'a> {
+    pub(super) metric: &'a [u8],
+    /// With the space before them.
+    pub(super) tags: &'a [u8],
+    pub(super) at: Timestamp,
+    pub(super) value: f64,
+}
+
+/// Why a line is no sample: the fixed sentence, and what OpenTSDB writes back.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Problem {
+    pub(super) what: &'static str,
+    /// Without its line feed; empty where it says nothing.
+    pub(super) reply: String,
+}
+
+impl Problem {
+    fn argument(what: &'static str, detail: impl Into<String>) -> Self {
+        let reply = format!("put: illegal argument: {}", detail.into());
+        Self { what, reply }
+    }
+
+    fn number(what: &'static str, detail: impl Into<String>) -> Self {
+        let reply = format!("put: invalid value: {}", detail.into());
+        Self { what, reply }
+    }
+
+    fn silent(what: &'static str) -> Self {
+        let reply = String::new();
+        Self { what, reply }
+    }
+}
+
+/// What OpenTSDB writes back for a line without its end; `None` for one that it takes
+/// without a word. (What the commands that ask for something are answered is another matter.)
+pub fn reply(line: &[u8]) -> Option<String> {
+    let parsed = read(line, Dialect::Opentsdb);
+    let checked = parsed.and_then(|line| match line {
+        Line::Put(put) => key(put.metric, put.tags, Dialect::Opentsdb).map(|_| ()),
+        Line::Other => Ok(()),
+    });
+    let problem = checked.err()?;
+    (!problem.reply.is_empty()).then(|| format!("{}\n", problem.reply))
+}
+
+/// What OpenTSDB writes back for a sample that its storage did not take; the message behind
+/// the colon is the storage's own.
+pub(super) const REFUSED: &str = "put: HBase error: the store refused the sample\n";
+
+/// What OpenTSDB writes back for a metric that it has no number for.
+pub(super) fn unknown(metric: &[u8]) -> String {
+    let metric = String::from_utf8_lossy(metric);
+    format!("put: unknown metric: No such name for 'metrics': '{metric}'\n")
+}
+
+/// What the commands that ask for something are answered.
+pub(super) fn told(line: &[u8], dialect: Dialect) -> Option<&'static str> {
+    let line = line.strip_suffix(b"\r").unwrap_or(line);
+    let word = line.split(|byte| *byte == b' ').next().unwrap_or_default();
+    match (dialect, word) {
+        (Dialect::Opentsdb, b"version") => Some("net.opentsdb 2.4, as tsb speaks it\n"),
+        (Dialect::Opentsdb, b"help") => Some("available commands: put version help exit\n"),
+        (Dialect::Kairosdb, b"version") => Some("KairosDB 0.9.3\n"),
+        _ => None,
+    }
+}
+
+/// Reads everything but the names, which are for [`key`].
+pub(super) fn read(line: &[u8], dialect: Dialect) -> Result<Line<'_>, Problem> {
+    let line = line.strip_suffix(b"\r").unwrap_or(line);
+    let Some(rest) = line.strip_prefix(b"put ") else {
+        return command(line, dialect);
+    };
+    let words = rest.splitn(4, |byte| *byte == b' ');
+    let mut words = words.map(|word| (word, String::from_utf8_lossy(word)));
+    let parts = (words.next(), words.next(), words.next(), words.next());
+    let (Some((metric, _)), Some((_, time)), Some((_, value)), tags) = parts else {
+        return Err(too_few(words_of(rest)));
+    };
+    if tags.is_none() && dialect == Dialect::Opentsdb {
+        return Err(too_few(words_of(rest)));
+    }
+    if metric.is_empty() {
+        return Err(Problem::argument("the metric is empty", "empty metric name"));
+    }
+    let at = time_of(&time, dialect)?;
+    if value.is_empty() {
+        return Err(Problem::argument("the value is empty", "empty value"));
+    }
+    let behind = metric.len() + time.len() + value.len() + 2;
+    let tags = rest.get(behind..).unwrap_or_default();
+    let value = match dialect {
+        Dialect::Opentsdb => opentsdb_value(&value)?,
+        Dialect::Kairosdb => kairosdb_value(&value)?,
+    };
+    Ok(Line::Put(Put {
+        metric,
+        tags,
+        at,
+        value,
+    }))
+}
+
+fn words_of(rest: &[u8]) -> usize {
+    rest.split(|byte| *byte == b' ').count()
+}
+
+fn too_few(words: usize) -> Problem {
+    let detail = format!("not enough arguments (need least 4, got {words})");
+    Problem::argument("a line has too few words", detail)
+}
+
+fn command(line: &[u8], dialect: Dialect) -> Result<Line<'_>, Problem> {
+    let word = line.split(|byte| *byte == b' ').next().unwrap_or_default();
+    let known: &[&[u8]] = match dialect {
+        Dialect::Opentsdb => &[b"version", b"help", b"stats", b"dropcaches", b"exit"],
+        Dialect::Kairosdb => &[b"version"],
+    };
+    if word == b"put" {
+        return Err(too_few(0));
+    }
+    if known.contains(&word) {
+        return Ok(Line::Other);
+    }
+    let word = String::from_utf8_lossy(word);
+    Err(Problem {
+        what: "a command is unknown",
+        reply: format!("unknown command: {word}.  Try `help'."),
+    })
+}
+
+/// A whole number as OpenTSDB reads it, or its complaint.
+fn long(text: &str) -> Result<i64, String> {
+    let digits = text.strip_prefix(['-', '+']).unwrap_or(text);
+    if text.is_empty() {
+        return Err("Empty string".to_owned());
+    }
+    if digits.is_empty() {
+        return Err(format!("Just a sign, no value: {text}"));
+    }
+    if digits.len() > 19 {
+        return Err(format!("Value too long: {text}"));
+    }
+    if let Some(odd) = digits.chars().find(|c| !c.is_ascii_digit()) {
+        return Err(format!("Invalid character '{odd}' in {text}"));
+    }
+    text.parse().map_err(|_| format!("Overflow in {text}"))
+}
+
+/// The time that a text says.
+pub(super) fn time_of(text: &str, dialect: Dialect) -> Result<Timestamp, Problem> {
+    match dialect {
+        Dialect::Opentsdb => opentsdb_time(text),
+        Dialect::Kairosdb => kairosdb_time(text),
+    }
+}
+
+fn opentsdb_time(text: &str) -> Result<Timestamp, Problem> {
+    const WHAT: &str = "the timestamp is not a number";
+    let plain = text.replace('.', "");
+    let number = long(&plain).map_err(|detail| Problem::number(WHAT, detail))?;
+    let out_of_range = || Problem::argument("the timestamp is out of range", format!("invalid timestamp: {number}"));
+    match number {
+        ..=0 => Err(out_of_range()),
+        1..=0xffff_ffff => Ok(Timestamp::from_secs(number)),
+        millis if OPENTSDB_MILLIS.contains(&millis) => checked(millis, 1_000_000).ok_or_else(out_of_range),
+        _ => Err(out_of_range()),
+    }
+}
+
+fn kairosdb_time(text: &str) -> Result<Timestamp, Problem> {
+    let number: i64 = text
+        .parse()
+        .map_err(|_| Problem::silent("the timestamp is not a number"))?;
+    let unit = if number < KAIROSDB_SECONDS {
+        1_000_000_000
+    } else {
+        1_000_000
+    };
+    checked(number, unit).ok_or_else(|| Problem::silent("the timestamp is out of range"))
+}
+
+fn checked(number: i64, unit: i64) -> Option<Timestamp> {
+    number.checked_mul(unit).map(Timestamp)
+}
+
+const VALUE: &str = "the value is not a number";
+
+fn opentsdb_value(text: &str) -> Result<f64, Problem> {
+    if !text.contains(['.', 'e', 'E']) {
+        let integer = long(text).map_err(|detail| Problem::number(VALUE, detail))?;
+        return exact(integer);
+    }
+    let value = parse_f64(text.as_bytes()).filter(|value| value.is_finite());
+    value.ok_or_else(|| Problem::number(VALUE, format!("For input string: \"{text}\"")))
+}
+
+fn kairosdb_value(text: &str) -> Result<f64, Problem> {
+    if !text.contains('.') {
+        let integer = text.parse().map_err(|_| Problem::silent(VALUE))?;
+        return exact(integer);
+    }
+    let value = parse_f64(text.as_bytes()).filter(|value| value.is_finite());
+    value.ok_or_else(|| Problem::silent(VALUE))
+}
+
+/// An integer that an f64 holds.
+fn exact(integer: i64) -> Result<f64, Problem> {
+    let value = integer as f64;
+    if value as i64 == integer && integer != i64::MAX {
+        return Ok(value);
+    }
+    Err(Problem::silent("an integer that no f64 holds is no value here"))
+}
+
+/// The series of a metric and its tags, each behind a space.
+pub(super) fn key(metric: &[u8], tags: &[u8], dialect: Dialect) -> Result<SeriesKey, Problem> {
+    let mut pairs: Vec<(&[u8], &[u8])> = Vec::new();
+    for word in tags.split(|byte| *byte == b' ').skip(1) {
+        if word.is_empty() && dialect == Dialect::Opentsdb {
+            continue;
+        }
+        let text = || String::from_utf8_lossy(word);
+        let mut halves = word.split(|byte| *byte == b'=');
+        let pair = (halves.next(), halves.next(), halves.next());
+        let (Some(name @ [_, ..]), Some(value @ [_, ..]), None) = pair else {
+            return Err(Problem::argument(
+                "a tag is not name=value",
+                format!("invalid tag: {}", text()),
+            ));
+        };
+        match pairs.iter().find(|(known, _)| *known == name) {
+            Some((_, known)) if *known == value || dialect == Dialect::Kairosdb => {
+                pairs.retain(|(known, _)| *known != name);
+            }
+            Some(_) => {
+                return Err(Problem::argument(
+                    "a tag occurs twice",
+                    format!("duplicate tag: {}", text()),
+                ));
+            }
+            None => {}
+        }
+        pairs.push((name, value));
+    }
+    if pairs.is_empty() && dialect == Dialect::Opentsdb {
+        return Err(Problem::argument("a line has no tag", "Need at least one tag"));
+    }
+    if pairs.len() > dialect.max_tags() {
+        let detail = format!("Too many tags: {} maximum allowed: 8", pairs.len());
+        return Err(Problem::argument("a line has more than eight tags", detail));
+    }
+    let metric = name("metric name", metric)?;
+    let tags = pairs
+        .iter()
+        .map(|(tag, value)| Ok((name("tag name", tag)?, name("tag value", value)?)));
+    Ok(series_key(metric, &tags.collect::<Result<Vec<_>, Problem>>()?))
+}
+
+/// A name of allowed characters.
+fn name<'a>(what: &str, text: &'a [u8]) -> Result<&'a str, Problem> {
+    let shown = String::from_utf8_lossy(text);
+    if let Some(odd) = shown.chars().find(|c| !u8::try_from(*c).is_ok_and(is_allowed)) {
+        let detail = format!("Invalid {what} (\"{shown}\"): illegal character: {odd}");
+        return Err(Problem::argument("a name has a character that is not allowed", detail));
+    }
+    Ok(std::str::from_utf8(text).unwrap_or_default())
+}

@@ -1,0 +1,118 @@
+//! A time as it stands in a record, between two bytes that do not change.
+//!
+//! The samples of one tick bear one time, so the bytes of the last one are kept and compared
+//! before any digit is looked at.
+
+use crate::time::Timestamp;
+use crate::wire::lanes::{Lane, digit_run, same16};
+use crate::wire::number::{LAST_START, Window, lane, read_decimal};
+
+/// The last time and its text, the bytes before and behind it included.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Stamp {
+    text: Lane,
+    // In [3, 16]; 17, which agrees with nothing, as long as there was no time.
+    length: usize,
+    at: Timestamp,
+}
+
+impl Stamp {
+    /// No time is known yet.
+    pub(crate) fn new() -> Self {
+        Self {
+            text: [0; 16],
+            length: 17,
+            at: Timestamp(0),
+        }
+    }
+
+    /// When the samples that bear this text were taken.
+    #[inline(always)]
+    pub(crate) fn at(&self) -> Timestamp {
+        self.at
+    }
+
+    /// Where the text ends that stands at `start` of a window, when it is the last one.
+    /// `start` is at most 240.
+    #[inline(always)]
+    pub(crate) fn again(&self, window: &Window, start: usize) -> Option<usize> {
+        same16(lane(window, start), &self.text, self.length).then_some(start + self.length)
+    }
+
+    /// The same for up to fourteen digits between `ends`, which are then remembered with the
+    /// time that `time` makes of the number. All others are for the exact way.
+    #[inline(always)]
+    pub(crate) fn read(
+        &mut self,
+        window: &Window,
+        start: usize,
+        ends: [u8; 2],
+        time: impl FnOnce(i64) -> Option<Timestamp>,
+    ) -> Option<usize> {
+        match self.again(window, start) {
+            Some(next) => Some(next),
+            None => self.learn(window, start, ends, time),
+        }
+    }
+
+    #[inline(never)]
+    fn learn(
+        &mut self,
+        window: &Window,
+        start: usize,
+        [before, behind]: [u8; 2],
+        time: impl FnOnce(i64) -> Option<Timestamp>,
+    ) -> Option<usize> {
+        let first = start + 1;
+        if start >= LAST_START || window[start] != before {
+            return None;
+        }
+        let length = digit_run(lane(window, first)) + 2;
+        let decimal = read_decimal(window, first)?;
+        if decimal.end + 1 != start + length || window[decimal.end] != behind || length > 16 {
+            return None;
+        }
+        *self = Self {
+            at: time(decimal.value as i64)?,
+            text: *lane(window, start),
+            length,
+        };
+        Some(start + length)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::wire::number::WINDOW;
+
+    fn read(stamp: &mut Stamp, text: &str) -> Option<(usize, i64)> {
+        let mut window = [b'7'; WINDOW];
+        window[5..5 + text.len()].copy_from_slice(text.as_bytes());
+        let next = stamp.read(&window, 5, [b'[', b','], |number| {
+            (number < 1_000).then_some(Timestamp(number))
+        });
+        next.map(|next| (next, stamp.at().0))
+    }
+
+    #[test]
+    fn a_time_is_digits_between_two_bytes() {
+        let mut stamp = Stamp::new();
+        assert_eq!(read(&mut stamp, "[12,"), Some((9, 12)));
+        assert_eq!(read(&mut stamp, "[12,5"), Some((9, 12)));
+        for other in [
+            "[1000,",
+            "(12,",
+            "[12]",
+            "[-12,",
+            "[1.2,",
+            "[,",
+            "[1e2,",
+            "[000000000000012,",
+        ] {
+            assert_eq!(read(&mut stamp, other), None, "{other}");
+        }
+        assert_eq!(read(&mut stamp, "[00000000000012,"), Some((21, 12)));
+        assert_eq!(read(&mut stamp, "[123,"), Some((10, 123)));
+    }
+}

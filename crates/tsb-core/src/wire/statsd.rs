@@ -1,0 +1,98 @@
+//! StatsD: `key:value|g`, a line a sample, no timestamp.
+//!
+//! As StatsD reads it (commit `f7157b8`); the document is docs/formats/statsd.md. What a
+//! line says is taken as a sample at the moment it comes: the flush every ten seconds, with
+//! its sums and quantiles, is the server's and not the wire's.
+//!
+//! A series is sent as a gauge under its name, its labels behind it as `;label=value`. The
+//! label `_type` makes it a counter or a timer, and is how those come back.
+
+mod decode;
+mod encode;
+mod number;
+
+pub use decode::StatsdDecoder;
+pub use encode::StatsdEncoder;
+
+use crate::series::SeriesKey;
+
+/// The label that says what is no gauge.
+pub const TYPE_LABEL: &str = "_type";
+
+/// The longest key, in bytes: what fits into the smallest of the advised payloads.
+pub const MAX_KEY: usize = 448;
+
+/// What a value is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Kind {
+    /// `g`: the value that holds from now on.
+    Gauge,
+    /// `c`: what is added to a count.
+    Counter,
+    /// `ms`: how long something took.
+    Timer,
+}
+
+impl Kind {
+    /// The value of the label `_type`; a gauge has none.
+    fn label(self) -> Option<&'static str> {
+        match self {
+            Self::Gauge => None,
+            Self::Counter => Some("counter"),
+            Self::Timer => Some("timer"),
+        }
+    }
+}
+
+/// A series on this wire: its key, and what it is sent as.
+///
+/// # Errors
+/// What in the key cannot be carried.
+pub fn wire_name(key: &SeriesKey) -> Result<(String, Kind), &'static str> {
+    let mut kind = Kind::Gauge;
+    let mut wire = key.name().to_owned();
+    for (label, value) in key.labels() {
+        if label == TYPE_LABEL {
+            let kinds = [Kind::Counter, Kind::Timer].into_iter();
+            let found = kinds.into_iter().find(|kind| kind.label() == Some(value));
+            kind = found.ok_or("its label _type is neither counter nor timer")?;
+            continue;
+        }
+        if label.is_empty() || value.is_empty() || label.contains('=') {
+            return Err("a label is empty or has a '='");
+        }
+        wire = format!("{wire};{label}={value}");
+    }
+    let parts = 1 + key.labels().len() - usize::from(kind != Kind::Gauge);
+    if !wire.bytes().all(is_kept) || wire.split(';').count() != parts {
+        return Err("a name or label has other characters than letters, digits, _ . -");
+    }
+    if key.name().is_empty() || key.name().contains('=') || wire.len() > MAX_KEY {
+        return Err("its name is empty or has a '=', or it is longer than 448 bytes");
+    }
+    Ok((wire, kind))
+}
+
+/// Whether a byte of a key stays.
+fn is_kept(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric() || b"_.-;=".contains(&byte)
+}
+
+/// The series of a key without the characters that are taken out, and what it was sent as.
+/// A key whose tags cannot be read is a name as it stands.
+pub fn series_key(wire: &str, kind: Kind) -> SeriesKey {
+    let mut parts = wire.split(';');
+    let name = parts.next().unwrap_or_default();
+    let tags: Option<Vec<(&str, &str)>> = parts
+        .map(|part| {
+            part.split_once('=')
+                .filter(|(label, value)| !label.is_empty() && !value.is_empty())
+        })
+        .collect();
+    let (name, mut labels) = tags.map_or((wire, Vec::new()), |tags| (name, tags));
+    labels.extend(kind.label().map(|value| (TYPE_LABEL, value)));
+    SeriesKey::with_labels(name, labels)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,233 @@
+//! Lines to samples.
+
+use std::sync::Arc;
+
+use super::{Kind, is_kept, number, series_key};
+use crate::series::SeriesId;
+use crate::time::Clock;
+use crate::wire::known::Known;
+use crate::wire::number::{WINDOW, Window, find_from, read_decimal, window_or_copy};
+use crate::wire::{Decoder, Fatal, MAX_RECORD, Malformed, Sequence, Sink, unended};
+
+/// Turns the lines of one connection or one sender into batches.
+///
+/// Of several gauge values in one line the last counts; every counter and timer is a sample.
+#[derive(Debug)]
+pub struct StatsdDecoder {
+    known: Known,
+    clock: Arc<dyn Clock>,
+    /// The last value of each gauge, by its entry.
+    gauges: Vec<f64>,
+    /// The key of a line, as far as it stays, and a byte for its kind where it is no gauge.
+    name: Vec<u8>,
+}
+
+/// A value that a line says.
+#[derive(Clone, Copy, Debug, PartialEq)]
+struct Said {
+    kind: Kind,
+    value: f64,
+    /// Whether it is added to the gauge.
+    is_relative: bool,
+}
+
+impl StatsdDecoder {
+    /// A decoder for one connection or sender. The clock says when a sample came.
+    pub fn new(clock: Arc<dyn Clock>) -> Self {
+        Self {
+            known: Known::new(&*clock),
+            clock,
+            gauges: Vec::new(),
+            name: Vec::new(),
+        }
+    }
+
+    fn line(&mut self, bytes: &[u8], sink: &mut dyn Sink) {
+        if bytes.is_empty() {
+            return;
+        }
+        let mut parts = bytes.split(|byte| *byte == b':');
+        self.set_name(parts.next().unwrap_or_default());
+        let mut parts = parts.peekable();
+        if parts.peek().is_none() {
+            let what = "a line has no type";
+            return sink.malformed(&Malformed { what, bytes });
+        }
+        let now = self.clock.wall();
+        let mut gauge = None;
+        for part in parts {
+            let taken = read(part).and_then(|said| match said.kind {
+                Kind::Gauge => self.set_gauge(said, sink).map(|held| gauge = Some(held)),
+                kind => {
+                    let (_, id) = self.entry(kind, sink)?;
+                    self.known.push(id, now, said.value, sink);
+                    Ok(())
+                }
+            });
+            if let Err(what) = taken {
+                sink.malformed(&Malformed { what, bytes });
+            }
+        }
+        if let Some((id, value)) = gauge {
+            self.known.push(id, now, value, sink);
+        }
+    }
+
+    /// Gauges of the usual kind from `at` on, as long as they are known; returns where the
+    /// next line begins. They all came now.
+    fn usual(&mut self, bytes: &[u8], mut at: usize, sink: &mut dyn Sink) -> usize {
+        let mut copy = [0; WINDOW];
+        let mut now = None;
+        while let Some(window) = window_or_copy(bytes, at, &mut copy) {
+            if self.known.is_blind() {
+                self.look_ahead(bytes, at);
+            }
+            let Some((key, value, next)) = usual(window) else { break };
+            let Some(entry) = self.known.find(key) else { break };
+            let Some(gauge) = self.gauges.get_mut(entry) else { break };
+            *gauge = value;
+            let now = *now.get_or_insert_with(|| self.clock.wall());
+            self.known.push(self.known.id(entry), now, value, sink);
+            at += next;
+        }
+        at
+    }
+
+    /// Announces the gauges to come.
+    #[inline(never)]
+    fn look_ahead(&mut self, bytes: &[u8], mut at: usize) {
+        let mut copy = [0; WINDOW];
+        while let Some(window) = window_or_copy(bytes, at, &mut copy)
+            && let Some((key, _, next)) = usual(window)
+            && self.known.announce(key)
+        {
+            at += next;
+        }
+        self.known.announced();
+    }
+
+    /// The key, as StatsD cleans it.
+    fn set_name(&mut self, key: &[u8]) {
+        self.name.clear();
+        let mut was_blank = false;
+        for &byte in key {
+            let is_blank = byte.is_ascii_whitespace() || byte == 0x0b;
+            match byte {
+                _ if is_blank && !was_blank => self.name.push(b'_'),
+                b'/' => self.name.push(b'-'),
+                byte if is_kept(byte) => self.name.push(byte),
+                _ => {}
+            }
+            was_blank = is_blank;
+        }
+    }
+
+    fn entry(&mut self, kind: Kind, sink: &mut dyn Sink) -> Result<Entry, &'static str> {
+        // A gauge goes by its key as it stands; no key has the byte that tells the others.
+        let length = self.name.len();
+        if kind != Kind::Gauge {
+            self.name.push(kind as u8);
+        }
+        let text = &self.name[..length];
+        let key = || {
+            let text = std::str::from_utf8(text).map_err(|_| "a name is not UTF-8")?;
+            Ok(series_key(text, kind))
+        };
+        let entry = self.known.entry(&self.name, key, sink);
+        self.name.truncate(length);
+        entry
+    }
+
+    /// Sets a gauge or moves it; returns its id and the value that holds now.
+    fn set_gauge(&mut self, said: Said, sink: &mut dyn Sink) -> Result<(Option<SeriesId>, f64), &'static str> {
+        let (entry, id) = self.entry(Kind::Gauge, sink)?;
+        let Some(entry) = entry else {
+            return Ok((id, said.value));
+        };
+        if entry >= self.gauges.len() {
+            self.gauges.resize(entry + 1, 0.0);
+        }
+        let gauge = &mut self.gauges[entry];
+        // Zero and a gauge that nobody set are the same to it.
+        *gauge = if said.is_relative {
+            *gauge + said.value
+        } else {
+            said.value
+        };
+        Ok((id, *gauge))
+    }
+}
+
+type Entry = (Option<usize>, Option<SeriesId>);
+
+/// One `value|type[|@rate][|#tags]`.
+fn read(part: &[u8]) -> Result<Said, &'static str> {
+    let mut fields = part.split(|byte| *byte == b'|');
+    let text = fields.next().unwrap_or_default();
+    let kind = fields.next().ok_or("a line has no type")?;
+    let mut rate = 1.0;
+    for field in fields {
+        match field {
+            [b'#', ..] => {}
+            [b'@', number @ ..] if number.first() != Some(&b'-') => {
+                rate = number::parse(number).ok_or("a sample rate is not a number")?;
+            }
+            _ => return Err("a sample rate is not a number"),
+        }
+    }
+    if kind == b"s" {
+        return Err("a member of a set is no value here");
+    }
+    let value = number::parse(text).ok_or("a value is not a number")?;
+    let kind = match kind {
+        b"g" => Kind::Gauge,
+        b"ms" if value < 0.0 => return Err("a timer is negative"),
+        b"ms" => Kind::Timer,
+        _ => Kind::Counter,
+    };
+    Ok(Said {
+        kind,
+        value: if kind == Kind::Counter { value / rate } else { value },
+        is_relative: kind == Kind::Gauge && matches!(text.first(), Some(b'+' | b'-')),
+    })
+}
+
+/// A gauge that a window begins with, set to a value: its key as it stands, the value, and
+/// where the next line begins. `None`: a line to be read exactly.
+#[inline(always)]
+fn usual(window: &Window) -> Option<(&[u8], f64, usize)> {
+    const END: &[u8; 3] = b"|g\n";
+    let colon = find_from(window, 0, b':')?;
+    // Behind a sign it would be a difference.
+    let start = colon + 1;
+    let decimal = read_decimal(window, start).filter(|_| window[start].is_ascii_digit())?;
+    let next = decimal.end + END.len();
+    (window.get(decimal.end..next)? == END).then_some((&window[..colon], decimal.value, next))
+}
+
+impl Decoder for StatsdDecoder {
+    fn decode(&mut self, bytes: &[u8], sink: &mut dyn Sink) -> Result<usize, Fatal> {
+        let mut at = 0;
+        loop {
+            at = self.usual(bytes, at, sink);
+            let feed = memchr::memchr(b'\n', &bytes[at..]);
+            let Some(length) = feed.filter(|length| *length < MAX_RECORD) else {
+                break;
+            };
+            self.line(&bytes[at..at + length], sink);
+            at += length + 1;
+        }
+        self.known.flush(sink);
+        unended(bytes, at, sink)
+    }
+
+    fn sequence(&self) -> Option<Sequence> {
+        None
+    }
+
+    fn finish(&mut self, rest: &[u8], sink: &mut dyn Sink) {
+        // The last line of a datagram needs no end.
+        self.line(rest, sink);
+        self.known.flush(sink);
+    }
+}

@@ -1,0 +1,92 @@
+//! Samples to lines.
+
+use super::{Kind, wire_name};
+use crate::batch::Batch;
+use crate::series::Catalog;
+use crate::wire::page::{Page, Piece, Texts};
+use crate::wire::{Encoder, Protocol, Uncarried};
+
+/// Turns batches into lines, without their timestamps.
+///
+/// A signed gauge would be taken for a difference, so a negative one is set to zero before,
+/// in the same line. Left out, and counted by [`Encoder::skipped`]: values that are not
+/// finite, minus zero, negative timers, and ids that the catalog does not have.
+#[derive(Debug)]
+pub struct StatsdEncoder {
+    /// The key and a colon.
+    heads: Texts,
+    kinds: Vec<Kind>,
+    page: Page,
+    skipped: u64,
+}
+
+impl StatsdEncoder {
+    /// An encoder for the series of a catalog.
+    ///
+    /// # Errors
+    /// The first series that this wire cannot carry, and why.
+    pub fn new(catalog: &Catalog) -> Result<Self, Uncarried> {
+        let (mut heads, mut kinds) = (Texts::new(), Vec::with_capacity(catalog.len()));
+        for key in catalog.keys() {
+            let refuse = |why| Uncarried::new(Protocol::Statsd, key, why);
+            let (wire, kind) = wire_name(key).map_err(refuse)?;
+            let pushed = heads.push(format!("{wire}:").as_bytes());
+            pushed.ok_or_else(|| refuse("the names together exceed 4 GiB"))?;
+            kinds.push(kind);
+        }
+        Ok(Self {
+            heads,
+            kinds,
+            page: Page::new(),
+            skipped: 0,
+        })
+    }
+
+    #[inline(always)]
+    fn line(&mut self, id: usize, value: f64, out: &mut Vec<u8>) -> bool {
+        let (Some(head), Some(&kind)) = (self.heads.get(id), self.kinds.get(id)) else {
+            return false;
+        };
+        let is_negative = value.is_sign_negative();
+        if !value.is_finite() || (is_negative && (value == 0.0 || kind == Kind::Timer)) {
+            return false;
+        }
+        self.page.text(head, out);
+        if is_negative && kind == Kind::Gauge {
+            self.page.piece(&ZERO);
+        }
+        self.page.value(value);
+        self.page.piece(kind.end());
+        true
+    }
+}
+
+impl Kind {
+    /// What ends a line.
+    fn end(self) -> &'static Piece {
+        static ENDS: [Piece; 3] = [Piece::of(b"|g\n"), Piece::of(b"|c\n"), Piece::of(b"|ms\n")];
+        match self {
+            Self::Gauge => &ENDS[0],
+            Self::Counter => &ENDS[1],
+            Self::Timer => &ENDS[2],
+        }
+    }
+}
+
+/// What sets a gauge to zero before a signed value.
+const ZERO: Piece = Piece::of(b"0|g:");
+
+impl Encoder for StatsdEncoder {
+    fn encode(&mut self, batch: &Batch<'_>, out: &mut Vec<u8>) {
+        for (id, _, value) in batch.iter() {
+            if !self.line(id.index(), value, out) {
+                self.skipped += 1;
+            }
+        }
+        self.page.flush(out);
+    }
+
+    fn skipped(&self) -> u64 {
+        self.skipped
+    }
+}

@@ -1,0 +1,190 @@
+//! Datagrams to batches: any of them may be lost, late or doubled.
+
+use super::account::Account;
+use super::frame::{self, ANNOUNCE, END, HEADER, Header, SAMPLES};
+use super::held::{Frame, Held};
+use super::table::{ENTRY, NotAnnounced, Rows, Table};
+use crate::wire::{Budget, Decoder, Fatal, Malformed, Sequence, Sink};
+
+/// How many ids an announcement may leave out, beside as many again as are known: the
+/// datagrams that announce them may be lost or late.
+const GAP: usize = 1 << 16;
+
+/// Turns the datagrams of one peer into batches.
+///
+/// Present each datagram whole. Samples of series whose announcement has not come wait for
+/// it, in bounded memory; those for which there is no room, or no announcement before the
+/// end, are refused.
+pub struct TsbDatagramDecoder {
+    session: Option<u16>,
+    table: Table,
+    account: Account,
+    held: Held,
+    budget: Budget,
+    /// What the table took of the budget, in bytes.
+    charged: usize,
+}
+
+impl TsbDatagramDecoder {
+    /// A decoder for one peer.
+    pub fn new(budget: &Budget) -> Self {
+        Self {
+            session: None,
+            table: Table::default(),
+            account: Account::default(),
+            held: Held::new(budget.clone()),
+            budget: budget.clone(),
+            charged: 0,
+        }
+    }
+
+    /// Another life of the sender: ids and numbers begin anew.
+    fn begin(&mut self, session: u16, sink: &mut dyn Sink) {
+        if self.session.is_some() {
+            self.give_up(sink);
+            self.table.clear();
+            self.account = Account::default();
+            self.release();
+        }
+        self.session = Some(session);
+    }
+
+    /// Nobody will announce what is waited for.
+    fn give_up(&mut self, sink: &mut dyn Sink) {
+        for frame in self.held.ready(|_| true) {
+            sink.unannounced(frame.samples as usize);
+        }
+    }
+
+    fn release(&mut self) {
+        self.budget.give_back(std::mem::take(&mut self.charged));
+    }
+
+    #[inline]
+    fn frame(&mut self, header: Header, body: &[u8], sink: &mut dyn Sink) -> Result<(), &'static str> {
+        if self.session != Some(header.session) {
+            self.begin(header.session, sink);
+        }
+        match header.kind {
+            SAMPLES => self.samples(header, body, sink),
+            ANNOUNCE => self.announce(body, sink),
+            END if body.is_empty() => {
+                self.account.end(header.sequence);
+                Ok(())
+            }
+            END => Err("a frame that ends a session has a body"),
+            _ => Err("a frame's kind is unknown"),
+        }
+    }
+
+    #[inline]
+    fn samples(&mut self, header: Header, body: &[u8], sink: &mut dyn Sink) -> Result<(), &'static str> {
+        let rows = Rows::read(header.shape, body)?;
+        let samples = rows.count as u64;
+        if self.account.book(header.sequence, samples)
+            && let Err(NotAnnounced(missing)) = self.table.apply(&rows, sink)
+        {
+            let frame = Frame {
+                missing,
+                shape: header.shape,
+                samples,
+                body: body.into(),
+            };
+            self.wait(frame, sink);
+        }
+        Ok(())
+    }
+
+    #[cold]
+    fn wait(&mut self, frame: Frame, sink: &mut dyn Sink) {
+        let samples = frame.samples as usize;
+        if !self.held.keep(frame) {
+            sink.unannounced(samples);
+        }
+    }
+
+    fn announce(&mut self, body: &[u8], sink: &mut dyn Sink) -> Result<(), &'static str> {
+        // Every key takes at least four bytes, so this bounds what the table may grow by.
+        let most = self.table.len() + GAP + body.len() / 4;
+        let grows = (2 * most * ENTRY).saturating_sub(self.charged);
+        let announced = if self.budget.left() < grows {
+            Err("there is no memory for more announced series")
+        } else {
+            self.table.announce(body, self.table.len() + GAP, sink)
+        };
+        let taken = (self.table.len() * ENTRY).saturating_sub(self.charged);
+        if taken > 0 && self.budget.take(taken) {
+            self.charged += taken;
+        }
+        if announced == Ok(true) {
+            self.resume(sink);
+        }
+        announced.map(|_| ())
+    }
+
+    /// Applies what waited for series that are known now.
+    fn resume(&mut self, sink: &mut dyn Sink) {
+        for frame in self.held.ready(|id| self.table.knows(id)) {
+            let Ok(rows) = Rows::read(frame.shape, &frame.body) else {
+                continue;
+            };
+            if let Err(NotAnnounced(missing)) = self.table.apply(&rows, sink) {
+                self.wait(Frame { missing, ..frame }, sink);
+            }
+        }
+    }
+}
+
+impl Decoder for TsbDatagramDecoder {
+    fn decode(&mut self, datagram: &[u8], sink: &mut dyn Sink) -> Result<usize, Fatal> {
+        let mut rest = datagram;
+        while let Some(first) = rest.first() {
+            let problem = if *first == 0 {
+                // Padding, which makes datagrams equally long.
+                let is_padding = rest.iter().all(|byte| *byte == 0);
+                (!is_padding).then_some("the padding of a datagram is not zero")
+            } else {
+                match frame::open_datagram(rest) {
+                    Ok(Some(header)) => {
+                        let (whole, behind) = rest.split_at(HEADER + header.length);
+                        if let Err(what) = self.frame(header, &whole[HEADER..], sink) {
+                            sink.malformed(&Malformed { what, bytes: whole });
+                        }
+                        rest = behind;
+                        continue;
+                    }
+                    Ok(None) => Some("a frame is cut short by the end of its datagram"),
+                    Err(what) => Some(what),
+                }
+            };
+            if let Some(what) = problem {
+                sink.malformed(&Malformed { what, bytes: rest });
+            }
+            break;
+        }
+        Ok(datagram.len())
+    }
+
+    fn sequence(&self) -> Option<Sequence> {
+        Some(self.account.sequence())
+    }
+
+    fn finish(&mut self, _rest: &[u8], sink: &mut dyn Sink) {
+        self.give_up(sink);
+    }
+}
+
+impl Drop for TsbDatagramDecoder {
+    fn drop(&mut self) {
+        self.release();
+    }
+}
+
+impl std::fmt::Debug for TsbDatagramDecoder {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("TsbDatagramDecoder")
+            .field("series", &self.table.len())
+            .field("sequence", &self.account.sequence())
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,343 @@
+//! Batches to datagrams.
+
+use super::announce::{self, Keys};
+use super::frame::{self, ANNOUNCE, DATAGRAM, END, HEADER, Header, IDS, PREFIX, SAMPLES, TIMES, u32_at};
+use super::{UNKNOWN, ids_part, known_range, push_column, times_part};
+use crate::batch::{Batch, Ids, Times};
+use crate::series::{Catalog, SeriesId};
+use crate::wire::{Packer, Packets, Uncarried};
+
+/// How often a series is announced together with its samples: one announcement may be
+/// lost with its datagram, three seldom are.
+const TOLD_ENOUGH: u8 = 3;
+
+/// One byte in so many is spent on announcing everything again, for ever: in the end
+/// every receiver knows every series.
+const AGAIN_ONE_IN: usize = 32;
+
+/// Announcements again are made of so many bytes.
+const AGAIN_BYTES: usize = 512;
+
+/// Bytes that [`Packer::finish`] packs at a time.
+const FINISH_BYTES: usize = 32 << 10;
+
+/// How often the end is said.
+const ENDS: u8 = 5;
+
+/// Fewer samples than this are not worth a frame of their own at the end of a datagram.
+const MIN_SAMPLES: usize = 8;
+
+/// Packs frames; samples are numbered, so that a receiver knows to the sample what it
+/// lost, and series are announced again and again.
+pub struct TsbPacker {
+    keys: Keys,
+    /// The id of each series in this session.
+    wire_ids: Vec<u32>,
+    /// The series of each id, and how often it was announced.
+    told: Vec<(u32, u8)>,
+    /// Ids that were not announced often enough.
+    unsettled: usize,
+    /// The next id to be announced again.
+    again: usize,
+    /// Bytes that may be spent on that.
+    credit: usize,
+    /// The frame of announcements that is open: where it starts, its first id, its keys.
+    announcing: Option<(usize, u32, u32)>,
+    session: u16,
+    sequence: u64,
+    skipped: u64,
+    /// The next id of the last announcement of all, and how often the end was said.
+    closing: (usize, u8),
+}
+
+impl TsbPacker {
+    /// A packer for the series of a catalog in datagrams of at most `limit` bytes. Two
+    /// lives of one address must differ in `session`.
+    ///
+    /// # Errors
+    /// The first series that cannot be carried, and why.
+    pub fn new(catalog: &Catalog, limit: usize, session: u16) -> Result<Self, Uncarried> {
+        let keys = Keys::new(catalog, limit.saturating_sub(HEADER + announce::PREFIX))?;
+        Ok(Self {
+            wire_ids: vec![UNKNOWN; keys.len()],
+            told: Vec::with_capacity(keys.len()),
+            keys,
+            unsettled: 0,
+            again: 0,
+            credit: 0,
+            announcing: None,
+            session,
+            sequence: 0,
+            skipped: 0,
+            closing: (0, 0),
+        })
+    }
+
+    /// The number of the next sample.
+    pub fn next_sequence(&self) -> u64 {
+        self.sequence
+    }
+
+    #[inline]
+    fn header(&self, kind: u8, shape: u8, length: usize) -> [u8; HEADER] {
+        let header = Header {
+            length,
+            kind,
+            shape,
+            session: self.session,
+            sequence: self.sequence,
+        };
+        header.bytes(DATAGRAM)
+    }
+
+    /// Announces those of a batch that are new, or were not announced often enough.
+    #[cold]
+    #[inline(never)]
+    fn introduce(&mut self, ids: impl Iterator<Item = usize>, packets: &mut Packets) {
+        for index in ids {
+            if self.wire_ids[index] == UNKNOWN {
+                self.wire_ids[index] = self.told.len() as u32;
+                self.told.push((index as u32, 0));
+                self.unsettled += 1;
+            }
+            let id = self.wire_ids[index];
+            let times = &mut self.told[id as usize].1;
+            if *times < TOLD_ENOUGH {
+                *times += 1;
+                self.unsettled -= usize::from(*times == TOLD_ENOUGH);
+                self.announce(id, packets);
+            }
+        }
+        self.end_announcement(packets);
+    }
+
+    /// Appends the key of one id, to the open frame if it is the next.
+    fn announce(&mut self, id: u32, packets: &mut Packets) {
+        let index = self.told[id as usize].0 as usize;
+        let length = self.keys.get(index).len();
+        let continues = self.announcing.is_some_and(|(_, first, count)| first + count == id);
+        if !continues || length > packets.room() {
+            self.end_announcement(packets);
+            if HEADER + announce::PREFIX + length > packets.room() {
+                packets.close_full(pad);
+            }
+            let out = packets.open();
+            self.announcing = Some((out.len(), id, 0));
+            out.resize(out.len() + HEADER + announce::PREFIX, 0);
+        }
+        packets.open().extend_from_slice(self.keys.get(index));
+        if let Some((_, _, count)) = &mut self.announcing {
+            *count += 1;
+        }
+    }
+
+    fn end_announcement(&mut self, packets: &mut Packets) {
+        if let Some((start, first, count)) = self.announcing.take() {
+            let frame = &mut packets.open()[start..];
+            let header = self.header(ANNOUNCE, 0, frame.len() - HEADER);
+            frame[..HEADER].copy_from_slice(&header);
+            frame[HEADER..HEADER + 4].copy_from_slice(&first.to_le_bytes());
+            frame[HEADER + 4..HEADER + 8].copy_from_slice(&count.to_le_bytes());
+            frame::seal(frame);
+        }
+    }
+
+    /// Announces some series again, round and round.
+    #[cold]
+    #[inline(never)]
+    fn announce_again(&mut self, packets: &mut Packets) {
+        self.credit -= AGAIN_BYTES;
+        let mut bytes = 0;
+        for _ in 0..self.told.len() {
+            if bytes >= AGAIN_BYTES {
+                break;
+            }
+            self.again %= self.told.len();
+            let times = &mut self.told[self.again].1;
+            if *times < TOLD_ENOUGH {
+                *times += 1;
+                self.unsettled -= usize::from(*times == TOLD_ENOUGH);
+            }
+            bytes += self.keys.get(self.told[self.again].0 as usize).len();
+            self.announce(self.again as u32, packets);
+            self.again += 1;
+        }
+        self.end_announcement(packets);
+    }
+
+    /// One frame of the samples from `start` on, as many as fit; returns how many.
+    #[inline]
+    fn samples(&mut self, batch: &Batch<'_>, start: usize, packets: &mut Packets) -> usize {
+        let left = batch.len() - start;
+        let bare = match batch.times() {
+            Times::One(_) => 8,
+            Times::Each(_) => 16,
+        };
+        let (with_id, is_run) = (bare + 4, matches!(batch.ids(), Ids::Range(_)));
+        let fitting = |packets: &Packets, each: usize| packets.room().saturating_sub(HEADER + PREFIX) / each;
+        if fitting(packets, with_id) < left.min(MIN_SAMPLES) {
+            packets.close_full(pad);
+        }
+        let mut count = left.min(fitting(packets, if is_run { bare } else { with_id }));
+        let mut first = self.first_of(ids_part(batch.ids(), start, start + count), count);
+        if first.is_none() && is_run {
+            // Its ids on the wire are not in a row, and take room.
+            count = left.min(fitting(packets, with_id));
+            first = self.first_of(ids_part(batch.ids(), start, start + count), count);
+        }
+        let end = start + count;
+        self.frame(
+            ids_part(batch.ids(), start, end),
+            times_part(batch.times(), start, end),
+            &batch.values()[start..end],
+            first,
+            packets.open(),
+        );
+        count
+    }
+
+    /// The first id on the wire, where they go up one by one.
+    #[inline]
+    fn first_of(&self, ids: Ids<'_>, count: usize) -> Option<u32> {
+        match ids {
+            Ids::Range(first) => known_range(&self.wire_ids[first.index()..first.index() + count]),
+            Ids::Each(_) => None,
+        }
+    }
+
+    #[inline]
+    fn frame(&mut self, ids: Ids<'_>, times: Times<'_>, values: &[f64], first: Option<u32>, out: &mut Vec<u8>) {
+        let count = values.len();
+        let (id_bytes, id_shape) = if first.is_some() { (0, 0) } else { (4, IDS) };
+        let (at, time_bytes, time_shape) = match times {
+            Times::One(at) => (at.as_nanos(), 0, 0),
+            Times::Each(_) => (0, 8, TIMES),
+        };
+        let length = PREFIX + count * (id_bytes + time_bytes + 8);
+        let mut head = [0; HEADER + PREFIX];
+        head[..HEADER].copy_from_slice(&self.header(SAMPLES, id_shape | time_shape, length));
+        head[HEADER..HEADER + 4].copy_from_slice(&(count as u32).to_le_bytes());
+        head[HEADER + 4..HEADER + 8].copy_from_slice(&first.unwrap_or(0).to_le_bytes());
+        head[HEADER + 8..].copy_from_slice(&at.to_le_bytes());
+        let start = out.len();
+        out.extend_from_slice(&head);
+        if first.is_none() {
+            match ids {
+                Ids::Range(first) => {
+                    let ids = &self.wire_ids[first.index()..first.index() + count];
+                    push_column(ids, |id| id.to_le_bytes(), out);
+                }
+                Ids::Each(ids) => push_column(ids, |id| self.wire_ids[id.index()].to_le_bytes(), out),
+            }
+        }
+        if let Times::Each(times) = times {
+            push_column(times, |at| at.as_nanos().to_le_bytes(), out);
+        }
+        push_column(values, |value| value.to_le_bytes(), out);
+        frame::seal(&mut out[start..]);
+        self.sequence += count as u64;
+    }
+
+    /// Packs a batch whose series are all of the catalog.
+    fn pack_known(&mut self, batch: &Batch<'_>, packets: &mut Packets) {
+        let is_new = |id: &SeriesId| self.wire_ids[id.index()] == UNKNOWN;
+        match batch.ids() {
+            Ids::Range(first) => {
+                let range = first.index()..first.index() + batch.len();
+                if self.unsettled > 0 || self.wire_ids[range.clone()].contains(&UNKNOWN) {
+                    self.introduce(range, packets);
+                }
+            }
+            Ids::Each(ids) => {
+                if self.unsettled > 0 || ids.iter().any(is_new) {
+                    self.introduce(ids.iter().map(|id| id.index()), packets);
+                }
+            }
+        }
+        let mut start = 0;
+        while start < batch.len() {
+            let count = self.samples(batch, start, packets);
+            start += count;
+            self.credit += count * 8 / AGAIN_ONE_IN;
+            if self.credit >= AGAIN_BYTES {
+                self.announce_again(packets);
+            }
+        }
+    }
+}
+
+/// Fills a datagram up.
+fn pad(bytes: &mut Vec<u8>, count: usize) {
+    bytes.resize(bytes.len() + count, 0);
+}
+
+impl Packer for TsbPacker {
+    fn pack(&mut self, batch: &Batch<'_>, packets: &mut Packets) {
+        let known = self.wire_ids.len();
+        let is_known = match batch.ids() {
+            Ids::Range(first) => first.index().saturating_add(batch.len()) <= known,
+            Ids::Each(ids) => ids.iter().all(|id| id.index() < known),
+        };
+        if is_known {
+            self.pack_known(batch, packets);
+            return;
+        }
+        // A slip of the caller; then each sample goes alone, or not at all.
+        for index in 0..batch.len() {
+            if batch.id(index).index() < known {
+                self.pack_known(&batch.slice(index..index + 1), packets);
+            } else {
+                self.skipped += 1;
+            }
+        }
+    }
+
+    fn finish(&mut self, packets: &mut Packets) -> bool {
+        let (mut next, ends) = self.closing;
+        if next < self.told.len() {
+            let mut bytes = 0;
+            while next < self.told.len() && bytes < FINISH_BYTES {
+                bytes += self.keys.get(self.told[next].0 as usize).len();
+                self.announce(next as u32, packets);
+                next += 1;
+            }
+            self.end_announcement(packets);
+            self.closing = (next, 0);
+            return true;
+        }
+        packets.close();
+        let start = packets.open().len();
+        let header = self.header(END, 0, 0);
+        packets.open().extend_from_slice(&header);
+        frame::seal(&mut packets.open()[start..]);
+        packets.close();
+        self.closing = (next, ends + 1);
+        ends + 1 < ENDS
+    }
+
+    fn samples_in(&self, datagram: &[u8]) -> u64 {
+        let (mut rest, mut samples) = (datagram, 0);
+        while let Ok(Some(header)) = frame::open_datagram(rest) {
+            let (whole, behind) = rest.split_at(HEADER + header.length);
+            if header.kind == SAMPLES {
+                samples += u64::from(u32_at(whole, HEADER));
+            }
+            rest = behind;
+        }
+        samples
+    }
+
+    fn skipped(&self) -> u64 {
+        self.skipped
+    }
+}
+
+impl std::fmt::Debug for TsbPacker {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("TsbPacker")
+            .field("series", &self.wire_ids.len())
+            .field("announced", &self.told.len())
+            .field("sequence", &self.sequence)
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,229 @@
+//! The table of a receiver: what was announced, and rows in terms of the sink's ids.
+
+use super::announce::{self, read_key};
+use super::frame::{IDS, PREFIX, TIMES, u32_at, u64_at};
+use super::{MAX_SERIES, is_range};
+use crate::batch::{Batch, Ids, Times};
+use crate::series::SeriesId;
+use crate::time::Timestamp;
+use crate::wire::Sink;
+
+/// Stands for the id of a series that the sink did not admit.
+const REFUSED: u32 = u32::MAX;
+
+/// Stands for the id of a series whose announcement has not come.
+const HOLE: u32 = u32::MAX - 1;
+
+/// What is said of samples of a series that is not in the table.
+pub(super) const NOT_ANNOUNCED: &str = "a series is not announced";
+
+/// What an id of the table takes, in bytes.
+pub(super) const ENTRY: usize = 8;
+
+/// The ids of one sender.
+#[derive(Default)]
+pub(super) struct Table {
+    /// The sink's id of each id on the wire.
+    ids: Vec<u32>,
+    /// A checksum of each announced key, to tell a repetition from a contradiction.
+    sums: Vec<u32>,
+    // Room for one frame.
+    values: Vec<f64>,
+    columns: Vec<SeriesId>,
+    times: Vec<Timestamp>,
+}
+
+/// The id on the wire that nobody announced.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct NotAnnounced(pub(super) u32);
+
+/// The body of a frame of samples, as long as it says.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Rows<'a> {
+    pub(super) count: usize,
+    first: usize,
+    at: Timestamp,
+    /// Empty where the ids go up from the first.
+    ids: &'a [u8],
+    /// Empty where all have one timestamp.
+    times: &'a [u8],
+    values: &'a [u8],
+}
+
+impl<'a> Rows<'a> {
+    /// Takes a body apart.
+    #[inline]
+    pub(super) fn read(shape: u8, body: &'a [u8]) -> Result<Self, &'static str> {
+        if shape & !(IDS | TIMES) != 0 {
+            return Err("a frame's shape is unknown");
+        }
+        if body.len() < PREFIX {
+            return Err("a frame of samples is cut short");
+        }
+        let count = u32_at(body, 0) as usize;
+        let id_bytes = if shape & IDS != 0 { 4 } else { 0 };
+        let time_bytes = if shape & TIMES != 0 { 8 } else { 0 };
+        if count == 0 || (body.len() - PREFIX) as u64 != count as u64 * (id_bytes + time_bytes + 8) {
+            return Err("a frame of samples is not as long as it says");
+        }
+        let (ids, rest) = body[PREFIX..].split_at(count * id_bytes as usize);
+        let (times, values) = rest.split_at(count * time_bytes as usize);
+        Ok(Self {
+            count,
+            first: u32_at(body, 4) as usize,
+            at: Timestamp(u64_at(body, 8) as i64),
+            ids,
+            times,
+            values,
+        })
+    }
+}
+
+impl Table {
+    /// One more than the highest id.
+    pub(super) fn len(&self) -> usize {
+        self.ids.len()
+    }
+
+    /// Whether an id is announced.
+    pub(super) fn knows(&self, id: u32) -> bool {
+        self.ids.get(id as usize).is_some_and(|known| *known != HOLE)
+    }
+
+    /// Forgets everything that was announced.
+    pub(super) fn clear(&mut self) {
+        self.ids = Vec::new();
+        self.sums = Vec::new();
+    }
+
+    /// Enters the keys of an announcement, which may leave out up to `gap` ids. Returns
+    /// whether a series became known.
+    ///
+    /// # Errors
+    /// What is wrong with it; the keys before the offence count.
+    pub(super) fn announce(&mut self, body: &[u8], gap: usize, sink: &mut dyn Sink) -> Result<bool, &'static str> {
+        if body.len() < announce::PREFIX {
+            return Err("an announcement is cut short");
+        }
+        let (first, count) = (u32_at(body, 0) as usize, u32_at(body, 4) as usize);
+        if first > self.ids.len() + gap {
+            return Err("an announcement leaves out series");
+        }
+        let mut rest = &body[announce::PREFIX..];
+        let mut is_news = false;
+        for id in first..first.saturating_add(count) {
+            let (key, behind) = read_key(rest).ok_or("an announced key is damaged")?;
+            let sum = crc32fast::hash(&rest[..rest.len() - behind.len()]);
+            rest = behind;
+            if self.knows(id as u32) {
+                if self.sums[id] != sum {
+                    return Err("an id is announced again with another key");
+                }
+                continue;
+            }
+            if id >= MAX_SERIES {
+                return Err("more than 2^24 series are announced");
+            }
+            if id >= self.ids.len() {
+                self.ids.resize(id + 1, HOLE);
+                self.sums.resize(id + 1, 0);
+            }
+            self.ids[id] = sink.series(&key).map_or(REFUSED, |id| id.0);
+            self.sums[id] = sum;
+            is_news = true;
+        }
+        if rest.is_empty() {
+            Ok(is_news)
+        } else {
+            Err("an announcement is too long")
+        }
+    }
+
+    /// Hands rows to the sink.
+    ///
+    /// # Errors
+    /// The first series that is not announced; nothing is applied then.
+    #[inline]
+    pub(super) fn apply(&mut self, rows: &Rows<'_>, sink: &mut dyn Sink) -> Result<(), NotAnnounced> {
+        fill(&mut self.values, rows.values, |bytes| f64::from_le_bytes(*bytes));
+        fill(&mut self.times, rows.times, |bytes| {
+            Timestamp(i64::from_le_bytes(*bytes))
+        });
+        let is_one = rows.times.is_empty();
+        let range = if rows.ids.is_empty() {
+            self.range(rows.first, rows.count)?
+        } else {
+            self.each(rows.ids)?;
+            None
+        };
+        if range.is_none() {
+            self.drop_refused(sink);
+        }
+        if self.values.is_empty() {
+            return Ok(());
+        }
+        let ids = range.map_or(Ids::Each(&self.columns), Ids::Range);
+        let times = if is_one {
+            Times::One(rows.at)
+        } else {
+            Times::Each(&self.times)
+        };
+        sink.batch(&Batch::new(ids, times, &self.values));
+        Ok(())
+    }
+
+    /// The sink's ids of ids that go up: the first if they go up as well, else they are
+    /// put into the column.
+    #[inline]
+    fn range(&mut self, first: usize, count: usize) -> Result<Option<SeriesId>, NotAnnounced> {
+        let end = first + count;
+        let Some(known) = self.ids.get(first..end) else {
+            return Err(NotAnnounced(first.max(self.ids.len()) as u32));
+        };
+        if is_range(known) && known[count - 1] < HOLE {
+            return Ok(Some(SeriesId(known[0])));
+        }
+        if let Some(hole) = known.iter().position(|id| *id == HOLE) {
+            return Err(NotAnnounced((first + hole) as u32));
+        }
+        self.columns.clear();
+        self.columns.extend(known.iter().map(|id| SeriesId(*id)));
+        Ok(None)
+    }
+
+    /// Puts the sink's ids of a column of ids into the column.
+    fn each(&mut self, ids: &[u8]) -> Result<(), NotAnnounced> {
+        fill(&mut self.columns, ids, |bytes| SeriesId(u32::from_le_bytes(*bytes)));
+        for id in &mut self.columns {
+            let known = self.ids.get(id.index()).copied().filter(|known| *known != HOLE);
+            *id = SeriesId(known.ok_or(NotAnnounced(id.0))?);
+        }
+        Ok(())
+    }
+
+    /// Takes the samples of refused series out of the columns.
+    fn drop_refused(&mut self, sink: &mut dyn Sink) {
+        let refused = self.columns.iter().filter(|id| id.0 == REFUSED).count();
+        if refused == 0 {
+            return;
+        }
+        let ids = &self.columns;
+        keep_admitted(&mut self.values, ids);
+        keep_admitted(&mut self.times, ids);
+        self.columns.retain(|id| id.0 != REFUSED);
+        sink.refused(refused);
+    }
+}
+
+/// Replaces a column by what `bytes` hold.
+#[inline(always)]
+fn fill<T, const N: usize>(column: &mut Vec<T>, bytes: &[u8], read: impl Fn(&[u8; N]) -> T) {
+    column.clear();
+    let (items, _) = bytes.as_chunks::<N>();
+    column.extend(items.iter().map(read));
+}
+
+fn keep_admitted<T>(column: &mut Vec<T>, ids: &[SeriesId]) {
+    let mut ids = ids.iter();
+    column.retain(|_| ids.next().is_some_and(|id| id.0 != REFUSED));
+}

@@ -1,0 +1,186 @@
+//! Which recording a fleet is made from, and how its file is read.
+
+use std::fmt;
+use std::path::PathBuf;
+use std::str::FromStr;
+
+use serde::{Deserialize, Serialize};
+
+use crate::time::Timestamp;
+use crate::trace::{self, ReadOptions, Scrapes, TimeUnit, Trace};
+use crate::workload::error::WorkloadError;
+
+/// A file, and what its format leaves open. As text: the path, then options like
+/// `?unit=ms&separator=;`.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct TraceSource {
+    /// The file, of any format that [`trace::open`] knows.
+    pub path: PathBuf,
+    /// [`Trace::checksum`] of what it held when the plan was made; a file that holds
+    /// something else is then refused. Absent: whatever it holds.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub checksum: Option<u32>,
+    /// `unit`: what its timestamps count, where the format does not say.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub unit: Option<TimeUnit>,
+    /// `scrape_seconds`: how far successive scrapes in Prometheus text without timestamps
+    /// are apart. in [1, ..)
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub scrape_seconds: Option<u32>,
+    /// `histograms`: whether the rows of Prometheus histograms are series.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub histograms: bool,
+    /// `separator`: what stands between two fields of a CSV row; an ASCII character.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub separator: Option<char>,
+}
+
+impl TraceSource {
+    /// Reads the recording and checks that it is the one that is meant.
+    ///
+    /// # Errors
+    /// The file cannot be read, or holds something else.
+    pub fn open(&self) -> Result<Trace, WorkloadError> {
+        let opened = trace::open_with(&self.path, None, &self.options()?);
+        let trace = opened.map_err(|error| WorkloadError::Trace {
+            what: with_causes(&error),
+        })?;
+        match self.checksum {
+            Some(checksum) if checksum != trace.checksum() => Err(WorkloadError::Trace {
+                what: format!(
+                    "trace {} holds something else than when the plan was made",
+                    self.path.display()
+                ),
+            }),
+            _ => Ok(trace),
+        }
+    }
+
+    fn options(&self) -> Result<ReadOptions, WorkloadError> {
+        let mut options = ReadOptions {
+            unit: self.unit,
+            histogram_rows: self.histograms,
+            ..ReadOptions::default()
+        };
+        if let Some(separator) = self.separator {
+            let byte = u8::try_from(separator).ok().filter(u8::is_ascii);
+            options.separator =
+                byte.ok_or_else(|| WorkloadError::invalid("separator", "must be an ASCII character"))?;
+        }
+        if let Some(seconds) = self.scrape_seconds {
+            if seconds == 0 {
+                return Err(WorkloadError::invalid("scrape_seconds", "must be at least 1"));
+            }
+            // Only distances count when a recording is replayed.
+            options.scrapes = Some(Scrapes {
+                start: Timestamp(0),
+                interval_ns: i64::from(seconds) * 1_000_000_000,
+            });
+        }
+        Ok(options)
+    }
+
+    fn set(&mut self, name: &str, value: &str) -> Option<()> {
+        match name {
+            "unit" => self.unit = Some(value.parse().ok()?),
+            "scrape_seconds" => self.scrape_seconds = Some(value.parse().ok()?),
+            "histograms" => self.histograms = value.parse().ok()?,
+            "separator" if value == "tab" => self.separator = Some('\t'),
+            "separator" => self.separator = Some(value.parse().ok()?),
+            _ => return None,
+        }
+        Some(())
+    }
+}
+
+impl FromStr for TraceSource {
+    type Err = WorkloadError;
+
+    fn from_str(text: &str) -> Result<Self, WorkloadError> {
+        let (path, options) = text.rsplit_once('?').unwrap_or((text, ""));
+        let mut source = Self {
+            path: path.into(),
+            ..Self::default()
+        };
+        for option in options.split('&').filter(|option| !option.is_empty()) {
+            let (name, value) = option.split_once('=').unwrap_or((option, ""));
+            source.set(name, value).ok_or_else(|| WorkloadError::Trace {
+                what: format!(
+                    "a trace is not read with {option:?}; there are unit=s|ms|us|ns, scrape_seconds=N, \
+                     histograms=true, and separator=CHARACTER or separator=tab"
+                ),
+            })?;
+        }
+        Ok(source)
+    }
+}
+
+impl fmt::Display for TraceSource {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let options = [
+            self.unit.map(|unit| format!("unit={unit}")),
+            self.scrape_seconds.map(|seconds| format!("scrape_seconds={seconds}")),
+            self.histograms.then(|| "histograms=true".to_owned()),
+            self.separator.map(|separator| match separator {
+                '\t' => "separator=tab".to_owned(),
+                other => format!("separator={other}"),
+            }),
+        ];
+        let options: Vec<String> = options.into_iter().flatten().collect();
+        let question = if options.is_empty() { "" } else { "?" };
+        write!(f, "{}{question}{}", self.path.display(), options.join("&"))
+    }
+}
+
+fn with_causes(error: &dyn std::error::Error) -> String {
+    let mut text = error.to_string();
+    let mut source = error.source();
+    while let Some(cause) = source {
+        text.push_str(": ");
+        text.push_str(&cause.to_string());
+        source = cause.source();
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_source_as_text_is_read_back() {
+        for text in [
+            "a.csv",
+            "dir/a.csv?unit=ms&separator=;",
+            "a.csv?separator=tab",
+            "a.prom?scrape_seconds=15&histograms=true",
+        ] {
+            let source: TraceSource = text.parse().unwrap();
+            assert_eq!(source.to_string(), text);
+            let json = serde_json::to_string(&source).unwrap();
+            assert_eq!(serde_json::from_str::<TraceSource>(&json).unwrap(), source);
+        }
+        let error = "a.csv?units=ms".parse::<TraceSource>().unwrap_err();
+        assert!(error.to_string().contains("\"units=ms\""), "{error}");
+        assert!("a.csv?unit=minutes".parse::<TraceSource>().is_err());
+    }
+
+    #[test]
+    fn the_options_reach_the_reader() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("a.csv");
+        std::fs::write(&path, "1700000000000;cpu;1\n1700000001000;cpu;2\nx;cpu;3\n").unwrap();
+        let text = format!("{}?unit=ms&separator=;", path.display());
+        let trace = text.parse::<TraceSource>().unwrap().open().unwrap();
+        assert_eq!(
+            (trace.usual_interval_ns(), trace.problems.count),
+            (Some(1_000_000_000), 1)
+        );
+        let zero = TraceSource {
+            scrape_seconds: Some(0),
+            ..text.parse().unwrap()
+        };
+        assert!(zero.open().is_err());
+    }
+}

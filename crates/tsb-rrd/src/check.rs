@@ -1,0 +1,127 @@
+//! Whether a reading would be applied, said before anything is.
+
+use crate::error::{Error, Result};
+use crate::layout::{DsKind, Layout};
+use crate::number::number;
+use crate::reading::{Moment, moment, split_time};
+use crate::update::{check_count, check_integer};
+
+/// When a reading, `time:value[:value...]`, is from, if a file of this layout takes it.
+///
+/// Whether it is later than what the file has is left to the caller. It asks more than an
+/// update in one place: librrd does not look at a value that comes after the heartbeat.
+///
+/// # Errors
+/// [`Error::Reading`] for a wrong number of values, or one that is not of the kind of its
+/// data source; [`Error::Unsupported`] for times that only a clock can tell.
+pub fn check(layout: &Layout, text: &str) -> Result<Moment> {
+    plain(layout, text.as_bytes()).map_or_else(|| careful(layout, text), Ok)
+}
+
+fn careful(layout: &Layout, text: &str) -> Result<Moment> {
+    let (time, values) = split_time(text)?;
+    check_count(layout, values, text)?;
+    let at = moment(time)?;
+    for (source, value) in layout.sources.iter().zip(values.split(':')) {
+        check_value(source.kind, value)?;
+    }
+    Ok(at)
+}
+
+/// The moment of a reading in the form that nearly all have: whole seconds, and values of
+/// digits with or without a point. `None`: it is another, and may be wrong.
+fn plain(layout: &Layout, text: &[u8]) -> Option<Moment> {
+    let length = text.iter().take_while(|byte| byte.is_ascii_digit()).count();
+    // So many digits are exact as a float, too.
+    if !(1..=15).contains(&length) || text.get(length) != Some(&b':') {
+        return None;
+    }
+    let (time, values) = (&text[..length], &text[length + 1..]);
+    let mut values = values.split(|&byte| byte == b':');
+    let mut sources = layout.sources.iter();
+    let are_plain = sources.all(|source| values.next().is_some_and(|value| is_plain(source.kind, value)));
+    let seconds = time.iter().fold(0, |sum, byte| sum * 10 + i64::from(byte - b'0'));
+    (are_plain && values.next().is_none()).then_some(Moment::from_secs(seconds))
+}
+
+fn is_plain(kind: DsKind, value: &[u8]) -> bool {
+    // Far below the exponents that are too small.
+    const LENGTH_MAX: usize = 100;
+    let digits = value
+        .strip_prefix(b"-")
+        .filter(|_| kind != DsKind::Counter)
+        .unwrap_or(value);
+    let points = usize::from(!matches!(kind, DsKind::Counter | DsKind::Derive));
+    let mut found = 0;
+    for &byte in digits {
+        match byte {
+            b'0'..=b'9' => {}
+            b'.' => found += 1,
+            _ => return value == b"U",
+        }
+    }
+    found <= points && (found + 1..LENGTH_MAX).contains(&digits.len())
+}
+
+fn check_value(kind: DsKind, value: &str) -> Result<()> {
+    if value.starts_with('U') {
+        return Ok(());
+    }
+    match kind {
+        DsKind::Counter | DsKind::Derive => check_integer(kind, value),
+        _ if number(value.as_bytes()).is_some() => Ok(()),
+        _ => Err(Error::Reading {
+            text: value.to_owned(),
+            what: "not a number",
+        }),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::layout::{Archive, Cf, DataSource};
+
+    #[test]
+    fn a_reading_is_judged_by_the_layout() {
+        let sources = vec![
+            DataSource::new("a", DsKind::Gauge, 20),
+            DataSource::new("b", DsKind::Counter, 20),
+        ];
+        let layout = Layout::new(10, sources, vec![Archive::new(Cf::Average, 0.5, 1, 10)]).unwrap();
+        let at = check(&layout, "1700000000.5:1.25:7").unwrap();
+        assert_eq!((at.seconds, at.micros), (1_700_000_000, 500_000));
+        assert!(check(&layout, "1700000000:U:U").is_ok());
+        for bad in [
+            "",
+            "1700000000",
+            "1700000000:1",
+            "1700000000:1:2:3",
+            "1700000000:x:2",
+            "1700000000::2",
+            "1700000000:1:2.5",
+            "1700000000:1:-2",
+            "N:1:2",
+            "x:1:2",
+            "-5:1:2",
+        ] {
+            assert!(check(&layout, bad).is_err(), "{bad}");
+        }
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn the_short_way_says_what_the_long_way_says(
+            kinds in proptest::collection::vec(0_usize..6, 1..4),
+            text in "[0-9]{0,16}(:[-U]?[0-9]{0,3}[.e]?[0-9]{0,3}){0,4}[.:@]?",
+        ) {
+            use DsKind::{Absolute, Counter, DCounter, DDerive, Derive, Gauge};
+            let of = [Gauge, Counter, Derive, Absolute, DCounter, DDerive];
+            let sources = kinds.iter().enumerate().map(|(index, &kind)| DataSource::new(format!("s{index}"), of[kind], 20));
+            let layout = Layout::new(10, sources.collect(), vec![Archive::new(Cf::Average, 0.5, 1, 10)]).unwrap();
+            if let Some(at) = plain(&layout, text.as_bytes()) {
+                proptest::prop_assert_eq!(careful(&layout, &text).unwrap(), at);
+            }
+        }
+    }
+}

@@ -1,0 +1,112 @@
+//! New files.
+
+use std::fs::{File, OpenOptions};
+use std::io::Write;
+use std::path::{Path, PathBuf};
+
+use rustix::fs::{CWD, RenameFlags, renameat_with};
+
+use crate::error::{Error, Result};
+use crate::layout::{Layout, UNKNOWN};
+use crate::live::Live;
+
+/// Bytes of rows that are written at once.
+const CHUNK: usize = 1 << 16;
+
+/// The header of a new file, which takes updates after `start_s` (seconds since the epoch).
+///
+/// `seed` decides which row of each archive comes first: librrd picks it at random, so that
+/// not every file turns its pages at the same moment.
+pub fn image(layout: &Layout, start_s: i64, seed: u64) -> Vec<u8> {
+    let rows = layout.archives.iter().enumerate();
+    let rows = rows.map(|(index, archive)| scatter(seed, index as u64) % archive.rows);
+    let live = Live::new(layout, start_s, rows);
+    let mut header = layout.statics.clone();
+    header.extend_from_slice(live.bytes());
+    header
+}
+
+/// Creates a file that takes updates after `start_s`; all its rows are unknown.
+///
+/// It appears whole, under its name, or not at all.
+///
+/// # Errors
+/// [`Error::Exists`], [`Error::Io`], and [`Error::Layout`] for a start before 1970.
+pub fn create(path: &Path, layout: &Layout, start_s: i64, seed: u64) -> Result<()> {
+    put(path, layout, start_s, seed, settle)
+}
+
+/// The same in place of whatever file has this name: that one is gone at once.
+///
+/// # Errors
+/// As [`create`], but for [`Error::Exists`].
+pub fn replace(path: &Path, layout: &Layout, start_s: i64, seed: u64) -> Result<()> {
+    put(path, layout, start_s, seed, |beside, path| {
+        std::fs::rename(beside, path).map_err(Error::io("name the new file"))
+    })
+}
+
+fn put(
+    path: &Path,
+    layout: &Layout,
+    start_s: i64,
+    seed: u64,
+    settle: impl FnOnce(&Path, &Path) -> Result<()>,
+) -> Result<()> {
+    if start_s < 0 {
+        return Err(Error::Layout(format!("the start {start_s} is before 1970")).at(path));
+    }
+    let mut name = path.as_os_str().to_owned();
+    name.push(".new");
+    let beside = PathBuf::from(name);
+    let result = write(&beside, layout, &image(layout, start_s, seed)).and_then(|()| settle(&beside, path));
+    result.map_err(|error| {
+        // What is left of a failed creation is of no use; that it may stay changes nothing.
+        let _ = std::fs::remove_file(&beside);
+        error.at(path)
+    })
+}
+
+fn write(path: &Path, layout: &Layout, header: &[u8]) -> Result<()> {
+    let options = OpenOptions::new().write(true).create(true).truncate(true).open(path);
+    let mut file = options.map_err(Error::io("create the file"))?;
+    fill(&mut file, layout, header).map_err(Error::io("write the new file"))
+}
+
+fn fill(file: &mut File, layout: &Layout, header: &[u8]) -> std::io::Result<()> {
+    let mut left = layout.file_len() as usize - header.len();
+    let first = left.min(CHUNK);
+    let mut start = header.to_vec();
+    start.resize(header.len() + first, 0);
+    for value in start[header.len()..].chunks_exact_mut(8) {
+        value.copy_from_slice(&UNKNOWN.to_bits().to_le_bytes());
+    }
+    file.write_all(&start)?;
+    left -= first;
+    while left > 0 {
+        let length = left.min(CHUNK);
+        file.write_all(&start[header.len()..header.len() + length])?;
+        left -= length;
+    }
+    Ok(())
+}
+
+/// Gives the finished file its name, unless another has it.
+fn settle(beside: &Path, path: &Path) -> Result<()> {
+    match renameat_with(CWD, beside, CWD, path, RenameFlags::NOREPLACE) {
+        Ok(()) => Ok(()),
+        Err(rustix::io::Errno::EXIST) => Err(Error::Exists),
+        Err(error) => Err(Error::Io {
+            action: "name the new file",
+            source: error.into(),
+        }),
+    }
+}
+
+/// A number that looks random but is a function of both.
+fn scatter(seed: u64, index: u64) -> u64 {
+    let mut bits = seed ^ index.wrapping_add(1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    bits = (bits ^ (bits >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    bits = (bits ^ (bits >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    bits ^ (bits >> 31)
+}

@@ -1,0 +1,240 @@
+//! An RRD file that is open: a pass reads its header, applies readings and writes what
+//! they changed, under librrd's lock.
+//!
+//! Nothing of a file is remembered between passes but its layout, so other programs may
+//! read and write it in between.
+
+use std::fs::{File, OpenOptions};
+use std::os::unix::fs::FileExt;
+use std::path::Path;
+use std::sync::Arc;
+
+use rustix::fs::{FlockOperation, fcntl_lock, fstat};
+use rustix::io::Errno;
+
+use crate::error::{Error, Result};
+use crate::layout::{Layout, STAT_HEAD};
+use crate::live::Live;
+use crate::mapped::Stage;
+use crate::reading::Moment;
+use crate::rows::Rows;
+use crate::update::{Scratch, apply};
+
+/// Room that a pass needs, to be used again for the next file.
+#[derive(Debug, Default)]
+pub struct Session {
+    header: Vec<u8>,
+    pub(crate) live: Live,
+    pub(crate) pass: Pass,
+    pub(crate) stage: Option<Stage>,
+}
+
+/// What a pass did.
+#[derive(Debug)]
+pub struct Updated {
+    /// Readings that were applied.
+    pub applied: usize,
+    /// Why the next one was not; those after it were dropped.
+    pub stopped: Option<Error>,
+    /// When the newest reading is from now.
+    pub newest: Moment,
+    /// The end of the newest row of the first archive that this pass wrote and whose first
+    /// value is known, in seconds since the epoch.
+    pub row_s: Option<i64>,
+}
+
+/// The part of a pass that touches no file.
+#[derive(Debug, Default)]
+pub(crate) struct Pass {
+    scratch: Scratch,
+    pub(crate) rows: Rows,
+}
+
+impl Pass {
+    /// Applies readings to the live part; the rows that they fill wait to be written.
+    pub(crate) fn run<T: AsRef<str>>(&mut self, layout: &Layout, live: &mut Live, readings: &[T]) -> Updated {
+        self.rows.clear();
+        self.scratch.start();
+        let mut updated = Updated {
+            applied: 0,
+            stopped: None,
+            newest: Moment::default(),
+            row_s: None,
+        };
+        for reading in readings {
+            if let Err(error) = apply(layout, live, reading.as_ref(), &mut self.scratch, &mut self.rows) {
+                updated.stopped = Some(error);
+                break;
+            }
+            updated.applied += 1;
+        }
+        updated.newest = live.newest();
+        updated.row_s = self.scratch.known_row_s();
+        updated
+    }
+
+    /// The bytes of the live part that the run may have changed, from its start.
+    pub(crate) fn changed<'a>(&self, live: &'a Live) -> &'a [u8] {
+        if self.scratch.has_ended() {
+            live.bytes()
+        } else {
+            live.within_step()
+        }
+    }
+}
+
+/// An RRD file that is open for updates.
+///
+/// librrd's lock belongs to the process: whoever uses a file from two threads needs a lock
+/// of their own around it, and no second descriptor of it in the process.
+#[derive(Debug)]
+pub struct RrdFile {
+    file: File,
+    layout: Arc<Layout>,
+}
+
+impl RrdFile {
+    /// Opens a file and reads its layout.
+    pub fn open(path: &Path) -> Result<Self> {
+        let file = writable(path)?;
+        let layout = read_layout(&file).map_err(|error| error.at(path))?;
+        Ok(Self {
+            file,
+            layout: Arc::new(layout),
+        })
+    }
+
+    /// Opens a file that should have this layout; whether it has is looked at by each pass.
+    pub fn open_as(path: &Path, layout: &Arc<Layout>) -> Result<Self> {
+        Ok(Self {
+            file: writable(path)?,
+            layout: Arc::clone(layout),
+        })
+    }
+
+    /// The layout.
+    pub fn layout(&self) -> &Arc<Layout> {
+        &self.layout
+    }
+
+    /// Applies readings in their order, as one pass: stops at the first that is refused, as
+    /// librrd does, and writes what those before it changed.
+    ///
+    /// # Errors
+    /// [`Error::Locked`], [`Error::Changed`], [`Error::Damaged`] and [`Error::Io`]; a reading
+    /// that is refused is no error but in [`Updated::stopped`].
+    pub fn update<T: AsRef<str>>(&self, session: &mut Session, readings: &[T]) -> Result<Updated> {
+        self.locked(FlockOperation::NonBlockingLockExclusive, || {
+            self.pass(session, readings)
+        })
+    }
+
+    /// The same as the last thing that is done with this descriptor: closing it unlocks.
+    pub fn update_and_close<T: AsRef<str>>(self, session: &mut Session, readings: &[T]) -> Result<Updated> {
+        self.lock(FlockOperation::NonBlockingLockExclusive)?;
+        self.pass(session, readings)
+    }
+
+    /// When the last update was.
+    pub fn newest(&self, session: &mut Session) -> Result<Moment> {
+        self.load(session)?;
+        Ok(session.live.newest())
+    }
+
+    /// Waits until all that was written is on the medium.
+    pub fn sync(&self) -> Result<()> {
+        self.file.sync_data().map_err(Error::io("sync the file"))
+    }
+
+    fn pass<T: AsRef<str>>(&self, session: &mut Session, readings: &[T]) -> Result<Updated> {
+        self.load(session)?;
+        let Session { live, pass, .. } = session;
+        let updated = pass.run(&self.layout, live, readings);
+        // Rows before the header that makes them count: a crash between leaves the old state.
+        let write = |offset: u64, bytes: &[u8]| self.file.write_all_at(bytes, offset);
+        pass.rows.write(write).map_err(Error::io("write rows"))?;
+        write(self.layout.live_offset() as u64, pass.changed(live)).map_err(Error::io("write the header"))?;
+        Ok(updated)
+    }
+
+    /// Reads the header, and finds out whether the file is still the one that was opened.
+    pub(crate) fn load(&self, session: &mut Session) -> Result<()> {
+        let state = fstat(&self.file).map_err(|error| Error::Io {
+            action: "look at the file",
+            source: error.into(),
+        })?;
+        if state.st_nlink == 0 || (state.st_size as u64) < self.layout.file_len() {
+            return Err(Error::Changed);
+        }
+        let header = &mut session.header;
+        header.resize(self.layout.header_len(), 0);
+        self.file
+            .read_exact_at(header, 0)
+            .map_err(Error::io("read the header"))?;
+        if header.get(..self.layout.statics.len()) != Some(self.layout.statics.as_slice()) {
+            return Err(Error::Changed);
+        }
+        session.live.load(&self.layout, header)
+    }
+
+    /// Takes the lock that librrd takes, or gives up at once, as it does.
+    pub(crate) fn lock(&self, how: FlockOperation) -> Result<()> {
+        match fcntl_lock(&self.file, how) {
+            Ok(()) => Ok(()),
+            Err(Errno::AGAIN | Errno::ACCESS) => Err(Error::Locked),
+            Err(error) => Err(Error::Io {
+                action: "lock the file",
+                source: error.into(),
+            }),
+        }
+    }
+
+    /// Does something under a lock that other readers may hold too.
+    pub(crate) fn shared<T>(&self, read: impl FnOnce() -> Result<T>) -> Result<T> {
+        self.locked(FlockOperation::NonBlockingLockShared, read)
+    }
+
+    fn locked<T>(&self, how: FlockOperation, act: impl FnOnce() -> Result<T>) -> Result<T> {
+        self.lock(how)?;
+        let result = act();
+        self.lock(FlockOperation::Unlock)?;
+        result
+    }
+
+    pub(crate) fn file(&self) -> &File {
+        &self.file
+    }
+
+    pub(crate) fn read_at(&self, bytes: &mut [u8], offset: u64) -> Result<()> {
+        self.file.read_exact_at(bytes, offset).map_err(Error::io("read rows"))
+    }
+}
+
+fn writable(path: &Path) -> Result<File> {
+    let file = OpenOptions::new().read(true).write(true).open(path);
+    file.map_err(|error| Error::io("open the file")(error).at(path))
+}
+
+fn read_layout(file: &File) -> Result<Layout> {
+    let length = file.metadata().map_err(Error::io("look at the file"))?.len();
+    let read = |length: usize| {
+        let mut bytes = vec![0; length];
+        file.read_exact_at(&mut bytes, 0)
+            .map_err(Error::io("read the header"))?;
+        Ok::<_, Error>(bytes)
+    };
+    if length < STAT_HEAD as u64 {
+        return Err(Error::damaged(length as usize, "too short to be an RRD file"));
+    }
+    let header_len = Layout::header_len_of(&read(STAT_HEAD)?)?;
+    if length < header_len as u64 {
+        let what = format!("ends within its header of {header_len} bytes");
+        return Err(Error::damaged(length as usize, what));
+    }
+    let layout = Layout::decode(&read(header_len)?)?;
+    if length < layout.file_len() {
+        let what = format!("ends before its {} bytes", layout.file_len());
+        return Err(Error::damaged(length as usize, what));
+    }
+    Ok(layout)
+}

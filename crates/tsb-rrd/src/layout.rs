@@ -1,0 +1,313 @@
+//! What a file is made of: data sources, archives, and where each of their bytes lies.
+
+use crate::error::{Error, Result};
+
+/// Bytes of the static head.
+pub(crate) const STAT_HEAD: usize = 128;
+/// Bytes of the definition of a data source.
+pub(crate) const DS_DEF: usize = 120;
+/// Bytes of the definition of an archive.
+pub(crate) const RRA_DEF: usize = 120;
+/// Bytes of the live head: seconds and microseconds of the last update.
+pub(crate) const LIVE_HEAD: usize = 16;
+/// Bytes of what is kept of the open step, a data source.
+pub(crate) const PDP_PREP: usize = 112;
+/// Bytes of what is kept of the open row, an archive and data source.
+pub(crate) const CDP_PREP: usize = 80;
+/// Bytes of the number of the newest row, an archive.
+pub(crate) const RRA_PTR: usize = 8;
+/// Bytes of a value.
+pub(crate) const VALUE: usize = 8;
+/// The longest name of a data source.
+const NAME_MAX: usize = 19;
+/// More of either than any real file has; a damaged count is found before it is believed.
+pub(crate) const COUNT_MAX: u64 = 65_536;
+
+/// How readings of a data source become rates.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum DsKind {
+    /// The reading is the rate.
+    Gauge,
+    /// Whole numbers that grow and wrap at 32 or 64 bits; the rate is their difference.
+    Counter,
+    /// Whole numbers; the rate is their difference, negative ones too.
+    Derive,
+    /// What was counted since the last reading.
+    Absolute,
+    /// Floating-point numbers that grow; a reset is unknown.
+    DCounter,
+    /// Floating-point numbers; the rate is their difference.
+    DDerive,
+}
+
+impl DsKind {
+    /// Every kind.
+    pub const ALL: [Self; 6] = [
+        Self::Gauge,
+        Self::Counter,
+        Self::Derive,
+        Self::Absolute,
+        Self::DCounter,
+        Self::DDerive,
+    ];
+
+    /// As rrdtool writes it.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Gauge => "GAUGE",
+            Self::Counter => "COUNTER",
+            Self::Derive => "DERIVE",
+            Self::Absolute => "ABSOLUTE",
+            Self::DCounter => "DCOUNTER",
+            Self::DDerive => "DDERIVE",
+        }
+    }
+
+    /// From rrdtool's word.
+    pub fn from_name(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|kind| kind.name() == name)
+    }
+
+    /// Whether librrd writes version 5 for it.
+    pub(crate) const fn is_float_difference(self) -> bool {
+        matches!(self, Self::DCounter | Self::DDerive)
+    }
+}
+
+/// How the steps of a row become one value.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Cf {
+    /// The mean of the known steps.
+    Average,
+    /// The smallest.
+    Min,
+    /// The largest.
+    Max,
+    /// The latest.
+    Last,
+}
+
+impl Cf {
+    /// Every function.
+    pub const ALL: [Self; 4] = [Self::Average, Self::Min, Self::Max, Self::Last];
+
+    /// As rrdtool writes it.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Average => "AVERAGE",
+            Self::Min => "MIN",
+            Self::Max => "MAX",
+            Self::Last => "LAST",
+        }
+    }
+
+    /// From rrdtool's word.
+    pub fn from_name(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|cf| cf.name() == name)
+    }
+}
+
+/// One data source of a file.
+#[derive(Clone, Debug, PartialEq)]
+pub struct DataSource {
+    /// Its name: 1 to 19 of letters, digits, `_` and `-`.
+    pub name: String,
+    /// How readings become rates.
+    pub kind: DsKind,
+    /// The longest time between two readings, in seconds; beyond it the rate is unknown.
+    pub heartbeat_s: u64,
+    /// Smaller rates are unknown; NaN: there is no bound.
+    pub min: f64,
+    /// Larger rates are unknown; NaN: there is no bound.
+    pub max: f64,
+}
+
+impl DataSource {
+    /// A data source without bounds.
+    pub fn new(name: impl Into<String>, kind: DsKind, heartbeat_s: u64) -> Self {
+        Self {
+            name: name.into(),
+            kind,
+            heartbeat_s,
+            min: UNKNOWN,
+            max: UNKNOWN,
+        }
+    }
+}
+
+/// The unknown as librrd writes it: the NaN that `0.0 / 0.0` gives on x86.
+pub(crate) const UNKNOWN: f64 = f64::from_bits(0xfff8_0000_0000_0000);
+
+/// One archive of a file.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Archive {
+    /// How steps become a row.
+    pub cf: Cf,
+    /// The share of a row's steps that may be unknown. in [0, 1)
+    pub xff: f64,
+    /// Steps in a row. in [1, ..)
+    pub steps: u64,
+    /// Rows, of which the oldest is overwritten. in [1, ..)
+    pub rows: u64,
+}
+
+impl Archive {
+    /// An archive.
+    pub const fn new(cf: Cf, xff: f64, steps: u64, rows: u64) -> Self {
+        Self { cf, xff, steps, rows }
+    }
+}
+
+/// Everything about a file that its updates do not change.
+#[derive(Clone, Debug)]
+pub struct Layout {
+    pub(crate) step_s: u64,
+    pub(crate) sources: Vec<DataSource>,
+    pub(crate) archives: Vec<Archive>,
+    // Where the rows of each archive start in the file.
+    pub(crate) starts: Vec<u64>,
+    // The static part of the header as it is, or is to be, in the file.
+    pub(crate) statics: Vec<u8>,
+    pub(crate) file_len: u64,
+}
+
+// Two layouts are the same when their files start with the same bytes.
+impl PartialEq for Layout {
+    fn eq(&self, other: &Self) -> bool {
+        self.statics == other.statics
+    }
+}
+
+impl Layout {
+    /// A layout with a step of `step_s` seconds.
+    ///
+    /// # Errors
+    /// [`Error::Layout`] when librrd would not create such a file.
+    pub fn new(step_s: u64, sources: Vec<DataSource>, archives: Vec<Archive>) -> Result<Self> {
+        for (index, source) in sources.iter().enumerate() {
+            check_source(source)?;
+            if sources[..index].iter().any(|other| other.name == source.name) {
+                return Err(Error::Layout(format!("two data sources are called {:?}", source.name)));
+            }
+        }
+        if let Some(archive) = archives.iter().find(|archive| !(0.0..1.0).contains(&archive.xff)) {
+            return Err(Error::Layout(format!("xff {} is not in [0, 1)", archive.xff)));
+        }
+        let mut layout = Self::measured(step_s, sources, archives)?;
+        layout.statics = crate::header::encode(&layout);
+        Ok(layout)
+    }
+
+    /// A layout of the given parts, its offsets computed and its static bytes still missing.
+    pub(crate) fn measured(step_s: u64, sources: Vec<DataSource>, archives: Vec<Archive>) -> Result<Self> {
+        let invalid = |what: &str| Err(Error::Layout(what.to_owned()));
+        if sources.is_empty() || archives.is_empty() {
+            return invalid("a file needs a data source and an archive");
+        }
+        if sources.len() as u64 > COUNT_MAX || archives.len() as u64 > COUNT_MAX {
+            return invalid("more data sources or archives than a file can have");
+        }
+        if step_s == 0 || step_s > i64::MAX as u64 {
+            return invalid("the step is not a positive number of seconds");
+        }
+        if archives.iter().any(|archive| archive.steps == 0 || archive.rows == 0) {
+            return invalid("an archive has no rows, or rows of no steps");
+        }
+        let mut layout = Self {
+            step_s,
+            sources,
+            archives,
+            starts: Vec::new(),
+            statics: Vec::new(),
+            file_len: 0,
+        };
+        let mut at = layout.header_len() as u64;
+        let row_len = layout.row_len() as u64;
+        for archive in &layout.archives {
+            layout.starts.push(at);
+            let end = archive
+                .rows
+                .checked_mul(row_len)
+                .and_then(|bytes| at.checked_add(bytes));
+            at = match end.filter(|&end| i64::try_from(end).is_ok()) {
+                Some(end) => end,
+                None => return invalid("the archives are larger than any file"),
+            };
+            let span = archive
+                .steps
+                .checked_mul(archive.rows)
+                .and_then(|steps| steps.checked_mul(step_s));
+            if span.is_none_or(|span| span > i64::MAX as u64) {
+                return invalid("an archive spans more seconds than can be said");
+            }
+        }
+        layout.file_len = at;
+        Ok(layout)
+    }
+
+    /// Seconds of a step.
+    pub fn step_s(&self) -> u64 {
+        self.step_s
+    }
+
+    /// The data sources, in the order of their values in a reading.
+    pub fn sources(&self) -> &[DataSource] {
+        &self.sources
+    }
+
+    /// The archives, in the order of the file.
+    pub fn archives(&self) -> &[Archive] {
+        &self.archives
+    }
+
+    /// Bytes of a whole file.
+    pub fn file_len(&self) -> u64 {
+        self.file_len
+    }
+
+    /// Bytes before the first row.
+    pub fn header_len(&self) -> usize {
+        self.live_offset() + self.live_len()
+    }
+
+    /// Bytes of the static part, where the live part starts.
+    pub fn live_offset(&self) -> usize {
+        STAT_HEAD + DS_DEF * self.sources.len() + RRA_DEF * self.archives.len()
+    }
+
+    /// Bytes of the live part, which is all of the header that an update changes.
+    pub fn live_len(&self) -> usize {
+        let cells = self.sources.len() * self.archives.len();
+        LIVE_HEAD + PDP_PREP * self.sources.len() + CDP_PREP * cells + RRA_PTR * self.archives.len()
+    }
+
+    /// Bytes of a row, which has a value for each data source.
+    pub(crate) fn row_len(&self) -> usize {
+        VALUE * self.sources.len()
+    }
+
+    /// Where a row of an archive lies in the file.
+    pub(crate) fn row_offset(&self, archive: usize, row: u64) -> u64 {
+        self.starts[archive] + row * self.row_len() as u64
+    }
+}
+
+fn check_source(source: &DataSource) -> Result<()> {
+    let is_name = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
+    if source.name.is_empty() || source.name.len() > NAME_MAX || !source.name.chars().all(is_name) {
+        return Err(Error::Layout(format!(
+            "{:?} is no name of a data source: 1 to {NAME_MAX} letters, digits, _ and -",
+            source.name
+        )));
+    }
+    if source.heartbeat_s == 0 {
+        return Err(Error::Layout(format!("the heartbeat of {:?} is 0", source.name)));
+    }
+    if source.min >= source.max {
+        return Err(Error::Layout(format!(
+            "the least rate of {:?} is not below its largest",
+            source.name
+        )));
+    }
+    Ok(())
+}

@@ -1,0 +1,61 @@
+//! Round-robin database files, created and updated byte for byte as librrd does.
+//!
+//! ```
+//! use tsb_rrd::{Archive, Cf, DataSource, DsKind, Layout, RrdFile, Session};
+//!
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! # let folder = tempfile::tempdir()?;
+//! let layout = Layout::new(
+//!     300,
+//!     vec![DataSource::new("load", DsKind::Gauge, 600)],
+//!     vec![Archive::new(Cf::Average, 0.5, 1, 1440)],
+//! )?;
+//! let path = folder.path().join("load.rrd");
+//! tsb_rrd::create(&path, &layout, 1_700_000_000, 7)?;
+//! let file = RrdFile::open(&path)?;
+//! let mut session = Session::default();
+//! file.update(&mut session, &["1700000300:1.5", "1700000600:2.5"])?;
+//! assert_eq!(file.newest(&mut session)?.seconds, 1_700_000_600);
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! The format is in docs/formats/rrd.md. Handled are GAUGE, COUNTER, DERIVE, ABSOLUTE,
+//! DCOUNTER and DDERIVE with AVERAGE, MIN, MAX and LAST, in the 64-bit little-endian form;
+//! anything else is refused with its reason. It is *not* a cache: what is updated is
+//! written before the call returns, and nothing is synced unless asked.
+//!
+//! Written from the layout, the manual pages and differential tests against the installed
+//! librrd; it holds none of its code.
+
+mod check;
+mod create;
+mod definition;
+mod error;
+mod fetch;
+mod file;
+mod header;
+mod held;
+mod info;
+mod layout;
+mod live;
+mod mapped;
+mod number;
+mod reading;
+mod rows;
+mod update;
+
+pub use check::check;
+pub use create::{create, image, replace};
+pub use definition::{define, seconds};
+pub use error::{Error, Result};
+pub use fetch::{Fetched, Row, fetch, first, rows};
+pub use file::{RrdFile, Session, Updated};
+pub use held::Held;
+pub use info::{Fact, info};
+pub use layout::{Archive, Cf, DataSource, DsKind, Layout};
+pub use live::Live;
+pub use number::{difference, number};
+pub use reading::Moment;
+pub use rows::Rows;
+pub use update::{Scratch, apply};

@@ -1,0 +1,444 @@
+//! What an update does: readings become steps, steps become rows.
+//!
+//! The order of floating-point operations is librrd's, because the last bit depends on it.
+
+use crate::error::{Error, Result};
+use crate::layout::{Archive, Cf, DataSource, DsKind, Layout, UNKNOWN};
+use crate::live::{Cell, Live};
+use crate::number::{difference, number};
+use crate::reading::{Moment, moment, split_time};
+use crate::rows::Rows;
+
+/// What COUNTER adds to a difference below zero, and adds next if it still is.
+const WRAP_32: f64 = 4_294_967_295.0;
+const WRAP_64: f64 = 18_446_744_069_414_584_320.0;
+
+/// Room that an update needs, to be used again for the next file.
+#[derive(Debug, Default)]
+pub struct Scratch {
+    // Rate times seconds since the last update, a data source; unknown is NaN.
+    amounts: Vec<f64>,
+    // The same, of the step that was open where several end.
+    opened: Vec<f64>,
+    // The rate of the steps that end, a data source.
+    rates: Vec<f64>,
+    // How many rows each archive gets.
+    counts: Vec<u64>,
+    // Whether a step has ended since the start of the pass.
+    has_ended: bool,
+    // The end of the newest known row of the first archive since then.
+    known_row_s: Option<i64>,
+}
+
+impl Scratch {
+    /// A pass begins.
+    pub(crate) fn start(&mut self) {
+        self.has_ended = false;
+        self.known_row_s = None;
+    }
+
+    /// Whether a step has ended in this pass: only then has more of the live part changed
+    /// than the open step.
+    pub(crate) fn has_ended(&self) -> bool {
+        self.has_ended
+    }
+
+    /// The end of the newest row of the first archive that this pass filled and whose first
+    /// value is known.
+    pub(crate) fn known_row_s(&self) -> Option<i64> {
+        self.known_row_s
+    }
+}
+
+/// Applies one reading, `time:value[:value...]`, to the live part, and appends the rows
+/// that it completes.
+///
+/// # Errors
+/// [`Error::NotLater`], [`Error::Reading`] or [`Error::Unsupported`]. As with librrd the live
+/// part may have changed even so: data sources before the faulty value keep their new reading.
+pub fn apply(layout: &Layout, live: &mut Live, text: &str, scratch: &mut Scratch, rows: &mut Rows) -> Result<()> {
+    let (time, values) = split_time(text)?;
+    check_count(layout, values, text)?;
+    let at = moment(time)?;
+    let last = live.newest();
+    if at <= last {
+        return Err(Error::NotLater {
+            at: at.to_string(),
+            last: last.to_string(),
+        });
+    }
+    let interval = (at.seconds - last.seconds) as f64 + (at.micros - last.micros) as f64 / 1e6;
+    scratch.amounts.clear();
+    for (index, (source, value)) in layout.sources.iter().zip(values.split(':')).enumerate() {
+        let amount = amount(live, index, source, value, interval)?;
+        scratch.amounts.push(amount);
+        live.set_last(index, value.as_bytes());
+    }
+    let span = Span::between(layout.step_s, last, at, interval);
+    if span.steps == 0 {
+        extend_step(live, &scratch.amounts, interval);
+    } else {
+        scratch.has_ended = true;
+        end_steps(layout, live, scratch, rows, span);
+    }
+    live.set_newest(at);
+    Ok(())
+}
+
+pub(crate) fn check_count(layout: &Layout, values: &str, text: &str) -> Result<()> {
+    let count = values.bytes().filter(|&byte| byte == b':').count() + 1;
+    let what = match count.cmp(&layout.sources.len()) {
+        std::cmp::Ordering::Equal => return Ok(()),
+        std::cmp::Ordering::Less => "fewer values than data sources",
+        std::cmp::Ordering::Greater => "more values than data sources",
+    };
+    Err(Error::Reading {
+        text: text.to_owned(),
+        what,
+    })
+}
+
+/// Rate times seconds that a value stands for; NaN where that is unknown.
+fn amount(live: &mut Live, index: usize, source: &DataSource, value: &str, interval: f64) -> Result<f64> {
+    let heartbeat = source.heartbeat_s as f64;
+    if heartbeat < interval {
+        live.set_last(index, b"U");
+    }
+    if value.starts_with('U') || heartbeat < interval {
+        return Ok(UNKNOWN);
+    }
+    let (amount, rate) = interpret(live.last(index), source.kind, value, interval)?;
+    // A bound that is NaN bounds nothing, and neither does a rate that is NaN exceed one.
+    if rate > source.max || rate < source.min {
+        return Ok(UNKNOWN);
+    }
+    Ok(amount)
+}
+
+/// The amount and the rate of a value, by the kind of its data source.
+fn interpret(last: &[u8], kind: DsKind, value: &str, interval: f64) -> Result<(f64, f64)> {
+    const NONE: (f64, f64) = (UNKNOWN, UNKNOWN);
+    let is_first = last.first() == Some(&b'U');
+    let float = |text: &[u8]| {
+        number(text).ok_or_else(|| Error::Reading {
+            text: String::from_utf8_lossy(text).into_owned(),
+            what: "not a number",
+        })
+    };
+    Ok(match kind {
+        DsKind::Gauge => {
+            let rate = float(value.as_bytes())?;
+            (rate * interval, rate)
+        }
+        DsKind::Absolute => {
+            let amount = float(value.as_bytes())?;
+            (amount, amount / interval)
+        }
+        DsKind::Counter | DsKind::Derive => {
+            check_integer(kind, value)?;
+            if is_first {
+                return Ok(NONE);
+            }
+            let mut amount = difference(value.as_bytes(), last);
+            if kind == DsKind::Counter {
+                if amount < 0.0 {
+                    amount += WRAP_32;
+                }
+                if amount < 0.0 {
+                    amount += WRAP_64;
+                }
+            }
+            (amount, amount / interval)
+        }
+        DsKind::DCounter | DsKind::DDerive => {
+            if is_first {
+                return Ok(NONE);
+            }
+            let (new, old) = (float(value.as_bytes())?, float(last)?);
+            let is_reset = (new > 0.0 && old > new) || (new < 0.0 && new > old);
+            if kind == DsKind::DCounter && is_reset {
+                return Ok(NONE);
+            }
+            (new - old, (new - old) / interval)
+        }
+    })
+}
+
+pub(crate) fn check_integer(kind: DsKind, value: &str) -> Result<()> {
+    let digits = match kind {
+        DsKind::Derive => value.strip_prefix('-').unwrap_or(value),
+        _ => value,
+    };
+    if digits.bytes().all(|byte| byte.is_ascii_digit()) {
+        return Ok(());
+    }
+    Err(Error::Reading {
+        text: value.to_owned(),
+        what: "not a whole number",
+    })
+}
+
+/// The time between two updates, cut at the last end of a step.
+#[derive(Clone, Copy, Debug)]
+struct Span {
+    /// All of it, in seconds.
+    interval: f64,
+    /// Up to the last end of a step.
+    before: f64,
+    /// After it.
+    after: f64,
+    /// Ends of steps in it.
+    steps: u64,
+    /// The number of the step that was open, since the epoch.
+    open: u64,
+}
+
+impl Span {
+    fn between(step_s: u64, last: Moment, at: Moment, interval: f64) -> Self {
+        let (from, to) = (last.seconds as u64, at.seconds as u64);
+        let (from_start, to_start) = (from - from % step_s, to - to % step_s);
+        let (before, after) = if to_start > from_start {
+            (
+                (to_start - from) as f64 - last.micros as f64 / 1e6,
+                (to % step_s) as f64 + at.micros as f64 / 1e6,
+            )
+        } else {
+            (interval, 0.0)
+        };
+        Self {
+            interval,
+            before,
+            after,
+            steps: (to_start - from_start) / step_s,
+            open: from_start / step_s,
+        }
+    }
+}
+
+/// An update within the open step.
+fn extend_step(live: &mut Live, amounts: &[f64], interval: f64) {
+    for (source, &amount) in amounts.iter().enumerate() {
+        let pending = live.pending(source);
+        if amount.is_nan() {
+            let unknown = live.unknown_s(source) as f64 + interval.floor();
+            live.set_unknown_s(source, unknown as u64);
+        } else if pending.is_nan() {
+            live.set_pending(source, amount);
+        } else {
+            live.set_pending(source, pending + amount);
+        }
+    }
+}
+
+/// An update after the end of one step or more.
+fn end_steps(layout: &Layout, live: &mut Live, scratch: &mut Scratch, rows: &mut Rows, mut span: Span) {
+    let open_s = span.before as u64 % layout.step_s;
+    if span.steps > 1 && open_s > 0 {
+        split_open(scratch, open_s as f64, span.interval);
+        let first = Span {
+            interval: open_s as f64,
+            before: open_s as f64,
+            after: 0.0,
+            steps: 1,
+            open: span.open,
+        };
+        let opened = std::mem::take(&mut scratch.opened);
+        rates(layout, live, &opened, &mut scratch.rates, first);
+        scratch.opened = opened;
+        consolidate(layout, live, scratch, rows, first);
+        span.interval -= open_s as f64;
+        span.before -= open_s as f64;
+        span.steps -= 1;
+        span.open += 1;
+    }
+    let amounts = std::mem::take(&mut scratch.amounts);
+    rates(layout, live, &amounts, &mut scratch.rates, span);
+    scratch.amounts = amounts;
+    consolidate(layout, live, scratch, rows, span);
+}
+
+/// Takes the share of the open step out of the amounts.
+fn split_open(scratch: &mut Scratch, open_s: f64, interval: f64) {
+    scratch.opened.clear();
+    for amount in &mut scratch.amounts {
+        if amount.is_nan() || interval <= 0.0 {
+            scratch.opened.push(UNKNOWN);
+        } else {
+            let opened = *amount * open_s / interval;
+            *amount -= opened;
+            scratch.opened.push(opened);
+        }
+    }
+}
+
+/// The rate of the steps that end, of each data source; what is left opens the next step.
+fn rates(layout: &Layout, live: &mut Live, amounts: &[f64], rates: &mut Vec<f64>, span: Span) {
+    rates.clear();
+    let seconds = span.steps.wrapping_mul(layout.step_s);
+    for (index, (source, &amount)) in layout.sources.iter().zip(amounts).enumerate() {
+        let mut unknown_before = 0.0;
+        let mut pending = live.pending(index);
+        let unknown_s = live.unknown_s(index);
+        if amount.is_nan() {
+            unknown_before = span.before;
+        } else {
+            if pending.is_nan() {
+                pending = 0.0;
+            }
+            pending += amount / span.interval * span.before;
+        }
+        let is_late = span.interval > source.heartbeat_s as f64;
+        // librrd looks at 32 bits of the count here.
+        let rate = if is_late || layout.step_s as f64 / 2.0 < f64::from(unknown_s as i32) {
+            UNKNOWN
+        } else {
+            pending / (seconds.wrapping_sub(unknown_s) as f64 - unknown_before)
+        };
+        rates.push(rate);
+        if amount.is_nan() {
+            live.set_unknown_s(index, span.after.floor() as u64);
+            live.set_pending(index, UNKNOWN);
+        } else {
+            live.set_unknown_s(index, 0);
+            live.set_pending(index, amount / span.interval * span.after);
+        }
+    }
+}
+
+/// Puts the rate of the ended steps into every archive, and writes the rows that are full.
+fn consolidate(layout: &Layout, live: &mut Live, scratch: &mut Scratch, rows: &mut Rows, span: Span) {
+    scratch.counts.clear();
+    for (index, archive) in layout.archives.iter().enumerate() {
+        let to_end = archive.steps - span.open % archive.steps;
+        let count = if to_end <= span.steps {
+            ((span.steps - to_end) / archive.steps + 1).min(archive.rows)
+        } else {
+            0
+        };
+        for (source, &rate) in scratch.rates.iter().enumerate() {
+            let mut cell = live.cell(index, source);
+            if archive.steps == 1 {
+                // No consolidation; one step is the row, and a second fills the rest.
+                cell.set_primary(rate);
+                if span.steps > 1 {
+                    cell.set_secondary(rate);
+                }
+            } else if count > 0 {
+                end_row(&mut cell, archive, rate, span.steps, to_end);
+            } else if rate.is_nan() {
+                let unknown = cell.unknown();
+                cell.set_unknown(unknown.wrapping_add(span.steps));
+            } else {
+                let value = extended(cell.value(), archive.cf, rate, span.steps as f64);
+                cell.set_value(value);
+            }
+        }
+        scratch.counts.push(count);
+    }
+    for (index, &count) in scratch.counts.iter().enumerate() {
+        write_rows(layout, live, rows, index, count);
+    }
+    if let (Some(&count @ 1..), Some(archive)) = (scratch.counts.first(), layout.archives.first()) {
+        let known = known_row(live, archive, count, span);
+        scratch.known_row_s = known.map(|row| (row * layout.step_s) as i64).or(scratch.known_row_s);
+    }
+}
+
+/// The end, in steps since the epoch, of the newest known row among those just filled.
+fn known_row(live: &Live, archive: &Archive, count: u64, span: Span) -> Option<u64> {
+    let is_known = |is_first: bool| {
+        let value = live.row_value(0, 0, is_first);
+        !f64::from_bits(crate::header::get(value, 0)).is_nan()
+    };
+    let last = (span.open + span.steps) / archive.steps * archive.steps;
+    if count > 1 && is_known(false) {
+        return Some(last);
+    }
+    // Where rows were skipped because there are more of them than the archive holds, the
+    // first of those written is no longer the first that ended.
+    let first = last - (count - 1) * archive.steps;
+    is_known(true).then_some(first)
+}
+
+/// The row is full: what it takes, what further rows take, and what opens the next one.
+fn end_row(cell: &mut Cell<'_>, archive: &Archive, rate: f64, steps: u64, to_end: u64) {
+    let mut unknown = cell.unknown();
+    if rate.is_nan() {
+        unknown = unknown.wrapping_add(to_end);
+        cell.set_secondary(UNKNOWN);
+    } else {
+        cell.set_secondary(rate);
+    }
+    if unknown as f64 > archive.steps as f64 * archive.xff {
+        cell.set_primary(UNKNOWN);
+    } else {
+        let known = archive.steps.wrapping_sub(unknown);
+        let primary = finished(cell.value(), archive.cf, rate, to_end as f64, known as f64);
+        cell.set_primary(primary);
+    }
+    let carried = (steps - to_end) % archive.steps;
+    cell.set_value(carry(archive.cf, rate, carried));
+    cell.set_unknown(if rate.is_nan() { carried } else { 0 });
+}
+
+/// The value of a full row.
+fn finished(value: f64, cf: Cf, rate: f64, to_end: f64, known: f64) -> f64 {
+    let or = |number: f64, other: f64| if number.is_nan() { other } else { number };
+    match cf {
+        Cf::Average => (or(value, 0.0) + or(rate, 0.0) * to_end) / known,
+        Cf::Max => {
+            let (old, new) = (or(value, f64::NEG_INFINITY), or(rate, f64::NEG_INFINITY));
+            if new > old { new } else { old }
+        }
+        Cf::Min => {
+            let (old, new) = (or(value, f64::INFINITY), or(rate, f64::INFINITY));
+            if new < old { new } else { old }
+        }
+        Cf::Last => rate,
+    }
+}
+
+/// What the open row starts with, after `carried` steps that are already in it.
+fn carry(cf: Cf, rate: f64, carried: u64) -> f64 {
+    if carried == 0 || rate.is_nan() {
+        return match cf {
+            Cf::Max => f64::NEG_INFINITY,
+            Cf::Min => f64::INFINITY,
+            Cf::Average => 0.0,
+            Cf::Last => UNKNOWN,
+        };
+    }
+    match cf {
+        Cf::Average => rate * carried as f64,
+        _ => rate,
+    }
+}
+
+/// The open row with some more steps in it.
+fn extended(value: f64, cf: Cf, rate: f64, steps: f64) -> f64 {
+    match cf {
+        Cf::Average if value.is_nan() => rate * steps,
+        Cf::Average => value + rate * steps,
+        // Of equals the older stays: they may be zeros of different signs.
+        Cf::Min if value <= rate => value,
+        Cf::Max if value >= rate => value,
+        _ => rate,
+    }
+}
+
+/// Moves an archive on by `count` rows: the first takes one value, the others another.
+fn write_rows(layout: &Layout, live: &mut Live, rows: &mut Rows, archive: usize, count: u64) {
+    let in_all = layout.archives[archive].rows;
+    let mut left = count;
+    let mut is_first = true;
+    while left > 0 {
+        let row = live.row(archive) + 1;
+        let row = if row >= in_all { 0 } else { row };
+        let run = if is_first { 1 } else { left.min(in_all - row) };
+        let values = (0..layout.sources.len()).map(|source| live.row_value(archive, source, is_first));
+        rows.push(archive, (layout.row_offset(archive, row), run), values);
+        live.set_row(archive, row + run - 1);
+        left -= run;
+        is_first = false;
+    }
+}

@@ -1,0 +1,27 @@
+//! Fuzzes the replay of journals for as many rounds as asked for, from a seed.
+//!
+//! `cargo run --release -p tsb-stores --example fuzz_journal -- 10000 1`. Each input is
+//! tried as it is and with its checksums made right, or no damage would come any further.
+#![expect(clippy::print_stdout, reason = "an example prints its result")]
+#![expect(clippy::unwrap_used, reason = "an example may stop with a message")]
+
+#[path = "../tests/support/damage.rs"]
+mod damage;
+#[path = "../tests/support/lossy.rs"]
+#[expect(dead_code, reason = "nothing cuts the power here")]
+mod lossy;
+#[path = "../../tsb-core/examples/fuzz/mutate.rs"]
+#[expect(dead_code, reason = "the corpus here is made, not read")]
+mod mutate;
+
+use mutate::Mutator;
+
+fn main() {
+    let mut words = std::env::args().skip(1).map(|word| word.parse::<u64>().unwrap());
+    let (rounds, seed) = (words.next().unwrap_or(200), words.next().unwrap_or(1));
+    let folder = std::env::temp_dir().join(format!("tsb-journal-fuzz-{}", std::process::id()));
+    let mut mutator = Mutator::new(seed, damage::corpus(&folder));
+    let sound: usize = (0..rounds).map(|_| damage::check(&folder, &mutator.next_input())).sum();
+    println!("{rounds} journals from seed {seed}, twice each, {sound} taken for sound: no failure");
+    std::fs::remove_dir_all(&folder).unwrap();
+}

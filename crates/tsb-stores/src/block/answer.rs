@@ -1,0 +1,225 @@
+//! Answers about one series from its parts: sealed blocks and copies of open samples.
+//!
+//! Parts come in time order of their starts; those that overlap are merged, and of equal
+//! timestamps the part of the highest rank wins. Where the parts come from is their
+//! owner's business.
+
+use std::ops::ControlFlow;
+
+use tsb_core::{SeriesId, Timestamp};
+
+use super::fold::Steps;
+use super::{Block, Columns, Fold};
+use crate::store::Visitor;
+
+/// A part of one series: samples in time order that belong together.
+#[derive(Debug)]
+pub(crate) struct Held {
+    /// The earliest timestamp.
+    pub(crate) start: i64,
+    /// The latest timestamp.
+    pub(crate) end: i64,
+    /// Of two parts with the same timestamp, the higher rank was written later.
+    pub(crate) rank: u64,
+    /// The largest number of the part; NaN where that is not known.
+    pub(crate) maximum: f64,
+    /// The samples.
+    pub(crate) parts: Parts,
+}
+
+/// The samples of a part.
+#[derive(Debug)]
+pub(crate) enum Parts {
+    /// A column of a sealed block.
+    Sealed(Block, usize),
+    /// All that is asked of a sealed block: its maximum.
+    Maximum(f64),
+    /// Samples that were open.
+    Open(Vec<i64>, Vec<f64>),
+}
+
+/// Buffers of an answer, kept from series to series.
+#[derive(Debug, Default)]
+pub(crate) struct Answer {
+    columns: Columns,
+    stamps: Vec<Timestamp>,
+}
+
+impl Answer {
+    /// Visits the samples of one series in `range`, or the rows that `fold` makes of them.
+    /// `held` is sorted by start.
+    pub(crate) fn visit(
+        &mut self,
+        series: SeriesId,
+        held: &[Held],
+        range: (i64, i64),
+        mut fold: Option<&mut Fold>,
+        visit: &mut Visitor<'_>,
+    ) -> ControlFlow<()> {
+        let mut sink = Sink {
+            series,
+            range,
+            maxima: fold.as_ref().and_then(|fold| fold.maxima()),
+            fold: fold.as_deref_mut(),
+            stamps: &mut self.stamps,
+            visit,
+        };
+        each_cluster(held, &mut self.columns, &mut sink)?;
+        fold.map_or(ControlFlow::Continue(()), |fold| fold.finish(series, visit))
+    }
+}
+
+/// Brings the columns that will be decoded into the cache, all misses at once.
+pub(crate) fn touch(held: &[Held]) {
+    let mut touched = 0;
+    for held in held {
+        if let Parts::Sealed(block, column) = &held.parts {
+            touched |= block.touch_column(*column);
+        }
+    }
+    std::hint::black_box(touched);
+}
+
+/// Where the samples go: to the visitor, or into a fold.
+struct Sink<'a, 'v> {
+    series: SeriesId,
+    range: (i64, i64),
+    fold: Option<&'a mut Fold>,
+    maxima: Option<Steps>,
+    stamps: &'a mut Vec<Timestamp>,
+    visit: &'a mut Visitor<'v>,
+}
+
+impl Sink<'_, '_> {
+    /// Takes samples in time order; what lies outside the range is left out.
+    fn samples(&mut self, times: &[i64], values: &[f64]) -> ControlFlow<()> {
+        let inside = |first: &i64, last: &i64| *first >= self.range.0 && *last < self.range.1;
+        let (mut from, mut to) = (0, times.len());
+        if !times
+            .first()
+            .zip(times.last())
+            .is_some_and(|(first, last)| inside(first, last))
+        {
+            from = times.partition_point(|at| *at < self.range.0);
+            to = times.partition_point(|at| *at < self.range.1);
+        }
+        if from >= to {
+            return ControlFlow::Continue(());
+        }
+        let (times, values) = (&times[from..to], &values[from..to]);
+        if let Some(fold) = &mut self.fold {
+            fold.add(self.series, times, values, self.visit)
+        } else {
+            self.stamps.clear();
+            self.stamps.extend(times.iter().map(|at| Timestamp(*at)));
+            (self.visit)(self.series, self.stamps, values)
+        }
+    }
+}
+
+/// What becomes of parts once it is known which of them overlap.
+pub(crate) trait Receiver {
+    /// A part that nothing overlaps.
+    fn single(&mut self, held: &Held, columns: &mut Columns) -> ControlFlow<()>;
+
+    /// Samples of parts that overlap, merged: a thousand or so at a time.
+    fn merged(&mut self, times: &[i64], values: &[f64]) -> ControlFlow<()>;
+}
+
+impl Receiver for Sink<'_, '_> {
+    fn single(&mut self, held: &Held, columns: &mut Columns) -> ControlFlow<()> {
+        match &held.parts {
+            Parts::Sealed(block, column) => {
+                if self.maximum_will_do(held) {
+                    return self.maximum(held.start, held.maximum);
+                }
+                let (times, values) = block.read(*column, columns);
+                self.samples(times, values)
+            }
+            Parts::Open(times, values) => self.samples(times, values),
+            Parts::Maximum(maximum) => self.maximum(held.start, *maximum),
+        }
+    }
+
+    fn merged(&mut self, times: &[i64], values: &[f64]) -> ControlFlow<()> {
+        self.samples(times, values)
+    }
+}
+
+impl Sink<'_, '_> {
+    /// Whether all that is asked of a part is the maximum, and that is known.
+    fn maximum_will_do(&mut self, held: &Held) -> bool {
+        let inside = held.start >= self.range.0 && held.end < self.range.1;
+        inside
+            && !held.maximum.is_nan()
+            && self
+                .maxima
+                .as_mut()
+                .is_some_and(|steps| steps.same(held.start, held.end))
+    }
+
+    fn maximum(&mut self, start: i64, maximum: f64) -> ControlFlow<()> {
+        match &mut self.fold {
+            Some(fold) => fold.maximum(self.series, start, maximum, self.visit),
+            None => ControlFlow::Continue(()),
+        }
+    }
+}
+
+/// Parts that overlap in time are merged; a part on its own is passed on as it is. `held`
+/// is sorted by start.
+pub(crate) fn each_cluster(held: &[Held], columns: &mut Columns, to: &mut impl Receiver) -> ControlFlow<()> {
+    let mut from = 0;
+    while from < held.len() {
+        let mut end = held[from].end;
+        let mut until = from + 1;
+        while until < held.len() && held[until].start <= end {
+            end = end.max(held[until].end);
+            until += 1;
+        }
+        if until == from + 1 {
+            to.single(&held[from], columns)?;
+        } else {
+            merge(&held[from..until], columns, to)?;
+        }
+        from = until;
+    }
+    ControlFlow::Continue(())
+}
+
+/// Merges parts: in time order, of equal timestamps that of the highest rank.
+fn merge(held: &[Held], columns: &mut Columns, to: &mut impl Receiver) -> ControlFlow<()> {
+    let mut samples: Vec<(i64, u64, f64)> = Vec::new();
+    for held in held {
+        let mut add = |times: &[i64], values: &[f64]| {
+            let pairs = times.iter().zip(values);
+            samples.extend(pairs.map(|(at, value)| (*at, held.rank, *value)));
+        };
+        match &held.parts {
+            Parts::Sealed(block, column) => {
+                let (times, values) = block.read(*column, columns);
+                add(times, values);
+            }
+            Parts::Open(times, values) => add(times, values),
+            // A maximum is only taken where nothing overlaps.
+            Parts::Maximum(_) => {}
+        }
+    }
+    samples.sort_by_key(|(at, rank, _)| (*at, *rank));
+    let (mut times, mut values): (Vec<i64>, Vec<f64>) = (Vec::new(), Vec::new());
+    for (at, _, value) in samples {
+        if times.last() == Some(&at) {
+            values.pop();
+        } else {
+            times.push(at);
+        }
+        values.push(value);
+    }
+    for (times, values) in times.chunks(CHUNK).zip(values.chunks(CHUNK)) {
+        to.merged(times, values)?;
+    }
+    ControlFlow::Continue(())
+}
+
+/// Samples that are visited at once, at most.
+const CHUNK: usize = 1024;

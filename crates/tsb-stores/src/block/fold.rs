@@ -1,0 +1,329 @@
+//! Consolidation: samples in time order become one row a step.
+
+use std::ops::ControlFlow;
+
+use tsb_core::{SeriesId, Timestamp};
+
+use crate::store::{Consolidation, Resample, Visitor};
+
+/// Rows that are handed over at once.
+const ROWS: usize = 512;
+
+/// Folds one series.
+#[derive(Debug)]
+pub(crate) struct Fold {
+    step: i64,
+    kind: Consolidation,
+    /// The step that is being folded.
+    current: Option<Step>,
+    state: State,
+    times: Vec<Timestamp>,
+    values: Vec<f64>,
+}
+
+/// What is known of the samples of a step.
+#[derive(Clone, Copy, Debug)]
+struct State {
+    count: u64,
+    numbers: u64,
+    sum: f64,
+    extreme: f64,
+    first: f64,
+    last: f64,
+}
+
+const NOTHING: State = State {
+    count: 0,
+    numbers: 0,
+    sum: 0.0,
+    extreme: f64::NAN,
+    first: f64::NAN,
+    last: f64::NAN,
+};
+
+/// A step: its first and its last timestamp, as far as they can be said.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Step {
+    start: i64,
+    last: i64,
+}
+
+impl Step {
+    /// The step that a timestamp lies in.
+    fn of(at: i64, len: i64) -> Self {
+        let offset = at.rem_euclid(len);
+        Self {
+            start: at.saturating_sub(offset),
+            last: at.saturating_add(len - 1 - offset),
+        }
+    }
+
+    fn holds(self, at: i64) -> bool {
+        self.start <= at && at <= self.last
+    }
+
+    /// The step that a later timestamp lies in; mostly this one or the next.
+    fn later(self, at: i64, len: i64) -> Self {
+        if at <= self.last {
+            return self;
+        }
+        match self.last.checked_add(len) {
+            Some(last) if at <= last => Self {
+                start: self.last + 1,
+                last,
+            },
+            _ => Self::of(at, len),
+        }
+    }
+}
+
+/// Says whether timestamps lie in one step, and divides only when the step changes.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Steps {
+    len: i64,
+    seen: Option<Step>,
+}
+
+impl Steps {
+    /// Whether `start` and `end`, which is not before it, lie in one step.
+    #[inline]
+    pub(crate) fn same(&mut self, start: i64, end: i64) -> bool {
+        let known = self.seen.filter(|step| step.holds(start));
+        let step = known.unwrap_or_else(|| Step::of(start, self.len));
+        self.seen = Some(step);
+        end <= step.last
+    }
+}
+
+impl Fold {
+    pub(crate) fn new(resample: Resample) -> Self {
+        Self {
+            step: resample.step_ns.max(1),
+            kind: resample.consolidation,
+            current: None,
+            state: NOTHING,
+            times: Vec::with_capacity(ROWS),
+            values: Vec::with_capacity(ROWS),
+        }
+    }
+
+    /// The steps of which maxima are all that is needed, if that is so of any.
+    pub(crate) fn maxima(&self) -> Option<Steps> {
+        (self.kind == Consolidation::Max).then_some(Steps {
+            len: self.step,
+            seen: None,
+        })
+    }
+
+    /// Adds the maximum of samples that lie in the step of `at`.
+    pub(crate) fn maximum(
+        &mut self,
+        series: SeriesId,
+        at: i64,
+        maximum: f64,
+        visit: &mut Visitor<'_>,
+    ) -> ControlFlow<()> {
+        let step = self.step_of(at);
+        self.begin(series, step, visit)?;
+        self.state.count += 1;
+        self.state.extreme = larger_number(self.state.extreme, maximum);
+        ControlFlow::Continue(())
+    }
+
+    /// Adds samples in time order.
+    pub(crate) fn add(
+        &mut self,
+        series: SeriesId,
+        times: &[i64],
+        values: &[f64],
+        visit: &mut Visitor<'_>,
+    ) -> ControlFlow<()> {
+        let mut from = 0;
+        while from < times.len() {
+            let step = self.step_of(times[from]);
+            let len = up_to(&times[from..], step.last);
+            self.begin(series, step, visit)?;
+            self.state.fold(self.kind, &values[from..from + len]);
+            from += len;
+        }
+        ControlFlow::Continue(())
+    }
+
+    fn step_of(&self, at: i64) -> Step {
+        let current = self.current.map(|current| current.later(at, self.step));
+        current.unwrap_or_else(|| Step::of(at, self.step))
+    }
+
+    /// Opens a step, and closes the one before.
+    fn begin(&mut self, series: SeriesId, step: Step, visit: &mut Visitor<'_>) -> ControlFlow<()> {
+        if self.current == Some(step) {
+            return ControlFlow::Continue(());
+        }
+        self.close();
+        self.current = Some(step);
+        if self.times.len() >= ROWS {
+            self.hand_over(series, visit)?;
+        }
+        ControlFlow::Continue(())
+    }
+
+    fn close(&mut self) {
+        if let Some(step) = self.current.take() {
+            self.times.push(Timestamp(step.start));
+            self.values.push(self.state.value(self.kind));
+            self.state = NOTHING;
+        }
+    }
+
+    fn hand_over(&mut self, series: SeriesId, visit: &mut Visitor<'_>) -> ControlFlow<()> {
+        if self.times.is_empty() {
+            return ControlFlow::Continue(());
+        }
+        let flow = visit(series, &self.times, &self.values);
+        self.times.clear();
+        self.values.clear();
+        flow
+    }
+
+    /// Ends a series.
+    pub(crate) fn finish(&mut self, series: SeriesId, visit: &mut Visitor<'_>) -> ControlFlow<()> {
+        self.close();
+        self.hand_over(series, visit)
+    }
+}
+
+/// How many of ascending timestamps are not after `last`.
+fn up_to(times: &[i64], last: i64) -> usize {
+    match times.last() {
+        Some(newest) if *newest <= last => times.len(),
+        _ => times.partition_point(|at| *at <= last),
+    }
+}
+
+/// The larger of what was seen and a maximum that may say "no number".
+fn larger_number(most: f64, maximum: f64) -> f64 {
+    if maximum > most || most.is_nan() { maximum } else { most }
+}
+
+/// The smaller of what was seen and a minimum that may say "no number".
+fn smaller_number(least: f64, minimum: f64) -> f64 {
+    if minimum < least || least.is_nan() {
+        minimum
+    } else {
+        least
+    }
+}
+
+impl State {
+    #[inline]
+    fn fold(&mut self, kind: Consolidation, values: &[f64]) {
+        if self.count == 0 {
+            self.first = values[0];
+        }
+        self.count += values.len() as u64;
+        self.last = values[values.len() - 1];
+        match kind {
+            Consolidation::Max => self.extreme = larger_number(self.extreme, most(values)),
+            Consolidation::Min => self.extreme = smaller_number(self.extreme, least(values)),
+            Consolidation::Average | Consolidation::Sum => {
+                for value in values.iter().filter(|value| !value.is_nan()) {
+                    self.numbers += 1;
+                    self.sum += value;
+                }
+            }
+            Consolidation::Count | Consolidation::First | Consolidation::Last => {}
+        }
+    }
+
+    fn value(&self, kind: Consolidation) -> f64 {
+        match kind {
+            Consolidation::Min | Consolidation::Max => self.extreme,
+            Consolidation::Average if self.numbers == 0 => f64::NAN,
+            Consolidation::Average => self.sum / self.numbers as f64,
+            Consolidation::Sum => self.sum,
+            Consolidation::Count => self.count as f64,
+            Consolidation::First => self.first,
+            Consolidation::Last => self.last,
+        }
+    }
+}
+
+/// Lanes of a reduction: as many as two vector registers hold.
+const LANES: usize = 8;
+
+/// The largest number, NaN when there is none.
+fn most(values: &[f64]) -> f64 {
+    let (rows, rest) = values.as_chunks::<LANES>();
+    let mut lanes = [f64::NEG_INFINITY; LANES];
+    for row in rows {
+        for lane in 0..LANES {
+            lanes[lane] = if row[lane] > lanes[lane] {
+                row[lane]
+            } else {
+                lanes[lane]
+            };
+        }
+    }
+    let all = lanes.iter().chain(rest).fold(
+        f64::NEG_INFINITY,
+        |most, &value| if value > most { value } else { most },
+    );
+    if all == f64::NEG_INFINITY && values.iter().all(|value| value.is_nan()) {
+        f64::NAN
+    } else {
+        all
+    }
+}
+
+/// The smallest number, NaN when there is none.
+fn least(values: &[f64]) -> f64 {
+    let (rows, rest) = values.as_chunks::<LANES>();
+    let mut lanes = [f64::INFINITY; LANES];
+    for row in rows {
+        for lane in 0..LANES {
+            lanes[lane] = if row[lane] < lanes[lane] {
+                row[lane]
+            } else {
+                lanes[lane]
+            };
+        }
+    }
+    let all = lanes
+        .iter()
+        .chain(rest)
+        .fold(f64::INFINITY, |least, &value| if value < least { value } else { least });
+    if all == f64::INFINITY && values.iter().all(|value| value.is_nan()) {
+        f64::NAN
+    } else {
+        all
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn steps_are_aligned_to_the_epoch_up_to_the_ends_of_time() {
+        assert_eq!(Step::of(125, 60), Step { start: 120, last: 179 });
+        assert_eq!(Step::of(-1, 60), Step { start: -60, last: -1 });
+        assert_eq!(Step::of(i64::MIN, 60).start, i64::MIN);
+        assert_eq!(Step::of(i64::MAX, 60).last, i64::MAX);
+        for at in [120, 179, 180, 239, 240, 1000, i64::MAX] {
+            assert_eq!(Step::of(125, 60).later(at, 60), Step::of(at, 60), "{at}");
+        }
+        let mut steps = Steps { len: 60, seen: None };
+        assert!(steps.same(0, 59) && steps.same(30, 31) && !steps.same(30, 60) && steps.same(60, 60));
+    }
+
+    #[test]
+    fn extremes_leave_nan_out() {
+        assert!(most(&[f64::NAN; 9]).is_nan() && least(&[f64::NAN; 20]).is_nan());
+        let values: Vec<f64> = (0..21)
+            .map(|i| if i % 3 == 0 { f64::NAN } else { f64::from(i) })
+            .collect();
+        assert_eq!((least(&values), most(&values)), (1.0, 20.0));
+        assert_eq!(most(&[f64::NEG_INFINITY, f64::NAN]), f64::NEG_INFINITY);
+        assert_eq!(least(&[f64::INFINITY, f64::NAN]), f64::INFINITY);
+    }
+}

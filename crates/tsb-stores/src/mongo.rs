@@ -1,0 +1,40 @@
+//! MongoDB, through its own driver: four ways to lay samples out, one client.
+//!
+//! An ack at `w=1` without `j` is `Volatile`: mongod has it in memory and syncs its journal
+//! a tenth of a second later at the most (`storage.journal.commitIntervalMs`), so a kill
+//! loses the end. With `j=1` mongod answers when its journal is synced: `Synced`. At
+//! `w=majority` the journal is awaited by default (`writeConcernMajorityJournalDefault`), on
+//! more than half of the members. <https://www.mongodb.com/docs/manual/reference/write-concern/>
+//!
+//! The driver never writes anything twice by itself: a write whose answer does not come is
+//! `Unknown`, and reading back settles it. Nothing makes two samples of one timestamp one:
+//! all layouts keep both. A database holds what one layout wrote, says which, and is opened
+//! again as that; one that something else wrote into is refused. It is *not* a cluster's
+//! client: no shard keys are chosen here.
+
+mod answer;
+mod bson;
+mod client;
+mod command;
+mod concern;
+mod connection;
+mod consolidate;
+mod layout;
+mod options;
+
+pub use answer::MongoAnswer;
+pub use client::MongoClient;
+pub use concern::{Acknowledge, Members};
+pub use options::{Granularity, LayoutKind, MongoOptions};
+
+use crate::error::Result;
+use crate::remote::{Address, Bridge};
+
+/// Connects, and gives the client its blocking face.
+///
+/// # Errors
+/// [`Error::Spec`](crate::Error::Spec) for a database that cannot be used, and
+/// [`Error::Unreachable`](crate::Error::Unreachable) where nobody answers.
+pub fn open(address: &Address, options: &MongoOptions) -> Result<Bridge<MongoClient>> {
+    Bridge::connect(|| MongoClient::connect(address, options))
+}

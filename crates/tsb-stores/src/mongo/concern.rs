@@ -1,0 +1,121 @@
+//! What an ack waits for, and what it is worth.
+
+use std::time::Duration;
+
+use mongodb::bson::{Document, doc};
+use tsb_core::Durability;
+
+use super::bson::Writer;
+
+/// Which members have to have a sample.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Members {
+    /// So many. in [1, 50]
+    Count(u32),
+    /// More than half of them.
+    Majority,
+}
+
+impl Members {
+    /// From the value of the option `w`: a number, or `majority`.
+    pub fn parse(text: &str) -> Option<Self> {
+        if text == "majority" {
+            return Some(Self::Majority);
+        }
+        let members = text.parse().ok().filter(|members| (1..=50).contains(members));
+        members.map(Self::Count)
+    }
+}
+
+/// A write concern. `w=0` is not offered: who waits for no answer cannot say what came.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Acknowledge {
+    /// Members that have it.
+    pub members: Members,
+    /// Whether their journals are synced.
+    pub journal: bool,
+}
+
+impl Default for Acknowledge {
+    /// `w=1` without `j`: what a driver of the time of the four experiments asked for.
+    fn default() -> Self {
+        Self {
+            members: Members::Count(1),
+            journal: false,
+        }
+    }
+}
+
+impl Acknowledge {
+    /// What a sample has reached when its ack comes.
+    pub(super) fn durability(self) -> Durability {
+        if self.journal || self.members == Members::Majority {
+            Durability::Synced
+        } else {
+            Durability::Volatile
+        }
+    }
+
+    /// On how many members, in a set of so many.
+    pub(super) fn copies(self, members: u32) -> u32 {
+        match self.members {
+            Members::Count(count) => count,
+            Members::Majority => members / 2 + 1,
+        }
+    }
+
+    /// The same members, and their journals.
+    pub(super) fn journaled(self) -> Self {
+        Self { journal: true, ..self }
+    }
+
+    /// As the element `writeConcern` of a command.
+    pub(super) fn write(self, into: &mut Writer, timeout: Duration) {
+        into.document("writeConcern");
+        match self.members {
+            Members::Count(members) => into.int("w", members as i32),
+            Members::Majority => into.text("w", "majority"),
+        };
+        into.flag("j", self.durability() == Durability::Synced)
+            .long("wtimeout", timeout.as_millis() as i64)
+            .end();
+    }
+
+    /// The same for commands that are rare.
+    pub(super) fn document(self, timeout: Duration) -> Document {
+        let (wtimeout, j) = (timeout.as_millis() as i64, self.durability() == Durability::Synced);
+        match self.members {
+            Members::Count(members) => doc! { "w": members as i32, "j": j, "wtimeout": wtimeout },
+            Members::Majority => doc! { "w": "majority", "j": j, "wtimeout": wtimeout },
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn levels_and_copies_follow_from_w_and_j() {
+        let of = |w: &str, journal| Acknowledge {
+            members: Members::parse(w).unwrap(),
+            journal,
+        };
+        let cases = [
+            (of("1", false), Durability::Volatile, 1),
+            (of("1", true), Durability::Synced, 1),
+            (of("3", false), Durability::Volatile, 3),
+            (of("majority", false), Durability::Synced, 2),
+        ];
+        for (acknowledge, level, copies) in cases {
+            assert_eq!(
+                (acknowledge.durability(), acknowledge.copies(3)),
+                (level, copies),
+                "{acknowledge:?}"
+            );
+        }
+        for wrong in ["0", "51", "-1", "most", ""] {
+            assert_eq!(Members::parse(wrong), None, "{wrong}");
+        }
+    }
+}

@@ -1,0 +1,90 @@
+//! A time-series collection: `{t, s, v, i}` a sample, of which the server makes buckets by
+//! series (`s`, the metadata) and time. Its index has an entry a bucket. `i` grows with each
+//! sample that a client writes: samples of one timestamp have no other order there.
+
+use mongodb::bson::{DateTime, Document, doc};
+use tsb_core::{Batch, Timestamp};
+
+use super::super::bson::Writer;
+use super::super::command::{Command, Commands};
+use super::super::options::Granularity;
+use super::{MILLI_NS, SAMPLES, bounds, millis, millis_from, restrict};
+use crate::error::Result;
+use crate::store::{Refusals, TimeRange};
+
+pub(super) fn preparations(granularity: Granularity) -> Vec<Document> {
+    let shape = doc! { "timeField": "t", "metaField": "s", "granularity": granularity.name() };
+    vec![
+        doc! { "create": SAMPLES, "timeseries": shape },
+        // Without it a query of one series reads the buckets of all.
+        doc! { "createIndexes": SAMPLES, "indexes": [{ "key": { "s": 1, "t": 1 }, "name": "series" }] },
+    ]
+}
+
+pub(super) fn commands(
+    batch: &Batch<'_>,
+    which: &[u32],
+    concern: &dyn Fn(&mut Writer),
+    first: u64,
+    refused: &mut Refusals,
+) -> Result<Vec<Command>> {
+    let head = |writer: &mut Writer| {
+        writer.text("insert", SAMPLES).flag("ordered", false);
+        concern(writer);
+        writer.array("documents");
+    };
+    let mut commands = Commands::new(&head);
+    for &index in which {
+        let (at, value) = (batch.time(index as usize), batch.values()[index as usize]);
+        match millis(at) {
+            Ok(millis) => commands.push([index], |writer| {
+                writer
+                    .date("t", millis)
+                    .int("s", batch.id(index as usize).0 as i32)
+                    .double("v", value)
+                    .long("i", (first + u64::from(index)) as i64);
+            })?,
+            Err(reason) => refused.push(index as usize, reason),
+        }
+    }
+    commands.finish()
+}
+
+pub(super) fn samples(number: u32, range: TimeRange) -> Vec<Document> {
+    let (mut filter, mut exact) = (doc! { "s": number as i32 }, doc! {});
+    if is_indexed(range) {
+        let dates = bounds(range, |at| DateTime::from_millis(millis_from(at)));
+        restrict(&mut filter, "t", dates);
+    } else {
+        restrict(&mut exact, "n", bounds(range, |at| at.0));
+    }
+    vec![
+        doc! { "$match": filter },
+        doc! { "$sort": { "t": 1, "i": 1 } },
+        doc! { "$project": { "_id": 0, "n": nanos("$t"), "v": 1 } },
+        doc! { "$match": exact },
+    ]
+}
+
+/// Whether the server finds all samples of a range by their dates. MongoDB 6.0.5 does not
+/// where the range less the span of a bucket begins before 1970, and dates beyond 2038 do
+/// not fit the key of a bucket: those ranges are cut when the samples are out of buckets.
+fn is_indexed(range: TimeRange) -> bool {
+    const LATE_ENOUGH: Timestamp = Timestamp::from_secs(366 * 86_400);
+    const TOO_LATE: Timestamp = Timestamp::from_secs(i32::MAX as i64);
+    range == TimeRange::ALL || (range.start >= LATE_ENOUGH && range.end <= TOO_LATE)
+}
+
+pub(super) fn newest(numbers: &[u32]) -> Vec<Document> {
+    let numbers: Vec<i32> = numbers.iter().map(|number| *number as i32).collect();
+    vec![
+        doc! { "$match": { "s": { "$in": numbers } } },
+        doc! { "$group": { "_id": "$s", "t": { "$max": "$t" } } },
+        doc! { "$project": { "n": nanos("$t") } },
+    ]
+}
+
+/// Nanoseconds of a date.
+pub(super) fn nanos(field: &str) -> Document {
+    doc! { "$multiply": [{ "$toLong": field }, MILLI_NS] }
+}

@@ -1,0 +1,478 @@
+//! One RRD file a series, readable by rrdtool, bit for bit what librrd would have written.
+//!
+//! An ack means that the samples are in the file as the system sees it (`Buffered`): any
+//! process may read them, a crash of ours loses none, a power cut may. `flush` to `Synced`
+//! syncs the file system of the folder as a whole, which is cheaper than file after file.
+//!
+//! What comes back are consolidated rows and nothing else. A raw query gives the known rows
+//! of the first archive, each stamped with its end, as `rrdtool fetch` prints them; a
+//! resampled one gives the archive with that step and consolidation, each row stamped with
+//! its start, and is unsupported where there is none. `newest` is the end of the newest
+//! known row, so it is up to a step behind the newest sample: that is what a dashboard sees.
+//!
+//! A file is created at the first sample of its series and starts one second before it. It
+//! is *not* a cache: each write makes one pass over each file (that is `write-cache`'s job).
+
+use std::fmt;
+use std::fs::File;
+use std::ops::ControlFlow;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, RwLock, RwLockReadGuard};
+
+use tsb_core::time::{Clock, MonotonicClock};
+use tsb_core::{Batch, Durability, Ids, SeriesId, SeriesKey, Timestamp};
+
+use crate::error::{Error, Result};
+use crate::keys::KeyTable;
+use crate::locks::{lock, read, write};
+use crate::store::{
+    Ack, Capabilities, Consolidated, Exactness, Footprint, OnConflict, Position, Query, Refusals, Resample, Scope,
+    Stats, Store, TimeRange, Visitor,
+};
+
+mod engine;
+#[cfg(feature = "librrd")]
+mod librrd;
+mod names;
+mod native;
+mod options;
+mod reading;
+mod series;
+
+use engine::{Ask, Engine, Room, retried};
+pub use options::{EngineKind, RrdOptions};
+pub(crate) use options::{parse_archives, parse_derivation};
+pub(crate) use reading::is_representable;
+use series::{Series, Site};
+
+const SECOND_NS: i64 = 1_000_000_000;
+/// How long a file may be locked by another process before that is an error.
+const LOCK_PATIENCE_NS: u64 = 1_000_000_000;
+/// From one try for a lock to the next.
+const LOCK_PAUSE_NS: u64 = 1_000_000;
+
+/// RRD files in a folder, a file a series.
+pub struct RrdStore {
+    folder: PathBuf,
+    // For syncing the file system that the files are on.
+    folder_file: File,
+    options: RrdOptions,
+    consolidated: Consolidated,
+    file_len: u64,
+    engine: Box<dyn Engine>,
+    clock: MonotonicClock,
+    keys: RwLock<KeyTable>,
+    series: RwLock<Vec<Option<Arc<Mutex<Series>>>>>,
+    rooms: Mutex<Vec<Room>>,
+    state: RwLock<State>,
+    files: AtomicU64,
+    accepted: AtomicU64,
+    synced: AtomicU64,
+}
+
+/// Whether calls may go on.
+#[derive(Debug)]
+enum State {
+    Open,
+    Poisoned(String),
+    Closed,
+}
+
+impl RrdStore {
+    /// Opens the files in `folder`, which is made if it is not there.
+    ///
+    /// # Errors
+    /// [`Error::Spec`] for options that no file can have, [`Error::Backend`] for the folder.
+    pub fn open(folder: &Path, options: RrdOptions) -> Result<Self> {
+        let layout = Arc::new(options.layout()?);
+        let consolidated = options.consolidated()?;
+        let backend = |action: &str| {
+            let action = format!("{action} folder {}", folder.display());
+            move |source: std::io::Error| Error::Backend {
+                action,
+                source: source.into(),
+            }
+        };
+        std::fs::create_dir_all(folder).map_err(backend("make"))?;
+        let engine = engine_of(&options, &layout)?;
+        Ok(Self {
+            folder: folder.to_owned(),
+            folder_file: File::open(folder).map_err(backend("open"))?,
+            consolidated,
+            file_len: layout.file_len(),
+            engine,
+            clock: MonotonicClock::new(),
+            keys: RwLock::new(KeyTable::new(options.max_series)),
+            series: RwLock::default(),
+            rooms: Mutex::default(),
+            state: RwLock::new(State::Open),
+            files: AtomicU64::new(0),
+            accepted: AtomicU64::new(0),
+            synced: AtomicU64::new(0),
+            options,
+        })
+    }
+
+    /// Holds the store open for one call: closing waits for it.
+    fn begin(&self) -> Result<RwLockReadGuard<'_, State>> {
+        let state = read(&self.state);
+        match &*state {
+            State::Open => Ok(state),
+            State::Poisoned(cause) => Err(Error::Poisoned { cause: cause.clone() }),
+            State::Closed => Err(Error::Closed),
+        }
+    }
+
+    fn check_not_closed(&self) -> Result<()> {
+        match *read(&self.state) {
+            State::Closed => Err(Error::Closed),
+            _ => Ok(()),
+        }
+    }
+
+    fn take_room(&self) -> Room {
+        lock(&self.rooms).pop().unwrap_or_default()
+    }
+
+    fn site(&self) -> Site<'_> {
+        Site {
+            engine: &*self.engine,
+            derivation: self.options.derivation,
+            clock: &self.clock,
+            files: &self.files,
+        }
+    }
+
+    /// Writes the samples of a batch, one series after the other, each in one pass.
+    fn write_series(&self, batch: &Batch<'_>, room: &mut Room, refused: &mut Refusals) -> Result<()> {
+        let series = read(&self.series);
+        let site = self.site();
+        let mut order = std::mem::take(&mut room.order);
+        order.clear();
+        order.extend(0..batch.len() as u32);
+        if let Ids::Each(ids) = batch.ids()
+            && !ids.is_sorted()
+        {
+            // Stable: within a series the order of the batch stays.
+            order.sort_by_key(|&index| ids[index as usize]);
+        }
+        let mut result = Ok(());
+        for part in order.chunk_by(|&a, &b| batch.id(a as usize) == batch.id(b as usize)) {
+            let Some(first) = part.first() else { continue };
+            let id = batch.id(*first as usize);
+            let Some(Some(series)) = series.get(id.index()) else {
+                result = Err(Error::UnknownSeries { id });
+                break;
+            };
+            let indexes = part.iter().map(|&index| index as usize);
+            let written = lock(series).write(&site, batch, indexes, room, refused);
+            match written {
+                Ok(accepted) => drop(self.accepted.fetch_add(accepted as u64, Ordering::AcqRel)),
+                Err(error) => {
+                    result = Err(error);
+                    break;
+                }
+            }
+        }
+        room.order = order;
+        result
+    }
+
+    /// Which archive answers, and what to add to the end of a row for its timestamp.
+    fn archive_for(&self, resample: Option<Resample>) -> Result<(usize, i64)> {
+        let Some(resample) = resample else {
+            return Ok((0, 0));
+        };
+        let span_ns = |steps: u32| (self.options.step_s * u64::from(steps)) as i64 * SECOND_NS;
+        let archives = self.options.archives.iter();
+        let found = archives.enumerate().find(|(_, archive)| {
+            archive.consolidation == resample.consolidation && span_ns(archive.steps) == resample.step_ns
+        });
+        match found {
+            Some((index, archive)) => Ok((index, -span_ns(archive.steps))),
+            None => Err(self.unsupported("resampling to what no archive keeps")),
+        }
+    }
+
+    /// The known rows of a series whose timestamps are within `range`.
+    fn known_rows(&self, id: SeriesId, archive: usize, shift_ns: i64, range: TimeRange) -> Result<Vec<(i64, f64)>> {
+        let mut found = Vec::new();
+        let series = read(&self.series).get(id.index()).cloned().flatten();
+        let Some(series) = series else { return Ok(found) };
+        let ask = Ask {
+            archive,
+            from_s: end_of(range.start, shift_ns),
+            to_s: end_of(range.end, shift_ns),
+        };
+        if ask.from_s < ask.to_s {
+            let mut room = self.take_room();
+            let result = lock(&series).read(&self.site(), &mut room, &ask, &mut found);
+            lock(&self.rooms).push(room);
+            result?;
+        }
+        Ok(found)
+    }
+
+    /// Fills each slot with what a series says of itself.
+    fn each_series(
+        &self,
+        series: &[SeriesId],
+        into: &mut [Option<Timestamp>],
+        say: fn(&Series) -> Option<Timestamp>,
+    ) -> Result<()> {
+        let _open = self.begin()?;
+        read(&self.keys).check_each(series.iter().copied())?;
+        let all = read(&self.series);
+        for (id, slot) in series.iter().zip(into) {
+            let series = all.get(id.index()).and_then(Option::as_ref);
+            *slot = series.and_then(|series| say(&lock(series)));
+        }
+        Ok(())
+    }
+
+    fn sync(&self) -> Result<()> {
+        let covered = self.accepted.load(Ordering::Acquire);
+        rustix::fs::syncfs(&self.folder_file).map_err(|error| Error::Backend {
+            action: format!("sync the file system of {}", self.folder.display()),
+            source: std::io::Error::from(error).into(),
+        })?;
+        self.synced.fetch_max(covered, Ordering::AcqRel);
+        Ok(())
+    }
+
+    fn unsupported(&self, what: &'static str) -> Error {
+        Error::Unsupported {
+            store: self.to_string(),
+            what,
+        }
+    }
+}
+
+fn engine_of(options: &RrdOptions, layout: &Arc<tsb_rrd::Layout>) -> Result<Box<dyn Engine>> {
+    match options.engine {
+        EngineKind::Native => Ok(Box::new(native::Native::new(
+            Arc::clone(layout),
+            options.is_exclusive,
+            options.max_open,
+        ))),
+        EngineKind::Librrd => librrd_engine(options, layout),
+    }
+}
+
+#[cfg(feature = "librrd")]
+fn librrd_engine(options: &RrdOptions, layout: &Arc<tsb_rrd::Layout>) -> Result<Box<dyn Engine>> {
+    if options.is_exclusive {
+        return Err(options::invalid(
+            "exclusive: librrd locks its files at each update".to_owned(),
+        ));
+    }
+    Ok(Box::new(librrd::Librrd::new(Arc::clone(layout))))
+}
+
+#[cfg(not(feature = "librrd"))]
+fn librrd_engine(_options: &RrdOptions, _layout: &Arc<tsb_rrd::Layout>) -> Result<Box<dyn Engine>> {
+    Err(options::invalid(
+        "engine librrd is not in this build; feature librrd carries it, and needs the package librrd-dev".to_owned(),
+    ))
+}
+
+/// When the row ends that has the first timestamp from `at` on, which is `shift_ns` after
+/// its end: rounded up to seconds.
+pub(crate) fn end_of(at: Timestamp, shift_ns: i64) -> i64 {
+    let nanos = i128::from(at.0) - i128::from(shift_ns) + i128::from(SECOND_NS) - 1;
+    nanos.div_euclid(i128::from(SECOND_NS)) as i64
+}
+
+/// What a client of another program that writes such files shares with this store.
+pub(crate) mod client {
+    pub(crate) use super::end_of;
+    pub(crate) use super::names::path_of;
+    pub(crate) use super::reading::{Micros, write};
+    pub(crate) use super::series::in_order;
+}
+
+/// Patience with a lock that another process holds: says whether to try again.
+fn patience(clock: &MonotonicClock) -> impl FnMut() -> bool {
+    let mut started = None;
+    move || {
+        let now = clock.now();
+        let is_left = now - *started.get_or_insert(now) < LOCK_PATIENCE_NS;
+        if is_left {
+            clock.wait_until(now + LOCK_PAUSE_NS);
+        }
+        is_left
+    }
+}
+
+impl fmt::Debug for RrdStore {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("RrdStore")
+            .field("folder", &self.folder)
+            .field("options", &self.options)
+            .field("stats", &self.stats())
+            .finish_non_exhaustive()
+    }
+}
+
+impl fmt::Display for RrdStore {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match (self.options.engine, self.options.is_exclusive) {
+            (EngineKind::Native, false) => "rrd",
+            (EngineKind::Native, true) => "rrd (exclusive)",
+            (EngineKind::Librrd, _) => "rrd (librrd)",
+        })
+    }
+}
+
+impl Store for RrdStore {
+    fn capabilities(&self) -> Capabilities {
+        Capabilities {
+            query: true,
+            resample: true,
+            exactness: Exactness::Consolidated(self.consolidated),
+            duplicate: OnConflict::Rejected,
+            late: OnConflict::Rejected,
+            // Files tell microseconds apart, but read times as floats.
+            resolution_ns: 1_000_000,
+            special_values: false,
+            acknowledges: Durability::Buffered,
+            copies: 1,
+            reaches: Durability::Synced,
+            persistent: true,
+            retention_ns: self.options.retention_ns(),
+            visibility_delay_ms: 0,
+        }
+    }
+
+    fn define(&self, series: &[(SeriesId, SeriesKey)]) -> Result<()> {
+        let _open = self.begin()?;
+        let mut room = self.take_room();
+        let mut looked = Vec::with_capacity(series.len());
+        {
+            let known = read(&self.series);
+            for (id, key) in series {
+                // A known id is in the table already, or in conflict with it.
+                if known.get(id.index()).is_none_or(Option::is_none) {
+                    let path = self.folder.join(names::path_of(key));
+                    looked.push((*id, path));
+                }
+            }
+        }
+        write(&self.keys).define(series)?;
+        let mut found = Vec::with_capacity(looked.len());
+        for (id, path) in looked {
+            let series = Series::look(&self.site(), path, &mut room)?;
+            found.push((id, Arc::new(Mutex::new(series))));
+        }
+        let mut all = write(&self.series);
+        for (id, series) in found {
+            if all.len() <= id.index() {
+                all.resize(id.index() + 1, None);
+            }
+            // Another thread may have been faster: its state is the one in use.
+            all[id.index()].get_or_insert(series);
+        }
+        lock(&self.rooms).push(room);
+        Ok(())
+    }
+
+    fn write(&self, batch: &Batch<'_>, refused: &mut Refusals) -> Result<Ack> {
+        let _open = self.begin()?;
+        read(&self.keys).check_batch(batch)?;
+        let before = refused.len();
+        let mut room = self.take_room();
+        let result = self.write_series(batch, &mut room, refused);
+        lock(&self.rooms).push(room);
+        result?;
+        let rejected = refused.len() - before;
+        Ok(Ack {
+            accepted: batch.len() - rejected,
+            rejected,
+            position: Position(self.accepted.load(Ordering::Acquire)),
+            durability: Durability::Buffered,
+        })
+    }
+
+    fn durable(&self, level: Durability) -> Position {
+        Position(match level {
+            Durability::Synced => self.synced.load(Ordering::Acquire),
+            _ => self.accepted.load(Ordering::Acquire),
+        })
+    }
+
+    fn flush(&self, _scope: Scope<'_>, level: Durability) -> Result<()> {
+        let open = self.begin()?;
+        if level < Durability::Synced {
+            return Ok(());
+        }
+        let result = self.sync();
+        drop(open);
+        if let Err(error) = &result {
+            let mut state = write(&self.state);
+            if let State::Open = *state {
+                *state = State::Poisoned(error.to_string());
+            }
+        }
+        result
+    }
+
+    fn query(&self, query: &Query<'_>, visit: &mut Visitor<'_>) -> Result<()> {
+        let _open = self.begin()?;
+        read(&self.keys).check_each(query.series.iter().copied())?;
+        let (archive, shift_ns) = self.archive_for(query.resample)?;
+        for &id in query.series {
+            let rows = self.known_rows(id, archive, shift_ns, query.range)?;
+            let times: Vec<_> = rows.iter().map(|row| Timestamp::from_secs(row.0) + shift_ns).collect();
+            let values: Vec<_> = rows.iter().map(|row| row.1).collect();
+            if !times.is_empty() && visit(id, &times, &values) == ControlFlow::Break(()) {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    fn newest(&self, series: &[SeriesId], into: &mut [Option<Timestamp>]) -> Result<()> {
+        self.each_series(series, into, Series::newest_row)
+    }
+
+    fn newest_accepted(&self, series: &[SeriesId], into: &mut [Option<Timestamp>]) -> Result<()> {
+        self.each_series(series, into, Series::newest_reading)
+    }
+
+    fn stats(&self) -> Stats {
+        let keys = read(&self.keys);
+        let accepted = self.accepted.load(Ordering::Acquire);
+        let files = self.files.load(Ordering::Acquire);
+        Stats {
+            series: keys.len() as u64,
+            samples: accepted,
+            accepted,
+            footprint: Footprint {
+                sealed_bytes: files * self.file_len,
+                sealed_samples: accepted,
+                series_bytes: keys.bytes(),
+                ..Footprint::default()
+            },
+            ..Stats::default()
+        }
+    }
+
+    fn close(&self) -> Result<()> {
+        if self.check_not_closed().is_err() {
+            return Ok(());
+        }
+        let mut state = write(&self.state);
+        let was = std::mem::replace(&mut *state, State::Closed);
+        let result = match was {
+            State::Open => self.sync(),
+            State::Poisoned(cause) => Err(Error::Poisoned { cause }),
+            State::Closed => Ok(()),
+        };
+        write(&self.series).clear();
+        result
+    }
+}
+
+#[cfg(test)]
+mod tests;

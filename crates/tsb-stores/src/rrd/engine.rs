@@ -1,0 +1,127 @@
+//! What an engine does for the store: create a file, look at it, update it, read rows.
+
+use std::fmt::Debug;
+use std::path::Path;
+
+use tsb_rrd::{RrdFile, Session};
+
+use crate::error::{Error, Result};
+
+/// Our own engine or librrd. A path is used by one caller at a time.
+pub(super) trait Engine: Debug + Send + Sync {
+    /// Creates a file that takes updates after `start_s`.
+    fn create(&self, path: &Path, start_s: i64) -> Done<()>;
+
+    /// What an existing file holds.
+    fn look(&self, path: &Path, room: &mut Room) -> Done<Look>;
+
+    /// Gives a file some readings, `time:value`, in one pass.
+    fn update(&self, path: &Path, kept: &mut Kept, room: &mut Room, readings: &[String]) -> Done<Pass>;
+
+    /// Forgets what is kept of a file.
+    fn let_go(&self, kept: &mut Kept);
+
+    /// Appends the rows of an archive that are known and end in `[from_s, to_s)`.
+    fn rows(&self, path: &Path, kept: &mut Kept, room: &mut Room, ask: &Ask, into: &mut Vec<(i64, f64)>) -> Done<()>;
+}
+
+/// Which rows are asked for.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Ask {
+    pub(super) archive: usize,
+    pub(super) from_s: i64,
+    pub(super) to_s: i64,
+}
+
+/// What stays of a file between calls.
+#[derive(Debug, Default)]
+pub(super) enum Kept {
+    #[default]
+    Nothing,
+    Open(RrdFile),
+    Held(Box<tsb_rrd::Held>),
+}
+
+/// Buffers for one call, used again by the next.
+#[derive(Debug, Default)]
+pub(super) struct Room {
+    pub(super) session: Session,
+    /// Texts of readings; the first ones are in use.
+    pub(super) texts: Vec<String>,
+    /// Where in the batch each of them stands.
+    pub(super) indexes: Vec<usize>,
+    /// The samples of a batch, one series after the other.
+    pub(super) order: Vec<u32>,
+}
+
+/// What is found in a file.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Look {
+    /// The newest reading, in microseconds since the epoch.
+    pub(super) newest_us: i64,
+    /// The end of the newest row of the first archive that is known.
+    pub(super) row_s: Option<i64>,
+}
+
+/// What a pass did.
+#[derive(Debug)]
+pub(super) struct Pass {
+    /// Readings that were taken.
+    pub(super) applied: usize,
+    /// Why the next one was not.
+    pub(super) stopped: Option<Stop>,
+    /// The newest reading, in microseconds, where somebody else wrote a later one.
+    pub(super) newest_us: i64,
+    /// The end of the newest known row of the first archive, if this pass wrote one.
+    pub(super) row_s: Option<i64>,
+}
+
+/// Why a reading was not taken.
+#[derive(Debug)]
+pub(super) enum Stop {
+    /// The file has a later one.
+    NotLater,
+    /// It cannot be read as a number.
+    Unreadable,
+}
+
+/// What an engine could not do.
+#[derive(Debug)]
+pub(super) enum Trouble {
+    /// Another process has the lock: try again.
+    Locked,
+    /// Anything else.
+    Failed(Error),
+}
+
+/// The result of an engine's call.
+pub(super) type Done<T> = std::result::Result<T, Trouble>;
+
+/// An error about a file, in the words of the store.
+pub(super) fn failed(
+    action: &str,
+    path: &Path,
+    source: impl Into<Box<dyn std::error::Error + Send + Sync>>,
+) -> Trouble {
+    Trouble::Failed(Error::Backend {
+        action: format!("{action} {}", path.display()),
+        source: source.into(),
+    })
+}
+
+/// The same call again while another process has the lock, for as long as `wait` says.
+pub(super) fn retried<T>(path: &Path, mut wait: impl FnMut() -> bool, mut call: impl FnMut() -> Done<T>) -> Result<T> {
+    loop {
+        match call() {
+            Ok(done) => return Ok(done),
+            Err(Trouble::Failed(error)) => return Err(error),
+            Err(Trouble::Locked) if wait() => {}
+            Err(Trouble::Locked) => {
+                return Err(Error::Backend {
+                    action: format!("lock {}", path.display()),
+                    source: "another process holds its lock".into(),
+                });
+            }
+        }
+    }
+}

@@ -1,0 +1,135 @@
+//! The engine of the system's librrd.
+//!
+//! librrd says neither how many readings of a call it took nor which rows it wrote, so after
+//! a call that ended a step, or failed, the header is looked at with our own reader.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use tsb_librrd::Error as LibrrdError;
+use tsb_rrd::Layout;
+
+use super::engine::{Ask, Done, Engine, Kept, Look, Pass, Room, Stop, Trouble, failed};
+use super::native::Native;
+
+/// librrd, one file at a time in each thread.
+#[derive(Debug)]
+pub(super) struct Librrd {
+    layout: Arc<Layout>,
+    reader: Native,
+    definitions: Vec<String>,
+}
+
+impl Librrd {
+    pub(super) fn new(layout: Arc<Layout>) -> Self {
+        let bound = |value: f64| {
+            if value.is_nan() {
+                "U".to_owned()
+            } else {
+                value.to_string()
+            }
+        };
+        let sources = layout.sources().iter().map(|source| {
+            let (min, max) = (bound(source.min), bound(source.max));
+            format!(
+                "DS:{}:{}:{}:{min}:{max}",
+                source.name,
+                source.kind.name(),
+                source.heartbeat_s
+            )
+        });
+        let archives = layout.archives().iter().map(|archive| {
+            format!(
+                "RRA:{}:{}:{}:{}",
+                archive.cf.name(),
+                archive.xff,
+                archive.steps,
+                archive.rows
+            )
+        });
+        Self {
+            definitions: sources.chain(archives).collect(),
+            reader: Native::new(Arc::clone(&layout), false, 0),
+            layout,
+        }
+    }
+
+    /// How many of `readings` are in the file, by its newest moment.
+    fn applied(newest_us: i64, readings: &[String]) -> usize {
+        let is_in = |reading: &&String| {
+            let time = reading.split(':').next().and_then(|time| time.parse::<f64>().ok());
+            // A file reads times as floats: it may be a microsecond off.
+            time.is_some_and(|time| (time * 1e6) as i64 <= newest_us + 1)
+        };
+        readings.iter().take_while(is_in).count()
+    }
+}
+
+fn trouble(action: &str, path: &Path, error: LibrrdError) -> Trouble {
+    match error {
+        LibrrdError::Locked(_) => Trouble::Locked,
+        other => failed(action, path, other),
+    }
+}
+
+impl Engine for Librrd {
+    fn create(&self, path: &Path, start_s: i64) -> Done<()> {
+        tsb_librrd::create(path, self.layout.step_s(), start_s, &self.definitions)
+            .map_err(|error| trouble("create", path, error))
+    }
+
+    fn look(&self, path: &Path, room: &mut Room) -> Done<Look> {
+        self.reader.look(path, room)
+    }
+
+    fn update(&self, path: &Path, _kept: &mut Kept, room: &mut Room, readings: &[String]) -> Done<Pass> {
+        let result = tsb_librrd::update(path, readings);
+        if let Err(error @ LibrrdError::Locked(_)) = result {
+            return Err(trouble("update", path, error));
+        }
+        let look = self.reader.look_at_newest(path, room)?;
+        let (applied, stopped) = match result {
+            Ok(()) => (readings.len(), None),
+            Err(LibrrdError::NotLater(_)) => (Self::applied(look.newest_us, readings), Some(Stop::NotLater)),
+            Err(LibrrdError::Librrd(text)) if text.contains("Cannot convert") => {
+                (Self::applied(look.newest_us, readings), Some(Stop::Unreadable))
+            }
+            Err(error) => return Err(trouble("update", path, error)),
+        };
+        // Where the first reading was already behind the file, none of this call is in it.
+        let is_behind = matches!(stopped, Some(Stop::NotLater)) && applied == readings.len();
+        Ok(Pass {
+            applied: if is_behind { 0 } else { applied },
+            stopped,
+            newest_us: look.newest_us,
+            row_s: look.row_s,
+        })
+    }
+
+    fn let_go(&self, _kept: &mut Kept) {}
+
+    fn rows(&self, path: &Path, _kept: &mut Kept, _room: &mut Room, ask: &Ask, into: &mut Vec<(i64, f64)>) -> Done<()> {
+        let Some(archive) = self.layout.archives().get(ask.archive) else {
+            return Ok(());
+        };
+        let error = |error| trouble("fetch from", path, error);
+        let span_s = (archive.steps * self.layout.step_s()) as i64;
+        let last_s = tsb_librrd::last(path).map_err(error)?;
+        let newest_s = last_s.div_euclid(span_s) * span_s;
+        // No further back than the archive reaches, or librrd answers from another one.
+        let oldest_s = newest_s - archive.rows as i64 * span_s;
+        let start_s = ask.from_s.saturating_sub(1).max(oldest_s);
+        let end_s = ask.to_s.min(newest_s + 1) - 1;
+        if start_s >= end_s {
+            return Ok(());
+        }
+        let found = tsb_librrd::fetch(path, archive.cf.name(), start_s, end_s, span_s as u64).map_err(error)?;
+        let rows = found.values.chunks_exact(found.sources.max(1)).enumerate();
+        let ends = rows.map(|(index, row)| (found.first_s + index as i64 * found.step_s as i64, row));
+        let asked = ends.filter(|(end_s, _)| *end_s >= ask.from_s && *end_s < ask.to_s && *end_s <= newest_s);
+        into.extend(
+            asked.filter_map(|(end_s, row)| row.first().map(|&value| (end_s, value)).filter(|row| !row.1.is_nan())),
+        );
+        Ok(())
+    }
+}

@@ -1,0 +1,189 @@
+//! The engine of our own, over `tsb-rrd`.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use tsb_rrd::{Error as RrdError, Held, Layout, RrdFile, Updated, rows};
+
+use super::engine::{Ask, Done, Engine, Kept, Look, Pass, Room, Stop, Trouble, failed};
+use crate::error::Error;
+
+/// Our engine: passes under librrd's lock, or files held for ourselves.
+#[derive(Debug)]
+pub(super) struct Native {
+    layout: Arc<Layout>,
+    is_exclusive: bool,
+    max_open: usize,
+    open: AtomicUsize,
+}
+
+impl Native {
+    pub(super) fn new(layout: Arc<Layout>, is_exclusive: bool, max_open: usize) -> Self {
+        Self {
+            layout,
+            is_exclusive,
+            max_open,
+            open: AtomicUsize::new(0),
+        }
+    }
+
+    /// The newest reading, and the newest row of the first archive if it is known.
+    #[cfg(feature = "librrd")]
+    pub(super) fn look_at_newest(&self, path: &Path, room: &mut Room) -> Done<Look> {
+        let result = RrdFile::open_as(path, &self.layout).and_then(|file| {
+            let newest = file.newest(&mut room.session)?;
+            let newest_s = newest.seconds;
+            let span_s = self
+                .layout
+                .archives()
+                .first()
+                .map_or(1, |archive| archive.steps * self.layout.step_s()) as i64;
+            let known = rows(&file, &mut room.session, 0, newest_s - span_s + 1, newest_s + 1)?;
+            let known = known.into_iter().rev().find(|row| is_known(&row.values));
+            Ok(Look {
+                newest_us: micros(newest),
+                row_s: known.map(|row| row.end_s),
+            })
+        });
+        result.map_err(|error| trouble("read", path, error))
+    }
+
+    fn held<'a>(&self, path: &Path, kept: &'a mut Kept) -> Done<&'a mut Held> {
+        if !matches!(kept, Kept::Held(_)) {
+            let held = Held::open(path, &self.layout).map_err(|error| trouble("hold", path, error))?;
+            *kept = Kept::Held(Box::new(held));
+        }
+        match kept {
+            Kept::Held(held) => Ok(held),
+            _ => Err(failed("hold", path, "it was let go")),
+        }
+    }
+
+    /// One pass: with the kept descriptor, with a new one that is kept, or with one for it.
+    fn pass(&self, path: &Path, kept: &mut Kept, room: &mut Room, readings: &[String]) -> Result<Updated, RrdError> {
+        if let Kept::Open(file) = kept {
+            match file.update(&mut room.session, readings) {
+                // Another file has this name now: look at that one.
+                Err(error) if matches!(error.cause(), RrdError::Changed) => self.forget(kept),
+                result => return result,
+            }
+        }
+        let file = RrdFile::open_as(path, &self.layout)?;
+        let is_kept = self.open.fetch_add(1, Ordering::AcqRel) < self.max_open;
+        if !is_kept {
+            self.open.fetch_sub(1, Ordering::AcqRel);
+            return file.update_and_close(&mut room.session, readings);
+        }
+        let result = file.update(&mut room.session, readings);
+        *kept = Kept::Open(file);
+        result
+    }
+
+    fn forget(&self, kept: &mut Kept) {
+        if let Kept::Open(_) = std::mem::take(kept) {
+            self.open.fetch_sub(1, Ordering::AcqRel);
+        }
+    }
+}
+
+/// The words of `tsb-rrd` in those of the store.
+fn trouble(action: &str, path: &Path, error: RrdError) -> Trouble {
+    match error {
+        RrdError::File { source, .. } => trouble(action, path, *source),
+        RrdError::Locked => Trouble::Locked,
+        RrdError::Damaged { offset, what } => Trouble::Failed(Error::Corrupt {
+            path: path.to_owned(),
+            offset,
+            what,
+        }),
+        other => failed(action, path, other),
+    }
+}
+
+fn micros(at: tsb_rrd::Moment) -> i64 {
+    at.seconds.saturating_mul(1_000_000).saturating_add(at.micros)
+}
+
+fn pass_of(updated: Updated, path: &Path) -> Done<Pass> {
+    let stopped = match updated.stopped {
+        None => None,
+        Some(RrdError::NotLater { .. }) => Some(Stop::NotLater),
+        Some(RrdError::Reading { .. }) => Some(Stop::Unreadable),
+        Some(other) => return Err(trouble("update", path, other)),
+    };
+    Ok(Pass {
+        applied: updated.applied,
+        stopped,
+        newest_us: micros(updated.newest),
+        row_s: updated.row_s,
+    })
+}
+
+impl Engine for Native {
+    fn create(&self, path: &Path, start_s: i64) -> Done<()> {
+        tsb_rrd::create(path, &self.layout, start_s, seed_of(path)).map_err(|error| trouble("create", path, error))
+    }
+
+    fn look(&self, path: &Path, room: &mut Room) -> Done<Look> {
+        let result = RrdFile::open(path).and_then(|file| {
+            if **file.layout() != *self.layout {
+                return Err(RrdError::Unsupported(
+                    "its layout is another than the one asked for".to_owned(),
+                ));
+            }
+            let newest_us = micros(file.newest(&mut room.session)?);
+            let known = rows(&file, &mut room.session, 0, i64::MIN, i64::MAX)?;
+            let mut known = known.into_iter().rev().filter(|row| is_known(&row.values));
+            Ok(Look {
+                newest_us,
+                row_s: known.next().map(|row| row.end_s),
+            })
+        });
+        result.map_err(|error| trouble("read", path, error))
+    }
+
+    fn update(&self, path: &Path, kept: &mut Kept, room: &mut Room, readings: &[String]) -> Done<Pass> {
+        let updated = if self.is_exclusive {
+            self.held(path, kept)?.update(&mut room.session, readings)
+        } else {
+            self.pass(path, kept, room, readings)
+        };
+        pass_of(updated.map_err(|error| trouble("update", path, error))?, path)
+    }
+
+    fn let_go(&self, kept: &mut Kept) {
+        self.forget(kept);
+    }
+
+    fn rows(&self, path: &Path, kept: &mut Kept, room: &mut Room, ask: &Ask, into: &mut Vec<(i64, f64)>) -> Done<()> {
+        let read = |file: &RrdFile, room: &mut Room| rows(file, &mut room.session, ask.archive, ask.from_s, ask.to_s);
+        let found = match kept {
+            Kept::Open(file) => match read(file, room) {
+                Err(error) if matches!(error.cause(), RrdError::Changed) => {
+                    self.forget(kept);
+                    RrdFile::open_as(path, &self.layout).and_then(|file| read(&file, room))
+                }
+                result => result,
+            },
+            // What is held is written through: the file says all of it.
+            _ => RrdFile::open_as(path, &self.layout).and_then(|file| read(&file, room)),
+        };
+        let found = found.map_err(|error| trouble("read", path, error))?;
+        let known = found.into_iter().filter(|row| is_known(&row.values));
+        into.extend(known.filter_map(|row| Some((row.end_s, *row.values.first()?))));
+        Ok(())
+    }
+}
+
+fn is_known(values: &[f64]) -> bool {
+    values.first().is_some_and(|value| !value.is_nan())
+}
+
+/// From the name, so that the same store is made of the same bytes.
+fn seed_of(path: &Path) -> u64 {
+    let bytes = path.file_name().map_or(&[][..], std::ffi::OsStr::as_encoded_bytes);
+    bytes.iter().fold(0xcbf2_9ce4_8422_2325, |hash, &byte| {
+        (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
+    })
+}

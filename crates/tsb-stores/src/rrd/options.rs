@@ -1,0 +1,216 @@
+//! How an RRD store is laid out: what its options mean, and the layout of its files.
+
+use tsb_rrd::{Archive, Cf, DataSource, DsKind, Layout};
+
+use crate::error::{Error, Result};
+use crate::store::{ArchiveRule, Consolidated, Consolidation, Derivation, MAX_ARCHIVES};
+
+/// The name of the data source in every file: rrdtool shows it.
+const SOURCE: &str = "value";
+
+/// Which code reads and writes the files.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum EngineKind {
+    /// Ours.
+    #[default]
+    Native,
+    /// The system's librrd; only with the feature `librrd`.
+    Librrd,
+}
+
+/// How an [`RrdStore`](super::RrdStore) is laid out and bounded.
+#[derive(Clone, Debug, PartialEq)]
+pub struct RrdOptions {
+    /// Which code reads and writes the files.
+    pub engine: EngineKind,
+    /// Seconds of a step. in [1, ..)
+    pub step_s: u64,
+    /// The longest time between two samples, in seconds; beyond it the rate is unknown.
+    pub heartbeat_s: u64,
+    /// How values become rates.
+    pub derivation: Derivation,
+    /// The archives; the first answers raw queries.
+    pub archives: Vec<ArchiveRule>,
+    /// Nobody else writes these files: no locks, no second look, files stay mapped.
+    pub is_exclusive: bool,
+    /// The most files that stay open between writes.
+    pub max_open: usize,
+    /// Most series.
+    pub max_series: usize,
+}
+
+impl Default for RrdOptions {
+    fn default() -> Self {
+        Self {
+            engine: EngineKind::Native,
+            step_s: 300,
+            heartbeat_s: 600,
+            derivation: Derivation::Gauge,
+            archives: original_archives(),
+            is_exclusive: false,
+            max_open: 512,
+            max_series: 1_000_000,
+        }
+    }
+}
+
+/// The archives of the published rrdcached benchmark: GrowthForecast's.
+fn original_archives() -> Vec<ArchiveRule> {
+    let of = |consolidation| {
+        [(1, 1440), (6, 1008), (24, 1344), (288, 2500)].map(|(steps, rows)| ArchiveRule {
+            consolidation,
+            steps,
+            rows,
+            xff_permille: 500,
+        })
+    };
+    [of(Consolidation::Average), of(Consolidation::Max)].concat()
+}
+
+impl RrdOptions {
+    /// The layout of each file.
+    ///
+    /// # Errors
+    /// [`Error::Spec`] when no RRD file can be like this.
+    pub fn layout(&self) -> Result<Layout> {
+        let source = DataSource::new(SOURCE, ds_kind(self.derivation), self.heartbeat_s);
+        let archives = self.archives.iter().map(archive).collect::<Result<Vec<_>>>()?;
+        Layout::new(self.step_s, vec![source], archives).map_err(|error| invalid(error.to_string()))
+    }
+
+    /// What the audit needs to know to compute every row.
+    ///
+    /// # Errors
+    /// [`Error::Spec`] when there are too many archives to say.
+    pub fn consolidated(&self) -> Result<Consolidated> {
+        let mut archives = [None; MAX_ARCHIVES];
+        if self.archives.len() > archives.len() {
+            return Err(invalid(format!("more than {MAX_ARCHIVES} archives")));
+        }
+        for (place, archive) in archives.iter_mut().zip(&self.archives) {
+            *place = Some(*archive);
+        }
+        Ok(Consolidated {
+            derivation: self.derivation,
+            step_s: self.step_s,
+            heartbeat_s: self.heartbeat_s,
+            archives,
+        })
+    }
+
+    /// How far back the longest archive reaches for certain, in nanoseconds.
+    pub(super) fn retention_ns(&self) -> Option<i64> {
+        let spans = self.archives.iter().map(|archive| {
+            // The row that is open has taken the place of the oldest.
+            let steps = u64::from(archive.steps) * u64::from(archive.rows);
+            steps.saturating_mul(self.step_s)
+        });
+        let nanos = spans.max()?.checked_mul(1_000_000_000)?;
+        i64::try_from(nanos).ok()
+    }
+}
+
+pub(super) fn invalid(what: String) -> Error {
+    Error::Spec {
+        spec: "rrd:".to_owned(),
+        what,
+    }
+}
+
+fn archive(rule: &ArchiveRule) -> Result<Archive> {
+    let cf = match rule.consolidation {
+        Consolidation::Average => Cf::Average,
+        Consolidation::Min => Cf::Min,
+        Consolidation::Max => Cf::Max,
+        Consolidation::Last => Cf::Last,
+        other => return Err(invalid(format!("an archive cannot keep {other:?}"))),
+    };
+    let xff = f64::from(rule.xff_permille) / 1000.0;
+    Ok(Archive::new(cf, xff, u64::from(rule.steps), u64::from(rule.rows)))
+}
+
+fn ds_kind(derivation: Derivation) -> DsKind {
+    match derivation {
+        Derivation::Gauge => DsKind::Gauge,
+        Derivation::Counter => DsKind::Counter,
+        Derivation::Derive => DsKind::Derive,
+        Derivation::Absolute => DsKind::Absolute,
+    }
+}
+
+/// `average:1:1440,max:6:1008`: consolidation, steps of a row, rows; a fourth number is the
+/// share of steps that may be unknown, 0.5 without it.
+pub(crate) fn parse_archives(text: &str) -> Option<Vec<ArchiveRule>> {
+    text.split(',').map(parse_archive).collect()
+}
+
+fn parse_archive(text: &str) -> Option<ArchiveRule> {
+    let mut parts = text.split(':');
+    let consolidation = match parts.next()? {
+        "average" => Consolidation::Average,
+        "min" => Consolidation::Min,
+        "max" => Consolidation::Max,
+        "last" => Consolidation::Last,
+        _ => return None,
+    };
+    let steps = parts.next()?.parse().ok().filter(|&steps| steps > 0)?;
+    let rows = parts.next()?.parse().ok().filter(|&rows| rows > 0)?;
+    let xff = parts.next().map_or(Ok(0.5), str::parse::<f64>).ok()?;
+    let is_whole = parts.next().is_none() && (0.0..1.0).contains(&xff);
+    is_whole.then_some(ArchiveRule {
+        consolidation,
+        steps,
+        rows,
+        xff_permille: (xff * 1000.0).round().min(999.0) as u16,
+    })
+}
+
+/// The word for a way to make rates.
+pub(crate) fn parse_derivation(text: &str) -> Option<Derivation> {
+    match text {
+        "gauge" => Some(Derivation::Gauge),
+        "counter" => Some(Derivation::Counter),
+        "derive" => Some(Derivation::Derive),
+        "absolute" => Some(Derivation::Absolute),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn archives_are_read() {
+        let archives = parse_archives("average:1:1440,max:6:1008:0.25").unwrap();
+        assert_eq!(archives.len(), 2);
+        assert_eq!(
+            (archives[0].steps, archives[0].rows, archives[0].xff_permille),
+            (1, 1440, 500)
+        );
+        assert_eq!(
+            (archives[1].consolidation, archives[1].xff_permille),
+            (Consolidation::Max, 250)
+        );
+        for text in [
+            "",
+            "average",
+            "average:0:5",
+            "sum:1:5",
+            "max:1:5:1",
+            "max:1:5:0.5:1",
+            "max:1:5,",
+        ] {
+            assert!(parse_archives(text).is_none(), "{text:?}");
+        }
+    }
+
+    #[test]
+    fn the_default_is_the_published_layout_with_one_source() {
+        let options = RrdOptions::default();
+        // 102,712 bytes is what the document's own program makes without its second source.
+        assert_eq!(options.layout().unwrap().file_len(), 102_712);
+        assert_eq!(options.retention_ns(), Some(288 * 2500 * 300 * 1_000_000_000));
+        assert_eq!(options.consolidated().unwrap().archives().count(), 8);
+    }
+}

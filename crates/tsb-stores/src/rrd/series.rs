@@ -1,0 +1,226 @@
+//! One series: its file, and what is known of it without looking.
+
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use tsb_core::time::MonotonicClock;
+use tsb_core::{Batch, Timestamp};
+
+use super::engine::{Ask, Engine, Kept, Pass, Room, Stop};
+use super::reading::{Micros, write};
+use super::{patience, retried};
+use crate::error::Result;
+use crate::store::{Derivation, Reason, Refusals};
+
+/// What a series needs of its store.
+pub(super) struct Site<'a> {
+    pub(super) engine: &'a dyn Engine,
+    pub(super) derivation: Derivation,
+    pub(super) clock: &'a MonotonicClock,
+    /// How many files there are.
+    pub(super) files: &'a AtomicU64,
+}
+
+/// A series and its file, which may not be there yet.
+#[derive(Debug)]
+pub(super) struct Series {
+    path: PathBuf,
+    kept: Kept,
+    // The newest reading in the file; `None`: there is no file.
+    newest: Option<Micros>,
+    // The end of the newest known row of the first archive.
+    row_s: Option<i64>,
+}
+
+impl Series {
+    /// A series with what its file holds, if there is one.
+    pub(super) fn look(site: &Site<'_>, path: PathBuf, room: &mut Room) -> Result<Self> {
+        let mut series = Self {
+            kept: Kept::Nothing,
+            newest: None,
+            row_s: None,
+            path,
+        };
+        if series.path.exists() {
+            let wait = patience(site.clock);
+            let look = retried(&series.path, wait, || site.engine.look(&series.path, room))?;
+            series.newest = Some(Micros(look.newest_us));
+            series.row_s = look.row_s;
+            site.files.fetch_add(1, Ordering::Relaxed);
+        }
+        Ok(series)
+    }
+
+    /// The newest timestamp that a raw query would return.
+    pub(super) fn newest_row(&self) -> Option<Timestamp> {
+        self.row_s.map(Timestamp::from_secs)
+    }
+
+    /// The newest reading in the file, to the microsecond.
+    pub(super) fn newest_reading(&self) -> Option<Timestamp> {
+        self.newest.map(|at| Timestamp(at.0.saturating_mul(1_000)))
+    }
+
+    /// Takes the samples at `indexes` of a batch, all of this series, in one pass over the
+    /// file. How many were accepted; the others are refused.
+    pub(super) fn write(
+        &mut self,
+        site: &Site<'_>,
+        batch: &Batch<'_>,
+        indexes: impl Iterator<Item = usize>,
+        room: &mut Room,
+        refused: &mut Refusals,
+    ) -> Result<usize> {
+        let mut texts = std::mem::take(&mut room.texts);
+        let mut taken = std::mem::take(&mut room.indexes);
+        let first = self.admit(site, batch, indexes, &mut texts, &mut taken, refused);
+        let result = match first {
+            None => Ok(0),
+            Some(first) => self.apply(site, first, room, &texts, &taken, refused),
+        };
+        room.texts = texts;
+        room.indexes = taken;
+        result
+    }
+
+    /// Refuses what cannot be taken and writes down the rest. The first moment of it.
+    #[expect(
+        clippy::too_many_arguments,
+        reason = "buffers of the caller, used again by the next series"
+    )]
+    fn admit(
+        &self,
+        site: &Site<'_>,
+        batch: &Batch<'_>,
+        indexes: impl Iterator<Item = usize>,
+        texts: &mut Vec<String>,
+        taken: &mut Vec<usize>,
+        refused: &mut Refusals,
+    ) -> Option<Micros> {
+        taken.clear();
+        let mut first = None;
+        let mut newest = self.newest;
+        for index in indexes {
+            if texts.len() <= taken.len() {
+                texts.push(String::new());
+            }
+            let text = &mut texts[taken.len()];
+            let value = batch.values()[index];
+            let admitted = Micros::of(batch.time(index))
+                .ok_or(Reason::Unrepresentable)
+                .and_then(|at| in_order(newest, at).map(|()| at))
+                .and_then(|at| write(text, at, value, site.derivation).map(|()| at));
+            match admitted {
+                Ok(at) => {
+                    newest = Some(at);
+                    first = first.or(newest);
+                    taken.push(index);
+                }
+                Err(reason) => refused.push(index, reason),
+            }
+        }
+        first
+    }
+
+    #[expect(
+        clippy::too_many_arguments,
+        reason = "buffers of the caller, used again by the next series"
+    )]
+    fn apply(
+        &mut self,
+        site: &Site<'_>,
+        first: Micros,
+        room: &mut Room,
+        texts: &[String],
+        taken: &[usize],
+        refused: &mut Refusals,
+    ) -> Result<usize> {
+        if self.newest.is_none() {
+            self.create(site, first)?;
+        }
+        let mut accepted = 0;
+        // A reading that is refused ends a pass: what follows it takes another.
+        let mut done = 0;
+        while done < taken.len() {
+            let Pass {
+                applied,
+                stopped,
+                newest_us,
+                row_s,
+            } = self.pass(site, room, &texts[done..taken.len()])?;
+            self.newest = Some(Micros(newest_us));
+            self.row_s = self.row_s.max(row_s);
+            accepted += applied;
+            done += applied;
+            if let Some(stop) = stopped {
+                let reason = match stop {
+                    Stop::NotLater => Reason::Late,
+                    Stop::Unreadable => Reason::Unrepresentable,
+                };
+                if let Some(&index) = taken.get(done) {
+                    refused.push(index, reason);
+                }
+                done += 1;
+            }
+        }
+        Ok(accepted)
+    }
+
+    fn pass(&mut self, site: &Site<'_>, room: &mut Room, texts: &[String]) -> Result<Pass> {
+        let Self { path, kept, .. } = self;
+        retried(path, patience(site.clock), || {
+            let result = site.engine.update(path, kept, room, texts);
+            if matches!(result, Err(super::engine::Trouble::Failed(_))) {
+                // Whatever state is kept, the file knows better.
+                site.engine.let_go(kept);
+            }
+            result
+        })
+    }
+
+    /// The file starts one second before its first reading.
+    fn create(&mut self, site: &Site<'_>, first: Micros) -> Result<()> {
+        if let Some(folder) = self.path.parent() {
+            std::fs::create_dir_all(folder).map_err(|source| crate::error::Error::Backend {
+                action: format!("make folder {}", folder.display()),
+                source: source.into(),
+            })?;
+        }
+        let start_s = first.seconds() - 1;
+        retried(&self.path, patience(site.clock), || {
+            site.engine.create(&self.path, start_s)
+        })?;
+        self.newest = Some(Micros(start_s * 1_000_000));
+        site.files.fetch_add(1, Ordering::Relaxed);
+        Ok(())
+    }
+
+    /// Appends the known rows that are asked for.
+    pub(super) fn read(
+        &mut self,
+        site: &Site<'_>,
+        room: &mut Room,
+        ask: &Ask,
+        into: &mut Vec<(i64, f64)>,
+    ) -> Result<()> {
+        if self.newest.is_none() {
+            return Ok(());
+        }
+        let Self { path, kept, .. } = self;
+        let before = into.len();
+        retried(path, patience(site.clock), || {
+            into.truncate(before);
+            site.engine.rows(path, kept, room, ask, into)
+        })
+    }
+}
+
+/// Whether a sample at `at` may follow one at `newest`. A file reads times as floats, so it
+/// may have a microsecond less than was written.
+pub(crate) fn in_order(newest: Option<Micros>, at: Micros) -> std::result::Result<(), Reason> {
+    match newest {
+        Some(newest) if (at.0 - newest.0).abs() <= 1 => Err(Reason::Duplicate),
+        Some(newest) if at < newest => Err(Reason::Late),
+        _ => Ok(()),
+    }
+}

@@ -1,0 +1,399 @@
+//! A chunk: what one series wrote in one generation, as the bytes of one row.
+//!
+//! A directory of blocks, each with its times, rows and maximum, and then the blocks.
+//! What the memory store has sealed is taken as it is; samples that are still open or
+//! overlap are sealed here. Blocks of a chunk do not overlap. Bytes: `docs/formats/sqlite.md`.
+
+use std::ops::ControlFlow;
+use std::sync::Arc;
+
+use super::cursor::Cursor;
+use crate::block::{Block, Columns, Held, MAX_ROWS, Parts, Receiver, Sealer, each_cluster, varint};
+
+const VERSION: u8 = 1;
+/// Bytes of the checksum in front.
+const HEAD: usize = 4;
+
+/// The block begins one step behind the one before.
+const FOLLOWS: u8 = 1;
+/// Its rows are as far apart as those of the one before.
+const SAME_STEP: u8 = 2;
+/// Its maximum is that of the one before.
+const SAME_MAXIMUM: u8 = 4;
+/// Its maximum is a whole number, given as the difference to the last that was.
+const WHOLE_MAXIMUM: u8 = 8;
+
+/// What an entry of the directory refers to.
+#[derive(Clone, Copy, Debug, Default)]
+struct Before {
+    end: i64,
+    step: i64,
+    maximum: f64,
+    whole: i64,
+}
+
+impl Before {
+    fn follow(&mut self, start: i64, end: i64, rows: usize, maximum: f64) {
+        if rows > 1 {
+            self.step = end.wrapping_sub(start) / (rows as i64 - 1);
+        }
+        (self.end, self.maximum) = (end, maximum);
+    }
+
+    fn next_start(&self) -> i64 {
+        self.end.wrapping_add(self.step)
+    }
+
+    fn steady_end(&self, start: i64, rows: usize) -> i64 {
+        start.wrapping_add(self.step.wrapping_mul(rows as i64 - 1))
+    }
+}
+
+/// The number, if it is whole and neither too large nor a negative zero.
+fn whole(value: f64) -> Option<i64> {
+    let whole = value as i64;
+    (whole.unsigned_abs() < 1 << 53 && (whole as f64).to_bits() == value.to_bits()).then_some(whole)
+}
+
+/// Makes chunks.
+#[derive(Debug, Default)]
+pub(super) struct Packer {
+    sealer: Box<Sealer>,
+    columns: Box<Columns>,
+    body: Body,
+    out: Vec<u8>,
+}
+
+/// A chunk that is being made.
+#[derive(Debug, Default)]
+struct Body {
+    directory: Vec<u8>,
+    blocks: Vec<u8>,
+    before: Before,
+    count: u64,
+    samples: u64,
+}
+
+/// A chunk.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Packed<'a> {
+    pub(super) bytes: &'a [u8],
+    pub(super) samples: u64,
+}
+
+impl Packer {
+    /// The chunk of what a series holds, sorted by start; `None` when that is nothing.
+    pub(super) fn pack(&mut self, held: &[Held]) -> Option<Packed<'_>> {
+        self.body.clear();
+        let mut filler = Filler {
+            body: &mut self.body,
+            sealer: &mut self.sealer,
+        };
+        let _ = each_cluster(held, &mut self.columns, &mut filler);
+        if self.body.count == 0 {
+            return None;
+        }
+        self.out.clear();
+        self.out.extend_from_slice(&[0, 0, 0, 0, VERSION]);
+        varint::put(&mut self.out, self.body.count);
+        self.out.extend_from_slice(&self.body.directory);
+        self.out.extend_from_slice(&self.body.blocks);
+        let sum = crc32fast::hash(&self.out[HEAD..]).to_le_bytes();
+        self.out[..HEAD].copy_from_slice(&sum);
+        Some(Packed {
+            bytes: &self.out,
+            samples: self.body.samples,
+        })
+    }
+}
+
+impl Body {
+    fn clear(&mut self) {
+        self.directory.clear();
+        self.blocks.clear();
+        (self.before, self.count, self.samples) = (Before::default(), 0, 0);
+    }
+
+    fn add(&mut self, block: &Block, column: usize, maximum: f64) {
+        let rows = usize::from(block.rows);
+        let from = self.blocks.len();
+        block.put_column(column, &mut self.blocks);
+        let len = (self.blocks.len() - from) as u64;
+        self.enter(block.start, block.end, rows, len, maximum);
+        self.count += 1;
+        self.samples += rows as u64;
+    }
+
+    fn enter(&mut self, start: i64, end: i64, rows: usize, len: u64, maximum: f64) {
+        let (before, out) = (&mut self.before, &mut self.directory);
+        let follows = start == before.next_start();
+        let steady = end == before.steady_end(start, rows);
+        let same = maximum.to_bits() == before.maximum.to_bits();
+        let whole = whole(maximum);
+        let flag = |flag: u8, is: bool| if is { flag } else { 0 };
+        out.push(
+            flag(FOLLOWS, follows)
+                | flag(SAME_STEP, steady)
+                | flag(SAME_MAXIMUM, same)
+                | flag(WHOLE_MAXIMUM, !same && whole.is_some()),
+        );
+        out.push((rows - 1) as u8);
+        if !follows {
+            varint::put(out, varint::zigzag(start.wrapping_sub(before.end)));
+        }
+        if !steady {
+            varint::put(out, end.wrapping_sub(start) as u64);
+        }
+        varint::put(out, len);
+        match whole {
+            _ if same => {}
+            Some(whole) => {
+                varint::put(out, varint::zigzag(whole - before.whole));
+                before.whole = whole;
+            }
+            None => out.extend_from_slice(&maximum.to_bits().to_le_bytes()),
+        }
+        before.follow(start, end, rows, maximum);
+    }
+}
+
+/// Fills a chunk with parts.
+struct Filler<'a> {
+    body: &'a mut Body,
+    sealer: &'a mut Sealer,
+}
+
+impl Filler<'_> {
+    fn seal(&mut self, times: &[i64], values: &[f64]) {
+        for (times, values) in times.chunks(MAX_ROWS).zip(values.chunks(MAX_ROWS)) {
+            self.sealer.times[..times.len()].copy_from_slice(times);
+            self.sealer.columns[0][..values.len()].copy_from_slice(values);
+            let (block, maxima) = self.sealer.seal(times.len(), 1);
+            self.body.add(&block, 0, maxima[0]);
+        }
+    }
+}
+
+impl Receiver for Filler<'_> {
+    fn single(&mut self, held: &Held, columns: &mut Columns) -> ControlFlow<()> {
+        match &held.parts {
+            Parts::Sealed(block, column) if block.is_full(*column) && !held.maximum.is_nan() => {
+                self.body.add(block, *column, held.maximum);
+            }
+            Parts::Sealed(block, column) => {
+                let (times, values) = block.read(*column, columns);
+                self.seal(times, values);
+            }
+            Parts::Open(times, values) => self.seal(times, values),
+            // Only asked for by those who fold.
+            Parts::Maximum(_) => {}
+        }
+        ControlFlow::Continue(())
+    }
+
+    fn merged(&mut self, times: &[i64], values: &[f64]) -> ControlFlow<()> {
+        self.seal(times, values);
+        ControlFlow::Continue(())
+    }
+}
+
+/// Takes the blocks of a chunk that overlap `start..end`; what is wrong with it where that
+/// cannot be done.
+pub(super) fn take(
+    bytes: &Arc<[u8]>,
+    (start, end): (i64, i64),
+    rank: u64,
+    into: &mut Vec<Held>,
+) -> Result<(), &'static str> {
+    let Some((sum, rest)) = bytes.split_first_chunk::<HEAD>() else {
+        return Err("a chunk is cut off");
+    };
+    if crc32fast::hash(rest) != u32::from_le_bytes(*sum) {
+        return Err("the checksum of a chunk is wrong");
+    }
+    if rest.first() != Some(&VERSION) {
+        return Err("a chunk has a version that this program does not know");
+    }
+    take_blocks(bytes, &rest[1..], (start, end), rank, into).ok_or("a chunk's directory is wrong")
+}
+
+fn take_blocks(
+    bytes: &Arc<[u8]>,
+    rest: &[u8],
+    (start, end): (i64, i64),
+    rank: u64,
+    into: &mut Vec<Held>,
+) -> Option<()> {
+    let mut cursor = Cursor::new(rest);
+    let count = cursor.varint()?;
+    let mut before = Before::default();
+    let (mut from, first) = (0u64, into.len());
+    for _ in 0..count {
+        let entry = entry(&mut cursor, &mut before)?;
+        if entry.end >= start && entry.start < end {
+            let place = (u32::try_from(from).ok()?, entry.len);
+            let block = Block::of_shared(bytes, place, (entry.start, entry.end), entry.rows);
+            into.push(Held {
+                start: entry.start,
+                end: entry.end,
+                rank,
+                maximum: entry.maximum,
+                parts: Parts::Sealed(block, 0),
+            });
+        }
+        from += u64::from(entry.len);
+    }
+    // The blocks are what is behind the directory.
+    if cursor.len() as u64 != from {
+        return None;
+    }
+    let data = (bytes.len() - cursor.len()) as u32;
+    for held in &mut into[first..] {
+        let Parts::Sealed(block, _) = &mut held.parts else {
+            continue;
+        };
+        block.shift(data);
+        if !block.is_sound() {
+            return None;
+        }
+    }
+    Some(())
+}
+
+/// An entry of the directory.
+struct Entry {
+    start: i64,
+    end: i64,
+    rows: u16,
+    len: u16,
+    maximum: f64,
+}
+
+fn entry(cursor: &mut Cursor<'_>, before: &mut Before) -> Option<Entry> {
+    let flags = cursor.byte()?;
+    let rows = usize::from(cursor.byte()?) + 1;
+    let start = if flags & FOLLOWS == 0 {
+        before.end.wrapping_add(cursor.signed()?)
+    } else {
+        before.next_start()
+    };
+    let end = if flags & SAME_STEP == 0 {
+        start.wrapping_add(cursor.varint()? as i64)
+    } else {
+        before.steady_end(start, rows)
+    };
+    let len = u16::try_from(cursor.varint()?).ok()?;
+    let maximum = if flags & SAME_MAXIMUM != 0 {
+        before.maximum
+    } else if flags & WHOLE_MAXIMUM != 0 {
+        before.whole = before.whole.wrapping_add(cursor.signed()?);
+        before.whole as f64
+    } else {
+        cursor.double()?
+    };
+    before.follow(start, end, rows, maximum);
+    Some(Entry {
+        start,
+        end,
+        rows: rows as u16,
+        len,
+        maximum,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn open(times: impl IntoIterator<Item = i64>, value: impl Fn(i64) -> f64) -> Held {
+        let times: Vec<i64> = times.into_iter().collect();
+        let values = times.iter().map(|at| value(*at)).collect();
+        Held {
+            start: times[0],
+            end: times[times.len() - 1],
+            rank: 0,
+            maximum: f64::NAN,
+            parts: Parts::Open(times, values),
+        }
+    }
+
+    type Samples = Vec<(i64, f64)>;
+
+    fn read(bytes: &[u8]) -> Result<(usize, Samples), &'static str> {
+        let (mut held, mut samples) = (Vec::new(), Vec::new());
+        take(&Arc::from(bytes), (i64::MIN, i64::MAX), 3, &mut held)?;
+        let mut columns = Columns::default();
+        for held in &held {
+            let Parts::Sealed(block, column) = &held.parts else {
+                panic!("only blocks come from a chunk")
+            };
+            let (times, values) = block.read(*column, &mut columns);
+            assert_eq!((held.start, held.end), (times[0], times[times.len() - 1]));
+            let most = values.iter().copied().fold(f64::NAN, f64::max);
+            assert_eq!(held.maximum.to_bits(), most.to_bits());
+            samples.extend(times.iter().copied().zip(values.iter().copied()));
+        }
+        Ok((held.len(), samples))
+    }
+
+    #[test]
+    fn parts_come_back_as_blocks_in_order() {
+        let steady = open((0..600).map(|tick| tick * 1000), |at| (at / 7) as f64);
+        let uneven = open([700_001, 700_003, 900_000], |at| at as f64 / 100.0);
+        let overlapping = Held {
+            rank: 9,
+            ..open([900_000, i64::MAX - 1], |_| f64::INFINITY)
+        };
+        let mut packer = Packer::default();
+        let held = [steady, uneven, overlapping];
+        let packed = packer.pack(&held).unwrap();
+        assert_eq!(packed.samples, 604);
+        let (blocks, samples) = read(packed.bytes).unwrap();
+        assert_eq!(blocks, 4);
+        assert_eq!(samples.len(), 604);
+        assert_eq!(samples[601], (700_003, 7000.03));
+        assert_eq!(samples[602], (900_000, f64::INFINITY));
+        assert!(packer.pack(&[]).is_none());
+    }
+
+    #[test]
+    fn a_forged_chunk_is_read_or_refused_without_a_panic() {
+        let mut packer = Packer::default();
+        let packed = packer.pack(&[open(0..600, |at| (at * at % 97) as f64)]).unwrap();
+        let bytes = packed.bytes.to_vec();
+        let (mut columns, mut random) = (Columns::default(), 1u64);
+        for _ in 0..20_000 {
+            let mut forged = bytes.clone();
+            for _ in 0..3 {
+                random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+                let place = HEAD + (random >> 33) as usize % (forged.len() - HEAD);
+                forged[place] = (random >> 20) as u8;
+            }
+            let sum = crc32fast::hash(&forged[HEAD..]).to_le_bytes();
+            forged[..HEAD].copy_from_slice(&sum);
+            let mut held = Vec::new();
+            if take(&Arc::from(forged.as_slice()), (i64::MIN, i64::MAX), 0, &mut held).is_ok() {
+                for held in &held {
+                    if let Parts::Sealed(block, column) = &held.parts {
+                        let (times, values) = block.read(*column, &mut columns);
+                        assert_eq!(times.len(), values.len());
+                    }
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn a_damaged_chunk_is_an_error() {
+        let mut packer = Packer::default();
+        let packed = packer.pack(&[open(0..300, |at| at as f64)]).unwrap();
+        let bytes = packed.bytes.to_vec();
+        assert!(read(&bytes).is_ok());
+        for place in 0..bytes.len() {
+            assert!(read(&bytes[..place]).is_err(), "cut at {place}");
+            let mut damaged = bytes.clone();
+            damaged[place] ^= 16;
+            assert!(read(&damaged).is_err(), "bit of byte {place}");
+        }
+    }
+}

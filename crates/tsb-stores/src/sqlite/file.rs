@@ -1,0 +1,294 @@
+//! The database file: who may open it, what it must be, and what SQLite's errors mean.
+//!
+//! It knows which program, version and layout a file is of, and nothing of the tables.
+
+use std::fmt::Write as _;
+use std::fs::{self, File, TryLockError};
+use std::io;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+use std::sync::Mutex;
+use std::time::Duration;
+
+use rusqlite::ffi::ErrorCode;
+use rusqlite::{Connection, MAIN_DB, OpenFlags};
+
+use super::{SqliteOptions, Synchronous};
+use crate::error::{Error, Result};
+use crate::locks::lock;
+
+/// "tsbq": what a file of this store says in its header.
+const APPLICATION_ID: i32 = 0x7473_6271;
+/// The only version so far. A newer program migrates older files here, in a transaction.
+const VERSION: i32 = 1;
+/// Bytes of a page.
+pub(super) const PAGE_BYTES: u64 = 4096;
+/// How long another program may keep the file locked.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+/// A database file that is open for writing by this process alone.
+#[derive(Debug)]
+pub(super) struct Database {
+    path: PathBuf,
+    vfs: Option<String>,
+    /// Whether there was nothing in the file.
+    pub(super) is_new: bool,
+    lock: Mutex<Option<Lock>>,
+}
+
+/// A layout as files name it, and how its tables are made.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Schema {
+    pub(super) layout: &'static str,
+    pub(super) tables: &'static str,
+    pub(super) journal: &'static str,
+}
+
+impl Database {
+    /// Opens a file, or makes it. The connection is the writer's.
+    pub(super) fn open(path: &Path, options: &SqliteOptions, schema: &Schema) -> Result<(Self, Connection)> {
+        if path.as_os_str().is_empty() {
+            return Err(Error::Spec {
+                spec: String::new(),
+                what: "sqlite: needs the path of a file".to_owned(),
+            });
+        }
+        let mut database = Self {
+            path: path.to_owned(),
+            vfs: options.vfs.clone(),
+            is_new: false,
+            lock: Mutex::new(if options.vfs.is_some() {
+                None
+            } else {
+                Some(Lock::take(path)?)
+            }),
+        };
+        let writer = database.connect(OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_CREATE)?;
+        if database.done("open", writer.is_readonly(MAIN_DB))? {
+            return Err(database.refusal("the file cannot be written; a copy of it can be read"));
+        }
+        database.is_new = database.identify(&writer, schema)?;
+        database.settle(&writer, options, schema)?;
+        Ok((database, writer))
+    }
+
+    /// One more connection, which only reads.
+    pub(super) fn reader(&self) -> Result<Connection> {
+        let reader = self.connect(OpenFlags::SQLITE_OPEN_READ_ONLY)?;
+        self.done(
+            "set up a reader of",
+            reader.execute_batch("PRAGMA cache_size=-16384; PRAGMA query_only=1;"),
+        )?;
+        Ok(reader)
+    }
+
+    fn connect(&self, flags: OpenFlags) -> Result<Connection> {
+        let flags = flags | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+        let opened = match &self.vfs {
+            None => Connection::open_with_flags(&self.path, flags),
+            Some(vfs) => Connection::open_with_flags_and_vfs(&self.path, flags, vfs.as_str()),
+        };
+        let connection = self.done("open", opened)?;
+        self.done("open", connection.busy_timeout(PATIENCE))?;
+        Ok(connection)
+    }
+
+    /// Refuses what is not ours; whether the file is empty.
+    fn identify(&self, writer: &Connection, schema: &Schema) -> Result<bool> {
+        let number = |pragma: &str| self.done("read", writer.query_row(pragma, [], |row| row.get::<_, i32>(0)));
+        let (application, version) = (number("PRAGMA application_id")?, number("PRAGMA user_version")?);
+        let tables = number("SELECT count(*) FROM sqlite_schema")?;
+        if application == 0 && version == 0 && tables == 0 {
+            return Ok(true);
+        }
+        if application != APPLICATION_ID {
+            return Err(self.refusal("it is a database of another program; nothing was changed"));
+        }
+        if version != VERSION {
+            return Err(self.refusal(&format!(
+                "its format is version {version}, and this program knows version {VERSION}; nothing was changed"
+            )));
+        }
+        let query = "SELECT value FROM tsb WHERE name = 'layout'";
+        let layout: String = self.done("read", writer.query_row(query, [], |row| row.get(0)))?;
+        if layout != schema.layout {
+            return Err(self.refusal(&format!("its layout is {layout}, and {} was asked for", schema.layout)));
+        }
+        Ok(false)
+    }
+
+    fn settle(&self, writer: &Connection, options: &SqliteOptions, schema: &Schema) -> Result<()> {
+        let synchronous = match options.synchronous {
+            Synchronous::Normal => "NORMAL",
+            Synchronous::Full => "FULL",
+        };
+        if self.is_new {
+            self.done(
+                "set up",
+                writer.execute_batch(&format!("PRAGMA page_size={PAGE_BYTES}")),
+            )?;
+        }
+        let journal = format!("PRAGMA journal_mode={}", schema.journal);
+        let mode: String = self.done("set up", writer.query_row(&journal, [], |row| row.get(0)))?;
+        if !mode.eq_ignore_ascii_case(schema.journal) {
+            return Err(Error::Backend {
+                action: format!("set up {}", self.path.display()),
+                source: format!("its journal mode stays {mode}; this layout needs {}", schema.journal).into(),
+            });
+        }
+        let mut settings = format!(
+            "PRAGMA synchronous={synchronous}; PRAGMA cache_size=-65536; PRAGMA wal_autocheckpoint=0; \
+             PRAGMA journal_size_limit={};",
+            options.checkpoint_bytes
+        );
+        if let Some(max) = options.max_bytes {
+            // Writing to a string cannot fail.
+            let _ = write!(settings, "PRAGMA max_page_count={};", (max / PAGE_BYTES).max(1));
+        }
+        self.done("set up", writer.execute_batch(&settings))?;
+        if self.is_new {
+            let tables = format!(
+                "BEGIN IMMEDIATE;
+                 CREATE TABLE tsb(name TEXT PRIMARY KEY, value ANY) STRICT, WITHOUT ROWID;
+                 INSERT INTO tsb VALUES ('layout', '{}');
+                 {}
+                 PRAGMA application_id={APPLICATION_ID};
+                 PRAGMA user_version={VERSION};
+                 COMMIT;",
+                schema.layout, schema.tables
+            );
+            self.done("make the tables of", writer.execute_batch(&tables))?;
+        }
+        Ok(())
+    }
+
+    /// The result of a call of SQLite, in our words.
+    pub(super) fn done<T>(&self, action: &str, result: rusqlite::Result<T>) -> Result<T> {
+        result.map_err(|error| self.error(action, error))
+    }
+
+    fn error(&self, action: &str, error: rusqlite::Error) -> Error {
+        let hint = match error.sqlite_error_code() {
+            Some(ErrorCode::DatabaseCorrupt) => return self.corrupt(&error.to_string()),
+            Some(ErrorCode::NotADatabase) => "it is no SQLite database; nothing was changed",
+            Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => {
+                "another program keeps it locked; wait for it, or end it"
+            }
+            Some(ErrorCode::ReadOnly) => "the file or its folder cannot be written",
+            Some(ErrorCode::DiskFull) => "the disk, or the bound max_bytes, is full",
+            Some(ErrorCode::CannotOpen) => "it cannot be opened or made there",
+            _ => "",
+        };
+        let action = format!("{action} {}", self.path.display());
+        let source: Box<dyn std::error::Error + Send + Sync> = if hint.is_empty() {
+            Box::new(error)
+        } else {
+            format!("{hint} ({error})").into()
+        };
+        Error::Backend { action, source }
+    }
+
+    /// The file is not one to be used as this store.
+    fn refusal(&self, what: &str) -> Error {
+        Error::Backend {
+            action: format!("use {}", self.path.display()),
+            source: what.into(),
+        }
+    }
+
+    /// The file is damaged.
+    pub(super) fn corrupt(&self, what: &str) -> Error {
+        Error::Corrupt {
+            path: self.path.clone(),
+            offset: 0,
+            what: what.to_owned(),
+        }
+    }
+
+    /// Bytes of the write-ahead log.
+    pub(super) fn journal_bytes(&self) -> u64 {
+        let journal = beside(&self.path, "-wal");
+        fs::metadata(journal).map_or(0, |metadata| metadata.len())
+    }
+
+    /// Lets others open the file.
+    pub(super) fn release(&self) {
+        *lock(&self.lock) = None;
+    }
+}
+
+/// Has SQLite look at every page of a file: that its trees are whole, with their keys in
+/// order. What their rows say is not looked at.
+///
+/// # Errors
+/// [`Error::Corrupt`] with the first thing that is wrong.
+pub(super) fn check(path: &Path) -> Result<()> {
+    let database = Database {
+        path: path.to_owned(),
+        vfs: None,
+        is_new: false,
+        lock: Mutex::new(None),
+    };
+    let reader = database.reader()?;
+    let found: rusqlite::Result<String> = reader.query_row("PRAGMA quick_check(1)", [], |row| row.get(0));
+    match database.done("check", found)?.as_str() {
+        "ok" => Ok(()),
+        what => Err(database.corrupt(what)),
+    }
+}
+
+/// The name of a file that belongs to another.
+fn beside(path: &Path, suffix: &str) -> PathBuf {
+    let mut name = path.as_os_str().to_owned();
+    name.push(suffix);
+    PathBuf::from(name)
+}
+
+/// Keeps other writers of this program away from a file: an advisory lock of a file beside
+/// it. SQLite's own locks last for a transaction only, and the newest samples are in the
+/// memory of whoever writes.
+#[derive(Debug)]
+struct Lock {
+    path: PathBuf,
+    _file: File,
+}
+
+impl Lock {
+    fn take(database: &Path) -> Result<Self> {
+        let path = beside(database, "-lock");
+        let failed = |error: io::Error| Error::Backend {
+            action: format!("open {}", database.display()),
+            source: format!("cannot lock {}: {error}", path.display()).into(),
+        };
+        loop {
+            let file = File::options()
+                .create(true)
+                .truncate(false)
+                .write(true)
+                .open(&path)
+                .map_err(failed)?;
+            match file.try_lock() {
+                Ok(()) => {}
+                Err(TryLockError::Error(error)) => return Err(failed(error)),
+                Err(TryLockError::WouldBlock) => {
+                    return Err(Error::Backend {
+                        action: format!("open {}", database.display()),
+                        source: "another process, or this one, has it open as a store".into(),
+                    });
+                }
+            }
+            // Whoever had it may have removed it meanwhile: then it is the lock of nothing.
+            let held = file.metadata().map_err(failed)?;
+            if fs::metadata(&path).is_ok_and(|now| now.ino() == held.ino()) {
+                return Ok(Self { path, _file: file });
+            }
+        }
+    }
+}
+
+impl Drop for Lock {
+    fn drop(&mut self) {
+        // A leftover lock file is harmless: it is the lock of it that counts.
+        let _ = fs::remove_file(&self.path);
+    }
+}

@@ -1,0 +1,205 @@
+//! The log: what was written since the last commit, as one frame.
+//!
+//! A frame holds batches, each a run of neighbouring series with one timestamp or a list,
+//! and values as their differences to the value before in the same series: so a frame can
+//! be read only after those before it, from the start of its generation on. It knows
+//! nothing of SQLite. Bytes: `docs/formats/sqlite.md`.
+
+mod values;
+
+use tsb_core::{Batch, Ids, SeriesId, Times, Timestamp};
+
+use super::cursor::Cursor;
+use crate::block::varint;
+use values::Values;
+
+const RUN: u8 = 0;
+const LIST: u8 = 1;
+const LIST_AT_ONE_TIME: u8 = 2;
+/// Bytes of the checksum in front.
+const HEAD: usize = 4;
+
+/// Fills frames.
+#[derive(Debug, Default)]
+pub(super) struct Encoder {
+    values: Values,
+    out: Vec<u8>,
+    /// The timestamp of the batch before, in this frame.
+    at: i64,
+}
+
+impl Encoder {
+    /// Begins a generation: its first frame can be read on its own.
+    pub(super) fn restart(&mut self) {
+        self.values = Values::default();
+        self.clear();
+    }
+
+    /// Goes on where a decoder has ended.
+    pub(super) fn resume(&mut self, decoder: Decoder) {
+        self.values = decoder.values;
+        self.clear();
+    }
+
+    /// Ends a frame, which was taken.
+    pub(super) fn clear(&mut self) {
+        self.out.clear();
+        self.at = 0;
+    }
+
+    /// Bytes of the frame so far; 0 when nothing was added.
+    pub(super) fn len(&self) -> usize {
+        self.out.len()
+    }
+
+    /// Adds a batch, whose ids are numbers of the file.
+    pub(super) fn add(&mut self, batch: &Batch<'_>) {
+        if batch.is_empty() {
+            return;
+        }
+        if self.out.is_empty() {
+            self.out.extend_from_slice(&[0; HEAD]);
+        }
+        match (batch.ids(), batch.times()) {
+            (Ids::Range(first), Times::One(at)) => {
+                self.out.push(RUN);
+                varint::put(&mut self.out, u64::from(first.0));
+                varint::put(&mut self.out, batch.len() as u64);
+                self.time(at.0);
+                self.values.put_run(first.0, batch.values(), &mut self.out);
+            }
+            _ => self.list(batch),
+        }
+    }
+
+    fn list(&mut self, batch: &Batch<'_>) {
+        let one = match batch.times() {
+            Times::One(at) => Some(at),
+            Times::Each(_) => None,
+        };
+        self.out.push(if one.is_some() { LIST_AT_ONE_TIME } else { LIST });
+        varint::put(&mut self.out, batch.len() as u64);
+        let mut before = 0;
+        for index in 0..batch.len() {
+            let id = i64::from(batch.id(index).0);
+            varint::put(&mut self.out, varint::zigzag(id - before));
+            before = id;
+        }
+        match one {
+            Some(at) => self.time(at.0),
+            None => (0..batch.len()).for_each(|index| self.time(batch.time(index).0)),
+        }
+        let ids = (0..batch.len()).map(|index| batch.id(index).0);
+        self.values.put_list(ids, batch.values(), &mut self.out);
+    }
+
+    fn time(&mut self, at: i64) {
+        varint::put(&mut self.out, varint::zigzag(at.wrapping_sub(self.at)));
+        self.at = at;
+    }
+
+    /// The whole frame, with its checksum.
+    pub(super) fn frame(&mut self) -> &[u8] {
+        if let Some((head, rest)) = self.out.split_first_chunk_mut::<HEAD>() {
+            *head = crc32fast::hash(rest).to_le_bytes();
+        }
+        &self.out
+    }
+}
+
+/// A batch out of a frame. Whoever is shown one may take it and leave another, whose room is
+/// then used.
+#[derive(Debug, Default)]
+pub(super) struct Piece {
+    /// The first of a run of neighbours; none: `ids` has them.
+    run: Option<SeriesId>,
+    ids: Vec<SeriesId>,
+    /// One for all, or one each.
+    times: Vec<Timestamp>,
+    values: Vec<f64>,
+}
+
+impl Piece {
+    /// The samples.
+    pub(super) fn batch(&self) -> Batch<'_> {
+        let times = match self.times.as_slice() {
+            [at] => Times::One(*at),
+            each => Times::Each(each),
+        };
+        Batch::new(self.run.map_or(Ids::Each(&self.ids), Ids::Range), times, &self.values)
+    }
+
+    /// How many samples it holds.
+    pub(super) fn len(&self) -> usize {
+        self.values.len()
+    }
+}
+
+/// Reads frames in the order in which they were written.
+#[derive(Debug, Default)]
+pub(super) struct Decoder {
+    values: Values,
+    piece: Piece,
+}
+
+impl Decoder {
+    /// Visits the batches of a frame; what is wrong with it where that cannot be done. The
+    /// numbers of series are below `series`.
+    pub(super) fn frame(
+        &mut self,
+        bytes: &[u8],
+        series: u32,
+        mut visit: impl FnMut(&mut Piece),
+    ) -> Result<(), &'static str> {
+        let mut cursor = Cursor::new(bytes);
+        let sum = cursor.array().ok_or("a frame is cut off")?;
+        if crc32fast::hash(&bytes[HEAD..]) != u32::from_le_bytes(sum) {
+            return Err("the checksum of a frame is wrong");
+        }
+        let mut at = 0;
+        while cursor.len() > 0 {
+            self.batch(&mut cursor, &mut at, series)
+                .ok_or("a frame holds what none can")?;
+            visit(&mut self.piece);
+        }
+        Ok(())
+    }
+
+    fn batch(&mut self, cursor: &mut Cursor<'_>, at: &mut i64, series: u32) -> Option<()> {
+        let kind = cursor.byte()?;
+        let piece = &mut self.piece;
+        piece.ids.clear();
+        piece.times.clear();
+        if kind == RUN {
+            let first = u32::try_from(cursor.varint()?).ok()?;
+            let len = u32::try_from(cursor.varint()?).ok()?;
+            *at = at.wrapping_add(cursor.signed()?);
+            if first.checked_add(len)? > series {
+                return None;
+            }
+            piece.run = Some(SeriesId(first));
+            piece.times.push(Timestamp(*at));
+            return self.values.get_run(first, len as usize, cursor, &mut piece.values);
+        }
+        let len = usize::try_from(cursor.varint()?).ok()?;
+        // An id takes a byte at least.
+        if kind > LIST_AT_ONE_TIME || len > cursor.len() {
+            return None;
+        }
+        piece.run = None;
+        let mut id = 0i64;
+        for _ in 0..len {
+            id = id.wrapping_add(cursor.signed()?);
+            let number = u32::try_from(id).ok().filter(|number| *number < series)?;
+            piece.ids.push(SeriesId(number));
+        }
+        for _ in 0..if kind == LIST { len } else { 1 } {
+            *at = at.wrapping_add(cursor.signed()?);
+            piece.times.push(Timestamp(*at));
+        }
+        self.values.get_list(&piece.ids, cursor, &mut piece.values)
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,274 @@
+//! What the two plain layouts have in common: one connection behind a lock, the ids of a
+//! run, the counts, and when to commit.
+
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Mutex, MutexGuard, OnceLock};
+
+use rusqlite::Connection;
+use tsb_core::{Batch, Durability, Timestamp};
+
+use super::file::{Database, PAGE_BYTES};
+use super::timer::Waiting;
+use super::{Commit, SqliteOptions, Synchronous};
+use crate::error::{Error, Result};
+use crate::locks::lock;
+use crate::store::{Footprint, Position, Stats};
+
+/// The state of a plain store. `S` is what its layout keeps beside the connection.
+#[derive(Debug)]
+pub(super) struct Plain<S> {
+    pub(super) options: SqliteOptions,
+    pub(super) database: Database,
+    inner: Mutex<Inner<S>>,
+    accepted: AtomicU64,
+    superseded: AtomicU64,
+    committed: AtomicU64,
+    synced: AtomicU64,
+    held_before: u64,
+    failure: OnceLock<String>,
+    closed: AtomicBool,
+}
+
+/// What is behind the lock.
+#[derive(Debug)]
+pub(super) struct Inner<S> {
+    connection: Option<Connection>,
+    pub(super) state: S,
+    /// Whether a transaction is open.
+    pub(super) is_open: bool,
+    newest: i64,
+    committed_until: Option<i64>,
+}
+
+impl<S> Inner<S> {
+    pub(super) fn connection(&self) -> Result<&Connection> {
+        self.connection.as_ref().ok_or(Error::Closed)
+    }
+}
+
+impl<S> Plain<S> {
+    pub(super) fn new(options: SqliteOptions, database: Database, connection: Connection, state: S, held: u64) -> Self {
+        Self {
+            options,
+            database,
+            inner: Mutex::new(Inner {
+                connection: Some(connection),
+                state,
+                is_open: false,
+                newest: i64::MIN,
+                committed_until: None,
+            }),
+            accepted: AtomicU64::new(0),
+            superseded: AtomicU64::new(0),
+            committed: AtomicU64::new(0),
+            synced: AtomicU64::new(0),
+            held_before: held,
+            failure: OnceLock::new(),
+            closed: AtomicBool::new(false),
+        }
+    }
+
+    fn check_open(&self) -> Result<()> {
+        if self.closed.load(Ordering::Acquire) {
+            return Err(Error::Closed);
+        }
+        match self.failure.get() {
+            Some(cause) => Err(Error::Poisoned { cause: cause.clone() }),
+            None => Ok(()),
+        }
+    }
+
+    /// The connection and what is beside it, of a store that is open and sound.
+    pub(super) fn lock(&self) -> Result<MutexGuard<'_, Inner<S>>> {
+        self.check_open()?;
+        let inner = self.inner.lock().map_err(|_| Error::Poisoned {
+            cause: "a call of the store panicked".to_owned(),
+        })?;
+        self.check_open()?;
+        Ok(inner)
+    }
+
+    /// What every write has reached when it returns.
+    pub(super) fn acknowledges(&self) -> Durability {
+        match (self.options.commit, self.options.synchronous) {
+            (Commit::Each, Synchronous::Full) => Durability::Synced,
+            (Commit::Each, Synchronous::Normal) => Durability::Buffered,
+            (Commit::Every(_), _) => Durability::Volatile,
+        }
+    }
+
+    pub(super) fn position(&self) -> Position {
+        Position(self.accepted.load(Ordering::Acquire))
+    }
+
+    pub(super) fn durable(&self, level: Durability) -> Position {
+        let reached = match level {
+            Durability::Unconfirmed | Durability::Volatile => &self.accepted,
+            Durability::Buffered => &self.committed,
+            Durability::Synced => &self.synced,
+        };
+        Position(reached.load(Ordering::Acquire))
+    }
+
+    /// Runs one statement that is the same for every call.
+    pub(super) fn run(&self, inner: &Inner<S>, sql: &str) -> Result<()> {
+        let statement = inner.connection()?.prepare_cached(sql);
+        let run = statement.and_then(|mut statement| statement.execute([]));
+        self.database.done("write", run).map(drop)
+    }
+
+    /// Opens the transaction that a commit ends.
+    pub(super) fn begin(&self, inner: &mut Inner<S>) -> Result<()> {
+        if !inner.is_open {
+            self.sound(self.run(inner, "BEGIN IMMEDIATE"))?;
+            inner.is_open = true;
+        }
+        Ok(())
+    }
+
+    /// Counts what was written, and commits when that is due.
+    pub(super) fn wrote(&self, inner: &mut Inner<S>, newest: i64, accepted: usize, superseded: usize) -> Result<()> {
+        self.superseded.fetch_add(superseded as u64, Ordering::Relaxed);
+        self.accepted.fetch_add(accepted as u64, Ordering::AcqRel);
+        inner.newest = inner.newest.max(newest);
+        let until = *inner.committed_until.get_or_insert(inner.newest);
+        let due = match self.options.commit {
+            Commit::Each => true,
+            Commit::Every(interval_ns) => inner.newest.saturating_sub(until) >= interval_ns,
+        };
+        if due { self.commit(inner) } else { Ok(()) }
+    }
+
+    /// Ends the open transaction.
+    pub(super) fn commit(&self, inner: &mut Inner<S>) -> Result<()> {
+        if inner.is_open {
+            let committed = self.run(inner, "COMMIT");
+            if committed.is_err() {
+                // It may have been rolled back already; the first error is the one that counts.
+                let _ = self.run(inner, "ROLLBACK");
+            }
+            self.sound(committed)?;
+            inner.is_open = false;
+        }
+        inner.committed_until = Some(inner.newest);
+        let position = self.accepted.load(Ordering::Acquire);
+        self.committed.store(position, Ordering::Release);
+        if self.options.synchronous == Synchronous::Full {
+            self.synced.store(position, Ordering::Release);
+        }
+        Ok(())
+    }
+
+    /// Looks at what the layout keeps, also once the store is closed.
+    pub(super) fn peek<T>(&self, look: impl FnOnce(&S) -> T) -> T {
+        look(&lock(&self.inner).state)
+    }
+
+    pub(super) fn flush(&self, level: Durability) -> Result<()> {
+        let mut inner = self.lock()?;
+        if level >= Durability::Buffered {
+            self.commit(&mut inner)?;
+        }
+        if level == Durability::Synced {
+            self.sync(&inner)?;
+        }
+        Ok(())
+    }
+
+    fn sync(&self, inner: &Inner<S>) -> Result<()> {
+        let position = self.committed.load(Ordering::Acquire);
+        if self.synced.load(Ordering::Acquire) < position {
+            // A commit that waits syncs the whole log, what was committed before included.
+            let synced = self.run(inner, "PRAGMA synchronous=FULL").and_then(|()| {
+                self.run(
+                    inner,
+                    "INSERT INTO tsb VALUES ('synced', 1) ON CONFLICT DO UPDATE SET value = value + 1",
+                )?;
+                self.run(inner, "PRAGMA synchronous=NORMAL")
+            });
+            self.sound(synced)?;
+            self.synced.store(position, Ordering::Release);
+        }
+        Ok(())
+    }
+
+    /// A failure after which the state is unsure poisons the store.
+    pub(super) fn sound<T>(&self, result: Result<T>) -> Result<T> {
+        result.inspect_err(|error| {
+            let cause = std::error::Error::source(error).map_or(String::new(), |source| format!(": {source}"));
+            self.failure.get_or_init(|| format!("{error}{cause}"));
+        })
+    }
+
+    pub(super) fn close(&self) -> Result<()> {
+        let mut inner = lock(&self.inner);
+        if self.closed.swap(true, Ordering::AcqRel) {
+            return Ok(());
+        }
+        let flushed = match self.failure.get() {
+            None => self.commit(&mut inner).and_then(|()| self.sync(&inner)),
+            Some(cause) => Err(Error::Poisoned { cause: cause.clone() }),
+        };
+        let closed = inner
+            .connection
+            .take()
+            .map_or(Ok(()), |connection| connection.close().map_err(|(_, error)| error));
+        self.database.release();
+        flushed?;
+        self.database.done("close", closed)
+    }
+
+    /// Counts and pages. In these layouts every sample lies where it will stay.
+    pub(super) fn stats(&self, series: usize, key_bytes: u64) -> Stats {
+        let accepted = self.accepted.load(Ordering::Acquire);
+        let superseded = self.superseded.load(Ordering::Relaxed);
+        let samples = (self.held_before + accepted).saturating_sub(superseded);
+        let footprint = self.footprint(samples, key_bytes).unwrap_or_default();
+        Stats {
+            series: series as u64,
+            samples,
+            accepted,
+            superseded,
+            expired: 0,
+            footprint,
+        }
+    }
+
+    fn footprint(&self, samples: u64, key_bytes: u64) -> Result<Footprint> {
+        let inner = self.lock()?;
+        let pages = |pragma: &str| {
+            let pages = inner.connection()?.query_row(pragma, [], |row| row.get::<_, i64>(0));
+            self.database.done("read", pages).map(|pages| pages as u64 * PAGE_BYTES)
+        };
+        let (all, free) = (pages("PRAGMA page_count")?, pages("PRAGMA freelist_count")?);
+        Ok(Footprint {
+            sealed_bytes: all.saturating_sub(free + key_bytes),
+            sealed_samples: samples,
+            head_bytes: 0,
+            journal_bytes: self.database.journal_bytes(),
+            series_bytes: key_bytes,
+            free_bytes: free,
+        })
+    }
+}
+
+impl<S: Send + 'static> Waiting for Plain<S> {
+    fn progress(&self) -> (u64, bool) {
+        let committed = self.committed.load(Ordering::Acquire);
+        (committed, self.accepted.load(Ordering::Acquire) > committed)
+    }
+
+    fn commit_waiting(&self) -> Result<()> {
+        let mut inner = self.lock()?;
+        self.commit(&mut inner)
+    }
+}
+
+/// The latest timestamp of a batch, the earliest there is when it is empty.
+pub(super) fn newest_of(batch: &Batch<'_>) -> i64 {
+    (0..batch.len())
+        .map(|index| batch.time(index))
+        .max()
+        .unwrap_or(Timestamp::MIN)
+        .0
+}

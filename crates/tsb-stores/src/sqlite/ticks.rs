@@ -1,0 +1,246 @@
+//! The layout made for ingest: a log of ticks, and behind it rows of series.
+//!
+//! What is written goes into a memory store, the *head*, and into a frame of the log; a
+//! commit makes the frame a row. When the head holds enough it becomes the *aging*
+//! generation, and another head begins. With each commit some of the aging generation's
+//! series move into chunks, a row each, so that nothing is ever sealed all at once; when
+//! all have moved, the generation's part of the log is deleted, again a little with each
+//! commit. A query merges chunks, aging and head.
+
+mod commit;
+mod generations;
+mod next;
+mod read;
+mod replay;
+mod writer;
+
+use std::fmt;
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, RwLock};
+
+use tsb_core::{Batch, Durability, SeriesId, SeriesKey, Timestamp};
+
+use super::commits::Commits;
+use super::file::{Database, Schema};
+use super::timer::{Timer, Waiting};
+use super::{Commit, SqliteOptions, Synchronous};
+use crate::error::{Error, Result};
+use crate::locks::lock;
+use crate::numbers::Keys;
+use crate::store::{Ack, Capabilities, Exactness, OnConflict, Position, Query, Refusals, Scope, Stats, Store, Visitor};
+use generations::View;
+use read::Readers;
+use writer::Writer;
+
+const SCHEMA: Schema = Schema {
+    layout: "ticks",
+    journal: "wal",
+    tables: "
+        CREATE TABLE series(number INTEGER PRIMARY KEY, name TEXT NOT NULL, labels TEXT NOT NULL) STRICT;
+        CREATE TABLE tick(seq INTEGER PRIMARY KEY, frame BLOB NOT NULL) STRICT;
+        CREATE TABLE chunk(key INTEGER PRIMARY KEY, data BLOB NOT NULL) STRICT;
+        CREATE TABLE generation(number INTEGER PRIMARY KEY, first_seq INTEGER NOT NULL,
+            oldest INTEGER, newest INTEGER, samples INTEGER NOT NULL, shadowed INTEGER NOT NULL,
+            moved INTEGER NOT NULL, state TEXT NOT NULL, newest_of BLOB) STRICT;
+        INSERT INTO generation VALUES (1, 1, NULL, NULL, 0, 0, 0, 'head', NULL);
+        CREATE VIEW contents AS
+            SELECT series.name, series.labels, generation.number AS generation,
+                datetime(generation.oldest / 1000000000, 'unixepoch') AS oldest,
+                datetime(generation.newest / 1000000000, 'unixepoch') AS newest,
+                length(chunk.data) AS bytes
+            FROM chunk JOIN series ON series.number = chunk.key & 0xffffffff
+                JOIN generation ON generation.number = chunk.key >> 32;",
+};
+
+/// A file in the layout made for ingest. See the module's documentation.
+#[derive(Debug)]
+pub struct TickStore {
+    shared: Arc<Shared>,
+    timer: Option<Timer>,
+}
+
+/// What writers, readers and the timer share.
+#[derive(Debug)]
+struct Shared {
+    options: SqliteOptions,
+    database: Database,
+    readers: Readers,
+    writer: Mutex<Writer>,
+    keys: RwLock<Keys>,
+    view: RwLock<Arc<View>>,
+    /// The newest timestamp of each number in what is older than the head.
+    older: RwLock<Vec<i64>>,
+    /// Grows when something has moved: a snapshot from before does not hold it.
+    epoch: AtomicU64,
+    /// The newest timestamp of the store.
+    newest_of_all: AtomicI64,
+    accepted: AtomicU64,
+    superseded: AtomicU64,
+    expired: AtomicU64,
+    /// Samples that the file held when it was opened.
+    held_before: AtomicU64,
+    committed: AtomicU64,
+    synced: AtomicU64,
+    failure: OnceLock<String>,
+    closed: AtomicBool,
+}
+
+fn panicked<T>(_: PoisonError<T>) -> Error {
+    Error::Poisoned {
+        cause: "a call of the store panicked".to_owned(),
+    }
+}
+
+impl Shared {
+    fn check_open(&self) -> Result<()> {
+        if self.closed.load(Ordering::Acquire) {
+            return Err(Error::Closed);
+        }
+        match self.failure.get() {
+            Some(cause) => Err(Error::Poisoned { cause: cause.clone() }),
+            None => Ok(()),
+        }
+    }
+
+    /// The writer, of a store that is open and sound.
+    fn writer(&self) -> Result<MutexGuard<'_, Writer>> {
+        self.check_open()?;
+        let writer = self.writer.lock().map_err(panicked)?;
+        self.check_open()?;
+        Ok(writer)
+    }
+
+    fn view(&self) -> Result<Arc<View>> {
+        Ok(Arc::clone(&*self.view.read().map_err(panicked)?))
+    }
+
+    fn numbers(&self, series: &[SeriesId]) -> Result<Vec<u32>> {
+        self.keys.read().map_err(panicked)?.numbers(series)
+    }
+
+    /// Samples before this have expired.
+    fn cutoff(&self, newest: i64) -> i64 {
+        let retention = self.options.retention_ns;
+        retention.map_or(i64::MIN, |retention| newest.saturating_sub(retention))
+    }
+
+    /// What every write has reached when it returns.
+    fn acknowledges(&self) -> Durability {
+        match (self.options.commit, self.options.synchronous) {
+            (Commit::Each, Synchronous::Full) => Durability::Synced,
+            (Commit::Each, Synchronous::Normal) => Durability::Buffered,
+            (Commit::Every(_), _) => Durability::Volatile,
+        }
+    }
+}
+
+impl Waiting for Shared {
+    fn progress(&self) -> (u64, bool) {
+        let committed = self.committed.load(Ordering::Acquire);
+        (committed, self.accepted.load(Ordering::Acquire) > committed)
+    }
+
+    fn commit_waiting(&self) -> Result<()> {
+        self.writer()?.commit(self)
+    }
+}
+
+impl TickStore {
+    /// Opens a file, replays its log, and goes on where it ended.
+    pub fn open(path: &Path, options: SqliteOptions) -> Result<Self> {
+        let shared = Arc::new(replay::open(path, options)?);
+        let timer = match shared.options.commit {
+            Commit::Every(interval_ns) => Some(Timer::start(&shared, interval_ns)?),
+            Commit::Each => None,
+        };
+        Ok(Self { shared, timer })
+    }
+
+    /// What commits came to since the store was opened.
+    pub fn commits(&self) -> Commits {
+        self.shared
+            .writer
+            .lock()
+            .map_or_else(|_| Commits::default(), |writer| writer.commits())
+    }
+}
+
+impl fmt::Display for TickStore {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&super::name("ticks", &self.shared.options))
+    }
+}
+
+impl Store for TickStore {
+    fn capabilities(&self) -> Capabilities {
+        Capabilities {
+            query: true,
+            resample: true,
+            exactness: Exactness::Exact,
+            duplicate: OnConflict::Accepted,
+            late: OnConflict::Accepted,
+            resolution_ns: 1,
+            special_values: true,
+            acknowledges: self.shared.acknowledges(),
+            copies: 1,
+            reaches: Durability::Synced,
+            persistent: true,
+            retention_ns: self.shared.options.retention_ns,
+            visibility_delay_ms: 0,
+        }
+    }
+
+    fn define(&self, series: &[(SeriesId, SeriesKey)]) -> Result<()> {
+        self.shared.writer()?.define(&self.shared, series)
+    }
+
+    fn write(&self, batch: &Batch<'_>, refused: &mut Refusals) -> Result<Ack> {
+        self.shared.writer()?.write(&self.shared, batch, refused)
+    }
+
+    fn durable(&self, level: Durability) -> Position {
+        let reached = match level {
+            Durability::Unconfirmed | Durability::Volatile => &self.shared.accepted,
+            Durability::Buffered => &self.shared.committed,
+            Durability::Synced => &self.shared.synced,
+        };
+        Position(reached.load(Ordering::Acquire))
+    }
+
+    fn flush(&self, scope: Scope<'_>, level: Durability) -> Result<()> {
+        let mut writer = self.shared.writer()?;
+        if let Scope::Series(series) = scope {
+            self.shared.numbers(series)?;
+        }
+        writer.flush(&self.shared, level)
+    }
+
+    fn query(&self, query: &Query<'_>, visit: &mut Visitor<'_>) -> Result<()> {
+        self.shared.query(query, visit)
+    }
+
+    fn newest(&self, series: &[SeriesId], into: &mut [Option<Timestamp>]) -> Result<()> {
+        self.shared.newest(series, into)
+    }
+
+    fn newest_accepted(&self, series: &[SeriesId], into: &mut [Option<Timestamp>]) -> Result<()> {
+        self.newest(series, into)
+    }
+
+    fn stats(&self) -> Stats {
+        self.shared.stats()
+    }
+
+    fn close(&self) -> Result<()> {
+        if let Some(timer) = &self.timer {
+            timer.stop();
+        }
+        let closed = {
+            let mut writer = lock(&self.shared.writer);
+            writer.close(&self.shared)
+        };
+        self.shared.database.release();
+        closed
+    }
+}

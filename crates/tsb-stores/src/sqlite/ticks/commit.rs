@@ -1,0 +1,230 @@
+//! A commit: one transaction with the frame and a little of what moves, then perhaps a
+//! checkpoint. Any failure poisons the store: what SQLite or the medium holds is unsure.
+
+use std::sync::atomic::Ordering;
+
+use rusqlite::{Connection, params};
+use tsb_core::time::Clock;
+
+use super::Shared;
+use super::writer::Writer;
+use crate::error::{Error, Result};
+use crate::numbers::labels_to_json;
+use crate::sqlite::Synchronous;
+use crate::sqlite::commits::Worst;
+use crate::sqlite::file::PAGE_BYTES;
+
+/// New series that are written with one commit: what they may add to its time.
+const KEYS_AT_ONCE: usize = 1000;
+/// What a row takes beside its bytes, about.
+const ROW_BYTES: u64 = 16;
+/// What a row leaves free in its leaf when the rest of it has pages of its own: the mean of
+/// ticks of 54,000 series, by dbstat.
+const LEAF_SLACK: u64 = 400;
+
+impl Writer {
+    /// Makes everything that waits durable at the store's level.
+    pub(super) fn commit(&mut self, shared: &Shared) -> Result<()> {
+        if self.encoder.len() == 0 {
+            return Ok(());
+        }
+        let committed = self.try_commit(shared);
+        committed.map_err(|error| poison(shared, "a commit", error))
+    }
+
+    fn try_commit(&mut self, shared: &Shared) -> Result<()> {
+        let begun = self.clock.now();
+        let mut filled_at = begun;
+        self.transact(shared, |writer| {
+            writer.fill(shared)?;
+            filled_at = writer.clock.now();
+            Ok(())
+        })?;
+        let synced_at = self.clock.now();
+        self.encoder.clear();
+        self.new_keys.clear();
+        self.head.is_stored = true;
+        self.committed_until = Some(self.head.newest);
+        let position = shared.accepted.load(Ordering::Acquire);
+        shared.committed.store(position, Ordering::Release);
+        if shared.options.synchronous == Synchronous::Full {
+            shared.synced.store(position, Ordering::Release);
+        }
+        self.settle(shared)?;
+        let turned_at = self.clock.now();
+        let journal_bytes = self.wal.bytes();
+        let checkpointed = self.checkpoint_when_due(shared)?;
+        let ended = self.clock.now();
+        let one = Worst {
+            total_ns: ended - begun,
+            rows_ns: filled_at - begun,
+            sync_ns: synced_at - filled_at,
+            checkpoint_ns: if checkpointed { ended - turned_at } else { 0 },
+            turn_ns: turned_at - synced_at,
+        };
+        self.commits.note(one, journal_bytes);
+        Ok(())
+    }
+
+    /// Makes what `fill` does one transaction: all of it, or nothing.
+    fn transact(&mut self, shared: &Shared, fill: impl FnOnce(&mut Self) -> Result<()>) -> Result<()> {
+        self.run(shared, "BEGIN IMMEDIATE")?;
+        if let Err(error) = fill(self).and_then(|()| self.run(shared, "COMMIT")) {
+            // It may have been rolled back already; the first error is the one that counts.
+            let _ = self.run(shared, "ROLLBACK");
+            return Err(error);
+        }
+        Ok(())
+    }
+
+    /// Writes the keys of new series where there are many: whoever defines a fleet waits for
+    /// that, and not the first batch. A few go with the next commit.
+    pub(super) fn commit_keys(&mut self, shared: &Shared) -> Result<()> {
+        while self.new_keys.len() >= KEYS_AT_ONCE {
+            let rest = self.new_keys.split_off(KEYS_AT_ONCE);
+            let written = self.transact(shared, |writer| writer.put_keys(shared));
+            self.new_keys = rest;
+            let written = written.and_then(|()| self.checkpoint_when_due(shared));
+            written.map_err(|error| poison(shared, "a commit of series", error))?;
+        }
+        Ok(())
+    }
+
+    /// Everything that the transaction holds.
+    fn fill(&mut self, shared: &Shared) -> Result<()> {
+        self.put_keys(shared)?;
+        self.put_turn(shared)?;
+        self.put_frame(shared)?;
+        self.move_some(shared)?;
+        self.forget_some(shared)?;
+        self.drop_some(shared)
+    }
+
+    pub(super) fn connection(&self) -> Result<&Connection> {
+        self.connection.as_ref().ok_or(Error::Closed)
+    }
+
+    /// Runs a statement without parameters or rows.
+    pub(super) fn run(&self, shared: &Shared, sql: &str) -> Result<()> {
+        let statement = self.connection()?.prepare_cached(sql);
+        let run = statement.and_then(|mut statement| statement.execute([]));
+        shared.database.done("write", run).map(drop)
+    }
+
+    /// Runs a statement that inserts, changes or deletes; returns how many rows.
+    pub(super) fn change(&self, shared: &Shared, sql: &str, values: impl rusqlite::Params) -> Result<usize> {
+        let statement = self.connection()?.prepare_cached(sql);
+        let run = statement.and_then(|mut statement| statement.execute(values));
+        shared.database.done("write", run)
+    }
+
+    fn put_keys(&mut self, shared: &Shared) -> Result<()> {
+        let mut bytes = 0;
+        for (number, key) in &self.new_keys {
+            let labels = labels_to_json(key);
+            bytes += (key.name().len() + labels.len()) as u64 + ROW_BYTES;
+            self.change(
+                shared,
+                "INSERT INTO series VALUES (?1, ?2, ?3)",
+                params![number, key.name(), labels],
+            )?;
+        }
+        self.key_bytes += bytes;
+        self.wal.add(bytes);
+        Ok(())
+    }
+
+    fn put_frame(&mut self, shared: &Shared) -> Result<()> {
+        let connection = self.connection.as_ref().ok_or(Error::Closed)?;
+        let frame = self.encoder.frame();
+        let bytes = frame.len() as u64;
+        let statement = connection.prepare_cached("INSERT INTO tick VALUES (?1, ?2)");
+        let run = statement.and_then(|mut statement| statement.execute(params![self.seq, frame]));
+        shared.database.done("write", run)?;
+        self.seq += 1;
+        self.log_bytes += on_disk(bytes);
+        self.wal.add(bytes);
+        Ok(())
+    }
+
+    /// Makes a checkpoint if the write-ahead log has grown to its bound; whether it did.
+    fn checkpoint_when_due(&mut self, shared: &Shared) -> Result<bool> {
+        let is_due = self.wal.bytes() >= shared.options.checkpoint_bytes;
+        if is_due {
+            self.checkpoint(shared)?;
+        }
+        Ok(is_due)
+    }
+
+    /// Copies the write-ahead log into the file, as far as no reader needs it.
+    fn checkpoint(&mut self, shared: &Shared) -> Result<()> {
+        let connection = self.connection()?;
+        let statement = connection.prepare_cached("PRAGMA wal_checkpoint(PASSIVE)");
+        let pages = statement.and_then(|mut statement| {
+            statement.query_row([], |row| Ok((row.get::<_, i64>(1)?, row.get::<_, i64>(2)?)))
+        });
+        let (pages, copied) = shared.database.done("checkpoint", pages)?;
+        self.wal.checkpointed(pages.max(0) as u64, copied.max(0) as u64);
+        Ok(())
+    }
+
+    /// Has everything committed on the medium where a commit does not wait for it.
+    pub(super) fn sync(&mut self, shared: &Shared) -> Result<()> {
+        let position = shared.committed.load(Ordering::Acquire);
+        if shared.options.synchronous == Synchronous::Normal && shared.synced.load(Ordering::Acquire) < position {
+            // A commit that waits syncs the whole log, what was committed before included.
+            let synced = self.run(shared, "PRAGMA synchronous=FULL").and_then(|()| {
+                self.change(
+                    shared,
+                    "INSERT INTO tsb VALUES ('synced', ?1) ON CONFLICT DO UPDATE SET value = ?1",
+                    [self.seq],
+                )?;
+                self.run(shared, "PRAGMA synchronous=NORMAL")
+            });
+            synced.map_err(|error| poison(shared, "a sync", error))?;
+            shared.synced.store(position, Ordering::Release);
+        }
+        Ok(())
+    }
+}
+
+/// Notes the failure that nothing gets over.
+pub(super) fn poison(shared: &Shared, what: &str, error: Error) -> Error {
+    let cause = match std::error::Error::source(&error) {
+        Some(source) => format!("{what} failed: {error}: {source}"),
+        None => format!("{what} failed: {error}"),
+    };
+    shared.failure.get_or_init(|| cause);
+    error
+}
+
+/// What a row of so many bytes takes in a file, about: large ones have pages of their own.
+pub(super) fn on_disk(bytes: u64) -> u64 {
+    let row = bytes + ROW_BYTES;
+    if row > PAGE_BYTES {
+        bytes + bytes / (PAGE_BYTES / 4) + LEAF_SLACK
+    } else {
+        // As many as fit share a page.
+        PAGE_BYTES / (PAGE_BYTES / row)
+    }
+}
+
+impl super::writer::Wal {
+    /// Notes bytes that were put into rows.
+    pub(super) fn add(&mut self, bytes: u64) {
+        self.estimate += bytes as f64;
+    }
+
+    /// How long the log is, about.
+    fn bytes(&self) -> u64 {
+        (self.estimate * self.factor) as u64
+    }
+
+    /// Learns from a checkpoint how many pages the log had, and how many it copied.
+    fn checkpointed(&mut self, pages: u64, copied: u64) {
+        if self.estimate > 0.0 {
+            self.factor = ((pages * PAGE_BYTES) as f64 / self.estimate).clamp(1.0, 1000.0);
+        }
+        self.estimate = ((pages - copied.min(pages)) * PAGE_BYTES) as f64 / self.factor;
+    }
+}

@@ -1,0 +1,455 @@
+//! Generations: the head becomes the aging one, whose series move into chunks in turn.
+//!
+//! How far this is follows from how full the head is: in its first half the series of the
+//! generation before move, in its second half their part of the log is deleted. So the
+//! work of each commit is in proportion to what it commits, and all is done when the next
+//! turn comes.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use rusqlite::params;
+
+use super::commit::on_disk;
+use super::writer::{HeadState, Writer};
+use super::{Shared, panicked};
+use crate::block::varint;
+use crate::error::Result;
+use crate::memory::{MemoryOptions, MemoryStore};
+use crate::sqlite::cursor::Cursor;
+
+/// The most samples of a head, however many series there are: it bounds memory and log.
+const MAX_SAMPLES: u64 = 400_000_000;
+/// Chunks of an expired generation that are deleted with one commit.
+const DROPPED_AT_ONCE: i64 = 256;
+
+/// What readers look at, replaced as a whole.
+#[derive(Debug)]
+pub(super) struct View {
+    /// What is being written.
+    pub(super) head: Arc<MemoryStore>,
+    /// What is on its way into chunks.
+    pub(super) aging: Option<Arc<AgingStore>>,
+    /// Generations that have, or will have, chunks; oldest first.
+    pub(super) generations: Vec<Generation>,
+    /// The newest timestamp of all of them.
+    pub(super) older_newest: i64,
+}
+
+/// The samples of the aging generation.
+#[derive(Debug)]
+pub(super) struct AgingStore {
+    pub(super) number: i64,
+    pub(super) store: Arc<MemoryStore>,
+}
+
+/// A generation that has chunks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Generation {
+    pub(super) number: i64,
+    pub(super) oldest: i64,
+    pub(super) newest: i64,
+    /// Samples in chunks.
+    pub(super) samples: u64,
+}
+
+impl Generation {
+    /// Whether it may have samples in `start..end`.
+    pub(super) fn overlaps(&self, (start, end): (i64, i64)) -> bool {
+        self.newest >= start && self.oldest < end
+    }
+}
+
+/// The rank of a generation's parts: of equal timestamps the one written later holds. Those
+/// of one generation are told apart below it.
+pub(super) fn rank(number: i64) -> u64 {
+    (number as u64) << 33
+}
+
+/// Where a series' chunk of a generation stands.
+pub(super) fn key(generation: i64, number: u32) -> i64 {
+    generation << 32 | i64::from(number)
+}
+
+/// The state of the aging generation.
+#[derive(Debug)]
+pub(super) struct Aging {
+    pub(super) number: i64,
+    pub(super) first_seq: i64,
+    pub(super) end_seq: i64,
+    pub(super) store: Arc<MemoryStore>,
+    /// Numbers below this are in chunks.
+    pub(super) moved: u32,
+    /// Numbers that there were when it ended.
+    pub(super) series: u32,
+    /// Samples in chunks, and how many of them lie over one of an older generation.
+    pub(super) samples: u64,
+    pub(super) shadowed: u64,
+    /// Frames before this are deleted.
+    pub(super) forgotten: i64,
+    /// Bytes of its frames in the file, about.
+    pub(super) log_bytes: u64,
+    /// The newest timestamp of each number in the generations before it.
+    pub(super) prior: Vec<i64>,
+}
+
+/// An expired generation whose chunks are being deleted.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Dropping {
+    pub(super) number: i64,
+    pub(super) next: i64,
+}
+
+/// A memory store without bounds of its own.
+pub(super) fn memory() -> Arc<MemoryStore> {
+    Arc::new(MemoryStore::new(MemoryOptions::default()))
+}
+
+/// Samples at which the head is full.
+fn head_capacity(shared: &Shared) -> u64 {
+    let series = shared.keys.read().map_or(1, |keys| keys.defined());
+    let samples = shared.options.tail.max(1).saturating_mul(series.max(1) as u64);
+    samples.min(MAX_SAMPLES)
+}
+
+impl Writer {
+    /// How far the head is, in parts of itself.
+    pub(super) fn progress(&self, shared: &Shared) -> f64 {
+        self.head.samples as f64 / head_capacity(shared) as f64
+    }
+
+    /// Writes the rows of a turn that was made since the last commit.
+    pub(super) fn put_turn(&mut self, shared: &Shared) -> Result<()> {
+        if self.head.is_stored {
+            return Ok(());
+        }
+        if let Some(aging) = &self.aging {
+            let view = shared.view()?;
+            let generation = view
+                .generations
+                .iter()
+                .find(|generation| generation.number == aging.number);
+            let (oldest, newest) = generation.map_or((0, 0), |generation| (generation.oldest, generation.newest));
+            self.change(
+                shared,
+                "UPDATE generation SET oldest = ?2, newest = ?3, state = 'aging' WHERE number = ?1",
+                params![aging.number, oldest, newest],
+            )?;
+        }
+        self.change(
+            shared,
+            "INSERT INTO generation VALUES (?1, ?2, NULL, NULL, 0, 0, 0, 'head', NULL)",
+            params![self.head.number, self.head.first_seq],
+        )?;
+        Ok(())
+    }
+
+    /// Moves as many series as are due.
+    pub(super) fn move_some(&mut self, shared: &Shared) -> Result<()> {
+        let progress = self.progress(shared);
+        let Some(aging) = &self.aging else { return Ok(()) };
+        let due = if progress >= 0.5 {
+            aging.series
+        } else {
+            (f64::from(aging.series) * progress * 2.0) as u32
+        };
+        if aging.moved >= aging.series || aging.moved >= due {
+            return Ok(());
+        }
+        let Some(mut aging) = self.aging.take() else {
+            return Ok(());
+        };
+        let moved = (aging.moved..due).try_for_each(|number| self.move_one(shared, &mut aging, number));
+        aging.moved = due;
+        let stored = moved.and_then(|()| self.put_moved(shared, &aging));
+        self.aging = Some(aging);
+        stored
+    }
+
+    fn move_one(&mut self, shared: &Shared, aging: &mut Aging, number: u32) -> Result<()> {
+        self.held.clear();
+        aging.store.take(number, (i64::MIN, i64::MAX), &mut self.held)?;
+        let prior = aging.prior.get(number as usize).copied().unwrap_or(i64::MIN);
+        if self.held.first().is_some_and(|held| held.start <= prior) {
+            aging.shadowed += self.count_shadowed(shared, aging, number, prior)?;
+        }
+        let Some(packed) = self.packer.pack(&self.held) else {
+            return Ok(());
+        };
+        aging.samples += packed.samples;
+        let key = key(aging.number, number);
+        let connection = self.connection.as_ref().ok_or(crate::Error::Closed)?;
+        let statement = connection.prepare_cached("INSERT INTO chunk VALUES (?1, ?2)");
+        let run = statement.and_then(|mut statement| statement.execute(params![key, packed.bytes]));
+        self.wal.estimate += packed.bytes.len() as f64;
+        shared.database.done("write", run).map(drop)
+    }
+
+    /// How many of the samples at hand lie over one of an older generation.
+    fn count_shadowed(&mut self, shared: &Shared, aging: &Aging, number: u32, prior: i64) -> Result<u64> {
+        let range = (self.held[0].start, prior.saturating_add(1));
+        let mut older = Vec::new();
+        let view = shared.view()?;
+        let before = view
+            .generations
+            .iter()
+            .filter(|generation| generation.number < aging.number);
+        for generation in before.filter(|generation| generation.overlaps(range)) {
+            let connection = self.connection()?;
+            super::read::take_chunk(shared, connection, generation.number, number, range, &mut older)?;
+        }
+        let older = super::read::times(&older, range);
+        let ours = super::read::times(&self.held, range);
+        Ok(ours.iter().filter(|at| older.binary_search(at).is_ok()).count() as u64)
+    }
+
+    fn put_moved(&self, shared: &Shared, aging: &Aging) -> Result<()> {
+        let is_whole = aging.moved >= aging.series;
+        let newest = if is_whole {
+            Some(put_newest(&shared.older.read().map_err(panicked)?))
+        } else {
+            None
+        };
+        self.change(
+            shared,
+            "UPDATE generation SET samples = ?2, shadowed = ?3, moved = ?4, state = ?5, newest_of = ?6 WHERE number = ?1",
+            params![
+                aging.number,
+                aging.samples as i64,
+                aging.shadowed as i64,
+                aging.moved,
+                if is_whole { "whole" } else { "aging" },
+                newest
+            ],
+        )
+        .map(drop)
+    }
+
+    /// Deletes as much as is due of the log whose samples have moved.
+    pub(super) fn forget_some(&mut self, shared: &Shared) -> Result<()> {
+        let progress = self.progress(shared);
+        let Some(aging) = &self.aging else { return Ok(()) };
+        if aging.moved < aging.series || progress < 0.5 {
+            return Ok(());
+        }
+        let frames = (aging.end_seq - aging.first_seq) as f64;
+        let due = aging.first_seq + (frames * (progress * 2.0 - 1.0).clamp(0.0, 1.0)).ceil() as i64;
+        if due <= aging.forgotten {
+            return Ok(());
+        }
+        self.change(shared, "DELETE FROM tick WHERE seq < ?1", [due])?;
+        let share = (due - aging.forgotten) as f64 / frames.max(1.0);
+        let bytes = ((aging.log_bytes as f64 * share) as u64).min(self.log_bytes);
+        self.log_bytes -= bytes;
+        // Freed pages are noted, not written.
+        self.wal.add(bytes / 64);
+        if let Some(aging) = &mut self.aging {
+            aging.forgotten = due;
+        }
+        Ok(())
+    }
+
+    /// Deletes some chunks of an expired generation.
+    pub(super) fn drop_some(&mut self, shared: &Shared) -> Result<()> {
+        if self.dropping.is_none() {
+            self.dropping = self.begin_dropping(shared)?;
+        }
+        let Some(dropping) = &mut self.dropping else {
+            return Ok(());
+        };
+        let from = dropping.next;
+        dropping.next += DROPPED_AT_ONCE;
+        let (number, next) = (dropping.number, dropping.next);
+        self.change(
+            shared,
+            "DELETE FROM chunk WHERE key >= ?1 AND key < ?2",
+            [number << 32 | from, number << 32 | next],
+        )?;
+        let series = shared.keys.read().map_err(panicked)?.count();
+        if next >= i64::from(series) {
+            self.change(shared, "DELETE FROM generation WHERE number = ?1", [number])?;
+            self.dropping = None;
+        }
+        Ok(())
+    }
+
+    /// The oldest generation, if all of it has expired; nobody sees it from now on.
+    fn begin_dropping(&mut self, shared: &Shared) -> Result<Option<Dropping>> {
+        let cutoff = shared.cutoff(self.head.newest);
+        let view = shared.view()?;
+        let aging = view.aging.as_ref().map(|aging| aging.number);
+        let expired = |generation: &&Generation| generation.newest < cutoff && Some(generation.number) != aging;
+        let Some(expired) = view.generations.iter().find(expired).copied() else {
+            return Ok(None);
+        };
+        self.change(
+            shared,
+            "UPDATE generation SET state = 'dropping' WHERE number = ?1",
+            [expired.number],
+        )?;
+        let generations = view.generations.iter().copied();
+        let left = View {
+            head: Arc::clone(&view.head),
+            aging: view.aging.clone(),
+            generations: generations
+                .filter(|generation| generation.number != expired.number)
+                .collect(),
+            older_newest: view.older_newest,
+        };
+        *shared.view.write().map_err(panicked)? = Arc::new(left);
+        shared.expired.fetch_add(expired.samples, Ordering::Relaxed);
+        Ok(Some(Dropping {
+            number: expired.number,
+            next: 0,
+        }))
+    }
+
+    /// After a commit: memory of what has moved is given back, and perhaps another
+    /// generation begins.
+    pub(super) fn settle(&mut self, shared: &Shared) -> Result<()> {
+        if let Some(aging) = &self.aging {
+            shared.epoch.fetch_add(1, Ordering::AcqRel);
+            aging.store.release_below(aging.moved)?;
+            if aging.moved >= aging.series && aging.forgotten >= aging.end_seq {
+                self.end_aging(shared)?;
+            }
+        }
+        if self.aging.is_none() && self.head.samples >= head_capacity(shared) {
+            self.turn(shared)?;
+        }
+        self.prepare_next(shared)
+    }
+
+    fn end_aging(&mut self, shared: &Shared) -> Result<()> {
+        let Some(aging) = self.aging.take() else { return Ok(()) };
+        let view = shared.view()?;
+        let mut generations = view.generations.clone();
+        for generation in generations
+            .iter_mut()
+            .filter(|generation| generation.number == aging.number)
+        {
+            generation.samples = aging.samples;
+        }
+        let next = View {
+            head: Arc::clone(&view.head),
+            aging: None,
+            generations,
+            older_newest: view.older_newest,
+        };
+        *shared.view.write().map_err(panicked)? = Arc::new(next);
+        Ok(())
+    }
+
+    /// The head becomes the aging generation. Its rows are written with the next commit.
+    fn turn(&mut self, shared: &Shared) -> Result<()> {
+        let view = shared.view()?;
+        let series = shared.keys.read().map_err(panicked)?.count();
+        let mut older = shared.older.write().map_err(panicked)?;
+        let prior = older.clone();
+        view.head.raise_newest(0..series, &mut older)?;
+        drop(older);
+        let head = self.next.take(series);
+        let mut generations = view.generations.clone();
+        generations.push(Generation {
+            number: self.head.number,
+            oldest: self.head.oldest,
+            newest: self.head.newest,
+            samples: 0,
+        });
+        let aging = AgingStore {
+            number: self.head.number,
+            store: Arc::clone(&view.head),
+        };
+        let next = View {
+            head,
+            aging: Some(Arc::new(aging)),
+            generations,
+            older_newest: view.older_newest.max(self.head.newest),
+        };
+        self.aging = Some(Aging {
+            number: self.head.number,
+            first_seq: self.head.first_seq,
+            end_seq: self.seq,
+            store: Arc::clone(&view.head),
+            moved: 0,
+            series,
+            samples: 0,
+            shadowed: 0,
+            forgotten: self.head.first_seq,
+            log_bytes: self.log_bytes,
+            prior,
+        });
+        let newest = self.head.newest;
+        self.head = HeadState::new(self.head.number + 1, self.seq);
+        self.head.newest = newest;
+        self.encoder.restart();
+        *shared.view.write().map_err(panicked)? = Arc::new(next);
+        Ok(())
+    }
+}
+
+/// The newest timestamps of all numbers: runs of equal steps, as (how many, step).
+fn put_newest(newest: &[i64]) -> Vec<u8> {
+    let mut out = Vec::new();
+    let (mut last, mut run, mut step) = (0i64, 0u64, 0i64);
+    for at in newest {
+        let next = at.wrapping_sub(last);
+        last = *at;
+        if run > 0 && next == step {
+            run += 1;
+            continue;
+        }
+        put_run(&mut out, run, step);
+        (run, step) = (1, next);
+    }
+    put_run(&mut out, run, step);
+    out
+}
+
+fn put_run(out: &mut Vec<u8>, run: u64, step: i64) {
+    if run > 0 {
+        varint::put(out, run);
+        varint::put(out, varint::zigzag(step));
+    }
+}
+
+/// Reads what [`put_newest`] has written: at most `series` numbers.
+pub(super) fn get_newest(bytes: &[u8], series: usize) -> Option<Vec<i64>> {
+    let mut cursor = Cursor::new(bytes);
+    let (mut newest, mut last) = (Vec::new(), 0i64);
+    while cursor.len() > 0 {
+        let (run, step) = (cursor.varint()?, cursor.signed()?);
+        if run > (series - newest.len()) as u64 {
+            return None;
+        }
+        for _ in 0..run {
+            last = last.wrapping_add(step);
+            newest.push(last);
+        }
+    }
+    newest.resize(series, i64::MIN);
+    Some(newest)
+}
+
+/// What a frame takes in the file.
+pub(super) fn frame_bytes(len: usize) -> u64 {
+    on_disk(len as u64)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn newest_timestamps_come_back_and_take_little_where_series_agree() {
+        let mut newest = vec![1_700_000_000_000_000_000; 1000];
+        newest.extend([i64::MIN, i64::MAX, 5]);
+        let bytes = put_newest(&newest);
+        assert!(bytes.len() < 64, "{} bytes", bytes.len());
+        assert_eq!(get_newest(&bytes, 1003), Some(newest.clone()));
+        newest.push(i64::MIN);
+        assert_eq!(get_newest(&bytes, 1004), Some(newest));
+        assert_eq!(get_newest(&bytes, 1002), None);
+        assert_eq!(get_newest(&bytes[..bytes.len() - 1], 1003), None);
+    }
+}

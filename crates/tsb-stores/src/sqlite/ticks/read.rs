@@ -1,0 +1,284 @@
+//! Queries: parts of head, aging generation and chunks, merged. Readers have connections
+//! of their own and wait for no writer.
+
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, Mutex};
+
+use rusqlite::{Connection, OptionalExtension};
+use tsb_core::{SeriesId, Timestamp};
+
+use super::generations::{View, key, rank};
+use super::{Shared, panicked};
+use crate::block::{Answer, Columns, Fold, Held, Parts};
+use crate::error::Result;
+use crate::locks::lock;
+use crate::sqlite::chunk;
+use crate::sqlite::file::{Database, PAGE_BYTES};
+use crate::store::{Footprint, Query, Stats, Visitor};
+
+/// Connections that are kept for the next query.
+const KEPT: usize = 8;
+
+/// Connections that nobody uses now.
+#[derive(Debug, Default)]
+pub(super) struct Readers {
+    // None once closed.
+    idle: Mutex<Option<Vec<Connection>>>,
+}
+
+impl Readers {
+    pub(super) fn open() -> Self {
+        Self {
+            idle: Mutex::new(Some(Vec::new())),
+        }
+    }
+
+    fn take(&self, database: &Database) -> Result<Connection> {
+        let idle = match &mut *lock(&self.idle) {
+            Some(idle) => idle.pop(),
+            None => return Err(crate::Error::Closed),
+        };
+        idle.map_or_else(|| database.reader(), Ok)
+    }
+
+    fn give(&self, connection: Connection) {
+        if let Some(idle) = &mut *lock(&self.idle)
+            && idle.len() < KEPT
+        {
+            idle.push(connection);
+        }
+    }
+
+    /// Closes those that are idle, and the others when they are given back.
+    pub(super) fn close(&self) {
+        *lock(&self.idle) = None;
+    }
+}
+
+/// A snapshot of the file, taken when it is first needed.
+struct Snapshot<'a> {
+    shared: &'a Shared,
+    open: Option<(Connection, u64)>,
+}
+
+impl Snapshot<'_> {
+    /// A connection whose snapshot holds all that has moved so far.
+    fn fresh(&mut self) -> Result<&Connection> {
+        let epoch = self.shared.epoch.load(Ordering::Acquire);
+        let done = |result| self.shared.database.done("read", result);
+        let opened = match self.open.take() {
+            Some((connection, of)) if of == epoch => (connection, of),
+            Some((connection, _)) => {
+                done(connection.execute_batch("COMMIT; BEGIN"))?;
+                (connection, epoch)
+            }
+            None => {
+                let connection = self.shared.readers.take(&self.shared.database)?;
+                done(connection.execute_batch("BEGIN"))?;
+                (connection, epoch)
+            }
+        };
+        Ok(&self.open.insert(opened).0)
+    }
+
+    /// Gives the connection back. One that failed is not given back, but closed.
+    fn end(mut self) -> Result<()> {
+        if let Some((connection, _)) = self.open.take() {
+            self.shared.database.done("read", connection.execute_batch("COMMIT"))?;
+            self.shared.readers.give(connection);
+        }
+        Ok(())
+    }
+}
+
+impl Shared {
+    pub(super) fn query(&self, query: &Query<'_>, visit: &mut Visitor<'_>) -> Result<()> {
+        self.check_open()?;
+        let numbers = self.numbers(query.series)?;
+        let start = query.range.start.0.max(self.oldest_kept());
+        let range = (start, query.range.end.0);
+        let mut snapshot = Snapshot {
+            shared: self,
+            open: None,
+        };
+        let (mut held, mut answer) = (Vec::new(), Answer::default());
+        for (series, number) in query.series.iter().zip(numbers) {
+            self.hold(number, range, &mut snapshot, &mut held)?;
+            let mut fold = query.resample.map(Fold::new);
+            if answer.visit(*series, &held, range, fold.as_mut(), visit).is_break() {
+                break;
+            }
+        }
+        snapshot.end()
+    }
+
+    /// Takes what a series holds in a range, sorted by start.
+    fn hold(&self, number: u32, range: (i64, i64), snapshot: &mut Snapshot<'_>, held: &mut Vec<Held>) -> Result<()> {
+        // Memory first: what leaves it meanwhile is in the snapshot that is taken next.
+        let view = loop {
+            let view = self.view()?;
+            hold_memory(&view, number, range, held)?;
+            // Another turn, and what was the head may have left memory before it was looked at.
+            if Arc::ptr_eq(&view, &self.view()?) {
+                break view;
+            }
+        };
+        let from = held.len();
+        for generation in view.generations.iter().filter(|generation| generation.overlaps(range)) {
+            let connection = snapshot.fresh()?;
+            take_chunk(self, connection, generation.number, number, range, held)?;
+        }
+        if from > 0 || view.generations.len() > 1 {
+            held.sort_by_key(|held| held.start);
+        }
+        Ok(())
+    }
+
+    /// Samples before this have expired.
+    fn oldest_kept(&self) -> i64 {
+        self.cutoff(self.newest_of_all.load(Ordering::Acquire))
+    }
+
+    pub(super) fn newest(&self, series: &[SeriesId], into: &mut [Option<Timestamp>]) -> Result<()> {
+        self.check_open()?;
+        let numbers = self.numbers(series)?;
+        let cutoff = self.oldest_kept();
+        // The older ones first: what turns meanwhile is raised in both.
+        let older = self.older.read().map_err(panicked)?;
+        let mut newest: Vec<i64> = numbers
+            .iter()
+            .map(|number| older.get(*number as usize).copied().unwrap_or(i64::MIN))
+            .collect();
+        let view: Arc<View> = self.view()?;
+        drop(older);
+        view.head.raise_newest(numbers.into_iter(), &mut newest)?;
+        for (into, newest) in into.iter_mut().zip(newest) {
+            *into = (newest > i64::MIN && newest >= cutoff).then_some(Timestamp(newest));
+        }
+        Ok(())
+    }
+
+    pub(super) fn stats(&self) -> Stats {
+        let accepted = self.accepted.load(Ordering::Acquire);
+        let superseded = self.superseded.load(Ordering::Relaxed);
+        let expired = self.expired.load(Ordering::Relaxed);
+        Stats {
+            series: self.keys.read().map_or(0, |keys| keys.defined() as u64),
+            samples: (self.held_before.load(Ordering::Relaxed) + accepted).saturating_sub(superseded + expired),
+            accepted,
+            superseded,
+            expired,
+            footprint: self.footprint().unwrap_or_default(),
+        }
+    }
+
+    /// What the file occupies; what is in memory is a copy of it.
+    fn footprint(&self) -> Result<Footprint> {
+        let connection = self.readers.take(&self.database)?;
+        let pages = |pragma: &str| {
+            let pages = connection.query_row(pragma, [], |row| row.get::<_, i64>(0));
+            self.database.done("read", pages).map(|pages| pages as u64 * PAGE_BYTES)
+        };
+        let (all, free) = (pages("PRAGMA page_count")?, pages("PRAGMA freelist_count")?);
+        self.readers.give(connection);
+        let writer = self.writer.lock().map_err(panicked)?;
+        let aging = writer.aging.as_ref().map_or(0, |aging| aging.samples);
+        let sealed_samples = self
+            .view()?
+            .generations
+            .iter()
+            .map(|generation| generation.samples)
+            .sum::<u64>()
+            + aging;
+        let series = writer.key_bytes;
+        let log = writer.log_bytes;
+        drop(writer);
+        let rest = all.saturating_sub(free + series);
+        // Of the log the lengths are known; the rest of the pages are chunks'.
+        let sealed = if sealed_samples > 0 {
+            rest.saturating_sub(log)
+        } else {
+            0
+        };
+        Ok(Footprint {
+            sealed_bytes: sealed,
+            sealed_samples,
+            head_bytes: rest - sealed,
+            journal_bytes: self.database.journal_bytes(),
+            series_bytes: series,
+            free_bytes: free,
+        })
+    }
+}
+
+fn hold_memory(view: &View, number: u32, range: (i64, i64), held: &mut Vec<Held>) -> Result<()> {
+    held.clear();
+    view.head.take(number, range, held)?;
+    raise(held, view.generations.last().map_or(1, |last| last.number + 1));
+    if let Some(aging) = &view.aging {
+        let from = held.len();
+        aging.store.take(number, range, held)?;
+        raise(&mut held[from..], aging.number);
+    }
+    Ok(())
+}
+
+/// Gives parts of one generation the rank of it.
+fn raise(held: &mut [Held], generation: i64) {
+    for held in held {
+        held.rank += rank(generation);
+    }
+}
+
+/// Takes the blocks of one chunk that overlap a range; nothing where there is no chunk.
+pub(super) fn take_chunk(
+    shared: &Shared,
+    connection: &Connection,
+    generation: i64,
+    number: u32,
+    range: (i64, i64),
+    into: &mut Vec<Held>,
+) -> Result<()> {
+    let statement = connection.prepare_cached("SELECT data FROM chunk WHERE key = ?1");
+    let bytes = statement.and_then(|mut statement| {
+        let row = statement.query_row([key(generation, number)], |row| {
+            Ok(Arc::<[u8]>::from(row.get_ref(0)?.as_blob()?))
+        });
+        row.optional()
+    });
+    let Some(bytes) = shared.database.done("read", bytes)? else {
+        return Ok(());
+    };
+    chunk::take(&bytes, range, rank(generation), into).map_err(|what| {
+        shared.database.corrupt(&format!(
+            "{what} (chunk {}, series number {number} of generation {generation})",
+            key(generation, number)
+        ))
+    })
+}
+
+/// The timestamps of parts within a range, sorted.
+pub(super) fn times(held: &[Held], (start, end): (i64, i64)) -> Vec<i64> {
+    let (mut all, mut columns) = (Vec::new(), Columns::default());
+    for held in held {
+        match &held.parts {
+            Parts::Sealed(block, column) => all.extend_from_slice(block.read(*column, &mut columns).0),
+            Parts::Open(times, _) => all.extend_from_slice(times),
+            Parts::Maximum(_) => {}
+        }
+    }
+    all.retain(|at| (start..end).contains(at));
+    all.sort_unstable();
+    all.dedup();
+    all
+}
+
+/// Whether parts hold a sample of that time.
+pub(super) fn holds(held: &[Held], at: i64) -> bool {
+    let mut columns = Columns::default();
+    held.iter().any(|held| match &held.parts {
+        Parts::Sealed(block, column) => block.holds(*column, at, &mut columns),
+        Parts::Open(times, _) => times.binary_search(&at).is_ok(),
+        Parts::Maximum(_) => false,
+    })
+}

@@ -1,0 +1,323 @@
+//! The only one who writes: what a batch does to the head, to the frame and to the counts.
+
+use std::sync::atomic::Ordering;
+
+use rusqlite::Connection;
+use tsb_core::time::MonotonicClock;
+use tsb_core::{Batch, Durability, Ids, SeriesId, SeriesKey, Times, Timestamp};
+
+use super::generations::{Aging, Dropping, View};
+use super::next::Next;
+use super::{Shared, panicked};
+use crate::block::Held;
+use crate::error::{Error, Result};
+use crate::sqlite::chunk::Packer;
+use crate::sqlite::commits::Commits;
+use crate::sqlite::log::Encoder;
+use crate::sqlite::{Commit, Synchronous};
+use crate::store::{Ack, Position, Reason, Refusals};
+
+/// A frame of so many bytes is committed, whatever the interval.
+const MAX_FRAME_BYTES: usize = 1 << 20;
+
+/// The writer's state, behind the store's lock.
+#[derive(Debug)]
+pub(super) struct Writer {
+    /// None once closed.
+    pub(super) connection: Option<Connection>,
+    pub(super) clock: MonotonicClock,
+    pub(super) encoder: Encoder,
+    /// The next frame's key.
+    pub(super) seq: i64,
+    /// Series that the file does not know yet.
+    pub(super) new_keys: Vec<(u32, SeriesKey)>,
+    pub(super) head: HeadState,
+    pub(super) aging: Option<Aging>,
+    pub(super) dropping: Option<Dropping>,
+    pub(super) next: Next,
+    pub(super) packer: Packer,
+    pub(super) held: Vec<Held>,
+    pub(super) wal: Wal,
+    pub(super) commits: Commits,
+    /// Bytes that the log and the key table occupy, about.
+    pub(super) log_bytes: u64,
+    pub(super) key_bytes: u64,
+    /// The newest timestamp when something was last committed.
+    pub(super) committed_until: Option<i64>,
+    ids: Vec<SeriesId>,
+    kept: Kept,
+}
+
+/// What is known of the generation that is being written.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct HeadState {
+    pub(super) number: i64,
+    pub(super) first_seq: i64,
+    pub(super) samples: u64,
+    pub(super) oldest: i64,
+    pub(super) newest: i64,
+    /// Whether the file has its row.
+    pub(super) is_stored: bool,
+}
+
+impl HeadState {
+    pub(super) fn new(number: i64, first_seq: i64) -> Self {
+        Self {
+            number,
+            first_seq,
+            samples: 0,
+            oldest: i64::MAX,
+            newest: i64::MIN,
+            is_stored: false,
+        }
+    }
+}
+
+/// How long the write-ahead log is, as far as it can be told without asking.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Wal {
+    /// Bytes written since the last checkpoint, by what was put into rows.
+    pub(super) estimate: f64,
+    /// How many bytes of the log a byte of rows takes. in [1, ..)
+    pub(super) factor: f64,
+}
+
+/// The samples of a batch that are not refused.
+#[derive(Debug, Default)]
+struct Kept {
+    ids: Vec<SeriesId>,
+    times: Vec<Timestamp>,
+    values: Vec<f64>,
+}
+
+impl Writer {
+    pub(super) fn new(connection: Connection, seq: i64, head: HeadState) -> Self {
+        Self {
+            connection: Some(connection),
+            clock: MonotonicClock::new(),
+            encoder: Encoder::default(),
+            seq,
+            new_keys: Vec::new(),
+            head,
+            aging: None,
+            dropping: None,
+            next: Next::default(),
+            packer: Packer::default(),
+            held: Vec::new(),
+            wal: Wal {
+                estimate: 0.0,
+                factor: 2.0,
+            },
+            commits: Commits::default(),
+            log_bytes: 0,
+            key_bytes: 0,
+            committed_until: None,
+            ids: Vec::new(),
+            kept: Kept::default(),
+        }
+    }
+
+    pub(super) fn commits(&self) -> Commits {
+        self.commits
+    }
+
+    pub(super) fn define(&mut self, shared: &Shared, series: &[(SeriesId, SeriesKey)]) -> Result<()> {
+        let mut keys = shared.keys.write().map_err(panicked)?;
+        let first = keys.count();
+        let new = keys.define(series)?;
+        let count = keys.count();
+        drop(keys);
+        let view = shared.view()?;
+        view.head.define_ids(first..count);
+        shared.older.write().map_err(panicked)?.resize(count as usize, i64::MIN);
+        if let Some(aging) = &mut self.aging {
+            aging.prior.resize(count as usize, i64::MIN);
+        }
+        self.new_keys.extend((first..count).zip(new));
+        self.commit_keys(shared)
+    }
+
+    pub(super) fn write(&mut self, shared: &Shared, batch: &Batch<'_>, refused: &mut Refusals) -> Result<Ack> {
+        let mut accepted = 0;
+        if !batch.is_empty() {
+            let mut ids = std::mem::take(&mut self.ids);
+            let keys = shared.keys.read().map_err(panicked)?;
+            let numbered = keys.numbered(batch, &mut ids);
+            drop(keys);
+            let written = numbered.and_then(|numbered| self.write_numbered(shared, &numbered, refused));
+            self.ids = ids;
+            accepted = written?;
+        }
+        Ok(Ack {
+            accepted,
+            rejected: batch.len() - accepted,
+            position: Position(shared.accepted.load(Ordering::Acquire)),
+            durability: shared.acknowledges(),
+        })
+    }
+
+    fn write_numbered(&mut self, shared: &Shared, batch: &Batch<'_>, refused: &mut Refusals) -> Result<usize> {
+        let accepted = match shared.options.retention_ns {
+            Some(_) => self.take_unexpired(shared, batch, refused)?,
+            None => self.take(shared, batch)?,
+        };
+        let newest = self.head.newest;
+        let until = *self.committed_until.get_or_insert(newest);
+        let due = match shared.options.commit {
+            Commit::Each => true,
+            Commit::Every(interval_ns) => newest.saturating_sub(until) >= interval_ns,
+        };
+        if due || self.encoder.len() >= MAX_FRAME_BYTES {
+            self.commit(shared)?;
+        }
+        Ok(accepted)
+    }
+
+    /// Takes a batch whole.
+    fn take(&mut self, shared: &Shared, batch: &Batch<'_>) -> Result<usize> {
+        let view = shared.view()?;
+        let superseded = self.apply(shared, &view, batch)?;
+        self.encoder.add(batch);
+        shared.superseded.fetch_add(superseded as u64, Ordering::Relaxed);
+        shared.accepted.fetch_add(batch.len() as u64, Ordering::AcqRel);
+        Ok(batch.len())
+    }
+
+    /// Takes what of a batch has not expired.
+    fn take_unexpired(&mut self, shared: &Shared, batch: &Batch<'_>, refused: &mut Refusals) -> Result<usize> {
+        let (oldest, newest) = span(batch);
+        if oldest >= shared.cutoff(newest.max(self.head.newest)) {
+            return self.take(shared, batch);
+        }
+        let mut newest = self.head.newest;
+        let mut kept = std::mem::take(&mut self.kept);
+        kept.clear();
+        for (index, (id, at, value)) in batch.iter().enumerate() {
+            newest = newest.max(at.0);
+            if at.0 < shared.cutoff(newest) {
+                refused.push(index, Reason::Expired);
+            } else {
+                kept.push(id, at, value);
+            }
+        }
+        let taken = if kept.values.len() == batch.len() {
+            self.take(shared, batch)
+        } else {
+            self.take(shared, &kept.batch())
+        };
+        self.kept = kept;
+        taken
+    }
+
+    /// Puts a batch into the head; returns how many samples superseded an older one.
+    pub(super) fn apply(&mut self, shared: &Shared, view: &View, batch: &Batch<'_>) -> Result<usize> {
+        if batch.is_empty() {
+            return Ok(0);
+        }
+        let (oldest, newest) = span(batch);
+        let superseded = if oldest > view.older_newest {
+            view.head.apply(batch)?
+        } else {
+            self.apply_beside_older(shared, view, batch)?
+        };
+        self.head.samples += batch.len() as u64;
+        self.head.oldest = self.head.oldest.min(oldest);
+        self.head.newest = self.head.newest.max(newest);
+        shared.newest_of_all.store(self.head.newest, Ordering::Release);
+        Ok(superseded)
+    }
+
+    /// [`Writer::apply`] where series may have samples of the same time in older generations.
+    fn apply_beside_older(&mut self, shared: &Shared, view: &View, batch: &Batch<'_>) -> Result<usize> {
+        let older = shared.older.read().map_err(panicked)?;
+        let is_late = |index: usize| batch.time(index).0 <= older[batch.id(index).index()];
+        if !(0..batch.len()).any(is_late) {
+            return view.head.apply(batch);
+        }
+        let mut superseded = 0;
+        for index in 0..batch.len() {
+            if is_late(index) && !self.head_holds(view, batch.id(index), batch.time(index))? {
+                superseded += usize::from(self.older_holds(shared, view, batch.id(index).0, batch.time(index).0)?);
+            }
+            superseded += view.head.apply(&batch.slice(index..index + 1))?;
+        }
+        Ok(superseded)
+    }
+
+    fn head_holds(&mut self, view: &View, id: SeriesId, at: Timestamp) -> Result<bool> {
+        self.held.clear();
+        view.head.take(id.0, (at.0, at.0.saturating_add(1)), &mut self.held)?;
+        Ok(super::read::holds(&self.held, at.0))
+    }
+
+    /// Whether a generation before the head has a sample of that series and time.
+    fn older_holds(&mut self, shared: &Shared, view: &View, number: u32, at: i64) -> Result<bool> {
+        self.held.clear();
+        let range = (at, at.saturating_add(1));
+        if let Some(aging) = &view.aging {
+            aging.store.take(number, range, &mut self.held)?;
+        }
+        let Some(connection) = &self.connection else {
+            return Err(Error::Closed);
+        };
+        for generation in view.generations.iter().filter(|generation| generation.overlaps(range)) {
+            super::read::take_chunk(shared, connection, generation.number, number, range, &mut self.held)?;
+        }
+        Ok(super::read::holds(&self.held, at))
+    }
+
+    pub(super) fn flush(&mut self, shared: &Shared, level: Durability) -> Result<()> {
+        if level < Durability::Buffered {
+            return Ok(());
+        }
+        self.commit(shared)?;
+        if level == Durability::Synced && shared.options.synchronous == Synchronous::Normal {
+            self.sync(shared)?;
+        }
+        Ok(())
+    }
+
+    /// Commits what waits, unless the store has failed, and gives the file back.
+    pub(super) fn close(&mut self, shared: &Shared) -> Result<()> {
+        if shared.closed.swap(true, Ordering::AcqRel) {
+            return Ok(());
+        }
+        let flushed = match shared.failure.get() {
+            None => self.commit(shared).and_then(|()| self.sync(shared)),
+            Some(cause) => Err(Error::Poisoned { cause: cause.clone() }),
+        };
+        shared.readers.close();
+        let connection = self.connection.take();
+        let closed = connection.map_or(Ok(()), |connection| connection.close().map_err(|(_, error)| error));
+        flushed?;
+        shared.database.done("close", closed)
+    }
+}
+
+impl Kept {
+    fn clear(&mut self) {
+        self.ids.clear();
+        self.times.clear();
+        self.values.clear();
+    }
+
+    fn push(&mut self, id: SeriesId, at: Timestamp, value: f64) {
+        self.ids.push(id);
+        self.times.push(at);
+        self.values.push(value);
+    }
+
+    fn batch(&self) -> Batch<'_> {
+        Batch::new(Ids::Each(&self.ids), Times::Each(&self.times), &self.values)
+    }
+}
+
+/// The earliest and the latest timestamp of a batch that is not empty.
+pub(super) fn span(batch: &Batch<'_>) -> (i64, i64) {
+    match batch.times() {
+        Times::One(at) => (at.0, at.0),
+        Times::Each(times) => times.iter().fold((i64::MAX, i64::MIN), |(oldest, newest), at| {
+            (oldest.min(at.0), newest.max(at.0))
+        }),
+    }
+}

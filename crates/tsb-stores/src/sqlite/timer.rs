@@ -1,0 +1,78 @@
+//! Commits what nobody else does: a store that is no longer written to must not keep its
+//! last samples in memory.
+
+use std::sync::{Arc, Condvar, Mutex, PoisonError, Weak};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use crate::error::{Error, Result};
+use crate::locks::lock;
+
+/// Something that may hold what is not committed yet.
+pub(super) trait Waiting: Send + Sync + 'static {
+    /// How far it has committed, and whether more was accepted.
+    fn progress(&self) -> (u64, bool);
+
+    /// Commits. A failure poisons the store, which tells whoever writes next.
+    fn commit_waiting(&self) -> Result<()>;
+}
+
+/// A thread that looks once an interval whether something has waited since the last look.
+#[derive(Debug)]
+pub(super) struct Timer {
+    stop: Arc<(Mutex<bool>, Condvar)>,
+    thread: Mutex<Option<JoinHandle<()>>>,
+}
+
+impl Timer {
+    pub(super) fn start<W: Waiting>(shared: &Arc<W>, interval_ns: i64) -> Result<Self> {
+        let stop = Arc::new((Mutex::new(false), Condvar::new()));
+        let (shared, stopped) = (Arc::downgrade(shared), Arc::clone(&stop));
+        let interval = Duration::from_nanos(interval_ns.unsigned_abs());
+        let thread = std::thread::Builder::new()
+            .name("tsb-sqlite".to_owned())
+            .spawn(move || watch(&shared, &stopped, interval))
+            .map_err(|error| Error::Backend {
+                action: "start the thread that commits".to_owned(),
+                source: error.into(),
+            })?;
+        Ok(Self {
+            stop,
+            thread: Mutex::new(Some(thread)),
+        })
+    }
+
+    /// Ends the thread.
+    pub(super) fn stop(&self) {
+        *lock(&self.stop.0) = true;
+        self.stop.1.notify_all();
+        let thread = lock(&self.thread).take();
+        if let Some(thread) = thread {
+            // A panic there has poisoned the writer, which says so.
+            let _ = thread.join();
+        }
+    }
+}
+
+impl Drop for Timer {
+    fn drop(&mut self) {
+        self.stop();
+    }
+}
+
+fn watch<W: Waiting>(shared: &Weak<W>, stop: &(Mutex<bool>, Condvar), interval: Duration) {
+    let mut seen = 0;
+    let mut stopped = lock(&stop.0);
+    while !*stopped {
+        let waited = stop.1.wait_timeout(stopped, interval);
+        let (guard, _) = waited.unwrap_or_else(PoisonError::into_inner);
+        stopped = guard;
+        let Some(shared) = shared.upgrade() else { return };
+        let (committed, waits) = shared.progress();
+        // A commit since the last look has taken what waited then.
+        if committed == seen && waits {
+            let _ = shared.commit_waiting();
+        }
+        seen = shared.progress().0;
+    }
+}

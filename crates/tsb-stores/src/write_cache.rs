@@ -1,0 +1,290 @@
+//! rrdcached's design over any store: samples wait in a queue a series, and are written
+//! many at a time.
+//!
+//! An ack says that a sample waits in memory (`Volatile`), or, with a journal, that it is in
+//! the system's buffers or on the medium. A series is written when it has waited for the
+//! timeout, when somebody asks for it, or at a flush; by one thread at a time. Who asks does
+//! not wait for a thread: it writes what waits for that series itself, before all else.
+//!
+//! What rrdcached promises and breaks holds here: a sample that the store would refuse is
+//! refused when it arrives (by the newest timestamp of its series), what cannot be written
+//! is kept and tried again, a flush that could not write is an error, and
+//! `accepted + replayed == written + pending + forgotten + failed + expired` at every moment
+//! ([`Account`]). Memory is bounded: beyond `max_bytes` samples are refused as full, and all
+//! that waits is due at once.
+//!
+//! It is *not* a store of its own: what it cannot pass on it cannot keep.
+
+use std::fmt;
+use std::sync::{Arc, Mutex};
+use std::thread::JoinHandle;
+
+use tsb_core::time::Clock;
+use tsb_core::{Batch, Durability, SeriesId, SeriesKey, Timestamp};
+
+use crate::error::{Error, Result};
+use crate::locks::lock;
+use crate::store::{Ack, Capabilities, Footprint, OnConflict, Position, Query, Refusals, Scope, Stats, Store, Visitor};
+
+mod account;
+mod checkpoint;
+mod chunk;
+mod drain;
+pub mod files;
+mod journal;
+mod keeper;
+mod load;
+mod options;
+mod shard;
+mod shared;
+
+pub use account::Account;
+use journal::Journal;
+pub use journal::{Medium, Segment};
+use options::invalid;
+pub use options::{JournalOptions, Sync, WriteCacheOptions};
+use shared::Shared;
+
+/// A store with queues before it.
+pub struct WriteCache<S: Store> {
+    shared: Arc<Shared<S>>,
+    threads: Mutex<Vec<JoinHandle<()>>>,
+}
+
+impl<S: Store> WriteCache<S> {
+    /// Queues before `inner`, in the time of `clock`.
+    ///
+    /// # Errors
+    /// [`Error::Spec`] for options that cannot be, and for a journal before a store that
+    /// keeps nothing; [`Error::Backend`] or [`Error::Corrupt`] for the journal.
+    pub fn new(inner: S, options: &WriteCacheOptions, clock: Arc<dyn Clock>) -> Result<Self> {
+        let journal = options.journal.as_ref().map(Journal::open).transpose()?;
+        Self::with_journal(inner, options, clock, journal)
+    }
+
+    /// The same with a journal on a medium of the caller's, for tests that cut the power.
+    ///
+    /// # Errors
+    /// As [`WriteCache::new`].
+    pub fn on_medium(
+        inner: S,
+        options: &WriteCacheOptions,
+        clock: Arc<dyn Clock>,
+        medium: Box<dyn Medium>,
+    ) -> Result<Self> {
+        Self::with_journal(inner, options, clock, Some(opened_on(options, medium)?))
+    }
+
+    fn with_journal(
+        inner: S,
+        options: &WriteCacheOptions,
+        clock: Arc<dyn Clock>,
+        journal: Option<journal::Opened>,
+    ) -> Result<Self> {
+        options.check()?;
+        if journal.as_ref().is_some_and(|journal| !journal.readings.is_empty()) {
+            return Err(invalid(
+                "a journal with readings of files, which a listener of rrdcached's protocol replays".to_owned(),
+            ));
+        }
+        if journal.is_some() && !inner.capabilities().persistent {
+            return Err(invalid(format!("a journal before {inner}, which keeps nothing")));
+        }
+        let shared = Arc::new(Shared::new(inner, options, clock, journal));
+        let cache = Self {
+            threads: Mutex::default(),
+            shared,
+        };
+        let threads = keeper::start(&cache.shared, options)?;
+        *lock(&cache.threads) = threads;
+        Ok(cache)
+    }
+
+    /// What it wraps.
+    pub fn inner(&self) -> &S {
+        &self.shared.inner
+    }
+
+    /// What has become of every sample.
+    pub fn account(&self) -> Account {
+        self.shared.account()
+    }
+
+    /// What could not be written last, if anything could not.
+    pub fn trouble(&self) -> Option<String> {
+        self.shared.trouble()
+    }
+
+    /// Bytes that the journal was given since it was opened.
+    pub fn journaled_bytes(&self) -> u64 {
+        let journal = self.shared.journal.as_ref();
+        journal.map_or(0, Journal::journaled_bytes)
+    }
+
+    /// Bytes that a crash had cut off the end of the journal.
+    pub fn torn_bytes(&self) -> u64 {
+        self.shared.torn_bytes
+    }
+
+    /// Drops what waits for a series; how many samples.
+    ///
+    /// # Errors
+    /// [`Error::UnknownSeries`], [`Error::Closed`], [`Error::Poisoned`].
+    pub fn forget(&self, id: SeriesId) -> Result<u64> {
+        self.shared.forget(id)
+    }
+
+    /// Makes all that waits due at once, and returns before it is written.
+    ///
+    /// # Errors
+    /// [`Error::Closed`], [`Error::Poisoned`].
+    pub fn start_drain(&self) -> Result<()> {
+        let _open = self.shared.begin()?;
+        self.shared.queue_due(true);
+        Ok(())
+    }
+
+    fn stop_threads(&self) {
+        self.shared.stop();
+        let threads = std::mem::take(&mut *lock(&self.threads));
+        for thread in threads {
+            // A panic there has left its samples counted as pending.
+            let _ = thread.join();
+        }
+    }
+}
+
+/// The journal that options ask for, on a medium of the caller's.
+fn opened_on(options: &WriteCacheOptions, medium: Box<dyn Medium>) -> Result<journal::Opened> {
+    let Some(journal) = &options.journal else {
+        return Err(invalid("a medium without a journal".to_owned()));
+    };
+    Journal::on(medium, journal.sync, journal.segment_bytes)
+}
+
+impl<S: Store> Drop for WriteCache<S> {
+    fn drop(&mut self) {
+        self.stop_threads();
+    }
+}
+
+impl<S: Store> fmt::Debug for WriteCache<S> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("WriteCache")
+            .field("inner", &self.shared.inner)
+            .field("account", &self.account())
+            .finish_non_exhaustive()
+    }
+}
+
+impl<S: Store> fmt::Display for WriteCache<S> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let policy = self.shared.journal.as_ref().map(Journal::policy);
+        match policy {
+            None => write!(f, "write-cache({})", self.shared.inner),
+            Some(Sync::None) => write!(f, "write-cache({}, journal)", self.shared.inner),
+            Some(Sync::Interval(_)) => write!(f, "write-cache({}, journal, interval)", self.shared.inner),
+            Some(Sync::Group) => write!(f, "write-cache({}, journal, group)", self.shared.inner),
+            Some(Sync::Each) => write!(f, "write-cache({}, journal, each)", self.shared.inner),
+        }
+    }
+}
+
+impl<S: Store> Store for WriteCache<S> {
+    fn capabilities(&self) -> Capabilities {
+        let inner = self.shared.inner.capabilities();
+        let acknowledges = self.shared.acknowledges;
+        Capabilities {
+            // Admission is by the newest timestamp, whatever the store would take.
+            late: OnConflict::Rejected,
+            acknowledges,
+            reaches: inner.reaches.max(acknowledges),
+            ..inner
+        }
+    }
+
+    fn define(&self, series: &[(SeriesId, SeriesKey)]) -> Result<()> {
+        self.shared.define(series)
+    }
+
+    fn write(&self, batch: &Batch<'_>, refused: &mut Refusals) -> Result<Ack> {
+        self.shared.write(batch, refused)
+    }
+
+    fn durable(&self, level: Durability) -> Position {
+        Position(self.shared.durable(level))
+    }
+
+    fn flush(&self, scope: Scope<'_>, level: Durability) -> Result<()> {
+        self.shared.flush(scope, level)
+    }
+
+    fn query(&self, query: &Query<'_>, visit: &mut Visitor<'_>) -> Result<()> {
+        let _open = self.shared.begin()?;
+        self.shared.check_each(query.series)?;
+        if self.shared.inner.capabilities().query {
+            self.shared.write_series(query.series)?;
+        }
+        self.shared.inner.query(query, visit)
+    }
+
+    fn newest(&self, series: &[SeriesId], into: &mut [Option<Timestamp>]) -> Result<()> {
+        self.shared.newest(series, into)
+    }
+
+    fn newest_accepted(&self, series: &[SeriesId], into: &mut [Option<Timestamp>]) -> Result<()> {
+        let _open = self.shared.begin()?;
+        self.shared.check_each(series)?;
+        for (&id, slot) in series.iter().zip(into) {
+            *slot = self.shared.shard(id).newest(id).map(Timestamp);
+        }
+        Ok(())
+    }
+
+    fn stats(&self) -> Stats {
+        let (inner, account, repeats) = self.shared.stats();
+        let (queue_bytes, free_bytes) = self.shared.bytes();
+        Stats {
+            samples: inner.samples + account.pending - repeats.min(account.pending),
+            superseded: inner.superseded + repeats,
+            accepted: account.accepted,
+            expired: inner.expired + account.expired,
+            footprint: Footprint {
+                head_bytes: inner.footprint.head_bytes + self.shared.pending_bytes(),
+                journal_bytes: inner.footprint.journal_bytes + self.shared.journal_bytes(),
+                series_bytes: inner.footprint.series_bytes + queue_bytes,
+                free_bytes: inner.footprint.free_bytes + free_bytes,
+                ..inner.footprint
+            },
+            ..inner
+        }
+    }
+
+    fn close(&self) -> Result<()> {
+        if !self.shared.begin_close() {
+            return Ok(());
+        }
+        let drained = self.shared.settle(Scope::All);
+        self.stop_threads();
+        let finished = drained.and_then(|()| self.shared.finish());
+        if let Some(journal) = &self.shared.journal {
+            journal.release();
+        }
+        if let Err(error) = finished {
+            let given_up = self.shared.give_up();
+            // The first failure says most; closing goes on all the same.
+            let _ = self.shared.inner.close();
+            return Err(match given_up {
+                0 => error,
+                lost => Error::Backend {
+                    action: format!("write {lost} samples that wait"),
+                    source: Box::new(error),
+                },
+            });
+        }
+        self.shared.inner.close()
+    }
+}
+
+#[cfg(test)]
+mod tests;

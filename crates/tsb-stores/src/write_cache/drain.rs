@@ -1,0 +1,275 @@
+//! From queues to the store: whoever takes a series writes it, and nobody else meanwhile.
+
+use std::iter::Peekable;
+use std::sync::PoisonError;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use tsb_core::SeriesId;
+use tsb_core::time::Clock;
+
+use super::checkpoint::{Settle, Settled, Unsynced};
+use super::journal::Journal;
+use super::keeper::Kept;
+use super::load::{Load, Outcome, Part};
+use super::shard::{SHARDS, series_at, shard_of};
+use super::shared::Shared;
+use crate::error::{Error, Result, chain};
+use crate::locks::lock;
+use crate::store::{Scope, Store};
+
+impl<S: Store> Shared<S> {
+    /// Waits for a call that was not seen yet; whether to go on.
+    fn await_call(&self, seen: &mut u64) -> bool {
+        let (work, bell) = &self.work;
+        let mut work = lock(work);
+        while work.calls == *seen && !work.is_stopping {
+            work.idle += 1;
+            work = bell.wait(work).unwrap_or_else(PoisonError::into_inner);
+            work.idle -= 1;
+        }
+        *seen = work.calls;
+        !work.is_stopping
+    }
+
+    /// Writes what is due in a shard.
+    pub(super) fn write_due(&self, shard: usize, load: &mut Load) {
+        loop {
+            load.clear();
+            lock(&self.shards[shard]).take_due(load, self.clock.now());
+            if load.is_empty() {
+                return;
+            }
+            // What went wrong is noted, and tried again.
+            let _ = self.write_load(shard, load);
+        }
+    }
+
+    /// Writes what waits, and says what was refused for good since the last time, by whomever
+    /// it was written.
+    ///
+    /// # Errors
+    /// The first thing that could not be written. The rest was.
+    pub(super) fn settle(&self, scope: Scope<'_>) -> Result<()> {
+        let written = match scope {
+            Scope::All => self.write_all(),
+            Scope::Series(series) => self.write_series(series),
+        };
+        let refused = self.take_refused(scope);
+        written?;
+        refused.map_or(Ok(()), |(id, why)| {
+            Err(Error::Backend {
+                action: format!("write all that was accepted for series {}", id.0),
+                source: why.into(),
+            })
+        })
+    }
+
+    fn take_refused(&self, scope: Scope<'_>) -> Option<(SeriesId, String)> {
+        let mut refused = lock(&self.refused);
+        match scope {
+            Scope::All => std::mem::take(&mut *refused).pop_first(),
+            Scope::Series(series) => {
+                let taken: Vec<_> = series.iter().filter_map(|id| refused.remove_entry(id)).collect();
+                taken.into_iter().next()
+            }
+        }
+    }
+
+    /// Writes all that waits, with the help of the threads; returns when it is written.
+    ///
+    /// # Errors
+    /// The first thing that could not be written. The rest was.
+    pub(super) fn write_all(&self) -> Result<()> {
+        self.queue_due(true);
+        let mut load = Load::default();
+        let mut result = Ok(());
+        for shard in 0..SHARDS {
+            let places = lock(&self.shards[shard]).places();
+            let mut ids = (0..places).map(|place| series_at(shard, place)).peekable();
+            result = result.and(self.write_each(shard, &mut ids, &mut load));
+        }
+        result
+    }
+
+    /// Writes what waits for some series.
+    ///
+    /// # Errors
+    /// As [`Shared::write_all`].
+    pub(super) fn write_series(&self, series: &[SeriesId]) -> Result<()> {
+        let mut held: Vec<SeriesId> = series.iter().copied().filter(|&id| self.shard(id).holds(id)).collect();
+        held.sort_unstable_by_key(|&id| (shard_of(id), id));
+        let mut load = Load::default();
+        let mut result = Ok(());
+        for of_shard in held.chunk_by(|&a, &b| shard_of(a) == shard_of(b)) {
+            let Some(&first) = of_shard.first() else { continue };
+            let mut ids = of_shard.iter().copied().peekable();
+            result = result.and(self.write_each(shard_of(first), &mut ids, &mut load));
+        }
+        result
+    }
+
+    fn write_each(
+        &self,
+        shard: usize,
+        ids: &mut Peekable<impl Iterator<Item = SeriesId>>,
+        load: &mut Load,
+    ) -> Result<()> {
+        let mut result = Ok(());
+        while ids.peek().is_some() {
+            load.clear();
+            self.take_each(shard, ids, load);
+            if !load.is_empty() {
+                result = result.and(self.write_load(shard, load));
+            }
+        }
+        result
+    }
+
+    /// Takes series after series, and waits for one that somebody else is writing; but never
+    /// with something in hand, or two of us could wait for each other.
+    fn take_each(&self, shard: usize, ids: &mut Peekable<impl Iterator<Item = SeriesId>>, load: &mut Load) {
+        let now_ns = self.clock.now();
+        let mut queues = lock(&self.shards[shard]);
+        while let Some(&id) = ids.peek()
+            && !load.is_full()
+        {
+            if !queues.is_being_written(id) {
+                queues.take(id, load, now_ns);
+                ids.next();
+            } else if load.is_empty() {
+                let waited = self.written[shard].wait(queues);
+                queues = waited.unwrap_or_else(PoisonError::into_inner);
+            } else {
+                return;
+            }
+        }
+    }
+
+    /// Writes what was taken from a shard, and gives the shard the account of it.
+    fn write_load(&self, shard: usize, load: &mut Load) -> Result<()> {
+        if let Some(journal) = &self.journal {
+            // IMPORTANT: before the store has them, or a kill could leave one series of a write
+            // in the store, and the others nowhere.
+            journal.await_record();
+        }
+        let mut outcomes: Vec<(Part, Outcome)> = Vec::with_capacity(load.parts().len());
+        load.write(&self.inner, |part, outcome| outcomes.push((part.clone(), outcome)));
+        let now_ns = self.clock.now();
+        // IMPORTANT: before the queues say that these are written, or a flush that waits for
+        // them would find nothing wrong.
+        self.note_refused(&outcomes);
+        {
+            let mut queues = lock(&self.shards[shard]);
+            for (part, outcome) in &outcomes {
+                queues.done(part, outcome, now_ns);
+            }
+        }
+        self.written[shard].notify_all();
+        if self.journal.is_some() {
+            let settled = outcomes.iter().filter(|(_, outcome)| outcome.left.is_empty());
+            self.unsynced
+                .remember(settled.map(|(part, _)| (part.id, part.last_record, ())));
+        }
+        match outcomes.into_iter().find_map(|(_, outcome)| outcome.trouble) {
+            None => Ok(()),
+            Some(error) => {
+                self.note_trouble(chain(&error));
+                Err(error)
+            }
+        }
+    }
+
+    fn note_refused(&self, outcomes: &[(Part, Outcome)]) {
+        let failed = outcomes.iter().filter(|(_, outcome)| outcome.failed > 0);
+        for (part, outcome) in failed {
+            let why = outcome.trouble.as_ref().map_or_else(String::new, |error| chain(error));
+            lock(&self.refused).insert(part.id, why);
+        }
+    }
+}
+
+impl<S: Store> Settle for Shared<S> {
+    type Key = ();
+
+    fn unsynced(&self) -> &Unsynced<()> {
+        &self.unsynced
+    }
+
+    fn oldest_record(&self) -> Option<u64> {
+        let held = self.shards.iter().filter_map(|shard| lock(shard).oldest_record()).min();
+        // IMPORTANT: no queue is locked here. `define` takes this lock within a queue's.
+        let orphans = lock(&self.orphans);
+        let orphaned = orphans.values().flatten().map(|(record, _)| *record).min();
+        held.into_iter().chain(orphaned).min()
+    }
+
+    fn sync(&self) -> Result<()> {
+        let level = self.inner.capabilities().reaches;
+        self.inner.flush(Scope::All, level)
+    }
+
+    fn mark(&self, journal: &Journal, settled: &[Settled<()>]) -> Result<()> {
+        let keys = self.keys();
+        journal.wrote(settled, |(id, ..)| keys.key(*id))
+    }
+}
+
+impl<S: Store> Kept for Shared<S> {
+    fn clock(&self) -> &dyn Clock {
+        &*self.clock
+    }
+
+    fn journal(&self) -> Option<&Journal> {
+        self.journal.as_ref()
+    }
+
+    fn work(&self, index: usize, threads: usize) {
+        // Each begins with shards of its own.
+        let first = index * SHARDS / threads;
+        let (mut load, mut seen) = (Load::default(), 0);
+        while self.await_call(&mut seen) {
+            for shard in (first..SHARDS).chain(0..first) {
+                self.write_due(shard, &mut load);
+            }
+            self.is_full.store(false, Ordering::Release);
+        }
+    }
+
+    fn rest(&self, look: Duration) -> bool {
+        let (work, bell) = &self.work;
+        let waited = bell.wait_timeout_while(lock(work), look, |work| !work.is_stopping);
+        let (work, _) = waited.unwrap_or_else(PoisonError::into_inner);
+        !work.is_stopping
+    }
+
+    fn sweep(&self, _idle_ns: u64) {
+        // A series is known until the cache ends.
+        self.queue_due(false);
+    }
+
+    fn make_room(&self) {
+        // Whoever meets the bound does that.
+    }
+
+    fn try_again(&self) {
+        if self.has_trouble.swap(false, Ordering::AcqRel) {
+            self.queue_due(false);
+            // Until nothing rests any more.
+            let rests = self.shards.iter().any(|shard| lock(shard).has_left());
+            self.has_trouble.fetch_or(rests, Ordering::AcqRel);
+        }
+    }
+
+    fn hurry(&self, record: u64) {
+        for shard in &self.shards {
+            lock(shard).queue_before(record + 1);
+        }
+        self.wake();
+    }
+
+    fn poisoned_by(&self, error: &Error) {
+        self.note_trouble(chain(error));
+        self.poison(error);
+    }
+}

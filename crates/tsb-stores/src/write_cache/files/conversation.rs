@@ -1,0 +1,218 @@
+//! One connection of rrdcached's protocol: what a client asks, of a cache of files.
+//!
+//! It has no socket: a listener presents bytes, and takes replies away. Replies leave when
+//! what they acknowledge is on record, so one sync serves all commands that came together.
+
+use std::fmt;
+use std::sync::Arc;
+
+use tsb_core::wire::rrdcached::{Command, Reply, Words, line};
+use tsb_core::wire::{Decoder, Fatal, MAX_RECORD, Malformed, Next, Peer, Sequence, Sink};
+use tsb_rrd::Session;
+
+use super::FileCache;
+
+mod answer;
+mod fetch;
+
+/// While so many bytes of replies wait, no further command is read.
+const HELD: usize = 64 << 10;
+/// Bytes of a batch's errors that are kept; those beyond are counted.
+const ERRORS_MAX: usize = 4 << 20;
+
+/// A connection, as its server sees it.
+pub struct Conversation {
+    cache: Arc<FileCache>,
+    session: Session,
+    batch: Option<Batch>,
+    /// Replies that are to be written back.
+    replies: Vec<u8>,
+    /// The reply that is being made.
+    reply: Vec<u8>,
+    /// One line of it.
+    line: String,
+    /// The journal's record that has to be confirmed before they are.
+    record: Option<u64>,
+    has_more: bool,
+    is_over: bool,
+}
+
+/// What has come since `BATCH`.
+#[derive(Debug, Default)]
+struct Batch {
+    commands: usize,
+    errors: Vec<String>,
+    bytes: usize,
+    unlisted: usize,
+}
+
+impl Conversation {
+    /// With a client of `cache`.
+    pub fn new(cache: Arc<FileCache>) -> Self {
+        Self {
+            cache,
+            session: Session::default(),
+            batch: None,
+            replies: Vec::new(),
+            reply: Vec::new(),
+            line: String::new(),
+            record: None,
+            has_more: false,
+            is_over: false,
+        }
+    }
+
+    /// One line.
+    fn hear(&mut self, line: &[u8], sink: &mut dyn Sink) {
+        let Ok(text) = std::str::from_utf8(line) else {
+            let what = "a command is not UTF-8";
+            sink.malformed(&Malformed { what, bytes: line });
+            return self.say_no("a command is not UTF-8");
+        };
+        let mut words = Words::of(text);
+        let word = words.next().unwrap_or_default();
+        let Some(command) = Command::from_word(&word) else {
+            let what = "no known command";
+            sink.malformed(&Malformed { what, bytes: line });
+            return self.say_no(&format!("Unknown command: {word}"));
+        };
+        let is_here = match &self.batch {
+            Some(_) => command.is_in_batch(),
+            None => !matches!(command, Command::End | Command::Wrote),
+        };
+        if !is_here {
+            return self.say_no(&format!("Can't use '{}' here.", command.name()));
+        }
+        match command {
+            Command::Quit => self.is_over = true,
+            Command::Batch => {
+                self.say(Reply::GoAhead);
+                self.send();
+                self.batch = Some(Batch::default());
+            }
+            Command::End => self.end_batch(),
+            _ => match self.obey(command, words) {
+                Ok(()) => self.send(),
+                Err(no) => self.say_no(&no),
+            },
+        }
+    }
+
+    /// Appends a line to the reply. Within a batch nobody hears it.
+    fn say(&mut self, reply: Reply<'_>) {
+        if self.batch.is_none() {
+            self.line.clear();
+            reply.put(&mut self.line);
+            self.reply.extend_from_slice(self.line.as_bytes());
+        }
+    }
+
+    /// A reply is whole.
+    fn send(&mut self) {
+        match &mut self.batch {
+            None => self.replies.append(&mut self.reply),
+            Some(batch) => batch.commands += 1,
+        }
+        self.reply.clear();
+    }
+
+    fn say_no(&mut self, what: &str) {
+        self.reply.clear();
+        match &mut self.batch {
+            None => {
+                self.say(Reply::Error(what));
+                self.send();
+            }
+            Some(batch) => batch.note(what),
+        }
+    }
+
+    fn end_batch(&mut self) {
+        let Some(mut batch) = self.batch.take() else { return };
+        if batch.unlisted > 0 {
+            let line = format!("{} and {} further errors", batch.commands, batch.unlisted);
+            batch.errors.push(line);
+        }
+        self.say(Reply::Lines(batch.errors.len(), "errors"));
+        for error in &batch.errors {
+            self.reply.extend_from_slice(error.as_bytes());
+            self.reply.push(b'\n');
+        }
+        self.send();
+    }
+}
+
+impl Batch {
+    /// The next command has failed.
+    fn note(&mut self, what: &str) {
+        self.commands += 1;
+        if self.bytes + what.len() > ERRORS_MAX {
+            self.unlisted += 1;
+            return;
+        }
+        let line = format!("{} {}", self.commands, what.replace(['\n', '\r'], "?"));
+        self.bytes += line.len();
+        self.errors.push(line);
+    }
+}
+
+impl fmt::Debug for Conversation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Conversation")
+            .field("batch", &self.batch)
+            .field("waiting", &self.replies.len())
+            .finish_non_exhaustive()
+    }
+}
+
+impl Decoder for Conversation {
+    fn decode(&mut self, bytes: &[u8], sink: &mut dyn Sink) -> Result<usize, Fatal> {
+        let mut at = 0;
+        self.has_more = false;
+        while !self.is_over
+            && let Some((text, len)) = line(&bytes[at..])
+        {
+            if self.replies.len() > HELD {
+                self.has_more = true;
+                return Ok(at);
+            }
+            at += len;
+            self.hear(text, sink);
+        }
+        let unended = &bytes[at..];
+        if unended.len() >= MAX_RECORD && !self.is_over {
+            let what = "a command is longer than 65535 bytes";
+            sink.malformed(&Malformed { what, bytes: unended });
+            return Err(Fatal { what });
+        }
+        Ok(at)
+    }
+
+    fn answer(&mut self, _peer: Peer, out: &mut Vec<u8>) -> Next {
+        if let Some(record) = self.record.take()
+            && self.cache.confirm(record).is_err()
+        {
+            // What was said is not so; who hears nothing knows nothing.
+            self.replies.clear();
+            self.is_over = true;
+        }
+        out.append(&mut self.replies);
+        self.replies.shrink_to(HELD);
+        match (self.is_over, self.has_more) {
+            (true, _) => Next::Over,
+            (_, true) => Next::Again,
+            _ => Next::More,
+        }
+    }
+
+    fn sequence(&self) -> Option<Sequence> {
+        None
+    }
+
+    fn finish(&mut self, rest: &[u8], sink: &mut dyn Sink) {
+        if !rest.is_empty() {
+            let what = "the last command has no end";
+            sink.malformed(&Malformed { what, bytes: rest });
+        }
+    }
+}

@@ -1,0 +1,259 @@
+//! What is done for each command, and what is answered.
+
+use std::fmt::Write;
+
+use tsb_core::wire::rrdcached::{Command, Reply, Words, scientific};
+use tsb_rrd::Fact;
+
+use super::super::create::Creation;
+use super::super::error::FileError;
+use super::Conversation;
+
+/// An error that is said to the client.
+pub(super) type Said<T = ()> = Result<T, String>;
+
+impl From<FileError> for String {
+    fn from(error: FileError) -> Self {
+        error.to_string()
+    }
+}
+
+/// The next word, which the command cannot do without.
+pub(super) fn needed<'a>(command: Command, words: &mut Words<'a>) -> Said<std::borrow::Cow<'a, str>> {
+    words.next().ok_or_else(|| usage(command))
+}
+
+pub(super) fn usage(command: Command) -> String {
+    format!("Usage: {}", command.usage())
+}
+
+impl Conversation {
+    /// Does what a command asks, and makes the reply.
+    pub(super) fn obey(&mut self, command: Command, mut words: Words<'_>) -> Said {
+        match command {
+            Command::Update => return self.update(words),
+            Command::Flush => {
+                let file = needed(command, &mut words)?;
+                self.flush(&file)?;
+            }
+            Command::FlushAll => {
+                self.cache.start_drain();
+                self.say(Reply::FlushStarted);
+            }
+            Command::Pending => {
+                let lines = self.cache.pending(&needed(command, &mut words)?)?;
+                self.say_lines("updates pending", &lines);
+            }
+            Command::Forget => {
+                self.cache.forget(&needed(command, &mut words)?)?;
+                self.say(Reply::Gone);
+            }
+            Command::Queue => {
+                let queue = self.cache.queue();
+                let lines: Vec<String> = queue.iter().map(|(count, file)| format!("{count} {file}")).collect();
+                self.say_lines("in queue.", &lines);
+            }
+            Command::Stats => self.stats(),
+            Command::Help => self.help(words.next().as_deref().and_then(Command::from_word)),
+            Command::Ping => self.say(Reply::Pong),
+            Command::Fetch | Command::FetchBin => return self.fetch(command, words),
+            Command::Info => return self.info(&needed(command, &mut words)?),
+            Command::First => {
+                let (file, archive) = (needed(command, &mut words)?, needed(command, &mut words)?);
+                let archive = archive.parse().map_err(|_| usage(command))?;
+                let first = self.cache.first(&file, archive, &mut self.session);
+                self.say(Reply::Time(first.map_err(|error| opening(&error))?));
+            }
+            Command::Last => {
+                let last = self.cache.last(&needed(command, &mut words)?, &mut self.session);
+                self.say(Reply::Time(last.map_err(|error| opening(&error))?));
+            }
+            Command::Create => return self.create(words),
+            Command::List => return self.list(words),
+            Command::Suspend | Command::Resume => {
+                let file = needed(command, &mut words)?;
+                self.hold(command, &file)?;
+            }
+            Command::SuspendAll => {
+                let count = self.cache.suspend_all();
+                self.say(Reply::AllSuspended(count));
+            }
+            Command::ResumeAll => {
+                let count = self.cache.resume_all();
+                self.say(Reply::AllResumed(count));
+            }
+            // Who hears them has dealt with them.
+            Command::Batch | Command::End | Command::Quit | Command::Wrote => {}
+        }
+        Ok(())
+    }
+
+    fn update(&mut self, mut words: Words<'_>) -> Said {
+        let file = needed(Command::Update, &mut words)?;
+        let taken = self.cache.update(&file, words, &mut self.session)?;
+        self.record = self.record.max(taken.record);
+        match taken.refused {
+            Some(error) => Err(error.to_string()),
+            None if taken.values == 0 => Err("No values updated.".to_owned()),
+            None => {
+                self.say(Reply::Enqueued(taken.values));
+                Ok(())
+            }
+        }
+    }
+
+    fn flush(&mut self, file: &str) -> Said {
+        let shown = self.shown(file)?;
+        match self.cache.flush(file, &mut self.session) {
+            Ok(true) => self.say(Reply::Flushed(&shown)),
+            Ok(false) => self.say(Reply::NothingToFlush(&shown)),
+            Err(FileError::Missing(_) | FileError::NotRegular(_)) => return Err(format!("No such file: {shown}.")),
+            Err(error) => return Err(error.to_string()),
+        }
+        Ok(())
+    }
+
+    fn shown(&self, file: &str) -> Said<String> {
+        let base = &self.cache.shared.base;
+        Ok(base.shown(&base.name(file)?))
+    }
+
+    fn hold(&mut self, command: Command, file: &str) -> Said {
+        let shown = self.shown(file)?;
+        let is_suspending = command == Command::Suspend;
+        let changed = if is_suspending {
+            self.cache.suspend(file)
+        } else {
+            self.cache.resume(file)
+        };
+        let changed = changed.map_err(|error| format!("{shown} - {error}"))?;
+        self.say(match (is_suspending, changed) {
+            (true, true) => Reply::Suspended(&shown),
+            (true, false) => Reply::AlreadySuspended(&shown),
+            (false, true) => Reply::Resumed(&shown),
+            (false, false) => Reply::NotSuspended(&shown),
+        });
+        Ok(())
+    }
+
+    pub(super) fn say_lines(&mut self, what: &str, lines: &[String]) {
+        self.say(Reply::Lines(lines.len(), what));
+        for line in lines {
+            self.reply.extend_from_slice(line.as_bytes());
+            self.reply.push(b'\n');
+        }
+    }
+
+    fn stats(&mut self) {
+        let stats = self.cache.stats();
+        let account = stats.account;
+        let lines = [
+            ("QueueLength", stats.queued),
+            ("UpdatesReceived", stats.updates_received),
+            ("FlushesReceived", stats.flushes_received),
+            ("UpdatesWritten", stats.updates_written),
+            ("DataSetsWritten", account.written),
+            ("TreeNodesNumber", stats.files),
+            // A table is as deep as what it holds is many.
+            ("TreeDepth", u64::from(stats.files > 0)),
+            ("JournalBytes", stats.journal_bytes),
+            ("JournalRotate", 0),
+            ("ValuesAccepted", account.accepted),
+            ("ValuesReplayed", account.replayed),
+            ("ValuesRejected", stats.values_rejected),
+            ("ValuesPending", account.pending),
+            ("ValuesForgotten", account.forgotten),
+            ("ValuesFailed", account.failed),
+            ("WriteFailures", stats.write_failures),
+        ];
+        let lines: Vec<String> = lines.iter().map(|(name, count)| format!("{name}: {count}")).collect();
+        self.say_lines("Statistics follow", &lines);
+    }
+
+    fn help(&mut self, command: Option<Command>) {
+        let Some(command) = command else {
+            let lines = Command::LISTED.map(|command| command.usage().to_owned());
+            return self.say_lines("Command overview", &lines);
+        };
+        let mut lines = vec![usage(command), String::new()];
+        lines.extend(command.help().iter().map(|&line| line.to_owned()));
+        lines.push(String::new());
+        self.say_lines(&format!("Help for {}", command.name()), &lines);
+    }
+
+    fn info(&mut self, file: &str) -> Said {
+        let shown = self.shown(file)?;
+        let facts = self.cache.info(file, &mut self.session);
+        let facts = facts.map_err(|error| opening(&error))?;
+        let lines: Vec<String> = facts.iter().map(|(key, fact)| fact_line(key, fact)).collect();
+        self.say_lines(&format!("Info for {shown} follows"), &lines);
+        Ok(())
+    }
+
+    fn create(&mut self, mut words: Words<'_>) -> Said {
+        let wrong = || usage(Command::Create);
+        let file = needed(Command::Create, &mut words)?;
+        let (mut creation, mut definitions) = (Creation::default(), Vec::new());
+        while let Some(word) = words.next() {
+            match &*word {
+                "-O" => creation.keeps_old = true,
+                "-b" => creation.start_s = Some(words.next().and_then(|text| text.parse().ok()).unwrap_or(0)),
+                "-s" => {
+                    let step = words.next().and_then(|text| tsb_rrd::seconds(&text));
+                    creation.step_s = Some(step.ok_or_else(wrong)?);
+                }
+                "-r" | "-t" => return Err("RRD Error: creation from other files is not handled".to_owned()),
+                text if text.starts_with("DS:") || text.starts_with("RRA:") => definitions.push(word.into_owned()),
+                _ => return Err(wrong()),
+            }
+        }
+        self.cache.create(&file, creation, &definitions)?;
+        self.say(Reply::Created);
+        Ok(())
+    }
+
+    fn list(&mut self, mut words: Words<'_>) -> Said {
+        let wrong = || usage(Command::List);
+        let first = words.next().ok_or_else(wrong)?;
+        let is_recursive = first.eq_ignore_ascii_case("RECURSIVE");
+        let folder = if is_recursive {
+            words.next().ok_or_else(wrong)?
+        } else {
+            first
+        };
+        if !folder.starts_with('/') {
+            return Err(wrong());
+        }
+        let names = self.cache.list(&folder, is_recursive);
+        let names = names.map_err(|error| match error {
+            FileError::Missing(path) => format!("List {path}: No such file or directory"),
+            error => error.to_string(),
+        })?;
+        self.say_lines("RRDs", &names);
+        Ok(())
+    }
+}
+
+/// What is said where a file cannot be read.
+pub(super) fn opening(error: &FileError) -> String {
+    match error {
+        FileError::Missing(path) => format!("RRD Error: opening '{path}': No such file or directory"),
+        FileError::Outside(_) | FileError::Create(_) => error.to_string(),
+        error => format!("RRD Error: {error}"),
+    }
+}
+
+fn fact_line(key: &str, fact: &Fact) -> String {
+    let mut line = String::new();
+    let _ = match fact {
+        Fact::Value(value) if value.is_nan() => write!(line, "{key} 0 NaN"),
+        Fact::Value(value) => {
+            let _ = write!(line, "{key} 0 ");
+            scientific(&mut line, *value, 10);
+            Ok(())
+        }
+        Fact::Count(count) => write!(line, "{key} 1 {count}"),
+        Fact::Text(text) => write!(line, "{key} 2 {}", text.replace(['\n', '\r'], "?")),
+    };
+    line
+}

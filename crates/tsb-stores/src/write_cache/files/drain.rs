@@ -1,0 +1,170 @@
+//! From what waits into the files.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use tsb_rrd::{Error as RrdError, Layout, Moment, RrdFile, Session};
+
+use super::super::shard::RETRY_NS;
+use super::entry::{Load, Trouble};
+use super::error::FileError;
+use super::shared::Shared;
+use super::shelf::Shelf;
+use crate::error::chain;
+
+/// How often a file is opened again that was replaced while it was written.
+const REOPENS: usize = 3;
+
+/// What a pass over a file did.
+#[derive(Debug, Default)]
+struct Passed {
+    written: u64,
+    failed: u64,
+    /// Bytes of the text that are settled: what follows is to be tried again.
+    settled: usize,
+    why: Option<RrdError>,
+    newest: Option<Moment>,
+    layout: Option<Arc<Layout>>,
+}
+
+impl Shared {
+    /// Writes what waits for a file. `Ok(false)`: nothing is known of it.
+    ///
+    /// # Errors
+    /// [`FileError::Suspended`]. What goes wrong with the file waits in its entry.
+    pub(super) fn write_out(&self, name: &str, session: &mut Session) -> std::result::Result<bool, FileError> {
+        let shelved = self.shelf_of(name);
+        let (claim, layout, load) = {
+            let mut guard = shelved.lock_idle(name);
+            let shelf = &mut *guard;
+            let Some(entry) = shelf.entries.get_mut(name) else {
+                return Ok(false);
+            };
+            entry.is_queued = false;
+            if entry.waiting() == 0 {
+                return Ok(true);
+            }
+            if entry.is_suspended {
+                return Err(FileError::Suspended {
+                    file: self.base.shown(name),
+                    pending: entry.pending(),
+                });
+            }
+            let (layout, load) = (Arc::clone(&entry.layout), entry.take());
+            (shelved.claim(shelf, name), layout, load)
+        };
+        let passed = pass(&self.base.path(name), layout, &load, session);
+        self.settle(&mut shelved.lock(), name, &load, passed);
+        drop(claim);
+        Ok(true)
+    }
+
+    fn settle(&self, shelf: &mut Shelf, name: &str, load: &Load, passed: Passed) {
+        let Shelf { entries, account, .. } = shelf;
+        account.pending -= passed.written + passed.failed;
+        account.written += passed.written;
+        account.failed += passed.failed;
+        let counters = &self.counters;
+        if passed.written > 0 {
+            counters.updates_written.fetch_add(1, Ordering::Relaxed);
+        }
+        self.release(load.text.capacity());
+        // Nobody removes an entry that is claimed.
+        let Some(entry) = entries.get_mut(name) else { return };
+        let left = load.count - passed.written - passed.failed;
+        let before = entry.bytes();
+        entry.settle(&load.text[passed.settled..], left);
+        self.hold(entry.bytes() - before);
+        entry.written_ns = self.clock.now();
+        entry.due_ns = match left {
+            0 => self.next_due(entry),
+            _ => entry.written_ns.saturating_add(RETRY_NS),
+        };
+        entry.newest = entry.newest.max(passed.newest.unwrap_or_default());
+        if let Some(layout) = passed.layout {
+            entry.layout = self.interned(layout);
+        }
+        if let Some(why) = passed.why {
+            counters.write_failures.fetch_add(1, Ordering::Relaxed);
+            let trouble = entry.trouble.get_or_insert_with(Trouble::default);
+            trouble.lost += passed.failed;
+            trouble.why = chain(&why);
+        }
+        if left > 0 {
+            self.has_trouble.store(true, Ordering::Release);
+        } else if self.journal.is_some() {
+            let settled = (entry.id, load.last_record, Arc::clone(&entry.key));
+            self.unsynced.remember([settled]);
+        }
+    }
+
+    /// Writes what waits for a file, and tells the truth about it. `Ok(false)`: nothing is
+    /// known of it, but it is there.
+    pub(super) fn flush(&self, name: &str, session: &mut Session) -> std::result::Result<bool, FileError> {
+        self.counters.flushes_received.fetch_add(1, Ordering::Relaxed);
+        if !self.write_out(name, session)? {
+            self.base.check_file(name)?;
+            return Ok(false);
+        }
+        let mut shelf = self.shelf_of(name).lock();
+        let trouble = shelf.entries.get_mut(name).and_then(|entry| {
+            let trouble = entry.trouble.take()?;
+            Some((trouble, entry.pending()))
+        });
+        match trouble {
+            // What had to wait has been written since.
+            Some((trouble, pending)) if trouble.lost > 0 || pending > 0 => Err(FileError::NotWritten {
+                file: self.base.shown(name),
+                lost: trouble.lost,
+                pending,
+                why: trouble.why,
+            }),
+            _ => Ok(true),
+        }
+    }
+}
+
+/// Writes readings to a file, each of which it takes or never will; or stops where trying
+/// again may help.
+fn pass(path: &std::path::Path, mut layout: Arc<Layout>, load: &Load, session: &mut Session) -> Passed {
+    let readings: Vec<&str> = load.text.lines().collect();
+    let mut passed = Passed::default();
+    let (mut done, mut reopens) = (0, 0);
+    while done < readings.len() {
+        let rest = &readings[done..];
+        let opened = RrdFile::open_as(path, &layout);
+        match opened.and_then(|file| file.update_and_close(session, rest)) {
+            Ok(updated) => {
+                passed.written += updated.applied as u64;
+                passed.newest = Some(updated.newest);
+                done += updated.applied;
+                if let Some(why) = updated.stopped {
+                    // Somebody else has written a later one, or the layout is another now.
+                    passed.failed += 1;
+                    passed.why = Some(why);
+                    done += 1;
+                }
+            }
+            Err(error) => match error.cause() {
+                RrdError::Changed if reopens < REOPENS => {
+                    reopens += 1;
+                    if let Ok(file) = RrdFile::open(path) {
+                        layout = Arc::clone(file.layout());
+                        passed.layout = Some(Arc::clone(&layout));
+                    }
+                }
+                RrdError::Io { source, .. } if source.kind() == std::io::ErrorKind::NotFound => {
+                    passed.failed += rest.len() as u64;
+                    passed.why = Some(error);
+                    done = readings.len();
+                }
+                _ => {
+                    passed.why = Some(error);
+                    break;
+                }
+            },
+        }
+    }
+    passed.settled = readings[..done].iter().map(|reading| reading.len() + 1).sum();
+    passed
+}

@@ -1,0 +1,235 @@
+//! One file of a cache: what waits for it, and what is known of it.
+//!
+//! It is *not* concurrent: whoever has the lock of its shelf has it to themselves.
+
+use std::sync::Arc;
+
+use tsb_core::{SeriesId, SeriesKey};
+use tsb_rrd::{Layout, Moment};
+
+/// No record of the journal.
+pub(super) const NONE: u64 = u64::MAX;
+
+/// Bytes of the smallest text that is not empty: a few readings.
+const ROOM_MIN: usize = 64;
+
+/// A file for which something waits, or has waited not long ago.
+#[derive(Debug)]
+pub(super) struct Entry {
+    pub(super) id: SeriesId,
+    /// The file's name, as the journal says it.
+    pub(super) key: Arc<SeriesKey>,
+    pub(super) layout: Arc<Layout>,
+    /// When the newest reading is from that was accepted, here or before.
+    pub(super) newest: Moment,
+    /// Readings, each ended by a line feed.
+    text: String,
+    count: u64,
+    /// Readings that are being written.
+    in_flight: u64,
+    /// From when on a reading makes it due.
+    pub(super) due_ns: u64,
+    /// When it was last written, or made.
+    pub(super) written_ns: u64,
+    // The journal's records of the oldest and the newest reading that waits, and of the
+    // oldest that is being written.
+    first_record: u64,
+    last_record: u64,
+    flying_record: u64,
+    /// The segment of the journal that last named this file.
+    pub(super) named_in: u32,
+    pub(super) is_queued: bool,
+    pub(super) is_suspended: bool,
+    /// Whether something of it could not be written, and is to be tried again.
+    has_left: bool,
+    /// What no flush has reported yet.
+    pub(super) trouble: Option<Trouble>,
+}
+
+/// What went wrong with a file since the last flush.
+#[derive(Debug, Default)]
+pub(super) struct Trouble {
+    /// Values that the file will never take.
+    pub(super) lost: u64,
+    /// The last reason.
+    pub(super) why: String,
+}
+
+/// What is taken out of an entry to be written.
+#[derive(Debug)]
+pub(super) struct Load {
+    pub(super) text: String,
+    pub(super) count: u64,
+    pub(super) last_record: u64,
+}
+
+impl Entry {
+    pub(super) fn new(id: SeriesId, name: &str, layout: Arc<Layout>, newest: Moment, now_ns: u64) -> Self {
+        Self {
+            id,
+            key: Arc::new(SeriesKey::new(name)),
+            layout,
+            newest,
+            text: String::new(),
+            count: 0,
+            in_flight: 0,
+            due_ns: now_ns,
+            written_ns: now_ns,
+            first_record: NONE,
+            last_record: 0,
+            flying_record: NONE,
+            named_in: 0,
+            is_queued: false,
+            is_suspended: false,
+            has_left: false,
+            trouble: None,
+        }
+    }
+
+    /// Values that wait, those that are being written included.
+    pub(super) fn pending(&self) -> u64 {
+        self.count + self.in_flight
+    }
+
+    /// Values that wait to be taken.
+    pub(super) fn waiting(&self) -> u64 {
+        self.count
+    }
+
+    /// What waits, a reading a line.
+    pub(super) fn lines(&self) -> std::str::Lines<'_> {
+        self.text.lines()
+    }
+
+    /// Bytes of memory for what waits.
+    pub(super) fn bytes(&self) -> usize {
+        self.text.capacity()
+    }
+
+    /// Bytes of memory that so many more would take: a text doubles its room when it has none.
+    pub(super) fn growth(&self, more: usize) -> usize {
+        let spare = self.text.capacity() - self.text.len();
+        if more <= spare {
+            0
+        } else {
+            self.text.capacity().max(more).max(ROOM_MIN)
+        }
+    }
+
+    /// Where the text of what waits ends.
+    pub(super) fn end(&self) -> usize {
+        self.text.len()
+    }
+
+    /// What was appended since the text ended there.
+    pub(super) fn lines_from(&self, end: usize) -> &str {
+        self.text.get(end..).unwrap_or_default()
+    }
+
+    /// Appends a reading; it waits when [`Entry::wait_for`] is told.
+    pub(super) fn push(&mut self, reading: &str) {
+        let growth = self.growth(reading.len() + 1);
+        if growth > 0 {
+            let spare = self.text.capacity() - self.text.len();
+            self.text.reserve_exact(spare + growth);
+        }
+        self.text.push_str(reading);
+        self.text.push('\n');
+    }
+
+    /// Takes away what was appended since the text ended there.
+    pub(super) fn cut(&mut self, end: usize) {
+        self.text.truncate(end);
+    }
+
+    /// So many readings that were appended wait now; a record of the journal holds them.
+    pub(super) fn wait_for(&mut self, count: u64, record: u64) {
+        self.count += count;
+        self.first_record = self.first_record.min(record);
+        self.last_record = record;
+    }
+
+    /// Takes all that waits.
+    pub(super) fn take(&mut self) -> Load {
+        self.in_flight = self.count;
+        self.flying_record = self.first_record;
+        self.first_record = NONE;
+        self.has_left = false;
+        Load {
+            text: std::mem::take(&mut self.text),
+            count: std::mem::take(&mut self.count),
+            last_record: self.last_record,
+        }
+    }
+
+    /// What was taken is settled, but for `left` readings, which stand before all others again.
+    pub(super) fn settle(&mut self, left: &str, count: u64) {
+        self.has_left = count > 0;
+        if count > 0 {
+            let mut text = String::with_capacity(left.len() + self.text.len());
+            text.push_str(left);
+            text.push_str(&self.text);
+            self.text = text;
+            self.count += count;
+            self.first_record = self.flying_record;
+        }
+        self.in_flight = 0;
+        self.flying_record = NONE;
+    }
+
+    /// Whether something of it could not be written, and is to be tried again.
+    pub(super) fn has_left(&self) -> bool {
+        self.has_left
+    }
+
+    /// The journal's oldest record that holds something of it; [`NONE`]: no record does.
+    pub(super) fn oldest_record(&self) -> u64 {
+        self.first_record.min(self.flying_record)
+    }
+
+    /// The journal's newest record that holds something of it.
+    pub(super) fn last_record(&self) -> u64 {
+        self.last_record
+    }
+
+    /// Whether it may be forgotten without anybody noticing.
+    pub(super) fn is_idle(&self) -> bool {
+        self.pending() == 0 && !self.is_suspended && self.trouble.is_none()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tsb_rrd::{Archive, Cf, DataSource, DsKind};
+
+    fn entry() -> Entry {
+        let sources = vec![DataSource::new("a", DsKind::Gauge, 20)];
+        let layout = Layout::new(10, sources, vec![Archive::new(Cf::Average, 0.5, 1, 10)]).unwrap();
+        Entry::new(SeriesId(1), "a.rrd", Arc::new(layout), Moment::from_secs(5), 0)
+    }
+
+    #[test]
+    fn what_is_left_stands_first_and_records_follow_it() {
+        let mut entry = entry();
+        entry.push("1:1");
+        entry.push("2:2");
+        entry.wait_for(2, 7);
+        let load = entry.take();
+        assert_eq!((load.count, load.last_record, entry.pending()), (2, 7, 2));
+        let end = entry.end();
+        entry.push("9:9");
+        entry.cut(end);
+        entry.push("3:3");
+        assert_eq!(entry.lines_from(end), "3:3\n");
+        entry.wait_for(1, 9);
+        assert_eq!((entry.oldest_record(), entry.pending(), entry.waiting()), (7, 3, 1));
+        entry.settle("2:2\n", 1);
+        assert_eq!((entry.oldest_record(), entry.pending()), (7, 2));
+        assert_eq!(entry.lines().collect::<Vec<_>>(), ["2:2", "3:3"]);
+        entry.take();
+        entry.settle("", 0);
+        assert!(entry.is_idle());
+        assert_eq!(entry.oldest_record(), NONE);
+    }
+}

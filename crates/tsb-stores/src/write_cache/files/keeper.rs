@@ -1,0 +1,116 @@
+//! A cache of files, as its threads see it.
+
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, PoisonError};
+use std::time::Duration;
+
+use tsb_core::SeriesKey;
+use tsb_core::time::Clock;
+use tsb_rrd::Session;
+
+use super::super::checkpoint::{Settle, Settled, Unsynced};
+use super::super::journal::Journal;
+use super::super::keeper::Kept;
+use super::entry::{Entry, NONE};
+use super::shared::Shared;
+use crate::error::{Error, Result};
+use crate::locks::lock;
+
+impl Settle for Shared {
+    // A file may be forgotten before its mark is written.
+    type Key = Arc<SeriesKey>;
+
+    fn unsynced(&self) -> &Unsynced<Arc<SeriesKey>> {
+        &self.unsynced
+    }
+
+    fn oldest_record(&self) -> Option<u64> {
+        let oldest = self.shelves().iter().map(|shelved| {
+            let shelf = shelved.lock();
+            shelf.entries.values().map(Entry::oldest_record).min().unwrap_or(NONE)
+        });
+        oldest.min().filter(|&record| record != NONE)
+    }
+
+    fn sync(&self) -> Result<()> {
+        self.base.sync()
+    }
+
+    fn mark(&self, journal: &Journal, settled: &[Settled<Arc<SeriesKey>>]) -> Result<()> {
+        journal.wrote(settled, |(.., key)| Some(key))
+    }
+}
+
+impl Kept for Shared {
+    fn clock(&self) -> &dyn Clock {
+        &*self.clock
+    }
+
+    fn journal(&self) -> Option<&Journal> {
+        self.journal.as_ref()
+    }
+
+    fn work(&self, _index: usize, _threads: usize) {
+        let mut session = Session::default();
+        while let Some(name) = self.await_due() {
+            // A file that was suspended meanwhile is queued again when it is resumed.
+            let _ = self.write_out(&name, &mut session);
+        }
+    }
+
+    fn rest(&self, look: Duration) -> bool {
+        let waited = self
+            .end
+            .wait_timeout_while(lock(&self.due), look, |due| !due.is_stopping);
+        let (due, _) = waited.unwrap_or_else(PoisonError::into_inner);
+        !due.is_stopping
+    }
+
+    fn sweep(&self, idle_ns: u64) {
+        self.queue_due(false);
+        self.forget_idle(self.clock.now().saturating_sub(idle_ns));
+    }
+
+    fn make_room(&self) {
+        if self.is_crowded() {
+            self.queue_due(true);
+        }
+    }
+
+    fn try_again(&self) {
+        if self.has_trouble.swap(false, Ordering::AcqRel) {
+            self.queue_due(false);
+            // Until nothing rests any more.
+            let rests = self.any(Entry::has_left);
+            self.has_trouble.fetch_or(rests, Ordering::AcqRel);
+        }
+    }
+
+    fn hurry(&self, record: u64) {
+        self.queue_each(|entry| entry.oldest_record() <= record);
+    }
+
+    fn poisoned_by(&self, error: &Error) {
+        self.poison(error);
+    }
+}
+
+impl Shared {
+    /// The next file that is to be written; `None`: nothing is any more.
+    fn await_due(&self) -> Option<Box<str>> {
+        let mut due = lock(&self.due);
+        while !due.is_stopping {
+            if let Some(name) = due.names.pop_front() {
+                return Some(name);
+            }
+            due = self.call.wait(due).unwrap_or_else(PoisonError::into_inner);
+        }
+        None
+    }
+
+    fn any(&self, is: impl Fn(&Entry) -> bool) -> bool {
+        self.shelves()
+            .iter()
+            .any(|shelved| shelved.lock().entries.values().any(&is))
+    }
+}

@@ -1,0 +1,160 @@
+//! What is in the files of a cache.
+
+use std::fs::read_dir;
+use std::path::Path;
+
+use tsb_rrd::{Cf, Fact, Fetched, RrdFile, Session};
+
+use super::error::FileError;
+use super::{FETCH_MAX, FileCache};
+
+/// A file that somebody writes is tried so often, a few milliseconds apart.
+const TRIES: u32 = 40;
+const PAUSE_NS: u64 = 5_000_000;
+/// Names that a list may have, and folders within folders.
+const NAMES_MAX: usize = 1_000_000;
+const DEPTH_MAX: usize = 64;
+
+type Done<T> = std::result::Result<T, FileError>;
+
+impl FileCache {
+    /// Rows of a file, after what waits for it was written, and the names of its data sources.
+    ///
+    /// # Errors
+    /// [`FileError`].
+    pub fn fetch(
+        &self,
+        file: &str,
+        cf: Cf,
+        (start_s, end_s): (i64, i64),
+        session: &mut Session,
+    ) -> Done<(Vec<String>, Fetched)> {
+        let name = self.shared.base.name(file)?;
+        // A suspended file says what it has; other trouble waits for a flush.
+        let _ = self.shared.write_out(&name, session);
+        self.look(&name, session, |file, session| {
+            let fetched = tsb_rrd::fetch(file, session, cf, (start_s, end_s), FETCH_MAX)?;
+            let sources = file.layout().sources().iter();
+            Ok((sources.map(|source| source.name.clone()).collect(), fetched))
+        })
+    }
+
+    /// What the header of a file says; what waits for it is not in it.
+    ///
+    /// # Errors
+    /// [`FileError`].
+    pub fn info(&self, file: &str, session: &mut Session) -> Done<Vec<(String, Fact)>> {
+        let name = self.shared.base.name(file)?;
+        let mut facts = vec![("filename".to_owned(), Fact::Text(self.shared.base.shown(&name)))];
+        facts.extend(self.look(&name, session, tsb_rrd::info)?);
+        Ok(facts)
+    }
+
+    /// When the oldest row of an archive ends, in seconds since the epoch.
+    ///
+    /// # Errors
+    /// [`FileError`].
+    pub fn first(&self, file: &str, archive: usize, session: &mut Session) -> Done<i64> {
+        let name = self.shared.base.name(file)?;
+        self.look(&name, session, |file, session| tsb_rrd::first(file, session, archive))
+    }
+
+    /// When the newest update of a file was, in seconds since the epoch; what waits for it is
+    /// not in it.
+    ///
+    /// # Errors
+    /// [`FileError`].
+    pub fn last(&self, file: &str, session: &mut Session) -> Done<i64> {
+        let name = self.shared.base.name(file)?;
+        self.look(&name, session, |file, session| Ok(file.newest(session)?.seconds))
+    }
+
+    /// Opens a file that nobody else of this process has open.
+    fn look<T>(
+        &self,
+        name: &str,
+        session: &mut Session,
+        mut ask: impl FnMut(&RrdFile, &mut Session) -> tsb_rrd::Result<T>,
+    ) -> Done<T> {
+        self.shared.base.check_file(name)?;
+        let shelved = self.shared.shelf_of(name);
+        let claim = shelved.claim(&mut shelved.lock_idle(name), name);
+        let mut tries = 0;
+        let answer = loop {
+            tries += 1;
+            let opened = RrdFile::open(&self.shared.base.path(name));
+            match opened.and_then(|file| ask(&file, session)) {
+                Err(error) if matches!(error.cause(), tsb_rrd::Error::Locked) && tries < TRIES => {
+                    let clock = &self.shared.clock;
+                    clock.wait_until(clock.now() + PAUSE_NS);
+                }
+                answer => break answer,
+            }
+        };
+        drop(claim);
+        answer.map_err(|error| match error {
+            tsb_rrd::Error::Definition(what) => FileError::Create(what),
+            error => self.shared.rrd_error(name, error),
+        })
+    }
+
+    /// The files and folders in a folder, or all files below it, in order.
+    ///
+    /// # Errors
+    /// [`FileError`].
+    pub fn list(&self, folder: &str, is_recursive: bool) -> Done<Vec<String>> {
+        let name = self.shared.base.name(folder.trim_start_matches('/'))?;
+        let mut names = Vec::new();
+        match self.shared.base.walk(&name)? {
+            None if !name.is_empty() => return Err(FileError::Missing(self.shared.base.shown(&name))),
+            Some(kind) if kind.is_file() => {
+                names.extend(name.rsplit('/').next().map(str::to_owned));
+                return Ok(names);
+            }
+            _ => {}
+        }
+        self.list_into(&name, "", is_recursive, 0, &mut names)?;
+        names.sort_unstable();
+        Ok(names)
+    }
+
+    fn list_into(
+        &self,
+        folder: &str,
+        prefix: &str,
+        is_recursive: bool,
+        depth: usize,
+        names: &mut Vec<String>,
+    ) -> Done<()> {
+        let path = self.shared.base.path(folder);
+        let failed = |source| FileError::Io {
+            file: self.shared.base.shown(folder),
+            source,
+        };
+        for entry in read_dir(&path).map_err(failed)? {
+            let entry = entry.map_err(failed)?;
+            let (Ok(kind), Ok(name)) = (entry.file_type(), entry.file_name().into_string()) else {
+                continue;
+            };
+            if names.len() >= NAMES_MAX {
+                break;
+            }
+            let below = format!("{prefix}{name}");
+            if kind.is_dir() && is_recursive && depth < DEPTH_MAX {
+                let inner = if folder.is_empty() {
+                    name
+                } else {
+                    format!("{folder}/{name}")
+                };
+                self.list_into(&inner, &format!("{below}/"), true, depth + 1, names)?;
+            } else if (kind.is_dir() && !is_recursive) || (kind.is_file() && is_rrd(&name)) {
+                names.push(below);
+            }
+        }
+        Ok(())
+    }
+}
+
+fn is_rrd(name: &str) -> bool {
+    Path::new(name).extension().is_some_and(|extension| extension == "rrd")
+}

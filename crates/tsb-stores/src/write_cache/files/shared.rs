@@ -1,0 +1,494 @@
+//! What the threads of a cache of files share: admission, bounds, levels.
+
+use std::borrow::Cow;
+use std::collections::VecDeque;
+use std::hash::BuildHasher;
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, Condvar, Mutex};
+
+use foldhash::fast::FixedState;
+use tsb_core::time::Clock;
+use tsb_core::{SeriesId, SeriesKey};
+use tsb_rrd::{Layout, RrdFile, Session};
+
+use super::super::account::Account;
+use super::super::checkpoint::Unsynced;
+use super::super::journal::{Journal, Opened};
+use super::super::options::WriteCacheOptions;
+use super::base::Base;
+use super::entry::{Entry, NONE};
+use super::error::FileError;
+use super::shelf::{Shelf, Shelved};
+use crate::error::{Error, chain};
+use crate::locks::lock;
+
+/// Shelves that share the files.
+const SHELVES: usize = 16;
+/// Layouts that are held once for all files that have them.
+const LAYOUTS: usize = 64;
+
+/// Everything.
+#[derive(Debug)]
+pub(super) struct Shared {
+    pub(super) base: Base,
+    pub(super) clock: Arc<dyn Clock>,
+    pub(super) journal: Option<Journal>,
+    pub(super) counters: Counters,
+    pub(super) due: Mutex<Due>,
+    /// Rung for those who write.
+    pub(super) call: Condvar,
+    /// Rung for the keeper when it is to stop.
+    pub(super) end: Condvar,
+    /// What the files have and no sync has covered yet: to be marked in the journal.
+    pub(super) unsynced: Unsynced<Arc<SeriesKey>>,
+    pub(super) has_trouble: AtomicBool,
+    shelves: Vec<Shelved>,
+    hash: FixedState,
+    layouts: Mutex<Vec<Arc<Layout>>>,
+    poison: Mutex<Option<String>>,
+    is_closed: AtomicBool,
+    /// Whether nothing is accepted any more: it is closed or poisoned.
+    is_shut: AtomicBool,
+    next_id: AtomicU32,
+    bytes: AtomicU64,
+    files: AtomicUsize,
+    timeout_ns: u64,
+    jitter_ns: u64,
+    max_bytes: u64,
+    max_files: usize,
+}
+
+/// Files that are to be written.
+#[derive(Debug, Default)]
+pub(super) struct Due {
+    pub(super) names: VecDeque<Box<str>>,
+    pub(super) is_stopping: bool,
+}
+
+/// What was counted.
+#[derive(Debug, Default)]
+pub(super) struct Counters {
+    pub(super) updates_received: AtomicU64,
+    pub(super) flushes_received: AtomicU64,
+    pub(super) updates_written: AtomicU64,
+    pub(super) write_failures: AtomicU64,
+    /// Values that the journal was given.
+    pub(super) on_record: AtomicU64,
+    pub(super) values_rejected: AtomicU64,
+}
+
+/// What became of an update.
+#[derive(Debug, Default)]
+pub struct Taken {
+    /// Values that were accepted; those after a refused one are not.
+    pub values: usize,
+    /// The journal's record of them: nothing may be acknowledged before it is confirmed.
+    pub record: Option<u64>,
+    /// Why not all were accepted.
+    pub refused: Option<FileError>,
+}
+
+impl Shared {
+    pub(super) fn new(
+        base: Base,
+        options: &WriteCacheOptions,
+        max_files: usize,
+        clock: Arc<dyn Clock>,
+        opened: Option<Opened>,
+    ) -> (Self, super::super::journal::HeldReadings) {
+        let (journal, held) = match opened {
+            None => (None, super::super::journal::HeldReadings::default()),
+            Some(opened) => (Some(opened.journal), opened.readings),
+        };
+        let shared = Self {
+            base,
+            clock,
+            journal,
+            counters: Counters::default(),
+            due: Mutex::default(),
+            call: Condvar::new(),
+            end: Condvar::new(),
+            unsynced: Unsynced::default(),
+            has_trouble: AtomicBool::new(false),
+            shelves: (0..SHELVES).map(|_| Shelved::default()).collect(),
+            hash: FixedState::default(),
+            layouts: Mutex::default(),
+            poison: Mutex::default(),
+            is_closed: AtomicBool::new(false),
+            is_shut: AtomicBool::new(false),
+            next_id: AtomicU32::new(0),
+            bytes: AtomicU64::new(0),
+            files: AtomicUsize::new(0),
+            timeout_ns: options.timeout_ns,
+            jitter_ns: options.jitter_ns,
+            max_bytes: options.max_bytes,
+            max_files,
+        };
+        (shared, held)
+    }
+
+    pub(super) fn shelves(&self) -> &[Shelved] {
+        &self.shelves
+    }
+
+    pub(super) fn shelf_of(&self, name: &str) -> &Shelved {
+        let index = self.hash.hash_one(name) as usize % SHELVES;
+        &self.shelves[index]
+    }
+
+    /// A number that looks random, and decides which row of each archive of a new file is first.
+    pub(super) fn seed_of(&self, name: &str) -> u64 {
+        self.hash.hash_one((name, self.clock.wall().0))
+    }
+
+    fn check_open(&self) -> std::result::Result<(), FileError> {
+        if !self.is_shut.load(Ordering::Acquire) {
+            return Ok(());
+        }
+        if self.is_closed.load(Ordering::Acquire) {
+            return Err(FileError::Closed);
+        }
+        match &*lock(&self.poison) {
+            Some(cause) => Err(FileError::Poisoned(cause.clone())),
+            None => Ok(()),
+        }
+    }
+
+    /// Takes nothing more; whether it took something before.
+    pub(super) fn begin_close(&self) -> bool {
+        let was_closed = self.is_closed.swap(true, Ordering::AcqRel);
+        self.is_shut.store(true, Ordering::Release);
+        !was_closed
+    }
+
+    /// Nothing is accepted any more: the journal cannot be trusted.
+    pub(super) fn poison(&self, error: &Error) -> FileError {
+        let cause = chain(error);
+        let cause = lock(&self.poison).get_or_insert(cause).clone();
+        self.is_shut.store(true, Ordering::Release);
+        FileError::Poisoned(cause)
+    }
+
+    /// Accepts readings in their order, up to the first that the file would not take.
+    pub(super) fn update<'a>(
+        &self,
+        name: &str,
+        readings: impl Iterator<Item = Cow<'a, str>>,
+        session: &mut Session,
+    ) -> std::result::Result<Taken, FileError> {
+        self.check_open()?;
+        let shelved = self.shelf_of(name);
+        if let Some(place) = shelved.lock().find(name) {
+            return self.accept(name, place, readings);
+        }
+        self.admit(name, session)?;
+        match shelved.lock().find(name) {
+            Some(place) => self.accept(name, place, readings),
+            // Somebody has removed it in between.
+            None => Err(FileError::Missing(self.base.shown(name))),
+        }
+    }
+
+    fn accept<'a>(
+        &self,
+        name: &str,
+        (entry, account): (&mut Entry, &mut Account),
+        mut readings: impl Iterator<Item = Cow<'a, str>>,
+    ) -> std::result::Result<Taken, FileError> {
+        let mut taken = Taken::default();
+        let (end, mut newest) = (entry.end(), entry.newest);
+        for reading in &mut readings {
+            match self.judge(name, entry, &reading, newest) {
+                Ok(at) => {
+                    newest = at;
+                    taken.values += 1;
+                    self.push(entry, &reading);
+                }
+                Err(error) => {
+                    taken.refused = Some(error);
+                    break;
+                }
+            }
+        }
+        if taken.refused.is_some() {
+            let rejected = 1 + readings.count() as u64;
+            self.counters.values_rejected.fetch_add(rejected, Ordering::Relaxed);
+        }
+        if taken.values == 0 {
+            return Ok(taken);
+        }
+        let count = taken.values as u64;
+        taken.record = self.put_on_record(entry, end, count)?;
+        entry.wait_for(count, taken.record.unwrap_or(NONE));
+        entry.newest = newest;
+        account.accepted += count;
+        account.pending += count;
+        self.queue_if_due(name, entry);
+        Ok(taken)
+    }
+
+    fn judge(
+        &self,
+        name: &str,
+        entry: &Entry,
+        reading: &str,
+        newest: tsb_rrd::Moment,
+    ) -> std::result::Result<tsb_rrd::Moment, FileError> {
+        let checked = tsb_rrd::check(&entry.layout, reading);
+        let is_plain = checked.is_ok() && reading.starts_with(|c: char| c.is_ascii_digit());
+        if !is_plain && !starts_with_time(reading) {
+            return Err(FileError::NoTime(reading.to_owned()));
+        }
+        let at = checked.map_err(|source| FileError::Rrd {
+            file: self.base.shown(name),
+            source,
+        })?;
+        if at <= newest {
+            return Err(FileError::NotLater {
+                at: at.to_string(),
+                last: newest.to_string(),
+            });
+        }
+        let bytes = self.bytes.load(Ordering::Relaxed);
+        if bytes + entry.growth(reading.len() + 1) as u64 > self.max_bytes {
+            return Err(FileError::Full {
+                file: self.base.shown(name),
+                bytes,
+            });
+        }
+        Ok(at)
+    }
+
+    /// Appends to what is held for an entry, and to what is counted of memory.
+    fn push(&self, entry: &mut Entry, reading: &str) {
+        let before = entry.bytes();
+        entry.push(reading);
+        let grown = entry.bytes() - before;
+        if grown > 0 {
+            self.hold(grown);
+        }
+    }
+
+    /// Bytes of memory that are free again.
+    pub(super) fn release(&self, bytes: usize) {
+        self.bytes.fetch_sub(bytes as u64, Ordering::Relaxed);
+    }
+
+    pub(super) fn hold(&self, bytes: usize) {
+        self.bytes.fetch_add(bytes as u64, Ordering::Relaxed);
+    }
+
+    pub(super) fn is_crowded(&self) -> bool {
+        self.bytes.load(Ordering::Relaxed) >= self.max_bytes / 2
+    }
+
+    /// Puts what was appended to an entry on record, or takes it away again.
+    fn put_on_record(&self, entry: &mut Entry, end: usize, count: u64) -> std::result::Result<Option<u64>, FileError> {
+        let Some(journal) = &self.journal else { return Ok(None) };
+        let book = journal.book();
+        let segment = book.segment();
+        let name = (entry.named_in != segment).then_some(&*entry.key);
+        let position = self.counters.on_record.fetch_add(count, Ordering::Relaxed) + count;
+        let record = journal.append_readings(book, entry.id, name, entry.lines_from(end), position);
+        let record = record.map_err(|error| {
+            entry.cut(end);
+            self.poison(&error)
+        })?;
+        entry.named_in = segment;
+        Ok(Some(record))
+    }
+
+    /// Returns when what is on record may be acknowledged.
+    pub(super) fn confirm(&self, record: u64) -> std::result::Result<(), FileError> {
+        match &self.journal {
+            Some(journal) => journal.confirm(record).map_err(|error| self.poison(&error)),
+            None => Ok(()),
+        }
+    }
+
+    /// Opens a file that nothing has waited for, and says what it is like.
+    pub(super) fn admit(&self, name: &str, session: &mut Session) -> std::result::Result<(), FileError> {
+        self.base.check_file(name)?;
+        let shelved = self.shelf_of(name);
+        let claim = {
+            let mut shelf = shelved.lock_idle(name);
+            if shelf.entries.contains_key(name) {
+                return Ok(());
+            }
+            shelved.claim(&mut shelf, name)
+        };
+        if self.files.load(Ordering::Relaxed) >= self.max_files {
+            return Err(FileError::TooMany {
+                file: self.base.shown(name),
+                limit: self.max_files,
+            });
+        }
+        let opened = RrdFile::open(&self.base.path(name)).and_then(|file| {
+            let newest = file.newest(session)?;
+            Ok((Arc::clone(file.layout()), newest))
+        });
+        let (layout, newest) = opened.map_err(|error| self.rrd_error(name, error))?;
+        let id = SeriesId(self.next_id.fetch_add(1, Ordering::Relaxed));
+        let mut entry = Entry::new(id, name, self.interned(layout), newest, self.clock.now());
+        entry.due_ns = self.next_due(&entry);
+        shelved.lock().entries.insert(name.into(), entry);
+        self.files.fetch_add(1, Ordering::Relaxed);
+        drop(claim);
+        Ok(())
+    }
+
+    /// The words of the engine in those of the protocol.
+    pub(super) fn rrd_error(&self, name: &str, error: tsb_rrd::Error) -> FileError {
+        match error {
+            tsb_rrd::Error::File { source, .. } => self.rrd_error(name, *source),
+            tsb_rrd::Error::Io { source, .. } if source.kind() == std::io::ErrorKind::NotFound => {
+                FileError::Missing(self.base.shown(name))
+            }
+            source => FileError::Rrd {
+                file: self.base.shown(name),
+                source,
+            },
+        }
+    }
+
+    /// One layout for all files that have it.
+    pub(super) fn interned(&self, layout: Arc<Layout>) -> Arc<Layout> {
+        let mut layouts = lock(&self.layouts);
+        if let Some(known) = layouts.iter().find(|known| **known == layout) {
+            return Arc::clone(known);
+        }
+        if layouts.len() < LAYOUTS {
+            layouts.push(Arc::clone(&layout));
+        }
+        layout
+    }
+
+    /// From when on a reading makes a file due that is written now.
+    pub(super) fn next_due(&self, entry: &Entry) -> u64 {
+        let now_ns = self.clock.now();
+        let jitter_ns = match self.jitter_ns {
+            0 => 0,
+            jitter_ns => self.hash.hash_one((entry.id.0, now_ns)) % jitter_ns,
+        };
+        now_ns.saturating_add(self.timeout_ns).saturating_add(jitter_ns)
+    }
+
+    fn queue_if_due(&self, name: &str, entry: &mut Entry) {
+        if self.clock.now() >= entry.due_ns {
+            self.queue(name, entry);
+        }
+    }
+
+    /// Has the threads end.
+    pub(super) fn stop(&self) {
+        lock(&self.due).is_stopping = true;
+        self.call.notify_all();
+        self.end.notify_all();
+    }
+
+    /// Has a file written, unless nothing waits for it or it is suspended.
+    pub(super) fn queue(&self, name: &str, entry: &mut Entry) {
+        if entry.is_queued || entry.is_suspended || entry.waiting() == 0 {
+            return;
+        }
+        entry.is_queued = true;
+        lock(&self.due).names.push_back(name.into());
+        self.call.notify_one();
+    }
+
+    /// Has files written that wait for longer than the timeout, or all.
+    pub(super) fn queue_due(&self, everything: bool) {
+        let now_ns = self.clock.now();
+        self.queue_each(|entry| everything || now_ns >= entry.due_ns);
+    }
+
+    /// Has some files written.
+    pub(super) fn queue_each(&self, is_due: impl Fn(&Entry) -> bool) {
+        for shelved in &self.shelves {
+            for (name, entry) in &mut shelved.lock().entries {
+                if is_due(entry) {
+                    self.queue(name, entry);
+                }
+            }
+        }
+    }
+
+    /// Forgets files that nothing has waited for since `before_ns`.
+    pub(super) fn forget_idle(&self, before_ns: u64) {
+        for shelved in &self.shelves {
+            let shelf = &mut *shelved.lock();
+            let count = shelf.entries.len();
+            let Shelf { entries, busy, .. } = shelf;
+            entries.retain(|name, entry| !entry.is_idle() || entry.written_ns >= before_ns || busy.contains(name));
+            self.files.fetch_sub(count - shelf.entries.len(), Ordering::Relaxed);
+        }
+    }
+
+    /// Removes a file from its shelf: how many values waited for it, if it was there.
+    pub(super) fn remove(&self, shelf: &mut Shelf, name: &str) -> std::result::Result<Option<u64>, FileError> {
+        let Some(entry) = shelf.entries.remove(name) else {
+            return Ok(None);
+        };
+        self.files.fetch_sub(1, Ordering::Relaxed);
+        let dropped = entry.waiting();
+        self.release(entry.bytes());
+        shelf.account.pending -= dropped;
+        shelf.account.forgotten += dropped;
+        if let Some(journal) = &self.journal
+            && dropped > 0
+        {
+            let forgot = journal.forgot(entry.id, entry.last_record(), &entry.key);
+            forgot.map_err(|error| self.poison(&error))?;
+        }
+        Ok(Some(dropped))
+    }
+
+    /// What has become of every value.
+    pub(super) fn account(&self) -> Account {
+        let accounts = self.shelves.iter().map(|shelved| shelved.lock().account);
+        accounts.fold(Account::default(), |sum, account| sum.plus(&account))
+    }
+
+    pub(super) fn files(&self) -> usize {
+        self.files.load(Ordering::Relaxed)
+    }
+
+    /// Puts back what a journal holds of an earlier life; it is due at once.
+    pub(super) fn replay(&self, key: &SeriesKey, readings: Vec<(u64, String)>) {
+        let name = key.name();
+        let count = readings.len() as u64;
+        let admitted = self
+            .base
+            .name(name)
+            .and_then(|name| self.admit(&name, &mut Session::default()));
+        let mut shelf = self.shelf_of(name).lock();
+        shelf.account.replayed += count;
+        let Shelf { entries, account, .. } = &mut *shelf;
+        let (Ok(()), Some(entry)) = (admitted, entries.get_mut(name)) else {
+            // The file is gone, and with it the place for them.
+            account.failed += count;
+            return;
+        };
+        for (record, reading) in readings {
+            match tsb_rrd::check(&entry.layout, &reading) {
+                Ok(at) if at > entry.newest => {
+                    entry.newest = at;
+                    self.push(entry, &reading);
+                    entry.wait_for(1, record);
+                    account.pending += 1;
+                }
+                // The file has it.
+                Ok(_) => account.written += 1,
+                Err(_) => account.failed += 1,
+            }
+        }
+        self.queue(name, entry);
+    }
+}
+
+/// Whether the daemon would find a time before the first colon.
+fn starts_with_time(reading: &str) -> bool {
+    reading.split_once(':').is_some_and(|(time, _)| {
+        time.bytes().any(|byte| byte.is_ascii_digit()) && !time.starts_with(['N', '-']) && !time.contains('@')
+    })
+}

@@ -1,0 +1,70 @@
+//! Some files of a cache with their account, and who is busy with which.
+
+use std::collections::{HashMap, HashSet};
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+
+use foldhash::fast::FixedState;
+
+use super::super::account::Account;
+use super::entry::Entry;
+use crate::locks::lock;
+
+/// Files by name, under one lock.
+#[derive(Debug, Default)]
+pub(super) struct Shelf {
+    pub(super) entries: HashMap<Box<str>, Entry, FixedState>,
+    /// Files that somebody has open. librrd's lock is the process's: a second descriptor
+    /// that is closed would take it away.
+    pub(super) busy: HashSet<Box<str>, FixedState>,
+    pub(super) account: Account,
+}
+
+impl Shelf {
+    /// A file, and the account that its values are in.
+    pub(super) fn find(&mut self, name: &str) -> Option<(&mut Entry, &mut Account)> {
+        let entry = self.entries.get_mut(name)?;
+        Some((entry, &mut self.account))
+    }
+}
+
+/// A shelf with its lock, and a bell for those who wait for a file.
+#[derive(Debug, Default)]
+pub(super) struct Shelved {
+    shelf: Mutex<Shelf>,
+    bell: Condvar,
+}
+
+impl Shelved {
+    pub(super) fn lock(&self) -> MutexGuard<'_, Shelf> {
+        lock(&self.shelf)
+    }
+
+    /// The shelf, at a moment at which nobody has the file open.
+    pub(super) fn lock_idle(&self, name: &str) -> MutexGuard<'_, Shelf> {
+        let mut shelf = self.lock();
+        while shelf.busy.contains(name) {
+            shelf = self.bell.wait(shelf).unwrap_or_else(PoisonError::into_inner);
+        }
+        shelf
+    }
+
+    /// Nobody else opens the file as long as this is held.
+    pub(super) fn claim<'a>(&'a self, shelf: &mut Shelf, name: &'a str) -> Claim<'a> {
+        shelf.busy.insert(name.into());
+        Claim { shelved: self, name }
+    }
+}
+
+/// The right to open a file.
+#[derive(Debug)]
+pub(super) struct Claim<'a> {
+    shelved: &'a Shelved,
+    name: &'a str,
+}
+
+impl Drop for Claim<'_> {
+    fn drop(&mut self) {
+        self.shelved.lock().busy.remove(self.name);
+        self.shelved.bell.notify_all();
+    }
+}

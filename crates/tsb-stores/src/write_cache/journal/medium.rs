@@ -1,0 +1,136 @@
+//! Where a journal's segments are: a folder, or in a test something that loses what was
+//! not synced.
+
+use std::fmt::Debug;
+use std::fs::{File, OpenOptions};
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// Segments by name.
+pub trait Medium: Debug + Send + Sync + 'static {
+    /// Names of all segments, in any order.
+    fn names(&self) -> io::Result<Vec<String>>;
+
+    /// All bytes of a segment.
+    fn read(&self, name: &str) -> io::Result<Vec<u8>>;
+
+    /// A new, empty segment. That it is there outlives a power cut when this returns.
+    fn create(&self, name: &str) -> io::Result<Arc<dyn Segment>>;
+
+    /// Removes a segment; a power cut may bring it back.
+    fn remove(&self, name: &str) -> io::Result<()>;
+
+    /// Cuts a segment, for good.
+    fn truncate(&self, name: &str, len: u64) -> io::Result<()>;
+
+    /// Nothing more will be written: somebody else may open it.
+    fn release(&self);
+
+    /// Where this is, for errors.
+    fn path_of(&self, name: &str) -> PathBuf;
+}
+
+/// A segment that is written.
+pub trait Segment: Debug + Send + Sync {
+    /// Appends bytes; when it returns, they outlive the process.
+    fn append(&self, bytes: &[u8]) -> io::Result<()>;
+
+    /// When it returns, all that was appended before outlives a power cut.
+    fn sync(&self) -> io::Result<()>;
+}
+
+/// A folder that nobody else may use.
+#[derive(Debug)]
+pub(super) struct Folder {
+    path: PathBuf,
+    // Locked as long as it is open.
+    file: File,
+}
+
+/// Every segment's name begins with it.
+const PREFIX: &str = "tsb.journal.";
+
+impl Folder {
+    /// Opens a folder, which is made if it is not there.
+    pub(super) fn open(path: &Path) -> io::Result<Self> {
+        std::fs::create_dir_all(path)?;
+        let file = File::open(path)?;
+        rustix::fs::flock(&file, rustix::fs::FlockOperation::NonBlockingLockExclusive).map_err(|error| {
+            if error == rustix::io::Errno::WOULDBLOCK {
+                io::Error::other("another process, or another store, uses it")
+            } else {
+                error.into()
+            }
+        })?;
+        Ok(Self {
+            path: path.to_owned(),
+            file,
+        })
+    }
+}
+
+impl Medium for Folder {
+    fn names(&self) -> io::Result<Vec<String>> {
+        let mut names = Vec::new();
+        for entry in std::fs::read_dir(&self.path)? {
+            let name = entry?.file_name();
+            names.extend(name.to_str().filter(|name| name.starts_with(PREFIX)).map(str::to_owned));
+        }
+        Ok(names)
+    }
+
+    fn read(&self, name: &str) -> io::Result<Vec<u8>> {
+        std::fs::read(self.path.join(name))
+    }
+
+    fn create(&self, name: &str) -> io::Result<Arc<dyn Segment>> {
+        let file = OpenOptions::new()
+            .append(true)
+            .create_new(true)
+            .open(self.path.join(name))?;
+        self.file.sync_all()?;
+        Ok(Arc::new(file))
+    }
+
+    fn remove(&self, name: &str) -> io::Result<()> {
+        std::fs::remove_file(self.path.join(name))
+    }
+
+    fn truncate(&self, name: &str, len: u64) -> io::Result<()> {
+        let file = OpenOptions::new().write(true).open(self.path.join(name))?;
+        file.set_len(len)?;
+        file.sync_all()
+    }
+
+    fn release(&self) {
+        // A lock that cannot be given up goes with the descriptor.
+        let _ = rustix::fs::flock(&self.file, rustix::fs::FlockOperation::Unlock);
+    }
+
+    fn path_of(&self, name: &str) -> PathBuf {
+        self.path.join(name)
+    }
+}
+
+impl Segment for File {
+    fn append(&self, bytes: &[u8]) -> io::Result<()> {
+        let mut file = self;
+        file.write_all(bytes)
+    }
+
+    fn sync(&self) -> io::Result<()> {
+        self.sync_data()
+    }
+}
+
+/// The name of a segment: its number, so that names sort as numbers do.
+pub(super) fn name_of(number: u32) -> String {
+    format!("{PREFIX}{number:010}")
+}
+
+/// The number in the name of a segment.
+pub(super) fn number_of(name: &str) -> Option<u32> {
+    let digits = name.strip_prefix(PREFIX)?;
+    digits.parse().ok().filter(|_| digits.len() == 10)
+}

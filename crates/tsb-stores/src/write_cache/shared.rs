@@ -1,0 +1,526 @@
+//! What callers and threads of a write cache share: admission, the levels reached, closing.
+
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard};
+
+use tsb_core::time::Clock;
+use tsb_core::{Batch, Durability, Ids, SeriesId, SeriesKey, Timestamp};
+
+use super::account::Account;
+use super::checkpoint::{Unsynced, checkpoint};
+use super::chunk::Budget;
+use super::journal::{Held, Journal, Opened};
+use super::options::WriteCacheOptions;
+use super::shard::{BLOCK, Moment, Pace, SHARDS, Shard, shard_of};
+use crate::error::{Error, Result, chain};
+use crate::keys::KeyTable;
+use crate::locks::{lock, read, write};
+use crate::store::{Ack, Derivation, Exactness, OnConflict, Position, Reason, Refusals, Scope, Stats, Store};
+
+/// Everything but the threads.
+#[derive(Debug)]
+pub(super) struct Shared<S> {
+    pub(super) inner: S,
+    pub(super) clock: Arc<dyn Clock>,
+    pub(super) journal: Option<Journal>,
+    pub(super) torn_bytes: u64,
+    /// The level that every ack has.
+    pub(super) acknowledges: Durability,
+    pub(super) shards: [Mutex<Shard>; SHARDS],
+    /// Told when series of a shard have been written.
+    pub(super) written: [Condvar; SHARDS],
+    /// Told when there is something to write, and when to stop.
+    pub(super) work: (Mutex<Work>, Condvar),
+    /// Whether some series could not be written.
+    pub(super) has_trouble: AtomicBool,
+    /// Whether the bound was met since a thread last wrote all that was due.
+    pub(super) is_full: AtomicBool,
+    /// Of each series, the record up to which the store has taken its samples, not synced.
+    pub(super) unsynced: Unsynced<()>,
+    /// What the journal holds of series that nobody has defined yet.
+    pub(super) orphans: Mutex<Held>,
+    /// Series of which the store refused samples for good, and why, until a flush says so.
+    pub(super) refused: Mutex<BTreeMap<SeriesId, String>>,
+    takes: Takes,
+    budget: Arc<Budget>,
+    keys: RwLock<KeyTable>,
+    state: RwLock<State>,
+    trouble: Mutex<Option<String>>,
+    accepted: AtomicU64,
+    // By flushes; a journal reaches its levels by itself.
+    flushed_buffered: AtomicU64,
+    flushed_synced: AtomicU64,
+}
+
+/// What there is to do.
+#[derive(Debug, Default)]
+pub(super) struct Work {
+    /// How often there was something new to write.
+    pub(super) calls: u64,
+    /// Threads that wait for the next call.
+    pub(super) idle: usize,
+    pub(super) is_stopping: bool,
+}
+
+/// Which values the store can represent.
+#[derive(Clone, Copy, Debug)]
+enum Takes {
+    Everything,
+    Finite,
+    Readings(Derivation),
+}
+
+impl Takes {
+    fn takes(self, at: Timestamp, value: f64) -> bool {
+        match self {
+            Self::Everything => true,
+            Self::Finite => value.is_finite(),
+            Self::Readings(derivation) => crate::rrd::is_representable(at, value, derivation),
+        }
+    }
+}
+
+/// Whether calls may go on.
+#[derive(Debug)]
+pub(super) enum State {
+    Open,
+    Poisoned(String),
+    Closed,
+}
+
+impl<S: Store> Shared<S> {
+    pub(super) fn new(inner: S, options: &WriteCacheOptions, clock: Arc<dyn Clock>, opened: Option<Opened>) -> Self {
+        let capabilities = inner.capabilities();
+        let pace = Pace {
+            timeout_ns: options.timeout_ns,
+            jitter_ns: options.jitter_ns,
+            resolution_ns: capabilities.resolution_ns,
+            slot_ns: match capabilities.exactness {
+                Exactness::OnePerSlot(slot_ns) => Some(slot_ns),
+                _ => None,
+            },
+            takes_repeats: capabilities.duplicate != OnConflict::Rejected,
+        };
+        let budget = Arc::new(Budget::new(options.max_bytes));
+        let (journal, held, torn_bytes) = match opened {
+            None => (None, Held::default(), 0),
+            Some(opened) => (Some(opened.journal), opened.held, opened.torn_bytes),
+        };
+        let acknowledges = match &journal {
+            None => Durability::Volatile.min(capabilities.reaches),
+            Some(journal) if journal.policy().is_before_ack() => Durability::Synced,
+            Some(_) => Durability::Buffered,
+        };
+        Self {
+            takes: match capabilities.exactness {
+                Exactness::Consolidated(rule) => Takes::Readings(rule.derivation),
+                _ if capabilities.special_values => Takes::Everything,
+                _ => Takes::Finite,
+            },
+            inner,
+            clock,
+            journal,
+            torn_bytes,
+            acknowledges,
+            shards: std::array::from_fn(|index| Mutex::new(Shard::new(index, pace, Arc::clone(&budget)))),
+            written: [const { Condvar::new() }; SHARDS],
+            work: (Mutex::default(), Condvar::new()),
+            has_trouble: AtomicBool::new(false),
+            is_full: AtomicBool::new(false),
+            unsynced: Unsynced::default(),
+            orphans: Mutex::new(held),
+            refused: Mutex::default(),
+            budget,
+            // The store has the bound of series.
+            keys: RwLock::new(KeyTable::new(u32::MAX as usize)),
+            state: RwLock::new(State::Open),
+            trouble: Mutex::default(),
+            accepted: AtomicU64::new(0),
+            flushed_buffered: AtomicU64::new(0),
+            flushed_synced: AtomicU64::new(0),
+        }
+    }
+
+    /// Holds the cache open for one call: closing waits for it.
+    pub(super) fn begin(&self) -> Result<RwLockReadGuard<'_, State>> {
+        let state = read(&self.state);
+        match &*state {
+            State::Open => Ok(state),
+            State::Poisoned(cause) => Err(Error::Poisoned { cause: cause.clone() }),
+            State::Closed => Err(Error::Closed),
+        }
+    }
+
+    pub(super) fn shard(&self, id: SeriesId) -> MutexGuard<'_, Shard> {
+        lock(&self.shards[shard_of(id)])
+    }
+
+    pub(super) fn keys(&self) -> RwLockReadGuard<'_, KeyTable> {
+        read(&self.keys)
+    }
+
+    pub(super) fn check_each(&self, series: &[SeriesId]) -> Result<()> {
+        self.keys().check_each(series.iter().copied())
+    }
+
+    pub(super) fn define(&self, series: &[(SeriesId, SeriesKey)]) -> Result<()> {
+        let _open = self.begin()?;
+        self.inner.define(series)?;
+        let ids: Vec<SeriesId> = series.iter().map(|(id, _)| *id).collect();
+        let mut newest = vec![None; ids.len()];
+        self.inner.newest_accepted(&ids, &mut newest)?;
+        let mut keys = write(&self.keys);
+        // IMPORTANT: before the ids are bound, or a write could find no queue.
+        for ((id, key), newest) in series.iter().zip(newest) {
+            let mut shard = self.shard(*id);
+            if shard.holds(*id) {
+                continue;
+            }
+            shard.add(*id, newest.map(|at: Timestamp| at.0));
+            if let Some(mut samples) = lock(&self.orphans).remove(key) {
+                samples.sort_by_key(|(_, sample)| sample.0);
+                shard.replay(*id, &samples);
+            }
+        }
+        keys.define(series)
+    }
+
+    pub(super) fn write(&self, batch: &Batch<'_>, refused: &mut Refusals) -> Result<Ack> {
+        let open = self.begin()?;
+        let keys = self.keys();
+        keys.check_batch(batch)?;
+        let before = refused.len();
+        let now_ns = self.clock.now();
+        let position = match &self.journal {
+            None => {
+                let moment = Moment { now_ns, record: 0 };
+                self.admit(batch, moment, refused, |_, _, _| ());
+                Ok(self.accept(batch.len() - (refused.len() - before)))
+            }
+            Some(journal) => self.write_journal(journal, &keys, batch, now_ns, refused),
+        };
+        drop(keys);
+        drop(open);
+        let position = position.inspect_err(|error| self.poison(error))?;
+        let rejected = refused.len() - before;
+        if rejected > 0
+            && refused.as_slice()[before..]
+                .iter()
+                .any(|one| one.reason == Reason::Full)
+        {
+            self.hurry();
+        }
+        Ok(Ack {
+            accepted: batch.len() - rejected,
+            rejected,
+            position: Position(position),
+            durability: self.acknowledges,
+        })
+    }
+
+    fn accept(&self, samples: usize) -> u64 {
+        self.accepted.fetch_add(samples as u64, Ordering::AcqRel) + samples as u64
+    }
+
+    fn write_journal(
+        &self,
+        journal: &Journal,
+        keys: &KeyTable,
+        batch: &Batch<'_>,
+        now_ns: u64,
+        refused: &mut Refusals,
+    ) -> Result<u64> {
+        let mut book = journal.book();
+        let (record, segment) = (book.next_record(), book.segment());
+        let book_mut = &mut *book;
+        book_mut.admitted.clear();
+        book_mut.unnamed.clear();
+        let (admitted, unnamed) = (&mut book_mut.admitted, &mut book_mut.unnamed);
+        self.admit(batch, Moment { now_ns, record }, refused, |shard, id, sample| {
+            if shard.needs_name(id, segment) {
+                unnamed.push(id);
+            }
+            admitted.push(id, sample);
+        });
+        let position = self.accept(book.admitted.len());
+        if book.admitted.len() > 0 {
+            journal.append(book, |id| keys.key(id), position)?;
+        }
+        Ok(position)
+    }
+
+    /// Puts the samples of a batch into their queues, and tells `each` of those that are in.
+    fn admit(
+        &self,
+        batch: &Batch<'_>,
+        moment: Moment,
+        refused: &mut Refusals,
+        mut each: impl FnMut(&mut Shard, SeriesId, (i64, f64)),
+    ) {
+        let mut start = 0;
+        let mut has_due = false;
+        while start < batch.len() {
+            let shard_index = shard_of(batch.id(start));
+            let end = end_of_run(batch, start, shard_index);
+            let mut shard = lock(&self.shards[shard_index]);
+            for index in start..end {
+                let (id, at, value) = (batch.id(index), batch.time(index), batch.values()[index]);
+                let admitted = if self.takes.takes(at, value) {
+                    shard.admit(id, at.0, value, moment)
+                } else {
+                    Err(Reason::Unrepresentable)
+                };
+                match admitted {
+                    Ok(()) => each(&mut shard, id, (at.0, value)),
+                    Err(reason) => refused.push(index, reason),
+                }
+            }
+            has_due |= shard.due() > 0;
+            start = end;
+        }
+        if has_due {
+            self.wake();
+        }
+    }
+
+    /// Queues what is due, or all that waits.
+    pub(super) fn queue_due(&self, everything: bool) {
+        let now_ns = self.clock.now();
+        for shard in &self.shards {
+            lock(shard).queue_due(now_ns, everything);
+        }
+        self.wake();
+    }
+
+    /// Makes all that waits due at once, as there is no room for more.
+    fn hurry(&self) {
+        // Once until a thread has been through: it looks at every series.
+        if !self.is_full.swap(true, Ordering::AcqRel) {
+            self.queue_due(true);
+        }
+    }
+
+    /// Tells the threads that there is something to write.
+    pub(super) fn wake(&self) {
+        let mut work = lock(&self.work.0);
+        work.calls += 1;
+        if work.idle > 0 {
+            self.work.1.notify_all();
+        }
+    }
+
+    pub(super) fn durable(&self, level: Durability) -> u64 {
+        let accepted = self.accepted.load(Ordering::Acquire);
+        let (buffered, synced) = self.journal.as_ref().map_or((0, 0), Journal::reached);
+        match level {
+            Durability::Unconfirmed => accepted,
+            Durability::Volatile if self.acknowledges >= Durability::Volatile => accepted,
+            Durability::Volatile => 0,
+            Durability::Buffered => buffered.max(self.flushed_buffered.load(Ordering::Acquire)),
+            Durability::Synced => synced.max(self.flushed_synced.load(Ordering::Acquire)),
+        }
+    }
+
+    pub(super) fn flush(&self, scope: Scope<'_>, level: Durability) -> Result<()> {
+        let open = self.begin()?;
+        if level > self.inner.capabilities().reaches.max(self.acknowledges) {
+            return Err(Error::Unsupported {
+                store: self.inner.to_string(),
+                what: "a flush to that level",
+            });
+        }
+        let covered = self.accepted.load(Ordering::Acquire);
+        if let Scope::Series(series) = scope {
+            self.check_each(series)?;
+        }
+        self.settle(scope)?;
+        let result = self.inner.flush(scope, level);
+        drop(open);
+        if let Err(error) = &result {
+            self.poison(error);
+        }
+        result?;
+        if matches!(scope, Scope::All) {
+            self.reach(level.max(self.inner.capabilities().acknowledges), covered);
+        }
+        Ok(())
+    }
+
+    /// Everything up to `covered` has a level.
+    fn reach(&self, level: Durability, covered: u64) {
+        if level >= Durability::Buffered {
+            self.flushed_buffered.fetch_max(covered, Ordering::AcqRel);
+        }
+        if level >= Durability::Synced {
+            self.flushed_synced.fetch_max(covered, Ordering::AcqRel);
+        }
+    }
+
+    pub(super) fn newest(&self, series: &[SeriesId], into: &mut [Option<Timestamp>]) -> Result<()> {
+        let _open = self.begin()?;
+        self.check_each(series)?;
+        let waiting: Vec<Option<i64>> = series.iter().map(|&id| self.newest_waiting(id)).collect();
+        self.inner.newest(series, into)?;
+        if let Exactness::Consolidated(rule) = self.inner.capabilities().exactness {
+            let steps = rule.archives().next().map_or(1, |archive| archive.steps);
+            let row_ns = (rule.step_s * u64::from(steps)) as i64 * 1_000_000_000;
+            return self.newest_rows(series, into, &waiting, row_ns);
+        }
+        for (slot, waiting) in into.iter_mut().zip(waiting) {
+            *slot = (*slot).max(waiting.map(Timestamp));
+        }
+        Ok(())
+    }
+
+    fn newest_waiting(&self, id: SeriesId) -> Option<i64> {
+        let shard = self.shard(id);
+        shard.holds(id).then(|| shard.newest(id)).flatten()
+    }
+
+    /// Only the file can say whether a row is known: it is asked once a row that has ended.
+    fn newest_rows(
+        &self,
+        series: &[SeriesId],
+        into: &mut [Option<Timestamp>],
+        waiting: &[Option<i64>],
+        row_ns: i64,
+    ) -> Result<()> {
+        let ended = series.iter().zip(waiting).zip(&*into).filter(|((_, waiting), slot)| {
+            let end = waiting.map(|at| Timestamp(at.div_euclid(row_ns) * row_ns));
+            end > **slot
+        });
+        let ended: Vec<SeriesId> = ended.map(|((id, _), _)| *id).collect();
+        if ended.is_empty() {
+            return Ok(());
+        }
+        self.write_series(&ended)?;
+        self.inner.newest(series, into)
+    }
+
+    pub(super) fn forget(&self, id: SeriesId) -> Result<u64> {
+        let open = self.begin()?;
+        self.check_each(&[id])?;
+        let (count, record) = {
+            let mut shard = self.shard(id);
+            while shard.is_being_written(id) {
+                let waited = self.written[shard_of(id)].wait(shard);
+                shard = waited.unwrap_or_else(PoisonError::into_inner);
+            }
+            shard.forget(id)
+        };
+        if let Some(journal) = &self.journal
+            && count > 0
+        {
+            let keys = self.keys();
+            let marked = keys.key(id).map_or(Ok(()), |key| journal.forgot(id, record, key));
+            drop(keys);
+            drop(open);
+            marked.inspect_err(|error| self.poison(error))?;
+        }
+        Ok(count)
+    }
+
+    pub(super) fn account(&self) -> Account {
+        let shards = self.shards.iter().map(|shard| lock(shard).account());
+        shards.fold(Account::default(), |sum, account| sum.plus(&account))
+    }
+
+    /// What the store says of itself, what waits besides, and how much of that takes the
+    /// place of another sample. All of one moment, unless something is always being written.
+    pub(super) fn stats(&self) -> (Stats, Account, u64) {
+        const TRIES: usize = 100;
+        let mut before = self.turns();
+        for _ in 0..TRIES {
+            let (stats, account) = (self.inner.stats(), self.account());
+            let repeats = self.shards.iter().map(|shard| lock(shard).repeats()).sum();
+            let after = self.turns();
+            if before.is_some() && before == after {
+                return (stats, account, repeats);
+            }
+            before = after;
+            std::thread::yield_now();
+        }
+        (self.inner.stats(), self.account(), 0)
+    }
+
+    fn turns(&self) -> Option<u64> {
+        let mut turns = self.shards.iter().map(|shard| lock(shard).turns());
+        turns.try_fold(0_u64, |sum, turns| Some(sum + turns?))
+    }
+
+    pub(super) fn pending_bytes(&self) -> u64 {
+        self.budget.used_bytes()
+    }
+
+    pub(super) fn journal_bytes(&self) -> u64 {
+        self.journal.as_ref().map_or(0, Journal::bytes)
+    }
+
+    /// Bytes of all queues, and of what is allocated and not used.
+    pub(super) fn bytes(&self) -> (u64, u64) {
+        let shards = self.shards.iter().map(|shard| lock(shard).bytes());
+        shards.fold((0, 0), |sum, bytes| (sum.0 + bytes.0, sum.1 + bytes.1))
+    }
+
+    pub(super) fn trouble(&self) -> Option<String> {
+        lock(&self.trouble).clone()
+    }
+
+    pub(super) fn note_trouble(&self, what: String) {
+        *lock(&self.trouble) = Some(what);
+        self.has_trouble.store(true, Ordering::Release);
+    }
+
+    /// After this nothing works but closing.
+    pub(super) fn poison(&self, error: &Error) {
+        let mut state = write(&self.state);
+        if let State::Open = *state {
+            *state = State::Poisoned(chain(error));
+        }
+    }
+
+    /// Whether it was open, or poisoned: then somebody has to close what is behind it.
+    pub(super) fn begin_close(&self) -> bool {
+        let mut state = write(&self.state);
+        !matches!(std::mem::replace(&mut *state, State::Closed), State::Closed)
+    }
+
+    /// Syncs the store and ends the journal: nothing of it is needed any more.
+    pub(super) fn finish(&self) -> Result<()> {
+        let covered = self.accepted.load(Ordering::Acquire);
+        if let Some(journal) = &self.journal {
+            checkpoint(self, journal)?;
+        }
+        let level = self.inner.capabilities().acknowledges;
+        self.reach(level, covered);
+        Ok(())
+    }
+
+    /// Counts as failed what is lost when this ends: nothing, where there is a journal.
+    pub(super) fn give_up(&self) -> u64 {
+        if self.journal.is_some() {
+            return 0;
+        }
+        self.shards.iter().map(|shard| lock(shard).give_up()).sum()
+    }
+
+    pub(super) fn stop(&self) {
+        lock(&self.work.0).is_stopping = true;
+        self.work.1.notify_all();
+    }
+}
+
+/// Where the run of samples ends that are all in one shard, from `start` on.
+fn end_of_run(batch: &Batch<'_>, start: usize, shard: usize) -> usize {
+    match batch.ids() {
+        Ids::Range(first) => {
+            let in_block = (first.index() + start) % BLOCK;
+            batch.len().min(start + BLOCK - in_block)
+        }
+        Ids::Each(ids) => {
+            let run = ids[start..].iter().take_while(|&&id| shard_of(id) == shard);
+            start + run.count()
+        }
+    }
+}

@@ -1,0 +1,198 @@
+//! etcd, killed, cut off, and behind TLS and a password.
+
+use std::path::Path;
+use std::process::Command;
+
+use tsb_core::time::{Clock, SECOND_NS};
+use tsb_core::{Batch, SeriesId, Timestamp};
+use tsb_stores::conformance::libtest_mimic::{Failed, Trial};
+use tsb_stores::{StoreExt, TimeRange};
+
+use crate::certificates::Certificates;
+use crate::daemon::{Daemon, free_ports, output, until};
+use crate::outage::{Kept, lets_in_only, nobody_answers, opened, outlives_every_manner, survives};
+use crate::{Test, of_program, places};
+
+pub(crate) fn trials() -> Vec<Trial> {
+    let tests: &[(&str, Test)] = &[
+        ("killed_and_restarted", killed),
+        ("the_leader_is_killed", leader_killed),
+        ("a_server_that_misbehaves", misbehaves),
+        ("nobody_answers", |_| nobody_answers("etcd")),
+        ("tls_and_a_password", tls_and_password),
+        ("samples_expire", expire),
+    ];
+    of_program(places::ETCD, "TSB_TEST_ETCD_PROGRAM", tests)
+}
+
+fn url(port: u16) -> String {
+    format!("http://127.0.0.1:{port}")
+}
+
+fn command(program: &str, folder: &Path, client: &str, name: &str, peer: u16) -> Command {
+    let mut command = Command::new(program);
+    command.arg("--data-dir").arg(folder.join("data"));
+    command.args(["--name", name, "--logger=zap"]);
+    command.args(["--listen-client-urls", client, "--advertise-client-urls", client]);
+    command.args([
+        "--listen-peer-urls",
+        &url(peer),
+        "--initial-advertise-peer-urls",
+        &url(peer),
+    ]);
+    command
+}
+
+/// One node.
+fn single(program: &str) -> Result<Daemon, Failed> {
+    let [port, peer] = free_ports()?;
+    let program = program.to_owned();
+    let daemon = Daemon::start(port, move |folder| {
+        let mut command = command(&program, folder, &url(port), "one", peer);
+        command.args(["--initial-cluster", &format!("one={}", url(peer))]);
+        command
+    })?;
+    is_ready(&[&daemon])?;
+    Ok(daemon)
+}
+
+/// Three nodes.
+fn three(program: &str) -> Result<Vec<Daemon>, Failed> {
+    let ports: [u16; 6] = free_ports()?;
+    let of = |node: usize| (ports[2 * node], ports[2 * node + 1]);
+    let cluster: Vec<String> = (0..3).map(|node| format!("n{node}={}", url(of(node).1))).collect();
+    let cluster = cluster.join(",");
+    let start = |node: usize| {
+        let (port, peer) = of(node);
+        let (program, cluster) = (program.to_owned(), cluster.clone());
+        Daemon::start(port, move |folder| {
+            let mut command = command(&program, folder, &url(port), &format!("n{node}"), peer);
+            command.args(["--initial-cluster", &cluster]);
+            command
+        })
+    };
+    let daemons = (0..3).map(start).collect::<Result<Vec<_>, _>>()?;
+    is_ready(&daemons.iter().collect::<Vec<_>>())?;
+    Ok(daemons)
+}
+
+fn etcdctl(endpoints: &str, words: &[&str]) -> Result<String, Failed> {
+    let mut command = Command::new("etcdctl");
+    command
+        .env("ETCDCTL_API", "3")
+        .args(["--command-timeout=2s", "--endpoints", endpoints]);
+    output(command.args(words))
+}
+
+fn is_ready(daemons: &[&Daemon]) -> Result<(), Failed> {
+    for daemon in daemons {
+        until("it answers", || etcdctl(&url(daemon.port()), &["get", "nothing"]))?;
+    }
+    Ok(())
+}
+
+/// Which of them leads.
+fn leader(daemons: &[Daemon]) -> Result<usize, Failed> {
+    for (place, daemon) in daemons.iter().enumerate() {
+        let status = etcdctl(&url(daemon.port()), &["endpoint", "status", "-w", "fields"])?;
+        let field = |name: &str| {
+            status
+                .lines()
+                .find_map(|line| line.strip_prefix(&format!("\"{name}\" : ")))
+        };
+        if field("MemberID").is_some() && field("MemberID") == field("Leader") {
+            return Ok(place);
+        }
+    }
+    Err("nobody leads".into())
+}
+
+fn spec(ports: &[u16], options: &str) -> String {
+    let hosts: Vec<String> = ports.iter().map(|port| format!("127.0.0.1:{port}")).collect();
+    format!("etcd://{}/hazard?{options}", hosts.join(","))
+}
+
+fn killed(program: &str) -> Result<(), Failed> {
+    let mut daemon = single(program)?;
+    let store = opened(&spec(&[daemon.port()], ""))?;
+    survives(&*store, Kept::All, |clock| {
+        daemon.kill()?;
+        clock.wait_until(clock.now() + SECOND_NS);
+        daemon.restart()
+    })
+}
+
+/// The leader is gone for good: two members go on.
+fn leader_killed(program: &str) -> Result<(), Failed> {
+    let mut daemons = three(program)?;
+    let leader = leader(&daemons)?;
+    let mut ports: Vec<u16> = daemons.iter().map(Daemon::port).collect();
+    // The leader is the one that the client asks first.
+    ports.swap(0, leader);
+    let store = opened(&spec(&ports, ""))?;
+    if store.capabilities().copies != 2 {
+        return Err(format!("three members, and {:?}", store.capabilities()).into());
+    }
+    survives(&*store, Kept::All, |_| daemons[leader].kill())
+}
+
+fn misbehaves(program: &str) -> Result<(), Failed> {
+    let daemon = single(program)?;
+    outlives_every_manner(daemon.port(), |port| spec(&[port], ""))
+}
+
+fn tls_and_password(program: &str) -> Result<(), Failed> {
+    let certificates = Certificates::make()?;
+    let [port, peer] = free_ports()?;
+    let https = format!("https://127.0.0.1:{port}");
+    let (program, key, crt) = (
+        program.to_owned(),
+        certificates.file("server.key"),
+        certificates.file("server.crt"),
+    );
+    let address = https.clone();
+    let daemon = Daemon::start(port, move |folder| {
+        let mut command = command(&program, folder, &address, "one", peer);
+        command.args(["--initial-cluster", &format!("one={}", url(peer))]);
+        command.arg("--key-file").arg(&key).arg("--cert-file").arg(&crt);
+        command
+    })?;
+    let authority = certificates.authority().display().to_string();
+    let ask = |words: &[&str]| etcdctl(&https, &[&["--cacert", &authority], words].concat());
+    until("it answers", || ask(&["get", "nothing"]))?;
+    ask(&["user", "add", "root:hunter2"])?;
+    ask(&["user", "grant-role", "root", "root"])?;
+    ask(&["auth", "enable"])?;
+    lets_in_only(&certificates, "root", "hunter2", |options| {
+        spec(&[daemon.port()], options)
+    })
+}
+
+/// A time to live of a second: a lease lasts for two, and what is bound to it goes with it.
+fn expire(program: &str) -> Result<(), Failed> {
+    let daemon = single(program)?;
+    let store = opened(&spec(&[daemon.port()], "ttl=1s"))?;
+    let written = store.write_all(&Batch::tick(SeriesId(0), Timestamp::from_secs(7), &[1.0, 2.0]))?;
+    if store.samples(SeriesId(1), TimeRange::ALL)?.len() != 1 || written.accepted != 2 {
+        return Err("a sample is not there that was written just now".into());
+    }
+    let mut newest = [None];
+    store.newest(&[SeriesId(0)], &mut newest)?;
+    if newest != [Some(Timestamp::from_secs(7))] {
+        return Err(format!("the newest is {newest:?}").into());
+    }
+    until("it expires", || {
+        let left = store.samples(SeriesId(0), TimeRange::ALL)?;
+        if left.is_empty() {
+            Ok(())
+        } else {
+            Err(format!("{left:?} are there").into())
+        }
+    })?;
+    store.newest(&[SeriesId(0)], &mut newest)?;
+    let stats = store.stats();
+    if newest != [None] || (stats.samples, stats.expired, stats.superseded) != (0, 2, 0) {
+        return Err(format!("afterwards the newest is {newest:?}, {stats:?}").into());
+    }
+    Ok(())
+}

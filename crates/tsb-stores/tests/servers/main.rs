@@ -1,0 +1,55 @@
+//! Clients of real servers: conformance through the bridge, and what happens when a server
+//! is killed or misbehaves.
+//!
+//! Where a server is comes from the environment, as `cargo xtask ci --only servers` sets it;
+//! without it the tests are listed as ignored, with what is missing.
+
+#![expect(clippy::print_stdout, reason = "what a kill cost is its result")]
+
+use std::process::ExitCode;
+
+mod certificates;
+mod daemon;
+mod etcd;
+#[cfg(feature = "mongo")]
+mod mongo;
+mod outage;
+mod places;
+mod relay;
+
+use places::Kind;
+use tsb_stores::conformance::libtest_mimic::{Arguments, Completion, Failed, Trial, run};
+use tsb_stores::conformance::trials;
+
+/// They use MongoDB's driver to do what an administrator does.
+#[cfg(not(feature = "mongo"))]
+mod mongo {
+    pub(crate) fn trials() -> Vec<super::Trial> {
+        super::of_program(super::places::MONGO, "TSB_TEST_MONGOD", &[("all", |_| Ok(()))])
+    }
+}
+
+/// A test of servers of its own, which it starts by this program.
+type Test = fn(&str) -> Result<(), Failed>;
+
+fn main() -> ExitCode {
+    let trials = places::servers()
+        .into_iter()
+        .flat_map(trials)
+        .chain(mongo::trials())
+        .chain(etcd::trials())
+        .collect();
+    run(&Arguments::from_args(), trials).exit_code()
+}
+
+/// Tests, or why they cannot run: a variable has to name the program.
+fn of_program(kind: Kind, variable: &'static str, tests: &[(&str, Test)]) -> Vec<Trial> {
+    let trial = |&(name, test): &(&str, Test)| {
+        let name = format!("{}-hazards::{name}", kind.feature);
+        Trial::ignorable_test(name, move || match kind.missing(variable) {
+            Some(why) => Ok(Completion::ignored_with(why)),
+            None => test(&std::env::var(variable)?).map(|()| Completion::Completed),
+        })
+    };
+    tests.iter().map(trial).collect()
+}

@@ -1,0 +1,121 @@
+//! A medium for a journal that loses what was not synced.
+
+use std::collections::BTreeMap;
+use std::io;
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex};
+
+use tsb_stores::write_cache::{Medium, Segment};
+
+/// Segments in memory: the bytes that are certain, and those that are not.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Lossy(Arc<Mutex<BTreeMap<String, Arc<Mutex<Bytes>>>>>);
+
+#[derive(Clone, Debug, Default)]
+struct Bytes {
+    certain: Vec<u8>,
+    unsynced: Vec<u8>,
+}
+
+#[derive(Debug)]
+struct Written(Arc<Mutex<Bytes>>);
+
+impl Medium for Lossy {
+    fn names(&self) -> io::Result<Vec<String>> {
+        Ok(self.0.lock().unwrap().keys().cloned().collect())
+    }
+
+    fn read(&self, name: &str) -> io::Result<Vec<u8>> {
+        let all = self.0.lock().unwrap();
+        let bytes = all.get(name).ok_or(io::ErrorKind::NotFound)?.lock().unwrap();
+        Ok([&bytes.certain[..], &bytes.unsynced].concat())
+    }
+
+    fn create(&self, name: &str) -> io::Result<Arc<dyn Segment>> {
+        let bytes = Arc::default();
+        self.0.lock().unwrap().insert(name.to_owned(), Arc::clone(&bytes));
+        Ok(Arc::new(Written(bytes)))
+    }
+
+    fn remove(&self, name: &str) -> io::Result<()> {
+        self.0.lock().unwrap().remove(name);
+        Ok(())
+    }
+
+    fn truncate(&self, name: &str, len: u64) -> io::Result<()> {
+        let all = self.0.lock().unwrap();
+        let mut bytes = all.get(name).ok_or(io::ErrorKind::NotFound)?.lock().unwrap();
+        bytes.certain.truncate(len as usize);
+        bytes.unsynced.clear();
+        Ok(())
+    }
+
+    fn release(&self) {}
+
+    fn path_of(&self, name: &str) -> PathBuf {
+        name.into()
+    }
+}
+
+impl Segment for Written {
+    fn append(&self, bytes: &[u8]) -> io::Result<()> {
+        self.0.lock().unwrap().unsynced.extend(bytes);
+        Ok(())
+    }
+
+    fn sync(&self) -> io::Result<()> {
+        let mut bytes = self.0.lock().unwrap();
+        let unsynced = std::mem::take(&mut bytes.unsynced);
+        bytes.certain.extend(unsynced);
+        Ok(())
+    }
+}
+
+impl Lossy {
+    /// These segments, by their numbers.
+    pub(crate) fn with(segments: &BTreeMap<u32, Vec<u8>>) -> Self {
+        let segments = segments.iter().map(|(number, bytes)| {
+            let bytes = Bytes {
+                certain: bytes.clone(),
+                unsynced: Vec::new(),
+            };
+            (format!("tsb.journal.{number:010}"), Arc::new(Mutex::new(bytes)))
+        });
+        Self(Arc::new(Mutex::new(segments.collect())))
+    }
+
+    /// Nothing can be appended while this runs.
+    pub(crate) fn while_stopped<T>(&self, run: impl FnOnce() -> T) -> T {
+        let segments: Vec<_> = self.0.lock().unwrap().values().cloned().collect();
+        let _stopped: Vec<_> = segments.iter().map(|bytes| bytes.lock().unwrap()).collect();
+        run()
+    }
+
+    /// The bytes of all segments, in their order.
+    pub(crate) fn bytes(&self) -> Vec<Vec<u8>> {
+        let names = self.names().unwrap();
+        names.iter().map(|name| self.read(name).unwrap()).collect()
+    }
+
+    /// What is there when the power is back: of what was not synced some bytes, or their
+    /// length and other bytes.
+    pub(crate) fn after_a_cut(&self, random: &mut impl FnMut(usize) -> usize) -> Self {
+        let all = self.0.lock().unwrap();
+        let segments = all.iter().map(|(name, bytes)| {
+            let mut bytes = bytes.lock().unwrap().clone();
+            let len = random(bytes.unsynced.len() + 1);
+            bytes.unsynced.truncate(len);
+            if random(2) == 0 && len > 0 {
+                let from = random(len);
+                bytes.unsynced[from..].fill(0);
+            }
+            let certain = [bytes.certain, bytes.unsynced].concat();
+            let kept = Bytes {
+                certain,
+                unsynced: Vec::new(),
+            };
+            (name.clone(), Arc::new(Mutex::new(kept)))
+        });
+        Self(Arc::new(Mutex::new(segments.collect())))
+    }
+}

@@ -1,0 +1,206 @@
+//! The places that are broken, and which tests must notice.
+
+/// One break.
+#[derive(Debug)]
+pub(super) struct Mutation {
+    /// What the broken instrument does.
+    pub(super) what: &'static str,
+    /// Below the root of the workspace.
+    pub(super) file: &'static str,
+    /// What stands there exactly once.
+    pub(super) from: &'static str,
+    /// What is put in its place.
+    pub(super) to: &'static str,
+    /// The package whose tests run.
+    pub(super) package: &'static str,
+    /// Which of its tests run: further arguments of `cargo test`.
+    pub(super) tests: &'static [&'static str],
+}
+
+const WORKER: &str = "crates/tsb-core/src/emit/worker.rs";
+const STATE: &str = "crates/tsb-core/src/emit/state.rs";
+const LEDGER: &str = "crates/tsb-core/src/ledger.rs";
+const VERDICT: &str = "crates/tsb-core/src/verdict.rs";
+const MILEPOST: &str = "crates/tsb-core/src/net/milepost.rs";
+const COMPARE: &str = "crates/tsb-cli/src/audit/compare.rs";
+
+/// A break in `tsb-core`, noticed by its unit tests.
+const fn core(what: &'static str, file: &'static str, from: &'static str, to: &'static str) -> Mutation {
+    Mutation {
+        what,
+        file,
+        from,
+        to,
+        package: "tsb-core",
+        tests: &["--lib", "--all-features"],
+    }
+}
+
+/// A break in `tsb-cli`, noticed by its unit tests.
+const fn cli(what: &'static str, file: &'static str, from: &'static str, to: &'static str) -> Mutation {
+    Mutation {
+        package: "tsb-cli",
+        tests: &["--lib"],
+        ..core(what, file, from, to)
+    }
+}
+
+pub(super) const MUTATIONS: &[Mutation] = &[
+    core(
+        "response time counts from the actual start",
+        STATE,
+        "self.response.record(service_ns + lag_ns.unwrap_or(0));",
+        "self.response.record(service_ns);",
+    ),
+    core(
+        "service time counts from the due time",
+        STATE,
+        "self.service.record(service_ns);",
+        "self.service.record(service_ns + lag_ns.unwrap_or(0));",
+    ),
+    core(
+        "a late operation is due when the worker is free again",
+        WORKER,
+        "let due_ns = due_ns.map(|due| parts.start_ns.saturating_add(due));",
+        "let due_ns = due_ns.map(|due| parts.start_ns.saturating_add(due).max(free_ns));",
+    ),
+    core(
+        "late operations are skipped",
+        WORKER,
+        "let mut sampled = state.cpu.begin(spare_ns, &slot);",
+        "if due_ns.is_some() && spare_ns == 0 { continue; } let mut sampled = state.cpu.begin(spare_ns, &slot);",
+    ),
+    core(
+        "the operation that waited when the run ended is forgotten",
+        WORKER,
+        "let left = pending.into_iter().chain(agenda);",
+        "drop(pending); let left = agenda;",
+    ),
+    core(
+        "what was due and never sent is not counted",
+        WORKER,
+        "state.never_sent(planned.slot, samples);",
+        "drop(samples);",
+    ),
+    core(
+        "an operation in flight when its target panics is forgotten",
+        WORKER,
+        "state.in_flight = Some((slot, samples));",
+        "state.in_flight = None;",
+    ),
+    core(
+        "operations of an unknown fate count as done",
+        STATE,
+        "Outcome::Sent => self.counts.handed_over.add(samples),",
+        "Outcome::Sent => self.counts.handed_over.add(samples), \
+         Outcome::Unknown => self.counts.done.add(samples),",
+    ),
+    core(
+        "the warm-up is part of the result",
+        STATE,
+        "let is_warm = due_ns.unwrap_or(begun_ns) >= self.warm_from_ns;",
+        "let is_warm = true;",
+    ),
+    core(
+        "an interval of the recorder is lost when it ends",
+        "crates/tsb-core/src/latency/recorder.rs",
+        "            self.pack();\n            let passed",
+        "            self.current.clear();\n            let passed",
+    ),
+    core(
+        "quantiles are printed with too few values behind them",
+        "crates/tsb-core/src/latency/histogram.rs",
+        "(beyond >= super::BEYOND_MIN).then(",
+        "true.then(",
+    ),
+    core(
+        "due times are rounded down",
+        "crates/tsb-core/src/schedule/curve.rs",
+        "u64::try_from(area.div_ceil(height))",
+        "u64::try_from(area / height)",
+    ),
+    core(
+        "the ledger leaves transport losses out of its equation",
+        LEDGER,
+        "parts: &[Counter::KernelDropped, Counter::LostInTransport, Counter::Received],",
+        "parts: &[Counter::KernelDropped, Counter::Received],",
+    ),
+    core(
+        "every ledger balances",
+        LEDGER,
+        "(u128::from(whole) != parts).then_some(",
+        "false.then_some(",
+    ),
+    core(
+        "lost samples do not make a run invalid",
+        VERDICT,
+        "(self.lost, \"were acknowledged and are not there\"),",
+        "(0, \"were acknowledged and are not there\"),",
+    ),
+    core(
+        "altered samples do not make a run invalid",
+        VERDICT,
+        "(self.altered, \"have another value than was sent\"),",
+        "(0, \"have another value than was sent\"),",
+    ),
+    core(
+        "a generator that is late itself is not noticed",
+        VERDICT,
+        "&& lag as f64 > LAG_SHARE_MAX * interval as f64",
+        "&& lag as f64 > 1e3 * interval as f64",
+    ),
+    core(
+        "series that nobody has seen are left out of the staleness",
+        "crates/tsb-core/src/staleness.rs",
+        "                self.unseen += 1;\n                continue;",
+        "                continue;",
+    ),
+    core(
+        "a milepost is passed before its last byte is applied",
+        MILEPOST,
+        "if next.end > applied {",
+        "if next.end > applied + 100 {",
+    ),
+    core(
+        "response over a wire counts from the actual start",
+        MILEPOST,
+        "self.response.record(now.saturating_sub(milepost.due));",
+        "self.response.record(now.saturating_sub(milepost.start));",
+    ),
+    core(
+        "missing frames of the binary protocol are not counted",
+        "crates/tsb-core/src/wire/tsb/decode.rs",
+        "self.sequence.missing = self.sequence.missing.saturating_add(missing);",
+        "",
+    ),
+    core(
+        "malformed lines are skipped without a count",
+        "crates/tsb-core/src/wire/graphite/decode.rs",
+        "                sink.malformed(&Malformed { what, bytes });\n                return Ok(());",
+        "                drop(what);\n                return Ok(());",
+    ),
+    cli(
+        "the audit does not miss what is not there",
+        COMPARE,
+        "                    tally.missing += 1;\n",
+        "",
+    ),
+    cli(
+        "the audit compares numbers instead of bits",
+        COMPARE,
+        "sent.to_bits() == found.to_bits()",
+        "sent == found",
+    ),
+    cli(
+        "the audit does not count copies",
+        COMPARE,
+        "                tally.duplicated += 1;\n",
+        "",
+    ),
+    cli(
+        "the audit takes a lost sample for an expired one",
+        COMPARE,
+        "if due < rules.keeps_from {",
+        "if due <= rules.keeps_from.max(due) {",
+    ),
+];

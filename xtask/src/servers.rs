@@ -1,0 +1,223 @@
+//! `cargo xtask servers`: real servers on loopback, started and stopped by one command.
+//!
+//! Each server is one file here and one line in `SERVERS`. It gets a folder of its own below
+//! `target/servers`, ports that were free, and a record of the processes that it runs as,
+//! written before anything else can go wrong: `down` stops those and no others.
+
+mod etcd;
+mod layouts;
+mod mongod;
+mod mongod_set;
+mod ports;
+mod process;
+mod python;
+mod rrdcached;
+mod site;
+
+use std::time::Duration;
+
+use anyhow::{Context, Result, bail};
+use serde_json::{Value, json};
+
+use crate::shell::Stopwatch;
+use crate::table::Table;
+use crate::terminal::pause;
+use site::{Condition, Lock, Site};
+
+/// How long a server may take until it has answered a write and a read.
+const PATIENCE: Duration = Duration::from_mins(1);
+/// Between two questions whether it has.
+const PAUSE_S: &str = "0.1";
+
+/// A kind of server. What a tenth one takes is this, in a file of its own.
+trait Server: Sync {
+    /// How it is asked for.
+    fn name(&self) -> &'static str;
+
+    /// Brings its programs here if they are not; the error says what somebody has to install.
+    fn install(&self) -> Result<()>;
+
+    /// Starts its processes with [`Site::spawn`]; returns its store spec.
+    fn start(&self, site: &mut Site) -> Result<String>;
+
+    /// Writes and reads back; an error while that does not work.
+    fn answers(&self, site: &Site) -> Result<()>;
+
+    /// The program that a test may start by itself, once it is installed.
+    fn program(&self) -> Option<String>;
+}
+
+const SERVERS: &[&dyn Server] = &[
+    &rrdcached::Rrdcached,
+    &mongod::Mongod,
+    &mongod_set::MongodSet,
+    &etcd::Etcd::SINGLE,
+    &etcd::Etcd::THREE,
+];
+
+/// Runs the command.
+pub(crate) fn command(arguments: &[&str]) -> Result<()> {
+    match arguments {
+        ["up", names @ ..] => up(names),
+        ["table", rest @ ..] => layouts::print(rest),
+        ["down", names @ ..] => down(names),
+        ["status", "--format", "json", names @ ..] => {
+            println!("{:#}", status(&choose(names)?)?);
+            Ok(())
+        }
+        ["status", names @ ..] => {
+            print!("{}", table(&status(&choose(names)?)?));
+            Ok(())
+        }
+        _ => bail!("servers: write up, down or status, then names (--format json after status), or table"),
+    }
+}
+
+/// Starts the servers that are asked for; those that run already are left alone.
+pub(crate) fn up(names: &[&str]) -> Result<()> {
+    let _lock = Lock::take()?;
+    for server in choose(names)? {
+        up_one(server)?;
+    }
+    Ok(())
+}
+
+/// Stops the servers that are asked for: exactly the processes that `up` recorded.
+pub(crate) fn down(names: &[&str]) -> Result<()> {
+    let _lock = Lock::take()?;
+    for server in choose(names)? {
+        let mut site = Site::open(server.name())?;
+        let stopped = site.stop()?;
+        println!("{}: {}", server.name(), stopped_in_words(stopped));
+    }
+    Ok(())
+}
+
+/// Whether a server runs.
+pub(crate) fn is_up(name: &str) -> bool {
+    Site::open(name).is_ok_and(|site| site.condition() == Condition::Up)
+}
+
+/// The program of a server, once it is installed.
+pub(crate) fn program_of(name: &str) -> Option<String> {
+    SERVERS.iter().find(|server| server.name() == name)?.program()
+}
+
+/// The store spec of a server that runs.
+pub(crate) fn store_of(name: &str) -> Result<String> {
+    let site = Site::open(name)?;
+    if site.condition() != Condition::Up {
+        bail!("{name} is not up");
+    }
+    Ok(site.store().to_owned())
+}
+
+fn choose(names: &[&str]) -> Result<Vec<&'static dyn Server>> {
+    if names.is_empty() {
+        return Ok(SERVERS.to_vec());
+    }
+    let find = |name: &&str| {
+        let found = SERVERS.iter().find(|server| server.name() == *name);
+        found.copied().with_context(|| {
+            let known: Vec<&str> = SERVERS.iter().map(|server| server.name()).collect();
+            format!("there is no server {name}; there are {}", known.join(", "))
+        })
+    };
+    names.iter().map(find).collect()
+}
+
+fn up_one(server: &dyn Server) -> Result<()> {
+    let name = server.name();
+    let mut site = Site::open(name)?;
+    match site.condition() {
+        Condition::Up => {
+            println!("{name}: is up already: {}", site.store());
+            return Ok(());
+        }
+        Condition::Broken => {
+            println!("{name}: some of its processes have ended; it is started anew");
+            site.stop()?;
+        }
+        Condition::Down => {}
+    }
+    server.install().with_context(|| format!("cannot install {name}"))?;
+    let watch = Stopwatch::start();
+    match launch(server, &mut site, &watch) {
+        Ok(()) => {
+            let seconds = watch.elapsed().as_secs_f64();
+            println!("{name}: up after {seconds:.1} s: {}", site.store());
+            Ok(())
+        }
+        Err(error) => {
+            let said = site.last_words();
+            site.stop()?;
+            bail!("cannot start {name}: {error:#}{said}")
+        }
+    }
+}
+
+fn launch(server: &dyn Server, site: &mut Site, watch: &Stopwatch) -> Result<()> {
+    site.clear()?;
+    let store = server.start(site)?;
+    loop {
+        if let Some(dead) = site.first_dead() {
+            bail!("{dead} has ended by itself");
+        }
+        match server.answers(site) {
+            Ok(()) => return site.name_store(&store),
+            Err(why) if watch.elapsed() > PATIENCE => {
+                return Err(why.context(format!("no answer within {} s", PATIENCE.as_secs())));
+            }
+            Err(_) => pause(PAUSE_S)?,
+        }
+    }
+}
+
+fn stopped_in_words(stopped: usize) -> String {
+    match stopped {
+        0 => "was not up".to_owned(),
+        1 => "stopped".to_owned(),
+        processes => format!("stopped, {processes} processes"),
+    }
+}
+
+fn status(servers: &[&dyn Server]) -> Result<Value> {
+    let one = |server: &&dyn Server| -> Result<Value> {
+        let site = Site::open(server.name())?;
+        let mut state = site.state();
+        state["program"] = json!(server.program());
+        Ok(state)
+    };
+    let states = servers.iter().map(one).collect::<Result<Vec<_>>>()?;
+    Ok(Value::Array(states))
+}
+
+fn table(states: &Value) -> String {
+    let mut table = Table::new(&["server", "state", ">pid", ">ports", ">RSS MiB", "store"]);
+    for state in states.as_array().into_iter().flatten() {
+        let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+        let (name, condition, store) = (text(&state["name"]), text(&state["state"]), text(&state["store"]));
+        let processes = state["processes"].as_array().cloned().unwrap_or_default();
+        if processes.is_empty() {
+            table.row(&[&name, &condition]);
+        }
+        for process in processes {
+            let ports: Vec<String> = process["ports"]
+                .as_array()
+                .into_iter()
+                .flatten()
+                .map(Value::to_string)
+                .collect();
+            let rss_mib = process["rss_bytes"]
+                .as_u64()
+                .map(|bytes| format!("{:.0}", bytes as f64 / 1_048_576.0));
+            let rss = rss_mib.unwrap_or_else(|| "ended".to_owned());
+            let pid = process["pid"].to_string();
+            table.row(&[&name, &condition, &pid, &ports.join(","), &rss, &store]);
+        }
+    }
+    table.render()
+}
+
+#[cfg(test)]
+mod tests;
