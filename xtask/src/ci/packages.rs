@@ -98,7 +98,8 @@ const PACKAGES: &[Package] = &[
     },
     Package {
         name: "libclang-dev",
-        probe: &["sh", "-c", "ls /usr/lib/llvm-*/lib/libclang*.so*"],
+        // Not `libclang-cpp.so`, which graphics drivers bring and bindgen cannot use.
+        probe: &["sh", "-c", "ls /usr/lib/llvm-*/lib/libclang.so"],
         needed_by: "the feature librrd, whose bindings are made from rrd.h",
     },
 ];
