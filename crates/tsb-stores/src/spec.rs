@@ -226,8 +226,8 @@ impl fmt::Display for Spec {
         }
         write!(f, "{}:", self.base.scheme)?;
         match self.base.place {
-            Place::Address => f.write_str(&redact(&self.path))?,
-            Place::Path | Place::Nowhere => f.write_str(&self.path)?,
+            Place::Path => f.write_str(&self.path)?,
+            Place::Address | Place::Nowhere => f.write_str(&redact(&self.path))?,
         }
         for (index, (name, value)) in self.options.iter().enumerate() {
             let option = redact(&format!("{}{name}={value}", if index == 0 { '?' } else { '&' }));
