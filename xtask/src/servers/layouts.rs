@@ -91,11 +91,8 @@ pub(super) fn print(arguments: &[&str]) -> Result<()> {
     }
     println!("\n{}\n{}", page::table(&cells).render(), page::notes(&cells));
     if let Some(path) = &wish.out {
-        let only = wish
-            .only
-            .iter()
-            .map(|only| format!(" --only '{only}'"))
-            .collect::<String>();
+        let only: Vec<String> = wish.only.iter().map(|only| format!(" --only '{only}'")).collect();
+        let only = only.concat();
         let command = format!(
             "cargo xtask servers table --seconds {}{only} --out {}",
             wish.seconds,
