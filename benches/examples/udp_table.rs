@@ -12,7 +12,8 @@
 //!
 //! `... udp_table rates PROTOCOL|all [STORE]`: runs `tsb run --transport udp` (build it first,
 //! with the same profile) at rising rates and finds the highest at which the audit misses no
-//! sample; then the exact losses above it, as the ledger has them.
+//! sample; then the exact losses above it, as the ledger has them. StatsD is not among them:
+//! it has no timestamps, so the audit cannot tell which tick a value is of.
 #![expect(clippy::print_stdout, reason = "an example prints its result")]
 #![expect(clippy::expect_used, reason = "an example may stop with a message")]
 

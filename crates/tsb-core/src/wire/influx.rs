@@ -10,6 +10,7 @@
 
 mod decode;
 mod encode;
+mod join;
 mod line;
 mod precision;
 mod tail;

@@ -63,8 +63,11 @@ impl Bucket {
     /// The entry with this tag, or `NONE`; the last of several.
     #[inline(always)]
     fn find(&self, tag: u32) -> u32 {
-        let both = self.tags.iter().zip(&self.entries);
-        both.fold(NONE, |found, (&other, &entry)| if other == tag { entry } else { found })
+        // A bit each: choosing entry by entry was compiled to branches.
+        let tags = self.tags.iter().enumerate();
+        let same = tags.fold(0_u32, |same, (slot, &other)| same | u32::from(other == tag) << slot);
+        let last = same.checked_ilog2();
+        last.map_or(NONE, |slot| self.entries[slot as usize % self.entries.len()])
     }
 
     #[inline(always)]

@@ -3,115 +3,16 @@
 //! The encoders of lines are made of these two. Copies are of fixed length and overshoot;
 //! what they spoil is written afterwards.
 
+mod piece;
+mod texts;
+
+pub(crate) use piece::Piece;
+pub(crate) use texts::{Text, Texts};
+
 use crate::wire::number::{MAX_TEXT, Plain, cents, format_f64};
 
 /// How far a copy may overshoot.
 const OVERSHOOT: usize = 128;
-
-/// Texts that never change, back to back.
-#[derive(Debug)]
-pub(crate) struct Texts {
-    // Invariant: ends with `OVERSHOOT` zeros.
-    bytes: Vec<u8>,
-    // Invariant: rising; one more than there are texts.
-    starts: Vec<u32>,
-}
-
-/// One text, and what follows it in memory.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Text<'a> {
-    // Invariant: at least length + `OVERSHOOT` long.
-    bytes: &'a [u8],
-    length: usize,
-}
-
-impl Texts {
-    pub(crate) fn new() -> Self {
-        Self {
-            bytes: vec![0; OVERSHOOT],
-            starts: vec![0],
-        }
-    }
-
-    /// Adds a text; `None` when all together exceed 4 GiB.
-    pub(crate) fn push(&mut self, text: &[u8]) -> Option<()> {
-        self.bytes.truncate(self.bytes.len() - OVERSHOOT);
-        self.bytes.extend_from_slice(text);
-        let end = u32::try_from(self.bytes.len()).ok();
-        self.bytes.resize(self.bytes.len() + OVERSHOOT, 0);
-        self.starts.push(end?);
-        Some(())
-    }
-
-    /// How many there are.
-    pub(crate) fn len(&self) -> usize {
-        self.starts.len() - 1
-    }
-
-    /// Text `index`.
-    #[inline(always)]
-    pub(crate) fn get(&self, index: usize) -> Option<Text<'_>> {
-        let (start, end) = (*self.starts.get(index)?, *self.starts.get(index + 1)?);
-        let bytes = self.bytes.get(start as usize..)?;
-        let length = (end - start) as usize;
-        Some(Text { bytes, length })
-    }
-}
-
-impl<'a> Text<'a> {
-    /// Its bytes.
-    #[inline(always)]
-    pub(crate) fn as_bytes(&self) -> &'a [u8] {
-        &self.bytes[..self.length]
-    }
-}
-
-/// A short text that is the same for many records, such as a timestamp with what ends a
-/// record; copied as a whole.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Piece {
-    text: [u8; Self::ROOM],
-    // In [0, ROOM]
-    length: u8,
-}
-
-impl Piece {
-    /// The longest piece.
-    pub(crate) const ROOM: usize = 31;
-
-    /// Nothing.
-    pub(crate) const EMPTY: Self = Self {
-        text: [0; Self::ROOM],
-        length: 0,
-    };
-
-    /// `None` when the text is longer than `ROOM`.
-    pub(crate) fn new(text: &[u8]) -> Option<Self> {
-        let mut piece = Self::EMPTY;
-        piece.text.get_mut(..text.len())?.copy_from_slice(text);
-        piece.length = text.len() as u8;
-        Some(piece)
-    }
-
-    /// Of a text that is known to be short.
-    pub(crate) const fn of<const N: usize>(text: &[u8; N]) -> Self {
-        assert!(N <= Self::ROOM, "a piece is short");
-        let mut piece = Self::EMPTY;
-        let mut at = 0;
-        while at < N {
-            piece.text[at] = text[at];
-            at += 1;
-        }
-        piece.length = N as u8;
-        piece
-    }
-
-    /// In bytes.
-    #[inline(always)]
-    pub(crate) fn length(&self) -> usize {
-        usize::from(self.length)
-    }
-}
 
 /// How many bytes a page holds before it is written out.
 const PAGE: usize = 8192;
@@ -181,8 +82,16 @@ impl Page {
     /// appended, when there is no short way to do it.
     #[inline(always)]
     pub(crate) fn usual(&mut self, before: &Piece, text: Text<'_>, value: f64, out: &mut Vec<u8>) -> bool {
-        let digits = Plain::of(value);
-        digits.is_some_and(|digits| self.joined(before, text, |end| digits.append(end), out))
+        match Plain::of(value) {
+            Some(digits) => self.joined(before, text, |end| digits.append(end), out),
+            None => self.usual_cents(before, text, value, out),
+        }
+    }
+
+    /// The same for a value with one or two decimals.
+    #[inline(never)]
+    fn usual_cents(&mut self, before: &Piece, text: Text<'_>, value: f64, out: &mut Vec<u8>) -> bool {
+        cents(value).is_some_and(|cents| self.joined(before, text, |end| append_cents(cents, end), out))
     }
 
     /// Appends a piece, a text and eight bytes.
@@ -247,7 +156,19 @@ impl Page {
     /// Appends a piece and a value at once, as [`Self::usual`] does.
     #[inline(always)]
     pub(crate) fn usual_field(&mut self, before: &Piece, value: f64, out: &mut Vec<u8>) -> bool {
-        let Some(digits) = Plain::of(value) else { return false };
+        match Plain::of(value) {
+            Some(digits) => self.joined_field(before, |end| digits.append(end), out),
+            None => self.usual_cents_field(before, value, out),
+        }
+    }
+
+    #[inline(never)]
+    fn usual_cents_field(&mut self, before: &Piece, value: f64, out: &mut Vec<u8>) -> bool {
+        cents(value).is_some_and(|cents| self.joined_field(before, |end| append_cents(cents, end), out))
+    }
+
+    #[inline(always)]
+    fn joined_field(&mut self, before: &Piece, put: impl FnOnce(&mut [u8; 16]) -> usize, out: &mut Vec<u8>) -> bool {
         self.make_room(out);
         let Some(to) = self.bytes[self.used..].first_chunk_mut::<48>() else {
             return false;
@@ -256,7 +177,7 @@ impl Page {
         let Some(end) = to[before.length()..].first_chunk_mut() else {
             return false;
         };
-        self.used += before.length() + digits.append(end);
+        self.used += before.length() + put(end);
         true
     }
 
@@ -320,10 +241,8 @@ impl Page {
 
     #[inline(never)]
     fn any_value(&mut self, value: f64) {
-        if let Some((whole, rest, length)) = cents(value) {
-            self.digits(whole);
-            self.bytes[self.used..self.used + 4].copy_from_slice(&rest);
-            self.used += length;
+        if let (Some(cents), Some(to)) = (cents(value), self.bytes[self.used..].first_chunk_mut()) {
+            self.used += append_cents(cents, to);
             return;
         }
         let mut text = [0; MAX_TEXT];
@@ -331,6 +250,14 @@ impl Page {
         self.bytes[self.used..self.used + MAX_TEXT].copy_from_slice(&text);
         self.used += length;
     }
+}
+
+/// Writes what [`cents`] says from the beginning of `to`, as [`Plain::append`] does.
+#[inline(always)]
+fn append_cents((whole, rest, length): (Plain, [u8; 4], usize), to: &mut [u8; 16]) -> usize {
+    let point = whole.append(to);
+    to[point..point + 4].copy_from_slice(&rest);
+    point + length
 }
 
 #[cfg(test)]
@@ -396,11 +323,5 @@ mod tests {
             page.flush(&mut out);
             assert_eq!(String::from_utf8(out).unwrap(), text);
         }
-    }
-
-    #[test]
-    fn a_piece_has_a_longest() {
-        assert_eq!(Piece::new(&[1; Piece::ROOM]).unwrap().length(), Piece::ROOM);
-        assert!(Piece::new(&[1; Piece::ROOM + 1]).is_none());
     }
 }

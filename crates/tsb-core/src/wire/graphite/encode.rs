@@ -4,6 +4,7 @@ use super::wire_name;
 use crate::batch::{Batch, Ids, Times};
 use crate::series::{Catalog, SeriesId};
 use crate::time::Timestamp;
+use crate::wire::lanes::prefetch;
 use crate::wire::names::{Cell, INLINE};
 use crate::wire::number::{MAX_TEXT, Plain, cents, format_f64, format_i64};
 use crate::wire::{Encoder, Protocol, Uncarried};
@@ -180,18 +181,25 @@ impl GraphiteEncoder {
     /// Lines of one timestamp for series in any order.
     fn each(&mut self, ids: &[SeriesId], values: &[f64], out: &mut Vec<u8>) {
         let known = self.cells.len();
+        let mut coming = ids.chunks(GROUP);
+        self.expect(coming.next().unwrap_or_default());
         for (ids, values) in ids.chunks(GROUP).zip(values.chunks(GROUP)) {
+            self.expect(coming.next().unwrap_or_default());
             if ids.iter().any(|id| id.index() >= known) {
                 for (id, value) in ids.iter().zip(values) {
                     self.range(id.index(), std::slice::from_ref(value), out);
                 }
                 continue;
             }
-            // Touched in a short loop, so that the misses of the cache overlap.
-            let touch = ids.iter().map(|id| self.cells[id.index()].length());
-            std::hint::black_box(touch.sum::<usize>());
             let cells = ids.iter().map(|id| &self.cells[id.index()]);
             self.skipped += lines(&mut self.block, cells, &self.rests, values, &self.tail, out);
+        }
+    }
+
+    /// Asks the cache for names that are wanted soon.
+    fn expect(&self, ids: &[SeriesId]) {
+        for cell in ids.iter().filter_map(|id| self.cells.get(id.index())) {
+            prefetch(cell);
         }
     }
 }

@@ -17,6 +17,7 @@ use super::window::{Follow, name_length, read_value};
 use super::{MAX_FIELDS, Precision, series_key};
 use crate::time::{Clock, Timestamp};
 use crate::wire::columns::Columns;
+use crate::wire::lanes::prefetch;
 use crate::wire::names::{Hash, Names};
 use crate::wire::number::{WINDOW, Window, window_at};
 use crate::wire::order::Order;
@@ -195,6 +196,13 @@ impl InfluxDecoder {
             }
             let Some(next) = tail.again(window, behind) else { break };
             at = base + next;
+            let fields = count - done;
+            if fields > 1
+                && let Some(cell) = cells.get(count + fields)
+            {
+                // Lines are as long as the one before, but the processor does not see it.
+                prefetch(cell);
+            }
             done = count;
         }
         self.columns.ran(done);

@@ -1,12 +1,18 @@
 //! Samples to lines.
 
-use super::{MAX_FIELDS, TIMES, wire_name};
+use super::join::Joins;
+use super::{TIMES, wire_name};
 use crate::batch::{Batch, Ids, Times};
 use crate::series::Catalog;
 use crate::time::Timestamp;
 use crate::wire::number::{MAX_TEXT, format_i64};
 use crate::wire::page::{Page, Piece, Texts};
 use crate::wire::{Encoder, Protocol, Uncarried};
+
+/// So many samples ahead the cache is asked for a line head: a whole fleet's do not fit
+/// into its second level, and where a line has many fields, or ids come in no order, the
+/// processor does not see which is next.
+const AHEAD: usize = 24;
 
 /// Turns batches into lines.
 ///
@@ -17,8 +23,7 @@ use crate::wire::{Encoder, Protocol, Uncarried};
 pub struct InfluxEncoder {
     /// Each series' line head, a space, its field, and `=`.
     heads: Texts,
-    /// `,field=` where the series may go on with the line of the series before it, else empty.
-    joins: Vec<Piece>,
+    joins: Joins,
     at: Timestamp,
     /// Whether the wire can carry that.
     is_timed: bool,
@@ -37,8 +42,7 @@ impl InfluxEncoder {
     /// The first series that this wire cannot carry, and why.
     pub fn new(catalog: &Catalog) -> Result<Self, Uncarried> {
         let mut heads = Texts::new();
-        let mut joins = Vec::with_capacity(catalog.len());
-        let (mut before, mut fields) = (None, 0);
+        let mut names = Vec::with_capacity(catalog.len());
         for key in catalog.keys() {
             let refuse = |why| Uncarried::new(Protocol::Influx, key, why);
             let name = wire_name(key).map_err(refuse)?;
@@ -46,17 +50,12 @@ impl InfluxEncoder {
             heads
                 .push(text.as_bytes())
                 .ok_or_else(|| refuse("the names together exceed 4 GiB"))?;
-            let piece = Piece::new(format!(",{}=", name.field).as_bytes());
-            let joins_on = before.as_ref() == Some(&name.head) && fields < MAX_FIELDS;
-            let join = piece.filter(|_| joins_on).unwrap_or(Piece::EMPTY);
-            fields = if join.length() > 0 { fields + 1 } else { 1 };
-            joins.push(join);
-            before = Some(name.head);
+            names.push(name);
         }
         let at = Timestamp(0);
         Ok(Self {
             heads,
-            joins,
+            joins: Joins::new(names.iter()),
             at,
             is_timed: true,
             tail: tail(at),
@@ -66,12 +65,18 @@ impl InfluxEncoder {
         })
     }
 
-    /// Lines of one timestamp. A sample may join the line of the one before it when its id
-    /// is the next.
+    /// Lines of one timestamp, where `id` says whose the value at an index is; it is asked
+    /// beyond the last value too. A sample may join the line of the one before it when its
+    /// id is the next.
     #[inline(always)]
-    fn lines(&mut self, ids: impl Iterator<Item = usize>, values: &[f64], out: &mut Vec<u8>) {
+    fn lines(&mut self, id: impl Fn(usize) -> usize, values: &[f64], out: &mut Vec<u8>) {
         let mut next = usize::MAX;
-        for (index, &value) in ids.zip(values) {
+        for (at, &value) in values.iter().enumerate() {
+            let coming = id(at + AHEAD);
+            if self.joins.is_alone(coming) || id(at + AHEAD - 1) + 1 != coming {
+                self.heads.expect(coming);
+            }
+            let index = id(at);
             self.sample(index, index == next, value, out);
             next = index + 1;
         }
@@ -155,19 +160,21 @@ impl Encoder for InfluxEncoder {
         match (batch.ids(), batch.times()) {
             (Ids::Range(first), Times::One(at)) => {
                 self.set_time(at);
-                self.lines(first.index().., values, out);
+                self.lines(|at| first.index() + at, values, out);
             }
             (Ids::Each(ids), Times::One(at)) => {
                 self.set_time(at);
-                self.lines(ids.iter().map(|id| id.index()), values, out);
+                let last = ids.len().saturating_sub(1);
+                self.lines(|at| ids[at.min(last)].index(), values, out);
             }
             (_, Times::Each(times)) => {
                 let mut start = 0;
                 for run in times.chunk_by(|one, other| one == other) {
                     let samples = start..start + run.len();
                     self.set_time(run[0]);
-                    let ids = samples.clone().map(|index| batch.id(index).index());
-                    self.lines(ids, &values[samples.clone()], out);
+                    let last = run.len() - 1;
+                    let id = |at: usize| batch.id(start + at.min(last)).index();
+                    self.lines(id, &values[samples.clone()], out);
                     start = samples.end;
                 }
             }

@@ -21,14 +21,15 @@ impl Hash {
     /// [1, `WINDOW`].
     #[inline(always)]
     pub(super) fn in_window(window: &Window, length: usize, terminator: u8, seed: u64) -> Self {
-        let Some(keep) = KEEP.get(length) else {
-            return Self::of(&window[..length.min(WINDOW) - 1], terminator, seed);
-        };
-        let mut text = window.first_chunk::<32>().map_or([0; 4], words);
-        for (word, keep) in text.iter_mut().zip(keep) {
-            *word &= keep;
+        let (blocks, _) = window.as_chunks::<32>();
+        match length {
+            0..=32 => Self(mix(kept(&blocks[0], length), seed, length)),
+            33..=64 => {
+                let state = mix(words(&blocks[0]), seed, 32);
+                Self(mix(kept(&blocks[1], length - 32), state, length - 32))
+            }
+            _ => Self::of(&window[..length.min(WINDOW) - 1], terminator, seed),
         }
-        Self(mix(text, seed, length))
     }
 
     /// For the place in a table.
@@ -48,6 +49,16 @@ impl Hash {
 fn words(bytes: &[u8; 32]) -> [u64; 4] {
     let (words, _) = bytes.as_chunks::<8>();
     [0, 1, 2, 3].map(|index| u64::from_le_bytes(words[index]))
+}
+
+/// The first `count` bytes, at most 32, and zeros.
+#[inline(always)]
+fn kept(bytes: &[u8; 32], count: usize) -> [u64; 4] {
+    let mut text = words(bytes);
+    for (word, keep) in text.iter_mut().zip(&KEEP[count % KEEP.len()]) {
+        *word &= keep;
+    }
+    text
 }
 
 /// The constants are the fraction of pi.

@@ -37,12 +37,9 @@ impl Plain {
         let tens = (top * 103) >> 10;
         let top = tens | (top - 10 * tens) << 8;
         let low = split8(low);
-        // Whether all of the first two are zero is nearly always so, or nearly never.
-        let zeros = if top == 0 {
-            2 + (low | 1 << 56).trailing_zeros() / 8
-        } else {
-            top.trailing_zeros() / 8
-        };
+        let digits = u128::from(top) | u128::from(low) << 16;
+        // The last digit stays, also that of zero.
+        let zeros = (digits | 1 << 72).trailing_zeros() / 8;
         Self {
             low: low | ZEROS,
             top: (top | 0x3030) as u16,

@@ -1,0 +1,88 @@
+//! Which series may share a line, and what then stands between their values.
+
+use std::collections::HashMap;
+
+use super::{MAX_FIELDS, WireName};
+use crate::wire::page::Piece;
+
+/// Stands for a series that begins a line of its own; the number of the empty piece.
+const ALONE: u32 = 0;
+
+/// Of each series: how it goes on with the line of the series before it.
+#[derive(Debug)]
+pub(super) struct Joins {
+    /// A piece for each series.
+    numbers: Vec<u32>,
+    /// Nothing, and every `,field=` once: most fleets have few fields, so that these stay
+    /// in the first-level cache, and the numbers in the second.
+    pieces: Vec<Piece>,
+}
+
+impl Joins {
+    /// For series in the order of their ids.
+    pub(super) fn new<'a>(names: impl Iterator<Item = &'a WireName>) -> Self {
+        let mut joins = Self {
+            numbers: Vec::new(),
+            pieces: vec![Piece::EMPTY],
+        };
+        let mut known = HashMap::new();
+        let (mut head, mut fields) = (None, 0);
+        for name in names {
+            let may_join = head == Some(&name.head) && fields < MAX_FIELDS;
+            let piece = Piece::new(format!(",{}=", name.field).as_bytes()).filter(|_| may_join);
+            let number = piece.map_or(ALONE, |piece| {
+                *known.entry(&name.field).or_insert_with(|| {
+                    joins.pieces.push(piece);
+                    joins.pieces.len() as u32 - 1
+                })
+            });
+            fields = if number == ALONE { 1 } else { fields + 1 };
+            joins.numbers.push(number);
+            head = Some(&name.head);
+        }
+        joins
+    }
+
+    /// What stands before the value of a series whose line goes on; empty for one that
+    /// begins a line.
+    #[inline(always)]
+    pub(super) fn get(&self, index: usize) -> Option<&Piece> {
+        self.pieces.get(*self.numbers.get(index)? as usize)
+    }
+
+    /// Whether a series begins a line wherever it stands in a batch.
+    #[inline(always)]
+    pub(super) fn is_alone(&self, index: usize) -> bool {
+        self.numbers.get(index).is_none_or(|number| *number == ALONE)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn series_join_whose_heads_agree_and_whose_field_is_short() {
+        let name = |head: &str, field: &str| WireName {
+            head: head.to_owned(),
+            field: field.to_owned(),
+        };
+        let long = "f".repeat(Piece::ROOM - 1);
+        let names = [
+            name("m,a=1", "x"),
+            name("m,a=1", "y"),
+            name("m,a=2", "x"),
+            name("m,a=2", "y"),
+            name("m,a=2", &long),
+            name("m,a=2", "x"),
+        ];
+        let joins = Joins::new(names.iter());
+        let alone: Vec<bool> = (0..names.len()).map(|index| joins.is_alone(index)).collect();
+        assert_eq!(alone, [true, false, true, false, true, false]);
+        assert_eq!(joins.get(0).map(Piece::length), Some(0));
+        assert_eq!(joins.get(5).map(Piece::length), Some(3));
+        // `,y=` is there once, and so is `,x=`.
+        assert_eq!(joins.pieces.len(), 3);
+        assert!(joins.get(names.len()).is_none() && joins.is_alone(names.len()));
+    }
+}
