@@ -69,11 +69,12 @@ impl Layout {
         }
     }
 
-    /// Commands that make an empty database ready.
-    pub(super) fn preparations(&self) -> Vec<Document> {
+    /// Commands that make an empty database ready, one after the other; of several ways to the
+    /// same end the first that the server takes.
+    pub(super) fn preparations(&self) -> Vec<Vec<Document>> {
         match self.kind() {
             LayoutKind::Series => series::preparations(self.options.granularity),
-            LayoutKind::Ticks => ticks::preparations(),
+            LayoutKind::Ticks => vec![ticks::preparations()],
             LayoutKind::Bucket | LayoutKind::Mohawk => Vec::new(),
         }
     }
