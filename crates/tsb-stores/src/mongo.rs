@@ -1,4 +1,4 @@
-//! MongoDB, through its own driver: four ways to lay samples out, one client.
+//! MongoDB, through its own driver: five ways to lay samples out, one client.
 //!
 //! An ack at `w=1` without `j` is `Volatile`: mongod has it in memory and syncs its journal
 //! a tenth of a second later at the most (`storage.journal.commitIntervalMs`), so a kill

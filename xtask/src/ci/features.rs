@@ -9,7 +9,7 @@ use crate::shell::{capture, cargo};
 /// The feature that needs a library of the system.
 const NEEDS_LIBRRD: &str = "librrd";
 
-/// Features whose drivers take minutes to compile, and no benchmark and no example has one.
+/// Features whose drivers take minutes to compile, and no benchmark has one.
 const REMOTE: &[&str] = &["mongo", "etcd", "remote"];
 
 /// The arguments of cargo for them.

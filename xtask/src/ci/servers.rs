@@ -26,6 +26,7 @@ const PROGRAMS: &[(&str, &str)] = &[("mongod", "TSB_TEST_MONGOD"), ("etcd", "TSB
 /// how many samples a second are sent.
 const RUNS: &[(&str, &str, &str, &str)] = &[
     ("mongod", "layout=series&drop=1", "1000", "54000"),
+    ("mongod", "layout=rows&drop=1", "1000", "54000"),
     ("mongod", "layout=bucket&drop=1", "1000", "54000"),
     ("mongod", "layout=ticks&drop=1", "1000", "54000"),
     // A collection each, which takes the server tens of milliseconds.

@@ -5,6 +5,8 @@
 //! favour one of them. Each is a closed loop, which finds the rate, and then an open loop at
 //! half of that rate, which alone can say what a client waits for and how old the newest
 //! sample is. Figures are those of the reports; nothing is computed but means.
+//!
+//! Then, in the same page, what the client costs beside the driver alone: `equal`.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -15,13 +17,20 @@ use serde_json::Value;
 use super::{store_of, up};
 use crate::shell::{capture_any, cargo, run, target_folder};
 
+mod equal;
 mod page;
 
 /// The server, and what is added to its spec.
 const LEVELS: &[(&str, &str)] = &[("mongod", "w=1"), ("mongod", "w=1&j=1"), ("mongod-set", "")];
 /// The layout, and the series of each worker: its batches are one tick of all of them.
 /// Mohawk's has no batches, and makes a collection a series.
-const LAYOUTS: &[(&str, u32)] = &[("series", 1_000), ("bucket", 1_000), ("ticks", 1_000), ("mohawk", 100)];
+const LAYOUTS: &[(&str, u32)] = &[
+    ("series", 1_000),
+    ("rows", 1_000),
+    ("bucket", 1_000),
+    ("ticks", 1_000),
+    ("mohawk", 100),
+];
 const WORKERS: &[u32] = &[1, 8];
 
 /// Samples that were accepted, a second.
@@ -90,6 +99,8 @@ pub(super) fn print(arguments: &[&str]) -> Result<()> {
         cell.full.push(full);
     }
     println!("\n{}\n{}", page::table(&cells).render(), page::notes(&cells));
+    let equal = equal::measure(&host_of("mongod")?)?;
+    println!("{}\n{}", equal::table(&equal).render(), equal::notes(&equal));
     if let Some(path) = &wish.out {
         let only: Vec<String> = wish.only.iter().map(|only| format!(" --only '{only}'")).collect();
         let only = only.concat();
@@ -98,10 +109,18 @@ pub(super) fn print(arguments: &[&str]) -> Result<()> {
             wish.seconds,
             path.display()
         );
-        std::fs::write(path, page::page(&cells, &command))
+        std::fs::write(path, page::page(&cells, &equal, &command))
             .with_context(|| format!("cannot write {}", path.display()))?;
     }
     Ok(())
+}
+
+/// Where a server of one process listens: `host:port`.
+fn host_of(server: &str) -> Result<String> {
+    let store = store_of(server)?;
+    let host = store.split_once("//").and_then(|(_, rest)| rest.split('/').next());
+    host.map(str::to_owned)
+        .with_context(|| format!("{store} names no host"))
 }
 
 fn parse(arguments: &[&str]) -> Result<Wish> {
@@ -207,7 +226,7 @@ mod tests {
         let wish = parse(&["--seconds", "2", "--program", "/bin/tsb", "--only", "mongod w=1"]).expect("all are known");
         assert_eq!((wish.seconds, wish.program), (2, Some("/bin/tsb".into())));
         assert_eq!(wish.only.as_deref(), Some("mongod w=1"));
-        assert_eq!(cells().len(), 24);
+        assert_eq!(cells().len(), 30);
         assert!(parse(&["--seconds"]).is_err() && parse(&["--seconds", "x"]).is_err() && parse(&["fast"]).is_err());
     }
 }

@@ -1,4 +1,4 @@
-//! The four ways to lay samples out, behind one face.
+//! The five ways to lay samples out, behind one face.
 //!
 //! Where a layout can, its pipeline gives samples as `{n, v}`, nanoseconds and value, in the
 //! order of time and, within one timestamp, of writing.
@@ -17,6 +17,7 @@ use crate::store::{Reason, Refusals, TimeRange};
 
 mod bucket;
 pub(super) mod mohawk;
+pub(super) mod rows;
 mod series;
 pub(super) mod ticks;
 
@@ -56,7 +57,7 @@ impl Layout {
     pub(super) fn resolution_ns(&self) -> i64 {
         match self.kind() {
             LayoutKind::Series | LayoutKind::Mohawk => MILLI_NS,
-            LayoutKind::Bucket | LayoutKind::Ticks => 1,
+            LayoutKind::Rows | LayoutKind::Bucket | LayoutKind::Ticks => 1,
         }
     }
 
@@ -69,11 +70,13 @@ impl Layout {
         }
     }
 
-    /// Commands that make an empty database ready.
-    pub(super) fn preparations(&self) -> Vec<Document> {
+    /// Commands that make an empty database ready, one after the other; of several ways to the
+    /// same end the first that the server takes.
+    pub(super) fn preparations(&self) -> Vec<Vec<Document>> {
         match self.kind() {
             LayoutKind::Series => series::preparations(self.options.granularity),
-            LayoutKind::Ticks => ticks::preparations(),
+            LayoutKind::Rows => vec![rows::preparations()],
+            LayoutKind::Ticks => vec![ticks::preparations()],
             LayoutKind::Bucket | LayoutKind::Mohawk => Vec::new(),
         }
     }
@@ -115,6 +118,7 @@ impl Layout {
     ) -> Result<Vec<Command>> {
         match self.kind() {
             LayoutKind::Series => series::commands(batch, which, concern, first, refused),
+            LayoutKind::Rows => rows::commands(batch, which, concern, first),
             LayoutKind::Bucket => bucket::commands(batch, which, self.options.span_ns, concern),
             LayoutKind::Ticks => ticks::commands(batch, which, self.options.group, concern),
             LayoutKind::Mohawk => Ok(Vec::new()),
@@ -125,6 +129,7 @@ impl Layout {
     pub(super) fn samples(&self, number: u32, range: TimeRange) -> Reading {
         let (collection, pipeline) = match self.kind() {
             LayoutKind::Series => (SAMPLES.to_owned(), series::samples(number, range)),
+            LayoutKind::Rows => (SAMPLES.to_owned(), rows::samples(number, range)),
             LayoutKind::Bucket => (SAMPLES.to_owned(), bucket::samples(number, range, self.options.span_ns)),
             LayoutKind::Ticks => (SAMPLES.to_owned(), ticks::documents(number, range, self.options.group)),
             LayoutKind::Mohawk => (self.name(number), mohawk::samples(range)),
@@ -137,7 +142,7 @@ impl Layout {
         let pipeline = match self.kind() {
             LayoutKind::Series => series::newest(numbers),
             LayoutKind::Bucket => bucket::newest(numbers),
-            LayoutKind::Ticks | LayoutKind::Mohawk => return None,
+            LayoutKind::Rows | LayoutKind::Ticks | LayoutKind::Mohawk => return None,
         };
         Some(Reading {
             collection: SAMPLES.to_owned(),
@@ -148,7 +153,7 @@ impl Layout {
     /// How many samples there are as `{n}`; `None` for Mohawk's layout.
     pub(super) fn count(&self) -> Option<Reading> {
         let each = match self.kind() {
-            LayoutKind::Series => 1.into(),
+            LayoutKind::Series | LayoutKind::Rows => 1.into(),
             LayoutKind::Bucket | LayoutKind::Ticks => mongodb::bson::Bson::from("$n"),
             LayoutKind::Mohawk => return None,
         };

@@ -11,6 +11,8 @@ pub enum LayoutKind {
     /// A document a sample in a time-series collection; the server packs them into buckets
     /// by series and time.
     Series,
+    /// A document a sample in a plain collection, in the order of series and time.
+    Rows,
     /// A document a series and span, to which samples are appended.
     Bucket,
     /// A document a write and group of series: whole ticks as binary columns.
@@ -24,6 +26,7 @@ impl LayoutKind {
     pub const fn name(self) -> &'static str {
         match self {
             Self::Series => "series",
+            Self::Rows => "rows",
             Self::Bucket => "bucket",
             Self::Ticks => "ticks",
             Self::Mohawk => "mohawk",

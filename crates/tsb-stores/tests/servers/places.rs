@@ -98,6 +98,7 @@ pub(crate) fn servers() -> Vec<Server> {
     let (single, set) = ("TSB_TEST_MONGO", "TSB_TEST_MONGO_SET");
     let kinds = [
         ("mongo-series", MONGO, single, "layout=series"),
+        ("mongo-rows", MONGO, single, "layout=rows"),
         ("mongo-bucket", MONGO, single, "layout=bucket&span=7s"),
         // A group of eight series, so that batches are cut.
         ("mongo-ticks", MONGO, single, "layout=ticks&group=8"),

@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use super::super::python;
-use super::{Cell, LEVELS, number};
+use super::{Cell, LEVELS, equal, number};
 use crate::table::Table;
 
 /// A row a cell.
@@ -21,6 +21,7 @@ pub(super) fn table(cells: &[Cell]) -> Table {
         ">server CPU-s/M",
         ">bytes/sample",
         ">verified",
+        "verdicts",
     ]);
     for cell in cells {
         let [lower, higher] = cell.rate();
@@ -32,8 +33,8 @@ pub(super) fn table(cells: &[Cell]) -> Table {
             .and_then(Value::as_str)
             .unwrap_or("?");
         let copies = number(first, "/durability/copies");
-        let reports = cell.full.iter().chain(&cell.half);
-        let verified: f64 = reports.map(|report| number(report, "/ledger/verified")).sum();
+        let reports = || cell.full.iter().chain(&cell.half);
+        let verified: f64 = reports().map(|report| number(report, "/ledger/verified")).sum();
         table.row(&[
             cell.layout,
             &format!("{level} on {copies}"),
@@ -47,9 +48,24 @@ pub(super) fn table(cells: &[Cell]) -> Table {
             &full(&server_cpu_s_per_million),
             &full(&|report| number(report, "/cost/disk_bytes_per_sample")),
             &format!("{verified:.0}"),
+            &verdicts(reports()),
         ]);
     }
     table
+}
+
+/// What the runs say of themselves: each verdict, and of how many runs it is.
+fn verdicts<'a>(reports: impl Iterator<Item = &'a Value>) -> String {
+    let mut counts: Vec<(&str, usize)> = Vec::new();
+    for report in reports {
+        let status = report.pointer("/verdict/status").and_then(Value::as_str).unwrap_or("?");
+        match counts.iter_mut().find(|(name, _)| *name == status) {
+            Some((_, count)) => *count += 1,
+            None => counts.push((status, 1)),
+        }
+    }
+    let words = counts.iter().map(|(status, count)| format!("{count} {status}"));
+    words.collect::<Vec<_>>().join(", ")
 }
 
 /// What the figures mean, a sentence a line.
@@ -79,13 +95,13 @@ fn best_over_mohawk(cells: &[Cell]) -> Option<String> {
     let mohawk = at_level(true).map(|cell| cell.rate()[1]).max_by(f64::total_cmp)?;
     let ratio = best.rate()[0] / mohawk;
     Some(format!(
-        "At {server} {level}, {} takes {ratio:.0} times what Mohawk's layout takes: its lower run over the best of the other.\n",
+        "At {server} {level}, {} takes {ratio:.0} times what Mohawk's layout takes, of which at least ten times is asked: its lower run over the best of the other.\n",
         best.layout
     ))
 }
 
 /// The table with the command and the machine that it is from.
-pub(super) fn page(cells: &[Cell], command: &str) -> String {
+pub(super) fn page(cells: &[Cell], equal: &Value, command: &str) -> String {
     let machine = cells
         .iter()
         .find_map(|cell| cell.full.first()?.get("machine"))
@@ -94,13 +110,16 @@ pub(super) fn page(cells: &[Cell], command: &str) -> String {
     format!(
         "# MongoDB: what each layout takes\n\n\
          Printed by `{command}`, on {} cores of {}, {:.0} GiB, with mongod {}, which share them with tsb.\n\
-         Every sample of every run was read back and compared.\n\n{}\n{}",
+         Every sample of every run of the first table was read back and compared.\n\n{}\n{}\n\
+         ## Equal layouts beside a trial of the driver alone\n\n{}\n{}",
         number(machine, "/cores"),
         text("/cpu"),
         number(machine, "/memory_bytes") / f64::from(1 << 30),
         python::MONGOD_VERSION,
         table(cells).markdown(),
         notes(cells),
+        equal::table(equal).markdown(),
+        equal::notes(equal),
     )
 }
 
@@ -175,7 +194,7 @@ mod tests {
             half: vec![report(rate / 2.0)],
         };
         let cells = [cell("series", 200.0), cell("ticks", 3_000.0), cell("mohawk", 10.0)];
-        let page = page(&cells, "a command");
+        let page = page(&cells, &json!({ "rows": [] }), "a command");
         assert!(
             page.contains("ticks takes 300 times what Mohawk's layout takes"),
             "{page}"

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use mongodb::bson::RawDocument;
 use tsb_core::Timestamp;
 
-use super::super::layout::{Reading, SAMPLES, mohawk, ticks};
+use super::super::layout::{Reading, SAMPLES, mohawk, rows, ticks};
 use super::super::options::LayoutKind;
 use super::MongoClient;
 use crate::error::Result;
@@ -17,12 +17,8 @@ type Found = HashMap<u32, Timestamp, foldhash::fast::FixedState>;
 impl MongoClient {
     pub(super) async fn newest_of(&self, numbers: &[u32], into: &mut [Option<Timestamp>]) -> Result<()> {
         let found = match (self.layout.newest(numbers), self.layout.kind()) {
-            (Some(reading), _) => {
-                self.found(reading, |document| {
-                    document.get_i32("_id").ok().map(|number| number as u32)
-                })
-                .await?
-            }
+            (Some(reading), _) => self.found(reading, named).await?,
+            (None, LayoutKind::Rows) => self.newest_of_rows(numbers).await?,
             (None, LayoutKind::Ticks) => self.newest_of_columns(numbers).await?,
             (None, _) => self.newest_of_collections(numbers).await?,
         };
@@ -44,6 +40,18 @@ impl MongoClient {
                 (Some(number), Ok(at)) => found.insert(number, Timestamp(at)),
                 _ => return Err(self.connection.failed(ACTION, "a row came that cannot be read")),
             };
+        }
+        Ok(found)
+    }
+
+    async fn newest_of_rows(&self, numbers: &[u32]) -> Result<Found> {
+        let mut found = Found::default();
+        for some in numbers.chunks(rows::NEWEST_MAX) {
+            let reading = Reading {
+                collection: SAMPLES.to_owned(),
+                pipeline: rows::newest(some),
+            };
+            found.extend(self.found(reading, named).await?);
         }
         Ok(found)
     }
@@ -114,6 +122,11 @@ impl MongoClient {
         }
         Ok(())
     }
+}
+
+/// The number of a row `{_id: number, n}`.
+fn named(row: &RawDocument) -> Option<u32> {
+    row.get_i32("_id").ok().map(|number| number as u32)
 }
 
 fn raise(found: &mut Found, number: u32, at: Timestamp) {

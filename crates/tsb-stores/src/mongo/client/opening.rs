@@ -69,18 +69,29 @@ async fn prepare(connection: &Connection, layout: &Layout, options: &MongoOption
         )));
     }
     let concern = options.acknowledge.journaled().document(connection.timeout());
-    let preparations = layout.preparations().into_iter().map(|mut command| {
-        command.insert("writeConcern", concern.clone());
-        command
-    });
-    for command in preparations {
-        connection.change("make collections", command).await?;
+    for mut ways in layout.preparations() {
+        for command in &mut ways {
+            command.insert("writeConcern", concern.clone());
+        }
+        first_taken(connection, ways).await?;
     }
     let mut document = doc! { "_id": "layout" };
     document.extend(layout.marker());
     let insert = doc! { "insert": MARKER, "documents": [document], "writeConcern": concern };
     connection.change("mark the database", insert).await?;
     Ok(true)
+}
+
+/// Goes the first way that the server does not refuse.
+async fn first_taken(connection: &Connection, ways: Vec<Document>) -> Result<()> {
+    let mut outcome = Ok(());
+    for command in ways {
+        outcome = connection.change("make collections", command).await.map(drop);
+        if !matches!(outcome, Err(Error::Backend { .. })) {
+            break;
+        }
+    }
+    outcome
 }
 
 async fn marker(connection: &Connection) -> Result<Option<Document>> {

@@ -12,12 +12,25 @@ use super::{MILLI_NS, SAMPLES, bounds, millis, millis_from, restrict};
 use crate::error::Result;
 use crate::store::{Refusals, TimeRange};
 
-pub(super) fn preparations(granularity: Granularity) -> Vec<Document> {
+/// Where the server keeps the buckets.
+const BUCKETS: &str = "system.buckets.samples";
+
+pub(super) fn preparations(granularity: Granularity) -> Vec<Vec<Document>> {
     let shape = doc! { "timeField": "t", "metaField": "s", "granularity": granularity.name() };
+    let index = |collection: &str, key: Document| {
+        doc! { "createIndexes": collection, "indexes": [{ "key": key, "name": "series" }] }
+    };
     vec![
-        doc! { "create": SAMPLES, "timeseries": shape },
-        // Without it a query of one series reads the buckets of all.
-        doc! { "createIndexes": SAMPLES, "indexes": [{ "key": { "s": 1, "t": 1 }, "name": "series" }] },
+        vec![doc! { "create": SAMPLES, "timeseries": shape }],
+        // Without an index a query of one series reads the buckets of all. That on `{s, t}`
+        // has the oldest and the newest time of a bucket in it, and the newest changes with
+        // each write: an entry is removed and another made for what should be an append. The
+        // oldest never changes, and says enough, as a bucket's span is bounded. Users without
+        // rights on the server's own collections get the other.
+        vec![
+            index(BUCKETS, doc! { "meta": 1, "control.min.t": 1 }),
+            index(SAMPLES, doc! { "s": 1, "t": 1 }),
+        ],
     ]
 }
 

@@ -20,9 +20,9 @@ pub(super) const INFO: StoreInfo = StoreInfo {
 static OPTIONS: [OptionInfo; 15] = [
     option(
         "layout",
-        Kind::Word(&["series", "bucket", "ticks", "mohawk"]),
+        Kind::Word(&["series", "rows", "bucket", "ticks", "mohawk"]),
         Some("series"),
-        "time-series collection; a document a series and span; whole ticks as columns; Mohawk's",
+        "time-series collection; a document a sample; a document a series and span; whole ticks as columns; Mohawk's",
     ),
     option(
         "granularity",
@@ -111,6 +111,7 @@ mod client {
         };
         Ok(MongoOptions {
             layout: match values.word("layout")?.as_deref() {
+                Some("rows") => LayoutKind::Rows,
                 Some("bucket") => LayoutKind::Bucket,
                 Some("ticks") => LayoutKind::Ticks,
                 Some("mohawk") => LayoutKind::Mohawk,

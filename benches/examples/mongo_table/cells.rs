@@ -1,0 +1,153 @@
+//! What is written: the trial's batches, and their values, made ahead.
+
+use tsb_core::{Batch, BatchBuf, SeriesId, SeriesKey, Times, Timestamp};
+
+/// The timestamp of the first tick.
+const BASE: i64 = 1_700_000_000;
+/// Samples in a document of the layout `ticks`.
+pub(crate) const GROUP: u32 = 60;
+
+/// One cell of the trial's table.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Cell {
+    /// The layout of ours that makes such documents.
+    pub(crate) layout: &'static str,
+    pub(crate) workers: u32,
+    /// In a request.
+    pub(crate) documents: u32,
+    /// Samples of a series in a request.
+    pub(crate) per_series: u32,
+    /// Samples a second that the trial counted.
+    pub(crate) trial_rate: f64,
+}
+
+/// All of them.
+pub(crate) fn all() -> impl Iterator<Item = Cell> {
+    // Workers, documents, samples of a series in a request of single samples.
+    let shapes = [(1, 1_000, 1), (1, 5_000, 5), (8, 1_000, 8), (8, 5_000, 40)];
+    let layouts = [
+        ("rows", [250e3, 227e3, 342e3, 305e3]),
+        ("series", [20e3, 95e3, 249e3, 432e3]),
+        ("ticks", [6.8e6, 5.6e6, 11.0e6, 9.4e6]),
+    ];
+    layouts.into_iter().flat_map(move |(layout, rates)| {
+        let cell = move |((workers, documents, per_series), trial_rate)| Cell {
+            layout,
+            workers,
+            documents,
+            per_series: if layout == "ticks" { 1 } else { per_series },
+            trial_rate,
+        };
+        shapes.into_iter().zip(rates).map(cell)
+    })
+}
+
+impl Cell {
+    fn is_columns(self) -> bool {
+        self.layout == "ticks"
+    }
+
+    pub(crate) fn samples_per_document(self) -> u32 {
+        if self.is_columns() { GROUP } else { 1 }
+    }
+
+    /// Series in a request.
+    pub(crate) fn series(self) -> u32 {
+        self.documents * self.samples_per_document() / self.per_series
+    }
+
+    /// Series of all workers. Whole ticks are large: there the workers take turns at one fleet.
+    pub(crate) fn all_series(self) -> u32 {
+        if self.is_columns() {
+            self.series()
+        } else {
+            self.series() * self.workers
+        }
+    }
+}
+
+/// A request: some ticks of neighbouring series, and the values, tick after tick.
+pub(crate) struct Request {
+    pub(crate) first: u32,
+    pub(crate) first_tick: u64,
+    pub(crate) values: Vec<f64>,
+}
+
+/// The requests of all workers.
+pub(crate) struct Load {
+    pub(crate) cell: Cell,
+    pub(crate) workers: Vec<Vec<Request>>,
+    /// Ticks of each series.
+    pub(crate) ticks: u64,
+}
+
+impl Load {
+    /// As much as takes so long at the trial's rate.
+    pub(crate) fn new(cell: Cell, seconds: f64) -> Self {
+        let per_round = f64::from(cell.documents * cell.samples_per_document() * cell.workers);
+        let rounds = (cell.trial_rate * seconds / per_round).ceil().max(1.0) as u64;
+        let request = |worker: u64, round: u64| {
+            let turn = if cell.is_columns() {
+                round * u64::from(cell.workers) + worker
+            } else {
+                round
+            };
+            let first = if cell.is_columns() {
+                0
+            } else {
+                worker as u32 * cell.series()
+            };
+            let first_tick = turn * u64::from(cell.per_series);
+            let ticks = first_tick..first_tick + u64::from(cell.per_series);
+            let of_tick = |tick| (first..first + cell.series()).map(move |series| value(series, tick));
+            Request {
+                first,
+                first_tick,
+                values: ticks.flat_map(of_tick).collect(),
+            }
+        };
+        let workers: Vec<Vec<Request>> = (0..u64::from(cell.workers))
+            .map(|worker| (0..rounds).map(|round| request(worker, round)).collect())
+            .collect();
+        let turns = if cell.is_columns() { u64::from(cell.workers) } else { 1 };
+        Self {
+            cell,
+            workers,
+            ticks: rounds * turns * u64::from(cell.per_series),
+        }
+    }
+
+    pub(crate) fn samples(&self) -> u64 {
+        self.ticks * u64::from(self.cell.all_series())
+    }
+
+    /// The columns of a request.
+    pub(crate) fn fill<'b>(&self, request: &Request, buffer: &'b mut BatchBuf) -> Batch<'b> {
+        buffer.clear();
+        let ticks = request.values.chunks(self.cell.series() as usize);
+        for (tick, values) in (request.first_tick..).zip(ticks) {
+            buffer.extend(SeriesId(request.first), Times::One(time(tick)), values);
+        }
+        buffer.as_batch()
+    }
+
+    pub(crate) fn keys(&self) -> Vec<(SeriesId, SeriesKey)> {
+        let series = 0..self.cell.all_series();
+        series
+            .map(|number| (SeriesId(number), SeriesKey::new(&format!("host.{number}.value"))))
+            .collect()
+    }
+}
+
+/// A second a tick.
+pub(crate) fn time(tick: u64) -> Timestamp {
+    Timestamp::from_secs(BASE + tick as i64)
+}
+
+/// A gauge with two decimals. SplitMix64 (Steele, Lea, Flood 2014).
+pub(crate) fn value(series: u32, tick: u64) -> f64 {
+    let mut x = ((u64::from(series) << 32) | tick).wrapping_add(0x9E37_79B9_7F4A_7C15);
+    x = (x ^ (x >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+    x = (x ^ (x >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+    ((x ^ (x >> 31)) % 10_000) as f64 / 100.0
+}
