@@ -123,6 +123,7 @@ const EXAMPLE_ARGUMENTS: &[(&str, &[&str])] = &[
     ("differential", &["1000", "1"]),
     ("udp_table", &["quick"]),
     ("fuzz_files", &["3", "1"]),
+    ("fuzz_journal", &["1000", "1"]),
 ];
 
 /// Tables that take minutes, or need a store of gigabytes: they are built here, and run by
