@@ -6,13 +6,17 @@
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot set up has failed")]
 
+#[path = "clients/collectd.rs"]
+mod collectd;
 #[path = "clients/ingest.rs"]
 mod ingest;
+#[path = "rrdcached/server.rs"]
+#[expect(dead_code, reason = "killing it is another test's")]
+mod server;
 
 use std::fmt::Write as _;
 use std::fs;
-use std::io::{BufRead, BufReader, Write as _};
-use std::os::unix::net::UnixStream;
+use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
@@ -50,7 +54,12 @@ fn main() -> std::process::ExitCode {
         (
             "collectd_writes_to_graphite",
             "needs collectd",
-            collectd_writes_to_graphite,
+            collectd::collectd_writes_to_graphite,
+        ),
+        (
+            "collectd_writes_to_rrdcached",
+            "needs collectd",
+            collectd::collectd_writes_to_rrdcached,
         ),
     ];
     let is_ignored = std::env::var_os("TSB_CLIENTS").is_none();
@@ -319,42 +328,4 @@ fn a_carbon_relay_passes_on_what_it_gets_as_lines_and_as_pickles() {
         assert_eq!((stored.accepted(), stored.count("malformed")), (5_000, 0), "{protocol}");
         stored.assert_has(&expected);
     }
-}
-
-fn collectd_writes_to_graphite() {
-    let ingest = Ingest::start("graphite+tcp");
-    let folder = tempfile::tempdir().unwrap();
-    let home = folder.path().display();
-    let (host, port) = ingest.address.rsplit_once(':').unwrap();
-    let configuration = format!(
-        "Hostname \"h1\"\nFQDNLookup false\nBaseDir \"{home}\"\nPIDFile \"{home}/pid\"\nInterval 10\n\
-         TypesDB \"/usr/share/collectd/types.db\"\nLoadPlugin unixsock\nLoadPlugin write_graphite\n\
-         <Plugin unixsock>\n SocketFile \"{home}/sock\"\n</Plugin>\n\
-         <Plugin write_graphite>\n <Node \"tsb\">\n  Host \"{host}\"\n  Port \"{port}\"\n  Protocol \"tcp\"\n  \
-         Prefix \"c.\"\n </Node>\n</Plugin>\n"
-    );
-    let file = folder.path().join("collectd.conf");
-    fs::write(&file, configuration).unwrap();
-    let mut collectd = Command::new("collectd");
-    let daemon = Daemon::start(collectd.arg("-f").arg("-C").arg(&file));
-    let mut socket = ingest::patiently(|| UnixStream::connect(folder.path().join("sock")));
-    let mut expected = Vec::new();
-    for index in 0..200_i64 {
-        let (second, value) = (1_700_000_000 + index * 10, index as f64 / 4.0);
-        writeln!(socket, "PUTVAL h1/p-{}/gauge-x interval=10 {second}:{value}", index % 4).unwrap();
-        expected.push((format!("c.h1.p-{}.gauge-x", index % 4), second * 1_000_000_000, value));
-    }
-    // Each is answered when it is dispatched.
-    let answers = BufReader::new(socket).lines().take(200);
-    assert_eq!(
-        answers
-            .filter(|answer| answer.as_ref().unwrap().starts_with('0'))
-            .count(),
-        200
-    );
-    // What write_graphite holds back leaves at its end.
-    daemon.stop();
-    let stored = ingest.stop();
-    assert_eq!((stored.accepted(), stored.count("malformed")), (200, 0));
-    stored.assert_has(&expected);
 }

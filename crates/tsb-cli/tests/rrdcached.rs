@@ -5,91 +5,19 @@
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot set up has failed")]
 
+#[path = "rrdcached/server.rs"]
+#[expect(dead_code, reason = "lines that follow a reply are another test's")]
+mod server;
+
 use std::fs;
-use std::io::{BufRead, BufReader, Write};
-use std::os::unix::net::UnixStream;
-use std::path::{Path, PathBuf};
-use std::process::{Child, Command, ExitCode, Stdio};
+use std::path::Path;
+use std::process::{Command, ExitCode, Stdio};
 
 use libtest_mimic::{Arguments, Completion, Failed, Trial};
-use serde_json::Value;
+use server::{Client, Server};
 
 /// When files start.
 const START_S: i64 = 1_699_999_999;
-
-/// `tsb ingest` as rrdcached.
-struct Server {
-    child: Child,
-    folder: tempfile::TempDir,
-}
-
-impl Server {
-    fn start(folder: tempfile::TempDir, options: &str) -> Self {
-        let at = folder.path().display().to_string();
-        let mut command = Command::new(env!("CARGO_BIN_EXE_tsb"));
-        command.args(["ingest", "--quiet", "--format", "json", "--duration", "120s"]);
-        command.args(["--listen", &format!("rrdcached+unix:{at}/socket")]);
-        let options = options.replace("JOURNAL", &format!("{at}/journal"));
-        command.args(["--store", &format!("write-cache+rrd:{at}/base{options}")]);
-        let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
-        let mut first = String::new();
-        let mut stderr = BufReader::new(child.stderr.take().unwrap());
-        stderr.read_line(&mut first).unwrap();
-        assert!(first.starts_with("listening on rrdcached+unix:"), "{first}");
-        // What it says later goes nowhere, but must not fill a pipe.
-        std::thread::spawn(move || stderr.lines().map_while(Result::ok).for_each(drop));
-        Self { child, folder }
-    }
-
-    fn file(&self, name: &str) -> PathBuf {
-        self.folder.path().join("base").join(name)
-    }
-
-    fn address(&self) -> String {
-        format!("unix:{}/socket", self.folder.path().display())
-    }
-
-    /// Ends it as SIGKILL does.
-    fn kill(mut self) -> tempfile::TempDir {
-        self.child.kill().unwrap();
-        self.child.wait().unwrap();
-        fs::remove_file(self.folder.path().join("socket")).unwrap();
-        self.folder
-    }
-
-    /// Ends it in order; what it says then.
-    fn stop(self) -> Value {
-        let asked = Command::new("kill")
-            .args(["-INT", &self.child.id().to_string()])
-            .status();
-        assert!(asked.unwrap().success());
-        let output = self.child.wait_with_output().unwrap();
-        assert!(output.status.success());
-        let result: Value = serde_json::from_slice(&output.stdout).unwrap();
-        assert_eq!(result["ledger"]["balanced"], true, "{result:#}");
-        result
-    }
-}
-
-/// A connection that sends lines and reads replies.
-struct Client(BufReader<UnixStream>);
-
-impl Client {
-    fn of(server: &Server) -> Self {
-        let stream = UnixStream::connect(server.folder.path().join("socket")).unwrap();
-        stream
-            .set_read_timeout(Some(std::time::Duration::from_secs(20)))
-            .unwrap();
-        Self(BufReader::new(stream))
-    }
-
-    fn ask(&mut self, line: &str) -> String {
-        writeln!(self.0.get_mut(), "{line}").unwrap();
-        let mut reply = String::new();
-        self.0.read_line(&mut reply).unwrap();
-        reply.trim_end().to_owned()
-    }
-}
 
 fn run(command: &mut Command) -> Vec<u8> {
     let output = command.output().unwrap();

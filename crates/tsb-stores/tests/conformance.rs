@@ -2,17 +2,16 @@
 
 use std::path::PathBuf;
 use std::process::ExitCode;
-use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use daemon::Daemon;
+use libtest_mimic::Arguments;
+use rrdcached::Rrdcached;
 use tsb_core::time::{ManualClock, MonotonicClock};
 use tsb_stores::conformance::{self, Bounded, Fixture, Fresh, Place};
 use tsb_stores::memory::{MemoryOptions, MemoryStore};
 use tsb_stores::null::NullStore;
 use tsb_stores::ring::{RingOptions, RingStore};
 use tsb_stores::rrd::{EngineKind, RrdOptions, RrdStore};
-use tsb_stores::rrdcached::RrdcachedStore;
 use tsb_stores::throttle::{Throttle, ThrottleOptions};
 use tsb_stores::write_cache::{JournalOptions, Sync, WriteCache, WriteCacheOptions};
 use tsb_stores::{ArchiveRule, Consolidation, Result, Store};
@@ -176,6 +175,11 @@ fn bounded_cache() -> Result<Bounded> {
 #[path = "support/daemon.rs"]
 #[expect(dead_code, reason = "killing it is another test's")]
 mod daemon;
+#[path = "support/lock.rs"]
+#[expect(clippy::unwrap_used, reason = "a test that cannot set up has failed")]
+mod lock;
+#[path = "conformance/rrdcached.rs"]
+mod rrdcached;
 
 #[cfg(feature = "sqlite")]
 #[path = "crash/medium.rs"]
@@ -188,7 +192,7 @@ mod sqlite {
 
     #![expect(clippy::expect_used, reason = "a test that cannot set up has failed")]
 
-    use std::path::PathBuf;
+    use std::path::{Path, PathBuf};
     use std::sync::{Arc, Mutex};
 
     use tempfile::TempDir;
@@ -198,7 +202,8 @@ mod sqlite {
 
     use crate::medium::{Fault, Medium};
 
-    type Wrap = fn(Box<dyn Store>) -> Result<Box<dyn Store>>;
+    /// Puts something around a store, which may have the folder beside it.
+    type Wrap = fn(Box<dyn Store>, &Path) -> Result<Box<dyn Store>>;
 
     /// A kind of file, and what is put around the store.
     #[derive(Clone)]
@@ -229,7 +234,8 @@ mod sqlite {
 
     impl Place for Folder {
         fn open(&self) -> Result<Box<dyn Store>> {
-            (self.files.wrap)(sqlite::open(&self.path, self.files.layout, self.files.options.clone())?)
+            let store = sqlite::open(&self.path, self.files.layout, self.files.options.clone())?;
+            (self.files.wrap)(store, &self.path.with_file_name("journal"))
         }
     }
 
@@ -278,7 +284,7 @@ mod sqlite {
     }
 
     /// Every layout, with the policies that differ in kind.
-    pub(super) fn all(throttled: Wrap, cached: Wrap) -> Vec<Files> {
+    pub(super) fn all(throttled: Wrap, cached: Wrap, journaled: Wrap) -> Vec<Files> {
         let each = SqliteOptions::default();
         let every = SqliteOptions {
             commit: Commit::Every(1_000_000_000),
@@ -316,13 +322,14 @@ mod sqlite {
             ("sqlite-mohawk", Layout::Mohawk, &each),
         ];
         let files = kinds.into_iter().flat_map(|(name, layout, options)| {
-            let bare: Wrap = |store| Ok(store);
+            let bare: Wrap = |store, _| Ok(store);
             // Around each layout once: what a wrapper does not know cannot matter to it.
             let is_wrapped = ["sqlite", "sqlite-rows", "sqlite-mohawk"].contains(&name);
             let wrappers = [
                 ("", Some(bare)),
                 ("throttle+", is_wrapped.then_some(throttled)),
                 ("write-cache+", is_wrapped.then_some(cached)),
+                ("write-cache-group+", (name == "sqlite").then_some(journaled)),
             ];
             let wrappers = wrappers
                 .into_iter()
@@ -456,7 +463,14 @@ fn rrd() -> impl Iterator<Item = RrdFixture> {
         ("rrd-exclusive", Native, true, Around::Nothing),
         ("rrd-librrd", Librrd, false, Around::Nothing),
         ("write-cache+rrd", Native, false, Around::Queues),
+        ("write-cache+rrd-exclusive", Native, true, Around::Queues),
         ("write-cache+rrd-librrd", Librrd, false, Around::Queues),
+        (
+            "write-cache-group+rrd-librrd",
+            Librrd,
+            false,
+            Around::Journal(Sync::Group),
+        ),
         (
             "write-cache-interval+rrd",
             Native,
@@ -478,59 +492,14 @@ fn rrd() -> impl Iterator<Item = RrdFixture> {
         })
 }
 
-/// The real daemon, for all checks: each has a prefix of its own.
-///
-/// Where it breaks a clause, the check is not shown, with what it does instead; the hazards
-/// themselves are tests of `rrdcached.rs`.
-struct Rrdcached {
-    daemon: Option<Arc<Daemon>>,
-    places: AtomicU32,
-}
-
-struct Prefix {
-    daemon: Arc<Daemon>,
-    prefix: String,
-}
-
-impl Place for Prefix {
-    fn open(&self) -> Result<Box<dyn Store>> {
-        let options = RrdOptions {
-            step_s: 2,
-            heartbeat_s: 10,
-            archives: vec![
-                ArchiveRule::new(Consolidation::Average, 1, 100),
-                ArchiveRule::new(Consolidation::Max, 5, 50),
-            ],
-            max_series: 1_000,
-            ..RrdOptions::default()
-        };
-        let socket = self.daemon.socket();
-        Ok(Box::new(RrdcachedStore::open(&socket, &self.prefix, options)?))
-    }
-}
-
-impl Fixture for Rrdcached {
-    fn name(&self) -> String {
-        "rrdcached".to_owned()
-    }
-
-    fn unavailable(&self) -> Option<String> {
-        let is_missing = self.daemon.is_none();
-        is_missing.then(|| "no rrdcached answers; it needs the package rrdcached".to_owned())
-    }
-
-    fn place(&self) -> Result<Box<dyn Place>> {
-        let Some(daemon) = &self.daemon else {
-            return Err(tsb_stores::Error::Closed);
-        };
-        Ok(Box::new(Prefix {
-            daemon: Arc::clone(daemon),
-            prefix: format!("p{}-", self.places.fetch_add(1, Ordering::Relaxed)),
-        }))
-    }
-}
-
 fn main() -> ExitCode {
+    let arguments: Vec<String> = std::env::args().collect();
+    if let [_, word, path] = arguments.as_slice()
+        && word == lock::HOLDER
+    {
+        lock::hold(path);
+        return ExitCode::SUCCESS;
+    }
     let full = Fresh::new("write-cache-bounded+memory", || {
         cached(Box::new(MemoryStore::new(MemoryOptions::default())))
     })
@@ -540,17 +509,17 @@ fn main() -> ExitCode {
     #[cfg(feature = "sqlite")]
     let fixtures = fixtures.chain(
         sqlite::all(
-            |store| Ok(Box::new(throttled(store)?)),
-            |store| Ok(Box::new(cached(store)?)),
+            |store, _| Ok(Box::new(throttled(store)?)),
+            |store, _| Ok(Box::new(cached(store)?)),
+            |store, journal| Around::Journal(Sync::Group).open(store, journal),
         )
         .into_iter()
         .map(|files| Box::new(files) as Box<dyn Fixture>),
     );
     let fixtures = fixtures.chain(rrd().map(|fixture| Box::new(fixture) as Box<dyn Fixture>));
-    let daemon = Rrdcached {
-        daemon: Daemon::start(&[]).map(Arc::new),
-        places: AtomicU32::new(0),
-    };
+    let daemon = Rrdcached::start();
+    let breaks = daemon.breaks();
     let fixtures = fixtures.chain([Box::new(daemon) as Box<dyn Fixture>]);
-    conformance::main(fixtures)
+    let trials = fixtures.flat_map(conformance::trials).chain(breaks).collect();
+    libtest_mimic::run(&Arguments::from_args(), trials).exit_code()
 }

@@ -1,12 +1,15 @@
 //! What the real rrdcached promises and breaks, shown on the daemon itself.
 //!
 //! `write-cache+` keeps the same promises: `write_cache/tests.rs` and `cache_crash`. A test
-//! here fails when a daemon behaves better than rrdcached 1.7.2 did, which is news.
+//! here fails when a daemon behaves better than rrdcached 1.7.2 did, which is news. That ours
+//! keeps each of them is shown by the tests of the same hazards in `rrdcached_server.rs`.
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot set up has failed")]
 
 #[path = "support/daemon.rs"]
 mod daemon;
+#[path = "rrdcached_hazards/during.rs"]
+mod during;
 #[path = "support/lock.rs"]
 mod lock;
 
@@ -17,6 +20,7 @@ use std::process::ExitCode;
 use daemon::Daemon;
 use libtest_mimic::{Arguments, Completion, Failed, Trial};
 use lock::Holder;
+use tsb_core::time::{Clock, MonotonicClock};
 use tsb_core::wire::rrdcached::{Status, last_update};
 
 /// When every file starts.
@@ -45,6 +49,15 @@ impl Client {
     /// was closed.
     fn ask(&mut self, command: &str) -> Option<String> {
         writeln!(self.replies.get_mut(), "{command}").ok()?;
+        self.hear()
+    }
+
+    fn send(&mut self, command: &str) {
+        writeln!(self.replies.get_mut(), "{command}").unwrap();
+    }
+
+    /// The next reply.
+    fn hear(&mut self) -> Option<String> {
         let mut first = String::new();
         self.replies.read_line(&mut first).ok().filter(|&len| len > 0)?;
         self.lines.clear();
@@ -80,6 +93,15 @@ impl Client {
             let reply = self.ask(&format!("UPDATE {file} {}:1", 1_700_000_000 + second));
             assert_eq!(reply.as_deref(), Some("0 errors, enqueued 1 value(s)."));
         }
+    }
+}
+
+/// Waits for what the daemon does by itself.
+fn until(is: impl Fn() -> bool) {
+    let clock = MonotonicClock::new();
+    while !is() {
+        assert!(clock.now() < 20_000_000_000);
+        clock.wait_until(clock.now() + 10_000_000);
     }
 }
 
@@ -218,6 +240,22 @@ fn main() -> ExitCode {
         trial(
             "suspending_an_unknown_file_ends_the_connection",
             suspending_an_unknown_file_ends_the_connection,
+        ),
+        trial(
+            "an_update_during_a_write_does_not_come_back",
+            during::an_update_during_a_write_does_not_come_back,
+        ),
+        trial(
+            "a_flush_during_a_write_says_yes_before_it_is_over",
+            during::a_flush_during_a_write_says_yes_before_it_is_over,
+        ),
+        trial(
+            "a_journal_forgets_what_still_waits",
+            during::a_journal_forgets_what_still_waits,
+        ),
+        trial(
+            "a_long_line_ends_the_connection",
+            during::a_long_line_ends_the_connection,
         ),
     ];
     libtest_mimic::run(&Arguments::from_args(), trials).exit_code()

@@ -6,6 +6,8 @@
 #[path = "support/daemon.rs"]
 #[expect(dead_code, reason = "killing it is another test's")]
 mod daemon;
+#[path = "rrdcached_server/during.rs"]
+mod during;
 #[path = "support/lock.rs"]
 mod lock;
 
@@ -106,6 +108,15 @@ impl Ours {
         assert!(self.cache.stats().account.balances());
         drop(self);
     }
+}
+
+/// Waits for the threads of a cache.
+fn until(is: impl Fn() -> bool) -> bool {
+    let clock = MonotonicClock::new();
+    while !is() && clock.now() < 20_000_000_000 {
+        clock.wait_until(clock.now() + 1_000_000);
+    }
+    is()
 }
 
 /// A client of the real daemon.
@@ -441,10 +452,7 @@ fn what_is_due_is_written_by_threads() {
     assert_eq!(ours.cache.stats().account.pending, 1);
     clock.advance(1_800_000_000_001);
     ours.first("UPDATE a.rrd 1700000001:1");
-    let real = MonotonicClock::new();
-    while ours.cache.stats().account.written < 2 && real.now() < 10_000_000_000 {
-        real.wait_until(real.now() + 1_000_000);
-    }
+    until(|| ours.cache.stats().account.written == 2);
     let stats = ours.cache.stats();
     assert_eq!((stats.account.written, stats.updates_written), (2, 1));
 }
@@ -579,6 +587,23 @@ fn main() -> ExitCode {
         ),
         alone("memory_is_bounded", memory_is_bounded),
         alone("what_is_due_is_written_by_threads", what_is_due_is_written_by_threads),
+        alone(
+            "an_update_that_arrives_during_a_write_survives_replay",
+            during::an_update_that_arrives_during_a_write_survives_replay,
+        ),
+        alone(
+            "a_flush_during_a_write_waits_for_it",
+            during::a_flush_during_a_write_waits_for_it,
+        ),
+        alone(
+            "a_journal_keeps_what_still_waits",
+            during::a_journal_keeps_what_still_waits,
+        ),
+        alone(
+            "a_locked_file_is_written_later_by_itself",
+            during::a_locked_file_is_written_later_by_itself,
+        ),
+        alone("a_long_line_is_understood", during::a_long_line_is_understood),
         alone("cuts_change_nothing", cuts_change_nothing),
         alone("any_bytes_are_answered", any_bytes_are_answered),
     ];

@@ -112,18 +112,16 @@ fn doc() -> Result<Outcome> {
 
 /// A minute a target; the examples step gives each three seconds.
 fn fuzz() -> Result<Outcome> {
-    let harness = ["run", "--release", "--package", "tsb-core", "--example", "fuzz", "--"];
-    run(cargo(&harness).args(["all", "--seconds", "60"]))?;
-    let files = [
-        "run",
-        "--release",
-        "--package",
-        "tsb-rrd",
-        "--example",
-        "fuzz_files",
-        "--",
+    let harnesses: [(&str, &str, &[&str]); 3] = [
+        ("tsb-core", "fuzz", &["all", "--seconds", "60"]),
+        ("tsb-rrd", "fuzz_files", &["60", "1"]),
+        // In rounds, which are two journals each.
+        ("tsb-stores", "fuzz_journal", &["25000", "1"]),
     ];
-    run(cargo(&files).args(["60", "1"]))?;
+    for (package, example, arguments) in harnesses {
+        let mut command = cargo(&["run", "--release", "--package", package, "--example", example]);
+        run(command.arg("--").args(arguments))?;
+    }
     Ok(Outcome::PASSED)
 }
 

@@ -82,12 +82,17 @@ pub(super) fn properties() -> Result<Outcome> {
     Ok(Outcome::Passed(counted(command.args(features::every()?))?.note()))
 }
 
-/// Accidents of the SQLite store, two hundred of each kind: kills and power cuts. The
-/// program is that of the tests, so nothing is built again.
+/// Accidents, kills and power cuts: of the SQLite store two hundred of each kind, of write
+/// caches, which are several times as slow to look at afterwards, twenty-five. The programs are
+/// those of the tests, so nothing is built again.
 pub(super) fn crashes() -> Result<Outcome> {
-    let mut command = cargo(&["test", "--workspace", "--test", "crash"]);
-    let command = command.args(features::every()?).env("TSB_CRASH_ROUNDS", "200");
-    Ok(Outcome::Passed(counted(command)?.note()))
+    let mut notes = Vec::new();
+    for (test, rounds) in [("crash", "200"), ("cache_crash", "25")] {
+        let mut command = cargo(&["test", "--workspace", "--test", test]);
+        let command = command.args(features::every()?).env("TSB_CRASH_ROUNDS", rounds);
+        notes.push(format!("{test}: {}", counted(command)?.note()));
+    }
+    Ok(Outcome::Passed(notes.join("; ")))
 }
 
 /// Every benchmark once, as a test: each verifies its result before it would time it.
@@ -123,6 +128,7 @@ const EXAMPLE_ARGUMENTS: &[(&str, &[&str])] = &[
     ("differential", &["1000", "1"]),
     ("udp_table", &["quick"]),
     ("fuzz_files", &["3", "1"]),
+    ("fuzz_journal", &["1000", "1"]),
 ];
 
 /// Tables that take minutes, or need a store of gigabytes or a server: they are run by hand,
