@@ -28,6 +28,7 @@
 //! Written from the layout, the manual pages and differential tests against the installed
 //! librrd; it holds none of its code.
 
+mod ahead;
 mod check;
 mod create;
 mod definition;
@@ -45,6 +46,7 @@ mod reading;
 mod rows;
 mod update;
 
+pub use ahead::{Ahead, Seen, Stage, until_s};
 pub use check::check;
 pub use create::{create, image, replace};
 pub use definition::{define, seconds};
