@@ -3,7 +3,8 @@
 //! `rrdcached_table prepare FOLDER N` creates a set of N files in the published layout for
 //! each way. `rrdcached_table drain FOLDER N K` gives each file K readings, one tick after
 //! the other in batches of 1000 commands, has them written and syncs the file system, the
-//! ways in turn (A B C D D C B A ...). `rrdcached_table acks FOLDER N` times single updates,
+//! ways in turn (A B C D D C B A ...); `rrdcached_table cold FOLDER N K` does so with nothing of
+//! the files in memory. `rrdcached_table acks FOLDER N` times single updates,
 //! a round trip each, and batches, by policy of the journal. `rrdcached_table kills FOLDER N`
 //! kills each server N times and counts what was acknowledged and is lost. Each server is a process of its
 //! own behind a Unix socket, and its CPU time is what the system counts for it. Without
@@ -11,26 +12,16 @@
 //! nothing beside ours.
 #![expect(clippy::print_stdout, clippy::expect_used, reason = "an example prints its result")]
 
-use std::fmt::Write as _;
-use std::io::{BufRead, BufReader, Read, Write};
-use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
-use std::sync::Arc;
 
+use tsb_bench::cold::{self, Resident};
 use tsb_bench::rrd::{self, STEP_S};
+use tsb_bench::served::{self, BATCH, Served, Server, has_daemon};
 use tsb_core::latency::Histogram;
-use tsb_core::net::{Address, Intake, ListenOptions, Listener, Runtime};
-use tsb_core::resource::Process;
 use tsb_core::time::{Clock, MonotonicClock};
-use tsb_core::wire::rrdcached::NoSeries;
-use tsb_stores::write_cache::files::{Conversation, FileCache};
-use tsb_stores::write_cache::{JournalOptions, Sync, WriteCacheOptions};
 
 /// Rounds of each way; the first only warms up.
 const ROUNDS: usize = 4;
-/// Commands of a batch.
-const BATCH: usize = 1_000;
 /// Single updates that are timed, and how long they may take where each waits for a disk:
 /// without arguments, and with them.
 const SINGLES: usize = 10_000;
@@ -38,8 +29,6 @@ const QUICK_NS: u64 = 1_500_000_000;
 const PATIENT_NS: u64 = 60_000_000_000;
 /// Rounds of each server and policy of a journal.
 const ACK_ROUNDS: usize = 2;
-/// Threads of our server that do what clients ask, as in `tsb ingest`.
-const INGEST_THREADS: usize = 4;
 
 /// Who serves, and with how many threads that write.
 const WAYS: [(&str, bool, usize); 4] = [
@@ -54,9 +43,10 @@ fn main() {
     let words: Vec<&str> = words.iter().map(String::as_str).collect();
     let count = |word: &str| word.parse::<usize>().expect("a number");
     match words[..] {
-        ["serve", folder, socket, threads, policy] => serve(folder, socket, count(threads), policy),
+        ["serve", ref words @ ..] => served::serve(words),
         ["prepare", folder, number] => prepare(Path::new(folder), count(number)),
-        ["drain", folder, number, readings] => drain(Path::new(folder), count(number), count(readings) as i64),
+        ["drain", folder, number, readings] => drain(Path::new(folder), count(number), count(readings) as i64, false),
+        ["cold", folder, number, readings] => drain(Path::new(folder), count(number), count(readings) as i64, true),
         ["kills", folder, number] => kills(Path::new(folder), count(number)),
         ["acks", folder, number] => acks(Path::new(folder), count(number), PATIENT_NS),
         [] => {
@@ -65,18 +55,15 @@ fn main() {
             acks(&folder, 300, QUICK_NS);
             kills(&folder, 3);
             for readings in [1, 10, 60] {
-                drain(&folder, 300, readings);
+                drain(&folder, 300, readings, false);
+                drain(&folder, 300, readings, true);
             }
             std::fs::remove_dir_all(&folder).expect("the folder can be removed");
         }
-        _ => println!("rrdcached_table [prepare FOLDER N | drain FOLDER N K | acks FOLDER N | kills FOLDER N]"),
+        _ => println!(
+            "rrdcached_table [prepare FOLDER N | drain FOLDER N K | cold FOLDER N K | acks FOLDER N | kills FOLDER N]"
+        ),
     }
-}
-
-fn has_daemon() -> bool {
-    let mut probe = Command::new("rrdcached");
-    let silent = probe.arg("-h").stdout(Stdio::null()).stderr(Stdio::null());
-    silent.status().is_ok()
 }
 
 fn set_of(folder: &Path, way: &str) -> PathBuf {
@@ -89,49 +76,9 @@ fn prepare(folder: &Path, count: usize) {
     }
 }
 
-/// Our server, until its input ends.
-fn serve(folder: &str, socket: &str, threads: usize, policy: &str) {
-    let journal = Path::new(socket).with_extension("journal");
-    let options = WriteCacheOptions {
-        timeout_ns: 3_600_000_000_000,
-        threads,
-        journal: sync_of(policy).map(|sync| JournalOptions::new(journal, sync)),
-        ..WriteCacheOptions::default()
-    };
-    let clock: Arc<dyn Clock> = Arc::new(MonotonicClock::new());
-    let cache = FileCache::open(Path::new(folder), usize::MAX, &options, Arc::clone(&clock)).expect("a cache");
-    let served = Arc::new(cache);
-    let intake = move |_: &Address| Intake {
-        decoder: Box::new(Conversation::new(Arc::clone(&served))),
-        sink: Box::new(NoSeries),
-    };
-    let options = ListenOptions {
-        ingest_threads: INGEST_THREADS,
-        ..ListenOptions::default()
-    };
-    let runtime = Runtime::start().expect("a runtime");
-    let address = Address::Unix(socket.into());
-    let listener = Listener::bind(runtime.handle(), &address, options, intake, clock, None).expect("a listener");
-    std::io::stdin().read_to_end(&mut Vec::new()).expect("an end");
-    drop(listener);
-}
-
-fn sync_of(policy: &str) -> Option<Sync> {
-    match policy {
-        "none" => Some(Sync::None),
-        "1s" => Some(Sync::Interval(1_000_000_000)),
-        "group" => Some(Sync::Group),
-        "each" => Some(Sync::Each),
-        _ => None,
-    }
-}
-
 /// A server with a client.
 struct Way {
-    name: String,
-    child: Child,
-    process: Process,
-    client: BufReader<UnixStream>,
+    served: Served,
     costs: Vec<Cost>,
 }
 
@@ -145,114 +92,31 @@ struct Cost {
     cpu_ns: u64,
 }
 
-impl Way {
-    /// The same without what a journal holds of an earlier one.
-    fn anew(folder: &Path, way: (&str, bool, usize), policy: &str) -> Self {
-        // There may be none.
-        let _ = std::fs::remove_dir_all(set_of(folder, way.0).with_extension("journal"));
-        Self::start(folder, way, policy)
-    }
-
-    fn start(folder: &Path, (name, is_daemon, threads): (&str, bool, usize), policy: &str) -> Self {
-        let set = set_of(folder, name);
-        let [socket, journal, pid] = ["socket", "journal", "pid"].map(|what| set.with_extension(what));
-        // What an earlier one left, if one did.
-        let _ = std::fs::remove_file(&socket);
-        let _ = std::fs::remove_file(&pid);
-        let threads = threads.to_string();
-        let mut command = if is_daemon {
-            let mut command = Command::new("rrdcached");
-            command.args(["-g", "-w", "3600", "-f", "7200", "-t", &threads, "-B", "-b"]);
-            command.arg(&set).arg("-p").arg(&pid);
-            command.arg("-l").arg(format!("unix:{}", socket.display()));
-            if policy != "no journal" {
-                std::fs::create_dir_all(&journal).expect("a folder");
-                command.arg("-j").arg(&journal);
-            }
-            command
-        } else {
-            let mut command = Command::new(std::env::current_exe().expect("this program"));
-            command.arg("serve").arg(&set).arg(&socket).args([&threads, policy]);
-            command
-        };
-        let child = command
-            .stdin(Stdio::piped())
-            .stderr(Stdio::null())
-            .spawn()
-            .expect("a server");
-        let clock = MonotonicClock::new();
-        let client = loop {
-            match UnixStream::connect(&socket) {
-                Ok(stream) => break stream,
-                Err(error) => assert!(clock.now() < 10_000_000_000, "{name} does not answer: {error}"),
-            }
-            clock.wait_until(clock.now() + 5_000_000);
-        };
-        Self {
-            name: name.to_owned(),
-            process: Process::watch(child.id()).expect("a process"),
-            child,
-            client: BufReader::new(client),
-            costs: Vec::new(),
-        }
-    }
-
-    fn cpu_ns(&self) -> u64 {
-        let usage = self.process.usage().expect("its usage");
-        usage.user_cpu_ns + usage.system_cpu_ns
-    }
-
-    fn say(&mut self, text: &str) {
-        self.client.get_mut().write_all(text.as_bytes()).expect("a listener");
-    }
-
-    /// The lines of one reply.
-    fn hear(&mut self) -> Vec<String> {
-        let mut line = String::new();
-        self.client.read_line(&mut line).expect("a reply");
-        let (count, _) = line.split_once(' ').expect("a number");
-        let count: i64 = count.parse().expect("a number");
-        assert!(count >= 0, "{}: {line}", self.name);
-        let lines = (0..count).map(|_| {
-            let mut line = String::new();
-            self.client.read_line(&mut line).expect("a line");
-            line
-        });
-        lines.collect()
-    }
-
-    /// Updates as batches, all of which must succeed.
-    fn batches(&mut self, texts: &[String]) {
-        for text in texts {
-            self.say(text);
-            self.hear();
-            let errors = self.hear();
-            assert!(errors.is_empty(), "{}: {}", self.name, errors[0]);
-        }
-    }
-
-    fn written(&mut self) -> u64 {
-        self.say("STATS\n");
-        let lines = self.hear();
-        let written = lines.iter().find_map(|line| line.strip_prefix("DataSetsWritten: "));
-        written.and_then(|count| count.trim().parse().ok()).expect("a counter")
-    }
-
-    /// Has everything written, until the counters say that so many more values are.
-    fn drain(&mut self, clock: &MonotonicClock, values: u64) {
-        let before = self.written();
-        self.say("FLUSHALL\n");
-        self.hear();
-        while self.written() < before + values {
-            clock.wait_until(clock.now() + 1_000_000);
-        }
+fn server(folder: &Path, (name, is_daemon, threads): (&str, bool, usize), policy: &str) -> Server {
+    let set = set_of(folder, name);
+    Server {
+        name: name.to_owned(),
+        is_daemon,
+        threads,
+        policy: policy.to_owned(),
+        has_checkpoint: false,
+        place: set.clone(),
+        set,
     }
 }
 
-impl Drop for Way {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
+impl Way {
+    /// The same without what a journal holds of an earlier one.
+    fn anew(folder: &Path, way: (&str, bool, usize), policy: &str) -> Self {
+        server(folder, way, policy).forget();
+        Self::start(folder, way, policy)
+    }
+
+    fn start(folder: &Path, way: (&str, bool, usize), policy: &str) -> Self {
+        Self {
+            served: server(folder, way, policy).start(),
+            costs: Vec::new(),
+        }
     }
 }
 
@@ -268,33 +132,27 @@ fn newest_s(folder: &Path) -> i64 {
 
 /// Ticks of all files, in batches.
 fn texts(count: usize, from_s: i64, readings: i64) -> Vec<String> {
-    let files: Vec<usize> = (1..=count).collect();
-    let ticks = (1..=readings).map(|tick| from_s + tick * STEP_S);
-    let texts = ticks.flat_map(|at| {
-        files.chunks(BATCH).map(move |files| {
-            let mut text = "BATCH\n".to_owned();
-            for file in files {
-                let _ = writeln!(text, "UPDATE {file}.rrd {at}:{}.25:{}", file % 9_973, at % 7_919);
-            }
-            text.push_str(".\n");
-            text
-        })
-    });
-    texts.collect()
+    served::batches(count, from_s, readings, STEP_S)
 }
 
-fn drain(folder: &Path, count: usize, readings: i64) {
+fn drain(folder: &Path, count: usize, readings: i64, is_cold: bool) {
     let root = std::fs::File::open(folder).expect("the folder");
     let clock = MonotonicClock::new();
     let known = WAYS.into_iter().filter(|&(_, is_daemon, _)| !is_daemon || has_daemon());
     let mut ways: Vec<Way> = known.map(|way| Way::anew(folder, way, "no journal")).collect();
     let mut now_s = newest_s(folder);
+    let mut residents = Vec::new();
     for round in 0..ROUNDS {
         let texts = texts(count, now_s, readings);
         now_s += readings * STEP_S;
         for turn in 0..ways.len() {
             let index = if round % 2 == 0 { turn } else { ways.len() - 1 - turn };
-            let way = &mut ways[index];
+            let Way { served: way, costs } = &mut ways[index];
+            if is_cold {
+                let set = set_of(folder, &way.name);
+                cold::chill(&set, count);
+                residents.extend(cold::resident(&set, count));
+            }
             let (begun, cpu) = (clock.now(), way.cpu_ns());
             way.batches(&texts);
             let (accepted, accept_cpu) = (clock.now(), way.cpu_ns());
@@ -302,7 +160,7 @@ fn drain(folder: &Path, count: usize, readings: i64) {
             let (drained, all_cpu) = (clock.now(), way.cpu_ns());
             rustix::fs::syncfs(&root).expect("a sync");
             if round > 0 {
-                way.costs.push(Cost {
+                costs.push(Cost {
                     accept_ns: accepted - begun,
                     accept_cpu_ns: accept_cpu - cpu,
                     drain_ns: drained - accepted,
@@ -316,6 +174,11 @@ fn drain(folder: &Path, count: usize, readings: i64) {
         "{count} files, {readings} readings a file; us of an update, best of {}:",
         ROUNDS - 1
     );
+    if is_cold {
+        let most = residents.iter().map(|resident: &Resident| resident.bytes).max();
+        let of = residents.first().map_or(0, |resident| resident.of_bytes);
+        println!("before each turn at most {most:?} of {of} bytes were in memory (mincore)");
+    }
     println!("way          accept  its CPU    drain  with sync  all CPU");
     for way in &ways {
         let best = |cost: fn(&Cost) -> u64| {
@@ -324,7 +187,7 @@ fn drain(folder: &Path, count: usize, readings: i64) {
         };
         println!(
             "{:11}  {:6.3}   {:6.3}   {:6.3}     {:6.3}   {:6.3}",
-            way.name,
+            way.served.name,
             best(|cost| cost.accept_ns),
             best(|cost| cost.accept_cpu_ns),
             best(|cost| cost.drain_ns),
@@ -351,13 +214,13 @@ fn kills(folder: &Path, count: usize) {
         for round in 0..count {
             let begun_s = newest_s(folder) + STEP_S;
             let updates = (round as i64 * 389) % 1_000 + 1;
-            let mut server = Way::anew(folder, way, policy);
+            let mut server = Way::anew(folder, way, policy).served;
             for second in 0..updates {
                 server.say(&format!("UPDATE 1.rrd {}:1:1\n", begun_s + second));
                 server.hear();
             }
             drop(server);
-            let mut server = Way::start(folder, way, policy);
+            let mut server = Way::start(folder, way, policy).served;
             server.say("FLUSH 1.rrd\n");
             server.hear();
             let file = tsb_rrd::RrdFile::open(&set_of(folder, way.0).join("1.rrd")).expect("the first file");
@@ -392,7 +255,7 @@ fn acks(folder: &Path, count: usize, most_ns: u64) {
         for turn in 0..all.len() {
             let index = if round % 2 == 0 { turn } else { all.len() - 1 - turn };
             let (way, policy) = all[index];
-            let row = ack(folder, count, most_ns, &mut Way::anew(folder, way, policy));
+            let row = ack(folder, count, most_ns, &mut Way::anew(folder, way, policy).served);
             for (best, value) in table[index].iter_mut().zip(row) {
                 *best = best.min(value);
             }
@@ -406,7 +269,7 @@ fn acks(folder: &Path, count: usize, most_ns: u64) {
 }
 
 /// One server's row.
-fn ack(folder: &Path, count: usize, most_ns: u64, way: &mut Way) -> [f64; 6] {
+fn ack(folder: &Path, count: usize, most_ns: u64, way: &mut Served) -> [f64; 6] {
     /// Ticks in batches.
     const TICKS: i64 = 10;
     let clock = MonotonicClock::new();

@@ -1,8 +1,10 @@
 //! Inputs and names that the benchmarks share: seeded, built outside the timed region.
 
 pub mod codec;
+pub mod cold;
 pub mod drive;
 pub mod loopback;
 pub mod mix;
 pub mod rrd;
+pub mod served;
 pub mod write_cache;

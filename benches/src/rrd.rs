@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use tsb_rrd::{Archive, Cf, DataSource, DsKind, Held, Layout, RrdFile, Session};
+use tsb_rrd::{Ahead, Archive, Cf, DataSource, DsKind, Held, Layout, RrdFile, Seen, Session, Stage, until_s};
 
 /// Seconds of a step.
 pub const STEP_S: i64 = 300;
@@ -26,6 +26,8 @@ pub fn original_layout() -> Arc<Layout> {
 pub enum Way {
     /// Opened for each update: open, lock, look, write, close.
     Stateless,
+    /// The same with reading ahead where files are not in memory.
+    Ahead,
     /// The descriptor is kept: lock, look, write, unlock.
     Kept,
     /// Mapped and held for ourselves: no lock, no look.
@@ -37,15 +39,21 @@ pub enum Way {
 impl Way {
     /// Those that this build has.
     pub const ALL: &[Self] = if cfg!(feature = "librrd") {
-        &[Self::Stateless, Self::Kept, Self::Exclusive, Self::Librrd]
+        &[Self::Stateless, Self::Ahead, Self::Kept, Self::Exclusive, Self::Librrd]
     } else {
-        &[Self::Stateless, Self::Kept, Self::Exclusive]
+        &[Self::Stateless, Self::Ahead, Self::Kept, Self::Exclusive]
     };
+
+    /// From its name, if this build has it.
+    pub fn from_name(name: &str) -> Option<Self> {
+        Self::ALL.iter().copied().find(|way| way.name() == name)
+    }
 
     /// For tables and benchmark names.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Stateless => "stateless",
+            Self::Ahead => "ahead",
             Self::Kept => "kept",
             Self::Exclusive => "exclusive",
             Self::Librrd => "librrd",
@@ -55,6 +63,7 @@ impl Way {
 
 enum Kept {
     Paths(Vec<PathBuf>),
+    Ahead(Vec<(PathBuf, Option<RrdFile>)>, Ahead),
     Open(Vec<RrdFile>),
     Held(Vec<Held>),
     Librrd(Vec<PathBuf>),
@@ -75,8 +84,8 @@ impl std::fmt::Debug for Files {
     }
 }
 
-/// The path of a file of a set, all in one folder as in the original.
-fn path_of(folder: &Path, index: usize) -> PathBuf {
+/// The path of a file of a set, counted from 0; all are in one folder as in the original.
+pub fn path_of(folder: &Path, index: usize) -> PathBuf {
     folder.join(format!("{}.rrd", index + 1))
 }
 
@@ -98,6 +107,7 @@ impl Files {
         let paths = (0..count).map(|index| path_of(folder, index));
         let kept = match way {
             Way::Stateless => Kept::Paths(paths.collect()),
+            Way::Ahead => Kept::Ahead(paths.map(|path| (path, None)).collect(), Ahead::default()),
             Way::Kept => Kept::Open(
                 paths
                     .map(|path| RrdFile::open_as(&path, &layout).expect("a file"))
@@ -117,6 +127,7 @@ impl Files {
     pub fn len(&self) -> usize {
         match &self.kept {
             Kept::Paths(paths) | Kept::Librrd(paths) => paths.len(),
+            Kept::Ahead(files, _) => files.len(),
             Kept::Open(files) => files.len(),
             Kept::Held(files) => files.len(),
         }
@@ -127,12 +138,41 @@ impl Files {
         self.len() == 0
     }
 
+    /// Gives every file some readings, in turn, all of which must be taken.
+    pub fn update_all(&mut self, readings: &[String]) {
+        let Kept::Ahead(files, ahead) = &mut self.kept else {
+            return (0..self.len()).for_each(|index| self.update(index, readings));
+        };
+        let until = readings.last().and_then(|reading| until_s(reading)).expect("a time");
+        let (layout, session) = (&self.layout, &mut self.session);
+        let done = ahead.each(files.len(), |stage, index| {
+            let (path, ready) = &mut files[index];
+            Ok::<_, tsb_rrd::Error>(match stage {
+                Stage::Header => ready.insert(RrdFile::open_as(path, layout)?).ask_header(),
+                Stage::Rows => ready
+                    .as_ref()
+                    .map_or(Ok(Seen::Nothing), |file| file.ask_rows(session, until))?,
+                Stage::Update => {
+                    let file = ready.take().map_or_else(|| RrdFile::open_as(path, layout), Ok)?;
+                    let updated = file.update_and_close(session, readings)?;
+                    assert!(updated.stopped.is_none(), "{updated:?}");
+                    Seen::Nothing
+                }
+            })
+        });
+        done.expect("updates");
+    }
+
     /// Gives one file some readings, all of which must be taken.
     pub fn update(&mut self, index: usize, readings: &[String]) {
         let session = &mut self.session;
         let updated = match &mut self.kept {
             Kept::Paths(paths) => {
                 let file = RrdFile::open_as(&paths[index], &self.layout).expect("a file");
+                file.update_and_close(session, readings)
+            }
+            Kept::Ahead(files, _) => {
+                let file = RrdFile::open_as(&files[index].0, &self.layout).expect("a file");
                 file.update_and_close(session, readings)
             }
             Kept::Open(files) => files[index].update(session, readings),

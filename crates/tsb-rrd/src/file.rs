@@ -23,7 +23,7 @@ use crate::update::{Scratch, apply};
 /// Room that a pass needs, to be used again for the next file.
 #[derive(Debug, Default)]
 pub struct Session {
-    header: Vec<u8>,
+    pub(crate) header: Vec<u8>,
     pub(crate) live: Live,
     pub(crate) pass: Pass,
     pub(crate) stage: Option<Stage>,
@@ -150,11 +150,16 @@ impl RrdFile {
         self.load(session)?;
         let Session { live, pass, .. } = session;
         let updated = pass.run(&self.layout, live, readings);
+        self.write(pass, live)?;
+        Ok(updated)
+    }
+
+    /// Writes what a pass has changed.
+    pub(crate) fn write(&self, pass: &Pass, live: &Live) -> Result<()> {
         // Rows before the header that makes them count: a crash between leaves the old state.
         let write = |offset: u64, bytes: &[u8]| self.file.write_all_at(bytes, offset);
         pass.rows.write(write).map_err(Error::io("write rows"))?;
-        write(self.layout.live_offset() as u64, pass.changed(live)).map_err(Error::io("write the header"))?;
-        Ok(updated)
+        write(self.layout.live_offset() as u64, pass.changed(live)).map_err(Error::io("write the header"))
     }
 
     /// Reads the header, and finds out whether the file is still the one that was opened.
@@ -166,6 +171,11 @@ impl RrdFile {
         if state.st_nlink == 0 || (state.st_size as u64) < self.layout.file_len() {
             return Err(Error::Changed);
         }
+        self.read_live(session)
+    }
+
+    /// Reads the header of a file that is as long as it should be.
+    pub(crate) fn read_live(&self, session: &mut Session) -> Result<()> {
         let header = &mut session.header;
         header.resize(self.layout.header_len(), 0);
         self.file

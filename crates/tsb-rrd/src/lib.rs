@@ -28,6 +28,7 @@
 //! Written from the layout, the manual pages and differential tests against the installed
 //! librrd; it holds none of its code.
 
+mod ahead;
 mod check;
 mod create;
 mod definition;
@@ -37,14 +38,17 @@ mod file;
 mod header;
 mod held;
 mod info;
+mod known;
 mod layout;
 mod live;
 mod mapped;
 mod number;
 mod reading;
 mod rows;
+mod stamp;
 mod update;
 
+pub use ahead::{Ahead, Seen, Stage, until_s};
 pub use check::check;
 pub use create::{create, image, replace};
 pub use definition::{define, seconds};
@@ -53,6 +57,7 @@ pub use fetch::{Fetched, Row, fetch, first, rows};
 pub use file::{RrdFile, Session, Updated};
 pub use held::Held;
 pub use info::{Fact, info};
+pub use known::Known;
 pub use layout::{Archive, Cf, DataSource, DsKind, Layout};
 pub use live::Live;
 pub use number::{difference, number};

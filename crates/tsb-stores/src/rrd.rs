@@ -21,7 +21,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, RwLock, RwLockReadGuard};
 
 use tsb_core::time::{Clock, MonotonicClock};
-use tsb_core::{Batch, Durability, Ids, SeriesId, SeriesKey, Timestamp};
+use tsb_core::{Batch, Durability, SeriesId, SeriesKey, Timestamp};
 
 use crate::error::{Error, Result};
 use crate::keys::KeyTable;
@@ -39,6 +39,7 @@ mod native;
 mod options;
 mod reading;
 mod series;
+mod write;
 
 use engine::{Ask, Engine, Room, retried};
 pub use options::{EngineKind, RrdOptions};
@@ -142,41 +143,6 @@ impl RrdStore {
             clock: &self.clock,
             files: &self.files,
         }
-    }
-
-    /// Writes the samples of a batch, one series after the other, each in one pass.
-    fn write_series(&self, batch: &Batch<'_>, room: &mut Room, refused: &mut Refusals) -> Result<()> {
-        let series = read(&self.series);
-        let site = self.site();
-        let mut order = std::mem::take(&mut room.order);
-        order.clear();
-        order.extend(0..batch.len() as u32);
-        if let Ids::Each(ids) = batch.ids()
-            && !ids.is_sorted()
-        {
-            // Stable: within a series the order of the batch stays.
-            order.sort_by_key(|&index| ids[index as usize]);
-        }
-        let mut result = Ok(());
-        for part in order.chunk_by(|&a, &b| batch.id(a as usize) == batch.id(b as usize)) {
-            let Some(first) = part.first() else { continue };
-            let id = batch.id(*first as usize);
-            let Some(Some(series)) = series.get(id.index()) else {
-                result = Err(Error::UnknownSeries { id });
-                break;
-            };
-            let indexes = part.iter().map(|&index| index as usize);
-            let written = lock(series).write(&site, batch, indexes, room, refused);
-            match written {
-                Ok(accepted) => drop(self.accepted.fetch_add(accepted as u64, Ordering::AcqRel)),
-                Err(error) => {
-                    result = Err(error);
-                    break;
-                }
-            }
-        }
-        room.order = order;
-        result
     }
 
     /// Which archive answers, and what to add to the end of a row for its timestamp.

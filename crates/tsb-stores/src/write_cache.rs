@@ -42,7 +42,7 @@ pub use account::Account;
 use journal::Journal;
 pub use journal::{Medium, Segment};
 use options::invalid;
-pub use options::{JournalOptions, Sync, WriteCacheOptions};
+pub use options::{CheckpointOptions, JournalOptions, Sync, WriteCacheOptions};
 use shared::Shared;
 
 /// A store with queues before it.
@@ -82,6 +82,11 @@ impl<S: Store> WriteCache<S> {
         journal: Option<journal::Opened>,
     ) -> Result<Self> {
         options.check()?;
+        if options.checkpoint.is_some() {
+            return Err(invalid(
+                "a checkpoint, which is of RRD files behind rrdcached's protocol".to_owned(),
+            ));
+        }
         if journal.as_ref().is_some_and(|journal| !journal.readings.is_empty()) {
             return Err(invalid(
                 "a journal with readings of files, which a listener of rrdcached's protocol replays".to_owned(),

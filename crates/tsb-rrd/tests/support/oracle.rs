@@ -6,7 +6,7 @@ use std::io::{BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 
-use tsb_rrd::{Archive, Cf, DataSource, DsKind, Held, Layout, RrdFile, Session, Updated};
+use tsb_rrd::{Archive, Cf, DataSource, DsKind, Held, Known, Layout, RrdFile, Session, Updated};
 
 pub(crate) type Failure = Box<dyn std::error::Error + Send + Sync>;
 
@@ -284,14 +284,17 @@ enum Ours {
     Stateless(PathBuf),
     Open(RrdFile),
     Held(Held),
+    /// With what is known of it, but for each fifth call, which is somebody else's.
+    Known(PathBuf, Option<Known>, u64),
 }
 
 impl Ours {
     fn open(path: &Path, seed: u64) -> Result<Self, Failure> {
         let file = RrdFile::open(path)?;
-        Ok(match seed % 3 {
+        Ok(match seed % 4 {
             0 => Self::Stateless(path.to_owned()),
             1 => Self::Open(file),
+            2 => Self::Known(path.to_owned(), None, 0),
             _ => Self::Held(Held::open(path, file.layout())?),
         })
     }
@@ -301,6 +304,15 @@ impl Ours {
             Self::Stateless(path) => RrdFile::open(path)?.update_and_close(session, readings)?,
             Self::Open(file) => file.update(session, readings)?,
             Self::Held(file) => file.update(session, readings)?,
+            Self::Known(path, known, calls) => {
+                *calls += 1;
+                let file = RrdFile::open(path)?;
+                if calls.is_multiple_of(5) {
+                    file.update_and_close(session, readings)?
+                } else {
+                    file.update_known(session, known, readings)?
+                }
+            }
         })
     }
 }

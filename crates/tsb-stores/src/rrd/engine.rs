@@ -3,7 +3,7 @@
 use std::fmt::Debug;
 use std::path::Path;
 
-use tsb_rrd::{RrdFile, Session};
+use tsb_rrd::{Ahead, RrdFile, Seen, Session, Stage};
 
 use crate::error::{Error, Result};
 
@@ -17,6 +17,11 @@ pub(super) trait Engine: Debug + Send + Sync {
 
     /// Gives a file some readings, `time:value`, in one pass.
     fn update(&self, path: &Path, kept: &mut Kept, room: &mut Room, readings: &[String]) -> Done<Pass>;
+
+    /// Has the system read what an update up to `until_s` will need of a file, as far as the
+    /// stage says, and does not wait for it. A descriptor that was opened for that stays for
+    /// the update.
+    fn ask(&self, stage: Stage, path: &Path, kept: &mut Kept, room: &mut Room, until_s: i64) -> Seen;
 
     /// Forgets what is kept of a file.
     fn let_go(&self, kept: &mut Kept);
@@ -39,6 +44,8 @@ pub(super) enum Kept {
     #[default]
     Nothing,
     Open(RrdFile),
+    /// Opened for the next update, which closes it.
+    Ready(RrdFile),
     Held(Box<tsb_rrd::Held>),
 }
 
@@ -46,12 +53,16 @@ pub(super) enum Kept {
 #[derive(Debug, Default)]
 pub(super) struct Room {
     pub(super) session: Session,
+    /// Whether files were found in memory.
+    pub(super) ahead: Ahead,
     /// Texts of readings; the first ones are in use.
     pub(super) texts: Vec<String>,
     /// Where in the batch each of them stands.
     pub(super) indexes: Vec<usize>,
     /// The samples of a batch, one series after the other.
     pub(super) order: Vec<u32>,
+    /// Where each of them ends.
+    pub(super) parts: Vec<u32>,
 }
 
 /// What is found in a file.

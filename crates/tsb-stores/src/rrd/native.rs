@@ -4,7 +4,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use tsb_rrd::{Error as RrdError, Held, Layout, RrdFile, Updated, rows};
+use tsb_rrd::{Error as RrdError, Held, Layout, RrdFile, Seen, Stage, Updated, rows};
 
 use super::engine::{Ask, Done, Engine, Kept, Look, Pass, Room, Stop, Trouble, failed};
 use crate::error::Error;
@@ -60,16 +60,35 @@ impl Native {
         }
     }
 
-    /// One pass: with the kept descriptor, with a new one that is kept, or with one for it.
+    /// One pass: with the kept descriptor, with the one that was opened ahead, or a new one.
     fn pass(&self, path: &Path, kept: &mut Kept, room: &mut Room, readings: &[String]) -> Result<Updated, RrdError> {
-        if let Kept::Open(file) = kept {
-            match file.update(&mut room.session, readings) {
-                // Another file has this name now: look at that one.
-                Err(error) if matches!(error.cause(), RrdError::Changed) => self.forget(kept),
-                result => return result,
+        let result = match std::mem::take(kept) {
+            Kept::Open(file) => {
+                let result = file.update(&mut room.session, readings);
+                *kept = Kept::Open(file);
+                result
             }
+            Kept::Ready(file) => self.first_pass(file, kept, room, readings),
+            _ => return self.first_pass(RrdFile::open_as(path, &self.layout)?, kept, room, readings),
+        };
+        match result {
+            // Another file has this name now: look at that one.
+            Err(error) if matches!(error.cause(), RrdError::Changed) => {
+                self.forget(kept);
+                self.first_pass(RrdFile::open_as(path, &self.layout)?, kept, room, readings)
+            }
+            result => result,
         }
-        let file = RrdFile::open_as(path, &self.layout)?;
+    }
+
+    /// A pass with a new descriptor, which is kept if there is room for it.
+    fn first_pass(
+        &self,
+        file: RrdFile,
+        kept: &mut Kept,
+        room: &mut Room,
+        readings: &[String],
+    ) -> Result<Updated, RrdError> {
         let is_kept = self.open.fetch_add(1, Ordering::AcqRel) < self.max_open;
         if !is_kept {
             self.open.fetch_sub(1, Ordering::AcqRel);
@@ -150,6 +169,24 @@ impl Engine for Native {
             self.pass(path, kept, room, readings)
         };
         pass_of(updated.map_err(|error| trouble("update", path, error))?, path)
+    }
+
+    fn ask(&self, stage: Stage, path: &Path, kept: &mut Kept, room: &mut Room, until_s: i64) -> Seen {
+        if self.is_exclusive {
+            return Seen::Nothing;
+        }
+        if let (Kept::Nothing, Stage::Header) = (&*kept, stage)
+            && let Ok(file) = RrdFile::open_as(path, &self.layout)
+        {
+            *kept = Kept::Ready(file);
+        }
+        match (kept, stage) {
+            (Kept::Open(file) | Kept::Ready(file), Stage::Header) => file.ask_header(),
+            (Kept::Open(file) | Kept::Ready(file), Stage::Rows) => {
+                file.ask_rows(&mut room.session, until_s).unwrap_or_else(Seen::from)
+            }
+            _ => Seen::Nothing,
+        }
     }
 
     fn let_go(&self, kept: &mut Kept) {

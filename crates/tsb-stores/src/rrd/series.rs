@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use tsb_core::time::MonotonicClock;
 use tsb_core::{Batch, Timestamp};
+use tsb_rrd::{Seen, Stage};
 
 use super::engine::{Ask, Engine, Kept, Pass, Room, Stop};
 use super::reading::{Micros, write};
@@ -59,6 +60,22 @@ impl Series {
     /// The newest reading in the file, to the microsecond.
     pub(super) fn newest_reading(&self) -> Option<Timestamp> {
         self.newest.map(|at| Timestamp(at.0.saturating_mul(1_000)))
+    }
+
+    /// Has the system read what a write up to a moment will need.
+    pub(super) fn ask(&mut self, site: &Site<'_>, stage: Stage, until: Timestamp, room: &mut Room) -> Seen {
+        if self.newest.is_none() {
+            return Seen::Nothing;
+        }
+        let Self { path, kept, .. } = self;
+        site.engine.ask(stage, path, kept, room, until.as_secs())
+    }
+
+    /// Gives back a descriptor that no write came for.
+    pub(super) fn unready(&mut self) {
+        if let Kept::Ready(_) = self.kept {
+            self.kept = Kept::Nothing;
+        }
     }
 
     /// Takes the samples at `indexes` of a batch, all of this series, in one pass over the

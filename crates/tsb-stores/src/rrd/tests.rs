@@ -3,7 +3,7 @@
 use std::process::Command;
 
 use tsb_core::time::MonotonicClock;
-use tsb_core::{Batch, SeriesId, SeriesKey, Times, Timestamp};
+use tsb_core::{Batch, Ids, SeriesId, SeriesKey, Times, Timestamp};
 
 use super::*;
 use crate::store::{ArchiveRule, Consolidation, Derivation, Reason, StoreExt};

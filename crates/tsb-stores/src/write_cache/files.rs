@@ -20,7 +20,7 @@ use std::thread::JoinHandle;
 
 use tsb_core::Durability;
 use tsb_core::time::Clock;
-use tsb_rrd::Session;
+use tsb_rrd::{Ahead, Session};
 
 use super::account::Account;
 use super::checkpoint::checkpoint;
@@ -29,6 +29,7 @@ use super::options::{Sync, WriteCacheOptions, invalid};
 use crate::error::{Error, Result};
 use crate::locks::lock;
 
+mod ahead;
 mod base;
 mod conversation;
 mod create;
@@ -36,6 +37,7 @@ mod drain;
 mod entry;
 mod error;
 mod keeper;
+mod known;
 mod read;
 mod shared;
 mod shelf;
@@ -128,7 +130,8 @@ impl FileCache {
             action: format!("open the folder {}", folder.display()),
             source: source.into(),
         })?;
-        let (shared, held) = Shared::new(base, options, max_files, clock, opened);
+        let memory = options.checkpoint.as_ref().map(known::Memory::open).transpose()?;
+        let (shared, held) = Shared::new(base, options, max_files, clock, opened, memory);
         let shared = Arc::new(shared);
         for (key, readings) in held {
             shared.replay(&key, readings);
@@ -328,6 +331,7 @@ impl FileCache {
             journal.release();
         }
         synced?;
+        self.shared.remember()?;
         match left {
             None => Ok(()),
             Some(error) => Err(Error::Backend {
@@ -339,7 +343,7 @@ impl FileCache {
 
     /// The first reason why not everything could be written.
     fn write_all(&self) -> Option<FileError> {
-        let mut session = Session::default();
+        let (mut session, mut ahead) = (Session::default(), Ahead::default());
         self.resume_all();
         let mut first = None;
         for shelved in self.shared.shelves() {
@@ -348,11 +352,12 @@ impl FileCache {
                 let waiting = shelf.entries.iter().filter(|(_, entry)| entry.waiting() > 0);
                 waiting.map(|(name, _)| name.clone()).collect()
             };
-            for name in names {
-                if let Err(error) = self.shared.flush(&name, &mut session) {
-                    first.get_or_insert(error);
-                }
-            }
+            self.shared
+                .write_some(&names, (&mut session, &mut ahead), |name, written| {
+                    if let Err(error) = written.and_then(|_| self.shared.report(name)) {
+                        first.get_or_insert(error);
+                    }
+                });
         }
         first
     }

@@ -21,6 +21,8 @@ pub struct WriteCacheOptions {
     pub max_bytes: u64,
     /// A journal, so that an ack outlives the process.
     pub journal: Option<JournalOptions>,
+    /// What is known of RRD files is kept, so that none is read; for a cache of files only.
+    pub checkpoint: Option<CheckpointOptions>,
 }
 
 impl Default for WriteCacheOptions {
@@ -32,6 +34,7 @@ impl Default for WriteCacheOptions {
             threads: 4,
             max_bytes: 1 << 30,
             journal: None,
+            checkpoint: None,
         }
     }
 }
@@ -49,6 +52,25 @@ impl WriteCacheOptions {
             return Ok(());
         };
         Err(invalid(what))
+    }
+}
+
+/// Where a checkpoint is, and how much it may hold.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CheckpointOptions {
+    /// Its file, which is made if it is not there.
+    pub path: PathBuf,
+    /// Most bytes that are kept in memory of all files; of what is beyond it, files are read.
+    pub max_bytes: u64,
+}
+
+impl CheckpointOptions {
+    /// A checkpoint at `path`, of at most 1 GiB.
+    pub fn new(path: impl Into<PathBuf>) -> Self {
+        Self {
+            path: path.into(),
+            max_bytes: 1 << 30,
+        }
     }
 }
 

@@ -3,9 +3,9 @@
 use super::super::{Kind, Values, parse_duration_ns};
 use super::{OptionInfo, option};
 use crate::error::{Error, Result};
-use crate::write_cache::{JournalOptions, Sync, WriteCacheOptions};
+use crate::write_cache::{CheckpointOptions, JournalOptions, Sync, WriteCacheOptions};
 
-pub(super) static OPTIONS: [OptionInfo; 8] = [
+pub(super) static OPTIONS: [OptionInfo; 10] = [
     option(
         "write-cache.timeout",
         Kind::Duration,
@@ -51,6 +51,18 @@ pub(super) static OPTIONS: [OptionInfo; 8] = [
         Some("64MiB"),
         "length of a segment of the journal",
     ),
+    option(
+        "write-cache.checkpoint",
+        Kind::Checked("a file", |text| !text.is_empty()),
+        None,
+        "file that keeps what is known of RRD files behind rrdcached's protocol, so that none is read",
+    ),
+    option(
+        "write-cache.checkpoint_bytes",
+        Kind::Bytes,
+        Some("1GiB"),
+        "bound of what is known of them in memory; the files beyond it are read",
+    ),
 ];
 
 pub(super) fn options(values: &Values<'_>) -> Result<WriteCacheOptions> {
@@ -59,6 +71,8 @@ pub(super) fn options(values: &Values<'_>) -> Result<WriteCacheOptions> {
     let sync = values.word("write-cache.sync")?.and_then(|text| parse_sync(&text));
     let folder = values.word("write-cache.journal")?;
     let segment_bytes = values.bytes("write-cache.segment")?;
+    let checkpoint = values.word("write-cache.checkpoint")?;
+    let checkpoint_bytes = values.bytes("write-cache.checkpoint_bytes")?;
     Ok(WriteCacheOptions {
         timeout_ns: duration("write-cache.timeout")?.unwrap_or(default.timeout_ns),
         jitter_ns: duration("write-cache.jitter")?.unwrap_or(default.jitter_ns),
@@ -70,6 +84,13 @@ pub(super) fn options(values: &Values<'_>) -> Result<WriteCacheOptions> {
             JournalOptions {
                 segment_bytes: segment_bytes.unwrap_or(journal.segment_bytes),
                 ..journal
+            }
+        }),
+        checkpoint: checkpoint.map(|path| {
+            let checkpoint = CheckpointOptions::new(path);
+            CheckpointOptions {
+                max_bytes: checkpoint_bytes.unwrap_or(checkpoint.max_bytes),
+                ..checkpoint
             }
         }),
     })

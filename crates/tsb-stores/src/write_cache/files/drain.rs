@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use tsb_rrd::{Error as RrdError, Layout, Moment, RrdFile, Session};
+use tsb_rrd::{Error as RrdError, Known, Layout, Moment, RrdFile, Session, Updated};
 
 use super::super::shard::RETRY_NS;
 use super::entry::{Load, Trouble};
@@ -15,6 +15,26 @@ use crate::error::chain;
 /// How often a file is opened again that was replaced while it was written.
 const REOPENS: usize = 3;
 
+/// What there is to write a file with.
+#[derive(Debug)]
+struct Way {
+    /// The file, opened ahead.
+    ready: Option<RrdFile>,
+    known: Option<Known>,
+    /// Whether what is known of it is kept.
+    keeps: bool,
+}
+
+impl Way {
+    fn update(&mut self, file: RrdFile, session: &mut Session, readings: &[&str]) -> tsb_rrd::Result<Updated> {
+        if self.keeps {
+            file.update_known(session, &mut self.known, readings)
+        } else {
+            file.update_and_close(session, readings)
+        }
+    }
+}
+
 /// What a pass over a file did.
 #[derive(Debug, Default)]
 struct Passed {
@@ -25,6 +45,7 @@ struct Passed {
     why: Option<RrdError>,
     newest: Option<Moment>,
     layout: Option<Arc<Layout>>,
+    known: Option<Known>,
 }
 
 impl Shared {
@@ -34,13 +55,14 @@ impl Shared {
     /// [`FileError::Suspended`]. What goes wrong with the file waits in its entry.
     pub(super) fn write_out(&self, name: &str, session: &mut Session) -> std::result::Result<bool, FileError> {
         let shelved = self.shelf_of(name);
-        let (claim, layout, load) = {
+        let (claim, mut way, layout, load) = {
             let mut guard = shelved.lock_idle(name);
             let shelf = &mut *guard;
             let Some(entry) = shelf.entries.get_mut(name) else {
                 return Ok(false);
             };
             entry.is_queued = false;
+            let ready = entry.ready.take();
             if entry.waiting() == 0 {
                 return Ok(true);
             }
@@ -51,9 +73,17 @@ impl Shared {
                 });
             }
             let (layout, load) = (Arc::clone(&entry.layout), entry.take());
-            (shelved.claim(shelf, name), layout, load)
+            let way = Way {
+                ready,
+                known: entry.known.take(),
+                keeps: self.memory.is_some(),
+            };
+            (shelved.claim(shelf, name), way, layout, load)
         };
-        let passed = pass(&self.base.path(name), layout, &load, session);
+        if let Some(memory) = &self.memory {
+            way.known = memory.take(way.known);
+        }
+        let passed = pass(&self.base.path(name), way, layout, &load, session);
         self.settle(&mut shelved.lock(), name, &load, passed);
         drop(claim);
         Ok(true)
@@ -80,6 +110,7 @@ impl Shared {
             0 => self.next_due(entry),
             _ => entry.written_ns.saturating_add(RETRY_NS),
         };
+        entry.known = self.memory.as_ref().and_then(|memory| memory.hold(passed.known));
         entry.newest = entry.newest.max(passed.newest.unwrap_or_default());
         if let Some(layout) = passed.layout {
             entry.layout = self.interned(layout);
@@ -106,6 +137,11 @@ impl Shared {
             self.base.check_file(name)?;
             return Ok(false);
         }
+        self.report(name).map(|()| true)
+    }
+
+    /// What went wrong with a file since the last report.
+    pub(super) fn report(&self, name: &str) -> std::result::Result<(), FileError> {
         let mut shelf = self.shelf_of(name).lock();
         let trouble = shelf.entries.get_mut(name).and_then(|entry| {
             let trouble = entry.trouble.take()?;
@@ -119,21 +155,21 @@ impl Shared {
                 pending,
                 why: trouble.why,
             }),
-            _ => Ok(true),
+            _ => Ok(()),
         }
     }
 }
 
 /// Writes readings to a file, each of which it takes or never will; or stops where trying
 /// again may help.
-fn pass(path: &std::path::Path, mut layout: Arc<Layout>, load: &Load, session: &mut Session) -> Passed {
+fn pass(path: &std::path::Path, mut way: Way, mut layout: Arc<Layout>, load: &Load, session: &mut Session) -> Passed {
     let readings: Vec<&str> = load.text.lines().collect();
     let mut passed = Passed::default();
     let (mut done, mut reopens) = (0, 0);
     while done < readings.len() {
         let rest = &readings[done..];
-        let opened = RrdFile::open_as(path, &layout);
-        match opened.and_then(|file| file.update_and_close(session, rest)) {
+        let opened = way.ready.take().map_or_else(|| RrdFile::open_as(path, &layout), Ok);
+        match opened.and_then(|file| way.update(file, session, rest)) {
             Ok(updated) => {
                 passed.written += updated.applied as u64;
                 passed.newest = Some(updated.newest);
@@ -165,6 +201,7 @@ fn pass(path: &std::path::Path, mut layout: Arc<Layout>, load: &Load, session: &
             },
         }
     }
+    passed.known = way.known;
     passed.settled = readings[..done].iter().map(|reading| reading.len() + 1).sum();
     passed
 }

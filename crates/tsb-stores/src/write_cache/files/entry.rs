@@ -5,7 +5,7 @@
 use std::sync::Arc;
 
 use tsb_core::{SeriesId, SeriesKey};
-use tsb_rrd::{Layout, Moment};
+use tsb_rrd::{Known, Layout, Moment, RrdFile};
 
 /// No record of the journal.
 pub(super) const NONE: u64 = u64::MAX;
@@ -42,6 +42,10 @@ pub(super) struct Entry {
     pub(super) is_suspended: bool,
     /// Whether something of it could not be written, and is to be tried again.
     has_left: bool,
+    /// What is known of the file without reading it.
+    pub(super) known: Option<Known>,
+    /// The file, opened ahead of being written: whoever writes it next closes it.
+    pub(super) ready: Option<RrdFile>,
     /// What no flush has reported yet.
     pub(super) trouble: Option<Trouble>,
 }
@@ -82,6 +86,8 @@ impl Entry {
             is_queued: false,
             is_suspended: false,
             has_left: false,
+            known: None,
+            ready: None,
             trouble: None,
         }
     }
@@ -89,6 +95,12 @@ impl Entry {
     /// Values that wait, those that are being written included.
     pub(super) fn pending(&self) -> u64 {
         self.count + self.in_flight
+    }
+
+    /// Whether something waits that may be written, and the file is not open yet and has to be
+    /// read.
+    pub(super) fn is_written_next(&self) -> bool {
+        self.count > 0 && !self.is_suspended && self.ready.is_none() && self.known.is_none()
     }
 
     /// Values that wait to be taken.
@@ -99,6 +111,11 @@ impl Entry {
     /// What waits, a reading a line.
     pub(super) fn lines(&self) -> std::str::Lines<'_> {
         self.text.lines()
+    }
+
+    /// The newest reading that waits.
+    pub(super) fn last_line(&self) -> Option<&str> {
+        self.text.lines().next_back()
     }
 
     /// Bytes of memory for what waits.

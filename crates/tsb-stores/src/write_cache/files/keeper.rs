@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use tsb_core::SeriesKey;
 use tsb_core::time::Clock;
-use tsb_rrd::Session;
+use tsb_rrd::{Ahead, Session};
 
 use super::super::checkpoint::{Settle, Settled, Unsynced};
 use super::super::journal::Journal;
@@ -15,6 +15,9 @@ use super::entry::{Entry, NONE};
 use super::shared::Shared;
 use crate::error::{Error, Result};
 use crate::locks::lock;
+
+/// Files that a thread takes at once, at the most.
+const SOME: usize = 256;
 
 impl Settle for Shared {
     // A file may be forgotten before its mark is written.
@@ -50,11 +53,13 @@ impl Kept for Shared {
         self.journal.as_ref()
     }
 
-    fn work(&self, _index: usize, _threads: usize) {
+    fn work(&self, _index: usize, threads: usize) {
         let mut session = Session::default();
-        while let Some(name) = self.await_due() {
+        let mut ahead = Ahead::default();
+        let mut names = Vec::with_capacity(SOME);
+        while self.await_due(threads, &mut names) {
             // A file that was suspended meanwhile is queued again when it is resumed.
-            let _ = self.write_out(&name, &mut session);
+            self.write_some(&names, (&mut session, &mut ahead), |_, _| ());
         }
     }
 
@@ -69,6 +74,8 @@ impl Kept for Shared {
     fn sweep(&self, idle_ns: u64) {
         self.queue_due(false);
         self.forget_idle(self.clock.now().saturating_sub(idle_ns));
+        // The old one stays where this fails, and closing tries again and says so.
+        let _ = self.remember();
     }
 
     fn make_room(&self) {
@@ -96,16 +103,20 @@ impl Kept for Shared {
 }
 
 impl Shared {
-    /// The next file that is to be written; `None`: nothing is any more.
-    fn await_due(&self) -> Option<Box<str>> {
+    /// The next files that are to be written, this thread's share of them; `false`: nothing is
+    /// any more.
+    fn await_due(&self, threads: usize, names: &mut Vec<Box<str>>) -> bool {
+        names.clear();
         let mut due = lock(&self.due);
         while !due.is_stopping {
-            if let Some(name) = due.names.pop_front() {
-                return Some(name);
+            let share = due.names.len().div_ceil(threads).min(SOME);
+            if share > 0 {
+                names.extend(due.names.drain(..share));
+                return true;
             }
             due = self.call.wait(due).unwrap_or_else(PoisonError::into_inner);
         }
-        None
+        false
     }
 
     fn any(&self, is: impl Fn(&Entry) -> bool) -> bool {

@@ -18,12 +18,15 @@ use super::super::options::WriteCacheOptions;
 use super::base::Base;
 use super::entry::{Entry, NONE};
 use super::error::FileError;
+use super::known::Memory;
 use super::shelf::{Shelf, Shelved};
 use crate::error::{Error, chain};
 use crate::locks::lock;
 
 /// Shelves that share the files.
 const SHELVES: usize = 16;
+/// Files that are written to a checkpoint while others wait.
+const AT_ONCE: usize = 64;
 /// Layouts that are held once for all files that have them.
 const LAYOUTS: usize = 64;
 
@@ -33,6 +36,8 @@ pub(super) struct Shared {
     pub(super) base: Base,
     pub(super) clock: Arc<dyn Clock>,
     pub(super) journal: Option<Journal>,
+    /// What is known of files, where that is kept.
+    pub(super) memory: Option<Memory>,
     pub(super) counters: Counters,
     pub(super) due: Mutex<Due>,
     /// Rung for those who write.
@@ -95,6 +100,7 @@ impl Shared {
         max_files: usize,
         clock: Arc<dyn Clock>,
         opened: Option<Opened>,
+        memory: Option<Memory>,
     ) -> (Self, super::super::journal::HeldReadings) {
         let (journal, held) = match opened {
             None => (None, super::super::journal::HeldReadings::default()),
@@ -104,6 +110,7 @@ impl Shared {
             base,
             clock,
             journal,
+            memory,
             counters: Counters::default(),
             due: Mutex::default(),
             call: Condvar::new(),
@@ -323,14 +330,23 @@ impl Shared {
                 limit: self.max_files,
             });
         }
-        let opened = RrdFile::open(&self.base.path(name)).and_then(|file| {
-            let newest = file.newest(session)?;
-            Ok((Arc::clone(file.layout()), newest))
-        });
-        let (layout, newest) = opened.map_err(|error| self.rrd_error(name, error))?;
+        let path = self.base.path(name);
+        let known = self.memory.as_ref().and_then(|memory| memory.wake(name, &path));
+        let header = known.as_ref().and_then(|known| known.header().ok());
+        let is_known = header.is_some();
+        let found = match header {
+            Some((layout, newest)) => Ok((Arc::new(layout), newest)),
+            None => RrdFile::open(&path).and_then(|file| {
+                let newest = file.newest(session)?;
+                Ok((Arc::clone(file.layout()), newest))
+            }),
+        };
+        let (layout, newest) = found.map_err(|error| self.rrd_error(name, error))?;
+        let known = known.filter(|_| is_known);
         let id = SeriesId(self.next_id.fetch_add(1, Ordering::Relaxed));
         let mut entry = Entry::new(id, name, self.interned(layout), newest, self.clock.now());
         entry.due_ns = self.next_due(&entry);
+        entry.known = self.memory.as_ref().and_then(|memory| memory.hold(known));
         shelved.lock().entries.insert(name.into(), entry);
         self.files.fetch_add(1, Ordering::Relaxed);
         drop(claim);
@@ -419,19 +435,29 @@ impl Shared {
             let shelf = &mut *shelved.lock();
             let count = shelf.entries.len();
             let Shelf { entries, busy, .. } = shelf;
-            entries.retain(|name, entry| !entry.is_idle() || entry.written_ns >= before_ns || busy.contains(name));
+            let idle = entries
+                .extract_if(|name, entry| entry.is_idle() && entry.written_ns < before_ns && !busy.contains(name));
+            for (name, entry) in idle {
+                if let Some(memory) = &self.memory {
+                    memory.put_away(name, memory.take(entry.known));
+                }
+            }
             self.files.fetch_sub(count - shelf.entries.len(), Ordering::Relaxed);
         }
     }
 
     /// Removes a file from its shelf: how many values waited for it, if it was there.
     pub(super) fn remove(&self, shelf: &mut Shelf, name: &str) -> std::result::Result<Option<u64>, FileError> {
-        let Some(entry) = shelf.entries.remove(name) else {
+        let Some(mut entry) = shelf.entries.remove(name) else {
             return Ok(None);
         };
         self.files.fetch_sub(1, Ordering::Relaxed);
         let dropped = entry.waiting();
         self.release(entry.bytes());
+        if let Some(memory) = &self.memory {
+            // Its stamp tells whether this is still the file when it is named again.
+            memory.put_away(name.into(), memory.take(entry.known.take()));
+        }
         shelf.account.pending -= dropped;
         shelf.account.forgotten += dropped;
         if let Some(journal) = &self.journal
@@ -451,6 +477,25 @@ impl Shared {
 
     pub(super) fn files(&self) -> usize {
         self.files.load(Ordering::Relaxed)
+    }
+
+    /// Writes a checkpoint of what is known of the files, if one is kept.
+    pub(super) fn remember(&self) -> Result<(), Error> {
+        let Some(memory) = &self.memory else { return Ok(()) };
+        memory.save(&self.base, |records| {
+            for shelved in &self.shelves {
+                let names: Vec<Box<str>> = shelved.lock().entries.keys().cloned().collect();
+                for names in names.chunks(AT_ONCE) {
+                    let shelf = shelved.lock();
+                    // What is being written is not known until it is.
+                    let mut known = names
+                        .iter()
+                        .filter_map(|name| Some((name, shelf.entries.get(name)?.known.as_ref()?)));
+                    known.try_for_each(|(name, known)| records.write(name, known))?;
+                }
+            }
+            Ok(())
+        })
     }
 
     /// Puts back what a journal holds of an earlier life; it is due at once.

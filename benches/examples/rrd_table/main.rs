@@ -1,12 +1,16 @@
 //! What an update of an RRD file costs, by the way in which it is done, beside librrd.
 //!
-//! `rrd_table prepare FOLDER N` creates a set of N files in the published layout for each
-//! way, and `rrd_table run FOLDER N K` gives each K readings a pass, warm, the ways in turn (A B C D D C B A
+//! `rrd_table prepare FOLDER N [WAY ...]` creates a set of N files in the published layout for
+//! each way, and `rrd_table run FOLDER N K [WAY ...]` gives each K readings a pass, warm, the ways in turn (A B C D D C B A
 //! ...), each update across a step and every way across the same ones; the file system is
-//! synced after each pass, and that is timed by itself. Without arguments: 200 files in a
-//! temporary folder.
+//! synced after each pass, and that is timed by itself. `rrd_table cold FOLDER N` has the same
+//! N files, made if they are not there, updated by each way in turn when nothing of them is in
+//! memory, the real rrdcached among them where it is installed. Without arguments: 200 files in
+//! a temporary folder.
 //! Built with `--features librrd` it has librrd as the opponent.
 #![expect(clippy::print_stdout, clippy::expect_used, reason = "an example prints its result")]
+
+mod cold;
 
 use std::path::{Path, PathBuf};
 
@@ -31,39 +35,60 @@ fn main() {
     let words: Vec<&str> = words.iter().map(String::as_str).collect();
     let count = |word: &str| word.parse::<usize>().expect("a number of files");
     match words[..] {
-        ["prepare", folder, number] => prepare(Path::new(folder), count(number)),
-        ["run", folder, number, readings] => run(Path::new(folder), count(number), count(readings) as i64),
+        ["prepare", folder, number, ref names @ ..] => prepare(Path::new(folder), count(number), &ways_of(names)),
+        ["run", folder, number, readings, ref names @ ..] => {
+            run(
+                Path::new(folder),
+                count(number),
+                count(readings) as i64,
+                &ways_of(names),
+            );
+        }
+        ["serve", ref words @ ..] => tsb_bench::served::serve(words),
+        ["cold", folder, number] => cold::run(Path::new(folder), count(number)),
         [] => {
             let folder = std::env::temp_dir().join(format!("tsb-rrd-table-{}", std::process::id()));
-            prepare(&folder, 200);
+            prepare(&folder, 200, Way::ALL);
             for readings in [1, 10, 60] {
-                run(&folder, 200, readings);
+                run(&folder, 200, readings, Way::ALL);
             }
+            cold::run(&folder, 200);
             std::fs::remove_dir_all(&folder).expect("the folder can be removed");
         }
-        _ => println!("rrd_table [prepare FOLDER N | run FOLDER N K]"),
+        _ => println!("rrd_table [prepare FOLDER N [WAY ...] | run FOLDER N K [WAY ...] | cold FOLDER N]"),
     }
+}
+
+/// The ways with these names; all of them without a name.
+fn ways_of(names: &[&str]) -> Vec<Way> {
+    if names.is_empty() {
+        return Way::ALL.to_vec();
+    }
+    names
+        .iter()
+        .map(|name| Way::from_name(name).expect("the name of a way"))
+        .collect()
 }
 
 fn folder_of(folder: &Path, way: Way) -> PathBuf {
     folder.join(way.name())
 }
 
-fn prepare(folder: &Path, count: usize) {
-    for &way in Way::ALL {
+fn prepare(folder: &Path, count: usize, ways: &[Way]) {
+    for &way in ways {
         rrd::create(&folder_of(folder, way), count);
     }
 }
 
-fn run(folder: &Path, count: usize, readings: i64) {
+fn run(folder: &Path, count: usize, readings: i64, ways: &[Way]) {
     raise_open_files(count as u64 + 100);
     let root = std::fs::File::open(folder).expect("the folder");
-    let mut ways: Vec<(Way, Files)> = Way::ALL
+    let mut now_s = newest_s(&folder_of(folder, ways[0]));
+    let mut ways: Vec<(Way, Files)> = ways
         .iter()
         .map(|&way| (way, Files::open(&folder_of(folder, way), count, way)))
         .collect();
     let clock = MonotonicClock::new();
-    let mut now_s = newest_s(folder);
     let bytes = rrd::original_layout().file_len();
     println!("{count} files of {bytes} bytes, {readings} readings a pass; us of an update");
     println!("way         CPU best  CPU mean  wall best  with sync");
@@ -84,9 +109,8 @@ fn run(folder: &Path, count: usize, readings: i64) {
 }
 
 /// Where the run before ended.
-fn newest_s(folder: &Path) -> i64 {
-    let path = folder_of(folder, Way::Stateless).join("1.rrd");
-    let file = tsb_rrd::RrdFile::open(&path).expect("the first file");
+fn newest_s(set: &Path) -> i64 {
+    let file = tsb_rrd::RrdFile::open(&set.join("1.rrd")).expect("the first file");
     let newest = file.newest(&mut tsb_rrd::Session::default()).expect("its header");
     newest.seconds
 }
@@ -95,9 +119,7 @@ fn pass(files: &mut Files, root: &std::fs::File, clock: &MonotonicClock, now_s: 
     let mut texts = Vec::new();
     rrd::readings(now_s, readings, STEP_S, &mut texts);
     let (cpu, wall) = (thread_cpu_ns(), clock.now());
-    for index in 0..files.len() {
-        files.update(index, &texts);
-    }
+    files.update_all(&texts);
     let (cpu_ns, wall_ns) = (thread_cpu_ns() - cpu, clock.now() - wall);
     rustix::fs::syncfs(root).expect("a sync");
     Cost {

@@ -1,0 +1,235 @@
+//! Updates of files of which nothing is in memory.
+//!
+//! All ways share one set, and each has the same to do in its turn: files are first brought to
+//! the end of six steps, by themselves and not timed, synced, and dropped from memory; what
+//! mincore says then is printed. The one update that is timed ends a step, and a row of two
+//! archives: two pages of rows and the header are all that a file needs.
+
+use std::path::Path;
+
+use tsb_bench::cold::{chill, disk_reads, resident};
+use tsb_bench::rrd::{self, Files, STEP_S, Way};
+use tsb_bench::served::{Served, Server, batches, has_daemon};
+use tsb_core::time::{Clock, MonotonicClock, process_cpu_ns};
+use tsb_rrd::{Fact, RrdFile, Session};
+
+/// Turns of each way, all of which are cold.
+const ROUNDS: usize = 4;
+/// After so many steps more archives than the two finest get a row.
+const STEPS: i64 = 6;
+/// Threads that write in the daemon: its default.
+const DAEMON_THREADS: usize = 4;
+
+enum Cold {
+    Native(Way),
+    /// Started for each turn: a client's updates come, and all is written.
+    Daemon,
+    /// Ours, started for each turn with a checkpoint of what the one before knew.
+    Cache,
+}
+
+#[derive(Default)]
+struct Turn {
+    wall_ns: u64,
+    sync_ns: u64,
+    cpu_ns: u64,
+    accept_ns: u64,
+    start_ns: u64,
+    reads: u64,
+    resident: u64,
+}
+
+pub(crate) fn run(folder: &Path, count: usize) {
+    let set = folder.join("cold");
+    if !set.join("1.rrd").exists() {
+        rrd::create(&set, count);
+    }
+    let mut ways: Vec<(Cold, Vec<Turn>)> = [Way::Stateless, Way::Ahead, Way::Librrd]
+        .into_iter()
+        .filter(|way| Way::ALL.contains(way))
+        .map(|way| (Cold::Native(way), Vec::new()))
+        .collect();
+    if has_daemon() {
+        ways.push((Cold::Daemon, Vec::new()));
+    }
+    ways.push((Cold::Cache, Vec::new()));
+    for round in 0..ROUNDS {
+        for turn in 0..ways.len() {
+            let index = if round % 2 == 0 { turn } else { ways.len() - 1 - turn };
+            let (way, turns) = &mut ways[index];
+            turns.push(one(way, &set, count));
+        }
+    }
+    let bytes = rrd::original_layout().file_len();
+    println!(
+        "an update changes {} pages of {count} files: reads that cannot be avoided where nothing is known",
+        pages(&set, count)
+    );
+    println!(
+        "{count} files of {bytes} bytes, cold, one reading each; us of an update, best of {ROUNDS} (lowest..highest)"
+    );
+    println!("way               wall            with sync  accept   start     CPU  disk reads  resident before");
+    for (way, turns) in &ways {
+        row(way, turns, count);
+    }
+}
+
+impl Cold {
+    const fn name(&self) -> &'static str {
+        match self {
+            Self::Native(way) => way.name(),
+            Self::Daemon => "rrdcached",
+            Self::Cache => "checkpoint",
+        }
+    }
+}
+
+/// Brings all files to the end of six steps, has nothing of them in memory, and times the next
+/// update.
+fn one(way: &Cold, set: &Path, count: usize) -> Turn {
+    let from_s = super::newest_s(set);
+    let to_s = (from_s.div_euclid(STEPS * STEP_S) + 1) * STEPS * STEP_S;
+    let steps = (to_s - from_s) / STEP_S;
+    let clock = MonotonicClock::new();
+    let server = match way {
+        Cold::Native(_) => None,
+        Cold::Daemon | Cold::Cache => Some(server(way, set)),
+    };
+    if let (Cold::Cache, Some(server)) = (way, &server) {
+        // What it knows is what it has written itself.
+        let mut served = server.start();
+        served.batches(&batches(count, from_s, steps, STEP_S));
+        served.drain(&clock, count as u64 * steps as u64);
+        served.stop();
+    } else {
+        let mut texts = Vec::new();
+        rrd::readings(to_s, steps, STEP_S, &mut texts);
+        Files::open(set, count, Way::Ahead).update_all(&texts);
+    }
+    chill(set, count);
+    if let Some(server) = &server {
+        forget_pages(&server.checkpoint());
+    }
+    let resident = resident(set, count).map_or(u64::MAX, |resident| resident.bytes);
+    let root = std::fs::File::open(set).expect("the folder");
+    let reads = disk_reads(set).unwrap_or_default();
+    let started = clock.now();
+    let served = server.as_ref().map(Server::start);
+    let start_ns = clock.now() - started;
+    let (mut turn, begun) = match (way, served) {
+        (Cold::Native(way), _) => native(*way, &clock, (set, count), to_s),
+        (_, Some(served)) => cached(served, &clock, count, to_s),
+        (_, None) => unreachable!("it was started"),
+    };
+    turn.reads = disk_reads(set).unwrap_or_default() - reads;
+    rustix::fs::syncfs(&root).expect("a sync");
+    turn.sync_ns = clock.now() - begun;
+    (turn.start_ns, turn.resident) = (start_ns, resident);
+    turn
+}
+
+/// One update of each file by this process, and when it began.
+fn native(way: Way, clock: &MonotonicClock, (set, count): (&Path, usize), to_s: i64) -> (Turn, u64) {
+    // Descriptors are opened by each update; names and inodes are in memory for all.
+    let mut files = Files::open(set, count, way);
+    let mut texts = Vec::new();
+    rrd::readings(to_s + STEP_S, 1, STEP_S, &mut texts);
+    let (begun, cpu) = (clock.now(), process_cpu_ns());
+    files.update_all(&texts);
+    let turn = Turn {
+        wall_ns: clock.now() - begun,
+        cpu_ns: process_cpu_ns() - cpu,
+        ..Turn::default()
+    };
+    (turn, begun)
+}
+
+/// The same by a server: a client's batches, and then all is written.
+fn cached(mut served: Served, clock: &MonotonicClock, count: usize, to_s: i64) -> (Turn, u64) {
+    let texts = batches(count, to_s, 1, STEP_S);
+    let (begun, cpu) = (clock.now(), served.cpu_ns());
+    served.batches(&texts);
+    let accept_ns = clock.now() - begun;
+    served.drain(clock, count as u64);
+    let turn = Turn {
+        wall_ns: clock.now() - begun,
+        accept_ns,
+        cpu_ns: served.cpu_ns() - cpu,
+        ..Turn::default()
+    };
+    (turn, begun)
+}
+
+/// A file that may not be there is not in memory.
+fn forget_pages(path: &Path) {
+    if let Ok(file) = std::fs::File::open(path) {
+        file.sync_all().expect("a sync");
+        rustix::fs::fadvise(&file, 0, None, rustix::fs::Advice::DontNeed).expect("advice");
+    }
+}
+
+fn server(way: &Cold, set: &Path) -> Server {
+    let is_daemon = matches!(way, Cold::Daemon);
+    Server {
+        name: way.name().to_owned(),
+        is_daemon,
+        threads: if is_daemon { DAEMON_THREADS } else { 1 },
+        policy: "no journal".to_owned(),
+        has_checkpoint: !is_daemon,
+        place: set.with_extension(way.name()),
+        set: set.to_owned(),
+    }
+}
+
+/// Pages that the next update of these files changes, of all of them together: reads that
+/// nobody avoids who does not know what is in them.
+fn pages(set: &Path, count: usize) -> usize {
+    const PAGE: u64 = 4_096;
+    let session = &mut Session::default();
+    let of_file = |index: usize| {
+        let file = RrdFile::open(&rrd::path_of(set, index)).expect("a file");
+        let facts = tsb_rrd::info(&file, session).expect("its header");
+        let layout = file.layout();
+        let row_len = 8 * layout.sources().len() as u64;
+        let mut start = layout.header_len() as u64;
+        let mut pages: Vec<u64> = (0..start.div_ceil(PAGE)).collect();
+        for (index, archive) in layout.archives().iter().enumerate() {
+            let name = format!("rra[{index}].cur_row");
+            let row = facts.iter().find_map(|(key, fact)| match fact {
+                Fact::Count(row) if *key == name => Some(*row),
+                _ => None,
+            });
+            let row = (row.expect("a row") + 1) % archive.rows;
+            if archive.steps == 1 {
+                pages.push((start + row * row_len) / PAGE);
+            }
+            start += archive.rows * row_len;
+        }
+        pages.sort_unstable();
+        pages.dedup();
+        pages.len()
+    };
+    (0..count).map(of_file).sum()
+}
+
+fn row(way: &Cold, turns: &[Turn], count: usize) {
+    let us = |ns: u64| ns as f64 / 1e3 / count as f64;
+    let of = |field: fn(&Turn) -> u64| {
+        let all = || turns.iter().map(field);
+        (all().min().unwrap_or_default(), all().max().unwrap_or_default())
+    };
+    let (best, worst) = of(|turn| turn.wall_ns);
+    println!(
+        "{:10}  {:8.2} ({:7.2}..{:7.2})  {:9.2}  {:6.2}  {:6.2}  {:6.2}  {:10.2}  {:15}",
+        way.name(),
+        us(best),
+        us(best),
+        us(worst),
+        us(of(|turn| turn.sync_ns).0),
+        us(of(|turn| turn.accept_ns).0),
+        us(of(|turn| turn.start_ns).0),
+        us(of(|turn| turn.cpu_ns).0),
+        of(|turn| turn.reads).1 as f64 / count as f64,
+        of(|turn| turn.resident).1,
+    );
+}

@@ -1,0 +1,60 @@
+//! Files that are not in memory, and the proof that they are not.
+
+use std::fs::File;
+use std::path::Path;
+use std::process::Command;
+
+use rustix::fs::{Advice, fadvise, syncfs};
+
+use crate::rrd::path_of;
+
+/// Files that one call of `fincore` is given.
+const AT_ONCE: usize = 500;
+
+/// How much of some files is in memory.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Resident {
+    /// Bytes in memory.
+    pub bytes: u64,
+    /// Bytes in all.
+    pub of_bytes: u64,
+}
+
+/// Has nothing of a set of files in memory: what is dirty is synced first, as it would stay.
+/// Names and inodes stay.
+#[expect(clippy::expect_used, reason = "a benchmark may stop with a message")]
+pub fn chill(folder: &Path, count: usize) {
+    let root = File::open(folder).expect("the folder");
+    syncfs(&root).expect("a sync");
+    for index in 0..count {
+        let file = File::open(path_of(folder, index)).expect("a file");
+        fadvise(&file, 0, None, Advice::DontNeed).expect("advice");
+    }
+}
+
+/// How much of a set of files is in memory, by mincore(2) as `fincore` asks it; `None` without
+/// that program.
+pub fn resident(folder: &Path, count: usize) -> Option<Resident> {
+    let mut sum = Resident::default();
+    let paths: Vec<_> = (0..count).map(|index| path_of(folder, index)).collect();
+    for some in paths.chunks(AT_ONCE) {
+        let mut fincore = Command::new("fincore");
+        let output = fincore.args(["-b", "-n", "-o", "RES,SIZE"]).args(some).output().ok()?;
+        let text = String::from_utf8(output.stdout).ok()?;
+        for line in text.lines() {
+            let mut words = line.split_whitespace().filter_map(|word| word.parse::<u64>().ok());
+            sum.bytes += words.next()?;
+            sum.of_bytes += words.next()?;
+        }
+    }
+    Some(sum)
+}
+
+/// Requests to read that the disk under a folder has finished since it was attached; `None`
+/// where the folder is on no disk.
+pub fn disk_reads(folder: &Path) -> Option<u64> {
+    let device = rustix::fs::stat(folder).ok()?.st_dev;
+    let (major, minor) = (rustix::fs::major(device), rustix::fs::minor(device));
+    let text = std::fs::read_to_string(format!("/sys/dev/block/{major}:{minor}/stat")).ok()?;
+    text.split_whitespace().next()?.parse().ok()
+}

@@ -1,0 +1,284 @@
+//! Servers of rrdcached's protocol, each a process behind a Unix socket, and one client.
+//!
+//! The real daemon is one, and ours is this very program: an example that is called with
+//! `serve` and what [`Server::words`] says runs [`serve`].
+
+use std::fmt::Write as _;
+use std::io::{BufRead, BufReader, Read, Write};
+use std::os::unix::net::UnixStream;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::sync::Arc;
+
+use tsb_core::net::{Address, Intake, ListenOptions, Listener, Runtime};
+use tsb_core::resource::Process;
+use tsb_core::time::{Clock, MonotonicClock};
+use tsb_core::wire::rrdcached::NoSeries;
+use tsb_stores::write_cache::files::{Conversation, FileCache};
+use tsb_stores::write_cache::{CheckpointOptions, JournalOptions, Sync, WriteCacheOptions};
+
+/// Threads of our server that do what clients ask, as in `tsb ingest`.
+const INGEST_THREADS: usize = 4;
+/// Commands of a batch.
+pub const BATCH: usize = 1_000;
+
+/// Which server, and how it is started.
+#[derive(Clone, Debug)]
+pub struct Server {
+    /// For tables.
+    pub name: String,
+    /// The real daemon, or ours.
+    pub is_daemon: bool,
+    /// Threads that write.
+    pub threads: usize,
+    /// When ours syncs its journal; `no journal` for none, anything else for the daemon's.
+    pub policy: String,
+    /// Whether ours keeps what it knows of the files, in a checkpoint.
+    pub has_checkpoint: bool,
+    /// Where its socket, its journal and its checkpoint are: names are made by endings.
+    pub place: PathBuf,
+    /// The files.
+    pub set: PathBuf,
+}
+
+/// A server that runs, and a client that is connected to it.
+#[derive(Debug)]
+pub struct Served {
+    /// As [`Server::name`].
+    pub name: String,
+    is_daemon: bool,
+    child: Child,
+    process: Process,
+    client: BufReader<UnixStream>,
+}
+
+/// Whether the real daemon is installed.
+pub fn has_daemon() -> bool {
+    let mut probe = Command::new("rrdcached");
+    let silent = probe.arg("-h").stdout(Stdio::null()).stderr(Stdio::null());
+    silent.status().is_ok()
+}
+
+/// Ours, until its input ends: the folder, the socket, threads that write, the policy, and
+/// whether there is a checkpoint.
+#[expect(clippy::expect_used, reason = "a benchmark may stop with a message")]
+pub fn serve(words: &[&str]) {
+    let &[folder, socket, threads, policy, checkpoint] = words else {
+        panic!("serve FOLDER SOCKET THREADS POLICY CHECKPOINT");
+    };
+    let [journal, known] = ["journal", "checkpoint"].map(|what| Path::new(socket).with_extension(what));
+    let known = CheckpointOptions {
+        max_bytes: 8 << 30,
+        ..CheckpointOptions::new(known)
+    };
+    let options = WriteCacheOptions {
+        timeout_ns: 3_600_000_000_000,
+        threads: threads.parse().expect("a number of threads"),
+        checkpoint: (checkpoint == "checkpoint").then_some(known),
+        journal: sync_of(policy).map(|sync| JournalOptions::new(journal, sync)),
+        ..WriteCacheOptions::default()
+    };
+    let clock: Arc<dyn Clock> = Arc::new(MonotonicClock::new());
+    let cache = FileCache::open(Path::new(folder), usize::MAX, &options, Arc::clone(&clock)).expect("a cache");
+    let cache = Arc::new(cache);
+    let served = Arc::clone(&cache);
+    let intake = move |_: &Address| Intake {
+        decoder: Box::new(Conversation::new(Arc::clone(&served))),
+        sink: Box::new(NoSeries),
+    };
+    let options = ListenOptions {
+        ingest_threads: INGEST_THREADS,
+        ..ListenOptions::default()
+    };
+    let runtime = Runtime::start().expect("a runtime");
+    let address = Address::Unix(socket.into());
+    let listener = Listener::bind(runtime.handle(), &address, options, intake, clock, None).expect("a listener");
+    std::io::stdin().read_to_end(&mut Vec::new()).expect("an end");
+    drop(listener);
+    cache.close().expect("a checkpoint");
+}
+
+fn sync_of(policy: &str) -> Option<Sync> {
+    match policy {
+        "none" => Some(Sync::None),
+        "1s" => Some(Sync::Interval(1_000_000_000)),
+        "group" => Some(Sync::Group),
+        "each" => Some(Sync::Each),
+        _ => None,
+    }
+}
+
+impl Server {
+    /// What our own program is called with.
+    fn words(&self, socket: &Path) -> [PathBuf; 6] {
+        let threads = self.threads.to_string();
+        let checkpoint = if self.has_checkpoint { "checkpoint" } else { "none" };
+        let set = self.set.clone();
+        [
+            "serve".into(),
+            set,
+            socket.to_owned(),
+            threads.into(),
+            self.policy.clone().into(),
+            checkpoint.into(),
+        ]
+    }
+
+    /// Removes what a journal or a checkpoint holds of an earlier life.
+    pub fn forget(&self) {
+        let _ = std::fs::remove_file(self.checkpoint());
+        // There may be none.
+        let _ = std::fs::remove_dir_all(self.place.with_extension("journal"));
+    }
+
+    /// Where its checkpoint is, if it keeps one.
+    pub fn checkpoint(&self) -> PathBuf {
+        self.place.with_extension("checkpoint")
+    }
+
+    /// Starts it, and returns when it answers.
+    #[expect(clippy::expect_used, reason = "a benchmark may stop with a message")]
+    pub fn start(&self) -> Served {
+        let [socket, journal, pid] = ["socket", "journal", "pid"].map(|what| self.place.with_extension(what));
+        // What an earlier one left, if one did.
+        let _ = std::fs::remove_file(&socket);
+        let _ = std::fs::remove_file(&pid);
+        let mut command = if self.is_daemon {
+            let mut command = Command::new("rrdcached");
+            command.args([
+                "-g",
+                "-w",
+                "3600",
+                "-f",
+                "7200",
+                "-B",
+                "-t",
+                &self.threads.to_string(),
+                "-b",
+            ]);
+            command.arg(&self.set).arg("-p").arg(&pid);
+            command.arg("-l").arg(format!("unix:{}", socket.display()));
+            if self.policy != "no journal" {
+                std::fs::create_dir_all(&journal).expect("a folder");
+                command.arg("-j").arg(&journal);
+            }
+            command
+        } else {
+            let mut command = Command::new(std::env::current_exe().expect("this program"));
+            command.args(self.words(&socket));
+            command
+        };
+        let child = command.stdin(Stdio::piped()).stderr(Stdio::null()).spawn();
+        let child = child.expect("a server");
+        let clock = MonotonicClock::new();
+        let client = loop {
+            match UnixStream::connect(&socket) {
+                Ok(stream) => break stream,
+                Err(error) => assert!(clock.now() < 60_000_000_000, "{} does not answer: {error}", self.name),
+            }
+            clock.wait_until(clock.now() + 5_000_000);
+        };
+        Served {
+            name: self.name.clone(),
+            is_daemon: self.is_daemon,
+            process: Process::watch(child.id()).expect("a process"),
+            child,
+            client: BufReader::new(client),
+        }
+    }
+}
+
+#[expect(clippy::expect_used, reason = "a benchmark may stop with a message")]
+impl Served {
+    /// CPU time that it has used so far, in nanoseconds.
+    pub fn cpu_ns(&self) -> u64 {
+        let usage = self.process.usage().expect("its usage");
+        usage.user_cpu_ns + usage.system_cpu_ns
+    }
+
+    /// The number of its process.
+    pub fn pid(&self) -> u32 {
+        self.child.id()
+    }
+
+    /// Sends a command.
+    pub fn say(&mut self, text: &str) {
+        self.client.get_mut().write_all(text.as_bytes()).expect("a listener");
+    }
+
+    /// The lines of one reply.
+    pub fn hear(&mut self) -> Vec<String> {
+        let mut line = String::new();
+        self.client.read_line(&mut line).expect("a reply");
+        let (count, _) = line.split_once(' ').expect("a number");
+        let count: i64 = count.parse().expect("a number");
+        assert!(count >= 0, "{}: {line}", self.name);
+        let lines = (0..count).map(|_| {
+            let mut line = String::new();
+            self.client.read_line(&mut line).expect("a line");
+            line
+        });
+        lines.collect()
+    }
+
+    /// Updates as batches, all of which must succeed.
+    pub fn batches(&mut self, texts: &[String]) {
+        for text in texts {
+            self.say(text);
+            self.hear();
+            let errors = self.hear();
+            assert!(errors.is_empty(), "{}: {}", self.name, errors[0]);
+        }
+    }
+
+    fn written(&mut self) -> u64 {
+        self.say("STATS\n");
+        let lines = self.hear();
+        let written = lines.iter().find_map(|line| line.strip_prefix("DataSetsWritten: "));
+        written.and_then(|count| count.trim().parse().ok()).expect("a counter")
+    }
+
+    /// Has everything written, until the counters say that so many more values are.
+    pub fn drain(&mut self, clock: &MonotonicClock, values: u64) {
+        let before = self.written();
+        self.say("FLUSHALL\n");
+        self.hear();
+        while self.written() < before + values {
+            clock.wait_until(clock.now() + 1_000_000);
+        }
+    }
+
+    /// Ends it as it wants to be ended, and waits for that.
+    pub fn stop(mut self) {
+        if self.is_daemon {
+            let process = rustix::process::Pid::from_child(&self.child);
+            rustix::process::kill_process(process, rustix::process::Signal::TERM).expect("a signal");
+        }
+        drop(self.child.stdin.take());
+        self.child.wait().expect("its end");
+    }
+}
+
+impl Drop for Served {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// Ticks of all files, in batches: `readings` of each, `seconds` apart, after `from_s`.
+pub fn batches(count: usize, from_s: i64, readings: i64, seconds: i64) -> Vec<String> {
+    let files: Vec<usize> = (1..=count).collect();
+    let ticks = (1..=readings).map(|tick| from_s + tick * seconds);
+    let texts = ticks.flat_map(|at| {
+        files.chunks(BATCH).map(move |files| {
+            let mut text = "BATCH\n".to_owned();
+            for file in files {
+                let _ = writeln!(text, "UPDATE {file}.rrd {at}:{}.25:{}", file % 9_973, at % 7_919);
+            }
+            text.push_str(".\n");
+            text
+        })
+    });
+    texts.collect()
+}

@@ -1,0 +1,270 @@
+//! What is known of a file without reading it: the pages that the next updates will change.
+//!
+//! An update changes a few bytes in each of a few pages. Where those pages are not in memory
+//! the system reads each of them before it changes it; whoever has the pages writes them whole,
+//! and nothing is read. The pages are believed only as long as the file bears the stamp that
+//! it was given with them: who else has written to it, or put another in its place, moved its
+//! times. Then they are dropped, and the file is read.
+
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::os::unix::fs::FileExt;
+use std::path::Path;
+use std::sync::Arc;
+
+use rustix::fs::{FlockOperation, fstat};
+
+use crate::error::{Error, Result};
+use crate::file::{RrdFile, Session, Updated};
+use crate::header::{get, put};
+use crate::layout::{Layout, STAT_HEAD};
+use crate::live::Live;
+use crate::reading::Moment;
+use crate::stamp::{Stamp, WORDS};
+
+/// Bytes of a page: what the system reads and writes at least.
+const PAGE: u64 = 4_096;
+/// An update that touches more pages than this is no usual one: a gap of many rows.
+const TOUCHED_MAX: usize = 64;
+/// Before the pages in [`Known::to_bytes`]: the stamp and the length of the file.
+const HEAD: usize = 8 * (WORDS + 1);
+
+/// Pages of a file by their number, and the stamp of the file that had them.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Known {
+    stamp: Stamp,
+    file_len: u64,
+    pages: BTreeMap<u64, Box<[u8]>>,
+}
+
+impl Known {
+    /// Whether the file at `path` is as it was when this was learned. No byte of it is read.
+    ///
+    /// Somebody may write to it a moment later: an update looks again, under the lock.
+    pub fn is_of(&self, path: &Path) -> bool {
+        Stamp::at(path) == Some(self.stamp)
+    }
+
+    /// The layout and the newest reading, as the header says them.
+    ///
+    /// # Errors
+    /// As [`Layout::decode`]; [`Error::Damaged`] where the pages do not hold the header.
+    pub fn header(&self) -> Result<(Layout, Moment)> {
+        let bytes = |length: usize| {
+            let mut header = vec![0; length];
+            let missing = || Error::damaged(0, "a header that is not all there");
+            self.copy(&mut header).then_some(header).ok_or_else(missing)
+        };
+        let length = Layout::header_len_of(&bytes(STAT_HEAD)?)?;
+        if length as u64 > self.file_len {
+            return Err(Error::damaged(0, "a header longer than the file"));
+        }
+        let header = bytes(length)?;
+        let layout = Layout::decode(&header)?;
+        let mut live = Live::default();
+        live.load(&layout, &header)?;
+        Ok((layout, live.newest()))
+    }
+
+    /// Bytes of memory that it takes.
+    pub fn bytes(&self) -> usize {
+        size_of::<Self>() + self.pages.values().map(|page| page.len() + 48).sum::<usize>()
+    }
+
+    /// Fills `header` from the first pages, if they are all there.
+    fn copy(&self, header: &mut [u8]) -> bool {
+        let mut parts = header.chunks_mut(PAGE as usize).zip(0..);
+        parts.all(|(part, number)| {
+            let page = self.pages.get(&number).and_then(|page| page.get(..part.len()));
+            page.map(|page| part.copy_from_slice(page)).is_some()
+        })
+    }
+
+    /// All of it, for a file that keeps it. It has no checksum of its own.
+    pub fn to_bytes(&self, into: &mut Vec<u8>) {
+        let start = into.len();
+        into.resize(start + HEAD, 0);
+        for (index, word) in self.stamp.words().into_iter().chain([self.file_len]).enumerate() {
+            put(&mut into[start..], index * 8, word);
+        }
+        for (number, page) in &self.pages {
+            into.extend_from_slice(&number.to_le_bytes());
+            into.extend_from_slice(page);
+        }
+    }
+
+    /// From what [`Known::to_bytes`] gave; `None` where that cannot have been it.
+    pub fn from_bytes(bytes: &[u8]) -> Option<Self> {
+        let (head, mut rest) = bytes.split_at_checked(HEAD)?;
+        let word = |index: usize| get(head, index * 8);
+        let file_len = word(WORDS);
+        let mut pages = BTreeMap::new();
+        while !rest.is_empty() {
+            let (number, after) = rest.split_first_chunk::<8>()?;
+            let number = u64::from_le_bytes(*number);
+            let length = usize::try_from(page_len(number, file_len)?).ok()?;
+            let (page, after) = after.split_at_checked(length)?;
+            if pages.insert(number, Box::from(page)).is_some() {
+                return None;
+            }
+            rest = after;
+        }
+        Some(Self {
+            stamp: Stamp::from_words(std::array::from_fn(word)),
+            file_len,
+            pages,
+        })
+    }
+}
+
+/// Bytes of a page: the last one of a file ends with it.
+fn page_len(number: u64, file_len: u64) -> Option<u64> {
+    let start = number.checked_mul(PAGE)?;
+    file_len
+        .checked_sub(start)
+        .filter(|&left| left > 0)
+        .map(|left| left.min(PAGE))
+}
+
+/// The pages of one pass: those that were known, and those that it had to read.
+struct Pages<'a> {
+    file: &'a File,
+    file_len: u64,
+    held: BTreeMap<u64, Box<[u8]>>,
+    /// Those that were changed.
+    changed: Vec<u64>,
+}
+
+impl Pages<'_> {
+    /// A page, read if it has to be.
+    fn page(&mut self, number: u64) -> std::io::Result<&mut [u8]> {
+        use std::collections::btree_map::Entry;
+        match self.held.entry(number) {
+            Entry::Occupied(known) => Ok(known.into_mut()),
+            Entry::Vacant(vacant) => {
+                let length = page_len(number, self.file_len).ok_or(std::io::ErrorKind::UnexpectedEof)?;
+                let mut page = vec![0; length as usize].into_boxed_slice();
+                self.file.read_exact_at(&mut page, number * PAGE)?;
+                Ok(vacant.insert(page))
+            }
+        }
+    }
+
+    /// Changes bytes, in memory only.
+    fn put(&mut self, mut offset: u64, mut bytes: &[u8]) -> std::io::Result<()> {
+        while !bytes.is_empty() {
+            let (number, at) = (offset / PAGE, (offset % PAGE) as usize);
+            let page = self.page(number)?;
+            let length = bytes.len().min(PAGE as usize - at);
+            let place = page.get_mut(at..at + length).ok_or(std::io::ErrorKind::UnexpectedEof)?;
+            place.copy_from_slice(&bytes[..length]);
+            if !self.changed.contains(&number) {
+                self.changed.push(number);
+            }
+            offset += length as u64;
+            bytes = &bytes[length..];
+        }
+        Ok(())
+    }
+
+    /// Writes what was changed, the header last and at once: a crash before it leaves the old
+    /// state, and one within it is as unlikely as it can be.
+    fn write(&self, header_pages: u64) -> std::io::Result<()> {
+        for number in self.changed.iter().filter(|&&number| number >= header_pages) {
+            if let Some(page) = self.held.get(number) {
+                self.file.write_all_at(page, number * PAGE)?;
+            }
+        }
+        let mut header = self.held.range(..header_pages).map(|(_, page)| &**page);
+        match (header_pages, header.next()) {
+            (1, Some(page)) => self.file.write_all_at(page, 0),
+            (_, first) => {
+                let all: Vec<&[u8]> = first.into_iter().chain(header).collect();
+                self.file.write_all_at(&all.concat(), 0)
+            }
+        }
+    }
+
+    /// Keeps the header, and the pages that the next row of each archive goes to.
+    fn trim(&mut self, layout: &Layout, live: &Live, header_pages: u64) {
+        let next = layout.archives.iter().enumerate().flat_map(|(index, archive)| {
+            let start = layout.row_offset(index, (live.row(index) + 1) % archive.rows);
+            [start / PAGE, (start + layout.row_len() as u64 - 1) / PAGE]
+        });
+        let next: Vec<u64> = next.collect();
+        self.held
+            .retain(|number, _| *number < header_pages || next.contains(number));
+    }
+}
+
+impl RrdFile {
+    /// Applies readings as [`RrdFile::update_and_close`] does, with what is known of the file:
+    /// where that still holds, nothing is read but pages that are not among it. Afterwards
+    /// `known` says what the file holds now; it is `None` where that cannot be kept.
+    ///
+    /// # Errors
+    /// As [`RrdFile::update`].
+    pub fn update_known<T: AsRef<str>>(
+        self,
+        session: &mut Session,
+        known: &mut Option<Known>,
+        readings: &[T],
+    ) -> Result<Updated> {
+        self.lock(FlockOperation::NonBlockingLockExclusive)?;
+        // Whatever goes wrong, the file knows better.
+        let before = known.take();
+        let layout = Arc::clone(self.layout());
+        let state = fstat(self.file()).map_err(|error| Error::Io {
+            action: "look at the file",
+            source: error.into(),
+        })?;
+        if state.st_nlink == 0 || (state.st_size as u64) < layout.file_len() {
+            return Err(Error::Changed);
+        }
+        let before = before.filter(|known| known.stamp == Stamp::of(&state));
+        let mut pages = Pages {
+            file: self.file(),
+            file_len: layout.file_len(),
+            held: before.map(|known| known.pages).unwrap_or_default(),
+            changed: Vec::new(),
+        };
+        let header_pages = (layout.header_len() as u64).div_ceil(PAGE);
+        let header = &mut session.header;
+        header.resize(layout.header_len(), 0);
+        for (part, number) in header.chunks_mut(PAGE as usize).zip(0..) {
+            let page = pages.page(number).map_err(Error::io("read the header"))?;
+            let page = page.get(..part.len()).ok_or(Error::Changed)?;
+            part.copy_from_slice(page);
+        }
+        if header.get(..layout.statics.len()) != Some(layout.statics.as_slice()) {
+            return Err(Error::Changed);
+        }
+        session.live.load(&layout, header)?;
+        let (live, pass) = (&mut session.live, &mut session.pass);
+        let updated = pass.run(&layout, live, readings);
+        let mut touched = 0;
+        let _ = pass.rows.write(|_, bytes| {
+            touched += 1 + bytes.len() / PAGE as usize;
+            Ok::<_, ()>(())
+        });
+        if touched > TOUCHED_MAX {
+            self.write(pass, live)?;
+            return Ok(updated);
+        }
+        let rows = pass.rows.write(|offset, bytes| pages.put(offset, bytes));
+        rows.and_then(|()| pages.put(layout.live_offset() as u64, pass.changed(live)))
+            .and_then(|()| pages.write(header_pages))
+            .map_err(Error::io("write pages"))?;
+        pages.trim(&layout, live, header_pages);
+        let Pages { held, file_len, .. } = pages;
+        *known = Stamp::mark(self.file()).map(|stamp| Known {
+            stamp,
+            file_len,
+            pages: held,
+        });
+        Ok(updated)
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,109 @@
+//! By what a file is recognised that nobody has written since.
+//!
+//! Whoever writes to a file moves its times. Two writes within one tick of the kernel's clock
+//! may leave the same time behind, so a stamp is not taken as it is found: the file is given a
+//! time of its own, just before the present, which no later write can leave behind.
+
+use std::fs::File;
+use std::path::Path;
+
+use rustix::fs::{Stat, Timespec, Timestamps, UTIME_OMIT, fstat, futimens, lstat};
+use rustix::time::{ClockId, clock_gettime};
+
+/// Numbers of a stamp, for those who keep it.
+pub(crate) const WORDS: usize = 7;
+
+/// Which file it is, how long, and when it was changed: all in the file's inode.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Stamp([u64; WORDS]);
+
+impl Stamp {
+    pub(crate) fn of(state: &Stat) -> Self {
+        Self([
+            state.st_dev,
+            state.st_ino,
+            state.st_size as u64,
+            state.st_mtime as u64,
+            state.st_mtime_nsec,
+            // Also moved by whoever sets the other time back.
+            state.st_ctime as u64,
+            state.st_ctime_nsec,
+        ])
+    }
+
+    /// The file that has this name now.
+    pub(crate) fn at(path: &Path) -> Option<Self> {
+        lstat(path).ok().map(|state| Self::of(&state))
+    }
+
+    pub(crate) const fn words(self) -> [u64; WORDS] {
+        self.0
+    }
+
+    pub(crate) const fn from_words(words: [u64; WORDS]) -> Self {
+        Self(words)
+    }
+
+    /// Marks a file that was just written, under its lock. `None`: its file system cannot keep
+    /// such a time.
+    pub(crate) fn mark(file: &File) -> Option<Self> {
+        // The clock that the kernel takes the times of files from.
+        let now = clock_gettime(ClockId::RealtimeCoarse);
+        let own = match now.tv_nsec {
+            0 => Timespec {
+                tv_sec: now.tv_sec - 1,
+                tv_nsec: 999_999_999,
+            },
+            nanos => Timespec {
+                tv_nsec: nanos - 1,
+                ..now
+            },
+        };
+        let times = Timestamps {
+            last_access: Timespec {
+                tv_sec: 0,
+                tv_nsec: UTIME_OMIT,
+            },
+            last_modification: own,
+        };
+        futimens(file, &times).ok()?;
+        let state = fstat(file).ok()?;
+        // One that keeps seconds would take two writes for one.
+        let is_kept = state.st_mtime == own.tv_sec && state.st_mtime_nsec == own.tv_nsec as u64;
+        is_kept.then(|| Self::of(&state))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::fs::FileExt;
+
+    #[test]
+    fn a_later_write_of_one_byte_is_noticed_at_once() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("a");
+        let file = File::create(&path).unwrap();
+        for _ in 0..200 {
+            file.write_all_at(b"ours", 0).unwrap();
+            let Some(stamp) = Stamp::mark(&file) else { return };
+            assert_eq!(Stamp::at(&path), Some(stamp));
+            file.write_all_at(b"x", 0).unwrap();
+            assert_ne!(Stamp::at(&path), Some(stamp));
+        }
+    }
+
+    #[test]
+    fn a_copy_with_the_same_times_is_another_file() {
+        let folder = tempfile::tempdir().unwrap();
+        let (path, other) = (folder.path().join("a"), folder.path().join("b"));
+        let file = File::create(&path).unwrap();
+        let Some(stamp) = Stamp::mark(&file) else { return };
+        let modified = file.metadata().unwrap().modified().unwrap();
+        let copy = File::create(&other).unwrap();
+        copy.set_modified(modified).unwrap();
+        std::fs::rename(&other, &path).unwrap();
+        assert_ne!(Stamp::at(&path), Some(stamp));
+        assert_eq!(Stamp::from_words(stamp.words()), stamp);
+    }
+}

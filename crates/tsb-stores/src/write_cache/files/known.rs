@@ -1,0 +1,207 @@
+//! What a cache knows of its files, in memory and in a checkpoint, so that it reads none of
+//! them: not when a reading comes, not at a replay, not when it writes.
+//!
+//! It is never believed by itself: each file bears a stamp ([`tsb_rrd::Known`]), and where the
+//! stamp is another, or the checkpoint ends early or does not bear out its sums, the file is
+//! read as if nothing were known. docs/formats/checkpoint.md has the bytes.
+
+use std::collections::HashMap;
+use std::fs::File;
+use std::io::{self, BufReader, BufWriter, Read, Write};
+use std::path::{Path, PathBuf};
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use foldhash::fast::FixedState;
+use tsb_rrd::Known;
+
+use super::super::options::CheckpointOptions;
+use super::base::Base;
+use crate::error::{Error, Result};
+use crate::locks::lock;
+
+/// The first bytes of a checkpoint.
+const MAGIC: &[u8; 8] = b"tsbchkp1";
+/// A record longer than this was never written.
+const RECORD_MAX: u32 = 1 << 26;
+
+/// What is known of files, within a bound.
+#[derive(Debug)]
+pub(super) struct Memory {
+    path: PathBuf,
+    max_bytes: u64,
+    bytes: AtomicU64,
+    /// What is known of files that nothing waits for.
+    asleep: Mutex<HashMap<Box<str>, Known, FixedState>>,
+    /// One checkpoint at a time.
+    saving: Mutex<()>,
+}
+
+impl Memory {
+    /// What a checkpoint says, if there is one; where it is damaged, what it says before that.
+    ///
+    /// # Errors
+    /// [`Error::Backend`] where it cannot be read, [`Error::Corrupt`] where the file is
+    /// something else.
+    pub(super) fn open(options: &CheckpointOptions) -> Result<Self> {
+        let memory = Self {
+            path: options.path.clone(),
+            max_bytes: options.max_bytes,
+            bytes: AtomicU64::new(0),
+            asleep: Mutex::default(),
+            saving: Mutex::default(),
+        };
+        match File::open(&memory.path) {
+            Ok(file) => memory.load(file)?,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+            Err(error) => return Err(memory.failed("open", error)),
+        }
+        Ok(memory)
+    }
+
+    fn failed(&self, action: &str, source: io::Error) -> Error {
+        Error::Backend {
+            action: format!("{action} the checkpoint {}", self.path.display()),
+            source: source.into(),
+        }
+    }
+
+    fn load(&self, file: File) -> Result<()> {
+        let mut input = BufReader::with_capacity(1 << 20, file);
+        let mut magic = Vec::with_capacity(MAGIC.len());
+        let read = input.by_ref().take(MAGIC.len() as u64).read_to_end(&mut magic);
+        read.map_err(|error| self.failed("read", error))?;
+        if !MAGIC.starts_with(&magic) {
+            // IMPORTANT: it would be replaced.
+            return Err(Error::Corrupt {
+                path: self.path.clone(),
+                offset: 0,
+                what: "it is not a checkpoint".to_owned(),
+            });
+        }
+        let mut body = Vec::new();
+        // What is not whole was cut off or damaged: those files are read.
+        while let Some((name, known)) = next(&mut input, &mut body) {
+            self.put_away(name.into(), Some(known));
+        }
+        Ok(())
+    }
+
+    /// What is known of a file that somebody names, if that is how it is now.
+    pub(super) fn wake(&self, name: &str, path: &Path) -> Option<Known> {
+        let known = lock(&self.asleep).remove(name)?;
+        let known = self.take(Some(known))?;
+        known.is_of(path).then_some(known)
+    }
+
+    /// Counts what is to be held, or drops it where there is no room.
+    pub(super) fn hold(&self, known: Option<Known>) -> Option<Known> {
+        let known = known?;
+        let bytes = known.bytes() as u64;
+        let before = self.bytes.fetch_add(bytes, Ordering::Relaxed);
+        if before + bytes <= self.max_bytes {
+            return Some(known);
+        }
+        self.bytes.fetch_sub(bytes, Ordering::Relaxed);
+        None
+    }
+
+    /// Counts it no longer.
+    pub(super) fn take(&self, known: Option<Known>) -> Option<Known> {
+        let bytes = known.as_ref().map_or(0, Known::bytes);
+        self.bytes.fetch_sub(bytes as u64, Ordering::Relaxed);
+        known
+    }
+
+    /// Keeps what is known of a file until somebody names it.
+    pub(super) fn put_away(&self, name: Box<str>, known: Option<Known>) {
+        let Some(known) = self.hold(known) else { return };
+        let old = lock(&self.asleep).insert(name, known);
+        self.take(old);
+    }
+
+    /// Writes a checkpoint of what is known: `awake` gives those in use, as bytes of records.
+    ///
+    /// # Errors
+    /// [`Error::Backend`]. The old one stays, which is as good as it was.
+    pub(super) fn save(&self, base: &Base, awake: impl FnOnce(&mut Records<'_>) -> io::Result<()>) -> Result<()> {
+        let _one = lock(&self.saving);
+        let beside = self.beside();
+        let write = || {
+            let mut output = BufWriter::with_capacity(1 << 20, File::create(&beside)?);
+            output.write_all(MAGIC)?;
+            let mut records = Records {
+                output: &mut output,
+                body: Vec::new(),
+            };
+            awake(&mut records)?;
+            self.write_asleep(base, &mut records)?;
+            output.into_inner().map_err(io::IntoInnerError::into_error)?.sync_all()
+        };
+        write().map_err(|error| self.failed("write", error))?;
+        // IMPORTANT: before it counts, the medium has what it says of the files. Else a power
+        // cut could leave a checkpoint that knows of readings which no file has.
+        base.sync()?;
+        let settle = || {
+            std::fs::rename(&beside, &self.path)?;
+            let folder = self.path.parent().filter(|folder| !folder.as_os_str().is_empty());
+            File::open(folder.unwrap_or(Path::new(".")))?.sync_all()
+        };
+        settle().map_err(|error| self.failed("name", error))
+    }
+
+    fn write_asleep(&self, base: &Base, records: &mut Records<'_>) -> io::Result<()> {
+        let mut asleep = lock(&self.asleep);
+        // Files that were changed or are gone: nothing is known of them any more.
+        let gone = asleep.extract_if(|name, known| !known.is_of(&base.path(name)));
+        gone.for_each(|(_, known)| drop(self.take(Some(known))));
+        asleep.iter().try_for_each(|(name, known)| records.write(name, known))
+    }
+
+    fn beside(&self) -> PathBuf {
+        let mut name = self.path.as_os_str().to_owned();
+        name.push(".new");
+        name.into()
+    }
+}
+
+/// A checkpoint that is being written.
+pub(super) struct Records<'a> {
+    output: &'a mut BufWriter<File>,
+    body: Vec<u8>,
+}
+
+impl Records<'_> {
+    /// Appends what is known of a file.
+    pub(super) fn write(&mut self, name: &str, known: &Known) -> io::Result<()> {
+        self.body.clear();
+        self.body.extend_from_slice(&(name.len() as u32).to_le_bytes());
+        self.body.extend_from_slice(name.as_bytes());
+        known.to_bytes(&mut self.body);
+        let length = self.body.len() as u32;
+        self.output.write_all(&length.to_le_bytes())?;
+        self.output.write_all(&crc32fast::hash(&self.body).to_le_bytes())?;
+        self.output.write_all(&self.body)
+    }
+}
+
+/// The next record; `None`: there is none that is whole.
+fn next<'a>(input: &mut impl Read, body: &'a mut Vec<u8>) -> Option<(&'a str, Known)> {
+    let mut word = || {
+        let mut bytes = [0; 4];
+        input.read_exact(&mut bytes).ok()?;
+        Some(u32::from_le_bytes(bytes))
+    };
+    let (length, sum) = (word()?, word()?);
+    if length > RECORD_MAX {
+        return None;
+    }
+    body.clear();
+    let read = input.take(u64::from(length)).read_to_end(body).ok()?;
+    if read != length as usize || crc32fast::hash(body) != sum {
+        return None;
+    }
+    let (length, rest) = body.split_first_chunk::<4>()?;
+    let (name, known) = rest.split_at_checked(u32::from_le_bytes(*length) as usize)?;
+    Some((std::str::from_utf8(name).ok()?, Known::from_bytes(known)?))
+}
