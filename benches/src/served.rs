@@ -231,7 +231,8 @@ impl Served {
         }
     }
 
-    fn written(&mut self) -> u64 {
+    /// Values that it says are written.
+    pub fn written(&mut self) -> u64 {
         self.say("STATS\n");
         let lines = self.hear();
         let written = lines.iter().find_map(|line| line.strip_prefix("DataSetsWritten: "));

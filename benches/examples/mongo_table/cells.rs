@@ -134,7 +134,7 @@ impl Load {
     pub(crate) fn keys(&self) -> Vec<(SeriesId, SeriesKey)> {
         let series = 0..self.cell.all_series();
         series
-            .map(|number| (SeriesId(number), SeriesKey::new(&format!("host.{number}.value"))))
+            .map(|number| (SeriesId(number), SeriesKey::new(format!("host.{number}.value"))))
             .collect()
     }
 }
