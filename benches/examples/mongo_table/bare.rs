@@ -19,7 +19,7 @@ pub(crate) fn documents(load: &Load) -> Requests {
         let first = tried;
         tried += request.values.len() as i64;
         let documents = match load.cell.layout {
-            "ticks" => columns(request),
+            "ticks" => columns(request, first),
             layout => singles(load, request, first, layout == "rows"),
         };
         let raw = documents.map(|document| RawDocumentBuf::try_from(&document).expect("a document"));
@@ -50,17 +50,24 @@ fn singles<'a>(
     }))
 }
 
-fn columns(request: &Request) -> Box<dyn Iterator<Item = Document> + '_> {
+fn columns(request: &Request, first: i64) -> Box<dyn Iterator<Item = Document> + '_> {
     let at = time(request.first_tick).as_nanos();
     let groups = (0_i32..).zip(request.values.chunks(GROUP as usize));
     Box::new(groups.map(move |(group, values)| {
         let lo = group * GROUP as i32;
-        let v = Binary {
+        let binary = |bytes| Binary {
             subtype: BinarySubtype::Generic,
-            bytes: values.iter().flat_map(|value| value.to_le_bytes()).collect(),
+            bytes,
         };
+        let v = binary(values.iter().flat_map(|value| value.to_le_bytes()).collect());
+        let order = first + i64::from(lo);
+        let mut key = group.to_be_bytes().to_vec();
+        key.push(0);
+        key.extend((at ^ i64::MIN).to_be_bytes());
+        key.extend(order.to_be_bytes());
+        key.extend([0; 4]);
         let count = values.len() as i64;
-        doc! { "g": group, "lo": lo, "hi": lo + count as i32 - 1, "a": at, "b": at, "n": count, "v": v }
+        doc! { "_id": binary(key), "lo": lo, "hi": lo + count as i32 - 1, "a": at, "n": count, "v": v }
     }))
 }
 
@@ -72,14 +79,15 @@ fn runtime() -> Runtime {
 
 async fn empty(database: &Database, layout: &str) {
     database.drop().await.expect("a database of its own");
-    let index = |collection: &str, key: Document| doc! { "createIndexes": collection, "indexes": [{ "key": key, "name": "series" }] };
-    let commands = match layout {
-        "rows" => vec![doc! { "create": "samples", "clusteredIndex": { "key": { "_id": 1 }, "unique": true } }],
-        "series" => vec![
-            doc! { "create": "samples", "timeseries": { "timeField": "t", "metaField": "s", "granularity": "seconds" } },
-            index("system.buckets.samples", doc! { "meta": 1, "control.min.t": 1 }),
-        ],
-        _ => vec![index("samples", doc! { "g": 1, "lo": 1, "hi": 1, "b": 1 })],
+    let commands = if layout == "series" {
+        let shape = doc! { "timeField": "t", "metaField": "s", "granularity": "seconds" };
+        let index = doc! { "key": { "meta": 1, "control.min.t": 1 }, "name": "series" };
+        vec![
+            doc! { "create": "samples", "timeseries": shape },
+            doc! { "createIndexes": "system.buckets.samples", "indexes": [index] },
+        ]
+    } else {
+        vec![doc! { "create": "samples", "clusteredIndex": { "key": { "_id": 1 }, "unique": true } }]
     };
     for command in commands {
         database.run_command(command).await.expect("a collection");

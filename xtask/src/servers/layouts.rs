@@ -102,8 +102,8 @@ pub(super) fn print(arguments: &[&str]) -> Result<()> {
     let equal = equal::measure(&host_of("mongod")?)?;
     println!("{}\n{}", equal::table(&equal).render(), equal::notes(&equal));
     if let Some(path) = &wish.out {
-        let only: Vec<String> = wish.only.iter().map(|only| format!(" --only '{only}'")).collect();
-        let only = only.concat();
+        let only = wish.only.as_ref();
+        let only = only.map_or_else(String::new, |only| format!(" --only '{only}'"));
         let command = format!(
             "cargo xtask servers table --seconds {}{only} --out {}",
             wish.seconds,

@@ -3,7 +3,6 @@
 use std::sync::Arc;
 
 use mongodb::Cursor;
-use mongodb::bson::oid::ObjectId;
 use mongodb::bson::{RawBsonRef, RawDocument, RawDocumentBuf};
 use tsb_core::{SeriesId, Timestamp};
 
@@ -90,22 +89,23 @@ impl Question {
     /// All rows of a series out of columns: documents may overlap in time, so that the first
     /// row is known when the last document has come.
     async fn columns(&self, series: SeriesId, number: u32, mut cursor: Cursor<RawDocumentBuf>) -> Result<Chunk> {
-        let mut cells: Vec<(Timestamp, ObjectId, f64)> = Vec::new();
+        let mut cells: Vec<(Timestamp, u64, f64)> = Vec::new();
         while self.connection.advance(ACTION, &mut cursor).await? {
             let document = cursor.current();
             let failed = |what: String| self.connection.failed(ACTION, what);
-            let id = document
-                .get_object_id("_id")
-                .map_err(|error| failed(error.to_string()))?;
+            let key = ticks::Key::of(document);
+            let order = key
+                .ok_or_else(|| failed("a document has no key of ours".to_owned()))?
+                .order;
             ticks::read(document, |cell| {
                 if cell.number == number && self.range.contains(cell.at) {
-                    cells.push((cell.at, id, cell.value));
+                    cells.push((cell.at, order, cell.value));
                 }
             })
             .map_err(failed)?;
         }
         // Stable: within a document the order is that of writing.
-        cells.sort_by_key(|(at, id, _)| (*at, *id));
+        cells.sort_by_key(|(at, order, _)| (*at, *order));
         let (times, values) = match self.resample {
             None => cells.iter().map(|(at, _, value)| (*at, *value)).unzip(),
             Some(resample) => {

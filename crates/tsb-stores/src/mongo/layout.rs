@@ -5,6 +5,7 @@
 
 use std::sync::RwLock;
 
+use mongodb::bson::oid::ObjectId;
 use mongodb::bson::{Document, doc};
 use tsb_core::{Batch, SeriesKey, Timestamp};
 
@@ -32,6 +33,8 @@ pub(super) struct Layout {
     options: MongoOptions,
     /// Mohawk's collections, by number.
     names: RwLock<Vec<String>>,
+    /// What tells the keys of this client from those of others.
+    client: [u8; 4],
 }
 
 /// What a pipeline reads.
@@ -46,6 +49,7 @@ impl Layout {
         Self {
             options: options.clone(),
             names: RwLock::default(),
+            client: client(),
         }
     }
 
@@ -65,7 +69,7 @@ impl Layout {
     pub(super) fn marker(&self) -> Document {
         match self.kind() {
             LayoutKind::Bucket => doc! { "layout": "bucket", "span_ns": self.options.span_ns },
-            LayoutKind::Ticks => doc! { "layout": "ticks", "group": i64::from(self.options.group) },
+            LayoutKind::Ticks => doc! { "layout": "ticks", "group": i64::from(self.options.group), "clustered": true },
             kind => doc! { "layout": kind.name() },
         }
     }
@@ -120,7 +124,10 @@ impl Layout {
             LayoutKind::Series => series::commands(batch, which, concern, first, refused),
             LayoutKind::Rows => rows::commands(batch, which, concern, first),
             LayoutKind::Bucket => bucket::commands(batch, which, self.options.span_ns, concern),
-            LayoutKind::Ticks => ticks::commands(batch, which, self.options.group, concern),
+            LayoutKind::Ticks => {
+                let (group, client) = (self.options.group, self.client);
+                ticks::commands(batch, which, ticks::Writing { group, first, client }, concern)
+            }
             LayoutKind::Mohawk => Ok(Vec::new()),
         }
     }
@@ -166,6 +173,13 @@ impl Layout {
     pub(super) fn group(&self) -> u32 {
         self.options.group
     }
+}
+
+/// Four bytes that no other client of now is likely to have: the ends of what the driver
+/// draws for its process, and of what it counts in it.
+fn client() -> [u8; 4] {
+    let bytes = ObjectId::new().bytes();
+    [bytes[7], bytes[8], bytes[10], bytes[11]]
 }
 
 /// Milliseconds of a timestamp that has no finer part.

@@ -105,9 +105,9 @@ pub(super) fn notes(report: &Value) -> String {
     let count = rows(report).count();
     format!(
         "{held} of {count} rows reach the trial's rate.\n\
-         The trial's rates are those of the driver alone on the same kind of machine, one run a cell; its one-sample documents had a key of the driver's and no other index, and its documents of 60 samples no time for each and no index: nothing found a series in them.\n\
+         The trial's rates are those of the driver alone on the same kind of machine, one run a cell; its documents had a key of the driver's and no index: nothing found a series in them, and those of 60 samples had no time for each.\n\
          A request is one batch: the samples of one tick of its series, or of as many ticks as the column \"of a series\" says.\n\
-         The driver alone is `insert_many` of the same documents, made before the clock starts, into the same collections; to documents without a key it adds one of twelve bytes, which ours do not have.\n\
+         The driver alone is `insert_many` of the same documents, made before the clock starts, into the same collections; to those of the time-series collection it adds a key of twelve bytes, which ours do not have.\n\
          Making the documents is in tsb's time and CPU.\n\
          Runs are interleaved in {:.0} blocks of tsb, driver, driver, tsb, each as many samples as the trial's rate takes in {:.0} s.\n\
          After each run the server counted the samples, and of tsb's runs series were read back and compared.\n\

@@ -161,6 +161,11 @@ mod tests {
         })
     }
 
+    fn judged(mut report: Value) -> Value {
+        report["verdict"] = json!({ "status": "VALID" });
+        report
+    }
+
     #[test]
     fn the_server_is_everything_but_tsb() {
         assert_eq!(server_cpu_s_per_million(&report(1.0)), 1.0);
@@ -174,12 +179,15 @@ mod tests {
             server: "mongod",
             level: "w=1",
             workers: 8,
-            full: vec![report(300.0), report(100.0)],
-            half: vec![report(50.0)],
+            full: vec![report(300.0), judged(report(100.0))],
+            half: vec![judged(report(50.0))],
         };
         let text = table(&[cell]).render();
         assert!(text.contains("volatile on 1") && text.contains("100..300"), "{text}");
-        assert!(text.contains(" 2.00       -  ") && text.contains("21\n"), "{text}");
+        assert!(
+            text.contains(" 2.00       -  ") && text.contains("21  1 ?, 2 VALID\n"),
+            "{text}"
+        );
     }
 
     #[test]

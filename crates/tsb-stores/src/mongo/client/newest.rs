@@ -1,8 +1,9 @@
 //! The newest timestamp of many series: one request, but in Mohawk's layout.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
+use std::ops::RangeInclusive;
 
-use mongodb::bson::RawDocument;
+use mongodb::bson::{RawDocument, doc};
 use tsb_core::Timestamp;
 
 use super::super::layout::{Reading, SAMPLES, mohawk, rows, ticks};
@@ -69,48 +70,74 @@ impl MongoClient {
         Ok(found)
     }
 
+    /// Most groups have all their series in their last few documents, which one request
+    /// finds for many of them; what is left is looked for group by group.
     async fn newest_of_columns(&self, numbers: &[u32]) -> Result<Found> {
-        let mut groups: Vec<i32> = numbers
-            .iter()
-            .map(|number| (number / self.layout.group()) as i32)
-            .collect();
-        groups.sort_unstable();
-        groups.dedup();
-        let mut found = Found::default();
-        let unreadable = |_| {
-            self.connection
-                .failed(ACTION, "a stretch of series came that cannot be read")
-        };
-        let mut cursor = self
-            .connection
-            .aggregate(ACTION, SAMPLES, ticks::newest_of_stretches(&groups))
-            .await?;
-        while self.connection.advance(ACTION, &mut cursor).await? {
-            let document = cursor.current();
-            let stretch = document.get_document("_id").map_err(unreadable)?;
-            let (lo, hi) = (
-                stretch.get_i32("lo").map_err(unreadable)?,
-                stretch.get_i32("hi").map_err(unreadable)?,
-            );
-            let newest = Timestamp(document.get_i64("b").map_err(unreadable)?);
-            for number in lo as u32..=hi as u32 {
-                raise(&mut found, number, newest);
+        let mut asked: BTreeMap<u32, Vec<u32>> = BTreeMap::new();
+        for &number in numbers {
+            asked.entry(number / self.layout.group()).or_default().push(number);
+        }
+        let groups: Vec<u32> = asked.keys().copied().collect();
+        let (mut found, mut seen) = (Found::default(), HashMap::<u32, Seen>::new());
+        for some in groups.chunks(ticks::GROUPS_MAX) {
+            let mut cursor = self.connection.aggregate(ACTION, SAMPLES, ticks::last(some)).await?;
+            while self.connection.advance(ACTION, &mut cursor).await? {
+                let (key, numbers) = self.stretch(cursor.current())?;
+                let seen = seen.entry(key.group).or_default();
+                if key.is_irregular {
+                    seen.is_irregular = true;
+                } else {
+                    seen.regular += 1;
+                    numbers.for_each(|number| raise(&mut found, number, key.newest));
+                }
             }
         }
-        self.look_into_irregular(&groups, numbers, &mut found).await?;
+        for (group, numbers) in asked {
+            let seen = seen.remove(&group).unwrap_or_default();
+            let is_missing = numbers.iter().any(|number| !found.contains_key(number));
+            if is_missing && seen.regular == ticks::LAST {
+                self.look_further(group, &numbers, &mut found).await?;
+            }
+            if seen.is_irregular {
+                self.look_into_irregular(group, &numbers, &mut found).await?;
+            }
+        }
         Ok(found)
+    }
+
+    /// A document without its columns: its key, and the numbers from its lowest to its highest.
+    fn stretch(&self, document: &RawDocument) -> Result<(ticks::Key, RangeInclusive<u32>)> {
+        let number = |name: &str| document.get_i32(name).ok().map(|number| number as u32);
+        match (ticks::Key::of(document), number("lo"), number("hi")) {
+            (Some(key), Some(lo), Some(hi)) => Ok((key, lo..=hi)),
+            _ => Err(self
+                .connection
+                .failed(ACTION, "a stretch of series came that cannot be read")),
+        }
+    }
+
+    /// From the newest regular document of a group on, until each series has been met.
+    async fn look_further(&self, group: u32, numbers: &[u32], found: &mut Found) -> Result<()> {
+        let mut pipeline = ticks::newest_first(group, false);
+        pipeline.push(doc! { "$project": { "lo": 1, "hi": 1 } });
+        let mut cursor = self.connection.aggregate(ACTION, SAMPLES, pipeline).await?;
+        while numbers.iter().any(|number| !found.contains_key(number))
+            && self.connection.advance(ACTION, &mut cursor).await?
+        {
+            let (key, numbers) = self.stretch(cursor.current())?;
+            numbers.for_each(|number| raise(found, number, key.newest));
+        }
+        Ok(())
     }
 
     /// Only the columns themselves know: from the newest document on, until none that is
     /// left can say anything new.
-    async fn look_into_irregular(&self, groups: &[i32], numbers: &[u32], found: &mut Found) -> Result<()> {
-        let mut cursor = self
-            .connection
-            .aggregate(ACTION, SAMPLES, ticks::irregular(groups))
-            .await?;
+    async fn look_into_irregular(&self, group: u32, numbers: &[u32], found: &mut Found) -> Result<()> {
+        let pipeline = ticks::newest_first(group, true);
+        let mut cursor = self.connection.aggregate(ACTION, SAMPLES, pipeline).await?;
         while self.connection.advance(ACTION, &mut cursor).await? {
             let document = cursor.current();
-            let newest = Timestamp(document.get_i64("b").unwrap_or(i64::MAX));
+            let newest = ticks::Key::of(document).map_or(Timestamp::MAX, |key| key.newest);
             if numbers
                 .iter()
                 .all(|number| found.get(number).is_some_and(|at| *at >= newest))
@@ -122,6 +149,13 @@ impl MongoClient {
         }
         Ok(())
     }
+}
+
+/// What the first request met of a group.
+#[derive(Debug, Default)]
+struct Seen {
+    regular: i64,
+    is_irregular: bool,
 }
 
 /// The number of a row `{_id: number, n}`.

@@ -1,9 +1,11 @@
 //! Whole ticks as binary columns: a write is one document for each group of series, and the
 //! server keeps its bytes without looking at them.
 //!
-//! `{g, lo, hi, a, b, n, v}`: group, lowest and highest number, oldest and newest timestamp,
-//! how many, and values as doubles. Where the numbers are not neighbours, `s` has them, and
-//! where timestamps differ, `t` has them; `x` marks such a document. Little-endian, all.
+//! `{_id, lo, hi, a, n, v}`: a [`Key`] of group and newest timestamp, lowest and highest
+//! number, oldest timestamp, how many, and values as doubles. Where the numbers are not
+//! neighbours, `s` has them, and where timestamps differ, `t` has them; its key says so.
+//! Little-endian, all columns. The collection lies in the order of its keys: an index beside
+//! them took the server as long as the documents themselves.
 //! The server cannot look into columns, so consolidation is the client's.
 
 use mongodb::bson::{Document, RawDocument, doc};
@@ -11,19 +13,35 @@ use tsb_core::{Batch, Timestamp};
 
 use super::super::bson::Writer;
 use super::super::command::{Command, Commands};
-use super::{SAMPLES, bounds};
+use super::SAMPLES;
 use crate::error::Result;
-use crate::store::TimeRange;
 
+mod key;
+mod questions;
+
+pub(in super::super) use key::Key;
+pub(super) use questions::documents;
+pub(in super::super) use questions::{GROUPS_MAX, LAST, last, newest_first};
+
+/// From MongoDB 5.3 on.
 pub(super) fn preparations() -> Vec<Document> {
-    let key = doc! { "g": 1, "lo": 1, "hi": 1, "b": 1 };
-    vec![doc! { "createIndexes": SAMPLES, "indexes": [{ "key": key, "name": "series" }] }]
+    vec![doc! { "create": SAMPLES, "clusteredIndex": { "key": { "_id": 1 }, "unique": true } }]
+}
+
+/// Who writes: part of each key.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Writing {
+    /// Series of a document, at the most.
+    pub(super) group: u32,
+    /// Samples written before.
+    pub(super) first: u64,
+    pub(super) client: [u8; 4],
 }
 
 pub(super) fn commands(
     batch: &Batch<'_>,
     which: &[u32],
-    group: u32,
+    writing: Writing,
     concern: &dyn Fn(&mut Writer),
 ) -> Result<Vec<Command>> {
     let head = |writer: &mut Writer| {
@@ -32,7 +50,7 @@ pub(super) fn commands(
         writer.array("documents");
     };
     let mut commands = Commands::new(&head);
-    let group_of = |index: &u32| batch.id(*index as usize).0 / group;
+    let group_of = |index: &u32| batch.id(*index as usize).0 / writing.group;
     let mut sorted: Vec<u32>;
     let mut rest = which;
     if !rest.is_sorted_by_key(group_of) {
@@ -47,66 +65,38 @@ pub(super) fn commands(
         let (indices, after) = rest.split_at(length);
         rest = after;
         commands.push(indices.iter().copied(), |writer| {
-            columns(writer, batch, number, indices);
+            columns(writer, batch, number, writing, indices);
         })?;
     }
     commands.finish()
 }
 
-fn columns(writer: &mut Writer, batch: &Batch<'_>, group: u32, indices: &[u32]) {
+fn columns(writer: &mut Writer, batch: &Batch<'_>, group: u32, writing: Writing, indices: &[u32]) {
     let numbers = || indices.iter().map(|&index| batch.id(index as usize).0);
     let times = || indices.iter().map(|&index| batch.time(index as usize).0);
     let (lo, hi) = (numbers().min().unwrap_or_default(), numbers().max().unwrap_or_default());
     let (oldest, newest) = (times().min().unwrap_or_default(), times().max().unwrap_or_default());
-    writer.int("g", group as i32).int("lo", lo as i32).int("hi", hi as i32);
-    writer
-        .long("a", oldest)
-        .long("b", newest)
-        .long("n", indices.len() as i64);
     let are_neighbours = numbers().zip(lo..).all(|(number, expected)| number == expected);
+    let key = Key {
+        group,
+        is_irregular: !are_neighbours || oldest != newest,
+        newest: Timestamp(newest),
+        order: writing.first + u64::from(indices.first().copied().unwrap_or_default()),
+        client: writing.client,
+    };
+    writer.binary("_id", std::iter::once(key.bytes()));
+    writer.int("lo", lo as i32).int("hi", hi as i32);
+    writer.long("a", oldest).long("n", indices.len() as i64);
     if !are_neighbours {
         writer.binary("s", numbers().map(u32::to_le_bytes));
     }
     if oldest != newest {
         writer.binary("t", times().map(i64::to_le_bytes));
     }
-    if !are_neighbours || oldest != newest {
-        writer.flag("x", true);
-    }
     let values = indices
         .iter()
         .map(|&index| batch.values()[index as usize].to_le_bytes());
     writer.binary("v", values);
-}
-
-pub(super) fn documents(number: u32, range: TimeRange, group: u32) -> Vec<Document> {
-    let number_i32 = number as i32;
-    let mut filter = doc! { "g": (number / group) as i32, "lo": { "$lte": number_i32 }, "hi": { "$gte": number_i32 } };
-    let conditions = bounds(range, |at| at.0);
-    if let Ok(start) = conditions.get_i64("$gte") {
-        filter.insert("b", doc! { "$gte": start });
-    }
-    if let Ok(end) = conditions.get_i64("$lt") {
-        filter.insert("a", doc! { "$lt": end });
-    }
-    vec![doc! { "$match": filter }]
-}
-
-/// The newest timestamp of each stretch of series that was written as a whole: `{_id: {lo,
-/// hi}, b}`.
-pub(in super::super) fn newest_of_stretches(groups: &[i32]) -> Vec<Document> {
-    vec![
-        doc! { "$match": { "g": { "$in": groups }, "x": { "$exists": false } } },
-        doc! { "$group": { "_id": { "lo": "$lo", "hi": "$hi" }, "b": { "$max": "$b" } } },
-    ]
-}
-
-/// All other documents, newest first.
-pub(in super::super) fn irregular(groups: &[i32]) -> Vec<Document> {
-    vec![
-        doc! { "$match": { "g": { "$in": groups }, "x": true } },
-        doc! { "$sort": { "b": -1 } },
-    ]
 }
 
 /// One sample of a document.
@@ -161,7 +151,12 @@ mod tests {
 
     fn written(batch: &Batch<'_>) -> Vec<RawDocumentBuf> {
         let which: Vec<u32> = (0..batch.len() as u32).collect();
-        let commands = commands(batch, &which, 4, &|_| {}).unwrap();
+        let writing = Writing {
+            group: 4,
+            first: 100,
+            client: [7; 4],
+        };
+        let commands = commands(batch, &which, writing, &|_| {}).unwrap();
         let bodies = commands.iter().flat_map(|command| {
             let documents: Vec<_> = command.body.get_array("documents").unwrap().into_iter().collect();
             documents
@@ -183,7 +178,13 @@ mod tests {
     fn a_tick_is_a_document_a_group_without_numbers_and_times() {
         let documents = written(&Batch::tick(SeriesId(2), Timestamp(5), &[0.0, 1.0, 2.0, 3.0]));
         assert_eq!(documents.len(), 2);
-        assert!(documents.iter().all(|document| document.get("x").unwrap().is_none()));
+        let keys: Vec<Key> = documents.iter().filter_map(|document| Key::of(document)).collect();
+        let regular = |group, order| Key {
+            order,
+            client: [7; 4],
+            ..Key::first(group, false, Timestamp(5))
+        };
+        assert_eq!(keys, [regular(0, 100), regular(1, 102)]);
         assert_eq!(cells(&documents), [(2, 5, 0.0), (3, 5, 1.0), (4, 5, 2.0), (5, 5, 3.0)]);
     }
 

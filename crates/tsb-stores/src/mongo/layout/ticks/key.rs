@@ -1,0 +1,108 @@
+//! Keys of documents of columns, as bytes in whose order the collection lies: group, whether
+//! it is irregular, newest timestamp, and who wrote it when.
+//!
+//! MongoDB compares binary values by their lengths first, so that every bound is a whole key.
+
+use mongodb::bson::spec::BinarySubtype;
+use mongodb::bson::{Binary, Document, RawDocument, doc};
+use tsb_core::Timestamp;
+
+/// How long a key is, in bytes.
+const LENGTH: usize = 25;
+
+/// One key.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in super::super::super) struct Key {
+    pub(in super::super::super) group: u32,
+    /// Numbers or timestamps are columns of their own.
+    pub(in super::super::super) is_irregular: bool,
+    pub(in super::super::super) newest: Timestamp,
+    /// How many samples its client had written before.
+    pub(in super::super::super) order: u64,
+    /// Its client: two that write at a time make different keys.
+    pub(in super::super::super) client: [u8; 4],
+}
+
+impl Key {
+    /// The first that a document of this kind could have.
+    pub(super) fn first(group: u32, is_irregular: bool, newest: Timestamp) -> Self {
+        Self {
+            group,
+            is_irregular,
+            newest,
+            order: 0,
+            client: [0; 4],
+        }
+    }
+
+    pub(super) fn bytes(self) -> [u8; LENGTH] {
+        let mut bytes = [0; LENGTH];
+        bytes[..4].copy_from_slice(&self.group.to_be_bytes());
+        bytes[4] = u8::from(self.is_irregular);
+        // Timestamps before 1970 come before those after.
+        bytes[5..13].copy_from_slice(&(self.newest.0 ^ i64::MIN).to_be_bytes());
+        bytes[13..21].copy_from_slice(&self.order.to_be_bytes());
+        bytes[21..].copy_from_slice(&self.client);
+        bytes
+    }
+
+    /// Of a document.
+    pub(in super::super::super) fn of(document: &RawDocument) -> Option<Self> {
+        let bytes: &[u8; LENGTH] = document.get_binary("_id").ok()?.bytes.try_into().ok()?;
+        let eight = |start: usize| bytes[start..start + 8].first_chunk::<8>().copied();
+        Some(Self {
+            group: u32::from_be_bytes(*bytes.first_chunk::<4>()?),
+            is_irregular: bytes[4] != 0,
+            newest: Timestamp(i64::from_be_bytes(eight(5)?) ^ i64::MIN),
+            order: u64::from_be_bytes(eight(13)?),
+            client: *bytes.last_chunk::<4>()?,
+        })
+    }
+}
+
+/// The condition that a key is not before one and before another.
+pub(super) fn between(from: Key, until: Key) -> Document {
+    let bound = |key: Key| Binary {
+        subtype: BinarySubtype::Generic,
+        bytes: key.bytes().to_vec(),
+    };
+    doc! { "$gte": bound(from), "$lt": bound(until) }
+}
+
+#[cfg(test)]
+mod tests {
+    use mongodb::bson::RawDocumentBuf;
+
+    use super::*;
+
+    #[test]
+    fn keys_lie_as_their_parts_do_and_come_back() {
+        let mut keys = Vec::new();
+        for group in [0, 1, 256, u32::MAX] {
+            for is_irregular in [false, true] {
+                for newest in [i64::MIN, -1, 0, 1, i64::MAX] {
+                    for order in [0, 255, 256] {
+                        let client = [1, 2, 3, 4];
+                        let newest = Timestamp(newest);
+                        keys.push(Key {
+                            order,
+                            client,
+                            ..Key::first(group, is_irregular, newest)
+                        });
+                    }
+                }
+            }
+        }
+        assert!(keys.is_sorted_by_key(|key| key.bytes()));
+        for key in keys {
+            let id = Binary {
+                subtype: BinarySubtype::Generic,
+                bytes: key.bytes().to_vec(),
+            };
+            let document = RawDocumentBuf::try_from(&doc! { "_id": id }).unwrap();
+            assert_eq!(Key::of(&document), Some(key));
+        }
+        let odd = RawDocumentBuf::try_from(&doc! { "_id": 5 }).unwrap();
+        assert_eq!(Key::of(&odd), None);
+    }
+}
