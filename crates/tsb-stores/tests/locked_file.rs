@@ -181,6 +181,9 @@ fn ticks_during_a_flush(store: &WriteCache<RrdStore>, holder: Holder) -> Option<
     })
 }
 
+/// What holds with the lock of either engine.
+type Check = fn(EngineKind);
+
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().collect();
     if let [_, word, path] = arguments.as_slice()
@@ -189,7 +192,7 @@ fn main() -> ExitCode {
         lock::hold(path);
         return ExitCode::SUCCESS;
     }
-    let kinds: [(&str, fn(EngineKind)); 2] = [
+    let kinds: [(&str, Check); 2] = [
         (
             "what_waits_is_kept_and_said_and_written_later",
             what_waits_is_kept_and_said_and_written_later,
@@ -201,7 +204,7 @@ fn main() -> ExitCode {
     ];
     let engines = [("native", EngineKind::Native), ("librrd", EngineKind::Librrd)];
     let trials = engines.into_iter().flat_map(|(engine_name, engine)| {
-        let trial = move |(name, run): (&str, fn(EngineKind))| {
+        let trial = move |(name, run): (&str, Check)| {
             Trial::ignorable_test(format!("{engine_name}::{name}"), move || {
                 if engine == EngineKind::Librrd && !cfg!(feature = "librrd") {
                     return Ok(Completion::ignored_with("the feature librrd is not built"));

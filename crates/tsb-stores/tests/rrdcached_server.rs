@@ -535,6 +535,58 @@ fn any_bytes_are_answered() {
     assert_eq!(outside.len(), 2, "base and journal: {outside:?}");
 }
 
+/// What is compared with the real daemon.
+const BESIDE: [(&str, fn()); 2] = [
+    ("replies_are_the_daemons", replies_are_the_daemons),
+    (
+        "fetch_chooses_archives_as_the_daemon_does",
+        fetch_chooses_archives_as_the_daemon_does,
+    ),
+];
+
+/// What is asked of ours alone.
+const ALONE: [(&str, fn()); 15] = [
+    ("a_wrong_column_count_is_refused", a_wrong_column_count_is_refused),
+    (
+        "a_flush_of_a_suspended_file_says_no",
+        a_flush_of_a_suspended_file_says_no,
+    ),
+    (
+        "suspending_an_unknown_file_keeps_the_connection",
+        suspending_an_unknown_file_keeps_the_connection,
+    ),
+    (
+        "a_locked_file_is_reported_and_tried_again",
+        a_locked_file_is_reported_and_tried_again,
+    ),
+    ("a_flush_says_what_was_lost", a_flush_says_what_was_lost),
+    (
+        "what_was_acknowledged_outlives_the_cache",
+        what_was_acknowledged_outlives_the_cache,
+    ),
+    ("memory_is_bounded", memory_is_bounded),
+    ("what_is_due_is_written_by_threads", what_is_due_is_written_by_threads),
+    (
+        "an_update_that_arrives_during_a_write_survives_replay",
+        during::an_update_that_arrives_during_a_write_survives_replay,
+    ),
+    (
+        "a_flush_during_a_write_waits_for_it",
+        during::a_flush_during_a_write_waits_for_it,
+    ),
+    (
+        "a_journal_keeps_what_still_waits",
+        during::a_journal_keeps_what_still_waits,
+    ),
+    (
+        "a_locked_file_is_written_later_by_itself",
+        during::a_locked_file_is_written_later_by_itself,
+    ),
+    ("a_long_line_is_understood", during::a_long_line_is_understood),
+    ("cuts_change_nothing", cuts_change_nothing),
+    ("any_bytes_are_answered", any_bytes_are_answered),
+];
+
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().collect();
     if let [_, word, path] = arguments.as_slice()
@@ -544,7 +596,7 @@ fn main() -> ExitCode {
         return ExitCode::SUCCESS;
     }
     let is_there = Daemon::start(&[]).is_some();
-    let beside = |name: &str, run: fn()| {
+    let beside = BESIDE.into_iter().map(|(name, run)| {
         Trial::ignorable_test(name, move || {
             if !is_there {
                 return Ok(Completion::ignored_with(
@@ -554,58 +606,12 @@ fn main() -> ExitCode {
             run();
             Ok::<_, Failed>(Completion::Completed)
         })
-    };
-    let alone = |name: &str, run: fn()| {
+    });
+    let alone = ALONE.into_iter().map(|(name, run)| {
         Trial::test(name, move || {
             run();
             Ok(())
         })
-    };
-    let trials = vec![
-        beside("replies_are_the_daemons", replies_are_the_daemons),
-        beside(
-            "fetch_chooses_archives_as_the_daemon_does",
-            fetch_chooses_archives_as_the_daemon_does,
-        ),
-        alone("a_wrong_column_count_is_refused", a_wrong_column_count_is_refused),
-        alone(
-            "a_flush_of_a_suspended_file_says_no",
-            a_flush_of_a_suspended_file_says_no,
-        ),
-        alone(
-            "suspending_an_unknown_file_keeps_the_connection",
-            suspending_an_unknown_file_keeps_the_connection,
-        ),
-        alone(
-            "a_locked_file_is_reported_and_tried_again",
-            a_locked_file_is_reported_and_tried_again,
-        ),
-        alone("a_flush_says_what_was_lost", a_flush_says_what_was_lost),
-        alone(
-            "what_was_acknowledged_outlives_the_cache",
-            what_was_acknowledged_outlives_the_cache,
-        ),
-        alone("memory_is_bounded", memory_is_bounded),
-        alone("what_is_due_is_written_by_threads", what_is_due_is_written_by_threads),
-        alone(
-            "an_update_that_arrives_during_a_write_survives_replay",
-            during::an_update_that_arrives_during_a_write_survives_replay,
-        ),
-        alone(
-            "a_flush_during_a_write_waits_for_it",
-            during::a_flush_during_a_write_waits_for_it,
-        ),
-        alone(
-            "a_journal_keeps_what_still_waits",
-            during::a_journal_keeps_what_still_waits,
-        ),
-        alone(
-            "a_locked_file_is_written_later_by_itself",
-            during::a_locked_file_is_written_later_by_itself,
-        ),
-        alone("a_long_line_is_understood", during::a_long_line_is_understood),
-        alone("cuts_change_nothing", cuts_change_nothing),
-        alone("any_bytes_are_answered", any_bytes_are_answered),
-    ];
-    libtest_mimic::run(&Arguments::from_args(), trials).exit_code()
+    });
+    libtest_mimic::run(&Arguments::from_args(), beside.chain(alone).collect()).exit_code()
 }

@@ -85,7 +85,7 @@ impl Rrdcached {
 
     /// A trial for each clause that the daemon breaks.
     pub(crate) fn breaks(&self) -> Vec<Trial> {
-        let breaks: [(&str, fn(&Arc<Daemon>)); 2] = [
+        let breaks: [(&str, Check); 2] = [
             (
                 "rrdcached::breaks_c7_what_was_accepted_for_a_suspended_file_is_in_no_answer",
                 what_was_accepted_for_a_suspended_file_is_in_no_answer,
@@ -95,7 +95,7 @@ impl Rrdcached {
                 a_flush_of_a_locked_file_loses_everything_and_says_yes,
             ),
         ];
-        let trial = |(name, run): (&str, fn(&Arc<Daemon>))| {
+        let trial = |(name, run): (&str, Check)| {
             let daemon = self.daemon.clone();
             Trial::ignorable_test(name, move || {
                 let Some(daemon) = &daemon else {
@@ -108,6 +108,9 @@ impl Rrdcached {
         breaks.into_iter().map(trial).collect()
     }
 }
+
+/// What a daemon breaks.
+type Check = fn(&Arc<Daemon>);
 
 /// A series that is one file, and some accepted samples.
 struct Accepted {

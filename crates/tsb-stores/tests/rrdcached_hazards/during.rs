@@ -6,6 +6,7 @@ use crate::{Client, Daemon, START_S, journaled};
 
 /// Values of one write that is to take a while; more, where it was over too soon.
 const VALUES: i64 = 100_000;
+const ARCHIVES: usize = 40;
 /// How often a write is made twice as long before the test gives up.
 const ATTEMPTS: u32 = 5;
 
@@ -17,9 +18,15 @@ struct Write {
 }
 
 impl Write {
-    /// Has so many values written, and returns when nothing of them waits any more.
+    /// Has so many values written, and returns when the file has some of them: what it says of
+    /// itself follows each value.
     fn begin(daemon: &Daemon, client: &mut Client, file: &str, count: i64) -> Self {
-        client.create(file);
+        // So many archives that a value takes a while.
+        let archives = " RRA:AVERAGE:0.5:1:100".repeat(ARCHIVES);
+        let created = client.ask(&format!(
+            "CREATE {file} -b {START_S} -s 1 DS:value:GAUGE:20:U:U{archives}"
+        ));
+        assert_eq!(created.as_deref(), Some("0 RRD created OK"));
         let seconds: Vec<i64> = (0..count).collect();
         for seconds in seconds.chunks(150) {
             let values = seconds.iter().map(|second| format!(" {}:1", 1_700_000_000 + second));
@@ -28,7 +35,7 @@ impl Write {
         }
         let mut asker = Client::of(daemon);
         asker.send(&format!("FLUSH {file}"));
-        while client.pending(file) > 0 {}
+        while client.newest(file) == START_S {}
         Self { asker, count }
     }
 
@@ -107,7 +114,7 @@ pub(crate) fn a_journal_forgets_what_still_waits() {
             .filter_map(|file| std::fs::read_to_string(file.path()).ok())
             .any(|text| text.contains("a.rrd"))
     };
-    crate::until(|| has());
+    crate::until(has);
     crate::until(|| !has());
     assert_eq!(client.pending("a.rrd"), 1);
     assert!(daemon.kill_and_restart(&arguments));

@@ -179,8 +179,8 @@ pub(crate) fn a_long_line_is_understood() {
     let folder = tempfile::tempdir().unwrap();
     let mut ours = Ours::open(folder.path(), &options());
     ours.create("a.rrd");
-    let values: String = (0..4_000).map(|second| format!(" {}:1", FROM_S + second)).collect();
-    let reply = ours.first(&format!("UPDATE a.rrd{values}"));
+    let values: Vec<String> = (0..4_000).map(|second| format!(" {}:1", FROM_S + second)).collect();
+    let reply = ours.first(&format!("UPDATE a.rrd{}", values.concat()));
     assert_eq!(
         (reply.as_str(), ours.is_over),
         ("0 errors, enqueued 4000 value(s).", false)
