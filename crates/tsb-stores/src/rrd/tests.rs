@@ -234,3 +234,57 @@ fn no_more_files_stay_open_than_allowed() {
     assert_eq!(open.count(), 3);
     assert_eq!(store.samples(SeriesId(9), TimeRange::ALL).unwrap().len(), 4);
 }
+
+/// Has no file of a folder in memory, where the medium can do that.
+fn chill(folder: &Path) {
+    rustix::fs::syncfs(File::open(folder).unwrap()).unwrap();
+    for entry in std::fs::read_dir(folder).unwrap() {
+        let file = File::open(entry.unwrap().path()).unwrap();
+        rustix::fs::fadvise(&file, 0, None, rustix::fs::Advice::DontNeed).unwrap();
+    }
+}
+
+#[test]
+fn cold_files_of_a_batch_are_read_ahead_and_get_the_same_bytes() {
+    let (cold, warm) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    // Some descriptors are kept, others are opened ahead.
+    let of = |folder: &Path| {
+        let options = RrdOptions {
+            max_open: 40,
+            ..options()
+        };
+        let store = RrdStore::open(folder, options).unwrap();
+        let keys = (0..300).map(|id| (SeriesId(id), SeriesKey::new(format!("s{id}"))));
+        store.define(&keys.collect::<Vec<_>>()).unwrap();
+        store
+    };
+    let (chilled, control) = (of(cold.path()), of(warm.path()));
+    for tick in 0..8 {
+        let values: Vec<f64> = (0..300).map(|id| f64::from(id * 7 + tick)).collect();
+        let at = Timestamp::from_secs(START + i64::from(tick) * 10);
+        chill(cold.path());
+        for store in [&chilled, &control] {
+            let ack = store.write_all(&Batch::tick(SeriesId(0), at, &values)).unwrap();
+            assert_eq!(ack.accepted, 300);
+        }
+    }
+    for id in 0..300 {
+        let read = |folder: &Path| std::fs::read(folder.join(format!("s{id}.rrd"))).unwrap();
+        assert!(read(cold.path()) == read(warm.path()), "file {id}");
+    }
+    // One that cannot be written ends the batch, and what was opened for it is closed.
+    let before = open_files(cold.path());
+    std::fs::write(cold.path().join("s150.rrd"), "no RRD file").unwrap();
+    chill(cold.path());
+    let values = vec![1.0; 300];
+    let at = Timestamp::from_secs(START + 100);
+    assert!(chilled.write_all(&Batch::tick(SeriesId(0), at, &values)).is_err());
+    assert!(open_files(cold.path()) <= before);
+}
+
+/// Descriptors of this process that lead into a folder.
+fn open_files(folder: &Path) -> usize {
+    let open = std::fs::read_dir("/proc/self/fd").unwrap();
+    let open = open.filter_map(|entry| std::fs::read_link(entry.ok()?.path()).ok());
+    open.filter(|path| path.starts_with(folder)).count()
+}
