@@ -223,11 +223,16 @@ impl Journal {
         Ok(number)
     }
 
+    /// Returns when every record so far is in the system's buffers.
+    pub(super) fn hand_over_all(&self) -> Result<()> {
+        self.put(&mut self.book())
+    }
+
     /// Returns when a record may be acknowledged.
     pub(super) fn confirm(&self, record: u64) -> Result<()> {
         match self.sync {
             Sync::Group => self.sync_together(record),
-            Sync::None | Sync::Interval(_) => self.put(&mut self.book()),
+            Sync::None | Sync::Interval(_) => self.hand_over_all(),
             Sync::Each => Ok(()),
         }
     }

@@ -52,7 +52,8 @@ impl Shared {
     /// Writes what waits for a file. `Ok(false)`: nothing is known of it.
     ///
     /// # Errors
-    /// [`FileError::Suspended`]. What goes wrong with the file waits in its entry.
+    /// [`FileError::Suspended`]; [`FileError::Poisoned`] by the journal. What goes wrong with
+    /// the file waits in its entry.
     pub(super) fn write_out(&self, name: &str, session: &mut Session) -> std::result::Result<bool, FileError> {
         let shelved = self.shelf_of(name);
         let (claim, mut way, layout, load) = {
@@ -72,6 +73,9 @@ impl Shared {
                     pending: entry.pending(),
                 });
             }
+            // IMPORTANT: before the file has them, or a kill in the middle of a pass could leave
+            // a row of readings that nobody knows any more.
+            self.hand_over_records()?;
             let (layout, load) = (Arc::clone(&entry.layout), entry.take());
             let way = Way {
                 ready,

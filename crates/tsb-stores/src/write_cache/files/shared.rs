@@ -305,6 +305,14 @@ impl Shared {
         Ok(Some(record))
     }
 
+    /// Returns when all that was accepted is in a journal that a kill leaves.
+    pub(super) fn hand_over_records(&self) -> std::result::Result<(), FileError> {
+        match &self.journal {
+            Some(journal) => journal.hand_over_all().map_err(|error| self.poison(&error)),
+            None => Ok(()),
+        }
+    }
+
     /// Returns when what is on record may be acknowledged.
     pub(super) fn confirm(&self, record: u64) -> std::result::Result<(), FileError> {
         match &self.journal {
