@@ -1,7 +1,7 @@
 //! Servers of rrdcached's protocol, each a process behind a Unix socket, and one client.
 //!
 //! The real daemon is one, and ours is this very program: an example that is called with
-//! `serve` and what [`Server::words`] says runs [`serve`].
+//! `serve` and what `Server::words` says runs [`serve`].
 
 use std::fmt::Write as _;
 use std::io::{BufRead, BufReader, Read, Write};
