@@ -175,9 +175,13 @@ fn drain(folder: &Path, count: usize, readings: i64, is_cold: bool) {
         ROUNDS - 1
     );
     if is_cold {
-        let most = residents.iter().map(|resident: &Resident| resident.bytes).max();
+        let most = residents
+            .iter()
+            .map(|resident: &Resident| resident.bytes)
+            .max()
+            .unwrap_or_default();
         let of = residents.first().map_or(0, |resident| resident.of_bytes);
-        println!("before each turn at most {most:?} of {of} bytes were in memory (mincore)");
+        println!("before each turn at most {most} of {of} bytes were in memory (mincore)");
     }
     println!("way          accept  its CPU    drain  with sync  all CPU");
     for way in &ways {
