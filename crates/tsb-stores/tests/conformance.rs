@@ -493,11 +493,7 @@ fn rrd() -> impl Iterator<Item = RrdFixture> {
 }
 
 fn main() -> ExitCode {
-    let arguments: Vec<String> = std::env::args().collect();
-    if let [_, word, path] = arguments.as_slice()
-        && word == lock::HOLDER
-    {
-        lock::hold(path);
+    if lock::was_holder() {
         return ExitCode::SUCCESS;
     }
     let full = Fresh::new("write-cache-bounded+memory", || {

@@ -185,11 +185,7 @@ fn ticks_during_a_flush(store: &WriteCache<RrdStore>, holder: Holder) -> Option<
 type Check = fn(EngineKind);
 
 fn main() -> ExitCode {
-    let arguments: Vec<String> = std::env::args().collect();
-    if let [_, word, path] = arguments.as_slice()
-        && word == lock::HOLDER
-    {
-        lock::hold(path);
+    if lock::was_holder() {
         return ExitCode::SUCCESS;
     }
     let kinds: [(&str, Check); 2] = [

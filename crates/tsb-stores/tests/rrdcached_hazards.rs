@@ -200,11 +200,7 @@ fn suspending_an_unknown_file_ends_the_connection() {
 }
 
 fn main() -> ExitCode {
-    let arguments: Vec<String> = std::env::args().collect();
-    if let [_, word, path] = arguments.as_slice()
-        && word == lock::HOLDER
-    {
-        lock::hold(path);
+    if lock::was_holder() {
         return ExitCode::SUCCESS;
     }
     let is_there = Daemon::start(&[]).is_some();

@@ -588,11 +588,7 @@ const ALONE: [(&str, fn()); 15] = [
 ];
 
 fn main() -> ExitCode {
-    let arguments: Vec<String> = std::env::args().collect();
-    if let [_, word, path] = arguments.as_slice()
-        && word == lock::HOLDER
-    {
-        lock::hold(path);
+    if lock::was_holder() {
         return ExitCode::SUCCESS;
     }
     let is_there = Daemon::start(&[]).is_some();

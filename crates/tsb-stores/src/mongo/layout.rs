@@ -111,7 +111,8 @@ impl Layout {
     }
 
     /// The commands for some samples of a batch, whose ids are numbers. The client has
-    /// written `first` samples before, or tried to. What cannot be written is refused. Mohawk's layout has none.
+    /// written `first` samples before, or tried to. What cannot be written is refused.
+    /// Mohawk's layout has none.
     pub(super) fn commands(
         &self,
         batch: &Batch<'_>,
@@ -180,6 +181,15 @@ impl Layout {
 fn client() -> [u8; 4] {
     let bytes = ObjectId::new().bytes();
     [bytes[7], bytes[8], bytes[10], bytes[11]]
+}
+
+/// How a command begins that inserts documents of samples.
+fn insertion(concern: &dyn Fn(&mut Writer)) -> impl Fn(&mut Writer) {
+    move |writer| {
+        writer.text("insert", SAMPLES).flag("ordered", false);
+        concern(writer);
+        writer.array("documents");
+    }
 }
 
 /// Milliseconds of a timestamp that has no finer part.

@@ -7,10 +7,24 @@ use std::process::{Child, Command, Stdio};
 use rustix::fs::{FlockOperation, fcntl_lock};
 
 /// The argument that makes the program a holder.
-pub(crate) const HOLDER: &str = "lock-holder";
+const HOLDER: &str = "lock-holder";
+
+/// First of all in `main`: whether this process was started as a holder. Then it has held the
+/// lock until its input ended, and has nothing else to do.
+pub(crate) fn was_holder() -> bool {
+    let arguments: Vec<String> = std::env::args().collect();
+    let [_, word, path] = arguments.as_slice() else {
+        return false;
+    };
+    let is_holder = word == HOLDER;
+    if is_holder {
+        hold(path);
+    }
+    is_holder
+}
 
 /// Holds the lock of a file until the input ends.
-pub(crate) fn hold(path: &str) {
+fn hold(path: &str) {
     let file = std::fs::OpenOptions::new().read(true).write(true).open(path).unwrap();
     fcntl_lock(&file, FlockOperation::NonBlockingLockExclusive).unwrap();
     std::io::stdout().write_all(b"locked\n").unwrap();

@@ -11,7 +11,7 @@ use tsb_core::{Batch, Timestamp};
 
 use super::super::bson::Writer;
 use super::super::command::{Command, Commands};
-use super::SAMPLES;
+use super::{SAMPLES, insertion};
 use crate::error::Result;
 use crate::store::TimeRange;
 
@@ -29,11 +29,7 @@ pub(super) fn commands(
     concern: &dyn Fn(&mut Writer),
     first: u64,
 ) -> Result<Vec<Command>> {
-    let head = |writer: &mut Writer| {
-        writer.text("insert", SAMPLES).flag("ordered", false);
-        concern(writer);
-        writer.array("documents");
-    };
+    let head = insertion(concern);
     let mut commands = Commands::new(&head);
     for &index in which {
         commands.push([index], |writer| {

@@ -8,7 +8,7 @@ use tsb_core::{Batch, Timestamp};
 use super::super::bson::Writer;
 use super::super::command::{Command, Commands};
 use super::super::options::Granularity;
-use super::{MILLI_NS, SAMPLES, bounds, millis, millis_from, restrict};
+use super::{MILLI_NS, SAMPLES, bounds, insertion, millis, millis_from, restrict};
 use crate::error::Result;
 use crate::store::{Refusals, TimeRange};
 
@@ -41,11 +41,7 @@ pub(super) fn commands(
     first: u64,
     refused: &mut Refusals,
 ) -> Result<Vec<Command>> {
-    let head = |writer: &mut Writer| {
-        writer.text("insert", SAMPLES).flag("ordered", false);
-        concern(writer);
-        writer.array("documents");
-    };
+    let head = insertion(concern);
     let mut commands = Commands::new(&head);
     for &index in which {
         let (at, value) = (batch.time(index as usize), batch.values()[index as usize]);

@@ -13,7 +13,7 @@ use tsb_core::{Batch, Timestamp};
 
 use super::super::bson::Writer;
 use super::super::command::{Command, Commands};
-use super::SAMPLES;
+use super::{SAMPLES, insertion};
 use crate::error::Result;
 
 mod key;
@@ -44,11 +44,7 @@ pub(super) fn commands(
     writing: Writing,
     concern: &dyn Fn(&mut Writer),
 ) -> Result<Vec<Command>> {
-    let head = |writer: &mut Writer| {
-        writer.text("insert", SAMPLES).flag("ordered", false);
-        concern(writer);
-        writer.array("documents");
-    };
+    let head = insertion(concern);
     let mut commands = Commands::new(&head);
     let group_of = |index: &u32| batch.id(*index as usize).0 / writing.group;
     let mut sorted: Vec<u32>;
