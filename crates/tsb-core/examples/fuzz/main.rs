@@ -1,7 +1,7 @@
 //! Fuzzes the readers of untrusted bytes, on stable Rust and from a seed.
 //!
 //! `cargo run --release -p tsb-core --example fuzz -- graphite --seconds 60`, or `all
-//! --minutes 10`: so much CPU time for each target, one after the other.
+//! --minutes 10`: so much CPU time for each target, as many at once as there are processors.
 //! Inputs are mutated from `fixtures/fuzz/<target>/`. A failure prints the seed and the
 //! round, and the shrunk input lands in `fixtures/fuzz/<target>/crash-<round>`, where
 //! `cargo test` replays it from then on. Why not libFuzzer: docs/adr/011-fuzzing.md.
@@ -11,8 +11,11 @@ mod mutate;
 mod targets;
 
 use std::error::Error;
+use std::io;
 use std::panic::catch_unwind;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::thread;
 
 use mutate::Mutator;
 use targets::{TARGETS, Target};
@@ -57,17 +60,38 @@ fn main() -> Result<(), Box<dyn Error>> {
         let names: Vec<&str> = TARGETS.iter().map(|target| target.name).collect();
         return Err(format!("no target '{}'; known are {}", options.target, names.join(", ")).into());
     }
-    for target in chosen {
-        fuzz(target, &options)?;
+    let failures = fuzz_all(&chosen, &options);
+    if failures.is_empty() {
+        return Ok(());
     }
-    Ok(())
+    Err(failures.join("\n").into())
 }
 
-fn fuzz(target: &Target, options: &Options) -> Result<(), Box<dyn Error>> {
+/// What failed, of all targets: one that fails does not keep the others from their time.
+fn fuzz_all(targets: &[&Target], options: &Options) -> Vec<String> {
+    let next = AtomicUsize::new(0);
+    let work = || {
+        let mut failures = Vec::new();
+        while let Some(target) = targets.get(next.fetch_add(1, Ordering::Relaxed)) {
+            failures.extend(fuzz(target, options).err());
+        }
+        failures
+    };
+    let processors = thread::available_parallelism().map_or(1, usize::from);
+    thread::scope(|scope| {
+        let workers: Vec<_> = (0..processors).map(|_| scope.spawn(work)).collect();
+        let ended = workers.into_iter().map(|worker| worker.join());
+        ended
+            .flat_map(|failures| failures.unwrap_or_else(|_| vec!["a worker panicked".to_owned()]))
+            .collect()
+    })
+}
+
+fn fuzz(target: &Target, options: &Options) -> Result<(), String> {
     let directory = Path::new(env!("CARGO_MANIFEST_DIR"))
         .join("../../fixtures/fuzz")
         .join(target.name);
-    let corpus = mutate::corpus(&directory)?;
+    let corpus = mutate::corpus(&directory).map_err(|error| format!("{}: {error}", target.name))?;
     let mut mutator = Mutator::new(options.seed, corpus);
     let end = thread_cpu_ns() + options.seconds * SECOND_NS;
     let (mut rounds, mut bytes) = (0_u64, 0_usize);
@@ -76,8 +100,9 @@ fn fuzz(target: &Target, options: &Options) -> Result<(), Box<dyn Error>> {
             let input = mutator.next_input();
             bytes += input.len();
             if !passes(target, &input) {
-                let path = report(target, &mut mutator, input, &directory, rounds)?;
-                return Err(format!("{} fails on {}, seed {}", target.name, path.display(), options.seed).into());
+                let kept = report(target, &mut mutator, input, &directory, rounds);
+                let kept = kept.map_or_else(|error| error.to_string(), |path| path.display().to_string());
+                return Err(format!("{} fails on {kept}, seed {}", target.name, options.seed));
             }
             rounds += 1;
         }
@@ -100,7 +125,7 @@ fn report(
     mut input: Vec<u8>,
     directory: &Path,
     round: u64,
-) -> Result<PathBuf, Box<dyn Error>> {
+) -> io::Result<PathBuf> {
     for _ in 0..SHRINKS {
         let smaller = mutator.smaller(&input);
         if !passes(target, &smaller) {
