@@ -2,8 +2,9 @@
 //!
 //! `rrd_table prepare FOLDER N [WAY ...]` creates a set of N files in the published layout for
 //! each way, and `rrd_table run FOLDER N K [WAY ...]` gives each K readings a pass, warm, the ways in turn (A B C D D C B A
-//! ...), each update across a step and every way across the same ones; the file system is
-//! synced after each pass, and that is timed by itself. `rrd_table cold FOLDER N` has the same
+//! ...), each update across a step and every way across the same ones: first with the file
+//! system synced after each pass, which is timed by itself and leaves every page clean, then
+//! without, over pages that are still to be written. `rrd_table cold FOLDER N` has the same
 //! N files, made if they are not there, updated by each way in turn when nothing of them is in
 //! memory, the real rrdcached among them where it is installed. Without arguments: 200 files in
 //! a temporary folder.
@@ -91,20 +92,26 @@ fn run(folder: &Path, count: usize, readings: i64, ways: &[Way]) {
     let clock = MonotonicClock::new();
     let bytes = rrd::original_layout().file_len();
     println!("{count} files of {bytes} bytes, {readings} readings a pass; us of an update");
-    println!("way         CPU best  CPU mean  wall best  with sync");
-    let mut costs = vec![Vec::new(); ways.len()];
-    for round in 0..ROUNDS {
-        now_s += readings * STEP_S;
-        for turn in 0..ways.len() {
-            let index = if round % 2 == 0 { turn } else { ways.len() - 1 - turn };
-            let cost = pass(&mut ways[index].1, &root, &clock, now_s, readings);
-            if round > 0 {
-                costs[index].push(cost);
+    println!("                 synced after each pass                    not synced");
+    println!("way         CPU best  CPU mean  wall best  with sync  CPU best  CPU mean");
+    let mut rounds = |ways: &mut [(Way, Files)], is_synced: bool| {
+        let mut costs = vec![Vec::new(); ways.len()];
+        for round in 0..ROUNDS {
+            now_s += readings * STEP_S;
+            for turn in 0..ways.len() {
+                let index = if round % 2 == 0 { turn } else { ways.len() - 1 - turn };
+                let cost = pass(&mut ways[index].1, is_synced.then_some(&root), &clock, now_s, readings);
+                if round > 0 {
+                    costs[index].push(cost);
+                }
             }
         }
-    }
-    for ((way, _), costs) in ways.iter().zip(&costs) {
-        row(*way, readings, count, costs);
+        costs
+    };
+    let clean = rounds(&mut ways, true);
+    let dirty = rounds(&mut ways, false);
+    for (((way, _), clean), dirty) in ways.iter().zip(&clean).zip(&dirty) {
+        row(*way, readings, count, clean, dirty);
     }
 }
 
@@ -115,13 +122,15 @@ fn newest_s(set: &Path) -> i64 {
     newest.seconds
 }
 
-fn pass(files: &mut Files, root: &std::fs::File, clock: &MonotonicClock, now_s: i64, readings: i64) -> Cost {
+fn pass(files: &mut Files, root: Option<&std::fs::File>, clock: &MonotonicClock, now_s: i64, readings: i64) -> Cost {
     let mut texts = Vec::new();
     rrd::readings(now_s, readings, STEP_S, &mut texts);
     let (cpu, wall) = (thread_cpu_ns(), clock.now());
     files.update_all(&texts);
     let (cpu_ns, wall_ns) = (thread_cpu_ns() - cpu, clock.now() - wall);
-    rustix::fs::syncfs(root).expect("a sync");
+    if let Some(root) = root {
+        rustix::fs::syncfs(root).expect("a sync");
+    }
     Cost {
         cpu_ns,
         wall_ns,
@@ -129,16 +138,20 @@ fn pass(files: &mut Files, root: &std::fs::File, clock: &MonotonicClock, now_s: 
     }
 }
 
-fn row(way: Way, readings: i64, count: usize, costs: &[Cost]) {
+fn row(way: Way, readings: i64, count: usize, clean: &[Cost], dirty: &[Cost]) {
     let updates = count as f64 * readings as f64 * 1e3;
-    let best = |cost: fn(&Cost) -> u64| costs.iter().map(cost).min().unwrap_or(0) as f64 / updates;
-    let mean = costs.iter().map(|cost| cost.cpu_ns).sum::<u64>() as f64 / costs.len().max(1) as f64 / updates;
+    let best = |costs: &[Cost], cost: fn(&Cost) -> u64| costs.iter().map(cost).min().unwrap_or(0) as f64 / updates;
+    let mean =
+        |costs: &[Cost]| costs.iter().map(|cost| cost.cpu_ns).sum::<u64>() as f64 / costs.len().max(1) as f64 / updates;
     println!(
-        "{:10}  {:8.2}  {mean:8.2}  {:9.2}  {:9.2}",
+        "{:10}  {:8.2}  {:8.2}  {:9.2}  {:9.2}  {:8.2}  {:8.2}",
         way.name(),
-        best(|cost| cost.cpu_ns),
-        best(|cost| cost.wall_ns),
-        best(|cost| cost.sync_ns),
+        best(clean, |cost| cost.cpu_ns),
+        mean(clean),
+        best(clean, |cost| cost.wall_ns),
+        best(clean, |cost| cost.sync_ns),
+        best(dirty, |cost| cost.cpu_ns),
+        mean(dirty),
     );
 }
 

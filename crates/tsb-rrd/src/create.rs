@@ -10,8 +10,13 @@ use crate::error::{Error, Result};
 use crate::layout::{Layout, UNKNOWN};
 use crate::live::Live;
 
-/// Bytes of rows that are written at once.
-const CHUNK: usize = 1 << 16;
+/// Bytes that are written at once: a page, and not more.
+///
+/// The system keeps what is written at once as one folio of its cache, where the file system
+/// can (ext4 from Linux 6.16 on), and each later write into a folio looks at every block of it.
+/// An update writes a few bytes to three pages; in folios of 64 KiB it costs nearly twice as
+/// much (docs/adr/073-rrd-pages.md). librrd writes new files in pages, too.
+const CHUNK: usize = 4_096;
 
 /// The header of a new file, which takes updates after `start_s` (seconds since the epoch).
 ///
@@ -74,18 +79,20 @@ fn write(path: &Path, layout: &Layout, header: &[u8]) -> Result<()> {
 }
 
 fn fill(file: &mut File, layout: &Layout, header: &[u8]) -> std::io::Result<()> {
-    let mut left = layout.file_len() as usize - header.len();
-    let first = left.min(CHUNK);
+    let unknown = UNKNOWN.to_bits().to_le_bytes();
+    let mut left = layout.file_len() as usize;
+    // The header and the rows up to the end of a page; a header's length is a multiple of eight.
+    let to_end = header.len().next_multiple_of(CHUNK).min(left) - header.len();
     let mut start = header.to_vec();
-    start.resize(header.len() + first, 0);
-    for value in start[header.len()..].chunks_exact_mut(8) {
-        value.copy_from_slice(&UNKNOWN.to_bits().to_le_bytes());
+    start.extend(unknown.repeat(to_end / unknown.len()));
+    for page in start.chunks(CHUNK) {
+        file.write_all(page)?;
     }
-    file.write_all(&start)?;
-    left -= first;
+    left -= start.len();
+    let rows = unknown.repeat(CHUNK / unknown.len());
     while left > 0 {
         let length = left.min(CHUNK);
-        file.write_all(&start[header.len()..header.len() + length])?;
+        file.write_all(&rows[..length])?;
         left -= length;
     }
     Ok(())
