@@ -14,7 +14,7 @@
 
 use std::path::{Path, PathBuf};
 
-use tsb_bench::cold::{self, Resident};
+use tsb_bench::cold::{self, DiskUse, Resident};
 use tsb_bench::rrd::{self, STEP_S};
 use tsb_bench::served::{self, BATCH, Served, Server, has_daemon};
 use tsb_core::latency::Histogram;
@@ -83,13 +83,14 @@ struct Way {
 }
 
 #[derive(Clone, Copy, Default)]
-#[expect(clippy::struct_field_names, reason = "units come last in a name")]
 struct Cost {
     accept_ns: u64,
     accept_cpu_ns: u64,
     drain_ns: u64,
     sync_ns: u64,
+    all_ns: u64,
     cpu_ns: u64,
+    disk: DiskUse,
 }
 
 fn server(folder: &Path, (name, is_daemon, threads): (&str, bool, usize), policy: &str) -> Server {
@@ -153,19 +154,23 @@ fn drain(folder: &Path, count: usize, readings: i64, is_cold: bool) {
                 cold::chill(&set, count);
                 residents.extend(cold::resident(&set, count));
             }
+            let disk = DiskUse::of(folder);
             let (begun, cpu) = (clock.now(), way.cpu_ns());
             way.batches(&texts);
             let (accepted, accept_cpu) = (clock.now(), way.cpu_ns());
             way.drain(&clock, count as u64 * readings as u64);
             let (drained, all_cpu) = (clock.now(), way.cpu_ns());
             rustix::fs::syncfs(&root).expect("a sync");
+            let synced = clock.now();
             if round > 0 {
                 costs.push(Cost {
                     accept_ns: accepted - begun,
                     accept_cpu_ns: accept_cpu - cpu,
                     drain_ns: drained - accepted,
-                    sync_ns: clock.now() - begun,
+                    sync_ns: synced - drained,
+                    all_ns: synced - begun,
                     cpu_ns: all_cpu - cpu,
+                    disk: DiskUse::of(folder).since(disk),
                 });
             }
         }
@@ -183,20 +188,28 @@ fn drain(folder: &Path, count: usize, readings: i64, is_cold: bool) {
         let of = residents.first().map_or(0, |resident| resident.of_bytes);
         println!("before each turn at most {most} of {of} bytes were in memory (mincore)");
     }
-    println!("way          accept  its CPU    drain  with sync  all CPU");
+    println!("way          accept  its CPU   drain    sync     all  all CPU  disk: reads  writes      KB");
     for way in &ways {
         let best = |cost: fn(&Cost) -> u64| {
             let best = way.costs.iter().map(cost).min().unwrap_or_default();
             best as f64 / 1e3 / count as f64 / readings as f64
         };
+        let most = |cost: fn(&Cost) -> u64| {
+            let most = way.costs.iter().map(cost).max().unwrap_or_default();
+            most as f64 / count as f64 / readings as f64
+        };
         println!(
-            "{:11}  {:6.3}   {:6.3}   {:6.3}     {:6.3}   {:6.3}",
+            "{:11}  {:6.3}   {:6.3}  {:6.3}  {:6.3}  {:6.3}   {:6.3}       {:6.3}  {:6.3}  {:6.3}",
             way.served.name,
             best(|cost| cost.accept_ns),
             best(|cost| cost.accept_cpu_ns),
             best(|cost| cost.drain_ns),
             best(|cost| cost.sync_ns),
+            best(|cost| cost.all_ns),
             best(|cost| cost.cpu_ns),
+            most(|cost| cost.disk.reads),
+            most(|cost| cost.disk.writes),
+            most(|cost| cost.disk.written_bytes) / 1e3,
         );
     }
 }

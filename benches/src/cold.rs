@@ -50,11 +50,43 @@ pub fn resident(folder: &Path, count: usize) -> Option<Resident> {
     Some(sum)
 }
 
-/// Requests to read that the disk under a folder has finished since it was attached; `None`
-/// where the folder is on no disk.
-pub fn disk_reads(folder: &Path) -> Option<u64> {
-    let device = rustix::fs::stat(folder).ok()?.st_dev;
-    let (major, minor) = (rustix::fs::major(device), rustix::fs::minor(device));
-    let text = std::fs::read_to_string(format!("/sys/dev/block/{major}:{minor}/stat")).ok()?;
-    text.split_whitespace().next()?.parse().ok()
+/// What the disk under a folder has done since it was attached.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct DiskUse {
+    /// Requests to read that it has finished.
+    pub reads: u64,
+    /// Requests to write that it has finished.
+    pub writes: u64,
+    /// Bytes written.
+    pub written_bytes: u64,
+}
+
+impl DiskUse {
+    /// Up to now; nothing where the folder is on no disk.
+    pub fn of(folder: &Path) -> Self {
+        // Documentation/block/stat.rst of the kernel: the unit is always 512 bytes.
+        const SECTOR: u64 = 512;
+        let fields = || {
+            let device = rustix::fs::stat(folder).ok()?.st_dev;
+            let (major, minor) = (rustix::fs::major(device), rustix::fs::minor(device));
+            let text = std::fs::read_to_string(format!("/sys/dev/block/{major}:{minor}/stat")).ok()?;
+            let numbers: Vec<u64> = text.split_whitespace().map_while(|word| word.parse().ok()).collect();
+            Some(Self {
+                reads: *numbers.first()?,
+                writes: *numbers.get(4)?,
+                written_bytes: numbers.get(6)? * SECTOR,
+            })
+        };
+        fields().unwrap_or_default()
+    }
+
+    /// What it has done since then.
+    #[must_use]
+    pub fn since(self, earlier: Self) -> Self {
+        Self {
+            reads: self.reads - earlier.reads,
+            writes: self.writes - earlier.writes,
+            written_bytes: self.written_bytes - earlier.written_bytes,
+        }
+    }
 }

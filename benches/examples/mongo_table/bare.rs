@@ -45,7 +45,7 @@ fn singles<'a>(
             doc! { "_id": { "s": number, "t": at.as_nanos(), "i": first + index }, "v": value }
         } else {
             let date = DateTime::from_millis(at.as_nanos() / 1_000_000);
-            doc! { "t": date, "s": number, "v": value, "i": first + index }
+            doc! { "t": date, "s": number, "v": value }
         }
     }))
 }

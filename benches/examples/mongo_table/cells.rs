@@ -82,10 +82,11 @@ pub(crate) struct Load {
 }
 
 impl Load {
-    /// As much as takes so long at the trial's rate.
-    pub(crate) fn new(cell: Cell, seconds: f64) -> Self {
-        let per_round = f64::from(cell.documents * cell.samples_per_document() * cell.workers);
-        let rounds = (cell.trial_rate * seconds / per_round).ceil().max(1.0) as u64;
+    /// So many documents, of sixty samples half as many; or as few more as make all workers
+    /// write the same number of requests.
+    pub(crate) fn new(cell: Cell, documents: u32) -> Self {
+        let documents = if cell.is_columns() { documents / 2 } else { documents };
+        let rounds = u64::from(documents.div_ceil(cell.documents * cell.workers)).max(1);
         let request = |worker: u64, round: u64| {
             let turn = if cell.is_columns() {
                 round * u64::from(cell.workers) + worker

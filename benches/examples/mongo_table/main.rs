@@ -2,9 +2,8 @@
 //! was made of the driver before the client was written.
 //!
 //! `cargo run --release -p tsb-bench --features mongo --example mongo_table -- HOST:PORT
-//! [SECONDS [BLOCKS [LAYOUT]]]`: a mongod of this machine, how long a run should take at the
-//! trial's rate, and how many blocks of four runs (ours, the driver's, the driver's, ours)
-//! each cell has. It prints JSON, which `cargo xtask servers table` makes a page of.
+//! [DOCUMENTS [BLOCKS [LAYOUT]]]`: a mongod of this machine, how many documents a run writes,
+//! and how many blocks of four runs (ours, the driver's, the driver's, ours) each cell has. It prints JSON, which `cargo xtask servers table` makes a page of.
 //!
 //! Ours is `Store::write` of columns, so that making documents is in its time. The driver's
 //! is `insert_many` of the same documents made before, but that it adds a key of its own to
@@ -41,21 +40,21 @@ fn main() {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let word = |index: usize| arguments.get(index).map(String::as_str);
     let address = word(0).expect("HOST:PORT of a mongod").to_owned();
-    let seconds: f64 = word(1).map_or(2.0, |text| text.parse().expect("seconds"));
+    let documents: u32 = word(1).map_or(400_000, |text| text.parse().expect("a number of documents"));
     let blocks: usize = word(2).map_or(3, |text| text.parse().expect("a number of blocks"));
     let server = Server {
         pid: timing::listener(&address),
         address,
     };
     let cells = cells::all().filter(|cell| word(3).is_none_or(|layout| layout == cell.layout));
-    let rows: Vec<_> = cells.map(|cell| row(&server, cell, seconds, blocks)).collect();
-    let page = json!({ "seconds": seconds, "blocks": blocks, "rows": rows });
+    let rows: Vec<_> = cells.map(|cell| row(&server, cell, documents, blocks)).collect();
+    let page = json!({ "documents": documents, "blocks": blocks, "rows": rows });
     println!("{page:#}");
 }
 
 /// Runs a cell in the order A B B A, block after block.
-fn row(server: &Server, cell: Cell, seconds: f64, blocks: usize) -> serde_json::Value {
-    let load = Load::new(cell, seconds);
+fn row(server: &Server, cell: Cell, documents: u32, blocks: usize) -> serde_json::Value {
+    let load = Load::new(cell, documents);
     let documents = bare::documents(&load);
     let (mut ours, mut bare) = (Vec::new(), Vec::new());
     for _ in 0..blocks.max(1) {

@@ -7,7 +7,7 @@
 
 use std::path::Path;
 
-use tsb_bench::cold::{chill, disk_reads, resident};
+use tsb_bench::cold::{DiskUse, chill, resident};
 use tsb_bench::rrd::{self, Files, STEP_S, Way};
 use tsb_bench::served::{Served, Server, batches, has_daemon};
 use tsb_core::time::{Clock, MonotonicClock, process_cpu_ns};
@@ -35,7 +35,7 @@ struct Turn {
     cpu_ns: u64,
     accept_ns: u64,
     start_ns: u64,
-    reads: u64,
+    disk: DiskUse,
     resident: u64,
 }
 
@@ -68,7 +68,9 @@ pub(crate) fn run(folder: &Path, count: usize) {
     println!(
         "{count} files of {bytes} bytes, cold, one reading each; us of an update, best of {ROUNDS} (lowest..highest)"
     );
-    println!("way               wall            with sync  accept   start     CPU  disk reads  resident before");
+    println!(
+        "way               wall            with sync  accept   start     CPU  disk: reads  writes      KB  resident before"
+    );
     for (way, turns) in &ways {
         row(way, turns, count);
     }
@@ -112,7 +114,7 @@ fn one(way: &Cold, set: &Path, count: usize) -> Turn {
     }
     let resident = resident(set, count).map_or(u64::MAX, |resident| resident.bytes);
     let root = std::fs::File::open(set).expect("the folder");
-    let reads = disk_reads(set).unwrap_or_default();
+    let disk = DiskUse::of(set);
     let started = clock.now();
     let served = server.as_ref().map(Server::start);
     let start_ns = clock.now() - started;
@@ -121,8 +123,8 @@ fn one(way: &Cold, set: &Path, count: usize) -> Turn {
         (_, Some(served)) => cached(served, &clock, count, to_s),
         (_, None) => unreachable!("it was started"),
     };
-    turn.reads = disk_reads(set).unwrap_or_default() - reads;
     rustix::fs::syncfs(&root).expect("a sync");
+    turn.disk = DiskUse::of(set).since(disk);
     turn.sync_ns = clock.now() - begun;
     (turn.start_ns, turn.resident) = (start_ns, resident);
     turn
@@ -220,7 +222,7 @@ fn row(way: &Cold, turns: &[Turn], count: usize) {
     };
     let (best, worst) = of(|turn| turn.wall_ns);
     println!(
-        "{:10}  {:8.2} ({:7.2}..{:7.2})  {:9.2}  {:6.2}  {:6.2}  {:6.2}  {:10.2}  {:15}",
+        "{:10}  {:8.2} ({:7.2}..{:7.2})  {:9.2}  {:6.2}  {:6.2}  {:6.2}  {:11.2}  {:6.2}  {:6.2}  {:15}",
         way.name(),
         us(best),
         us(best),
@@ -229,7 +231,9 @@ fn row(way: &Cold, turns: &[Turn], count: usize) {
         us(of(|turn| turn.accept_ns).0),
         us(of(|turn| turn.start_ns).0),
         us(of(|turn| turn.cpu_ns).0),
-        of(|turn| turn.reads).1 as f64 / count as f64,
+        of(|turn| turn.disk.reads).1 as f64 / count as f64,
+        of(|turn| turn.disk.writes).1 as f64 / count as f64,
+        of(|turn| turn.disk.written_bytes).1 as f64 / 1e3 / count as f64,
         of(|turn| turn.resident).1,
     );
 }

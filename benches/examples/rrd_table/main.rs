@@ -16,6 +16,7 @@ mod cold;
 use std::path::{Path, PathBuf};
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+use tsb_bench::cold::DiskUse;
 use tsb_bench::rrd::{self, Files, STEP_S, Way};
 use tsb_core::time::{Clock, MonotonicClock, thread_cpu_ns};
 
@@ -24,11 +25,11 @@ use tsb_core::time::{Clock, MonotonicClock, thread_cpu_ns};
 const ROUNDS: i64 = 7;
 
 #[derive(Clone, Copy, Default)]
-#[expect(clippy::struct_field_names, reason = "units come last in a name")]
 struct Cost {
     cpu_ns: u64,
     wall_ns: u64,
     sync_ns: u64,
+    disk: DiskUse,
 }
 
 fn main() {
@@ -92,15 +93,16 @@ fn run(folder: &Path, count: usize, readings: i64, ways: &[Way]) {
     let clock = MonotonicClock::new();
     let bytes = rrd::original_layout().file_len();
     println!("{count} files of {bytes} bytes, {readings} readings a pass; us of an update");
-    println!("                 synced after each pass                    not synced");
-    println!("way         CPU best  CPU mean  wall best  with sync  CPU best  CPU mean");
+    println!("            synced after each pass: every page is clean before one        not synced");
+    println!("way         CPU best  CPU mean  wall best  with sync  writes     KB  CPU best  CPU mean");
     let mut rounds = |ways: &mut [(Way, Files)], is_synced: bool| {
         let mut costs = vec![Vec::new(); ways.len()];
         for round in 0..ROUNDS {
             now_s += readings * STEP_S;
             for turn in 0..ways.len() {
                 let index = if round % 2 == 0 { turn } else { ways.len() - 1 - turn };
-                let cost = pass(&mut ways[index].1, is_synced.then_some(&root), &clock, now_s, readings);
+                let synced = is_synced.then_some((folder, &root));
+                let cost = pass(&mut ways[index].1, synced, &clock, now_s, readings);
                 if round > 0 {
                     costs[index].push(cost);
                 }
@@ -122,19 +124,31 @@ fn newest_s(set: &Path) -> i64 {
     newest.seconds
 }
 
-fn pass(files: &mut Files, root: Option<&std::fs::File>, clock: &MonotonicClock, now_s: i64, readings: i64) -> Cost {
+/// One reading after the other for each file; the folder is that of a file system to be synced.
+fn pass(
+    files: &mut Files,
+    synced: Option<(&Path, &std::fs::File)>,
+    clock: &MonotonicClock,
+    now_s: i64,
+    readings: i64,
+) -> Cost {
     let mut texts = Vec::new();
     rrd::readings(now_s, readings, STEP_S, &mut texts);
+    let disk = synced.map(|(folder, _)| DiskUse::of(folder));
     let (cpu, wall) = (thread_cpu_ns(), clock.now());
     files.update_all(&texts);
     let (cpu_ns, wall_ns) = (thread_cpu_ns() - cpu, clock.now() - wall);
-    if let Some(root) = root {
+    if let Some((_, root)) = synced {
         rustix::fs::syncfs(root).expect("a sync");
     }
     Cost {
         cpu_ns,
         wall_ns,
         sync_ns: clock.now() - wall,
+        disk: synced
+            .zip(disk)
+            .map(|((folder, _), disk)| DiskUse::of(folder).since(disk))
+            .unwrap_or_default(),
     }
 }
 
@@ -143,13 +157,16 @@ fn row(way: Way, readings: i64, count: usize, clean: &[Cost], dirty: &[Cost]) {
     let best = |costs: &[Cost], cost: fn(&Cost) -> u64| costs.iter().map(cost).min().unwrap_or(0) as f64 / updates;
     let mean =
         |costs: &[Cost]| costs.iter().map(|cost| cost.cpu_ns).sum::<u64>() as f64 / costs.len().max(1) as f64 / updates;
+    let most = |cost: fn(&Cost) -> u64| clean.iter().map(cost).max().unwrap_or(0) as f64 / updates * 1e3;
     println!(
-        "{:10}  {:8.2}  {:8.2}  {:9.2}  {:9.2}  {:8.2}  {:8.2}",
+        "{:10}  {:8.2}  {:8.2}  {:9.2}  {:9.2}  {:6.2}  {:5.2}  {:8.2}  {:8.2}",
         way.name(),
         best(clean, |cost| cost.cpu_ns),
         mean(clean),
         best(clean, |cost| cost.wall_ns),
         best(clean, |cost| cost.sync_ns),
+        most(|cost| cost.disk.writes),
+        most(|cost| cost.disk.written_bytes) / 1e3,
         best(dirty, |cost| cost.cpu_ns),
         mean(dirty),
     );

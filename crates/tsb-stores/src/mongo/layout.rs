@@ -35,6 +35,8 @@ pub(super) struct Layout {
     names: RwLock<Vec<String>>,
     /// What tells the keys of this client from those of others.
     client: [u8; 4],
+    /// Of a time-series collection that was empty when it was opened.
+    newest: Option<series::Newest>,
 }
 
 /// What a pipeline reads.
@@ -50,7 +52,13 @@ impl Layout {
             options: options.clone(),
             names: RwLock::default(),
             client: client(),
+            newest: None,
         }
+    }
+
+    /// The database was empty: what its series hold is what is written from now on.
+    pub(super) fn begin(&mut self) {
+        self.newest = Some(series::Newest::default());
     }
 
     pub(super) fn kind(&self) -> LayoutKind {
@@ -87,6 +95,9 @@ impl Layout {
 
     /// Learns what the database calls series.
     pub(super) fn learn(&self, series: &[(u32, SeriesKey)]) {
+        if let (Some(newest), Some(count)) = (&self.newest, series.iter().map(|(number, _)| number + 1).max()) {
+            newest.grow(count as usize);
+        }
         if self.kind() != LayoutKind::Mohawk {
             return;
         }
@@ -122,7 +133,7 @@ impl Layout {
         refused: &mut Refusals,
     ) -> Result<Vec<Command>> {
         match self.kind() {
-            LayoutKind::Series => series::commands(batch, which, concern, first, refused),
+            LayoutKind::Series => series::commands(batch, which, concern, first, self.newest.as_ref(), refused),
             LayoutKind::Rows => rows::commands(batch, which, concern, first),
             LayoutKind::Bucket => bucket::commands(batch, which, self.options.span_ns, concern),
             LayoutKind::Ticks => {

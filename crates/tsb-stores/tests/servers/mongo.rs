@@ -3,12 +3,15 @@
 use std::path::Path;
 use std::process::Command;
 
+use mongodb::bson::doc;
 use tsb_core::time::{Clock, SECOND_NS};
 use tsb_stores::conformance::libtest_mimic::{Failed, Trial};
 
 use crate::certificates::Certificates;
 use crate::daemon::{Daemon, free_ports};
-use crate::outage::{Kept, lets_in_only, nobody_answers, opened, outlives_every_manner, survives};
+use crate::outage::{
+    Kept, Outcome, found, lets_in_only, nobody_answers, opened, outlives_every_manner, survives, tick,
+};
 use crate::{Test, of_program, places};
 
 mod driver;
@@ -30,6 +33,7 @@ pub(crate) fn trials() -> Vec<Trial> {
         ("a_server_that_misbehaves", misbehaves),
         ("nobody_answers", |_| nobody_answers("mongo")),
         ("tls_and_a_password", tls_and_password),
+        ("a_user_of_one_database", user_of_one_database),
     ];
     of_program(places::MONGO, "TSB_TEST_MONGOD", tests)
 }
@@ -105,8 +109,34 @@ fn tls_and_password(program: &str) -> Result<(), Failed> {
     )?;
     daemon.await_listening()?;
     let authority = certificates.authority().display().to_string();
-    driver::create_user(daemon.port(), &authority, "me", "hunter2")?;
+    let tls = format!("&tls=true&tlsCAFile={authority}");
+    driver::create_root(daemon.port(), &tls, ("me", "hunter2"))?;
     lets_in_only(&certificates, "me", "hunter2", |options| {
         spec(&[daemon.port()], options)
     })
+}
+
+/// Who may not touch the server's own collections gets the other index of a time-series
+/// collection, and writes and reads all the same.
+fn user_of_one_database(program: &str) -> Result<(), Failed> {
+    let certificates = Certificates::make()?;
+    let daemon = start(program, &["--auth"])?;
+    daemon.await_listening()?;
+    let (root, me) = (("root", "hunter1"), ("me", "hunter2"));
+    driver::create_root(daemon.port(), "", root)?;
+    driver::create_writer(daemon.port(), root, me, "hazard")?;
+    let credentials = certificates.credentials("right", "me:hunter2")?;
+    let store = opened(&format!(
+        "mongo://127.0.0.1:{}/hazard?layout=series&credentials={credentials}",
+        daemon.port()
+    ))?;
+    if tick(&*store, 1)? != Outcome::Acknowledged || found(&*store)? != [1] {
+        return Err("who may does not write and read".into());
+    }
+    let keys = driver::index_keys(daemon.port(), me, "hazard", "samples")?;
+    if keys.contains(&doc! { "s": 1, "t": 1 }) {
+        Ok(())
+    } else {
+        Err(format!("the indexes are on {keys:?}").into())
+    }
 }

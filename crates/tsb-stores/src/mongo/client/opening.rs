@@ -26,9 +26,10 @@ impl MongoClient {
     pub async fn connect(address: &Address, options: &MongoOptions) -> Result<Self> {
         let connection = Connection::open(address, options).await?;
         let members = connection.members().await?;
-        let layout = Layout::new(options);
+        let mut layout = Layout::new(options);
         let is_new = prepare(&connection, &layout, options).await?;
         let keys = if is_new {
+            layout.begin();
             Vec::new()
         } else {
             stored_series(&connection).await?

@@ -67,6 +67,8 @@ impl Memory {
     }
 
     fn load(&self, file: File) -> Result<()> {
+        // All of it at once: else the medium idles while records are taken apart.
+        let _ = rustix::fs::fadvise(&file, 0, None, rustix::fs::Advice::WillNeed);
         let mut input = BufReader::with_capacity(1 << 20, file);
         let mut magic = Vec::with_capacity(MAGIC.len());
         let read = input.by_ref().take(MAGIC.len() as u64).read_to_end(&mut magic);

@@ -15,10 +15,16 @@ fn wait<T>(future: impl Future<Output = Result<T, mongodb::error::Error>>) -> Re
 }
 
 fn ask(port: u16, options: &str, command: &Document) -> Result<Document, Failed> {
-    let uri = format!("mongodb://127.0.0.1:{port}/?directConnection=true&serverSelectionTimeoutMS=2000{options}");
+    ask_as("", port, options, "admin", command)
+}
+
+/// The same as `NAME:PASSWORD@`, of a database.
+fn ask_as(user: &str, port: u16, options: &str, database: &str, command: &Document) -> Result<Document, Failed> {
+    let fixed = "directConnection=true&serverSelectionTimeoutMS=2000&authSource=admin";
+    let uri = format!("mongodb://{user}127.0.0.1:{port}/?{fixed}{options}");
     wait(async {
         let client = Client::with_uri_str(uri).await?;
-        client.database("admin").run_command(command.clone()).await
+        client.database(database).run_command(command.clone()).await
     })
 }
 
@@ -60,8 +66,36 @@ pub(crate) fn primary(ports: &[u16]) -> Result<usize, Failed> {
     Err("nobody leads".into())
 }
 
-/// The first user may be made by whoever is on the same machine.
-pub(crate) fn create_user(port: u16, authority: &str, name: &str, password: &str) -> Result<(), Failed> {
+/// The first user may be made by whoever is on the same machine; `tls` are options of the URI.
+pub(crate) fn create_root(port: u16, tls: &str, (name, password): (&str, &str)) -> Result<(), Failed> {
     let user = doc! { "createUser": name, "pwd": password, "roles": ["root"] };
-    ask(port, &format!("&tls=true&tlsCAFile={authority}"), &user).map(drop)
+    ask(port, tls, &user).map(drop)
+}
+
+/// A user who may write to one database and no other, made by `root`.
+pub(crate) fn create_writer(
+    port: u16,
+    root: (&str, &str),
+    (name, password): (&str, &str),
+    database: &str,
+) -> Result<(), Failed> {
+    let role = doc! { "role": "readWrite", "db": database };
+    let user = doc! { "createUser": name, "pwd": password, "roles": [role] };
+    ask_as(&format!("{}:{}@", root.0, root.1), port, "", "admin", &user).map(drop)
+}
+
+/// The keys of the indexes of a collection, as a user of its database sees them.
+pub(crate) fn index_keys(
+    port: u16,
+    (name, password): (&str, &str),
+    database: &str,
+    collection: &str,
+) -> Result<Vec<Document>, Failed> {
+    let list = doc! { "listIndexes": collection };
+    let listed = ask_as(&format!("{name}:{password}@"), port, "", database, &list)?;
+    let indexes = listed.get_document("cursor")?.get_array("firstBatch")?;
+    let keys = indexes
+        .iter()
+        .filter_map(|index| index.as_document()?.get_document("key").ok());
+    Ok(keys.cloned().collect())
 }
