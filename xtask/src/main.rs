@@ -51,6 +51,8 @@ cargo xtask JOB
   servers table [--seconds N] [--only 'SERVER LEVEL'] [--program TSB] [--out FILE]
              every layout of MongoDB at three levels with one and eight workers, by runs that read all back;
              --out writes it as a page of Markdown, too
+  servers equal [--out FILE]
+             our client of MongoDB beside its driver alone, in turn, with batches of equal layouts
   screenshots
              the pictures of docs/screenshots: runs tsb, opens its report in Chromium (wide and narrow,
              light and dark, printed), and drives the live view in tmux at three sizes

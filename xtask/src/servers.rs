@@ -60,6 +60,7 @@ pub(crate) fn command(arguments: &[&str]) -> Result<()> {
     match arguments {
         ["up", names @ ..] => up(names),
         ["table", rest @ ..] => layouts::print(rest),
+        ["equal", rest @ ..] => layouts::print_equal(rest),
         ["down", names @ ..] => down(names),
         ["status", "--format", "json", names @ ..] => {
             println!("{:#}", status(&choose(names)?)?);
@@ -69,7 +70,7 @@ pub(crate) fn command(arguments: &[&str]) -> Result<()> {
             print!("{}", table(&status(&choose(names)?)?));
             Ok(())
         }
-        _ => bail!("servers: write up, down or status, then names (--format json after status), or table"),
+        _ => bail!("servers: write up, down or status, then names (--format json after status), table or equal"),
     }
 }
 

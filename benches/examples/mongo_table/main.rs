@@ -48,7 +48,7 @@ fn main() {
     };
     let cells = cells::all().filter(|cell| word(3).is_none_or(|layout| layout == cell.layout));
     let rows: Vec<_> = cells.map(|cell| row(&server, cell, documents, blocks)).collect();
-    let page = json!({ "documents": documents, "blocks": blocks, "rows": rows });
+    let page = json!({ "machine": tsb_core::resource::Machine::examine(), "documents": documents, "blocks": blocks, "rows": rows });
     println!("{page:#}");
 }
 

@@ -6,7 +6,7 @@
 //! half of that rate, which alone can say what a client waits for and how old the newest
 //! sample is. Figures are those of the reports; nothing is computed but means.
 //!
-//! Then, in the same page, what the client costs beside the driver alone: `equal`.
+//! What the client costs beside the driver alone is `equal`, a command and a page of its own.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -14,7 +14,7 @@ use std::process::Command;
 use anyhow::{Context, Result, bail};
 use serde_json::Value;
 
-use super::{store_of, up};
+use super::{SERVERS, is_up, store_of, up};
 use crate::shell::{capture_any, cargo, run, target_folder};
 
 mod equal;
@@ -99,8 +99,6 @@ pub(super) fn print(arguments: &[&str]) -> Result<()> {
         cell.full.push(full);
     }
     println!("\n{}\n{}", page::table(&cells).render(), page::notes(&cells));
-    let equal = equal::measure(&host_of("mongod")?)?;
-    println!("{}\n{}", equal::table(&equal).render(), equal::notes(&equal));
     if let Some(path) = &wish.out {
         let only = wish.only.as_ref();
         let only = only.map_or_else(String::new, |only| format!(" --only '{only}'"));
@@ -109,7 +107,29 @@ pub(super) fn print(arguments: &[&str]) -> Result<()> {
             wish.seconds,
             path.display()
         );
-        std::fs::write(path, page::page(&cells, &equal, &command))
+        std::fs::write(path, page::page(&cells, &command))
+            .with_context(|| format!("cannot write {}", path.display()))?;
+    }
+    Ok(())
+}
+
+/// Measures our client beside the driver alone, on a mongod that has the machine for itself.
+pub(super) fn print_equal(arguments: &[&str]) -> Result<()> {
+    let out = match arguments {
+        [] => None,
+        ["--out", path] => Some(Path::new(*path)),
+        _ => bail!("servers equal: --out FILE is all there is"),
+    };
+    let mut others = SERVERS.iter().map(|server| server.name());
+    if let Some(other) = others.find(|name| *name != "mongod" && is_up(name)) {
+        bail!("{other} is up, and would take its share of the cores: cargo xtask servers down {other}");
+    }
+    up(&["mongod"])?;
+    let report = equal::measure(&host_of("mongod")?)?;
+    println!("{}\n{}", equal::table(&report).render(), equal::notes(&report));
+    if let Some(path) = out {
+        let command = format!("cargo xtask servers equal --out {}", path.display());
+        std::fs::write(path, equal::page(&report, &command))
             .with_context(|| format!("cannot write {}", path.display()))?;
     }
     Ok(())

@@ -5,6 +5,7 @@ use anyhow::{Context, Result};
 use serde_json::Value;
 
 use super::number;
+use super::page::place;
 use crate::shell::{capture, cargo};
 use crate::table::Table;
 
@@ -99,6 +100,18 @@ fn verdict(row: &Value) -> String {
     }
 }
 
+/// The table with the command and the machine that it is from.
+pub(super) fn page(report: &Value, command: &str) -> String {
+    format!(
+        "# MongoDB: our client beside the driver alone\n\n\
+         Printed by `{command}`, on {}.\n\
+         Batches are those of a trial of the driver alone that was made before the client was written.\n\n{}\n{}",
+        place(&report["machine"]),
+        table(report).markdown(),
+        notes(report),
+    )
+}
+
 /// What the figures mean, a sentence a line.
 pub(super) fn notes(report: &Value) -> String {
     let held = rows(report).filter(|row| verdict(row) == "yes").count();
@@ -144,7 +157,7 @@ mod tests {
                 "driver": { "rate": 210.0 }, "ratio": { "ratio": 0.9, "ratio_low": 0.8, "ratio_high": 1.0 },
             })
         };
-        let report = json!({ "blocks": 3, "documents": 400_000, "rows": [row(220.0), row(100.0)] });
+        let report = json!({ "blocks": 3, "documents": 400_000, "machine": { "cpu": "a CPU" }, "rows": [row(220.0), row(100.0)] });
         let text = table(&report).markdown();
         assert!(text.contains("| 220 (90..220) | 210 | 0.90 (0.80..1.00) |"), "{text}");
         assert!(
@@ -152,5 +165,7 @@ mod tests {
             "{text}"
         );
         assert!(notes(&report).starts_with("1 of 2 rows"), "{}", notes(&report));
+        let page = page(&report, "a command");
+        assert!(page.contains("`a command`, on NaN cores of a CPU"), "{page}");
     }
 }

@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use super::super::python;
-use super::{Cell, LEVELS, equal, number};
+use super::{Cell, LEVELS, number};
 use crate::table::Table;
 
 /// A row a cell.
@@ -101,25 +101,29 @@ fn best_over_mohawk(cells: &[Cell]) -> Option<String> {
 }
 
 /// The table with the command and the machine that it is from.
-pub(super) fn page(cells: &[Cell], equal: &Value, command: &str) -> String {
+pub(super) fn page(cells: &[Cell], command: &str) -> String {
     let machine = cells
         .iter()
         .find_map(|cell| cell.full.first()?.get("machine"))
         .unwrap_or(&Value::Null);
-    let text = |path: &str| machine.pointer(path).and_then(Value::as_str).unwrap_or("?").to_owned();
     format!(
         "# MongoDB: what each layout takes\n\n\
-         Printed by `{command}`, on {} cores of {}, {:.0} GiB, with mongod {}, which share them with tsb.\n\
-         Every sample of every run of the first table was read back and compared.\n\n{}\n{}\n\
-         ## Equal layouts beside a trial of the driver alone\n\n{}\n{}",
-        number(machine, "/cores"),
-        text("/cpu"),
-        number(machine, "/memory_bytes") / f64::from(1 << 30),
-        python::MONGOD_VERSION,
+         Printed by `{command}`, on {}.\n\
+         Every sample of every run was read back and compared.\n\n{}\n{}",
+        place(machine),
         table(cells).markdown(),
         notes(cells),
-        equal::table(equal).markdown(),
-        equal::notes(equal),
+    )
+}
+
+/// Where it was measured, of a report's `machine`.
+pub(super) fn place(machine: &Value) -> String {
+    format!(
+        "{} cores of {}, {:.0} GiB, with mongod {}, which share them with tsb",
+        number(machine, "/cores"),
+        machine["cpu"].as_str().unwrap_or("?"),
+        number(machine, "/memory_bytes") / f64::from(1 << 30),
+        python::MONGOD_VERSION,
     )
 }
 
@@ -202,7 +206,7 @@ mod tests {
             half: vec![report(rate / 2.0)],
         };
         let cells = [cell("series", 200.0), cell("ticks", 3_000.0), cell("mohawk", 10.0)];
-        let page = page(&cells, &json!({ "rows": [] }), "a command");
+        let page = page(&cells, "a command");
         assert!(
             page.contains("ticks takes 300 times what Mohawk's layout takes"),
             "{page}"
