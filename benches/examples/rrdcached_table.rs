@@ -188,16 +188,16 @@ fn drain(folder: &Path, count: usize, readings: i64, is_cold: bool) {
         let of = residents.first().map_or(0, |resident| resident.of_bytes);
         println!("before each turn at most {most} of {of} bytes were in memory (mincore)");
     }
+    rows(&ways, count * readings as usize);
+}
+
+/// What each way took of an update.
+fn rows(ways: &[Way], updates: usize) {
     println!("way          accept  its CPU   drain    sync     all  all CPU  disk: reads  writes      KB");
-    for way in &ways {
-        let best = |cost: fn(&Cost) -> u64| {
-            let best = way.costs.iter().map(cost).min().unwrap_or_default();
-            best as f64 / 1e3 / count as f64 / readings as f64
-        };
-        let most = |cost: fn(&Cost) -> u64| {
-            let most = way.costs.iter().map(cost).max().unwrap_or_default();
-            most as f64 / count as f64 / readings as f64
-        };
+    for way in ways {
+        let costs = || way.costs.iter();
+        let best = |cost: fn(&Cost) -> u64| costs().map(cost).min().unwrap_or_default() as f64 / 1e3 / updates as f64;
+        let most = |cost: fn(&Cost) -> u64| costs().map(cost).max().unwrap_or_default() as f64 / updates as f64;
         println!(
             "{:11}  {:6.3}   {:6.3}  {:6.3}  {:6.3}  {:6.3}   {:6.3}       {:6.3}  {:6.3}  {:6.3}",
             way.served.name,

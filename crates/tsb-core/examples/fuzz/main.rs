@@ -80,7 +80,7 @@ fn fuzz_all(targets: &[&Target], options: &Options) -> Vec<String> {
     let processors = thread::available_parallelism().map_or(1, usize::from);
     thread::scope(|scope| {
         let workers: Vec<_> = (0..processors).map(|_| scope.spawn(work)).collect();
-        let ended = workers.into_iter().map(|worker| worker.join());
+        let ended = workers.into_iter().map(thread::ScopedJoinHandle::join);
         ended
             .flat_map(|failures| failures.unwrap_or_else(|_| vec!["a worker panicked".to_owned()]))
             .collect()

@@ -122,7 +122,8 @@ pub(super) fn notes(report: &Value) -> String {
          A request is one batch: the samples of one tick of its series, or of as many ticks as the column \"of a series\" says.\n\
          The driver alone is `insert_many` of the same documents, made before the clock starts, into the same collections; to those of the time-series collection it adds a key of twelve bytes, which ours do not have.\n\
          Making the documents is in tsb's time and CPU.\n\
-         Runs are interleaved in {:.0} blocks of tsb, driver, driver, tsb, each of {:.0} documents, of 60 samples half as many, into an empty database: at the trial's rates that takes the 0.9 to 20 s which its runs took. How many there are decides the rate of a time-series collection, whose buckets cost the more to append to the fuller they are, and of large documents, whose unwritten part fills the server's cache.\n\
+         Runs are interleaved in {:.0} blocks of tsb, driver, driver, tsb, each of {:.0} documents, of 60 samples half as many, into an empty database: at the trial's rates that takes the 0.9 to 20 s which its runs took.\n\
+         How many there are decides the rate of a time-series collection, whose buckets cost the more to append to the fuller they are, and of large documents, whose unwritten part fills the server's cache.\n\
          After each run the server counted the samples, and of tsb's runs series were read back and compared.\n\
          The machine has two cores for both; \"cores busy\" is what client and server together had of them in tsb's runs.\n",
         number(report, "/blocks"),
