@@ -15,7 +15,7 @@ use crate::live::Live;
 /// The system keeps what is written at once as one folio of its cache, where the file system
 /// can (ext4 from Linux 6.16 on), and each later write into a folio looks at every block of it.
 /// An update writes a few bytes to three pages; in folios of 64 KiB it costs nearly twice as
-/// much (docs/adr/073-rrd-pages.md). librrd writes new files in pages, too.
+/// much (docs/adr/073-rrd-pages.md).
 const CHUNK: usize = 4_096;
 
 /// The header of a new file, which takes updates after `start_s` (seconds since the epoch).
