@@ -1,6 +1,6 @@
 //! Replays the corpus of every fuzz target, and a few seeded mutations of it.
 //!
-//! The long run is `cargo run --release -p tsb-core --example fuzz -- all --seconds 60`.
+//! The long run is `cargo run --release -p tsb-core --example fuzz -- all --minutes 10`.
 
 #[path = "../examples/fuzz/mutate.rs"]
 mod mutate;
