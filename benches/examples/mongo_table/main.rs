@@ -3,7 +3,8 @@
 //!
 //! `cargo run --release -p tsb-bench --features mongo --example mongo_table -- HOST:PORT
 //! [DOCUMENTS [BLOCKS [LAYOUT]]]`: a mongod of this machine, how many documents a run writes,
-//! and how many blocks of four runs (ours, the driver's, the driver's, ours) each cell has. It prints JSON, which `cargo xtask servers table` makes a page of.
+//! and how many blocks of four runs (ours, the driver's, the driver's, ours) each cell has. It
+//! prints JSON, which `cargo xtask servers equal` makes a page of.
 //!
 //! Ours is `Store::write` of columns, so that making documents is in its time. The driver's
 //! is `insert_many` of the same documents made before, but that it adds a key of its own to

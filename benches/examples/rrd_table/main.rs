@@ -13,6 +13,7 @@
 
 mod cold;
 
+use std::fs::File;
 use std::path::{Path, PathBuf};
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
@@ -84,7 +85,6 @@ fn prepare(folder: &Path, count: usize, ways: &[Way]) {
 
 fn run(folder: &Path, count: usize, readings: i64, ways: &[Way]) {
     raise_open_files(count as u64 + 100);
-    let root = std::fs::File::open(folder).expect("the folder");
     let mut now_s = newest_s(&folder_of(folder, ways[0]));
     let mut ways: Vec<(Way, Files)> = ways
         .iter()
@@ -101,7 +101,7 @@ fn run(folder: &Path, count: usize, readings: i64, ways: &[Way]) {
             now_s += readings * STEP_S;
             for turn in 0..ways.len() {
                 let index = if round % 2 == 0 { turn } else { ways.len() - 1 - turn };
-                let synced = is_synced.then_some((folder, &root));
+                let synced = is_synced.then_some(folder);
                 let cost = pass(&mut ways[index].1, synced, &clock, now_s, readings);
                 if round > 0 {
                     costs[index].push(cost);
@@ -124,32 +124,25 @@ fn newest_s(set: &Path) -> i64 {
     newest.seconds
 }
 
-/// One reading after the other for each file; the folder is that of a file system to be synced.
-fn pass(
-    files: &mut Files,
-    synced: Option<(&Path, &std::fs::File)>,
-    clock: &MonotonicClock,
-    now_s: i64,
-    readings: i64,
-) -> Cost {
+/// One reading after the other for each file, and then a sync of the file system of a folder
+/// if one is to be.
+fn pass(files: &mut Files, synced: Option<&Path>, clock: &MonotonicClock, now_s: i64, readings: i64) -> Cost {
     let mut texts = Vec::new();
     rrd::readings(now_s, readings, STEP_S, &mut texts);
-    let disk = synced.map(|(folder, _)| DiskUse::of(folder));
+    let synced = synced.map(|folder| (DiskUse::of(folder), folder, File::open(folder).expect("the folder")));
     let (cpu, wall) = (thread_cpu_ns(), clock.now());
     files.update_all(&texts);
-    let (cpu_ns, wall_ns) = (thread_cpu_ns() - cpu, clock.now() - wall);
-    if let Some((_, root)) = synced {
-        rustix::fs::syncfs(root).expect("a sync");
+    let mut cost = Cost {
+        cpu_ns: thread_cpu_ns() - cpu,
+        wall_ns: clock.now() - wall,
+        ..Cost::default()
+    };
+    if let Some((before, folder, root)) = synced {
+        rustix::fs::syncfs(&root).expect("a sync");
+        cost.sync_ns = clock.now() - wall;
+        cost.disk = DiskUse::of(folder).since(before);
     }
-    Cost {
-        cpu_ns,
-        wall_ns,
-        sync_ns: clock.now() - wall,
-        disk: synced
-            .zip(disk)
-            .map(|((folder, _), disk)| DiskUse::of(folder).since(disk))
-            .unwrap_or_default(),
-    }
+    cost
 }
 
 fn row(way: Way, readings: i64, count: usize, clean: &[Cost], dirty: &[Cost]) {

@@ -107,8 +107,7 @@ pub(super) fn print(arguments: &[&str]) -> Result<()> {
             wish.seconds,
             path.display()
         );
-        std::fs::write(path, page::page(&cells, &command))
-            .with_context(|| format!("cannot write {}", path.display()))?;
+        save(path, &page::page(&cells, &command))?;
     }
     Ok(())
 }
@@ -129,10 +128,13 @@ pub(super) fn print_equal(arguments: &[&str]) -> Result<()> {
     println!("{}\n{}", equal::table(&report).render(), equal::notes(&report));
     if let Some(path) = out {
         let command = format!("cargo xtask servers equal --out {}", path.display());
-        std::fs::write(path, equal::page(&report, &command))
-            .with_context(|| format!("cannot write {}", path.display()))?;
+        save(path, &equal::page(&report, &command))?;
     }
     Ok(())
+}
+
+fn save(path: &Path, page: &str) -> Result<()> {
+    std::fs::write(path, page).with_context(|| format!("cannot write {}", path.display()))
 }
 
 /// Where a server of one process listens: `host:port`.

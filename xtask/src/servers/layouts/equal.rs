@@ -10,7 +10,8 @@ use crate::shell::{capture, cargo};
 use crate::table::Table;
 
 /// Documents of a run, which at the trial's rates of single samples take the 0.9 to 20 s that
-/// its runs took, and half as many of sixty, 1.1 to 2.1 s; and blocks of four runs a cell: three give the ratio an interval.
+/// its runs took, and half as many of sixty, 1.1 to 2.1 s; and blocks of four runs a cell:
+/// three give the ratio an interval.
 const DOCUMENTS_AND_BLOCKS: [&str; 2] = ["400000", "3"];
 
 /// The example's report, of the server at `host:port`.
