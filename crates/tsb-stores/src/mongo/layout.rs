@@ -58,7 +58,7 @@ impl Layout {
 
     /// The database was empty: what its series hold is what is written from now on.
     pub(super) fn begin(&mut self) {
-        self.newest = Some(series::Newest::default());
+        self.newest = (self.kind() == LayoutKind::Series).then(series::Newest::default);
     }
 
     pub(super) fn kind(&self) -> LayoutKind {

@@ -3,8 +3,8 @@
 //! timestamp have no order there: all that may come after another one of theirs have `i`,
 //! which grows with each sample that a client writes.
 
-use std::sync::RwLock;
 use std::sync::atomic::{AtomicI64, Ordering};
+use std::sync::{RwLock, RwLockReadGuard};
 
 use mongodb::bson::{DateTime, Document, doc};
 use tsb_core::{Batch, Timestamp};
@@ -38,13 +38,17 @@ impl Newest {
         }
     }
 
-    /// Whether a sample is later than all that were written of its series. Of two samples of
-    /// one timestamp only one is, however many threads ask.
-    fn is_passed_by(&self, number: u32, millis: i64) -> bool {
-        let of = read(&self.of);
-        let newest = of.get(number as usize);
-        newest.is_some_and(|newest| newest.fetch_max(millis, Ordering::Relaxed) < millis)
+    /// What is known now, for the samples of one write.
+    fn known(&self) -> RwLockReadGuard<'_, Vec<AtomicI64>> {
+        read(&self.of)
     }
+}
+
+/// Whether a sample is later than all that were written of its series. Of two samples of
+/// one timestamp only one is, however many threads ask.
+fn is_later(newest: &[AtomicI64], number: u32, millis: i64) -> bool {
+    let newest = newest.get(number as usize);
+    newest.is_some_and(|newest| newest.fetch_max(millis, Ordering::Relaxed) < millis)
 }
 
 pub(super) fn preparations(granularity: Granularity) -> Vec<Vec<Document>> {
@@ -74,6 +78,7 @@ pub(super) fn commands(
     newest: Option<&Newest>,
     refused: &mut Refusals,
 ) -> Result<Vec<Command>> {
+    let newest = newest.map(Newest::known);
     let head = insertion(concern);
     let mut commands = Commands::new(&head);
     for &index in which {
@@ -82,7 +87,7 @@ pub(super) fn commands(
             Ok(millis) => commands.push([index], |writer| {
                 let number = batch.id(index as usize).0;
                 writer.date("t", millis).int("s", number as i32).double("v", value);
-                if !newest.is_some_and(|newest| newest.is_passed_by(number, millis)) {
+                if !newest.as_ref().is_some_and(|newest| is_later(newest, number, millis)) {
                     writer.long("i", (first + u64::from(index)) as i64);
                 }
             })?,
@@ -140,13 +145,13 @@ mod tests {
     fn one_sample_of_a_timestamp_is_the_first() {
         let newest = Newest::default();
         newest.grow(2);
-        assert!(newest.is_passed_by(1, -5));
-        assert!(!newest.is_passed_by(1, -5), "a second one of its timestamp");
-        assert!(newest.is_passed_by(1, 7));
-        assert!(!newest.is_passed_by(1, 3), "a late one");
-        assert!(newest.is_passed_by(0, 3), "another series");
+        assert!(is_later(&newest.known(), 1, -5));
+        assert!(!is_later(&newest.known(), 1, -5), "a second one of its timestamp");
+        assert!(is_later(&newest.known(), 1, 7));
+        assert!(!is_later(&newest.known(), 1, 3), "a late one");
+        assert!(is_later(&newest.known(), 0, 3), "another series");
         newest.grow(1);
-        assert!(!newest.is_passed_by(1, 7));
-        assert!(!newest.is_passed_by(2, 7), "a series that nobody knows");
+        assert!(!is_later(&newest.known(), 1, 7));
+        assert!(!is_later(&newest.known(), 2, 7), "a series that nobody knows");
     }
 }
