@@ -143,6 +143,12 @@ fn drain(folder: &Path, count: usize, readings: i64, is_cold: bool) {
     let mut ways: Vec<Way> = known.map(|way| Way::anew(folder, way, "no journal")).collect();
     let mut now_s = newest_s(folder);
     let mut residents = Vec::new();
+    if !is_cold {
+        // Other rounds come to other pages.
+        for way in &ways {
+            cold::warm(&set_of(folder, &way.served.name), count);
+        }
+    }
     for round in 0..ROUNDS {
         let texts = texts(count, now_s, readings);
         now_s += readings * STEP_S;

@@ -32,6 +32,14 @@ pub fn chill(folder: &Path, count: usize) {
     }
 }
 
+/// Has all of a set of files in memory, as far as there is room.
+#[expect(clippy::expect_used, reason = "a benchmark may stop with a message")]
+pub fn warm(folder: &Path, count: usize) {
+    for index in 0..count {
+        std::fs::read(path_of(folder, index)).expect("a file");
+    }
+}
+
 /// How much of a set of files is in memory, by mincore(2) as `fincore` asks it; `None` without
 /// that program.
 pub fn resident(folder: &Path, count: usize) -> Option<Resident> {

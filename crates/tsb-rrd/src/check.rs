@@ -15,7 +15,13 @@ use crate::update::{check_count, check_integer};
 /// [`Error::Reading`] for a wrong number of values, or one that is not of the kind of its
 /// data source; [`Error::Unsupported`] for times that only a clock can tell.
 pub fn check(layout: &Layout, text: &str) -> Result<Moment> {
-    plain(layout, text.as_bytes()).map_or_else(|| careful(layout, text), Ok)
+    check_plain(layout, text).map_or_else(|| careful(layout, text), Ok)
+}
+
+/// The same of a reading in the form that nearly all have: whole seconds, and values of
+/// digits with or without a point. `None`: it is another, and may be wrong.
+pub fn check_plain(layout: &Layout, text: &str) -> Option<Moment> {
+    plain(layout, text.as_bytes())
 }
 
 fn careful(layout: &Layout, text: &str) -> Result<Moment> {
@@ -28,8 +34,6 @@ fn careful(layout: &Layout, text: &str) -> Result<Moment> {
     Ok(at)
 }
 
-/// The moment of a reading in the form that nearly all have: whole seconds, and values of
-/// digits with or without a point. `None`: it is another, and may be wrong.
 fn plain(layout: &Layout, text: &[u8]) -> Option<Moment> {
     let length = text.iter().take_while(|byte| byte.is_ascii_digit()).count();
     // So many digits are exact as a float, too.

@@ -15,9 +15,9 @@ use rustix::io::Errno;
 use crate::error::{Error, Result};
 use crate::layout::{Layout, STAT_HEAD};
 use crate::live::Live;
-use crate::mapped::Stage;
 use crate::reading::Moment;
 use crate::rows::Rows;
+use crate::system::{Stage, begin_writeback};
 use crate::update::{Scratch, apply};
 
 /// Room that a pass needs, to be used again for the next file.
@@ -27,6 +27,20 @@ pub struct Session {
     pub(crate) live: Live,
     pub(crate) pass: Pass,
     pub(crate) stage: Option<Stage>,
+    begins_writeback: bool,
+}
+
+impl Session {
+    /// A session whose passes have the system begin to write out what they changed, where the
+    /// file is closed after them. For files that are written seldom: a page that is changed
+    /// again before the system would have written it is written once more.
+    #[must_use]
+    pub fn with_writeback(self) -> Self {
+        Self {
+            begins_writeback: true,
+            ..self
+        }
+    }
 }
 
 /// What a pass did.
@@ -132,7 +146,19 @@ impl RrdFile {
     /// The same as the last thing that is done with this descriptor: closing it unlocks.
     pub fn update_and_close<T: AsRef<str>>(self, session: &mut Session, readings: &[T]) -> Result<Updated> {
         self.lock(FlockOperation::NonBlockingLockExclusive)?;
-        self.pass(session, readings)
+        let updated = self.pass(session, readings)?;
+        self.finish(session)?;
+        Ok(updated)
+    }
+
+    /// The end of a pass, after which the file is closed, and unlocked by that.
+    pub(crate) fn finish(&self, session: &Session) -> Result<()> {
+        if session.begins_writeback {
+            // Others may have the file while we wait for a place in the medium's queue.
+            self.lock(FlockOperation::Unlock)?;
+            begin_writeback(&self.file);
+        }
+        Ok(())
     }
 
     /// When the last update was.

@@ -10,7 +10,7 @@ use crate::error::{Error, Result};
 use crate::file::{RrdFile, Session, Updated};
 use crate::layout::Layout;
 use crate::live::Live;
-use crate::mapped::{Mapping, Stage};
+use crate::system::{Mapping, Stage};
 
 /// A file that nobody else writes. It takes no descriptor.
 #[derive(Debug)]

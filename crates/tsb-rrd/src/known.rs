@@ -249,6 +249,7 @@ impl RrdFile {
         });
         if touched > TOUCHED_MAX {
             self.write(pass, live)?;
+            self.finish(session)?;
             return Ok(updated);
         }
         let rows = pass.rows.write(|offset, bytes| pages.put(offset, bytes));
@@ -262,6 +263,7 @@ impl RrdFile {
             file_len,
             pages: held,
         });
+        self.finish(session)?;
         Ok(updated)
     }
 }

@@ -41,15 +41,15 @@ mod info;
 mod known;
 mod layout;
 mod live;
-mod mapped;
 mod number;
 mod reading;
 mod rows;
 mod stamp;
+mod system;
 mod update;
 
 pub use ahead::{Ahead, Seen, Stage, until_s};
-pub use check::check;
+pub use check::{check, check_plain};
 pub use create::{create, image, replace};
 pub use definition::{define, seconds};
 pub use error::{Error, Result};

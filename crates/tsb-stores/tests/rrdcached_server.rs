@@ -10,6 +10,8 @@ mod daemon;
 mod during;
 #[path = "support/lock.rs"]
 mod lock;
+#[path = "rrdcached_server/plain.rs"]
+mod plain;
 
 use std::io::{BufRead, BufReader, Write};
 use std::os::unix::net::UnixStream;
@@ -545,7 +547,7 @@ const BESIDE: [(&str, fn()); 2] = [
 ];
 
 /// What is asked of ours alone.
-const ALONE: [(&str, fn()); 15] = [
+const ALONE: [(&str, fn()); 16] = [
     ("a_wrong_column_count_is_refused", a_wrong_column_count_is_refused),
     (
         "a_flush_of_a_suspended_file_says_no",
@@ -583,6 +585,10 @@ const ALONE: [(&str, fn()); 15] = [
         during::a_locked_file_is_written_later_by_itself,
     ),
     ("a_long_line_is_understood", during::a_long_line_is_understood),
+    (
+        "a_plain_update_is_taken_as_any_other",
+        plain::a_plain_update_is_taken_as_any_other,
+    ),
     ("cuts_change_nothing", cuts_change_nothing),
     ("any_bytes_are_answered", any_bytes_are_answered),
 ];

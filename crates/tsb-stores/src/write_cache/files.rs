@@ -29,6 +29,7 @@ use super::options::{Sync, WriteCacheOptions, invalid};
 use crate::error::{Error, Result};
 use crate::locks::lock;
 
+mod accept;
 mod ahead;
 mod base;
 mod conversation;
@@ -42,10 +43,11 @@ mod read;
 mod shared;
 mod shelf;
 
+pub use accept::Taken;
 pub use conversation::Conversation;
 pub use error::FileError;
-pub use shared::Taken;
 
+use accept::Plain;
 pub use base::FileSystem;
 use base::{Base, System};
 use shared::Shared;
@@ -173,6 +175,26 @@ impl FileCache {
         counters.updates_received.fetch_add(1, Ordering::Relaxed);
         let name = self.shared.base.name(file)?;
         self.shared.update(&name, readings, session)
+    }
+
+    /// Accepts a reading as [`FileCache::update`] does, if it is one as nearly all are.
+    /// `None`: nothing has happened.
+    fn take_plain(&self, file: &str, reading: &str, now_ns: u64) -> Option<Plain> {
+        let name = self.shared.base.name(file).ok()?;
+        let taken = self.shared.take_plain(&name, reading, now_ns)?;
+        self.shared.counters.updates_received.fetch_add(1, Ordering::Relaxed);
+        Some(taken)
+    }
+
+    /// Nanoseconds on the clock of the cache.
+    fn now_ns(&self) -> u64 {
+        self.shared.clock.now()
+    }
+
+    /// Updates of these files come next. Looking at all of them first costs less than meeting
+    /// one after the other: what is not in the processor's cache is on its way for all at once.
+    fn expect(&self, files: &[&str]) {
+        self.shared.expect(files);
     }
 
     /// Returns when the readings up to a record have the level of [`FileCache::acknowledges`].

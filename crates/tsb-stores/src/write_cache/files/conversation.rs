@@ -11,6 +11,7 @@ use tsb_core::wire::{Decoder, Fatal, MAX_RECORD, Malformed, Next, Peer, Sequence
 use tsb_rrd::Session;
 
 use super::FileCache;
+use super::accept::EXPECTED;
 
 mod answer;
 mod fetch;
@@ -33,6 +34,8 @@ pub struct Conversation {
     line: String,
     /// The journal's record that has to be confirmed before they are.
     record: Option<u64>,
+    /// When the last commands came.
+    now_ns: u64,
     has_more: bool,
     is_over: bool,
 }
@@ -57,13 +60,38 @@ impl Conversation {
             reply: Vec::new(),
             line: String::new(),
             record: None,
+            now_ns: 0,
             has_more: false,
             is_over: false,
         }
     }
 
+    /// Looks at the files of the next updates; how many bytes those are.
+    fn expect(&self, bytes: &[u8]) -> usize {
+        let mut names = [""; EXPECTED];
+        let (mut at, mut count) = (0, 0);
+        while count < EXPECTED
+            && let Some((text, len)) = line(&bytes[at..])
+        {
+            at += len;
+            names[count] = plain_update(text).map_or("", |(file, _)| file);
+            count += 1;
+        }
+        if count > 1 {
+            self.cache.expect(&names[..count]);
+        }
+        at
+    }
+
     /// One line.
     fn hear(&mut self, line: &[u8], sink: &mut dyn Sink) {
+        if let Some((file, reading)) = plain_update(line)
+            && let Some(taken) = self.cache.take_plain(file, reading, self.now_ns)
+        {
+            self.record = self.record.max(taken.record);
+            self.say(Reply::Enqueued(1));
+            return self.send();
+        }
         let Ok(text) = std::str::from_utf8(line) else {
             let what = "a command is not UTF-8";
             sink.malformed(&Malformed { what, bytes: line });
@@ -142,6 +170,16 @@ impl Conversation {
     }
 }
 
+/// The file and the reading of an update that is written as nearly all are: a blank after each
+/// word, and nothing that means anything else.
+fn plain_update(line: &[u8]) -> Option<(&str, &str)> {
+    let rest = line.strip_prefix(b"UPDATE ")?;
+    let is_of_name = |byte: &u8| byte.is_ascii_graphic() && *byte != b'\\';
+    let end = rest.iter().position(|byte| !is_of_name(byte)).filter(|&end| end > 0)?;
+    let (file, reading) = std::str::from_utf8(rest).ok()?.split_at_checked(end)?;
+    Some((file, reading.strip_prefix(' ')?))
+}
+
 impl Batch {
     /// The next command has failed.
     fn note(&mut self, what: &str) {
@@ -167,7 +205,7 @@ impl fmt::Debug for Conversation {
 
 impl Decoder for Conversation {
     fn decode(&mut self, bytes: &[u8], sink: &mut dyn Sink) -> Result<usize, Fatal> {
-        let mut at = 0;
+        let (mut at, mut expected) = (0, 0);
         self.has_more = false;
         while !self.is_over
             && let Some((text, len)) = line(&bytes[at..])
@@ -175,6 +213,10 @@ impl Decoder for Conversation {
             if self.replies.len() > HELD {
                 self.has_more = true;
                 return Ok(at);
+            }
+            if at >= expected {
+                expected = at + self.expect(&bytes[at..]);
+                self.now_ns = self.cache.now_ns();
             }
             at += len;
             self.hear(text, sink);

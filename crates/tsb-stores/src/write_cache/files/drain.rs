@@ -88,12 +88,12 @@ impl Shared {
             way.known = memory.take(way.known);
         }
         let passed = pass(&self.base.path(name), way, layout, &load, session);
-        self.settle(&mut shelved.lock(), name, &load, passed);
+        self.settle(&mut shelved.lock(), name, load, passed);
         drop(claim);
         Ok(true)
     }
 
-    fn settle(&self, shelf: &mut Shelf, name: &str, load: &Load, passed: Passed) {
+    fn settle(&self, shelf: &mut Shelf, name: &str, load: Load, passed: Passed) {
         let Shelf { entries, account, .. } = shelf;
         account.pending -= passed.written + passed.failed;
         account.written += passed.written;
@@ -106,9 +106,10 @@ impl Shared {
         // Nobody removes an entry that is claimed.
         let Some(entry) = entries.get_mut(name) else { return };
         let left = load.count - passed.written - passed.failed;
-        let before = entry.bytes();
-        entry.settle(&load.text[passed.settled..], left);
-        self.hold(entry.bytes() - before);
+        let last_record = load.last_record;
+        self.release(entry.bytes());
+        entry.settle(load.text, passed.settled, left, self.has_room_to_keep());
+        self.hold(entry.bytes());
         entry.written_ns = self.clock.now();
         entry.due_ns = match left {
             0 => self.next_due(entry),
@@ -128,7 +129,7 @@ impl Shared {
         if left > 0 {
             self.has_trouble.store(true, Ordering::Release);
         } else if self.journal.is_some() {
-            let settled = (entry.id, load.last_record, Arc::clone(&entry.key));
+            let settled = (entry.id, last_record, Arc::clone(&entry.key));
             self.unsynced.remember([settled]);
         }
     }

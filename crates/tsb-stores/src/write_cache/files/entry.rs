@@ -143,6 +143,12 @@ impl Entry {
         self.text.get(end..).unwrap_or_default()
     }
 
+    /// Looks at what appending a reading needs, for nothing but having it at hand.
+    pub(super) fn touch(&self) -> usize {
+        let last = self.text.as_bytes().last();
+        usize::from(last.copied().unwrap_or_default()) + self.count as usize + self.newest.micros as usize
+    }
+
     /// Appends a reading; it waits when [`Entry::wait_for`] is told.
     pub(super) fn push(&mut self, reading: &str) {
         let growth = self.growth(reading.len() + 1);
@@ -179,16 +185,19 @@ impl Entry {
         }
     }
 
-    /// What was taken is settled, but for `left` readings, which stand before all others again.
-    pub(super) fn settle(&mut self, left: &str, count: u64) {
+    /// What was taken is settled up to a byte of its text. What is left, `count` readings,
+    /// stands before all others again. Its room may be kept for the next ones.
+    pub(super) fn settle(&mut self, mut taken: String, settled: usize, count: u64, keeps_room: bool) {
         self.has_left = count > 0;
         if count > 0 {
-            let mut text = String::with_capacity(left.len() + self.text.len());
-            text.push_str(left);
-            text.push_str(&self.text);
-            self.text = text;
+            taken.drain(..settled);
+            taken.push_str(&self.text);
+            self.text = taken;
             self.count += count;
             self.first_record = self.flying_record;
+        } else if keeps_room && self.text.capacity() == 0 {
+            taken.clear();
+            self.text = taken;
         }
         self.in_flight = 0;
         self.flying_record = NONE;
@@ -241,12 +250,20 @@ mod tests {
         assert_eq!(entry.lines_from(end), "3:3\n");
         entry.wait_for(1, 9);
         assert_eq!((entry.oldest_record(), entry.pending(), entry.waiting()), (7, 3, 1));
-        entry.settle("2:2\n", 1);
+        entry.settle("1:1\n2:2\n".to_owned(), 4, 1, true);
         assert_eq!((entry.oldest_record(), entry.pending()), (7, 2));
         assert_eq!(entry.lines().collect::<Vec<_>>(), ["2:2", "3:3"]);
         entry.take();
-        entry.settle("", 0);
+        entry.settle("2:2\n3:3\n".to_owned(), 8, 0, true);
         assert!(entry.is_idle());
+        assert_eq!(
+            (entry.lines().count(), entry.bytes() >= 8),
+            (0, true),
+            "its room is kept"
+        );
+        entry.take();
+        entry.settle("2:2\n".to_owned(), 4, 0, false);
+        assert_eq!(entry.bytes(), 0);
         assert_eq!(entry.oldest_record(), NONE);
     }
 }

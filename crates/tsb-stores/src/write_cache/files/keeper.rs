@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use tsb_core::SeriesKey;
 use tsb_core::time::Clock;
-use tsb_rrd::{Ahead, Session};
+use tsb_rrd::Ahead;
 
 use super::super::checkpoint::{Settle, Settled, Unsynced};
 use super::super::journal::Journal;
@@ -54,7 +54,7 @@ impl Kept for Shared {
     }
 
     fn work(&self, _index: usize, threads: usize) {
-        let mut session = Session::default();
+        let mut session = self.session();
         let mut ahead = Ahead::default();
         let mut names = Vec::with_capacity(SOME);
         while self.await_due(threads, &mut names) {

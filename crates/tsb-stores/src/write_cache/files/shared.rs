@@ -1,6 +1,5 @@
 //! What the threads of a cache of files share: admission, bounds, levels.
 
-use std::borrow::Cow;
 use std::collections::VecDeque;
 use std::hash::BuildHasher;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering};
@@ -16,7 +15,7 @@ use super::super::checkpoint::Unsynced;
 use super::super::journal::{Journal, Opened};
 use super::super::options::WriteCacheOptions;
 use super::base::Base;
-use super::entry::{Entry, NONE};
+use super::entry::Entry;
 use super::error::FileError;
 use super::known::Memory;
 use super::shelf::{Shelf, Shelved};
@@ -24,9 +23,13 @@ use crate::error::{Error, chain};
 use crate::locks::lock;
 
 /// Shelves that share the files.
-const SHELVES: usize = 16;
+pub(super) const SHELVES: usize = 16;
 /// Files that are written to a checkpoint while others wait.
 const AT_ONCE: usize = 64;
+/// What a drain leaves the system writes out by itself after so long
+/// (`vm.dirty_expire_centisecs`). Files that are drained less often are written out once a
+/// drain anyway, and no page twice if that begins at once.
+const WRITTEN_OUT_NS: u64 = 30_000_000_000;
 /// Layouts that are held once for all files that have them.
 const LAYOUTS: usize = 64;
 
@@ -53,13 +56,13 @@ pub(super) struct Shared {
     poison: Mutex<Option<String>>,
     is_closed: AtomicBool,
     /// Whether nothing is accepted any more: it is closed or poisoned.
-    is_shut: AtomicBool,
+    pub(super) is_shut: AtomicBool,
     next_id: AtomicU32,
-    bytes: AtomicU64,
+    pub(super) bytes: AtomicU64,
     files: AtomicUsize,
     timeout_ns: u64,
     jitter_ns: u64,
-    max_bytes: u64,
+    pub(super) max_bytes: u64,
     max_files: usize,
 }
 
@@ -80,17 +83,6 @@ pub(super) struct Counters {
     /// Values that the journal was given.
     pub(super) on_record: AtomicU64,
     pub(super) values_rejected: AtomicU64,
-}
-
-/// What became of an update.
-#[derive(Debug, Default)]
-pub struct Taken {
-    /// Values that were accepted; those after a refused one are not.
-    pub values: usize,
-    /// The journal's record of them: nothing may be acknowledged before it is confirmed.
-    pub record: Option<u64>,
-    /// Why not all were accepted.
-    pub refused: Option<FileError>,
 }
 
 impl Shared {
@@ -139,8 +131,11 @@ impl Shared {
     }
 
     pub(super) fn shelf_of(&self, name: &str) -> &Shelved {
-        let index = self.hash.hash_one(name) as usize % SHELVES;
-        &self.shelves[index]
+        &self.shelves[self.index_of(name)]
+    }
+
+    pub(super) fn index_of(&self, name: &str) -> usize {
+        self.hash.hash_one(name) as usize % SHELVES
     }
 
     /// A number that looks random, and decides which row of each archive of a new file is first.
@@ -148,7 +143,7 @@ impl Shared {
         self.hash.hash_one((name, self.clock.wall().0))
     }
 
-    fn check_open(&self) -> std::result::Result<(), FileError> {
+    pub(super) fn check_open(&self) -> std::result::Result<(), FileError> {
         if !self.is_shut.load(Ordering::Acquire) {
             return Ok(());
         }
@@ -176,106 +171,6 @@ impl Shared {
         FileError::Poisoned(cause)
     }
 
-    /// Accepts readings in their order, up to the first that the file would not take.
-    pub(super) fn update<'a>(
-        &self,
-        name: &str,
-        readings: impl Iterator<Item = Cow<'a, str>>,
-        session: &mut Session,
-    ) -> std::result::Result<Taken, FileError> {
-        self.check_open()?;
-        let shelved = self.shelf_of(name);
-        if let Some(place) = shelved.lock().find(name) {
-            return self.accept(name, place, readings);
-        }
-        self.admit(name, session)?;
-        match shelved.lock().find(name) {
-            Some(place) => self.accept(name, place, readings),
-            // Somebody has removed it in between.
-            None => Err(FileError::Missing(self.base.shown(name))),
-        }
-    }
-
-    fn accept<'a>(
-        &self,
-        name: &str,
-        (entry, account): (&mut Entry, &mut Account),
-        mut readings: impl Iterator<Item = Cow<'a, str>>,
-    ) -> std::result::Result<Taken, FileError> {
-        let mut taken = Taken::default();
-        let (end, mut newest) = (entry.end(), entry.newest);
-        for reading in &mut readings {
-            match self.judge(name, entry, &reading, newest) {
-                Ok(at) => {
-                    newest = at;
-                    taken.values += 1;
-                    self.push(entry, &reading);
-                }
-                Err(error) => {
-                    taken.refused = Some(error);
-                    break;
-                }
-            }
-        }
-        if taken.refused.is_some() {
-            let rejected = 1 + readings.count() as u64;
-            self.counters.values_rejected.fetch_add(rejected, Ordering::Relaxed);
-        }
-        if taken.values == 0 {
-            return Ok(taken);
-        }
-        let count = taken.values as u64;
-        taken.record = self.put_on_record(entry, end, count)?;
-        entry.wait_for(count, taken.record.unwrap_or(NONE));
-        entry.newest = newest;
-        account.accepted += count;
-        account.pending += count;
-        self.queue_if_due(name, entry);
-        Ok(taken)
-    }
-
-    fn judge(
-        &self,
-        name: &str,
-        entry: &Entry,
-        reading: &str,
-        newest: tsb_rrd::Moment,
-    ) -> std::result::Result<tsb_rrd::Moment, FileError> {
-        let checked = tsb_rrd::check(&entry.layout, reading);
-        let is_plain = checked.is_ok() && reading.starts_with(|c: char| c.is_ascii_digit());
-        if !is_plain && !starts_with_time(reading) {
-            return Err(FileError::NoTime(reading.to_owned()));
-        }
-        let at = checked.map_err(|source| FileError::Rrd {
-            file: self.base.shown(name),
-            source,
-        })?;
-        if at <= newest {
-            return Err(FileError::NotLater {
-                at: at.to_string(),
-                last: newest.to_string(),
-            });
-        }
-        let bytes = self.bytes.load(Ordering::Relaxed);
-        if bytes + entry.growth(reading.len() + 1) as u64 > self.max_bytes {
-            return Err(FileError::Full {
-                file: self.base.shown(name),
-                bytes,
-            });
-        }
-        Ok(at)
-    }
-
-    /// Appends to what is held for an entry, and to what is counted of memory.
-    fn push(&self, entry: &mut Entry, reading: &str) {
-        let before = entry.bytes();
-        entry.push(reading);
-        let grown = entry.bytes() - before;
-        if grown > 0 {
-            self.hold(grown);
-        }
-    }
-
     /// Bytes of memory that are free again.
     pub(super) fn release(&self, bytes: usize) {
         self.bytes.fetch_sub(bytes as u64, Ordering::Relaxed);
@@ -289,20 +184,18 @@ impl Shared {
         self.bytes.load(Ordering::Relaxed) >= self.max_bytes / 2
     }
 
-    /// Puts what was appended to an entry on record, or takes it away again.
-    fn put_on_record(&self, entry: &mut Entry, end: usize, count: u64) -> std::result::Result<Option<u64>, FileError> {
-        let Some(journal) = &self.journal else { return Ok(None) };
-        let book = journal.book();
-        let segment = book.segment();
-        let name = (entry.named_in != segment).then_some(&*entry.key);
-        let position = self.counters.on_record.fetch_add(count, Ordering::Relaxed) + count;
-        let record = journal.append_readings(book, entry.id, name, entry.lines_from(end), position);
-        let record = record.map_err(|error| {
-            entry.cut(end);
-            self.poison(&error)
-        })?;
-        entry.named_in = segment;
-        Ok(Some(record))
+    /// For a thread that drains.
+    pub(super) fn session(&self) -> Session {
+        let session = Session::default();
+        if self.timeout_ns < WRITTEN_OUT_NS {
+            return session;
+        }
+        session.with_writeback()
+    }
+
+    /// Whether files may keep the room of what was written, so that it is not asked for again.
+    pub(super) fn has_room_to_keep(&self) -> bool {
+        self.bytes.load(Ordering::Relaxed) < self.max_bytes / 4
     }
 
     /// Returns when all that was accepted is in a journal that a kill leaves.
@@ -397,12 +290,6 @@ impl Shared {
         now_ns.saturating_add(self.timeout_ns).saturating_add(jitter_ns)
     }
 
-    fn queue_if_due(&self, name: &str, entry: &mut Entry) {
-        if self.clock.now() >= entry.due_ns {
-            self.queue(name, entry);
-        }
-    }
-
     /// Has the threads end.
     pub(super) fn stop(&self) {
         lock(&self.due).is_stopping = true;
@@ -446,6 +333,7 @@ impl Shared {
             let idle = entries
                 .extract_if(|name, entry| entry.is_idle() && entry.written_ns < before_ns && !busy.contains(name));
             for (name, entry) in idle {
+                self.release(entry.bytes());
                 if let Some(memory) = &self.memory {
                     memory.put_away(name, memory.take(entry.known));
                 }
@@ -537,11 +425,4 @@ impl Shared {
         }
         self.queue(name, entry);
     }
-}
-
-/// Whether the daemon would find a time before the first colon.
-fn starts_with_time(reading: &str) -> bool {
-    reading.split_once(':').is_some_and(|(time, _)| {
-        time.bytes().any(|byte| byte.is_ascii_digit()) && !time.starts_with(['N', '-']) && !time.contains('@')
-    })
 }

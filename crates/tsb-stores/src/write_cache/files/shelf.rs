@@ -39,6 +39,11 @@ impl Shelved {
         lock(&self.shelf)
     }
 
+    /// The shelf, if nobody has it.
+    pub(super) fn try_lock(&self) -> Option<MutexGuard<'_, Shelf>> {
+        self.shelf.try_lock().ok()
+    }
+
     /// The shelf, at a moment at which nobody has the file open.
     pub(super) fn lock_idle(&self, name: &str) -> MutexGuard<'_, Shelf> {
         let mut shelf = self.lock();

@@ -1,5 +1,6 @@
-//! Files mapped into memory, and a way to write to them that a cut-short file cannot kill.
-//! The one place of this crate with `unsafe`; `write_all_at` is the safe twin.
+//! What the system does and no safe call asks for: files mapped into memory with a way to
+//! write to them that a cut-short file cannot kill, and writing out that is only begun.
+//! The one place of this crate with `unsafe`; `write_all_at` and `sync_data` are the safe twins.
 //!
 //! A store to a mapping whose file was truncated raises SIGBUS and ends the process. So
 //! nothing here stores: bytes are staged in memory of our own that is also a file
@@ -8,17 +9,34 @@
 //! kernel says so, and it is an error like any other.
 #![expect(
     unsafe_code,
-    reason = "mappings have no safe form; docs/adr/019-rrd-engine.md has what they buy"
+    reason = "these have no safe form; docs/adr/019 and 074 have what they buy"
 )]
 
 use std::ffi::c_void;
 use std::fs::File;
 use std::io::{self, IoSliceMut};
+use std::os::fd::AsRawFd;
 use std::ptr::{NonNull, null_mut};
 
 use rustix::fs::{MemfdFlags, SealFlags, fcntl_add_seals, ftruncate, memfd_create};
 use rustix::io::preadv;
 use rustix::mm::{MapFlags, ProtFlags, mmap, munmap};
+
+/// Has the system begin to write the changed pages of a file to its medium. Where the medium's
+/// queue is full it waits for a place in it, and never for a write to end.
+///
+/// It promises nothing: whoever needs to know that the medium has them syncs, which then has
+/// less to do. So an error is no concern either: the sync meets it, too.
+pub(crate) fn begin_writeback(file: &File) {
+    #[cfg(target_os = "linux")]
+    {
+        // SAFETY: the call takes no address, and the descriptor is open as long as `file` is
+        // borrowed. A length of 0 means to the end of the file.
+        let _ = unsafe { libc::sync_file_range(file.as_raw_fd(), 0, 0, libc::SYNC_FILE_RANGE_WRITE) };
+    }
+    #[cfg(not(target_os = "linux"))]
+    let _ = file;
+}
 
 /// Bytes that are staged at once.
 const STAGE: usize = 1 << 16;
@@ -203,6 +221,30 @@ mod tests {
         assert!(read("mapped") == read("plain"));
         let outside = stage.put(&mut mapping, LENGTH as u64 - 3, b"four").unwrap_err();
         assert_eq!(outside.kind(), io::ErrorKind::InvalidInput);
+    }
+
+    /// The same writes, synced in one go and written out before.
+    #[test]
+    fn writing_out_changes_no_byte() {
+        let folder = tempfile::tempdir().unwrap();
+        let write = |name: &str, begin: bool| {
+            let path = folder.path().join(name);
+            let file = File::options()
+                .read(true)
+                .write(true)
+                .create_new(true)
+                .open(&path)
+                .unwrap();
+            for page in 0..100_u64 {
+                file.write_all_at(&[page as u8; 5_000], page * 7_919).unwrap();
+                if begin {
+                    begin_writeback(&file);
+                }
+            }
+            file.sync_data().unwrap();
+            std::fs::read(path).unwrap()
+        };
+        assert!(write("begun", true) == write("synced", false));
     }
 
     #[test]
