@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use tsb_rrd::{Ahead, Archive, Cf, DataSource, DsKind, Held, Layout, RrdFile, Seen, Session, Stage, until_s};
+use tsb_rrd::{Ahead, Archive, Cf, DataSource, DsKind, Held, KeptFile, Layout, RrdFile, Seen, Session, Stage, until_s};
 
 /// Seconds of a step.
 pub const STEP_S: i64 = 300;
@@ -64,7 +64,7 @@ impl Way {
 enum Kept {
     Paths(Vec<PathBuf>),
     Ahead(Vec<(PathBuf, Option<RrdFile>)>, Ahead),
-    Open(Vec<RrdFile>),
+    Open(Vec<KeptFile>),
     Held(Vec<Held>),
     Librrd(Vec<PathBuf>),
 }
@@ -110,7 +110,7 @@ impl Files {
             Way::Ahead => Kept::Ahead(paths.map(|path| (path, None)).collect(), Ahead::default()),
             Way::Kept => Kept::Open(
                 paths
-                    .map(|path| RrdFile::open_as(&path, &layout).expect("a file"))
+                    .map(|path| KeptFile::new(RrdFile::open_as(&path, &layout).expect("a file")))
                     .collect(),
             ),
             Way::Exclusive => Kept::Held(paths.map(|path| Held::open(&path, &layout).expect("a file")).collect()),

@@ -13,6 +13,7 @@ use rustix::fs::{FlockOperation, fcntl_lock, fstat};
 use rustix::io::Errno;
 
 use crate::error::{Error, Result};
+use crate::habit::Habit;
 use crate::layout::{Layout, STAT_HEAD};
 use crate::live::Live;
 use crate::reading::Moment;
@@ -27,20 +28,8 @@ pub struct Session {
     pub(crate) live: Live,
     pub(crate) pass: Pass,
     pub(crate) stage: Option<Stage>,
-    begins_writeback: bool,
-}
-
-impl Session {
-    /// A session whose passes have the system begin to write out what they changed, where the
-    /// file is closed after them. For files that are written seldom: a page that is changed
-    /// again before the system would have written it is written once more.
-    #[must_use]
-    pub fn with_writeback(self) -> Self {
-        Self {
-            begins_writeback: true,
-            ..self
-        }
-    }
+    /// Of kept files.
+    pub(crate) habit: Habit,
 }
 
 /// What a pass did.
@@ -146,19 +135,14 @@ impl RrdFile {
     /// The same as the last thing that is done with this descriptor: closing it unlocks.
     pub fn update_and_close<T: AsRef<str>>(self, session: &mut Session, readings: &[T]) -> Result<Updated> {
         self.lock(FlockOperation::NonBlockingLockExclusive)?;
-        let updated = self.pass(session, readings)?;
-        self.finish(session)?;
-        Ok(updated)
+        self.pass(session, readings)
     }
 
-    /// The end of a pass, after which the file is closed, and unlocked by that.
-    pub(crate) fn finish(&self, session: &Session) -> Result<()> {
-        if session.begins_writeback {
-            // Others may have the file while we wait for a place in the medium's queue.
-            self.lock(FlockOperation::Unlock)?;
-            begin_writeback(&self.file);
-        }
-        Ok(())
+    /// Has the system begin to write out what passes have changed, so that a sync has less to
+    /// do. Where the medium's queue is full, it waits for a place in it. A page that is changed
+    /// again before the system would have written it is written once more.
+    pub fn begin_writeback(&self) {
+        begin_writeback(&self.file);
     }
 
     /// When the last update was.
@@ -230,7 +214,7 @@ impl RrdFile {
         self.locked(FlockOperation::NonBlockingLockShared, read)
     }
 
-    fn locked<T>(&self, how: FlockOperation, act: impl FnOnce() -> Result<T>) -> Result<T> {
+    pub(crate) fn locked<T>(&self, how: FlockOperation, act: impl FnOnce() -> Result<T>) -> Result<T> {
         self.lock(how)?;
         let result = act();
         self.lock(FlockOperation::Unlock)?;

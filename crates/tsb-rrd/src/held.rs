@@ -10,7 +10,8 @@ use crate::error::{Error, Result};
 use crate::file::{RrdFile, Session, Updated};
 use crate::layout::Layout;
 use crate::live::Live;
-use crate::system::{Mapping, Stage};
+use crate::mapped;
+use crate::system::Mapping;
 
 /// A file that nobody else writes. It takes no descriptor.
 #[derive(Debug)]
@@ -47,29 +48,11 @@ impl Held {
     /// [`Error::Io`], also where the file was cut short. Afterwards the state is unsure:
     /// drop it and open the file again.
     pub fn update<T: AsRef<str>>(&mut self, session: &mut Session, readings: &[T]) -> Result<Updated> {
-        let stage = match &mut session.stage {
-            Some(stage) => stage,
-            none => none.insert(Stage::new().map_err(Error::io("get memory to stage writes"))?),
-        };
-        let pass = session.pass.run(&self.layout, &mut self.live, readings);
-        let mapping = &mut self.mapping;
-        let mut write = || {
-            session
-                .pass
-                .rows
-                .write(|offset, bytes| stage.put(mapping, offset, bytes))?;
-            let changed = session.pass.changed(&self.live);
-            stage.put(mapping, self.layout.live_offset() as u64, changed)?;
-            stage.send(mapping)
-        };
-        write().map_err(|source| {
-            stage.forget();
-            Error::Io {
-                action: "write to the mapped file",
-                source,
-            }
-        })?;
-        Ok(pass)
+        let Session { stage, pass, .. } = session;
+        let updated = pass.run(&self.layout, &mut self.live, readings);
+        let written = mapped::write(stage, &mut self.mapping, &self.layout, pass, &self.live);
+        written.map_err(Error::io("write to the mapped file"))?;
+        Ok(updated)
     }
 
     /// When the last update was.

@@ -198,19 +198,29 @@ impl Pages<'_> {
 }
 
 impl RrdFile {
-    /// Applies readings as [`RrdFile::update_and_close`] does, with what is known of the file:
+    /// Applies readings as [`RrdFile::update`] does, with what is known of the file:
     /// where that still holds, nothing is read but pages that are not among it. Afterwards
     /// `known` says what the file holds now; it is `None` where that cannot be kept.
     ///
     /// # Errors
     /// As [`RrdFile::update`].
     pub fn update_known<T: AsRef<str>>(
-        self,
+        &self,
         session: &mut Session,
         known: &mut Option<Known>,
         readings: &[T],
     ) -> Result<Updated> {
-        self.lock(FlockOperation::NonBlockingLockExclusive)?;
+        self.locked(FlockOperation::NonBlockingLockExclusive, || {
+            self.known_pass(session, known, readings)
+        })
+    }
+
+    fn known_pass<T: AsRef<str>>(
+        &self,
+        session: &mut Session,
+        known: &mut Option<Known>,
+        readings: &[T],
+    ) -> Result<Updated> {
         // Whatever goes wrong, the file knows better.
         let before = known.take();
         let layout = Arc::clone(self.layout());
@@ -249,7 +259,6 @@ impl RrdFile {
         });
         if touched > TOUCHED_MAX {
             self.write(pass, live)?;
-            self.finish(session)?;
             return Ok(updated);
         }
         let rows = pass.rows.write(|offset, bytes| pages.put(offset, bytes));
@@ -263,7 +272,6 @@ impl RrdFile {
             file_len,
             pages: held,
         });
-        self.finish(session)?;
         Ok(updated)
     }
 }

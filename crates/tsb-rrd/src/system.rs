@@ -1,5 +1,5 @@
 //! What the system does and no safe call asks for: files mapped into memory with a way to
-//! write to them that a cut-short file cannot kill, and writing out that is only begun.
+//! write to them that a cut-short file cannot kill, writing out that is only begun, and faults.
 //! The one place of this crate with `unsafe`; `write_all_at` and `sync_data` are the safe twins.
 //!
 //! A store to a mapping whose file was truncated raises SIGBUS and ends the process. So
@@ -15,6 +15,7 @@
 use std::ffi::c_void;
 use std::fs::File;
 use std::io::{self, IoSliceMut};
+use std::mem::MaybeUninit;
 use std::os::fd::AsRawFd;
 use std::ptr::{NonNull, null_mut};
 
@@ -28,14 +29,21 @@ use rustix::mm::{MapFlags, ProtFlags, mmap, munmap};
 /// It promises nothing: whoever needs to know that the medium has them syncs, which then has
 /// less to do. So an error is no concern either: the sync meets it, too.
 pub(crate) fn begin_writeback(file: &File) {
-    #[cfg(target_os = "linux")]
-    {
-        // SAFETY: the call takes no address, and the descriptor is open as long as `file` is
-        // borrowed. A length of 0 means to the end of the file.
-        let _ = unsafe { libc::sync_file_range(file.as_raw_fd(), 0, 0, libc::SYNC_FILE_RANGE_WRITE) };
-    }
-    #[cfg(not(target_os = "linux"))]
-    let _ = file;
+    // SAFETY: the call takes no address, and the descriptor is open as long as `file` is
+    // borrowed. A length of 0 means to the end of the file.
+    let _ = unsafe { libc::sync_file_range(file.as_raw_fd(), 0, 0, libc::SYNC_FILE_RANGE_WRITE) };
+}
+
+/// Page faults that this thread has met so far.
+pub(crate) fn faults() -> u64 {
+    let mut usage = MaybeUninit::<libc::rusage>::zeroed();
+    // SAFETY: the call writes a `rusage` to where one has room, or nothing; it is made of
+    // integers only, for which zeros are good.
+    let usage = unsafe {
+        libc::getrusage(libc::RUSAGE_THREAD, usage.as_mut_ptr());
+        usage.assume_init()
+    };
+    (usage.ru_minflt + usage.ru_majflt) as u64
 }
 
 /// Bytes that are staged at once.

@@ -6,7 +6,7 @@ use std::io::{BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 
-use tsb_rrd::{Archive, Cf, DataSource, DsKind, Held, Known, Layout, RrdFile, Session, Updated};
+use tsb_rrd::{Archive, Cf, DataSource, DsKind, Held, KeptFile, Known, Layout, RrdFile, Session, Updated};
 
 pub(crate) type Failure = Box<dyn std::error::Error + Send + Sync>;
 
@@ -282,7 +282,7 @@ pub(crate) fn compare(rrdtool: &mut Rrdtool, folder: &Path, seed: u64, calls: u6
 /// Our file, in one of the ways that it can be updated.
 enum Ours {
     Stateless(PathBuf),
-    Open(RrdFile),
+    Open(KeptFile),
     Held(Held),
     /// With what is known of it, but for each fifth call, which is somebody else's.
     Known(PathBuf, Option<Known>, u64),
@@ -293,7 +293,7 @@ impl Ours {
         let file = RrdFile::open(path)?;
         Ok(match seed % 4 {
             0 => Self::Stateless(path.to_owned()),
-            1 => Self::Open(file),
+            1 => Self::Open(KeptFile::new(file)),
             2 => Self::Known(path.to_owned(), None, 0),
             _ => Self::Held(Held::open(path, file.layout())?),
         })

@@ -3,7 +3,7 @@
 use std::fmt::Debug;
 use std::path::Path;
 
-use tsb_rrd::{Ahead, RrdFile, Seen, Session, Stage};
+use tsb_rrd::{Ahead, KeptFile, RrdFile, Seen, Session, Stage};
 
 use crate::error::{Error, Result};
 
@@ -43,7 +43,7 @@ pub(super) struct Ask {
 pub(super) enum Kept {
     #[default]
     Nothing,
-    Open(RrdFile),
+    Open(Box<KeptFile>),
     /// Opened for the next update, which closes it.
     Ready(RrdFile),
     Held(Box<tsb_rrd::Held>),

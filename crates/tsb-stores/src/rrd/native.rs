@@ -4,7 +4,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use tsb_rrd::{Error as RrdError, Held, Layout, RrdFile, Seen, Stage, Updated, rows};
+use tsb_rrd::{Error as RrdError, Held, KeptFile, Layout, RrdFile, Seen, Stage, Updated, rows};
 
 use super::engine::{Ask, Done, Engine, Kept, Look, Pass, Room, Stop, Trouble, failed};
 use crate::error::Error;
@@ -63,7 +63,7 @@ impl Native {
     /// One pass: with the kept descriptor, with the one that was opened ahead, or a new one.
     fn pass(&self, path: &Path, kept: &mut Kept, room: &mut Room, readings: &[String]) -> Result<Updated, RrdError> {
         let result = match std::mem::take(kept) {
-            Kept::Open(file) => {
+            Kept::Open(mut file) => {
                 let result = file.update(&mut room.session, readings);
                 *kept = Kept::Open(file);
                 result
@@ -94,6 +94,7 @@ impl Native {
             self.open.fetch_sub(1, Ordering::AcqRel);
             return file.update_and_close(&mut room.session, readings);
         }
+        let mut file = Box::new(KeptFile::new(file));
         let result = file.update(&mut room.session, readings);
         *kept = Kept::Open(file);
         result
@@ -180,12 +181,15 @@ impl Engine for Native {
         {
             *kept = Kept::Ready(file);
         }
-        match (kept, stage) {
-            (Kept::Open(file) | Kept::Ready(file), Stage::Header) => file.ask_header(),
-            (Kept::Open(file) | Kept::Ready(file), Stage::Rows) => {
-                file.ask_rows(&mut room.session, until_s).unwrap_or_else(Seen::from)
-            }
-            _ => Seen::Nothing,
+        let file = match kept {
+            Kept::Open(kept) => kept.file(),
+            Kept::Ready(file) => file,
+            Kept::Nothing | Kept::Held(_) => return Seen::Nothing,
+        };
+        match stage {
+            Stage::Header => file.ask_header(),
+            Stage::Rows => file.ask_rows(&mut room.session, until_s).unwrap_or_else(Seen::from),
+            Stage::Update => Seen::Nothing,
         }
     }
 
@@ -196,7 +200,7 @@ impl Engine for Native {
     fn rows(&self, path: &Path, kept: &mut Kept, room: &mut Room, ask: &Ask, into: &mut Vec<(i64, f64)>) -> Done<()> {
         let read = |file: &RrdFile, room: &mut Room| rows(file, &mut room.session, ask.archive, ask.from_s, ask.to_s);
         let found = match kept {
-            Kept::Open(file) => match read(file, room) {
+            Kept::Open(kept_file) => match read(kept_file.file(), room) {
                 Err(error) if matches!(error.cause(), RrdError::Changed) => {
                     self.forget(kept);
                     RrdFile::open_as(path, &self.layout).and_then(|file| read(&file, room))

@@ -39,6 +39,7 @@ mod entry;
 mod error;
 mod keeper;
 mod known;
+mod outlet;
 mod read;
 mod shared;
 mod shelf;
@@ -142,8 +143,18 @@ impl FileCache {
             threads: Mutex::default(),
             shared,
         };
-        *lock(&cache.threads) = super::keeper::start(&cache.shared, options)?;
+        cache.start(options)?;
         Ok(cache)
+    }
+
+    fn start(&self, options: &WriteCacheOptions) -> Result<()> {
+        let threads = &mut *lock(&self.threads);
+        *threads = super::keeper::start(&self.shared, options)?;
+        if self.shared.outlet.is_some() {
+            let shared = Arc::clone(&self.shared);
+            threads.push(super::keeper::spawn("tsb-cache-out", move || shared.let_out())?);
+        }
+        Ok(())
     }
 
     /// The folder, without symbolic links.
@@ -375,7 +386,7 @@ impl FileCache {
                 waiting.map(|(name, _)| name.clone()).collect()
             };
             self.shared
-                .write_some(&names, (&mut session, &mut ahead), |name, written| {
+                .write_some(&names, (&mut session, &mut ahead), None, |name, written| {
                     if let Err(error) = written.and_then(|_| self.shared.report(name)) {
                         first.get_or_insert(error);
                     }

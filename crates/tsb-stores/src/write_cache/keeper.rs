@@ -72,7 +72,7 @@ pub(super) fn start<C: Kept>(cache: &Arc<C>, options: &WriteCacheOptions) -> Res
     Ok(started)
 }
 
-fn spawn(name: &str, run: impl FnOnce() + Send + 'static) -> Result<JoinHandle<()>> {
+pub(super) fn spawn(name: &str, run: impl FnOnce() + Send + 'static) -> Result<JoinHandle<()>> {
     let spawned = std::thread::Builder::new().name(name.to_owned()).spawn(run);
     spawned.map_err(|error| Error::Backend {
         action: format!("start the thread {name}"),

@@ -6,14 +6,17 @@
 use tsb_rrd::{Ahead, RrdFile, Seen, Session, Stage, until_s};
 
 use super::error::FileError;
+use super::outlet::Outlet;
 use super::shared::Shared;
 
 impl Shared {
-    /// Writes what waits for some files, in turn; `each` is told what went wrong.
+    /// Writes what waits for some files, in turn, and has them written out where there is an
+    /// outlet; `each` is told what went wrong.
     pub(super) fn write_some(
         &self,
         names: &[Box<str>],
         (session, ahead): (&mut Session, &mut Ahead),
+        outlet: Option<&Outlet>,
         mut each: impl FnMut(&str, Result<bool, FileError>),
     ) {
         let _ = ahead.each(names.len(), |stage, index| {
@@ -22,7 +25,7 @@ impl Shared {
                 Stage::Header => self.ask_header(name),
                 Stage::Rows => self.ask_rows(name, session),
                 Stage::Update => {
-                    each(name, self.write_out(name, session));
+                    each(name, self.write_out(name, session, outlet));
                     Seen::Nothing
                 }
             })

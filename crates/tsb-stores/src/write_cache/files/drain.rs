@@ -8,6 +8,7 @@ use tsb_rrd::{Error as RrdError, Known, Layout, Moment, RrdFile, Session, Update
 use super::super::shard::RETRY_NS;
 use super::entry::{Load, Trouble};
 use super::error::FileError;
+use super::outlet::Outlet;
 use super::shared::Shared;
 use super::shelf::Shelf;
 use crate::error::chain;
@@ -23,15 +24,20 @@ struct Way {
     known: Option<Known>,
     /// Whether what is known of it is kept.
     keeps: bool,
+    /// Whether it stays open behind the last pass.
+    leaves_open: bool,
 }
 
 impl Way {
+    /// One pass, after which the file is closed unless it is asked for.
     fn update(&mut self, file: RrdFile, session: &mut Session, readings: &[&str]) -> tsb_rrd::Result<Updated> {
-        if self.keeps {
-            file.update_known(session, &mut self.known, readings)
-        } else {
-            file.update_and_close(session, readings)
-        }
+        let updated = match (self.keeps, self.leaves_open) {
+            (true, _) => file.update_known(session, &mut self.known, readings)?,
+            (false, true) => file.update(session, readings)?,
+            (false, false) => return file.update_and_close(session, readings),
+        };
+        self.ready = self.leaves_open.then_some(file);
+        Ok(updated)
     }
 }
 
@@ -46,6 +52,7 @@ struct Passed {
     newest: Option<Moment>,
     layout: Option<Arc<Layout>>,
     known: Option<Known>,
+    open: Option<RrdFile>,
 }
 
 impl Shared {
@@ -54,7 +61,12 @@ impl Shared {
     /// # Errors
     /// [`FileError::Suspended`]; [`FileError::Poisoned`] by the journal. What goes wrong with
     /// the file waits in its entry.
-    pub(super) fn write_out(&self, name: &str, session: &mut Session) -> std::result::Result<bool, FileError> {
+    pub(super) fn write_out(
+        &self,
+        name: &str,
+        session: &mut Session,
+        outlet: Option<&Outlet>,
+    ) -> std::result::Result<bool, FileError> {
         let shelved = self.shelf_of(name);
         let (claim, mut way, layout, load) = {
             let mut guard = shelved.lock_idle(name);
@@ -81,15 +93,21 @@ impl Shared {
                 ready,
                 known: entry.known.take(),
                 keeps: self.memory.is_some(),
+                leaves_open: outlet.is_some(),
             };
             (shelved.claim(shelf, name), way, layout, load)
         };
         if let Some(memory) = &self.memory {
             way.known = memory.take(way.known);
         }
-        let passed = pass(&self.base.path(name), way, layout, &load, session);
+        let mut passed = pass(&self.base.path(name), way, layout, &load, session);
+        let open = passed.open.take();
         self.settle(&mut shelved.lock(), name, load, passed);
-        drop(claim);
+        if let (Some(outlet), Some(file)) = (outlet, open)
+            && outlet.take(name, file)
+        {
+            claim.hand_over();
+        }
         Ok(true)
     }
 
@@ -138,7 +156,7 @@ impl Shared {
     /// known of it, but it is there.
     pub(super) fn flush(&self, name: &str, session: &mut Session) -> std::result::Result<bool, FileError> {
         self.counters.flushes_received.fetch_add(1, Ordering::Relaxed);
-        if !self.write_out(name, session)? {
+        if !self.write_out(name, session, None)? {
             self.base.check_file(name)?;
             return Ok(false);
         }
@@ -206,7 +224,7 @@ fn pass(path: &std::path::Path, mut way: Way, mut layout: Arc<Layout>, load: &Lo
             },
         }
     }
-    passed.known = way.known;
+    (passed.known, passed.open) = (way.known, way.ready);
     passed.settled = readings[..done].iter().map(|reading| reading.len() + 1).sum();
     passed
 }

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use tsb_core::SeriesKey;
 use tsb_core::time::Clock;
-use tsb_rrd::Ahead;
+use tsb_rrd::{Ahead, Session};
 
 use super::super::checkpoint::{Settle, Settled, Unsynced};
 use super::super::journal::Journal;
@@ -54,12 +54,12 @@ impl Kept for Shared {
     }
 
     fn work(&self, _index: usize, threads: usize) {
-        let mut session = self.session();
+        let mut session = Session::default();
         let mut ahead = Ahead::default();
         let mut names = Vec::with_capacity(SOME);
         while self.await_due(threads, &mut names) {
             // A file that was suspended meanwhile is queued again when it is resumed.
-            self.write_some(&names, (&mut session, &mut ahead), |_, _| ());
+            self.write_some(&names, (&mut session, &mut ahead), self.outlet.as_ref(), |_, _| ());
         }
     }
 
@@ -117,6 +117,13 @@ impl Shared {
             due = self.call.wait(due).unwrap_or_else(PoisonError::into_inner);
         }
         false
+    }
+
+    /// Has drained files written out, until the cache is to stop.
+    pub(super) fn let_out(&self) {
+        if let Some(outlet) = &self.outlet {
+            outlet.work(|name| self.shelf_of(name).release(name));
+        }
     }
 
     fn any(&self, is: impl Fn(&Entry) -> bool) -> bool {

@@ -31,7 +31,7 @@ impl FileCache {
     ) -> Done<(Vec<String>, Fetched)> {
         let name = self.shared.base.name(file)?;
         // A suspended file says what it has; other trouble waits for a flush.
-        let _ = self.shared.write_out(&name, session);
+        let _ = self.shared.write_out(&name, session, None);
         self.look(&name, session, |file, session| {
             let fetched = tsb_rrd::fetch(file, session, cf, (start_s, end_s), FETCH_MAX)?;
             let sources = file.layout().sources().iter();

@@ -18,6 +18,7 @@ use super::base::Base;
 use super::entry::Entry;
 use super::error::FileError;
 use super::known::Memory;
+use super::outlet::Outlet;
 use super::shelf::{Shelf, Shelved};
 use crate::error::{Error, chain};
 use crate::locks::lock;
@@ -43,6 +44,8 @@ pub(super) struct Shared {
     pub(super) memory: Option<Memory>,
     pub(super) counters: Counters,
     pub(super) due: Mutex<Due>,
+    /// Drained files on their way out, where that is begun.
+    pub(super) outlet: Option<Outlet>,
     /// Rung for those who write.
     pub(super) call: Condvar,
     /// Rung for the keeper when it is to stop.
@@ -105,6 +108,7 @@ impl Shared {
             memory,
             counters: Counters::default(),
             due: Mutex::default(),
+            outlet: (options.timeout_ns >= WRITTEN_OUT_NS).then(Outlet::default),
             call: Condvar::new(),
             end: Condvar::new(),
             unsynced: Unsynced::default(),
@@ -182,15 +186,6 @@ impl Shared {
 
     pub(super) fn is_crowded(&self) -> bool {
         self.bytes.load(Ordering::Relaxed) >= self.max_bytes / 2
-    }
-
-    /// For a thread that drains.
-    pub(super) fn session(&self) -> Session {
-        let session = Session::default();
-        if self.timeout_ns < WRITTEN_OUT_NS {
-            return session;
-        }
-        session.with_writeback()
     }
 
     /// Whether files may keep the room of what was written, so that it is not asked for again.
@@ -295,6 +290,9 @@ impl Shared {
         lock(&self.due).is_stopping = true;
         self.call.notify_all();
         self.end.notify_all();
+        if let Some(outlet) = &self.outlet {
+            outlet.stop();
+        }
     }
 
     /// Has a file written, unless nothing waits for it or it is suspended.

@@ -53,6 +53,12 @@ impl Shelved {
         shelf
     }
 
+    /// Others may open the file again.
+    pub(super) fn release(&self, name: &str) {
+        self.lock().busy.remove(name);
+        self.bell.notify_all();
+    }
+
     /// Nobody else opens the file as long as this is held.
     pub(super) fn claim<'a>(&'a self, shelf: &mut Shelf, name: &'a str) -> Claim<'a> {
         shelf.busy.insert(name.into());
@@ -67,9 +73,15 @@ pub(super) struct Claim<'a> {
     name: &'a str,
 }
 
+impl Claim<'_> {
+    /// Somebody else calls [`Shelved::release`] for it.
+    pub(super) fn hand_over(self) {
+        std::mem::forget(self);
+    }
+}
+
 impl Drop for Claim<'_> {
     fn drop(&mut self) {
-        self.shelved.lock().busy.remove(self.name);
-        self.shelved.bell.notify_all();
+        self.shelved.release(self.name);
     }
 }

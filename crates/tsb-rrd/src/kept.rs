@@ -1,0 +1,194 @@
+//! A file whose descriptor is kept between passes, and that is mapped where that costs less.
+//!
+//! Each pass takes librrd's lock and looks at the file again; only how bytes get into it
+//! differs ([`crate::habit`]). What is written is in the file when the call returns.
+
+use rustix::fs::FlockOperation;
+
+use crate::error::{Error, Result};
+use crate::file::{RrdFile, Session, Updated};
+use crate::habit::Route;
+use crate::mapped;
+use crate::system::{Mapping, faults};
+
+/// An open file that other programs may read and write between passes.
+#[derive(Debug)]
+pub struct KeptFile {
+    file: RrdFile,
+    mapping: Option<Mapping>,
+    // Whether the last pass wrote through the mapping: only then do faults of the next one say
+    // whether pages have been written out since.
+    was_mapped: bool,
+}
+
+impl KeptFile {
+    /// Keeps an open file.
+    pub fn new(file: RrdFile) -> Self {
+        Self {
+            file,
+            mapping: None,
+            was_mapped: false,
+        }
+    }
+
+    /// The file.
+    pub fn file(&self) -> &RrdFile {
+        &self.file
+    }
+
+    /// Applies readings as [`RrdFile::update`] does.
+    ///
+    /// # Errors
+    /// As [`RrdFile::update`].
+    pub fn update<T: AsRef<str>>(&mut self, session: &mut Session, readings: &[T]) -> Result<Updated> {
+        self.file.lock(FlockOperation::NonBlockingLockExclusive)?;
+        let result = self.pass(session, readings);
+        self.file.lock(FlockOperation::Unlock)?;
+        result
+    }
+
+    fn pass<T: AsRef<str>>(&mut self, session: &mut Session, readings: &[T]) -> Result<Updated> {
+        self.file.load(session)?;
+        let updated = session.pass.run(self.file.layout(), &mut session.live, readings);
+        let route = session.habit.route(self.was_mapped);
+        let is_mapped = route != Route::Calls && self.map();
+        self.was_mapped = is_mapped && session.habit.goes_on(route);
+        if !is_mapped {
+            self.file.write(&session.pass, &session.live)?;
+            return Ok(updated);
+        }
+        let is_watched = route == Route::Mapping { is_watched: true };
+        let before = if is_watched { faults() } else { 0 };
+        self.write_mapped(session)?;
+        if is_watched {
+            session.habit.saw(faults() - before);
+        }
+        Ok(updated)
+    }
+
+    /// Maps the file, if it can be.
+    fn map(&mut self) -> bool {
+        if self.mapping.is_none() {
+            let length = usize::try_from(self.file.layout().file_len()).ok();
+            self.mapping = length.and_then(|length| Mapping::new(self.file.file(), length).ok());
+        }
+        self.mapping.is_some()
+    }
+
+    fn write_mapped(&mut self, session: &mut Session) -> Result<()> {
+        let Session { stage, pass, live, .. } = session;
+        let written = match &mut self.mapping {
+            Some(mapping) => mapped::write(stage, mapping, self.file.layout(), pass, live),
+            None => return self.file.write(pass, live),
+        };
+        if written.is_err() {
+            // The file knows better, and the next pass maps it anew.
+            (self.mapping, self.was_mapped) = (None, false);
+        }
+        written.map_err(Error::io("write to the mapped file"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::habit::Habit;
+    use crate::layout::{Archive, Cf, DataSource, DsKind, Layout};
+    use std::path::{Path, PathBuf};
+
+    const START_S: i64 = 1_700_000_000;
+
+    fn create(folder: &Path, name: &str) -> PathBuf {
+        let sources = ["a", "b"].map(|name| DataSource::new(name, DsKind::Gauge, 100));
+        let archives = [(1, 2_000), (7, 900)].map(|(steps, rows)| Archive::new(Cf::Average, 0.5, steps, rows));
+        let layout = Layout::new(10, sources.to_vec(), archives.to_vec()).unwrap();
+        let path = folder.join(name);
+        crate::create(&path, &layout, START_S, 5).unwrap();
+        path
+    }
+
+    fn kept(path: &Path) -> KeptFile {
+        KeptFile::new(RrdFile::open(path).unwrap())
+    }
+
+    fn mapping() -> Session {
+        Session {
+            habit: Habit::mapping(),
+            ..Session::default()
+        }
+    }
+
+    /// Within steps, across them, and across gaps of many rows; by calls, by the mapping, and
+    /// by both in turn.
+    #[test]
+    fn all_ways_leave_the_same_bytes() {
+        let folder = tempfile::tempdir().unwrap();
+        let paths = ["calls.rrd", "mapped.rrd", "turns.rrd"].map(|name| create(folder.path(), name));
+        let mut files = paths.each_ref().map(|path| kept(path));
+        let (mut calls, mut maps) = (Session::default(), mapping());
+        let (mut at_s, mut seed) = (START_S, 3_u64);
+        for round in 0..600 {
+            seed = seed
+                .wrapping_mul(6_364_136_223_846_793_005)
+                .wrapping_add(1_442_695_040_888_963_407);
+            let step_s = [1, 4, 10, 37, 900, 25_000][(seed >> 33) as usize % 6];
+            let readings: Vec<String> = (0..=(seed >> 40) % 5)
+                .map(|_| {
+                    at_s += step_s;
+                    format!("{at_s}:{}.5:{}", seed >> 50, at_s % 977)
+                })
+                .collect();
+            let [by_calls, mapped, turns] = &mut files;
+            by_calls.update(&mut calls, &readings).unwrap();
+            mapped.update(&mut maps, &readings).unwrap();
+            let session = if round % 3 == 0 { &mut calls } else { &mut maps };
+            turns.update(session, &readings).unwrap();
+        }
+        assert!(
+            files[1].mapping.is_some() && maps.habit.goes_on(Route::Calls),
+            "it was mapped"
+        );
+        let bytes = paths.map(|path| std::fs::read(path).unwrap());
+        assert!(bytes[0] == bytes[1] && bytes[0] == bytes[2]);
+    }
+
+    #[test]
+    fn a_file_that_was_replaced_or_cut_is_noticed_mapped_or_not() {
+        for session in [&mut Session::default(), &mut mapping()] {
+            let folder = tempfile::tempdir().unwrap();
+            let path = create(folder.path(), "a.rrd");
+            let mut file = kept(&path);
+            file.update(session, &[format!("{}:1:2", START_S + 5)]).unwrap();
+            std::fs::rename(create(folder.path(), "b.rrd"), &path).unwrap();
+            let result = file.update(session, &[format!("{}:1:2", START_S + 6)]);
+            assert!(matches!(result, Err(Error::Changed)), "{result:?}");
+            let mut file = kept(&path);
+            file.update(session, &[format!("{}:1:2", START_S + 5)]).unwrap();
+            std::fs::File::options()
+                .write(true)
+                .open(&path)
+                .unwrap()
+                .set_len(10_000)
+                .unwrap();
+            let result = file.update(session, &[format!("{}:1:2", START_S + 20)]);
+            assert!(matches!(result, Err(Error::Changed)), "{result:?}");
+        }
+    }
+
+    /// What others wrote between two passes counts, also to a file that is mapped.
+    #[test]
+    fn others_may_write_in_between() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = create(folder.path(), "a.rrd");
+        let (mut file, session) = (kept(&path), &mut mapping());
+        file.update(session, &[format!("{}:1:2", START_S + 5)]).unwrap();
+        let other = RrdFile::open(&path).unwrap();
+        other
+            .update(&mut Session::default(), &[format!("{}:1:2", START_S + 50)])
+            .unwrap();
+        let updated = file.update(session, &[format!("{}:1:2", START_S + 40)]).unwrap();
+        assert!(matches!(updated.stopped, Some(Error::NotLater { .. })), "{updated:?}");
+        file.update(session, &[format!("{}:1:2", START_S + 60)]).unwrap();
+        assert_eq!(other.newest(session).unwrap().seconds, START_S + 60);
+    }
+}

@@ -1,0 +1,27 @@
+//! What a pass has changed, written through a mapping with one call.
+
+use std::io;
+
+use crate::file::Pass;
+use crate::layout::Layout;
+use crate::live::Live;
+use crate::system::{Mapping, Stage};
+
+/// Writes the rows of a pass and then the header, by way of a stage that is made at the first
+/// call. What could not be written is forgotten.
+pub(crate) fn write(
+    stage: &mut Option<Stage>,
+    mapping: &mut Mapping,
+    layout: &Layout,
+    pass: &Pass,
+    live: &Live,
+) -> io::Result<()> {
+    let stage = match stage {
+        Some(stage) => stage,
+        none => none.insert(Stage::new()?),
+    };
+    let rows = pass.rows.write(|offset, bytes| stage.put(mapping, offset, bytes));
+    let header = rows.and_then(|()| stage.put(mapping, layout.live_offset() as u64, pass.changed(live)));
+    let written = header.and_then(|()| stage.send(mapping));
+    written.inspect_err(|_| stage.forget())
+}
