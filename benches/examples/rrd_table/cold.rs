@@ -17,8 +17,8 @@ use tsb_rrd::{Fact, RrdFile, Session};
 const ROUNDS: usize = 4;
 /// After so many steps more archives than the two finest get a row.
 const STEPS: i64 = 6;
-/// Threads that write in the daemon: its default.
-const DAEMON_THREADS: usize = 4;
+/// Threads that write, in the daemon and in ours: the default of both.
+const THREADS: usize = 4;
 
 enum Cold {
     Native(Way),
@@ -39,7 +39,8 @@ struct Turn {
     resident: u64,
 }
 
-pub(crate) fn run(folder: &Path, count: usize) {
+/// Of the ways with these names, or of all of them.
+pub(crate) fn run(folder: &Path, count: usize, names: &[&str]) {
     let set = folder.join("cold");
     if !set.join("1.rrd").exists() {
         rrd::create(&set, count);
@@ -53,6 +54,7 @@ pub(crate) fn run(folder: &Path, count: usize) {
         ways.push((Cold::Daemon, Vec::new()));
     }
     ways.push((Cold::Cache, Vec::new()));
+    ways.retain(|(way, _)| names.is_empty() || names.contains(&way.name()));
     for round in 0..ROUNDS {
         for turn in 0..ways.len() {
             let index = if round % 2 == 0 { turn } else { ways.len() - 1 - turn };
@@ -175,7 +177,7 @@ fn server(way: &Cold, set: &Path) -> Server {
     Server {
         name: way.name().to_owned(),
         is_daemon,
-        threads: if is_daemon { DAEMON_THREADS } else { 1 },
+        threads: THREADS,
         policy: "no journal".to_owned(),
         has_checkpoint: !is_daemon,
         place: set.with_extension(way.name()),

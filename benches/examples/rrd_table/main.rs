@@ -4,9 +4,9 @@
 //! each way, and `rrd_table run FOLDER N K [WAY ...]` gives each K readings a pass, warm, the ways in turn (A B C D D C B A
 //! ...), each update across a step and every way across the same ones: first with the file
 //! system synced after each pass, which is timed by itself and leaves every page clean, then
-//! without, over pages that are still to be written. `rrd_table cold FOLDER N` has the same
+//! without, over pages that are still to be written. `rrd_table cold FOLDER N [WAY ...]` has the same
 //! N files, made if they are not there, updated by each way in turn when nothing of them is in
-//! memory, the real rrdcached among them where it is installed. Without arguments: 200 files in
+//! memory, `rrdcached` (where it is installed) and our `checkpoint` among them. Without arguments: 200 files in
 //! a temporary folder.
 //! Built with `--features librrd` it has librrd as the opponent.
 #![expect(clippy::print_stdout, clippy::expect_used, reason = "an example prints its result")]
@@ -48,17 +48,17 @@ fn main() {
             );
         }
         ["serve", ref words @ ..] => tsb_bench::served::serve(words),
-        ["cold", folder, number] => cold::run(Path::new(folder), count(number)),
+        ["cold", folder, number, ref names @ ..] => cold::run(Path::new(folder), count(number), names),
         [] => {
             let folder = std::env::temp_dir().join(format!("tsb-rrd-table-{}", std::process::id()));
             prepare(&folder, 200, Way::ALL);
             for readings in [1, 10, 60] {
                 run(&folder, 200, readings, Way::ALL);
             }
-            cold::run(&folder, 200);
+            cold::run(&folder, 200, &[]);
             std::fs::remove_dir_all(&folder).expect("the folder can be removed");
         }
-        _ => println!("rrd_table [prepare FOLDER N [WAY ...] | run FOLDER N K [WAY ...] | cold FOLDER N]"),
+        _ => println!("rrd_table [prepare FOLDER N [WAY ...] | run FOLDER N K [WAY ...] | cold FOLDER N [WAY ...]]"),
     }
 }
 

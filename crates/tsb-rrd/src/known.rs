@@ -7,9 +7,8 @@
 //! times. Then they are dropped, and the file is read.
 
 use std::collections::BTreeMap;
-use std::fs::File;
+use std::fs::{File, Metadata};
 use std::os::unix::fs::FileExt;
-use std::path::Path;
 use std::sync::Arc;
 
 use rustix::fs::{FlockOperation, fstat};
@@ -24,6 +23,8 @@ use crate::stamp::{Stamp, WORDS};
 
 /// Bytes of a page: what the system reads and writes at least.
 const PAGE: u64 = 4_096;
+/// Bytes of memory for one, with its place in a tree.
+const PAGE_BYTES: usize = PAGE as usize + 48;
 /// An update that touches more pages than this is no usual one: a gap of many rows.
 const TOUCHED_MAX: usize = 64;
 /// Before the pages in [`Known::to_bytes`]: the stamp and the length of the file.
@@ -38,11 +39,23 @@ pub struct Known {
 }
 
 impl Known {
-    /// Whether the file at `path` is as it was when this was learned. No byte of it is read.
+    /// Whether a file is as it was when this was learned. No byte of it is read.
     ///
     /// Somebody may write to it a moment later: an update looks again, under the lock.
-    pub fn is_of(&self, path: &Path) -> bool {
-        Stamp::at(path) == Some(self.stamp)
+    pub fn is_of(&self, file: &Metadata) -> bool {
+        Stamp::of_found(file) == self.stamp
+    }
+
+    /// When the newest reading is from, if the pages are those of this layout.
+    pub fn newest_as(&self, layout: &Layout, session: &mut Session) -> Option<Moment> {
+        let Session { header, live, .. } = session;
+        header.resize(layout.header_len(), 0);
+        let is_such = layout.file_len() <= self.file_len && self.copy(header) && header.starts_with(&layout.statics);
+        if !is_such {
+            return None;
+        }
+        live.load(layout, header).ok()?;
+        Some(live.newest())
     }
 
     /// The layout and the newest reading, as the header says them.
@@ -68,7 +81,7 @@ impl Known {
 
     /// Bytes of memory that it takes.
     pub fn bytes(&self) -> usize {
-        size_of::<Self>() + self.pages.values().map(|page| page.len() + 48).sum::<usize>()
+        size_of::<Self>() + self.pages.len() * PAGE_BYTES
     }
 
     /// Fills `header` from the first pages, if they are all there.

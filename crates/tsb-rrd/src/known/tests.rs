@@ -36,6 +36,10 @@ impl Twins {
         }
     }
 
+    fn found(&self, name: &str) -> Metadata {
+        std::fs::symlink_metadata(self.path(name)).unwrap()
+    }
+
     fn path(&self, name: &str) -> PathBuf {
         self.folder.path().join(name)
     }
@@ -105,7 +109,7 @@ fn what_others_wrote_meanwhile_is_noticed() {
                 let file = twins.open(name);
                 file.update_and_close(&mut twins.session, &readings).unwrap();
             }
-            assert!(!twins.known.as_ref().unwrap().is_of(&twins.path("ours")));
+            assert!(!twins.known.as_ref().unwrap().is_of(&twins.found("ours")));
         }
         if turn % 7 == 0 {
             // Another file under this name, with other rows.
@@ -127,11 +131,16 @@ fn what_is_known_comes_back_and_damage_is_found_or_harmless() {
     assert_eq!(Known::from_bytes(&bytes), Some(known.clone()));
     let (layout, newest) = known.header().unwrap();
     assert_eq!((&layout, newest.seconds), (&*twins.layout, twins.now_s));
+    let session = &mut Session::default();
+    assert_eq!(known.newest_as(&layout, session), Some(newest));
+    let other = Layout::new(7, layout.sources().to_vec(), layout.archives().to_vec()).unwrap();
+    assert_eq!(known.newest_as(&other, session), None);
     for end in 0..bytes.len() {
         // Some ends lie between two pages: the rest is then as good as it was.
         if let Some(known) = Known::from_bytes(&bytes[..end]) {
             assert_eq!((end - HEAD) % (PAGE as usize + 8), 0);
-            let _ = known.header();
+            let header = known.header().ok().map(|(_, newest)| newest);
+            assert_eq!(known.newest_as(&layout, session), header);
         }
     }
     // Cut off between two pages it is only less.
@@ -160,7 +169,7 @@ fn nothing_is_read_of_a_file_that_is_known() {
     }
     ours.file().sync_all().unwrap();
     chill(&ours);
-    assert!(known.is_of(&twins.path("ours")));
+    assert!(known.is_of(&twins.found("ours")));
     let before = read_bytes();
     twins.known = Some(known);
     ours.update_known(&mut twins.session, &mut twins.known, &readings)

@@ -5,7 +5,7 @@
 
 use std::borrow::Cow;
 use std::fmt::Debug;
-use std::fs::{File, symlink_metadata};
+use std::fs::{File, Metadata, symlink_metadata};
 use std::io::{self, ErrorKind};
 use std::path::{Component, Path, PathBuf};
 
@@ -124,24 +124,23 @@ impl Base {
         self.root.join(name).display().to_string()
     }
 
-    /// Whether there is such a file, with no symbolic link on the way.
-    pub(super) fn check_file(&self, name: &str) -> Result<(), FileError> {
-        let kind = self.walk(name)?;
-        match kind {
-            Some(kind) if kind.is_file() => Ok(()),
+    /// The file of this name, if there is one with no symbolic link on the way.
+    pub(super) fn check_file(&self, name: &str) -> Result<Metadata, FileError> {
+        match self.walk(name)? {
+            Some(found) if found.is_file() => Ok(found),
             Some(_) => Err(FileError::NotRegular(self.shown(name))),
             None => Err(FileError::Missing(self.shown(name))),
         }
     }
 
     /// What has this name, if anything has.
-    pub(super) fn walk(&self, name: &str) -> Result<Option<std::fs::FileType>, FileError> {
+    pub(super) fn walk(&self, name: &str) -> Result<Option<Metadata>, FileError> {
         let mut path = self.root.clone();
         let mut last = None;
         for part in name.split('/').filter(|part| !part.is_empty()) {
             path.push(part);
-            let kind = match symlink_metadata(&path) {
-                Ok(found) => found.file_type(),
+            let found = match symlink_metadata(&path) {
+                Ok(found) => found,
                 Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => {
                     return Ok(None);
                 }
@@ -150,10 +149,10 @@ impl Base {
                     return Err(FileError::Io { file, source });
                 }
             };
-            if kind.is_symlink() {
+            if found.is_symlink() {
                 return Err(FileError::Outside(self.shown(name)));
             }
-            last = Some(kind);
+            last = Some(found);
         }
         Ok(last)
     }

@@ -6,7 +6,7 @@
 //! read as if nothing were known. docs/formats/checkpoint.md has the bytes.
 
 use std::collections::HashMap;
-use std::fs::File;
+use std::fs::{File, Metadata, symlink_metadata};
 use std::io::{self, BufReader, BufWriter, Read, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
@@ -90,10 +90,10 @@ impl Memory {
     }
 
     /// What is known of a file that somebody names, if that is how it is now.
-    pub(super) fn wake(&self, name: &str, path: &Path) -> Option<Known> {
+    pub(super) fn wake(&self, name: &str, file: &Metadata) -> Option<Known> {
         let known = lock(&self.asleep).remove(name)?;
         let known = self.take(Some(known))?;
-        known.is_of(path).then_some(known)
+        known.is_of(file).then_some(known)
     }
 
     /// Counts what is to be held, or drops it where there is no room.
@@ -155,7 +155,11 @@ impl Memory {
     fn write_asleep(&self, base: &Base, records: &mut Records<'_>) -> io::Result<()> {
         let mut asleep = lock(&self.asleep);
         // Files that were changed or are gone: nothing is known of them any more.
-        let gone = asleep.extract_if(|name, known| !known.is_of(&base.path(name)));
+        let is_there = |name: &str, known: &Known| {
+            let found = symlink_metadata(base.path(name));
+            found.is_ok_and(|file| known.is_of(&file))
+        };
+        let gone = asleep.extract_if(|name, known| !is_there(name, known));
         gone.for_each(|(_, known)| drop(self.take(Some(known))));
         asleep.iter().try_for_each(|(name, known)| records.write(name, known))
     }

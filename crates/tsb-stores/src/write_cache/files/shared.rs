@@ -8,7 +8,7 @@ use std::sync::{Arc, Condvar, Mutex};
 use foldhash::fast::FixedState;
 use tsb_core::time::Clock;
 use tsb_core::{SeriesId, SeriesKey};
-use tsb_rrd::{Layout, RrdFile, Session};
+use tsb_rrd::{Known, Layout, Moment, RrdFile, Session};
 
 use super::super::account::Account;
 use super::super::checkpoint::Unsynced;
@@ -73,6 +73,8 @@ pub(super) struct Shared {
 #[derive(Debug, Default)]
 pub(super) struct Due {
     pub(super) names: VecDeque<Box<str>>,
+    /// Threads that wait for them; without any, nobody is called.
+    pub(super) idle: usize,
     pub(super) is_stopping: bool,
 }
 
@@ -211,7 +213,7 @@ impl Shared {
 
     /// Opens a file that nothing has waited for, and says what it is like.
     pub(super) fn admit(&self, name: &str, session: &mut Session) -> std::result::Result<(), FileError> {
-        self.base.check_file(name)?;
+        let file = self.base.check_file(name)?;
         let shelved = self.shelf_of(name);
         let claim = {
             let mut shelf = shelved.lock_idle(name);
@@ -226,13 +228,12 @@ impl Shared {
                 limit: self.max_files,
             });
         }
-        let path = self.base.path(name);
-        let known = self.memory.as_ref().and_then(|memory| memory.wake(name, &path));
-        let header = known.as_ref().and_then(|known| known.header().ok());
+        let known = self.memory.as_ref().and_then(|memory| memory.wake(name, &file));
+        let header = known.as_ref().and_then(|known| self.header_of(known, session));
         let is_known = header.is_some();
         let found = match header {
-            Some((layout, newest)) => Ok((Arc::new(layout), newest)),
-            None => RrdFile::open(&path).and_then(|file| {
+            Some(found) => Ok(found),
+            None => RrdFile::open(&self.base.path(name)).and_then(|file| {
                 let newest = file.newest(session)?;
                 Ok((Arc::clone(file.layout()), newest))
             }),
@@ -263,10 +264,18 @@ impl Shared {
         }
     }
 
+    /// What the known pages of a file say of it.
+    fn header_of(&self, known: &Known, session: &mut Session) -> Option<(Arc<Layout>, Moment)> {
+        let as_others = |layout: &Arc<Layout>| Some((Arc::clone(layout), known.newest_as(layout, session)?));
+        let found = lock(&self.layouts).iter().find_map(as_others);
+        found.or_else(|| known.header().ok().map(|(layout, newest)| (Arc::new(layout), newest)))
+    }
+
     /// One layout for all files that have it.
     pub(super) fn interned(&self, layout: Arc<Layout>) -> Arc<Layout> {
         let mut layouts = lock(&self.layouts);
-        if let Some(known) = layouts.iter().find(|known| **known == layout) {
+        let is_same = |known: &&Arc<Layout>| Arc::ptr_eq(known, &layout) || **known == layout;
+        if let Some(known) = layouts.iter().find(is_same) {
             return Arc::clone(known);
         }
         if layouts.len() < LAYOUTS {
@@ -301,8 +310,11 @@ impl Shared {
             return;
         }
         entry.is_queued = true;
-        lock(&self.due).names.push_back(name.into());
-        self.call.notify_one();
+        let mut due = lock(&self.due);
+        due.names.push_back(name.into());
+        if due.idle > 0 {
+            self.call.notify_one();
+        }
     }
 
     /// Has files written that wait for longer than the timeout, or all.

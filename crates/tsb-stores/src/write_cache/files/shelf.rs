@@ -16,6 +16,8 @@ pub(super) struct Shelf {
     /// Files that somebody has open. librrd's lock is the process's: a second descriptor
     /// that is closed would take it away.
     pub(super) busy: HashSet<Box<str>, FixedState>,
+    /// Threads that wait for one of those; without any, nothing rings.
+    waiting: usize,
     pub(super) account: Account,
 }
 
@@ -48,15 +50,20 @@ impl Shelved {
     pub(super) fn lock_idle(&self, name: &str) -> MutexGuard<'_, Shelf> {
         let mut shelf = self.lock();
         while shelf.busy.contains(name) {
+            shelf.waiting += 1;
             shelf = self.bell.wait(shelf).unwrap_or_else(PoisonError::into_inner);
+            shelf.waiting -= 1;
         }
         shelf
     }
 
     /// Others may open the file again.
     pub(super) fn release(&self, name: &str) {
-        self.lock().busy.remove(name);
-        self.bell.notify_all();
+        let mut shelf = self.lock();
+        shelf.busy.remove(name);
+        if shelf.waiting > 0 {
+            self.bell.notify_all();
+        }
     }
 
     /// Nobody else opens the file as long as this is held.
