@@ -62,8 +62,7 @@ fn of_archive(layout: &Layout, live: &mut Live, index: usize, facts: &mut Vec<(S
     say("cur_row", Fact::Count(live.row(index)));
     say("pdp_per_row", Fact::Count(archive.steps));
     say("xff", Fact::Value(archive.xff));
-    for source in 0..layout.sources.len() {
-        let cell = live.cell(index, source);
+    for (source, cell) in live.cells(index).enumerate() {
         say(&format!("cdp_prep[{source}].value"), Fact::Value(cell.value()));
         say(
             &format!("cdp_prep[{source}].unknown_datapoints"),

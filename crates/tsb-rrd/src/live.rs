@@ -41,8 +41,7 @@ impl Live {
         }
         for (index, archive) in layout.archives.iter().enumerate() {
             let span = layout.step_s.wrapping_mul(archive.steps).max(1);
-            for source in 0..layout.sources.len() {
-                let mut cell = live.cell(index, source);
+            for mut cell in live.cells(index) {
                 cell.set_value(UNKNOWN);
                 cell.set_unknown((start_s as u64 - open_s) % span / layout.step_s);
             }
@@ -161,12 +160,11 @@ impl Live {
         );
     }
 
-    /// The open row of an archive, of one data source.
-    pub(crate) fn cell(&mut self, archive: usize, source: usize) -> Cell<'_> {
-        let at = self.cells + (archive * self.sources + source) * CDP_PREP;
-        Cell {
-            bytes: &mut self.bytes[at..at + CDP_PREP],
-        }
+    /// The open row of an archive, of one data source after the other.
+    pub(crate) fn cells(&mut self, archive: usize) -> impl Iterator<Item = Cell<'_>> {
+        let length = self.sources * CDP_PREP;
+        let (cells, _) = self.bytes[self.cells + archive * length..][..length].as_chunks_mut();
+        cells.iter_mut().map(Cell)
     }
 
     /// The bytes of the value that a row takes: the first row of an update, or a later one.
@@ -178,33 +176,31 @@ impl Live {
 }
 
 /// The open row of an archive, of one data source.
-pub(crate) struct Cell<'a> {
-    bytes: &'a mut [u8],
-}
+pub(crate) struct Cell<'a>(&'a mut [u8; CDP_PREP]);
 
 impl Cell<'_> {
     pub(crate) fn value(&self) -> f64 {
-        f64::from_bits(get(self.bytes, CDP_VALUE))
+        f64::from_bits(get(self.0, CDP_VALUE))
     }
 
     pub(crate) fn set_value(&mut self, value: f64) {
-        put(self.bytes, CDP_VALUE, value.to_bits());
+        put(self.0, CDP_VALUE, value.to_bits());
     }
 
     /// Steps that are unknown.
     pub(crate) fn unknown(&self) -> u64 {
-        get(self.bytes, CDP_UNKNOWN)
+        get(self.0, CDP_UNKNOWN)
     }
 
     pub(crate) fn set_unknown(&mut self, steps: u64) {
-        put(self.bytes, CDP_UNKNOWN, steps);
+        put(self.0, CDP_UNKNOWN, steps);
     }
 
     pub(crate) fn set_primary(&mut self, value: f64) {
-        put(self.bytes, CDP_PRIMARY, value.to_bits());
+        put(self.0, CDP_PRIMARY, value.to_bits());
     }
 
     pub(crate) fn set_secondary(&mut self, value: f64) {
-        put(self.bytes, CDP_SECONDARY, value.to_bits());
+        put(self.0, CDP_SECONDARY, value.to_bits());
     }
 }

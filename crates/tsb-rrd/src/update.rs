@@ -24,6 +24,10 @@ pub struct Scratch {
     rates: Vec<f64>,
     // How many rows each archive gets.
     counts: Vec<u64>,
+    // After how many more steps than `open` the open row of each archive is full: from one
+    // update of a pass to the next this is a difference, else a division.
+    to_ends: Vec<u64>,
+    open: Option<u64>,
     // Whether a step has ended since the start of the pass.
     has_ended: bool,
     // The end of the newest known row of the first archive since then.
@@ -35,6 +39,7 @@ impl Scratch {
     pub(crate) fn start(&mut self) {
         self.has_ended = false;
         self.known_row_s = None;
+        self.open = None;
     }
 
     /// Whether a step has ended in this pass: only then has more of the live part changed
@@ -305,18 +310,41 @@ fn rates(layout: &Layout, live: &mut Live, amounts: &[f64], rates: &mut Vec<f64>
     }
 }
 
+/// Has `to_ends` say how the rows stood when a step was open.
+fn open_rows(layout: &Layout, scratch: &mut Scratch, open: u64) {
+    if scratch.open != Some(open) {
+        let archives = layout.archives.iter();
+        scratch.to_ends.clear();
+        scratch
+            .to_ends
+            .extend(archives.map(|archive| archive.steps - open % archive.steps));
+    }
+}
+
+/// How many rows an archive gets of `steps` that end, where the open one takes `to_end` more,
+/// and how many the next one takes then.
+fn rows_ended(archive: &Archive, steps: u64, to_end: u64) -> (u64, u64) {
+    match steps.checked_sub(to_end) {
+        None => (0, to_end - steps),
+        // As nearly always, and without a division.
+        Some(0) => (1, archive.steps),
+        Some(over) => {
+            let count = (over / archive.steps + 1).min(archive.rows);
+            (count, archive.steps - over % archive.steps)
+        }
+    }
+}
+
 /// Puts the rate of the ended steps into every archive, and writes the rows that are full.
 fn consolidate(layout: &Layout, live: &mut Live, scratch: &mut Scratch, rows: &mut Rows, span: Span) {
     scratch.counts.clear();
-    for (index, archive) in layout.archives.iter().enumerate() {
-        let to_end = archive.steps - span.open % archive.steps;
-        let count = if to_end <= span.steps {
-            ((span.steps - to_end) / archive.steps + 1).min(archive.rows)
-        } else {
-            0
-        };
-        for (source, &rate) in scratch.rates.iter().enumerate() {
-            let mut cell = live.cell(index, source);
+    open_rows(layout, scratch, span.open);
+    scratch.open = Some(span.open + span.steps);
+    for (index, (archive, to_row_end)) in layout.archives.iter().zip(&mut scratch.to_ends).enumerate() {
+        let to_end = *to_row_end;
+        let (count, next_end) = rows_ended(archive, span.steps, to_end);
+        *to_row_end = next_end;
+        for (mut cell, &rate) in live.cells(index).zip(&scratch.rates) {
             if archive.steps == 1 {
                 // No consolidation; one step is the row, and a second fills the rest.
                 cell.set_primary(rate);

@@ -35,6 +35,7 @@ mod base;
 mod conversation;
 mod create;
 mod drain;
+mod entries;
 mod entry;
 mod error;
 mod keeper;
@@ -48,7 +49,7 @@ pub use accept::Taken;
 pub use conversation::Conversation;
 pub use error::FileError;
 
-use accept::Plain;
+use accept::{PlainTaken, PlainUpdate};
 pub use base::FileSystem;
 use base::{Base, System};
 use shared::Shared;
@@ -188,11 +189,18 @@ impl FileCache {
         self.shared.update(&name, readings, session)
     }
 
+    /// An update with the name of its file, if that is written as one. Looks at no file.
+    fn plain_update<'a>(&self, file: &'a str, reading: &'a str) -> Option<PlainUpdate<'a>> {
+        match self.shared.base.name(file) {
+            Ok(Cow::Borrowed(name)) => Some(PlainUpdate::new(name, reading)),
+            _ => None,
+        }
+    }
+
     /// Accepts a reading as [`FileCache::update`] does, if it is one as nearly all are.
     /// `None`: nothing has happened.
-    fn take_plain(&self, file: &str, reading: &str, now_ns: u64) -> Option<Plain> {
-        let name = self.shared.base.name(file).ok()?;
-        let taken = self.shared.take_plain(&name, reading, now_ns)?;
+    fn take_plain(&self, update: PlainUpdate<'_>, now_ns: u64) -> Option<PlainTaken> {
+        let taken = self.shared.take_plain(update, now_ns)?;
         self.shared.counters.updates_received.fetch_add(1, Ordering::Relaxed);
         Some(taken)
     }
@@ -202,10 +210,10 @@ impl FileCache {
         self.shared.clock.now()
     }
 
-    /// Updates of these files come next. Looking at all of them first costs less than meeting
+    /// These updates come next. Looking at all their files first costs less than meeting
     /// one after the other: what is not in the processor's cache is on its way for all at once.
-    fn expect(&self, files: &[&str]) {
-        self.shared.expect(files);
+    fn expect<'a>(&self, updates: impl Iterator<Item = PlainUpdate<'a>>) {
+        self.shared.expect(updates);
     }
 
     /// Returns when the readings up to a record have the level of [`FileCache::acknowledges`].
@@ -246,7 +254,7 @@ impl FileCache {
     pub fn pending(&self, file: &str) -> std::result::Result<Vec<String>, FileError> {
         let name = self.shared.base.name(file)?;
         let shelf = self.shared.shelf_of(&name).lock_idle(&name);
-        let entry = shelf.entries.get(&*name);
+        let entry = shelf.entries.get(&name);
         Ok(entry.map_or_else(Vec::new, |entry| entry.lines().map(str::to_owned).collect()))
     }
 
@@ -265,7 +273,7 @@ impl FileCache {
         let names: Vec<Box<str>> = lock(&self.shared.due).names.iter().cloned().collect();
         let queued = names.into_iter().map(|name| {
             let shelf = self.shared.shelf_of(&name).lock();
-            let count = shelf.entries.get(&*name).map_or(0, entry::Entry::waiting);
+            let count = shelf.entries.get(&name).map_or(0, entry::Entry::waiting);
             (count, self.shared.base.shown(&name))
         });
         queued.collect()
@@ -278,7 +286,7 @@ impl FileCache {
     pub fn suspend(&self, file: &str) -> std::result::Result<bool, FileError> {
         let name = self.shared.base.name(file)?;
         let mut shelf = self.shared.shelf_of(&name).lock_idle(&name);
-        let entry = shelf.entries.get_mut(&*name).ok_or(FileError::Unknown)?;
+        let entry = shelf.entries.get_mut(&name).ok_or(FileError::Unknown)?;
         Ok(!std::mem::replace(&mut entry.is_suspended, true))
     }
 
@@ -289,14 +297,14 @@ impl FileCache {
     pub fn resume(&self, file: &str) -> std::result::Result<bool, FileError> {
         let name = self.shared.base.name(file)?;
         let mut shelf = self.shared.shelf_of(&name).lock();
-        let entry = shelf.entries.get_mut(&*name).ok_or(FileError::Unknown)?;
-        Ok(self.resume_entry(&name, entry))
+        let entry = shelf.entries.get_mut(&name).ok_or(FileError::Unknown)?;
+        Ok(self.resume_entry(entry))
     }
 
-    fn resume_entry(&self, name: &str, entry: &mut entry::Entry) -> bool {
+    fn resume_entry(&self, entry: &mut entry::Entry) -> bool {
         let was_suspended = std::mem::replace(&mut entry.is_suspended, false);
         if was_suspended && self.shared.clock.now() >= entry.due_ns {
-            self.shared.queue(name, entry);
+            self.shared.queue(entry);
         }
         was_suspended
     }
@@ -306,7 +314,7 @@ impl FileCache {
         let shelves = self.shared.shelves().iter();
         let counts = shelves.map(|shelved| {
             let mut shelf = shelved.lock();
-            let entries = shelf.entries.values_mut();
+            let entries = shelf.entries.iter_mut();
             let new = entries.filter_map(|entry| (!std::mem::replace(&mut entry.is_suspended, true)).then_some(()));
             new.count()
         });
@@ -320,7 +328,7 @@ impl FileCache {
             let mut shelf = shelved.lock();
             let entries = shelf.entries.iter_mut();
             entries
-                .filter_map(|(name, entry)| self.resume_entry(name, entry).then_some(()))
+                .filter_map(|entry| self.resume_entry(entry).then_some(()))
                 .count()
         });
         counts.sum()
@@ -382,8 +390,8 @@ impl FileCache {
         for shelved in self.shared.shelves() {
             let names: Vec<Box<str>> = {
                 let shelf = shelved.lock();
-                let waiting = shelf.entries.iter().filter(|(_, entry)| entry.waiting() > 0);
-                waiting.map(|(name, _)| name.clone()).collect()
+                let waiting = shelf.entries.iter().filter(|entry| entry.waiting() > 0);
+                waiting.map(|entry| entry.name.clone()).collect()
             };
             self.shared
                 .write_some(&names, (&mut session, &mut ahead), None, |name, written| {

@@ -6,9 +6,10 @@ use std::sync::atomic::Ordering;
 use tsb_rrd::{Moment, Session};
 
 use super::super::account::Account;
+use super::entries::hash_of;
 use super::entry::{Entry, NONE};
 use super::error::FileError;
-use super::shared::{SHELVES, Shared};
+use super::shared::{SHELVES, Shared, shelf_of_hash};
 
 /// Updates whose files are looked at together before they are taken.
 pub(super) const EXPECTED: usize = 32;
@@ -24,9 +25,25 @@ pub struct Taken {
     pub refused: Option<FileError>,
 }
 
-/// A reading was accepted that is one as nearly all are.
+/// An update as nearly all are: one reading, for a file whose name is written as one.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Plain {
+pub(super) struct PlainUpdate<'a> {
+    name: &'a str,
+    hash: u64,
+    reading: &'a str,
+}
+
+impl<'a> PlainUpdate<'a> {
+    /// With a name as [`Base::name`](super::base::Base::name) gives it.
+    pub(super) fn new(name: &'a str, reading: &'a str) -> Self {
+        let hash = hash_of(name);
+        Self { name, hash, reading }
+    }
+}
+
+/// Such a one was accepted.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct PlainTaken {
     /// As [`Taken::record`].
     pub(super) record: Option<u64>,
 }
@@ -54,12 +71,13 @@ impl Shared {
 
     /// Accepts one reading as nearly all are: for a file that is known, in its plain form, in
     /// order, and with room for it. `None`: nothing has happened, and [`Shared::update`] says why.
-    pub(super) fn take_plain(&self, name: &str, reading: &str, now_ns: u64) -> Option<Plain> {
+    pub(super) fn take_plain(&self, update: PlainUpdate<'_>, now_ns: u64) -> Option<PlainTaken> {
         if self.is_shut.load(Ordering::Acquire) {
             return None;
         }
-        let mut shelf = self.shelf_of(name).lock();
-        let (entry, account) = shelf.find(name)?;
+        let PlainUpdate { name, hash, reading } = update;
+        let shelf = &mut *self.shelves()[shelf_of_hash(hash)].lock();
+        let (entry, account) = (shelf.entries.find(hash, name)?, &mut shelf.account);
         let at = tsb_rrd::check_plain(&entry.layout, reading)?;
         if at <= entry.newest || !self.has_room(entry, reading) {
             return None;
@@ -67,22 +85,19 @@ impl Shared {
         let end = entry.end();
         self.push(entry, reading);
         let record = self.put_on_record(entry, end, 1).ok()?;
-        self.taken(name, (entry, account), (1, at), record, now_ns);
-        Some(Plain { record })
+        self.taken((entry, account), (1, at), record, now_ns);
+        Some(PlainTaken { record })
     }
 
-    /// Touches what updates of these files need. Whoever is busy with a shelf is not waited for.
-    pub(super) fn expect(&self, files: &[&str]) {
+    /// Touches what some updates need, of which there are at most [`EXPECTED`]. Whoever is busy
+    /// with a shelf is not waited for.
+    pub(super) fn expect<'a>(&self, updates: impl Iterator<Item = PlainUpdate<'a>>) {
         // IMPORTANT: one lock at a time is waited for, and of these none.
         let shelves: [_; SHELVES] = std::array::from_fn(|index| self.shelves()[index].try_lock());
         let mut found = [None; EXPECTED];
-        for (found, file) in found.iter_mut().zip(files) {
-            let name = self.base.name(file);
-            let shelf = name
-                .as_ref()
-                .ok()
-                .and_then(|name| shelves[self.index_of(name)].as_ref());
-            *found = shelf.and_then(|shelf| shelf.entries.get(&*name.ok()?));
+        for (found, PlainUpdate { hash, .. }) in found.iter_mut().zip(updates) {
+            let shelf = shelves[shelf_of_hash(hash)].as_ref();
+            *found = shelf.and_then(|shelf| shelf.entries.likely(hash));
         }
         let touched = found.iter().flatten().map(|entry| entry.touch());
         std::hint::black_box(touched.fold(0, usize::wrapping_add));
@@ -118,7 +133,7 @@ impl Shared {
         }
         let count = taken.values as u64;
         taken.record = self.put_on_record(entry, end, count)?;
-        self.taken(name, (entry, account), (count, newest), taken.record, self.clock.now());
+        self.taken((entry, account), (count, newest), taken.record, self.clock.now());
         Ok(taken)
     }
 
@@ -156,7 +171,6 @@ impl Shared {
     /// Counts what was appended to an entry and is on record.
     fn taken(
         &self,
-        name: &str,
         (entry, account): (&mut Entry, &mut Account),
         (count, newest): (u64, Moment),
         record: Option<u64>,
@@ -167,7 +181,7 @@ impl Shared {
         account.accepted += count;
         account.pending += count;
         if now_ns >= entry.due_ns {
-            self.queue(name, entry);
+            self.queue(entry);
         }
     }
 

@@ -11,7 +11,7 @@ use tsb_core::wire::{Decoder, Fatal, MAX_RECORD, Malformed, Next, Peer, Sequence
 use tsb_rrd::Session;
 
 use super::FileCache;
-use super::accept::EXPECTED;
+use super::accept::{EXPECTED, PlainUpdate};
 
 mod answer;
 mod fetch;
@@ -40,6 +40,16 @@ pub struct Conversation {
     is_over: bool,
 }
 
+/// One command.
+#[derive(Clone, Copy, Debug, Default)]
+struct Line<'a> {
+    text: &'a [u8],
+    /// Bytes with its end.
+    len: usize,
+    /// What it asks for, if it is an update as nearly all are.
+    update: Option<PlainUpdate<'a>>,
+}
+
 /// What has come since `BATCH`.
 #[derive(Debug, Default)]
 struct Batch {
@@ -66,42 +76,44 @@ impl Conversation {
         }
     }
 
-    /// Looks at the files of the next updates; how many bytes those are.
-    fn expect(&self, bytes: &[u8]) -> usize {
-        let mut names = [""; EXPECTED];
+    /// Reads lines that came together, and looks at the files of their updates; how many
+    /// lines.
+    fn read<'a>(&self, bytes: &'a [u8], lines: &mut [Line<'a>; EXPECTED]) -> usize {
         let (mut at, mut count) = (0, 0);
         while count < EXPECTED
             && let Some((text, len)) = line(&bytes[at..])
         {
             at += len;
-            names[count] = plain_update(text).map_or("", |(file, _)| file);
+            let update = plain_update(text).and_then(|(file, reading)| self.cache.plain_update(file, reading));
+            lines[count] = Line { text, len, update };
             count += 1;
         }
         if count > 1 {
-            self.cache.expect(&names[..count]);
+            self.cache.expect(lines[..count].iter().filter_map(|line| line.update));
         }
-        at
+        count
     }
 
     /// One line.
-    fn hear(&mut self, line: &[u8], sink: &mut dyn Sink) {
-        if let Some((file, reading)) = plain_update(line)
-            && let Some(taken) = self.cache.take_plain(file, reading, self.now_ns)
+    fn hear(&mut self, line: &Line<'_>, sink: &mut dyn Sink) {
+        if let Some(update) = line.update
+            && let Some(taken) = self.cache.take_plain(update, self.now_ns)
         {
             self.record = self.record.max(taken.record);
             self.say(Reply::Enqueued(1));
             return self.send();
         }
-        let Ok(text) = std::str::from_utf8(line) else {
+        let bytes = line.text;
+        let Ok(text) = std::str::from_utf8(bytes) else {
             let what = "a command is not UTF-8";
-            sink.malformed(&Malformed { what, bytes: line });
+            sink.malformed(&Malformed { what, bytes });
             return self.say_no("a command is not UTF-8");
         };
         let mut words = Words::of(text);
         let word = words.next().unwrap_or_default();
         let Some(command) = Command::from_word(&word) else {
             let what = "no known command";
-            sink.malformed(&Malformed { what, bytes: line });
+            sink.malformed(&Malformed { what, bytes });
             return self.say_no(&format!("Unknown command: {word}"));
         };
         let is_here = match &self.batch {
@@ -205,21 +217,26 @@ impl fmt::Debug for Conversation {
 
 impl Decoder for Conversation {
     fn decode(&mut self, bytes: &[u8], sink: &mut dyn Sink) -> Result<usize, Fatal> {
-        let (mut at, mut expected) = (0, 0);
+        let mut lines = [Line::default(); EXPECTED];
+        let mut at = 0;
         self.has_more = false;
-        while !self.is_over
-            && let Some((text, len)) = line(&bytes[at..])
-        {
-            if self.replies.len() > HELD {
-                self.has_more = true;
-                return Ok(at);
+        while !self.is_over {
+            let count = self.read(&bytes[at..], &mut lines);
+            if count == 0 {
+                break;
             }
-            if at >= expected {
-                expected = at + self.expect(&bytes[at..]);
-                self.now_ns = self.cache.now_ns();
+            self.now_ns = self.cache.now_ns();
+            for line in &lines[..count] {
+                if self.replies.len() > HELD {
+                    self.has_more = true;
+                    return Ok(at);
+                }
+                at += line.len;
+                self.hear(line, sink);
+                if self.is_over {
+                    break;
+                }
             }
-            at += len;
-            self.hear(text, sink);
         }
         let unended = &bytes[at..];
         if unended.len() >= MAX_RECORD && !self.is_over {

@@ -6,7 +6,7 @@ use std::sync::atomic::Ordering;
 use tsb_rrd::{Error as RrdError, Known, Layout, Moment, RrdFile, Session, Updated};
 
 use super::super::shard::RETRY_NS;
-use super::entry::{Load, Trouble};
+use super::entry::Load;
 use super::error::FileError;
 use super::outlet::Outlet;
 use super::shared::Shared;
@@ -91,7 +91,7 @@ impl Shared {
             let (layout, load) = (Arc::clone(&entry.layout), entry.take());
             let way = Way {
                 ready,
-                known: entry.known.take(),
+                known: entry.known.take().map(|known| *known),
                 keeps: self.memory.is_some(),
                 leaves_open: outlet.is_some(),
             };
@@ -133,14 +133,15 @@ impl Shared {
             0 => self.next_due(entry),
             _ => entry.written_ns.saturating_add(RETRY_NS),
         };
-        entry.known = self.memory.as_ref().and_then(|memory| memory.hold(passed.known));
+        let known = self.memory.as_ref().and_then(|memory| memory.hold(passed.known));
+        entry.known = known.map(Box::new);
         entry.newest = entry.newest.max(passed.newest.unwrap_or_default());
         if let Some(layout) = passed.layout {
             entry.layout = self.interned(layout);
         }
         if let Some(why) = passed.why {
             counters.write_failures.fetch_add(1, Ordering::Relaxed);
-            let trouble = entry.trouble.get_or_insert_with(Trouble::default);
+            let trouble = entry.trouble.get_or_insert_default();
             trouble.lost += passed.failed;
             trouble.why = chain(&why);
         }

@@ -7,6 +7,8 @@ use std::sync::Arc;
 use tsb_core::{SeriesId, SeriesKey};
 use tsb_rrd::{Known, Layout, Moment, RrdFile};
 
+use super::entries::hash_of;
+
 /// No record of the journal.
 pub(super) const NONE: u64 = u64::MAX;
 
@@ -16,6 +18,9 @@ const ROOM_MIN: usize = 64;
 /// A file for which something waits, or has waited not long ago.
 #[derive(Debug)]
 pub(super) struct Entry {
+    /// Of its name.
+    pub(super) hash: u64,
+    pub(super) name: Box<str>,
     pub(super) id: SeriesId,
     /// The file's name, as the journal says it.
     pub(super) key: Arc<SeriesKey>,
@@ -42,12 +47,13 @@ pub(super) struct Entry {
     pub(super) is_suspended: bool,
     /// Whether something of it could not be written, and is to be tried again.
     has_left: bool,
+    // What follows is rare, and elsewhere: an update has less of an entry to wait for.
     /// What is known of the file without reading it.
-    pub(super) known: Option<Known>,
+    pub(super) known: Option<Box<Known>>,
     /// The file, opened ahead of being written: whoever writes it next closes it.
     pub(super) ready: Option<RrdFile>,
     /// What no flush has reported yet.
-    pub(super) trouble: Option<Trouble>,
+    pub(super) trouble: Option<Box<Trouble>>,
 }
 
 /// What went wrong with a file since the last flush.
@@ -70,6 +76,8 @@ pub(super) struct Load {
 impl Entry {
     pub(super) fn new(id: SeriesId, name: &str, layout: Arc<Layout>, newest: Moment, now_ns: u64) -> Self {
         Self {
+            hash: hash_of(name),
+            name: name.into(),
             id,
             key: Arc::new(SeriesKey::new(name)),
             layout,
@@ -143,10 +151,12 @@ impl Entry {
         self.text.get(end..).unwrap_or_default()
     }
 
-    /// Looks at what appending a reading needs, for nothing but having it at hand.
+    /// Looks at what finding it and appending a reading need, for nothing but having it at hand.
     pub(super) fn touch(&self) -> usize {
         let last = self.text.as_bytes().last();
-        usize::from(last.copied().unwrap_or_default()) + self.count as usize + self.newest.micros as usize
+        let first = self.name.as_bytes().first();
+        let bytes = [first, last].map(|byte| usize::from(byte.copied().unwrap_or_default()));
+        bytes[0] + bytes[1] + self.count as usize + self.newest.micros as usize
     }
 
     /// Appends a reading; it waits when [`Entry::wait_for`] is told.

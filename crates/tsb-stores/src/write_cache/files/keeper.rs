@@ -30,7 +30,7 @@ impl Settle for Shared {
     fn oldest_record(&self) -> Option<u64> {
         let oldest = self.shelves().iter().map(|shelved| {
             let shelf = shelved.lock();
-            shelf.entries.values().map(Entry::oldest_record).min().unwrap_or(NONE)
+            shelf.entries.iter().map(Entry::oldest_record).min().unwrap_or(NONE)
         });
         oldest.min().filter(|&record| record != NONE)
     }
@@ -131,6 +131,6 @@ impl Shared {
     fn any(&self, is: impl Fn(&Entry) -> bool) -> bool {
         self.shelves()
             .iter()
-            .any(|shelved| shelved.lock().entries.values().any(&is))
+            .any(|shelved| shelved.lock().entries.iter().any(&is))
     }
 }

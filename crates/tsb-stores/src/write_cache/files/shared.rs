@@ -15,6 +15,7 @@ use super::super::checkpoint::Unsynced;
 use super::super::journal::{Journal, Opened};
 use super::super::options::WriteCacheOptions;
 use super::base::Base;
+use super::entries::hash_of;
 use super::entry::Entry;
 use super::error::FileError;
 use super::known::Memory;
@@ -33,6 +34,11 @@ const AT_ONCE: usize = 64;
 const WRITTEN_OUT_NS: u64 = 30_000_000_000;
 /// Layouts that are held once for all files that have them.
 const LAYOUTS: usize = 64;
+
+/// Which shelf has the files whose names have this hash: by bits that the shelf does not use.
+pub(super) fn shelf_of_hash(hash: u64) -> usize {
+    (hash >> 40) as usize % SHELVES
+}
 
 /// Everything.
 #[derive(Debug)]
@@ -137,11 +143,7 @@ impl Shared {
     }
 
     pub(super) fn shelf_of(&self, name: &str) -> &Shelved {
-        &self.shelves[self.index_of(name)]
-    }
-
-    pub(super) fn index_of(&self, name: &str) -> usize {
-        self.hash.hash_one(name) as usize % SHELVES
+        &self.shelves[shelf_of_hash(hash_of(name))]
     }
 
     /// A number that looks random, and decides which row of each archive of a new file is first.
@@ -217,7 +219,7 @@ impl Shared {
         let shelved = self.shelf_of(name);
         let claim = {
             let mut shelf = shelved.lock_idle(name);
-            if shelf.entries.contains_key(name) {
+            if shelf.entries.get(name).is_some() {
                 return Ok(());
             }
             shelved.claim(&mut shelf, name)
@@ -243,8 +245,9 @@ impl Shared {
         let id = SeriesId(self.next_id.fetch_add(1, Ordering::Relaxed));
         let mut entry = Entry::new(id, name, self.interned(layout), newest, self.clock.now());
         entry.due_ns = self.next_due(&entry);
-        entry.known = self.memory.as_ref().and_then(|memory| memory.hold(known));
-        shelved.lock().entries.insert(name.into(), entry);
+        let known = self.memory.as_ref().and_then(|memory| memory.hold(known));
+        entry.known = known.map(Box::new);
+        shelved.lock().entries.insert(entry);
         self.files.fetch_add(1, Ordering::Relaxed);
         drop(claim);
         Ok(())
@@ -305,13 +308,13 @@ impl Shared {
     }
 
     /// Has a file written, unless nothing waits for it or it is suspended.
-    pub(super) fn queue(&self, name: &str, entry: &mut Entry) {
+    pub(super) fn queue(&self, entry: &mut Entry) {
         if entry.is_queued || entry.is_suspended || entry.waiting() == 0 {
             return;
         }
         entry.is_queued = true;
         let mut due = lock(&self.due);
-        due.names.push_back(name.into());
+        due.names.push_back(entry.name.clone());
         if due.idle > 0 {
             self.call.notify_one();
         }
@@ -326,9 +329,9 @@ impl Shared {
     /// Has some files written.
     pub(super) fn queue_each(&self, is_due: impl Fn(&Entry) -> bool) {
         for shelved in &self.shelves {
-            for (name, entry) in &mut shelved.lock().entries {
+            for entry in shelved.lock().entries.iter_mut() {
                 if is_due(entry) {
-                    self.queue(name, entry);
+                    self.queue(entry);
                 }
             }
         }
@@ -340,13 +343,11 @@ impl Shared {
             let shelf = &mut *shelved.lock();
             let count = shelf.entries.len();
             let Shelf { entries, busy, .. } = shelf;
-            let idle = entries
-                .extract_if(|name, entry| entry.is_idle() && entry.written_ns < before_ns && !busy.contains(name));
-            for (name, entry) in idle {
+            let is_idle =
+                |entry: &Entry| entry.is_idle() && entry.written_ns < before_ns && !busy.contains(&entry.name);
+            for entry in entries.take_if(is_idle) {
                 self.release(entry.bytes());
-                if let Some(memory) = &self.memory {
-                    memory.put_away(name, memory.take(entry.known));
-                }
+                self.put_away(entry);
             }
             self.files.fetch_sub(count - shelf.entries.len(), Ordering::Relaxed);
         }
@@ -354,25 +355,32 @@ impl Shared {
 
     /// Removes a file from its shelf: how many values waited for it, if it was there.
     pub(super) fn remove(&self, shelf: &mut Shelf, name: &str) -> std::result::Result<Option<u64>, FileError> {
-        let Some(mut entry) = shelf.entries.remove(name) else {
+        let Some(entry) = shelf.entries.remove(name) else {
             return Ok(None);
         };
         self.files.fetch_sub(1, Ordering::Relaxed);
         let dropped = entry.waiting();
         self.release(entry.bytes());
-        if let Some(memory) = &self.memory {
-            // Its stamp tells whether this is still the file when it is named again.
-            memory.put_away(name.into(), memory.take(entry.known.take()));
-        }
         shelf.account.pending -= dropped;
         shelf.account.forgotten += dropped;
+        let (id, last_record, key) = (entry.id, entry.last_record(), Arc::clone(&entry.key));
+        self.put_away(entry);
         if let Some(journal) = &self.journal
             && dropped > 0
         {
-            let forgot = journal.forgot(entry.id, entry.last_record(), &entry.key);
+            let forgot = journal.forgot(id, last_record, &key);
             forgot.map_err(|error| self.poison(&error))?;
         }
         Ok(Some(dropped))
+    }
+
+    /// Keeps what is known of a file whose entry is gone. Its stamp tells whether this is still
+    /// the file when it is named again.
+    fn put_away(&self, entry: Entry) {
+        if let Some(memory) = &self.memory {
+            let known = memory.take(entry.known.map(|known| *known));
+            memory.put_away(entry.name, known);
+        }
     }
 
     /// What has become of every value.
@@ -390,13 +398,13 @@ impl Shared {
         let Some(memory) = &self.memory else { return Ok(()) };
         memory.save(&self.base, |records| {
             for shelved in &self.shelves {
-                let names: Vec<Box<str>> = shelved.lock().entries.keys().cloned().collect();
+                let names: Vec<Box<str>> = shelved.lock().entries.iter().map(|entry| entry.name.clone()).collect();
                 for names in names.chunks(AT_ONCE) {
                     let shelf = shelved.lock();
                     // What is being written is not known until it is.
                     let mut known = names
                         .iter()
-                        .filter_map(|name| Some((name, shelf.entries.get(name)?.known.as_ref()?)));
+                        .filter_map(|name| Some((name, shelf.entries.get(name)?.known.as_deref()?)));
                     known.try_for_each(|(name, known)| records.write(name, known))?;
                 }
             }
@@ -433,6 +441,6 @@ impl Shared {
                 Err(_) => account.failed += 1,
             }
         }
-        self.queue(name, entry);
+        self.queue(entry);
     }
 }

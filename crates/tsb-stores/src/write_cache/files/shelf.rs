@@ -1,18 +1,19 @@
 //! Some files of a cache with their account, and who is busy with which.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashSet;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 
 use foldhash::fast::FixedState;
 
 use super::super::account::Account;
+use super::entries::Entries;
 use super::entry::Entry;
 use crate::locks::lock;
 
 /// Files by name, under one lock.
 #[derive(Debug, Default)]
 pub(super) struct Shelf {
-    pub(super) entries: HashMap<Box<str>, Entry, FixedState>,
+    pub(super) entries: Entries,
     /// Files that somebody has open. librrd's lock is the process's: a second descriptor
     /// that is closed would take it away.
     pub(super) busy: HashSet<Box<str>, FixedState>,

@@ -1,0 +1,65 @@
+//! The files of a shelf, found by the hashes of their names.
+//!
+//! A name is hashed once an update: the same hash finds the shelf and the place on it.
+
+use std::hash::BuildHasher;
+
+use foldhash::fast::FixedState;
+use hashbrown::HashTable;
+
+use super::entry::Entry;
+
+/// The hash of a name.
+pub(super) fn hash_of(name: &str) -> u64 {
+    FixedState::default().hash_one(name)
+}
+
+/// Files, each of which has another name.
+#[derive(Debug, Default)]
+pub(super) struct Entries(HashTable<Entry>);
+
+impl Entries {
+    pub(super) fn get(&self, name: &str) -> Option<&Entry> {
+        self.0.find(hash_of(name), |entry| *entry.name == *name)
+    }
+
+    pub(super) fn get_mut(&mut self, name: &str) -> Option<&mut Entry> {
+        self.find(hash_of(name), name)
+    }
+
+    /// The file with this name, by its hash.
+    pub(super) fn find(&mut self, hash: u64, name: &str) -> Option<&mut Entry> {
+        self.0.find_mut(hash, |entry| *entry.name == *name)
+    }
+
+    /// A file whose name has this hash, nearly always the only one: no name is looked at.
+    pub(super) fn likely(&self, hash: u64) -> Option<&Entry> {
+        self.0.find(hash, |entry| entry.hash == hash)
+    }
+
+    pub(super) fn insert(&mut self, entry: Entry) {
+        self.0.insert_unique(entry.hash, entry, |entry| entry.hash);
+    }
+
+    pub(super) fn remove(&mut self, name: &str) -> Option<Entry> {
+        let found = self.0.find_entry(hash_of(name), |entry| *entry.name == *name);
+        found.ok().map(|place| place.remove().0)
+    }
+
+    /// Removes those for which it is so, one at each step.
+    pub(super) fn take_if(&mut self, mut is: impl FnMut(&Entry) -> bool) -> impl Iterator<Item = Entry> {
+        self.0.extract_if(move |entry| is(entry))
+    }
+
+    pub(super) fn iter(&self) -> impl Iterator<Item = &Entry> {
+        self.0.iter()
+    }
+
+    pub(super) fn iter_mut(&mut self) -> impl Iterator<Item = &mut Entry> {
+        self.0.iter_mut()
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.0.len()
+    }
+}
