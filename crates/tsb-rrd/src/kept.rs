@@ -15,6 +15,12 @@ use crate::system::{Mapping, faults};
 #[derive(Debug)]
 pub struct KeptFile {
     file: RrdFile,
+    writer: Writer,
+}
+
+/// How bytes get into it.
+#[derive(Debug, Default)]
+struct Writer {
     mapping: Option<Mapping>,
     // Whether the last pass wrote through the mapping: only then do faults of the next one say
     // whether pages have been written out since.
@@ -26,8 +32,7 @@ impl KeptFile {
     pub fn new(file: RrdFile) -> Self {
         Self {
             file,
-            mapping: None,
-            was_mapped: false,
+            writer: Writer::default(),
         }
     }
 
@@ -41,51 +46,56 @@ impl KeptFile {
     /// # Errors
     /// As [`RrdFile::update`].
     pub fn update<T: AsRef<str>>(&mut self, session: &mut Session, readings: &[T]) -> Result<Updated> {
-        self.file.lock(FlockOperation::NonBlockingLockExclusive)?;
-        let result = self.pass(session, readings);
-        self.file.lock(FlockOperation::Unlock)?;
-        result
+        let Self { file, writer } = self;
+        file.locked(FlockOperation::NonBlockingLockExclusive, || {
+            file.load(session)?;
+            let updated = session.pass.run(file.layout(), &mut session.live, readings);
+            writer.write(file, session)?;
+            Ok(updated)
+        })
     }
+}
 
-    fn pass<T: AsRef<str>>(&mut self, session: &mut Session, readings: &[T]) -> Result<Updated> {
-        self.file.load(session)?;
-        let updated = session.pass.run(self.file.layout(), &mut session.live, readings);
-        let route = session.habit.route(self.was_mapped);
-        let is_mapped = route != Route::Calls && self.map();
-        self.was_mapped = is_mapped && session.habit.goes_on(route);
-        if !is_mapped {
-            self.file.write(&session.pass, &session.live)?;
-            return Ok(updated);
-        }
+impl Writer {
+    /// Writes what a pass has changed.
+    fn write(&mut self, file: &RrdFile, session: &mut Session) -> Result<()> {
+        let Session {
+            stage,
+            pass,
+            live,
+            habit,
+            ..
+        } = session;
+        let route = habit.route(self.was_mapped);
+        self.was_mapped = false;
+        let mapping = match route {
+            Route::Calls => None,
+            Route::Mapping { .. } => self.map(file),
+        };
+        let Some(mapping) = mapping else {
+            return file.write(pass, live);
+        };
         let is_watched = route == Route::Mapping { is_watched: true };
         let before = if is_watched { faults() } else { 0 };
-        self.write_mapped(session)?;
-        if is_watched {
-            session.habit.saw(faults() - before);
+        if let Err(error) = mapped::write(stage, mapping, file.layout(), pass, live) {
+            // The file knows better, and the next pass maps it anew.
+            self.mapping = None;
+            return Err(Error::io("write to the mapped file")(error));
         }
-        Ok(updated)
+        self.was_mapped = habit.goes_on(route);
+        if is_watched {
+            habit.saw(faults() - before);
+        }
+        Ok(())
     }
 
     /// Maps the file, if it can be.
-    fn map(&mut self) -> bool {
+    fn map(&mut self, file: &RrdFile) -> Option<&mut Mapping> {
         if self.mapping.is_none() {
-            let length = usize::try_from(self.file.layout().file_len()).ok();
-            self.mapping = length.and_then(|length| Mapping::new(self.file.file(), length).ok());
+            let length = usize::try_from(file.layout().file_len()).ok()?;
+            self.mapping = Mapping::new(file.file(), length).ok();
         }
-        self.mapping.is_some()
-    }
-
-    fn write_mapped(&mut self, session: &mut Session) -> Result<()> {
-        let Session { stage, pass, live, .. } = session;
-        let written = match &mut self.mapping {
-            Some(mapping) => mapped::write(stage, mapping, self.file.layout(), pass, live),
-            None => return self.file.write(pass, live),
-        };
-        if written.is_err() {
-            // The file knows better, and the next pass maps it anew.
-            (self.mapping, self.was_mapped) = (None, false);
-        }
-        written.map_err(Error::io("write to the mapped file"))
+        self.mapping.as_mut()
     }
 }
 
@@ -145,7 +155,7 @@ mod tests {
             turns.update(session, &readings).unwrap();
         }
         assert!(
-            files[1].mapping.is_some() && maps.habit.goes_on(Route::Calls),
+            files[1].writer.mapping.is_some() && maps.habit.goes_on(Route::Calls),
             "it was mapped"
         );
         let bytes = paths.map(|path| std::fs::read(path).unwrap());

@@ -1,7 +1,8 @@
 //! Locks of what a panic cannot leave half changed: who holds one changes it in a few
 //! assignments, or replaces it whole. So a poisoned lock is taken as any other.
 
-use std::sync::{Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 /// Locks a mutex.
 pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -16,4 +17,71 @@ pub(crate) fn read<T>(lock: &RwLock<T>) -> RwLockReadGuard<'_, T> {
 /// Locks for writing.
 pub(crate) fn write<T>(lock: &RwLock<T>) -> RwLockWriteGuard<'_, T> {
     lock.write().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// A condition variable that costs nothing to ring where nobody waits: std's makes a system
+/// call each time.
+///
+/// Whoever rings has changed what is waited for with the mutex locked; it may be free again.
+#[derive(Debug, Default)]
+pub(crate) struct Bell {
+    condvar: Condvar,
+    // Changed with the mutex locked, so that who has had it since knows of all who wait.
+    waiting: AtomicUsize,
+}
+
+impl Bell {
+    /// Gives up the mutex until it rings, or for no reason.
+    pub(crate) fn wait<'a, T>(&self, guard: MutexGuard<'a, T>) -> MutexGuard<'a, T> {
+        self.waiting.fetch_add(1, Ordering::Relaxed);
+        let guard = self.condvar.wait(guard).unwrap_or_else(PoisonError::into_inner);
+        self.waiting.fetch_sub(1, Ordering::Relaxed);
+        guard
+    }
+
+    /// Wakes one of those who wait.
+    pub(crate) fn ring_one(&self) {
+        if self.waiting.load(Ordering::Relaxed) > 0 {
+            self.condvar.notify_one();
+        }
+    }
+
+    /// Wakes all who wait.
+    pub(crate) fn ring_all(&self) {
+        if self.waiting.load(Ordering::Relaxed) > 0 {
+            self.condvar.notify_all();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nobody_who_waits_is_forgotten() {
+        const TURNS: usize = 20_000;
+        let (turn, bell) = (Mutex::new(0), Bell::default());
+        std::thread::scope(|scope| {
+            for me in 0..3 {
+                let (turn, bell) = (&turn, &bell);
+                scope.spawn(move || {
+                    for round in 0..TURNS {
+                        let mut guard = lock(turn);
+                        while *guard != 3 * round + me {
+                            guard = bell.wait(guard);
+                        }
+                        *guard += 1;
+                        // By who holds the mutex, and by who does not any more.
+                        if round % 2 == 0 {
+                            drop(guard);
+                        }
+                        bell.ring_all();
+                    }
+                });
+            }
+        });
+        assert_eq!(*lock(&turn), 3 * TURNS);
+        assert_eq!(bell.waiting.into_inner(), 0);
+    }
 }

@@ -21,12 +21,9 @@ use crate::store::{Scope, Store};
 impl<S: Store> Shared<S> {
     /// Waits for a call that was not seen yet; whether to go on.
     fn await_call(&self, seen: &mut u64) -> bool {
-        let (work, bell) = &self.work;
-        let mut work = lock(work);
+        let mut work = lock(&self.work);
         while work.calls == *seen && !work.is_stopping {
-            work.idle += 1;
-            work = bell.wait(work).unwrap_or_else(PoisonError::into_inner);
-            work.idle -= 1;
+            work = self.call.wait(work);
         }
         *seen = work.calls;
         !work.is_stopping
@@ -138,8 +135,7 @@ impl<S: Store> Shared<S> {
                 queues.take(id, load, now_ns);
                 ids.next();
             } else if load.is_empty() {
-                let waited = self.written[shard].wait(queues);
-                queues = waited.unwrap_or_else(PoisonError::into_inner);
+                queues = self.written[shard].wait(queues);
             } else {
                 return;
             }
@@ -165,7 +161,7 @@ impl<S: Store> Shared<S> {
                 queues.done(part, outcome, now_ns);
             }
         }
-        self.written[shard].notify_all();
+        self.written[shard].ring_all();
         if self.journal.is_some() {
             let settled = outcomes.iter().filter(|(_, outcome)| outcome.left.is_empty());
             self.unsynced
@@ -237,8 +233,9 @@ impl<S: Store> Kept for Shared<S> {
     }
 
     fn rest(&self, look: Duration) -> bool {
-        let (work, bell) = &self.work;
-        let waited = bell.wait_timeout_while(lock(work), look, |work| !work.is_stopping);
+        let waited = self
+            .end
+            .wait_timeout_while(lock(&self.work), look, |work| !work.is_stopping);
         let (work, _) = waited.unwrap_or_else(PoisonError::into_inner);
         !work.is_stopping
     }

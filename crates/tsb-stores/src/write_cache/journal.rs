@@ -7,14 +7,14 @@
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 
 use tsb_core::{SeriesId, SeriesKey};
 
 use super::checkpoint::Settled;
 use super::options::{JournalOptions, Sync};
 use crate::error::{Error, Result, chain};
-use crate::locks::lock;
+use crate::locks::{Bell, lock};
 
 mod medium;
 mod record;
@@ -45,7 +45,7 @@ pub(super) struct Journal {
     segment_bytes: u64,
     book: Mutex<Book>,
     turn: Mutex<Turn>,
-    turned: Condvar,
+    turned: Bell,
     reached: Reached,
     journaled_bytes: AtomicU64,
 }
@@ -118,7 +118,7 @@ impl Journal {
                 segment_bytes,
                 book: Mutex::new(book),
                 turn: Mutex::default(),
-                turned: Condvar::new(),
+                turned: Bell::default(),
                 reached: Reached::default(),
                 journaled_bytes: AtomicU64::new(0),
             },
@@ -373,7 +373,7 @@ impl Journal {
                 return Ok(());
             }
             if turn.is_syncing {
-                turn = self.turned.wait(turn).unwrap_or_else(PoisonError::into_inner);
+                turn = self.turned.wait(turn);
                 continue;
             }
             turn.is_syncing = true;
@@ -385,7 +385,7 @@ impl Journal {
                 Ok(synced) => turn.synced_record = turn.synced_record.max(*synced),
                 Err(error) => turn.failure = Some(error.to_string()),
             }
-            self.turned.notify_all();
+            self.turned.ring_all();
             result?;
         }
     }

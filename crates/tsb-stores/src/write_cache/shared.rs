@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, RwLock, RwLockReadGuard};
 
 use tsb_core::time::Clock;
 use tsb_core::{Batch, Durability, Ids, SeriesId, SeriesKey, Timestamp};
@@ -15,7 +15,7 @@ use super::options::WriteCacheOptions;
 use super::shard::{BLOCK, Moment, Pace, SHARDS, Shard, shard_of};
 use crate::error::{Error, Result, chain};
 use crate::keys::KeyTable;
-use crate::locks::{lock, read, write};
+use crate::locks::{Bell, lock, read, write};
 use crate::store::{Ack, Derivation, Exactness, OnConflict, Position, Reason, Refusals, Scope, Stats, Store};
 
 /// Everything but the threads.
@@ -29,9 +29,12 @@ pub(super) struct Shared<S> {
     pub(super) acknowledges: Durability,
     pub(super) shards: [Mutex<Shard>; SHARDS],
     /// Told when series of a shard have been written.
-    pub(super) written: [Condvar; SHARDS],
-    /// Told when there is something to write, and when to stop.
-    pub(super) work: (Mutex<Work>, Condvar),
+    pub(super) written: [Bell; SHARDS],
+    pub(super) work: Mutex<Work>,
+    /// Rung for those who write.
+    pub(super) call: Bell,
+    /// Rung for the keeper when it is to stop.
+    pub(super) end: Condvar,
     /// Whether some series could not be written.
     pub(super) has_trouble: AtomicBool,
     /// Whether the bound was met since a thread last wrote all that was due.
@@ -58,8 +61,6 @@ pub(super) struct Shared<S> {
 pub(super) struct Work {
     /// How often there was something new to write.
     pub(super) calls: u64,
-    /// Threads that wait for the next call.
-    pub(super) idle: usize,
     pub(super) is_stopping: bool,
 }
 
@@ -124,8 +125,10 @@ impl<S: Store> Shared<S> {
             torn_bytes,
             acknowledges,
             shards: std::array::from_fn(|index| Mutex::new(Shard::new(index, pace, Arc::clone(&budget)))),
-            written: [const { Condvar::new() }; SHARDS],
-            work: (Mutex::default(), Condvar::new()),
+            written: std::array::from_fn(|_| Bell::default()),
+            work: Mutex::default(),
+            call: Bell::default(),
+            end: Condvar::new(),
             has_trouble: AtomicBool::new(false),
             is_full: AtomicBool::new(false),
             unsynced: Unsynced::default(),
@@ -303,11 +306,8 @@ impl<S: Store> Shared<S> {
 
     /// Tells the threads that there is something to write.
     pub(super) fn wake(&self) {
-        let mut work = lock(&self.work.0);
-        work.calls += 1;
-        if work.idle > 0 {
-            self.work.1.notify_all();
-        }
+        lock(&self.work).calls += 1;
+        self.call.ring_all();
     }
 
     pub(super) fn durable(&self, level: Durability) -> u64 {
@@ -404,8 +404,7 @@ impl<S: Store> Shared<S> {
         let (count, record) = {
             let mut shard = self.shard(id);
             while shard.is_being_written(id) {
-                let waited = self.written[shard_of(id)].wait(shard);
-                shard = waited.unwrap_or_else(PoisonError::into_inner);
+                shard = self.written[shard_of(id)].wait(shard);
             }
             shard.forget(id)
         };
@@ -506,8 +505,9 @@ impl<S: Store> Shared<S> {
     }
 
     pub(super) fn stop(&self) {
-        lock(&self.work.0).is_stopping = true;
-        self.work.1.notify_all();
+        lock(&self.work).is_stopping = true;
+        self.call.ring_all();
+        self.end.notify_all();
     }
 }
 

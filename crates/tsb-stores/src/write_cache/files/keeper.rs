@@ -114,9 +114,7 @@ impl Shared {
                 names.extend(due.names.drain(..share));
                 return true;
             }
-            due.idle += 1;
-            due = self.call.wait(due).unwrap_or_else(PoisonError::into_inner);
-            due.idle -= 1;
+            due = self.call.wait(due);
         }
         false
     }

@@ -22,7 +22,7 @@ use super::known::Memory;
 use super::outlet::Outlet;
 use super::shelf::{Shelf, Shelved};
 use crate::error::{Error, chain};
-use crate::locks::lock;
+use crate::locks::{Bell, lock};
 
 /// Shelves that share the files.
 pub(super) const SHELVES: usize = 16;
@@ -53,7 +53,7 @@ pub(super) struct Shared {
     /// Drained files on their way out, where that is begun.
     pub(super) outlet: Option<Outlet>,
     /// Rung for those who write.
-    pub(super) call: Condvar,
+    pub(super) call: Bell,
     /// Rung for the keeper when it is to stop.
     pub(super) end: Condvar,
     /// What the files have and no sync has covered yet: to be marked in the journal.
@@ -79,8 +79,6 @@ pub(super) struct Shared {
 #[derive(Debug, Default)]
 pub(super) struct Due {
     pub(super) names: VecDeque<Box<str>>,
-    /// Threads that wait for them; without any, nobody is called.
-    pub(super) idle: usize,
     pub(super) is_stopping: bool,
 }
 
@@ -117,7 +115,7 @@ impl Shared {
             counters: Counters::default(),
             due: Mutex::default(),
             outlet: (options.timeout_ns >= WRITTEN_OUT_NS).then(Outlet::default),
-            call: Condvar::new(),
+            call: Bell::default(),
             end: Condvar::new(),
             unsynced: Unsynced::default(),
             has_trouble: AtomicBool::new(false),
@@ -300,7 +298,7 @@ impl Shared {
     /// Has the threads end.
     pub(super) fn stop(&self) {
         lock(&self.due).is_stopping = true;
-        self.call.notify_all();
+        self.call.ring_all();
         self.end.notify_all();
         if let Some(outlet) = &self.outlet {
             outlet.stop();
@@ -313,11 +311,8 @@ impl Shared {
             return;
         }
         entry.is_queued = true;
-        let mut due = lock(&self.due);
-        due.names.push_back(entry.name.clone());
-        if due.idle > 0 {
-            self.call.notify_one();
-        }
+        lock(&self.due).names.push_back(entry.name.clone());
+        self.call.ring_one();
     }
 
     /// Has files written that wait for longer than the timeout, or all.

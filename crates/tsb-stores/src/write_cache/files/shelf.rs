@@ -1,14 +1,14 @@
 //! Some files of a cache with their account, and who is busy with which.
 
 use std::collections::HashSet;
-use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard};
 
 use foldhash::fast::FixedState;
 
 use super::super::account::Account;
 use super::entries::Entries;
 use super::entry::Entry;
-use crate::locks::lock;
+use crate::locks::{Bell, lock};
 
 /// Files by name, under one lock.
 #[derive(Debug, Default)]
@@ -17,8 +17,6 @@ pub(super) struct Shelf {
     /// Files that somebody has open. librrd's lock is the process's: a second descriptor
     /// that is closed would take it away.
     pub(super) busy: HashSet<Box<str>, FixedState>,
-    /// Threads that wait for one of those; without any, nothing rings.
-    waiting: usize,
     pub(super) account: Account,
 }
 
@@ -34,7 +32,7 @@ impl Shelf {
 #[derive(Debug, Default)]
 pub(super) struct Shelved {
     shelf: Mutex<Shelf>,
-    bell: Condvar,
+    bell: Bell,
 }
 
 impl Shelved {
@@ -51,20 +49,15 @@ impl Shelved {
     pub(super) fn lock_idle(&self, name: &str) -> MutexGuard<'_, Shelf> {
         let mut shelf = self.lock();
         while shelf.busy.contains(name) {
-            shelf.waiting += 1;
-            shelf = self.bell.wait(shelf).unwrap_or_else(PoisonError::into_inner);
-            shelf.waiting -= 1;
+            shelf = self.bell.wait(shelf);
         }
         shelf
     }
 
     /// Others may open the file again.
     pub(super) fn release(&self, name: &str) {
-        let mut shelf = self.lock();
-        shelf.busy.remove(name);
-        if shelf.waiting > 0 {
-            self.bell.notify_all();
-        }
+        self.lock().busy.remove(name);
+        self.bell.ring_all();
     }
 
     /// Nobody else opens the file as long as this is held.
