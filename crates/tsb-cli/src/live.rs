@@ -4,6 +4,8 @@
 mod board;
 mod exposed;
 mod heat;
+mod help;
+mod keys;
 mod openmetrics;
 mod terminal;
 mod view;
@@ -44,7 +46,16 @@ pub fn view(args: &RunArgs, hooks: &mut Hooks) -> Result<Option<Terminal>, Failu
 }
 
 fn has_terminal() -> bool {
-    std::io::stdin().is_terminal() && std::io::stdout().is_terminal() && std::io::stderr().is_terminal()
+    let are_terminals =
+        std::io::stdin().is_terminal() && std::io::stdout().is_terminal() && std::io::stderr().is_terminal();
+    are_terminals && is_in_foreground()
+}
+
+/// Whether the terminal is ours to take: a job in the background that changes it is stopped
+/// by the kernel. A terminal that does not control this process has no such rule.
+fn is_in_foreground() -> bool {
+    let group = rustix::termios::tcgetpgrp(std::io::stdin());
+    group.map_or(true, |group| group == rustix::process::getpgrp())
 }
 
 /// What the environment says: NO_COLOR (no-color.org), a dumb terminal, or a build server.

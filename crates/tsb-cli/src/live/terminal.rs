@@ -1,23 +1,19 @@
 //! The terminal that the live view is drawn on: taken, drawn on four times a second, and
 //! given back whatever happens. What is drawn is `view`'s.
 
-use std::fs::File;
-use std::io::{self, IsTerminal, Stderr};
-use std::os::fd::{AsFd, OwnedFd};
+use std::io::{self, Stderr};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
 use ratatui::backend::CrosstermBackend;
-use ratatui::crossterm::event::{self, Event, KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
 use ratatui::crossterm::execute;
 use ratatui::crossterm::terminal::{EnterAlternateScreen, LeaveAlternateScreen, disable_raw_mode, enable_raw_mode};
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use rustix::io::Errno;
 use tsb_core::time::{Clock, MonotonicClock, SECOND_NS};
 
 use super::board::{Board, State};
+use super::keys::{Key, Keyboard};
 use super::view::{Look, draw, slices_wanted};
 use crate::exit::Exit;
 use crate::failure::Failure;
@@ -79,39 +75,6 @@ impl Drop for Terminal {
     }
 }
 
-/// Where keys come from.
-struct Keyboard(OwnedFd);
-
-impl Keyboard {
-    /// Standard input where that is the terminal, else the terminal of the process.
-    fn open() -> io::Result<Self> {
-        if io::stdin().is_terminal() {
-            io::stdin().as_fd().try_clone_to_owned().map(Self)
-        } else {
-            File::open("/dev/tty").map(|tty| Self(tty.into()))
-        }
-    }
-
-    /// Whether a key is pressed within a frame.
-    ///
-    /// # Errors
-    /// When the terminal has gone away. To be asked before crossterm is, which would read
-    /// the end of its input for ever.
-    fn is_pressed(&self) -> io::Result<bool> {
-        let mut keys = [PollFd::new(&self.0, PollFlags::IN)];
-        let frame = Timespec::try_from(FRAME).map_err(io::Error::other)?;
-        match poll(&mut keys, Some(&frame)) {
-            Ok(_) | Err(Errno::INTR) => {}
-            Err(error) => return Err(error.into()),
-        }
-        let seen = keys[0].revents();
-        if seen.intersects(PollFlags::HUP | PollFlags::ERR | PollFlags::NVAL) {
-            return Err(io::ErrorKind::BrokenPipe.into());
-        }
-        Ok(seen.contains(PollFlags::IN))
-    }
-}
-
 /// The alternate screen on stderr, in raw mode.
 struct Screen {
     terminal: ratatui::Terminal<CrosstermBackend<Stderr>>,
@@ -137,19 +100,14 @@ impl Screen {
             if let Some(state) = fresh.as_ref().or(frozen.as_ref()) {
                 self.terminal.draw(|frame| draw(frame, state, look))?;
             }
-            if !self.keyboard.is_pressed()? || !event::poll(Duration::ZERO)? {
-                continue;
-            }
-            if let Event::Key(key) = event::read()?
-                && key.kind == KeyEventKind::Press
-            {
+            for key in self.keyboard.pressed(FRAME)? {
                 on_key(key, &mut look, stop);
-                frozen = match (look.is_paused, frozen) {
-                    (true, None) => Some(board.snapshot(usize::MAX)),
-                    (true, frozen) => frozen,
-                    (false, _) => None,
-                };
             }
+            frozen = match (look.is_paused, frozen) {
+                (true, None) => Some(board.snapshot(usize::MAX)),
+                (true, frozen) => frozen,
+                (false, _) => None,
+            };
         }
         Ok(())
     }
@@ -166,16 +124,16 @@ fn give_back() {
     let _ = execute!(io::stderr(), LeaveAlternateScreen, ratatui::crossterm::cursor::Show);
 }
 
-fn on_key(key: KeyEvent, look: &mut Look, stop: &AtomicBool) {
-    let is_interrupt = key.code == KeyCode::Char('c') && key.modifiers.contains(KeyModifiers::CONTROL);
-    match key.code {
-        KeyCode::Char('q') => end(stop),
-        _ if is_interrupt => end(stop),
-        KeyCode::Char('p' | ' ') => look.is_paused = !look.is_paused,
-        KeyCode::Char('+' | '=') => look.zoom_in(),
-        KeyCode::Char('-') => look.zoom_out(),
-        KeyCode::Char('s') => look.is_by_column = !look.is_by_column,
-        _ => {}
+fn on_key(key: Key, look: &mut Look, stop: &AtomicBool) {
+    match key {
+        Key::Interrupt | Key::Char('q') => end(stop),
+        Key::Escape => look.is_helped = false,
+        Key::Char('?') => look.is_helped = !look.is_helped,
+        Key::Char('p' | ' ') => look.is_paused = !look.is_paused,
+        Key::Char('+' | '=') => look.zoom_in(),
+        Key::Char('-') => look.zoom_out(),
+        Key::Char('s') => look.is_by_column = !look.is_by_column,
+        Key::Char(_) => {}
     }
 }
 
@@ -194,37 +152,38 @@ mod tests {
     #[test]
     fn keys_change_the_look_and_q_asks_for_the_end() {
         let (mut look, stop) = (Look::default(), AtomicBool::new(false));
-        let press = |code, look: &mut Look| on_key(KeyEvent::new(code, KeyModifiers::NONE), look, &stop);
-        press(KeyCode::Char('p'), &mut look);
+        let press = |key, look: &mut Look| on_key(Key::Char(key), look, &stop);
+        press('p', &mut look);
         assert!(look.is_paused);
-        press(KeyCode::Char('-'), &mut look);
+        press('-', &mut look);
         assert_eq!(look.slices_per_column(), 2);
-        press(KeyCode::Char('+'), &mut look);
+        press('+', &mut look);
         assert_eq!(look.slices_per_column(), 1);
         assert!(!stop.load(Ordering::SeqCst));
-        press(KeyCode::Char('q'), &mut look);
+        press('q', &mut look);
         assert!(stop.load(Ordering::SeqCst));
     }
 
     #[test]
-    fn a_terminal_that_has_gone_away_is_an_error() {
-        let (reader, writer) = io::pipe().unwrap();
-        let keyboard = Keyboard(reader.into());
-        drop(writer);
-        let error = keyboard.is_pressed().unwrap_err();
-        assert_eq!(error.kind(), io::ErrorKind::BrokenPipe);
+    fn a_question_mark_opens_the_help_and_closes_it() {
+        let (mut look, stop) = (Look::default(), AtomicBool::new(false));
+        let question = Key::Char('?');
+        for (key, is_helped) in [
+            (question, true),
+            (question, false),
+            (question, true),
+            (Key::Escape, false),
+        ] {
+            on_key(key, &mut look, &stop);
+            assert_eq!(look.is_helped, is_helped, "after {key:?}");
+        }
+        assert!(!stop.load(Ordering::SeqCst));
     }
 
     #[test]
-    fn control_c_is_a_key_in_raw_mode() {
+    fn control_c_asks_for_the_end() {
         let stop = AtomicBool::new(false);
-        let key = KeyEvent::new(KeyCode::Char('c'), KeyModifiers::CONTROL);
-        on_key(key, &mut Look::default(), &stop);
+        on_key(Key::Interrupt, &mut Look::default(), &stop);
         assert!(stop.load(Ordering::SeqCst));
-        on_key(
-            KeyEvent::new(KeyCode::Char('c'), KeyModifiers::NONE),
-            &mut Look::default(),
-            &AtomicBool::new(true),
-        );
     }
 }

@@ -11,6 +11,7 @@ use tsb_core::latency::Cells;
 
 use super::board::{Phase, State, Times};
 use super::heat::{Heat, columns_in};
+use super::help;
 use crate::units::{bytes, count, nanos, scaled};
 
 /// From this width on the heat map stands beside the figures.
@@ -26,6 +27,8 @@ pub(super) struct Look {
     pub is_paused: bool,
     /// The run was asked to end.
     pub is_stopping: bool,
+    /// The keys and figures are explained over the picture.
+    pub is_helped: bool,
     /// Heat by share of the whole map, or of each column.
     pub is_by_column: bool,
     // A column of the heat map takes 2 to the power of this many slices.
@@ -83,6 +86,9 @@ pub(super) fn draw(frame: &mut Frame<'_>, state: &State, look: Look) {
         heat(frame, state, look, below);
     }
     frame.render_widget(keys(look), foot);
+    if look.is_helped {
+        help::overlay(frame);
+    }
 }
 
 fn header(state: &State, look: Look) -> Paragraph<'_> {
@@ -348,7 +354,13 @@ fn keys(look: Look) -> Paragraph<'static> {
     } else {
         "end with the report"
     };
-    let pairs = [("p", pause), ("+ -", "time"), ("s", "scale of colours"), ("q", end)];
+    let pairs = [
+        ("?", "help"),
+        ("p", pause),
+        ("+ -", "time"),
+        ("s", "scale of colours"),
+        ("q", end),
+    ];
     let spans = pairs
         .into_iter()
         .flat_map(|(key, what)| [Span::styled(key, STRONG), Span::styled(format!(" {what}   "), FAINT)]);

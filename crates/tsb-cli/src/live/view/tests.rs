@@ -117,3 +117,26 @@ fn phases_say_how_far_they_are() {
     state.phase = Phase::ReadingBack(27_000, 54_000);
     assert!(picture(80, 24, &state, Look::default()).contains("reading back  27,000 of 54,000 series"));
 }
+
+#[test]
+fn the_help_names_every_key_and_is_whole_at_80_by_24() {
+    let look = Look {
+        is_helped: true,
+        ..Look::default()
+    };
+    let shown = picture(80, 24, &state(), look);
+    for words in [
+        "q, Ctrl-C",
+        "p, space",
+        "+ -",
+        "colours by share of the whole map, or of each column",
+        "stop sending, read back, report; twice: end at once",
+        "samples accepted per second: since the start, last interval",
+        "sent, and no answer came",
+        "? or Esc closes",
+    ] {
+        assert!(shown.contains(words), "{words}:\n{shown}");
+    }
+    assert!(!picture(80, 24, &state(), Look::default()).contains("Figures"));
+    assert!(!picture(8, 3, &state(), look).is_empty());
+}
