@@ -8,10 +8,12 @@ mod listening;
 mod machine;
 mod parse;
 mod process;
+mod thread;
 
 pub use listening::{Listening, listeners};
 pub use machine::Machine;
 pub use process::{Process, Usage, cpu_of_threads};
+pub use thread::{cpu_of_thread, own_thread};
 
 use parse::{CpuTimes, pressure_total_us};
 

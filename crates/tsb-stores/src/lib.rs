@@ -8,6 +8,7 @@
 mod block;
 #[cfg(feature = "conformance")]
 pub mod conformance;
+mod disk;
 pub mod error;
 #[cfg(feature = "etcd")]
 pub mod etcd;
@@ -19,6 +20,7 @@ pub mod mongo;
 pub mod null;
 #[cfg(any(feature = "sqlite", feature = "mongo", feature = "etcd"))]
 mod numbers;
+mod own_threads;
 #[cfg(feature = "remote")]
 pub mod remote;
 mod resample;
@@ -33,6 +35,7 @@ pub mod throttle;
 pub mod write_cache;
 
 pub use error::{Error, Result};
+pub use own_threads::OwnThreads;
 pub use store::{
     Ack, ArchiveRule, Capabilities, Consolidated, Consolidation, Derivation, Exactness, Footprint, OnConflict,
     Position, Query, Reason, Refusal, Refusals, Resample, Scope, Stats, Store, StoreExt, TimeRange, Visitor,

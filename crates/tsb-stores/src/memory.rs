@@ -518,6 +518,7 @@ impl Store for MemoryStore {
             superseded,
             expired,
             footprint,
+            ..Stats::default()
         }
     }
 

@@ -23,6 +23,7 @@ use std::sync::{Arc, Mutex, RwLock, RwLockReadGuard};
 use tsb_core::time::{Clock, MonotonicClock};
 use tsb_core::{Batch, Durability, SeriesId, SeriesKey, Timestamp};
 
+use crate::disk;
 use crate::error::{Error, Result};
 use crate::keys::KeyTable;
 use crate::locks::{lock, read, write};
@@ -420,6 +421,7 @@ impl Store for RrdStore {
                 series_bytes: keys.bytes(),
                 ..Footprint::default()
             },
+            disk_bytes: disk::of_folder(&self.folder, "rrd"),
             ..Stats::default()
         }
     }

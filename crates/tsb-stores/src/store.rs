@@ -9,6 +9,7 @@ use std::sync::Arc;
 use tsb_core::{Batch, Durability, SeriesId, SeriesKey, Timestamp};
 
 use crate::error::{Error, Result};
+use crate::own_threads::OwnThreads;
 
 /// Something that keeps samples.
 ///
@@ -401,6 +402,25 @@ pub struct Stats {
     pub expired: u64,
     /// What they occupy.
     pub footprint: Footprint,
+    /// Blocks of the file system that the store's files occupy, in bytes; `None` where the
+    /// store has no files on this machine, or cannot tell which they are.
+    pub disk_bytes: Option<u64>,
+    /// CPU time that threads of the store's own have used since it was opened, in
+    /// nanoseconds ([`crate::OwnThreads`] counts it); `None` where there are none, or the
+    /// store cannot say. What a caller's thread uses inside the store is not in it.
+    pub own_cpu_ns: Option<u64>,
+}
+
+impl Stats {
+    /// The same with the CPU time of more threads of the store's own.
+    #[must_use]
+    pub fn with_threads(mut self, threads: &OwnThreads) -> Self {
+        self.own_cpu_ns = match (self.own_cpu_ns, threads.cpu_ns()) {
+            (Some(one), Some(other)) => Some(one + other),
+            (one, other) => one.or(other),
+        };
+        self
+    }
 }
 
 /// Bytes by kind; 0 where a store has no such thing.

@@ -24,6 +24,7 @@ use tsb_core::{Batch, Durability, SeriesId, SeriesKey, Timestamp};
 
 use crate::error::{Error, Result};
 use crate::locks::lock;
+use crate::own_threads::OwnThreads;
 use crate::store::{Ack, Capabilities, Footprint, OnConflict, Position, Query, Refusals, Scope, Stats, Store, Visitor};
 
 mod account;
@@ -49,6 +50,7 @@ use shared::Shared;
 pub struct WriteCache<S: Store> {
     shared: Arc<Shared<S>>,
     threads: Mutex<Vec<JoinHandle<()>>>,
+    own: OwnThreads,
 }
 
 impl<S: Store> WriteCache<S> {
@@ -98,9 +100,10 @@ impl<S: Store> WriteCache<S> {
         let shared = Arc::new(Shared::new(inner, options, clock, journal));
         let cache = Self {
             threads: Mutex::default(),
+            own: OwnThreads::new(),
             shared,
         };
-        let threads = keeper::start(&cache.shared, options)?;
+        let threads = keeper::start(&cache.shared, options, &cache.own)?;
         *lock(&cache.threads) = threads;
         Ok(cache)
     }
@@ -261,8 +264,16 @@ impl<S: Store> Store for WriteCache<S> {
                 free_bytes: inner.footprint.free_bytes + free_bytes,
                 ..inner.footprint
             },
+            disk_bytes: match (
+                inner.disk_bytes,
+                self.shared.journal.as_ref().and_then(Journal::disk_bytes),
+            ) {
+                (Some(files), Some(journal)) => Some(files + journal),
+                (files, _) => files,
+            },
             ..inner
         }
+        .with_threads(&self.own)
     }
 
     fn close(&self) -> Result<()> {

@@ -165,6 +165,7 @@ impl Client for EtcdClient {
             superseded,
             expired,
             footprint: self.footprint(samples).await.unwrap_or_default(),
+            ..Stats::default()
         }
     }
 

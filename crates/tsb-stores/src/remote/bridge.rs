@@ -12,6 +12,7 @@ use tsb_core::{Batch, Durability, SeriesId, SeriesKey, Timestamp};
 
 use super::{Answer, Client};
 use crate::error::{Error, Result};
+use crate::own_threads::OwnThreads;
 use crate::store::{Ack, Capabilities, Position, Query, Refusals, Scope, Stats, Store, Visitor};
 
 /// Threads that carry sockets. Requests are made and awaited in the threads of the callers.
@@ -25,6 +26,7 @@ pub struct Bridge<C> {
     client: C,
     // `None` only while it is dropped.
     runtime: Option<Runtime>,
+    threads: OwnThreads,
 }
 
 impl<C: Client> Bridge<C> {
@@ -33,9 +35,13 @@ impl<C: Client> Bridge<C> {
     /// # Errors
     /// What `connect` says, and [`Error::Backend`] where no thread can be started.
     pub fn connect<F: Future<Output = Result<C>>>(connect: impl FnOnce() -> F) -> Result<Self> {
+        let threads = OwnThreads::new();
+        let (starting, stopping) = (threads.clone(), threads.clone());
         let runtime = Builder::new_multi_thread()
             .worker_threads(THREADS)
             .thread_name("tsb-remote")
+            .on_thread_start(move || starting.enter())
+            .on_thread_stop(move || stopping.leave())
             .enable_all()
             .build();
         let runtime = runtime.map_err(|source| Error::Backend {
@@ -46,6 +52,7 @@ impl<C: Client> Bridge<C> {
         Ok(Self {
             client,
             runtime: Some(runtime),
+            threads,
         })
     }
 
@@ -125,7 +132,7 @@ impl<C: Client> Store for Bridge<C> {
 
     fn stats(&self) -> Stats {
         let stats = self.wait(async { Ok(self.client.stats().await) });
-        stats.unwrap_or_default()
+        stats.unwrap_or_default().with_threads(&self.threads)
     }
 
     fn close(&self) -> Result<()> {

@@ -14,6 +14,7 @@ use rusqlite::ffi::ErrorCode;
 use rusqlite::{Connection, MAIN_DB, OpenFlags};
 
 use super::{SqliteOptions, Synchronous};
+use crate::disk;
 use crate::error::{Error, Result};
 use crate::locks::lock;
 
@@ -209,6 +210,12 @@ impl Database {
     pub(super) fn journal_bytes(&self) -> u64 {
         let journal = beside(&self.path, "-wal");
         fs::metadata(journal).map_or(0, |metadata| metadata.len())
+    }
+
+    /// Blocks of the database, its write-ahead log and its shared memory, in bytes.
+    pub(super) fn disk_bytes(&self) -> Option<u64> {
+        let beside = ["-wal", "-shm", "-journal"].map(|end| beside(&self.path, end));
+        disk::of_files(std::iter::once(&*self.path).chain(beside.iter().map(PathBuf::as_path)))
     }
 
     /// Lets others open the file.

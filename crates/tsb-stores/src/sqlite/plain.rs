@@ -231,6 +231,8 @@ impl<S> Plain<S> {
             superseded,
             expired: 0,
             footprint,
+            disk_bytes: self.database.disk_bytes(),
+            own_cpu_ns: None,
         }
     }
 

@@ -256,7 +256,11 @@ impl Store for RowStore {
 
     fn stats(&self) -> Stats {
         let (series, bytes) = self.plain.peek(|state| (state.keys.defined(), state.key_bytes));
-        self.plain.stats(series, bytes)
+        let stats = self.plain.stats(series, bytes);
+        match &self.timer {
+            Some(timer) => stats.with_threads(timer.threads()),
+            None => stats,
+        }
     }
 
     fn close(&self) -> Result<()> {

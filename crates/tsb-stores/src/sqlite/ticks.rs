@@ -229,7 +229,11 @@ impl Store for TickStore {
     }
 
     fn stats(&self) -> Stats {
-        self.shared.stats()
+        let stats = self.shared.stats();
+        match &self.timer {
+            Some(timer) => stats.with_threads(timer.threads()),
+            None => stats,
+        }
     }
 
     fn close(&self) -> Result<()> {

@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use crate::error::{Error, Result};
 use crate::locks::lock;
+use crate::own_threads::OwnThreads;
 
 /// Something that may hold what is not committed yet.
 pub(super) trait Waiting: Send + Sync + 'static {
@@ -22,6 +23,7 @@ pub(super) trait Waiting: Send + Sync + 'static {
 pub(super) struct Timer {
     stop: Arc<(Mutex<bool>, Condvar)>,
     thread: Mutex<Option<JoinHandle<()>>>,
+    threads: OwnThreads,
 }
 
 impl Timer {
@@ -29,9 +31,9 @@ impl Timer {
         let stop = Arc::new((Mutex::new(false), Condvar::new()));
         let (shared, stopped) = (Arc::downgrade(shared), Arc::clone(&stop));
         let interval = Duration::from_nanos(interval_ns.unsigned_abs());
-        let thread = std::thread::Builder::new()
-            .name("tsb-sqlite".to_owned())
-            .spawn(move || watch(&shared, &stopped, interval))
+        let threads = OwnThreads::new();
+        let thread = threads
+            .spawn("tsb-sqlite", move || watch(&shared, &stopped, interval))
             .map_err(|error| Error::Backend {
                 action: "start the thread that commits".to_owned(),
                 source: error.into(),
@@ -39,7 +41,13 @@ impl Timer {
         Ok(Self {
             stop,
             thread: Mutex::new(Some(thread)),
+            threads,
         })
+    }
+
+    /// The thread, for whoever counts its CPU time.
+    pub(super) fn threads(&self) -> &OwnThreads {
+        &self.threads
     }
 
     /// Ends the thread.

@@ -28,6 +28,7 @@ use super::journal::{Journal, Medium};
 use super::options::{Sync, WriteCacheOptions, invalid};
 use crate::error::{Error, Result};
 use crate::locks::lock;
+use crate::own_threads::OwnThreads;
 
 mod accept;
 mod ahead;
@@ -149,11 +150,11 @@ impl FileCache {
     }
 
     fn start(&self, options: &WriteCacheOptions) -> Result<()> {
-        let threads = &mut *lock(&self.threads);
-        *threads = super::keeper::start(&self.shared, options)?;
+        let (own, threads) = (OwnThreads::new(), &mut *lock(&self.threads));
+        *threads = super::keeper::start(&self.shared, options, &own)?;
         if self.shared.outlet.is_some() {
             let shared = Arc::clone(&self.shared);
-            threads.push(super::keeper::spawn("tsb-cache-out", move || shared.let_out())?);
+            threads.push(super::keeper::spawn(&own, "tsb-cache-out", move || shared.let_out())?);
         }
         Ok(())
     }

@@ -13,6 +13,7 @@ use tsb_core::{SeriesId, SeriesKey};
 
 use super::checkpoint::Settled;
 use super::options::{JournalOptions, Sync};
+use crate::disk;
 use crate::error::{Error, Result, chain};
 use crate::locks::{Bell, lock};
 
@@ -158,6 +159,14 @@ impl Journal {
     pub(super) fn bytes(&self) -> u64 {
         let book = self.book();
         book.bytes + book.sealed.iter().map(|sealed| sealed.bytes).sum::<u64>()
+    }
+
+    /// Blocks of the file system that its segments occupy, in bytes; `None` where there are
+    /// no such files.
+    pub(super) fn disk_bytes(&self) -> Option<u64> {
+        let names = self.medium.names().ok()?;
+        let paths: Vec<_> = names.iter().map(|name| self.medium.path_of(name)).collect();
+        disk::of_files(paths.iter().map(|path| &**path))
     }
 
     /// Appends the samples that the book was given, after which the store is at `position`,

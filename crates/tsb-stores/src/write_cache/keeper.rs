@@ -13,6 +13,7 @@ use super::journal::Journal;
 use super::options::{Sync, WriteCacheOptions};
 use super::shard::RETRY_NS;
 use crate::error::{Error, Result};
+use crate::own_threads::OwnThreads;
 
 /// How often the keeper looks at the clock, which may not be the machine's.
 const LOOK: Duration = Duration::from_millis(100);
@@ -51,12 +52,16 @@ pub(super) trait Kept: Settle + Send + std::marker::Sync + 'static {
 }
 
 /// Starts them all.
-pub(super) fn start<C: Kept>(cache: &Arc<C>, options: &WriteCacheOptions) -> Result<Vec<JoinHandle<()>>> {
+pub(super) fn start<C: Kept>(
+    cache: &Arc<C>,
+    options: &WriteCacheOptions,
+    own: &OwnThreads,
+) -> Result<Vec<JoinHandle<()>>> {
     let threads = options.threads;
     let mut started = Vec::with_capacity(threads + 1);
     for index in 0..threads {
         let cache = Arc::clone(cache);
-        started.push(spawn("tsb-cache-write", move || cache.work(index, threads))?);
+        started.push(spawn(own, "tsb-cache-write", move || cache.work(index, threads))?);
     }
     let keeper = Keeper {
         cache: Arc::clone(cache),
@@ -68,13 +73,12 @@ pub(super) fn start<C: Kept>(cache: &Arc<C>, options: &WriteCacheOptions) -> Res
             _ => None,
         }),
     };
-    started.push(spawn("tsb-cache-keep", move || keeper.run())?);
+    started.push(spawn(own, "tsb-cache-keep", move || keeper.run())?);
     Ok(started)
 }
 
-pub(super) fn spawn(name: &str, run: impl FnOnce() + Send + 'static) -> Result<JoinHandle<()>> {
-    let spawned = std::thread::Builder::new().name(name.to_owned()).spawn(run);
-    spawned.map_err(|error| Error::Backend {
+pub(super) fn spawn(own: &OwnThreads, name: &str, run: impl FnOnce() + Send + 'static) -> Result<JoinHandle<()>> {
+    own.spawn(name, run).map_err(|error| Error::Backend {
         action: format!("start the thread {name}"),
         source: error.into(),
     })

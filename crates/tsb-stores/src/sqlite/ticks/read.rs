@@ -169,6 +169,8 @@ impl Shared {
             superseded,
             expired,
             footprint: self.footprint().unwrap_or_default(),
+            disk_bytes: self.database.disk_bytes(),
+            own_cpu_ns: None,
         }
     }
 

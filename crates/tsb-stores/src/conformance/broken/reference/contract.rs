@@ -241,6 +241,7 @@ impl Store for Reference {
                 head_bytes: samples * 16,
                 ..Footprint::default()
             },
+            ..Stats::default()
         }
     }
 
