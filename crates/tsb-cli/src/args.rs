@@ -130,7 +130,7 @@ pub struct OutputArgs {
     /// Write the JSON report to this file as well; opened before the run starts
     #[arg(long, value_name = "FILE", help_heading = "Output")]
     pub out: Option<PathBuf>,
-    /// Write an HdrHistogram V2 interval log (response, service and lag, tagged)
+    /// Write an HdrHistogram V2 interval log (response, delivery, service and lag, tagged)
     #[arg(long, value_name = "FILE", help_heading = "Output")]
     pub hdr_log: Option<PathBuf>,
     /// Write one self-contained page with plots, for a browser; opened before the run starts

@@ -13,7 +13,7 @@ mod view;
 use std::io::IsTerminal;
 use std::sync::Arc;
 
-pub use board::{Board, Phase, State, Subject, Times};
+pub use board::{Board, Phase, State, Subject, Timed, Times};
 pub use exposed::Exposed;
 pub use terminal::Terminal;
 

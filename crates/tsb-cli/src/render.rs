@@ -7,6 +7,7 @@ pub mod html;
 pub mod json;
 pub mod lines;
 pub mod text;
+pub mod times;
 
 use std::io::Write;
 

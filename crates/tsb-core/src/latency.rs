@@ -6,6 +6,9 @@
 //! - **service time**, start to done: what the store took;
 //! - **lag**, due to start: what the operation waited behind others, or for us.
 //!
+//! On a wire without acknowledgements there is a fourth, **delivery**: from start until the
+//! receiver has read it. Service time is then from there to done.
+//!
 //! Each worker owns plain histograms. At the end of an interval the worker itself packs
 //! its counts into a few hundred bytes of an arena of its own: no lock, no queue and no
 //! other thread is involved, and results are merged after the run. Counts are never

@@ -32,6 +32,7 @@ mod listener;
 mod milepost;
 mod options;
 mod parker;
+mod pieces;
 mod registry;
 mod runtime;
 mod stats;

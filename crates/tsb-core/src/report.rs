@@ -21,7 +21,7 @@ pub use size::{Cost, Projection, Size};
 
 /// The version of this model. It grows when a name is taken away or changes its meaning;
 /// new names alone do not change it.
-pub const SCHEMA_VERSION: u32 = 1;
+pub const SCHEMA_VERSION: u32 = 2;
 
 /// One run, or several of the same work against several stores.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -61,7 +61,7 @@ pub struct Run {
     pub rate: Rate,
     /// Where every sample went.
     pub ledger: LedgerReport,
-    /// Response, service and lag.
+    /// Response, delivery, service and lag.
     pub latency: Latency,
     /// How old the newest visible sample was, over all series at all moments sampled.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -159,20 +159,25 @@ pub struct LedgerReport {
     pub losses: Vec<Finding>,
 }
 
-/// Three histograms, and what they measure.
+/// The histograms, and what they measure.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Latency {
     /// What ends an operation here.
     pub done: String,
     /// Due to done.
     pub response: Summary,
-    /// Start to done.
+    /// Start until the receiver had read it: only on a wire without acknowledgements, where
+    /// service begins there.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub delivery: Option<Summary>,
+    /// Start to done, or from the end of the delivery where there is one. (Schema 1 knew no
+    /// delivery: there it is part of the service.)
     pub service: Summary,
     /// Due to start.
     pub lag: Summary,
     /// Operations whose end nobody could time.
     pub untimed: u64,
-    /// The three distributions in full.
+    /// The distributions in full.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub curves: Option<Curves>,
 }
@@ -183,7 +188,10 @@ pub struct Latency {
 pub struct Curves {
     /// Due to done.
     pub response: Curve,
-    /// Start to done.
+    /// Start until read, where [`Latency::delivery`] is.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub delivery: Option<Curve>,
+    /// Start to done, or read to done.
     pub service: Curve,
     /// Due to start.
     pub lag: Curve,

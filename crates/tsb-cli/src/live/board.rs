@@ -135,6 +135,17 @@ impl Times {
     }
 }
 
+/// The times of a slice's operations, but for the response times, which are part of the slice.
+#[derive(Clone, Debug, Default)]
+pub struct Timed {
+    /// Start until read.
+    pub delivery: Option<Cells>,
+    /// Start or read to done.
+    pub service: Option<Cells>,
+    /// Due to start.
+    pub lag: Option<Cells>,
+}
+
 /// Everything that is shown.
 #[derive(Clone, Debug, Default)]
 pub struct State {
@@ -156,7 +167,9 @@ pub struct State {
     pub slices: VecDeque<Interval>,
     /// Due to done.
     pub response: Times,
-    /// Start to done.
+    /// Start until the receiver had read it, on a wire without answers.
+    pub delivery: Times,
+    /// Start to done; where there is a delivery, from its end.
     pub service: Times,
     /// Due to start.
     pub lag: Times,
@@ -195,6 +208,7 @@ impl Board {
             staleness_ms: state.staleness_ms,
             slices: state.slices.range(newest..).cloned().collect(),
             response: state.response.clone(),
+            delivery: state.delivery.clone(),
             service: state.service.clone(),
             lag: state.lag.clone(),
             said: state.said.clone(),
@@ -228,16 +242,18 @@ impl Board {
     }
 
     /// Adds a slice with the times of its operations.
-    pub fn add(&self, slice: Interval, service: Option<&Cells>, lag: Option<&Cells>) {
-        let mut state = self.lock();
-        if let Some(cells) = &slice.response_cells {
-            state.response.add(cells);
-        }
-        if let Some(cells) = service {
-            state.service.add(cells);
-        }
-        if let Some(cells) = lag {
-            state.lag.add(cells);
+    pub fn add(&self, slice: Interval, timed: &Timed) {
+        let mut guard = self.lock();
+        let state = &mut *guard;
+        for (cells, times) in [
+            (&slice.response_cells, &mut state.response),
+            (&timed.delivery, &mut state.delivery),
+            (&timed.service, &mut state.service),
+            (&timed.lag, &mut state.lag),
+        ] {
+            if let Some(cells) = cells {
+                times.add(cells);
+            }
         }
         let used = std::iter::once(slice.cpu_ns).chain(slice.watched.iter().map(|other| other.cpu_ns));
         let used: Vec<u64> = used.collect();
@@ -287,8 +303,7 @@ mod tests {
                     end_ns: index,
                     ..Interval::default()
                 },
-                None,
-                None,
+                &Timed::default(),
             );
             board.say(index.to_string());
         }

@@ -22,7 +22,16 @@ pub(super) fn text(state: &State) -> String {
     processes(state, &mut out);
     for (name, times, help) in [
         ("tsb_response_seconds", &state.response, "Due to done, of operations."),
-        ("tsb_service_seconds", &state.service, "Start to done, of operations."),
+        (
+            "tsb_delivery_seconds",
+            &state.delivery,
+            "Start until the receiver had read it, of operations on a wire without answers.",
+        ),
+        (
+            "tsb_service_seconds",
+            &state.service,
+            "Start to done, of operations; on a wire without answers from the end of the delivery.",
+        ),
         ("tsb_lag_seconds", &state.lag, "Due to start, of operations."),
     ] {
         histogram(name, times, help, &mut out);
@@ -173,7 +182,7 @@ mod tests {
     use tsb_core::report::Interval;
 
     use super::*;
-    use crate::live::{Board, Subject};
+    use crate::live::{Board, Subject, Timed};
 
     #[test]
     fn the_text_is_what_the_format_asks_for() {
@@ -191,7 +200,7 @@ mod tests {
             cpu_ns: 1_500_000_000,
             ..Interval::default()
         };
-        board.add(slice, None, None);
+        board.add(slice, &Timed::default());
         let text = text(&board.snapshot(1));
         assert!(text.contains("store=\"a \\\"b\\\"\\n\\\\\""), "{text}");
         assert!(

@@ -146,7 +146,7 @@ fn progress(frame: &mut Frame<'_>, state: &State, area: Rect) {
 }
 
 /// Lines that the figures take where the heat map stands below them.
-const FIGURE_LINES: u16 = 13;
+const FIGURE_LINES: u16 = 14;
 
 /// Characters that one column of the heat map or the history takes, so that a short run
 /// fills the width: the planned slices, or those there are, side by side.
@@ -164,7 +164,7 @@ fn figures(frame: &mut Frame<'_>, state: &State, area: Rect, is_tall: bool) {
     let rows = Layout::vertical([
         Constraint::Length(2),
         Constraint::Length(spark),
-        Constraint::Length(6),
+        Constraint::Length(7),
         Constraint::Length(if is_tall { 5 } else { 3 }),
         Constraint::Min(0),
     ]);
@@ -243,13 +243,19 @@ fn latencies(state: &State) -> Paragraph<'_> {
         Line::from(vec![Span::raw(text), Span::styled(format!("  {about}"), FAINT)])
     };
     let heads = ["p50", "p90", "p99", "p99.9", "max"].map(|head| format!("{head:>9}"));
-    Paragraph::new(vec![
+    let mut lines = vec![
         Line::default(),
         Line::styled(format!("{:<9}{}", "", heads.concat()), FAINT),
         row("response", &state.response, "due to done"),
-        row("service", &state.service, "start to done"),
-        row("lag", &state.lag, "due to start"),
-    ])
+    ];
+    let is_delivered = state.delivery.count() > 0;
+    if is_delivered {
+        lines.push(row("delivery", &state.delivery, "start to read"));
+    }
+    let service = if is_delivered { "read to done" } else { "start to done" };
+    lines.push(row("service", &state.service, service));
+    lines.push(row("lag", &state.lag, "due to start"));
+    Paragraph::new(lines)
 }
 
 fn ledger_and_cost(state: &State) -> Paragraph<'_> {

@@ -9,6 +9,7 @@ use serde_json::Value;
 use tsb_core::report::{Report, Run};
 
 use super::figures::{COMPARED, Figure};
+use super::times;
 use crate::units::scaled;
 
 /// Asked rates that differ by less than this share are the same: `asked` is counted.
@@ -54,13 +55,7 @@ pub fn unequal(runs: &[Run]) -> Vec<String> {
         "A lower level is faster because it promises less: do not rank these rates and latencies.",
     );
     tell(
-        &|run| {
-            if run.rate.closed_loop {
-                "closed".to_owned()
-            } else {
-                "open".to_owned()
-            }
-        },
+        &|run| if run.rate.closed_loop { "closed" } else { "open" }.to_owned(),
         "One waited for its store and another did not; loops",
         "Response times of a closed loop leave out how long others would have waited.",
     );
@@ -77,6 +72,14 @@ pub fn unequal(runs: &[Run]) -> Vec<String> {
         "Their samples took different paths",
         "Cost and latency include the path.",
     );
+    // Other paths have been told of.
+    if !differ(&path) {
+        tell(
+            &|run| times::service(run).span.to_owned(),
+            "Their service times do not hold the same",
+            "Compare their response times instead.",
+        );
+    }
     tell(
         &machine,
         "They ran on different machines or builds",

@@ -106,10 +106,12 @@ fn cells(start: &str, run: &Run, out: &mut String) {
 fn quantiles(start: &str, run: &Run, out: &mut String) {
     let Some(curves) = &run.latency.curves else { return };
     for (time, curve) in [
-        ("response", &curves.response),
-        ("service", &curves.service),
-        ("lag", &curves.lag),
+        ("response", Some(&curves.response)),
+        ("delivery", curves.delivery.as_ref()),
+        ("service", Some(&curves.service)),
+        ("lag", Some(&curves.lag)),
     ] {
+        let Some(curve) = curve else { continue };
         for (quantile, value) in &curve.0 {
             let _ = writeln!(out, "{start},{time},{quantile},{value}");
         }

@@ -284,6 +284,13 @@ pub const COMPARED: &[(&str, &[Figure])] = &[
         ],
     ),
     (
+        "Delivery",
+        &[
+            figure("p50", "/latency/delivery/p50_ns", Unit::Nanos, ""),
+            figure("p99", "/latency/delivery/p99_ns", Unit::Nanos, ""),
+        ],
+    ),
+    (
         "Service time",
         &[
             figure("p50", "/latency/service/p50_ns", Unit::Nanos, ""),

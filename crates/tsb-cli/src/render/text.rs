@@ -6,6 +6,7 @@ use tsb_core::ledger::Counter;
 use tsb_core::report::{Report, Run};
 
 use super::lines::Lines;
+use super::times;
 use crate::units::{bytes, count, nanos, scaled};
 
 /// The whole report.
@@ -124,21 +125,12 @@ fn latencies(run: &Run, lines: &mut Lines) {
         "",
         format!("{:>9} {:>9} {:>9} {:>9} {:>9}", "p50", "p90", "p99", "p99.9", "max"),
     );
-    lines.line(
-        "response",
-        format!("{}   due to done: what a client feels", quantiles(&latency.response)),
-    );
-    lines.line(
-        "service",
-        format!("{}   start to done: what the store took", quantiles(&latency.service)),
-    );
-    lines.line(
-        "lag",
-        format!(
-            "{}   due to start: waited behind others, or for us",
-            quantiles(&latency.lag)
-        ),
-    );
+    for (time, summary) in times::of(run) {
+        lines.line(time.name, format!("{}   {}", quantiles(&summary), time.span));
+    }
+    if let Some(why) = times::absent(&latency.response) {
+        lines.sentence(why);
+    }
     if latency.untimed > 0 {
         lines.sentence(format!(
             "{} operations ended where nobody could time them",

@@ -59,6 +59,7 @@ pub(super) fn assemble(parts: &Parts<'_>) -> Run {
     let response = Summary::new(&driven.response.total, driven.timed_samples);
     let verdict = verdict(parts, &ledger, &rate);
     let protocol = stage.plan.transport.is_wire().then_some(stage.plan.protocol);
+    let is_delivered = protocol.is_some() && !stage.plan.transport.is_answered();
     Run {
         started_at_ns: parts.base.0,
         duration_ns: driven.elapsed_ns,
@@ -80,11 +81,13 @@ pub(super) fn assemble(parts: &Parts<'_>) -> Run {
         latency: Latency {
             done: done_means(protocol, stage.plan.transport),
             response,
+            delivery: is_delivered.then(|| Summary::new(&driven.delivery.total, driven.timed_samples)),
             service: Summary::new(&driven.service.total, driven.timed_samples),
             lag: Summary::new(&driven.lag.total, driven.started_samples),
             untimed: driven.wire.as_ref().map_or(0, |wire| wire.untimed),
             curves: Some(Curves {
                 response: Curve::new(&driven.response.total),
+                delivery: is_delivered.then(|| Curve::new(&driven.delivery.total)),
                 service: Curve::new(&driven.service.total),
                 lag: Curve::new(&driven.lag.total),
             }),
@@ -320,7 +323,7 @@ fn on_the_way(parts: &Parts<'_>) -> Vec<String> {
     }
     if wire.lost_operations > 0 {
         notes.push(format!(
-            "{} operations did not arrive whole; response and service times are of those that did",
+            "{} operations did not arrive whole; response, delivery and service times are of those that did",
             wire.lost_operations
         ));
     }

@@ -1,4 +1,4 @@
-//! The interval log of a run: response, service and lag, each under its tag.
+//! The interval log of a run: response, delivery, service and lag, each under its tag.
 
 use std::fs::File;
 use std::io::{BufWriter, Write};
@@ -18,6 +18,11 @@ pub(super) fn write(file: &mut File, driven: &Driven, started_at_ns: i64) -> Res
         LoggedSeries {
             tag: "response",
             recording: &driven.response,
+        },
+        // Without intervals it leaves no line.
+        LoggedSeries {
+            tag: "delivery",
+            recording: &driven.delivery,
         },
         LoggedSeries {
             tag: "service",

@@ -8,7 +8,8 @@ mod watched;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use tsb_core::emit::{Live, LiveTimes};
-use tsb_core::latency::{Cells, Histogram};
+use tsb_core::latency::Cells;
+use tsb_core::net::Timing;
 use tsb_core::report::Interval;
 use tsb_core::resource::{Noise, Usage};
 use tsb_core::staleness::Staleness;
@@ -20,7 +21,7 @@ use super::engine::Hooks;
 use super::path::{Watch, accepted};
 use super::sink::SinkTotals;
 use super::stage::Stage;
-use crate::live::Phase;
+use crate::live::{Phase, Timed};
 use crate::units;
 use watched::Watched;
 
@@ -213,7 +214,7 @@ impl<'a> Monitor<'a> {
         notes.watched.fill(&mut slice);
         (notes.sent, notes.accepted) = (totals.samples, taken);
         let timed = subject.watch.cut(now);
-        let response = timed.as_ref().map(|(response, _)| response);
+        let response = timed.as_ref().map(|timing| &timing.response);
         if now - notes.shown_ns >= SECOND_NS * 9 / 10 && !self.is_over.load(Ordering::Acquire) {
             let length = (now - notes.shown_ns) as f64 / 1e9;
             notes.shown_ns = now;
@@ -228,16 +229,21 @@ impl<'a> Monitor<'a> {
 
     /// Shows a slice to whoever watches, with the times of its operations: the listener's
     /// where there is one, else those that the emitter timed.
-    fn tell(&self, notes: &mut Notes, slice: &Interval, timed: Option<&(Histogram, Histogram)>) {
+    fn tell(&self, notes: &mut Notes, slice: &Interval, timed: Option<&Timing>) {
         let Some(board) = &self.subject.hooks.board else { return };
         let times = self.subject.live.times();
         let before = std::mem::replace(&mut notes.times, times);
         let since =
             |now: &[u64], before: &[u64]| Cells::of_counts(now.iter().zip(before).map(|(now, before)| now - before));
-        let (response, service) = match timed {
-            Some((response, service)) => (Cells::new(response), Cells::new(service)),
+        let (response, delivery, service) = match timed {
+            Some(timing) => (
+                Cells::new(&timing.response),
+                Cells::new(&timing.delivery),
+                Cells::new(&timing.service),
+            ),
             None => (
                 since(&notes.times.response, &before.response),
+                None,
                 since(&notes.times.service, &before.service),
             ),
         };
@@ -246,7 +252,7 @@ impl<'a> Monitor<'a> {
             response_cells: response,
             ..slice.clone()
         };
-        board.add(slice, service.as_ref(), lag.as_ref());
+        board.add(slice, &Timed { delivery, service, lag });
     }
 
     /// The rest behind the last slice: one of its own, or a part of the last where it is

@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tsb_core::emit::{
     self, Counts, Ended, ExceptionKind, Live, Operation, Outcome, PhaseCpu, Settings, Source, Target,
 };
-use tsb_core::latency::{Histogram, Interval, Recording};
+use tsb_core::latency::{Interval, Recording};
 use tsb_core::net::{
     Address, AnyListener, AnyTarget, Carrier, DatagramTarget, Decoders, HttpTarget, Intake, ListenOptions,
     ListenerStats, Mileposts, NetError, Registry, Runtime, StreamTarget, Timing,
@@ -130,10 +130,11 @@ pub struct Watch {
     ingest_cpu_ns: AtomicU64,
 }
 
-/// Response and service times that the mileposts told, by interval.
+/// Times that the mileposts told, by interval.
 #[derive(Debug, Default)]
 struct Timings {
     response: Recording,
+    delivery: Recording,
     service: Recording,
     samples: u64,
     since_ns: u64,
@@ -146,27 +147,31 @@ impl Watch {
     }
 
     /// Ends an interval at `now`: what was timed since the last call are its histograms.
-    /// Returns response and service times of that interval.
-    pub fn cut(&self, now_ns: u64) -> Option<(Histogram, Histogram)> {
+    /// Returns the times of that interval.
+    pub fn cut(&self, now_ns: u64) -> Option<Timing> {
         let listener = lock(&self.listener);
         let listener = listener.as_ref()?;
         let mut timing = Timing::new();
         listener.drain_timing(&mut timing);
         self.add(&timing, now_ns);
-        Some((timing.response, timing.service))
+        Some(timing)
     }
 
     fn add(&self, timing: &Timing, now_ns: u64) {
         let mut timings = lock(&self.timings);
         let start_ns = std::mem::replace(&mut timings.since_ns, now_ns);
         timings.samples += timing.samples;
-        let pairs = [(&timing.response, true), (&timing.service, false)];
-        for (histogram, is_response) in pairs {
-            let recording = if is_response {
-                &mut timings.response
-            } else {
-                &mut timings.service
-            };
+        let Timings {
+            response,
+            delivery,
+            service,
+            ..
+        } = &mut *timings;
+        for (histogram, recording) in [
+            (&timing.response, response),
+            (&timing.delivery, delivery),
+            (&timing.service, service),
+        ] {
             recording.total.merge(histogram);
             recording.intervals.push(Interval {
                 start_ns,
@@ -195,9 +200,11 @@ pub struct Driven {
     pub exceptions_dropped: u64,
     /// Due to done.
     pub response: Recording,
-    /// Start to done.
+    /// Start until read by a listener of ours that answers nothing; empty elsewhere.
+    pub delivery: Recording,
+    /// Start to done, or read to done.
     pub service: Recording,
-    /// Samples behind those two.
+    /// Samples behind those.
     pub timed_samples: u64,
     /// Due to start.
     pub lag: Recording,
@@ -318,6 +325,7 @@ impl Pass<'_> {
             let known = timings.response.total.count() + wire.untimed;
             wire.are_marked = known == driven.counts.handed_over.operations;
             driven.response = std::mem::take(&mut timings.response);
+            driven.delivery = std::mem::take(&mut timings.delivery);
             driven.service = std::mem::take(&mut timings.service);
             driven.timed_samples = timings.samples;
         }
@@ -546,6 +554,7 @@ impl Pass<'_> {
             exceptions,
             exceptions_dropped: report.workers.iter().map(|worker| worker.exceptions_dropped).sum(),
             response: Recording::default(),
+            delivery: Recording::default(),
             service: Recording::default(),
             timed_samples: report.latency.done_samples,
             lag: Recording::default(),

@@ -42,7 +42,7 @@ pub enum LogError {
 /// One histogram series of a log.
 #[derive(Clone, Copy, Debug)]
 pub struct LoggedSeries<'a> {
-    /// Its tag: `response`, `service`, `lag`.
+    /// Its tag: `response`, `delivery`, `service`, `lag`.
     pub tag: &'a str,
     /// Its intervals.
     pub recording: &'a Recording,

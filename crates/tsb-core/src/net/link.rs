@@ -13,6 +13,7 @@ use super::answers::Answers;
 use super::ingest::{Ingest, Intake, IntakeSink};
 use super::milepost::{Milepost, Mileposts, Timing};
 use super::options::ListenOptions;
+use super::pieces::Pieces;
 use super::stats::{Counters, add};
 use super::stream::Stream;
 use super::window::{Rest, Window};
@@ -81,6 +82,10 @@ pub(super) struct Link {
     claim: Claim,
     /// Bytes decoded so far.
     consumed: u64,
+    /// When the bytes that come next were read, or taken up behind others that were read with
+    /// them; where operations are timed.
+    arrived_at: u64,
+    pieces: Pieces,
 }
 
 impl Link {
@@ -95,6 +100,8 @@ impl Link {
             waker,
             claim: Claim::Open,
             consumed: 0,
+            arrived_at: 0,
+            pieces: Pieces::new(),
         }
     }
 
@@ -113,31 +120,50 @@ impl Link {
                 0 => Err(End::Eof),
                 count => {
                     window.filled(count);
-                    add(&shared.counters.bytes, count as u64);
+                    self.arrived(count, shared);
                     Ok(true)
                 }
             },
         }
     }
 
+    /// Counts bytes that were just read, and notes when that was.
+    pub(super) fn arrived(&mut self, count: usize, shared: &Shared) {
+        add(&shared.counters.bytes, count as u64);
+        if shared.mileposts.is_some() {
+            self.arrived_at = shared.clock.now();
+        }
+    }
+
     /// Decodes what was read, has it applied, and answers.
     pub(super) fn digest(&mut self, window: &mut Window, shared: &Shared, timing: &Mutex<Timing>) -> Result<(), End> {
+        // No record has been found in fewer bytes than these.
+        let mut least = 0;
         loop {
+            let unread = window.unread();
+            let all = unread.len();
+            let taken = match self.claim {
+                Claim::Some(_) => self.pieces.next(all, least),
+                Claim::Open | Claim::None => all,
+            };
             let mut sink = Counting::new(&mut *self.intake.sink, &shared.counters);
-            let decoded = self.intake.decoder.decode(window.unread(), &mut sink);
+            let decoded = self.intake.decoder.decode(&unread[..taken], &mut sink);
             sink.publish();
-            if let Ok(count) = decoded {
-                window.consume(count);
-                self.consumed += count as u64;
-            }
+            let count = *decoded.as_ref().unwrap_or(&0);
+            window.consume(count);
+            self.consumed += count as u64;
+            least = if count == 0 { taken * 2 } else { 0 };
             let rejected = self.apply(shared, timing)?;
+            // Until here it took them, and what is left is taken up now.
+            self.pieces.took(count, self.read_at.saturating_sub(self.arrived_at));
+            self.arrived_at = self.read_at;
             let next = self.answer(rejected);
             self.speak(shared);
             decoded.map_err(|_| End::Fatal)?;
             match next {
-                Next::More => return Ok(()),
+                Next::More if taken == all => return Ok(()),
                 Next::Over => return Err(End::Eof),
-                Next::Again => {}
+                Next::More | Next::Again => {}
             }
             if self.answers.are_held() {
                 return Ok(());
@@ -173,7 +199,7 @@ impl Link {
         }
         if let Claim::Some(mileposts) = &mut self.claim {
             let mut timing = timing.lock().unwrap_or_else(PoisonError::into_inner);
-            timing.pass(mileposts, self.consumed, now);
+            timing.pass(mileposts, self.consumed, self.arrived_at, now);
         }
         Ok(rejected)
     }

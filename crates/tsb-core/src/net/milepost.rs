@@ -6,6 +6,15 @@
 //! and that is when the operation was done. It works for every protocol, because it needs
 //! no room in the payload. Over datagrams it is datagrams that are counted, and waymarks
 //! say which of them came.
+//!
+//! The ingest thread also knows when it read the bytes, so what an operation waited in
+//! sockets is kept apart from what decoder and store took:
+//!
+//! ```text
+//!   due        start                      read               applied
+//!    |---lag----|---------delivery---------|------service------|
+//!    |-----------------------response--------------------------|
+//! ```
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -125,7 +134,9 @@ impl Mileposts {
 pub struct Timing {
     /// Due until applied, in nanoseconds; one entry an operation.
     pub response: Histogram,
-    /// Start until applied, in nanoseconds; one entry an operation.
+    /// Start until the ingest thread had read it, in nanoseconds; one entry for each operation.
+    pub delivery: Histogram,
+    /// Read until applied, in nanoseconds: decoder and store; one entry for each operation.
     pub service: Histogram,
     /// Samples of those operations.
     pub samples: u64,
@@ -140,6 +151,7 @@ impl Timing {
     pub fn new() -> Self {
         Self {
             response: Histogram::new(),
+            delivery: Histogram::new(),
             service: Histogram::new(),
             samples: 0,
             unfinished: 0,
@@ -147,10 +159,12 @@ impl Timing {
         }
     }
 
-    /// Times an operation that is applied at `now`.
-    pub(super) fn record(&mut self, milepost: &Milepost, now: u64) {
+    /// Times an operation whose last byte was read at `read`, and that is applied at `now`.
+    pub(super) fn record(&mut self, milepost: &Milepost, read: u64, now: u64) {
+        let read = read.clamp(milepost.start.min(now), now);
         self.response.record(now.saturating_sub(milepost.due));
-        self.service.record(now.saturating_sub(milepost.start));
+        self.delivery.record(read - milepost.start.min(now));
+        self.service.record(now - read);
         self.samples += u64::from(milepost.samples);
     }
 
@@ -159,13 +173,14 @@ impl Timing {
         self.lost += 1;
     }
 
-    /// Passes every milepost up to offset `applied`, at time `now`.
-    pub(super) fn pass(&mut self, mileposts: &mut Consumer<Milepost>, applied: u64, now: u64) {
+    /// Passes every milepost up to offset `applied`, at time `now`; the bytes up to there
+    /// were read by `read`.
+    pub(super) fn pass(&mut self, mileposts: &mut Consumer<Milepost>, applied: u64, read: u64, now: u64) {
         while let Ok(next) = mileposts.peek() {
             if next.end > applied {
                 break;
             }
-            self.record(&next.clone(), now);
+            self.record(&next.clone(), read, now);
             let _ = mileposts.pop();
         }
     }
@@ -180,11 +195,13 @@ impl Timing {
     /// Adds what `other` knows and empties it.
     pub fn absorb(&mut self, other: &mut Self) {
         self.response.merge(&other.response);
+        self.delivery.merge(&other.delivery);
         self.service.merge(&other.service);
         self.samples += other.samples;
         self.unfinished += other.unfinished;
         self.lost += other.lost;
         other.response.clear();
+        other.delivery.clear();
         other.service.clear();
         other.samples = 0;
         other.unfinished = 0;
@@ -221,10 +238,11 @@ mod tests {
             .unwrap();
         }
         let mut timing = Timing::new();
-        timing.pass(&mut claimed, 249, 1_500);
+        timing.pass(&mut claimed, 249, 1_400, 1_500);
         assert_eq!((timing.response.count(), timing.samples), (1, 5));
         assert_eq!(timing.response.max(), Some(500));
-        assert_eq!(timing.service.max(), Some(490));
+        assert_eq!(timing.delivery.max(), Some(390));
+        assert_eq!(timing.service.max(), Some(100));
         timing.abandon(&mut claimed);
         assert_eq!(timing.unfinished, 1);
         let mut sum = Timing::new();

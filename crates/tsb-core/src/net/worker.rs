@@ -227,7 +227,7 @@ fn drain_link(link: &mut Link, window: &mut Window, shared: &Shared, timing: &Mu
             Ok(0) => return End::Eof,
             Ok(count) => {
                 window.filled(count);
-                add(&shared.counters.bytes, count as u64);
+                link.arrived(count, shared);
             }
             Err(error) if error.kind() == ErrorKind::Interrupted => continue,
             Err(error) if error.kind() == ErrorKind::WouldBlock => return End::Cut,

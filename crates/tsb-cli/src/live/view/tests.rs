@@ -6,7 +6,7 @@ use tsb_core::latency::Histogram;
 use tsb_core::report::{Interval, WatchedSlice};
 
 use super::*;
-use crate::live::{Board, Subject};
+use crate::live::{Board, Subject, Timed};
 
 fn state() -> State {
     let board = Board::new();
@@ -37,7 +37,12 @@ fn state() -> State {
             }],
             ..Interval::default()
         };
-        board.add(slice, cells.as_ref(), cells.as_ref());
+        let timed = Timed {
+            delivery: cells.clone(),
+            service: cells.clone(),
+            lag: cells,
+        };
+        board.add(slice, &timed);
     }
     board.enter(Phase::Running);
     board.say("calibrating against a store that forgets".to_owned());
@@ -70,6 +75,7 @@ fn everything_that_matters_fits_into_80_columns_and_fills_200() {
             "990 ms",
             "p99.9",
             "response",
+            "delivery",
             "service",
             "lag",
             "sent 1,620,054",

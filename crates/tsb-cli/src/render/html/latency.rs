@@ -1,23 +1,9 @@
-//! Latency by quantile: the three times as curves and as a table.
+//! Latency by quantile: the times of operations as curves and as a table.
 
 use super::Shown;
 use super::markup::Markup;
 use crate::render::figures::Unit;
-
-const TIMES: [(&str, &str); 3] = [
-    (
-        "response",
-        "Due to done: what a client feels. It includes everything that an operation waited.",
-    ),
-    (
-        "service",
-        "Start to done: what the store took once it was asked. Alone it hides the queue before the store.",
-    ),
-    (
-        "lag",
-        "Due to start: waited behind other operations, or for the generator. Response is lag and service together.",
-    ),
-];
+use crate::render::times;
 
 const COLUMNS: [(&str, &str, Unit); 7] = [
     ("p50", "p50_ns", Unit::Nanos),
@@ -33,7 +19,7 @@ pub(super) fn section(shown: &[Shown<'_>], page: &mut Markup) {
     page.section(
         "latency",
         "Latency by quantile",
-        "Response time, service time and lag are three different things; an average of any of them says little.",
+        "Response time, delivery, service time and lag are different things; an average of any of them says little.",
     );
     if shown.iter().any(|run| run.run.latency.curves.is_some()) {
         page.plot(
@@ -60,21 +46,26 @@ fn table(shown: &Shown<'_>, page: &mut Markup) {
         page.element("<th scope=\"col\">", name, "</th>");
     }
     page.raw("</tr></thead><tbody>\n");
-    for (time, _) in TIMES {
-        page.element("<tr><th scope=\"row\">", time, "</th>");
+    let times = times::of(shown.run);
+    for (time, _) in &times {
+        page.element("<tr><th scope=\"row\">", time.name, "</th>");
         for (_, column, unit) in COLUMNS {
             page.raw("<td>");
-            page.number(shown, &format!("/latency/{time}/{column}"), unit);
+            page.number(shown, &format!("/latency/{}/{column}", time.name), unit);
             page.raw("</td>");
         }
         page.raw("</tr>\n");
     }
     page.raw("</tbody></table></div>\n<ul class=\"meanings\">\n");
-    for (time, meaning) in TIMES {
-        page.element("<li><strong>", time, "</strong>: ");
-        page.element("", meaning, "</li>\n");
+    for (time, _) in &times {
+        page.element("<li><strong>", time.name, "</strong>: ");
+        page.element("", time.meaning, "</li>\n");
     }
-    page.raw("<li><strong>p99</strong>: 99 of 100 operations took no longer. A dash stands where too few operations ran to say. Batches are operations here: one may carry many samples.</li>\n");
+    page.raw("<li><strong>p99</strong>: 99 of 100 operations took no longer. A dash stands where too few operations ran to say");
+    if let Some(why) = times::absent(&shown.run.latency.response) {
+        page.element(" (", &why, ")");
+    }
+    page.raw(". Batches are operations here: one may carry many samples.</li>\n");
     if shown.run.latency.untimed > 0 {
         page.raw("<li><strong>");
         page.number(shown, "/latency/untimed", Unit::Count);

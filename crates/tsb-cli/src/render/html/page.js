@@ -181,7 +181,7 @@
 
   const QUANTILE_TICKS = [[2, "p50"], [10, "p90"], [100, "p99"], [1e3, "p99.9"], [1e4, "p99.99"], [1e5, "p99.999"], [1e6, "p99.9999"]];
   function drawQuantiles(box) {
-    const lines = data.runs.flatMap((run) => ["response", "service", "lag"].map((time, index) => ({ run, time, index, curve: run.curves?.[time] ?? [] })))
+    const lines = data.runs.flatMap((run) => ["response", "delivery", "service", "lag"].map((time, index) => ({ run, time, index, curve: run.curves?.[time] ?? [] })))
       .filter((line) => line.curve.length && (isOne || line.time !== "lag"));
     if (!lines.length) return empty(box);
     const joined = uPlot.join(lines.map((line) => [line.curve.map(([q]) => 1 / (1 - q)), line.curve.map(([, value]) => Math.max(value, 1))]));

@@ -32,6 +32,17 @@ pub(super) struct Peer {
     has_ended: bool,
 }
 
+/// Datagrams of one sender that were read together.
+#[derive(Debug)]
+pub(super) struct Read<'a> {
+    /// Their bytes.
+    pub(super) bytes: &'a [u8],
+    /// The length of each but the last.
+    pub(super) each: usize,
+    /// When they were taken up; 0 where nothing is timed.
+    pub(super) at: u64,
+}
+
 /// The senders of one socket.
 #[derive(Debug, Default)]
 pub(super) struct Peers {
@@ -84,9 +95,8 @@ impl Peers {
         Some(self.last)
     }
 
-    /// Decodes datagrams of a peer, each as long as `each` but the last. `false`: it is
-    /// over with this peer.
-    pub(super) fn take(&mut self, place: usize, bytes: &[u8], each: usize, shared: &Shared) -> bool {
+    /// Decodes datagrams of a peer. `false`: it is over with this peer.
+    pub(super) fn take(&mut self, place: usize, read: &Read<'_>, shared: &Shared) -> bool {
         let peer = &mut self.all[place];
         if !peer.is_touched {
             peer.is_touched = true;
@@ -94,7 +104,7 @@ impl Peers {
         }
         let mut sink = Counting::new(&mut *peer.intake.sink, &shared.counters);
         let mut is_good = true;
-        for datagram in bytes.chunks(each) {
+        for datagram in read.bytes.chunks(read.each) {
             if let Some(track) = &mut peer.track {
                 let lost = track.arrive(datagram);
                 if lost > 0 {
@@ -103,8 +113,11 @@ impl Peers {
             }
             is_good &= peer.intake.decoder.decode(datagram, &mut sink).is_ok();
         }
+        if let Some(track) = &mut peer.track {
+            track.read_by(read.at);
+        }
         sink.publish();
-        peer.consumed += bytes.len() as u64;
+        peer.consumed += read.bytes.len() as u64;
         is_good
     }
 

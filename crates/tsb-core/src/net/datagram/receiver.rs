@@ -1,13 +1,15 @@
 //! The thread of one datagram socket: receives, decodes, applies.
 
+use std::ops::Range;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 
 use super::inlet::{BUFFER_BYTES, Inlet, Received};
-use super::peers::Peers;
+use super::peers::{Peers, Read};
 use crate::net::link::Shared;
 use crate::net::milepost::Timing;
+use crate::net::pieces::Pieces;
 use crate::net::stats::add;
 use crate::wire::Malformed;
 
@@ -25,6 +27,7 @@ pub(super) struct Receiver {
     stop: Arc<AtomicBool>,
     peers: Peers,
     buffer: Vec<u8>,
+    pieces: Pieces,
     looked_at: u64,
 }
 
@@ -38,6 +41,7 @@ impl Receiver {
             stop,
             peers: Peers::default(),
             buffer: vec![0; BUFFER_BYTES],
+            pieces: Pieces::new(),
         }
     }
 
@@ -68,11 +72,16 @@ impl Receiver {
     fn turn(&mut self) -> bool {
         let mut may_be_more = true;
         let mut calls = 0;
+        let mut began_at = None;
         while may_be_more && calls < TOGETHER {
             match self.inlet.receive(&mut self.buffer) {
                 Ok(Some(received)) => {
-                    self.take(&received);
                     calls += 1;
+                    let taken_at = self.now();
+                    self.take(&received, taken_at);
+                    if Pieces::is_long(self.now() - *began_at.get_or_insert(taken_at)) {
+                        break;
+                    }
                 }
                 Ok(None) => may_be_more = false,
                 Err(_) => {
@@ -83,15 +92,28 @@ impl Receiver {
             }
         }
         if calls > 0 {
-            let (shared, timing, peers) = (&self.shared, &self.timing, &mut self.peers);
-            if catch_unwind(AssertUnwindSafe(|| peers.apply(shared, timing))).is_err() {
-                add(&self.shared.counters.panicked_connections, 1);
-            }
+            self.apply();
         }
         may_be_more
     }
 
-    fn take(&mut self, received: &Received) {
+    /// The time, where operations are timed: else nobody asks for it.
+    #[inline]
+    fn now(&self) -> u64 {
+        match self.shared.mileposts {
+            Some(_) => self.shared.clock.now(),
+            None => 0,
+        }
+    }
+
+    fn apply(&mut self) {
+        let (shared, timing, peers) = (&self.shared, &self.timing, &mut self.peers);
+        if catch_unwind(AssertUnwindSafe(|| peers.apply(shared, timing))).is_err() {
+            add(&self.shared.counters.panicked_connections, 1);
+        }
+    }
+
+    fn take(&mut self, received: &Received, mut taken_at: u64) {
         let counters = &self.shared.counters;
         let bytes = &self.buffer[..received.bytes];
         add(
@@ -114,16 +136,43 @@ impl Receiver {
             add(&counters.empty_datagrams, 1);
             return;
         }
+        let mut from = 0;
+        while from < received.bytes {
+            // Whole datagrams.
+            let piece = self.pieces.next(received.bytes - from, received.each);
+            let is_last = from + piece == received.bytes || self.shared.mileposts.is_none();
+            let end = if is_last {
+                received.bytes
+            } else {
+                from + piece - piece % received.each
+            };
+            self.decode(received, from..end, taken_at);
+            let now = self.now();
+            self.pieces.took(end - from, now - taken_at);
+            from = end;
+            if !is_last {
+                self.apply();
+                taken_at = now;
+            }
+        }
+    }
+
+    fn decode(&mut self, received: &Received, range: Range<usize>, at: u64) {
         let (shared, timing, peers) = (&self.shared, &self.timing, &mut self.peers);
+        let read = Read {
+            bytes: &self.buffer[range],
+            each: received.each,
+            at,
+        };
         let found = catch_unwind(AssertUnwindSafe(|| peers.find(&received.from, shared, timing)));
         let Ok(Some(place)) = found else {
-            add(&counters.refused_connections, 1);
-            add(&counters.undecoded_bytes, bytes.len() as u64);
+            add(&shared.counters.refused_connections, 1);
+            add(&shared.counters.undecoded_bytes, read.bytes.len() as u64);
             return;
         };
-        let taken = catch_unwind(AssertUnwindSafe(|| peers.take(place, bytes, received.each, shared)));
+        let taken = catch_unwind(AssertUnwindSafe(|| peers.take(place, &read, shared)));
         if taken.is_err() {
-            self.peers.drop_broken(place, &self.shared);
+            peers.drop_broken(place, shared);
         }
     }
 

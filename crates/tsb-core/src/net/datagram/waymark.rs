@@ -92,7 +92,12 @@ pub(in crate::net) struct Track {
     passed: u64,
     /// Those whose datagram did not come, as far as an operation may still ask.
     lost: VecDeque<Range<u64>>,
+    /// How many marks were passed by when, since mileposts were last passed.
+    read: Vec<(u64, u64)>,
 }
+
+/// Room for what is read before it is applied; it grows where more comes together.
+const READS: usize = 32;
 
 impl Track {
     pub(in crate::net) fn new(mileposts: Consumer<Milepost>, marks: Consumer<u64>) -> Self {
@@ -101,6 +106,7 @@ impl Track {
             marks,
             passed: 0,
             lost: VecDeque::new(),
+            read: Vec::with_capacity(READS),
         }
     }
 
@@ -114,6 +120,12 @@ impl Track {
             return 0;
         }
         self.skip_to(mark)
+    }
+
+    /// What has come so far was read at `now`.
+    #[inline]
+    pub(super) fn read_by(&mut self, now: u64) {
+        self.read.push((self.passed, now));
     }
 
     #[cold]
@@ -142,6 +154,7 @@ impl Track {
 
     /// Passes every milepost behind which nothing more can come, at time `now`.
     pub(super) fn pass(&mut self, timing: &mut Timing, now: u64) {
+        let mut reads = self.read.iter().copied().peekable();
         while let Ok(next) = self.mileposts.peek() {
             if next.end > self.passed {
                 break;
@@ -152,10 +165,13 @@ impl Track {
             if self.lost.front().is_some_and(|lost| lost.start < next.end) {
                 timing.lose();
             } else {
-                timing.record(next, now);
+                while reads.next_if(|(passed, _)| *passed < next.end).is_some() {}
+                timing.record(next, reads.peek().map_or(now, |(_, at)| *at), now);
             }
             let _ = self.mileposts.pop();
         }
+        // What is behind these ends with a datagram that is still to be read.
+        self.read.clear();
         if self.mileposts.is_empty() && self.lost.len() > 1 {
             self.lost.drain(..self.lost.len() - 1);
         }
@@ -239,12 +255,17 @@ mod tests {
         for (index, datagram) in datagrams.iter().enumerate() {
             if index != 2 && index != 6 {
                 lost += track.arrive(datagram);
+                track.read_by(200 + index as u64 * 100);
             }
         }
         assert_eq!(track.arrive(&datagrams[1]), 0, "doubled");
         assert_eq!(track.arrive(b"of another"), 0);
         track.pass(&mut timing, 1_000);
         assert_eq!((lost, timing.response.count(), timing.lost), (2, 3, 2));
+        // Their last datagrams were read at 300, 500 and 1,100; what is read late is not timed
+        // as read after it was applied.
+        assert_eq!((timing.delivery.min(), timing.delivery.max()), (Some(190), Some(890)));
+        assert_eq!((timing.service.min(), timing.service.max()), (Some(0), Some(700)));
         assert_eq!(track.abandon(&mut timing), 0);
     }
 
