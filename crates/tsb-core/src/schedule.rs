@@ -27,6 +27,7 @@ pub(crate) use poisson::mix;
 pub use rate::Rate;
 pub use roster::{Frontier, Group, Roster, Slot, Walk};
 pub use text::ParseError;
+pub(crate) use text::per_duration;
 
 use serde::{Deserialize, Serialize};
 

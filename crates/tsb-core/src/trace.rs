@@ -1,7 +1,7 @@
 //! Traces: real samples from a file, recorded by `tsb` or brought along.
 //!
-//! [`open`] reads a trace file of `tsb`, Influx line protocol, Prometheus text or CSV
-//! into one [`Trace`]; a [`TraceWriter`] writes the first of these, and
+//! [`open`] reads a trace file of `tsb`, Influx line protocol, Prometheus text, OpenMetrics
+//! or CSV, or a folder of such files, into one [`Trace`]; a [`TraceWriter`] writes the first of these, and
 //! [`record`](record()) fills one with this machine's own values. What a row cannot
 //! say exactly is left out, counted and named: see [`TraceProblems`].
 //!
@@ -9,12 +9,15 @@
 
 mod columns;
 mod csv;
+mod dates;
 mod error;
+mod folder;
 mod format;
 mod grid;
 mod influx;
 mod memory;
 mod open;
+mod open_metrics;
 mod proc;
 mod prometheus;
 mod reader;
@@ -22,7 +25,9 @@ mod record;
 mod text;
 mod writer;
 
-pub use csv::parse_csv;
+pub use csv::{Naming, parse_csv, parse_csv_named};
+pub use dates::DateOrder;
+pub(crate) use error::with_causes;
 pub use error::{NAMED_PROBLEMS, Place, TraceDefect, TraceError, TraceProblem, TraceProblems};
 pub use format::{MAGIC, VERSION};
 pub use grid::{Grid, GridCounts, MAX_CELLS};

@@ -38,7 +38,7 @@ pub use spec::{
     BatchMode, Churn, ChurnMode, Disorder, IntervalShare, Jitter, KeyForm, MAX_SERIES, Phase, WorkloadSpec,
 };
 
-pub use trace::{COPY_LABEL, TraceSource, Window};
+pub use trace::{COPY_LABEL, GridAsked, TraceSource, Window};
 
 use crate::series::{Catalog, SeriesId};
 use crate::time::{SECOND_NS, Timestamp};

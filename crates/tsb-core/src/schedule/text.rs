@@ -174,7 +174,7 @@ fn decimal(text: &str) -> Option<(u64, u64)> {
 }
 
 /// A duration as the fraction (nanoseconds, divisor). A unit alone is one of it.
-fn per_duration(text: &str) -> Option<(u64, u64)> {
+pub(crate) fn per_duration(text: &str) -> Option<(u64, u64)> {
     let split = text.find(|c: char| c.is_ascii_alphabetic())?;
     let (number, unit) = text.split_at(split);
     let unit_ns = match unit {

@@ -1,227 +1,387 @@
-//! Reads CSV rows of timestamp, series and value.
+//! Reads CSV files as others write them.
 //!
-//! The first row is a header when its first field begins with a letter or `_`; it then
-//! names the columns in any order: one each of `timestamp`/`time`/`ts`, `series`/`name`/
-//! `key` and `value`, case ignored; any further column is a label. The time column may say
-//! its unit: `time_ms`. Without a header the three columns stand in that order. Fields
-//! are quoted as RFC 4180 says, on one line. A series is `name` or `name{label=value,...}`,
-//! the values in quotes or not.
+//! Three forms, told apart by the header: *long* (a row names its series: `timestamp`,
+//! `series` and `value` in any order, further columns are labels), *two columns* (time and
+//! `value`; the series is called as the file) and *wide* (a series for each column of
+//! numbers; columns of text are labels). `docs/formats/trace.md` says what each may hold,
+//! and how times are recognised. What the file leaves open and the reader decided is in
+//! [`Trace::decisions`]; what it left out, cell by cell, in [`Trace::problems`].
+
+mod clock;
+mod layout;
+mod records;
 
 use std::io::Read;
 
+use super::dates::DateOrder;
 use super::error::{Place, TraceDefect};
 use super::memory::{Trace, TraceBuilder};
-use super::text::{self, Line, Numbers, ReadOptions, TimeUnit};
-use crate::series::SeriesKey;
+use super::text::{self, Line, Numbers, ReadOptions};
+use crate::series::{SeriesId, SeriesKey};
 use crate::time::Timestamp;
+use clock::Clock;
+use layout::{Header, Kind, Layout, TimeAt};
+use records::{Fed, Records};
 
-const UNFINISHED_QUOTES: &str = "a quoted field that does not end on its line";
+const UNFINISHED_QUOTES: &str = "a quoted field that does not end";
 const BAD_KEY: &str = "a series that is neither name nor name{label=value,...}";
+const NOT_UTF8: &str = "a name that is not UTF-8";
+/// What a cell without a value counts as.
+pub(crate) const MISSING: &str = "a cell without a value (empty, NaN, null, NA or the like)";
 
-/// Reads a file of CSV. Bad rows are problems of the trace.
-///
-/// # Errors
-/// A header that does not name the three columns, a failed read, or more samples than the
-/// limits allow.
-pub fn parse_csv(input: impl Read, options: &ReadOptions) -> Result<Trace, TraceDefect> {
-    let mut reading = Reading {
-        trace: TraceBuilder::new(options.limits),
-        separator: options.separator,
-        unit: options.unit,
-        is_unit_detected: false,
-        layout: None,
-        may_be_header: true,
-        fields: Vec::new(),
-    };
-    text::each_line(input, &mut |line| reading.line(line))?;
-    Ok(reading.trace.finish())
+/// What stands for a value that is not there, lower case.
+const MISSING_WORDS: [&[u8]; 11] = [
+    b"", b"nan", b"null", b"na", b"n/a", b"#n/a", b"none", b"nil", b"?", b"-", b"\\n",
+];
+
+/// What a file is called, for series that have no other name.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Naming {
+    /// The name of a series of two columns, or of a column called `value`.
+    pub series: String,
+    /// A label `file` for series that are named by their column: in a folder, others may
+    /// have the same columns.
+    pub file: Option<String>,
 }
 
-/// Which column holds what.
-struct Layout {
-    time: usize,
-    series: usize,
-    value: usize,
-    labels: Vec<(usize, String)>,
-    columns: usize,
+impl Default for Naming {
+    fn default() -> Self {
+        Self {
+            series: "value".to_owned(),
+            file: None,
+        }
+    }
+}
+
+/// Reads a file of CSV. Bad rows and cells without a value are problems of the trace.
+///
+/// # Errors
+/// A header that does not say which column holds what, a failed read, or more samples than
+/// the limits allow.
+pub fn parse_csv(input: impl Read, options: &ReadOptions) -> Result<Trace, TraceDefect> {
+    parse_csv_named(input, options, &Naming::default())
+}
+
+/// Reads a file of CSV that is called so.
+///
+/// # Errors
+/// As [`parse_csv`].
+pub fn parse_csv_named(input: impl Read, options: &ReadOptions, naming: &Naming) -> Result<Trace, TraceDefect> {
+    let mut reading = Reading {
+        trace: TraceBuilder::new(options.limits),
+        naming: naming.clone(),
+        records: None,
+        separator: options.separator,
+        decimal_comma: options.decimal_comma,
+        clock: Clock::new(options.unit, options.dates),
+        header: None,
+        layout: None,
+        ids: Vec::new(),
+        joined: Vec::new(),
+    };
+    text::each_line(input, &mut |line| reading.line(line))?;
+    reading.finish()
+}
+
+/// Whether a cell holds one of the words for "no value".
+fn is_missing(cell: &[u8]) -> bool {
+    MISSING_WORDS.iter().any(|word| cell.eq_ignore_ascii_case(word))
 }
 
 struct Reading {
     trace: TraceBuilder,
-    separator: u8,
-    unit: Option<TimeUnit>,
-    is_unit_detected: bool,
+    naming: Naming,
+    /// Once the separator is known.
+    records: Option<Records>,
+    separator: Option<u8>,
+    decimal_comma: bool,
+    clock: Clock,
+    header: Option<Header>,
     layout: Option<Layout>,
-    may_be_header: bool,
-    fields: Vec<Vec<u8>>,
+    /// The series of each column of a wide file without labels.
+    ids: Vec<SeriesId>,
+    joined: Vec<u8>,
 }
 
 impl Reading {
     fn line(&mut self, line: Line<'_>) -> Result<(), TraceDefect> {
         let mut bytes = line.bytes;
         if line.number == 1 {
+            if bytes.starts_with(b"\xff\xfe") || bytes.starts_with(b"\xfe\xff") {
+                return Err(TraceDefect::Foreign {
+                    what: "the file is UTF-16; save it as UTF-8",
+                });
+            }
             bytes = bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(bytes);
+            // The first line of a file from Excel may name the separator.
+            if let [separator] = bytes.strip_prefix(b"sep=").unwrap_or_default() {
+                self.separator.get_or_insert(*separator);
+                return Ok(());
+            }
         }
-        if bytes.trim_ascii().is_empty() {
-            return Ok(());
-        }
-        let place = Place::Line(line.number);
         if line.is_too_long {
+            let place = Place::Line(line.number);
             self.trace.problem(place, "a line that is too long", bytes);
             return Ok(());
         }
-        let mut fields = std::mem::take(&mut self.fields);
-        let split = split_fields(bytes, self.separator, &mut fields);
-        self.fields = fields;
-        let may_be_header = std::mem::take(&mut self.may_be_header);
-        if let Err(what) = split {
-            self.trace.problem(place, what, bytes);
+        self.feed(line.number, line.offset, bytes)
+    }
+
+    fn feed(&mut self, number: u64, offset: u64, bytes: &[u8]) -> Result<(), TraceDefect> {
+        let separator = self.separator;
+        let is_blank = bytes.trim_ascii().is_empty();
+        let Some(mut records) = self.records.take().or_else(|| {
+            // Nothing can be said of the separator of a blank line.
+            (!is_blank).then(|| Records::new(separator.unwrap_or_else(|| records::sniff(bytes))))
+        }) else {
+            return Ok(());
+        };
+        let goes_on = records.began();
+        let fed = if is_blank && goes_on.is_none() {
+            None
+        } else {
+            Some(records.feed(number, offset, bytes))
+        };
+        let result = match fed {
+            Some(Fed::Row) => {
+                let (number, offset) = goes_on.unwrap_or((number, offset));
+                let result = self.row(&records, number, offset);
+                records.next();
+                result
+            }
+            _ => Ok(()),
+        };
+        let open = if fed == Some(Fed::TooLong) {
+            records.take_open()
+        } else {
+            Vec::new()
+        };
+        self.records = Some(records);
+        result?;
+        self.give_up(open)
+    }
+
+    /// The first of these lines opens a quoted field that never ends.
+    fn give_up(&mut self, open: Vec<records::OpenLine>) -> Result<(), TraceDefect> {
+        let mut open = open.into_iter();
+        if let Some(first) = open.next() {
+            self.trace
+                .problem(Place::Line(first.number), UNFINISHED_QUOTES, &first.bytes);
+        }
+        open.try_for_each(|line| self.feed(line.number, line.offset, &line.bytes))
+    }
+
+    fn finish(mut self) -> Result<Trace, TraceDefect> {
+        while let Some(open) = self.records.as_mut().map(Records::take_open) {
+            if open.is_empty() {
+                break;
+            }
+            self.give_up(open)?;
+        }
+        for decision in self.clock.decision().into_iter().chain(self.shape()) {
+            self.trace.decide(decision);
+        }
+        Ok(self.trace.finish())
+    }
+
+    /// What the columns were taken for, in words.
+    fn shape(&self) -> Option<String> {
+        let layout = self.layout.as_ref()?;
+        let labels: Vec<&str> = layout.labels.iter().map(|(_, name)| name.as_str()).collect();
+        let labels = if labels.is_empty() {
+            String::new()
+        } else {
+            format!("; columns taken as labels: {}", labels.join(", "))
+        };
+        Some(match &layout.kind {
+            Kind::Long { .. } => format!("each row names its series{labels}"),
+            Kind::Wide(values) if matches!(values[..], [(_, None)]) => {
+                format!("the series is called as the file{labels}")
+            }
+            Kind::Wide(_) => format!("each column of numbers is a series{labels}"),
+        })
+    }
+
+    fn row(&mut self, row: &Records, number: u64, offset: u64) -> Result<(), TraceDefect> {
+        if self.header.is_none() {
+            if is_header(row) {
+                self.header = Some(Header::of(row, number));
+                return Ok(());
+            }
+            self.header = Some(Header::assumed(row, number)?);
+        }
+        let place = Place::Line(number);
+        let width = self.header.as_ref().map_or(0, Header::width);
+        if row.len() != width {
+            let what = if row.len() < width {
+                "too few fields"
+            } else {
+                "too many fields"
+            };
+            self.trace.problem(place, what, &row.shown());
             return Ok(());
         }
-        if may_be_header {
-            let first = self.fields.first().and_then(|field| field.trim_ascii().first());
-            if first.is_some_and(|byte| byte.is_ascii_alphabetic() || *byte == b'_') {
-                return self.header();
+        if let (None, Some(header)) = (&self.layout, &mut self.header) {
+            self.layout = Some(header.layout(row)?);
+            if let Some(unit) = header.unit {
+                self.clock.header_unit(unit);
             }
         }
-        match self.row() {
-            Ok((key, at, value)) => match self.trace.series(key) {
-                Ok(id) => return self.trace.push(id, at, value, line.offset),
-                Err(what) => self.trace.problem(place, what, bytes),
-            },
-            Err(what) => self.trace.problem(place, what, bytes),
-        }
-        Ok(())
-    }
-
-    fn header(&mut self) -> Result<(), TraceDefect> {
-        let mut found = [None; 3];
-        let mut labels = Vec::new();
-        for (index, field) in self.fields.iter().enumerate() {
-            let name = String::from_utf8_lossy(field.trim_ascii()).into_owned();
-            let lower = name.to_ascii_lowercase();
-            let (word, unit) = match lower.rsplit_once('_') {
-                Some((word, unit)) => (word, unit.parse().ok()),
-                None => (lower.as_str(), None),
-            };
-            let word = if unit.is_some() { word } else { lower.as_str() };
-            let place = match word {
-                "timestamp" | "time" | "ts" => 0,
-                "series" | "name" | "key" if unit.is_none() => 1,
-                "value" if unit.is_none() => 2,
-                _ => {
-                    labels.push((index, name));
-                    continue;
-                }
-            };
-            if found[place].replace(index).is_some() {
-                return Err(TraceDefect::Foreign {
-                    what: "the header names a column for timestamp, series or value twice",
-                });
-            }
-            if place == 0 {
-                self.unit = self.unit.or(unit);
-            }
-        }
-        let [Some(time), Some(series), Some(value)] = found else {
-            return Err(TraceDefect::Foreign {
-                what: "the header does not name the three columns timestamp, series and value",
-            });
+        let Some(layout) = self.layout.take() else {
+            return Ok(());
         };
-        self.layout = Some(Layout {
-            time,
-            series,
-            value,
-            labels,
-            columns: self.fields.len(),
-        });
+        let result = match self.time(&layout, row) {
+            Ok(at) => self.samples(&layout, row, at, place, offset),
+            Err(what) => {
+                self.trace.problem(place, what, &row.shown());
+                Ok(())
+            }
+        };
+        self.layout = Some(layout);
+        result
+    }
+
+    fn time(&mut self, layout: &Layout, row: &Records) -> Result<Timestamp, &'static str> {
+        match layout.time {
+            TimeAt::Column(time) => self.clock.read(row.field(time)),
+            TimeAt::DateAndTime(date, time) => {
+                self.joined.clear();
+                self.joined.extend_from_slice(row.field(date));
+                self.joined.push(b' ');
+                self.joined.extend_from_slice(row.field(time));
+                self.clock.read(self.joined.trim_ascii())
+            }
+        }
+    }
+
+    /// Takes the samples of a row whose time is known.
+    fn samples(
+        &mut self,
+        layout: &Layout,
+        row: &Records,
+        at: Timestamp,
+        place: Place,
+        offset: u64,
+    ) -> Result<(), TraceDefect> {
+        let values = match &layout.kind {
+            Kind::Long { series, value } => {
+                let sample = cell_value(row.field(*value), self.decimal_comma)
+                    .and_then(|value| Ok((parse_key(row.field(*series), labels_of(layout, row))?, value)))
+                    .and_then(|(key, value)| Ok((self.trace.series(key)?, value)));
+                return match sample {
+                    Ok((id, value)) => self.trace.push(id, at, value, offset),
+                    Err(what) => {
+                        self.trace.problem(place, what, &row.shown());
+                        Ok(())
+                    }
+                };
+            }
+            Kind::Wide(values) => values,
+        };
+        for (number, (index, name)) in values.iter().enumerate() {
+            let id = cell_value(row.field(*index), self.decimal_comma).and_then(|value| {
+                let known = self.ids.get(number).filter(|_| layout.labels.is_empty());
+                Ok((
+                    known
+                        .copied()
+                        .map_or_else(|| self.column(layout, row, name.as_deref()), Ok)?,
+                    value,
+                ))
+            });
+            match id {
+                Ok((id, value)) => self.trace.push(id, at, value, offset)?,
+                Err(what) => {
+                    let column = name.as_deref().unwrap_or("value").as_bytes();
+                    let cell = [column, row.field(*index)].join(&b"="[..]);
+                    self.trace.problem(place, what, &cell);
+                }
+            }
+        }
+        if self.ids.is_empty() && layout.labels.is_empty() {
+            // Every column of a row is looked at, so from the second row on none is new.
+            let ids = values.iter().map(|(_, name)| self.column(layout, row, name.as_deref()));
+            self.ids = ids.collect::<Result<_, _>>().unwrap_or_default();
+        }
         Ok(())
     }
 
-    fn row(&mut self) -> Result<(SeriesKey, Timestamp, f64), &'static str> {
-        let layout = self.layout.get_or_insert_with(|| Layout {
-            time: 0,
-            series: 1,
-            value: 2,
-            labels: Vec::new(),
-            columns: 3,
+    /// The series of a column.
+    fn column(&mut self, layout: &Layout, row: &Records, name: Option<&str>) -> Result<SeriesId, &'static str> {
+        let mut labels = labels_of(layout, row).map(|(label, value)| {
+            let value = std::str::from_utf8(value).map_err(|_| NOT_UTF8)?;
+            Ok((label, value))
         });
-        if self.fields.len() < layout.columns {
-            return Err("too few fields");
+        let mut all: Vec<(&str, &str)> = labels.by_ref().collect::<Result<_, &str>>()?;
+        if let (Some(_), Some(file)) = (name, &self.naming.file) {
+            all.push(("file", file));
         }
-        if self.fields.len() > layout.columns {
-            return Err("too many fields");
+        let count = all.len();
+        let key = SeriesKey::with_labels(name.unwrap_or(&self.naming.series), all);
+        if key.labels().len() != count {
+            return Err("a label that occurs twice");
         }
-        let value = self.fields[layout.value].trim_ascii();
-        if value.is_empty() {
-            return Err("no value");
-        }
-        let value = text::number(value, Numbers::All)?;
-        let labels = layout
-            .labels
-            .iter()
-            .map(|(index, label)| (label.as_str(), self.fields[*index].as_slice()));
-        let key = parse_key(&self.fields[layout.series], labels)?;
-        let digits = self.fields[layout.time].trim_ascii();
-        if digits.is_empty() {
-            return Err(text::NO_TIMESTAMP);
-        }
-        let (whole, _) = text::split_time(digits)?;
-        let unit = *self.unit.get_or_insert_with(|| {
-            self.is_unit_detected = true;
-            TimeUnit::detect(whole)
-        });
-        if self.is_unit_detected && TimeUnit::detect(whole) != unit {
-            return Err("a timestamp of another unit than the first; if it is the same, give the unit");
-        }
-        Ok((key, text::timestamp(digits, unit)?, value))
+        self.trace.series(key)
     }
 }
 
-/// Splits one line into fields, reusing them.
-fn split_fields(line: &[u8], separator: u8, fields: &mut Vec<Vec<u8>>) -> Result<(), &'static str> {
-    let mut count = 0;
-    let mut rest = Some(line);
-    while let Some(text) = rest {
-        if fields.len() == count {
-            fields.push(Vec::new());
-        }
-        let field = &mut fields[count];
-        field.clear();
-        rest = take_field(text, separator, field)?;
-        count += 1;
-    }
-    fields.truncate(count);
-    Ok(())
+/// The labels of a row that come from columns. An empty cell is no label.
+fn labels_of<'a>(layout: &'a Layout, row: &'a Records) -> impl Iterator<Item = (&'a str, &'a [u8])> {
+    let labels = layout.labels.iter();
+    let cells = labels.map(|(index, label)| (label.as_str(), row.field(*index)));
+    cells.filter(|(_, cell)| !is_missing(cell))
 }
 
-/// Takes one field; what is left behind its separator, or nothing.
-fn take_field<'a>(text: &'a [u8], separator: u8, field: &mut Vec<u8>) -> Result<Option<&'a [u8]>, &'static str> {
-    let Some(mut quoted) = text.strip_prefix(b"\"") else {
-        let end = memchr::memchr(separator, text).unwrap_or(text.len());
-        field.extend_from_slice(&text[..end]);
-        return Ok(text.get(end + 1..));
-    };
-    loop {
-        let stop = memchr::memchr(b'"', quoted).ok_or(UNFINISHED_QUOTES)?;
-        field.extend_from_slice(&quoted[..stop]);
-        quoted = &quoted[stop + 1..];
-        match quoted.first() {
-            Some(b'"') => {
-                field.push(b'"');
-                quoted = &quoted[1..];
-            }
-            Some(&byte) if byte == separator => return Ok(Some(&quoted[1..])),
-            Some(_) => return Err("text behind a quoted field"),
-            None => return Ok(None),
+/// A number with a comma where others have a point, once.
+fn has_decimal_comma(cell: &[u8]) -> bool {
+    let digits = cell.strip_prefix(b"-").unwrap_or(cell);
+    let comma = memchr::memchr(b',', digits);
+    let is_digits = |digits: &[u8]| !digits.is_empty() && digits.iter().all(u8::is_ascii_digit);
+    comma.is_some_and(|at| is_digits(&digits[..at]) && is_digits(&digits[at + 1..]))
+}
+
+fn cell_value(cell: &[u8], decimal_comma: bool) -> Result<f64, &'static str> {
+    if is_missing(cell) {
+        return Err(MISSING);
+    }
+    match text::number(cell, Numbers::All) {
+        Err(_) if has_decimal_comma(cell) && decimal_comma => {
+            let pointed: Vec<u8> = cell
+                .iter()
+                .map(|byte| if *byte == b',' { b'.' } else { *byte })
+                .collect();
+            text::number(&pointed, Numbers::All)
         }
+        Err(_) if has_decimal_comma(cell) => {
+            Err("a number with a comma; if that is its decimal point, give decimal=comma")
+        }
+        value => value,
     }
 }
 
-/// The key of `name` or `name{label=value,...}`, with further labels from columns. An
-/// empty column is no label.
+/// Whether the first row names columns: its first field begins with a letter or `_`, or
+/// none of its fields is a number or a date.
+fn is_header(row: &Records) -> bool {
+    let first = row.field(0).trim_ascii_start();
+    let first = first.strip_prefix(b"#").unwrap_or(first).trim_ascii_start();
+    if first
+        .first()
+        .is_some_and(|byte| byte.is_ascii_alphabetic() || matches!(byte, b'_' | b'@'))
+    {
+        return true;
+    }
+    row.len() > 1
+        && row.fields().all(|field| {
+            !field
+                .first()
+                .is_some_and(|byte| byte.is_ascii_digit() || matches!(byte, b'-' | b'+' | b'.'))
+        })
+        && row
+            .fields()
+            .any(|field| field.first().is_some_and(u8::is_ascii_alphabetic))
+}
+
+/// The key of `name` or `name{label=value,...}`, with further labels from columns.
 fn parse_key<'a>(text: &[u8], columns: impl Iterator<Item = (&'a str, &'a [u8])>) -> Result<SeriesKey, &'static str> {
-    const NOT_UTF8: &str = "a name that is not UTF-8";
     let text = std::str::from_utf8(text).map_err(|_| NOT_UTF8)?.trim();
     let (name, mut rest) = match text.split_once('{') {
         Some((name, rest)) => (name, Some(rest.strip_suffix('}').ok_or(BAD_KEY)?)),
@@ -236,13 +396,8 @@ fn parse_key<'a>(text: &[u8], columns: impl Iterator<Item = (&'a str, &'a [u8])>
         let (value, behind) = match text.strip_prefix('"') {
             Some(quoted) => {
                 let (value, behind) = quoted.split_once('"').ok_or(BAD_KEY)?;
-                (
-                    value,
-                    behind
-                        .strip_prefix(',')
-                        .or(behind.is_empty().then_some(""))
-                        .ok_or(BAD_KEY)?,
-                )
+                let behind = behind.strip_prefix(',').or(behind.is_empty().then_some(""));
+                (value, behind.ok_or(BAD_KEY)?)
             }
             None => text.split_once(',').unwrap_or((text, "")),
         };
@@ -253,10 +408,7 @@ fn parse_key<'a>(text: &[u8], columns: impl Iterator<Item = (&'a str, &'a [u8])>
         rest = Some(behind).filter(|behind| !behind.is_empty());
     }
     for (label, value) in columns {
-        let value = std::str::from_utf8(value).map_err(|_| NOT_UTF8)?.trim();
-        if !value.is_empty() {
-            labels.push((label, value));
-        }
+        labels.push((label, std::str::from_utf8(value).map_err(|_| NOT_UTF8)?));
     }
     let count = labels.len();
     let key = SeriesKey::with_labels(name, labels);

@@ -55,6 +55,30 @@ pub enum TraceDefect {
         /// How that was noticed.
         what: &'static str,
     },
+    /// The columns of a CSV file cannot be told apart.
+    #[error("line {line}: {what}; found {found:?}; {HEADERS}")]
+    Header {
+        /// The line of the header, or of the first row.
+        line: u64,
+        /// What is missing.
+        what: String,
+        /// The line.
+        found: String,
+    },
+    /// It can be read in two ways, and nothing in it says which is meant.
+    #[error("{what}")]
+    Ambiguous {
+        /// What is open, and which option decides it.
+        what: &'static str,
+    },
+    /// One file of a folder.
+    #[error("in {}: {}", file.display(), with_causes(defect))]
+    InFile {
+        /// The file.
+        file: PathBuf,
+        /// What is wrong with it; `Display` says its causes too.
+        defect: Box<TraceDefect>,
+    },
     /// Written by a later version of the format.
     #[error("format version {found} is newer than {supported}, the newest that this build reads")]
     Newer {
@@ -121,6 +145,10 @@ impl TraceDefect {
     }
 }
 
+/// The headers that a CSV file can have.
+const HEADERS: &str = "a header is timestamp,series,value (a row names its series), timestamp,value (the series is \
+    called as the file) or timestamp,NAME,NAME,... (a series for each column)";
+
 /// How many problems are kept word for word; beyond that they are only counted.
 pub const NAMED_PROBLEMS: usize = 20;
 
@@ -141,6 +169,8 @@ pub struct TraceProblems {
 /// One row that was left out, or one other irregularity.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TraceProblem {
+    /// The file, where a folder was read.
+    pub file: Option<String>,
     /// Where it is.
     pub place: Place,
     /// What is wrong: a fixed sentence, so that counts can be kept by kind.
@@ -172,6 +202,9 @@ impl fmt::Display for Place {
 
 impl fmt::Display for TraceProblem {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if let Some(file) = &self.file {
+            write!(f, "{file}, ")?;
+        }
         write!(f, "{}: {}", self.place, self.what)?;
         if self.excerpt.is_empty() {
             Ok(())
@@ -193,11 +226,26 @@ impl TraceProblems {
         *self.kinds.entry(what).or_default() += 1;
         if self.named.len() < NAMED_PROBLEMS {
             self.named.push(TraceProblem {
+                file: None,
                 place,
                 what,
                 excerpt: excerpt(bytes),
             });
         }
+    }
+
+    /// Adds the problems of one file of a folder.
+    pub fn merge(&mut self, other: Self, file: &str) {
+        self.count += other.count;
+        for (what, count) in other.kinds {
+            *self.kinds.entry(what).or_default() += count;
+        }
+        let room = NAMED_PROBLEMS.saturating_sub(self.named.len());
+        self.named
+            .extend(other.named.into_iter().take(room).map(|problem| TraceProblem {
+                file: Some(file.to_owned()),
+                ..problem
+            }));
     }
 
     /// Whether nothing was left out.
@@ -221,6 +269,18 @@ impl fmt::Display for TraceProblems {
         }
         Ok(())
     }
+}
+
+/// An error and what it is because of, on one line.
+pub(crate) fn with_causes(error: &dyn std::error::Error) -> String {
+    let mut text = error.to_string();
+    let mut source = error.source();
+    while let Some(cause) = source {
+        text.push_str(": ");
+        text.push_str(&cause.to_string());
+        source = cause.source();
+    }
+    text
 }
 
 fn left_out(problems: &TraceProblems) -> String {

@@ -75,6 +75,9 @@ pub struct Trace {
     pub notes: BTreeMap<String, String>,
     /// What was left out on the way in.
     pub problems: TraceProblems,
+    /// What the reader decided where the file leaves it open, in words: what times were
+    /// taken for, which columns are series. Not written into trace files.
+    pub decisions: Vec<String>,
 }
 
 impl Trace {
@@ -139,6 +142,7 @@ impl Trace {
             columns,
             notes: reader.notes().clone(),
             problems,
+            decisions: Vec::new(),
         })
     }
 
@@ -161,12 +165,17 @@ impl Trace {
     }
 }
 
+/// A timestamp that no `i64` of nanoseconds holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct OutOfRange;
+
 /// Puts a trace together sample by sample, within limits.
 #[derive(Debug, Default)]
 pub struct TraceBuilder {
     catalog: Catalog,
     columns: Vec<Column>,
     problems: TraceProblems,
+    decisions: Vec<String>,
     limits: Limits,
     samples: u64,
     key_bytes: u64,
@@ -238,6 +247,64 @@ impl TraceBuilder {
         self.problems.add(place, what, bytes);
     }
 
+    /// Notes what the reader decided where the file leaves it open.
+    pub fn decide(&mut self, decision: String) {
+        self.decisions.push(decision);
+    }
+
+    /// Multiplies timestamps, those of all samples or only of these (series and place in
+    /// its column): their unit was taken for a smaller one.
+    ///
+    /// # Errors
+    /// When one would be beyond the range of a timestamp; some are multiplied then.
+    pub(super) fn rescale(&mut self, factor: i64, only: Option<&[(SeriesId, usize)]>) -> Result<(), OutOfRange> {
+        let scaled = |at: &mut Timestamp| {
+            at.0 = at.0.checked_mul(factor).ok_or(OutOfRange)?;
+            Ok(())
+        };
+        let Some(only) = only else {
+            return self
+                .columns
+                .iter_mut()
+                .flat_map(|column| &mut column.times)
+                .try_for_each(scaled);
+        };
+        for (id, place) in only {
+            let column = self.columns.get_mut(id.index());
+            column
+                .and_then(|column| column.times.get_mut(*place))
+                .map_or(Ok(()), scaled)?;
+        }
+        Ok(())
+    }
+
+    /// How many samples a series has.
+    pub(super) fn len_of(&self, id: SeriesId) -> usize {
+        self.columns.get(id.index()).map_or(0, Column::len)
+    }
+
+    /// Takes all samples of another trace, the series as they are called there, and its
+    /// problems under the name of its file.
+    ///
+    /// # Errors
+    /// A limit of samples or series that the two exceed together.
+    pub(super) fn merge(&mut self, other: Trace, file: &str) -> Result<(), TraceDefect> {
+        for (key, column) in other.keys.into_iter().zip(other.columns) {
+            let id = self.series(key).map_err(|what| TraceDefect::Invalid { what })?;
+            for (at, value) in column.times.into_iter().zip(column.values) {
+                self.push(id, at, value, 0)?;
+            }
+        }
+        self.problems.merge(other.problems, file);
+        Ok(())
+    }
+
+    /// Takes the problems of a file that holds no sample, which is one itself.
+    pub(super) fn problems_of(&mut self, mut problems: TraceProblems, file: &str) {
+        problems.add(Place::Byte(0), "a file without a sample", b"");
+        self.problems.merge(problems, file);
+    }
+
     /// The trace.
     pub fn finish(self) -> Trace {
         Trace {
@@ -245,6 +312,7 @@ impl TraceBuilder {
             columns: self.columns,
             notes: BTreeMap::new(),
             problems: self.problems,
+            decisions: self.decisions,
         }
     }
 }

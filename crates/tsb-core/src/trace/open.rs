@@ -1,4 +1,4 @@
-//! Opens a file of any of the formats.
+//! Opens a file of any of the formats, or a folder of them.
 
 use std::fmt;
 use std::fs::File;
@@ -6,11 +6,13 @@ use std::io::{BufReader, Read};
 use std::path::Path;
 use std::str::FromStr;
 
+use super::csv::{Naming, parse_csv_named};
 use super::error::{TraceDefect, TraceError};
 use super::format::MAGIC;
 use super::memory::Trace;
+use super::prometheus::parse_exposition;
 use super::text::ReadOptions;
-use super::{parse_csv, parse_influx, parse_prometheus};
+use super::{folder, parse_influx};
 
 /// What a trace can be read from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -19,19 +21,22 @@ pub enum TraceFormat {
     Trace,
     /// Influx line protocol.
     Influx,
-    /// Prometheus text exposition.
+    /// Prometheus text exposition, or OpenMetrics: told apart by what they hold.
     Prometheus,
-    /// Rows of timestamp, series and value.
+    /// OpenMetrics, and nothing else: times are seconds.
+    OpenMetrics,
+    /// Rows of a time and values.
     Csv,
 }
 
 impl TraceFormat {
     /// Every format, with its name and the endings of file names by which it is known.
-    pub const ALL: [(Self, &'static str, &'static [&'static str]); 4] = [
+    pub const ALL: [(Self, &'static str, &'static [&'static str]); 5] = [
         (Self::Trace, "tsbtrace", &["tsbtrace"]),
         (Self::Influx, "influx", &["lp", "influx"]),
         (Self::Prometheus, "prometheus", &["prom"]),
-        (Self::Csv, "csv", &["csv"]),
+        (Self::OpenMetrics, "openmetrics", &["om", "openmetrics"]),
+        (Self::Csv, "csv", &["csv", "tsv"]),
     ];
 
     /// The format that the ending of the name says.
@@ -57,13 +62,13 @@ impl FromStr for TraceFormat {
     fn from_str(text: &str) -> Result<Self, TraceDefect> {
         let named = Self::ALL.iter().find(|(_, name, _)| *name == text);
         named.map(|(format, ..)| *format).ok_or(TraceDefect::Invalid {
-            what: "a format of traces is tsbtrace, influx, prometheus or csv",
+            what: "a format of traces is tsbtrace, influx, prometheus, openmetrics or csv",
         })
     }
 }
 
 /// Opens a trace of any format: by its first bytes if it is a trace file of `tsb`, by the
-/// ending of its name otherwise.
+/// ending of its name otherwise. A folder is all files below it whose ending names a format.
 ///
 /// # Errors
 /// Names the file, the place and the cause. Bad rows are no error but
@@ -82,10 +87,23 @@ pub fn open_with(
     options: &ReadOptions,
 ) -> Result<Trace, TraceError> {
     let path = path.as_ref();
-    read_file(path, format, options).map_err(|defect| defect.reading(path))
+    if path.is_dir() {
+        return folder::read(path, format, options);
+    }
+    let stem = path.file_stem().unwrap_or_default().to_string_lossy();
+    let naming = Naming {
+        series: stem.into_owned(),
+        file: None,
+    };
+    read_file(path, format, options, &naming).map_err(|defect| defect.reading(path))
 }
 
-fn read_file(path: &Path, format: Option<TraceFormat>, options: &ReadOptions) -> Result<Trace, TraceDefect> {
+pub(super) fn read_file(
+    path: &Path,
+    format: Option<TraceFormat>,
+    options: &ReadOptions,
+    naming: &Naming,
+) -> Result<Trace, TraceDefect> {
     let file = File::open(path).map_err(TraceDefect::io("open"))?;
     let mut file = BufReader::with_capacity(1 << 16, file);
     let mut start = Vec::new();
@@ -99,9 +117,10 @@ fn read_file(path: &Path, format: Option<TraceFormat>, options: &ReadOptions) ->
         TraceFormat::of_path(path)
     };
     let format = format.or(found).ok_or(TraceDefect::Foreign {
-        what: "neither its first bytes nor the ending of its name say which format it has",
+        what: "neither its first bytes nor the ending of its name (.csv, .tsv, .lp, .influx, .prom, .om, .openmetrics, \
+               .tsbtrace) say which format it has",
     })?;
-    parse(std::io::Cursor::new(start).chain(file), format, options)
+    parse_named(std::io::Cursor::new(start).chain(file), format, options, naming)
 }
 
 /// Reads a trace of the given format; one without any sample is a defect.
@@ -109,11 +128,21 @@ fn read_file(path: &Path, format: Option<TraceFormat>, options: &ReadOptions) ->
 /// # Errors
 /// Names the place and the cause.
 pub fn parse(input: impl Read, format: TraceFormat, options: &ReadOptions) -> Result<Trace, TraceDefect> {
+    parse_named(input, format, options, &Naming::default())
+}
+
+fn parse_named(
+    input: impl Read,
+    format: TraceFormat,
+    options: &ReadOptions,
+    naming: &Naming,
+) -> Result<Trace, TraceDefect> {
     let trace = match format {
         TraceFormat::Trace => Trace::read(input, options.limits),
         TraceFormat::Influx => parse_influx(input, options),
-        TraceFormat::Prometheus => parse_prometheus(input, options),
-        TraceFormat::Csv => parse_csv(input, options),
+        TraceFormat::Prometheus => parse_exposition(input, options, false),
+        TraceFormat::OpenMetrics => parse_exposition(input, options, true),
+        TraceFormat::Csv => parse_csv_named(input, options, naming),
     }?;
     if trace.columns.iter().all(super::Column::is_empty) {
         return Err(TraceDefect::Empty {

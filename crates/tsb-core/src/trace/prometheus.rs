@@ -1,43 +1,62 @@
-//! Reads Prometheus text exposition: `name{label="value"} 1.5 1700000000000`.
+//! Reads Prometheus text exposition, `name{label="value"} 1.5 1700000000000`, and
+//! OpenMetrics, whose timestamps are seconds.
 //!
-//! Written from the format's reference (prometheus.io, "exposition formats", version
-//! 0.0.4), with quoted UTF-8 names and the `# EOF` and exemplars of OpenMetrics. The name
-//! becomes the series' name, labels become labels; a label with an empty value is no
-//! label, as in Prometheus. Timestamps are milliseconds unless the unit is given.
+//! Written from the formats' references (prometheus.io, "exposition formats", version
+//! 0.0.4; OpenMetrics 1.0), with quoted UTF-8 names. The name becomes the series' name,
+//! labels become labels; a label with an empty value is no label, as in Prometheus. Which
+//! of the two a file is, `open_metrics` decides.
 
 use std::collections::HashSet;
 use std::io::Read;
 
 use super::error::{Place, TraceDefect};
 use super::memory::{Trace, TraceBuilder};
-use super::text::{self, Line, NO_TIMESTAMP, Numbers, ReadOptions, Scrapes, TimeUnit};
+use super::open_metrics::Dialect;
+use super::text::{self, Line, NO_TIMESTAMP, Numbers, ReadOptions, Scrapes};
 use crate::series::{SeriesId, SeriesKey};
 use crate::time::Timestamp;
 
 /// Most histograms that are remembered by name; rows of further ones count as a problem.
 const MAX_HISTOGRAMS: usize = 100_000;
 
-/// Reads a file of text exposition: one scrape, or several one after the other.
+/// Reads a file of text exposition: one scrape, or several one after the other. Whether it
+/// is OpenMetrics is told by what it holds.
 ///
 /// # Errors
-/// Only a failed read, or more samples than the limits allow.
+/// A failed read, more samples than the limits allow, or timestamps of a unit that nothing
+/// decides.
 pub fn parse_prometheus(input: impl Read, options: &ReadOptions) -> Result<Trace, TraceDefect> {
+    parse_exposition(input, options, false)
+}
+
+/// The same; `is_open_metrics` where that is known.
+pub(super) fn parse_exposition(
+    input: impl Read,
+    options: &ReadOptions,
+    is_open_metrics: bool,
+) -> Result<Trace, TraceDefect> {
     let mut reading = Reading {
         trace: TraceBuilder::new(options.limits),
-        unit: options.unit.unwrap_or(TimeUnit::Millis),
+        dialect: Dialect::new(options.unit, options.scrapes.is_some()),
         histogram_rows: options.histogram_rows,
         scrapes: options.scrapes,
         scrape: 0,
         last_scrape: Vec::new(),
         histograms: HashSet::new(),
     };
+    if is_open_metrics {
+        reading.dialect.sign("the name of the file", &mut reading.trace)?;
+    }
     text::each_line(input, &mut |line| reading.line(line))?;
+    if let Some(decision) = reading.dialect.finish()? {
+        reading.trace.decide(decision);
+    }
     Ok(reading.trace.finish())
 }
 
 struct Reading {
     trace: TraceBuilder,
-    unit: TimeUnit,
+    dialect: Dialect,
     histogram_rows: bool,
     scrapes: Option<Scrapes>,
     // Which scrape of the file this is, from 0.
@@ -59,8 +78,7 @@ impl Reading {
             return Ok(());
         }
         if let Some(comment) = bytes.strip_prefix(b"#") {
-            self.comment(comment, place);
-            return Ok(());
+            return self.comment(comment, place);
         }
         match parse_row(bytes) {
             Ok(row) => self.row(row, line),
@@ -71,9 +89,18 @@ impl Reading {
         }
     }
 
-    fn comment(&mut self, comment: &[u8], place: Place) {
+    fn comment(&mut self, comment: &[u8], place: Place) -> Result<(), TraceDefect> {
         let mut words = comment.split(u8::is_ascii_whitespace).filter(|word| !word.is_empty());
-        match (words.next(), words.next(), words.next()) {
+        let words = (words.next(), words.next(), words.next());
+        match words {
+            (Some(b"EOF"), None, None) => self.dialect.sign("# EOF", &mut self.trace)?,
+            (Some(b"UNIT"), Some(_), Some(_)) => self.dialect.sign("# UNIT", &mut self.trace)?,
+            (Some(b"TYPE"), Some(_), Some(b"unknown" | b"info" | b"stateset" | b"gaugehistogram")) => {
+                self.dialect.sign("a type that only it has", &mut self.trace)?;
+            }
+            _ => {}
+        }
+        match words {
             (Some(b"EOF"), None, None) => self.scrape += 1,
             (Some(b"TYPE"), Some(name), Some(b"histogram" | b"gaugehistogram")) => {
                 if self.histograms.len() < MAX_HISTOGRAMS {
@@ -87,11 +114,13 @@ impl Reading {
             }
             _ => {}
         }
+        Ok(())
     }
 
     fn row(&mut self, row: Row<'_>, line: Line<'_>) -> Result<(), TraceDefect> {
         let place = Place::Line(line.number);
         if row.has_exemplar {
+            self.dialect.sign("an exemplar", &mut self.trace)?;
             self.trace
                 .problem(place, "an exemplar, which is no sample of its series", line.bytes);
         }
@@ -100,8 +129,14 @@ impl Reading {
                 .problem(place, "a row of a histogram, which is no value", line.bytes);
             return Ok(());
         }
+        if row
+            .at
+            .is_some_and(|digits| text::split_time(digits).is_ok_and(|(_, fraction)| !fraction.is_empty()))
+        {
+            self.dialect.sign("a timestamp with a fraction", &mut self.trace)?;
+        }
         let at = match row.at {
-            Some(digits) => text::timestamp(digits, self.unit).map(Some),
+            Some(digits) => self.dialect.read(digits).map(Some),
             None if self.scrapes.is_some() => Ok(None),
             None => Err(NO_TIMESTAMP),
         };
@@ -112,6 +147,9 @@ impl Reading {
         });
         match admitted {
             Ok((id, at)) => {
+                if at.is_some() {
+                    self.dialect.took(id, self.trace.len_of(id));
+                }
                 let at = at.unwrap_or_else(|| self.scrape_time(id));
                 self.trace.push(id, at, row.value, line.offset)
             }

@@ -315,6 +315,11 @@ fn a_format_is_known_by_its_first_bytes_or_its_name() {
     assert_eq!(open(put("a.lp", b"m f=1 5\n")).unwrap().samples(), 1);
     assert_eq!(open(put("a.influx", b"m f=1 5\n")).unwrap().samples(), 1);
     assert_eq!(open(put("a.prom", b"m 1 5\n")).unwrap().samples(), 1);
+    assert_eq!(
+        open(put("a.om", b"m 1 5\n")).unwrap().span(),
+        Some((Timestamp::from_secs(5), Timestamp::from_secs(5)))
+    );
+    assert_eq!(open(put("a.tsv", b"5\ta\t1\n")).unwrap().samples(), 1);
     let check = |path: std::path::PathBuf, expected: &str| {
         let error = open(&path).unwrap_err().to_string();
         assert!(
@@ -327,7 +332,7 @@ fn a_format_is_known_by_its_first_bytes_or_its_name() {
     check(put("a.tsbtrace", b"5,a,1\n"), "it does not begin with the magic bytes");
     check(
         put("b.csv", b"5,a\n5\n"),
-        "2 rows were left out, the first at line 1: too few fields: 5,a",
+        "2 rows were left out, the first at line 1: a value that is no number: value=a",
     );
     check(put("c.csv", b""), "there is no sample in it");
     check(directory.path().join("absent.csv"), "cannot open");

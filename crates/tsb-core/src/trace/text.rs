@@ -6,6 +6,7 @@ use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
+use super::dates::DateOrder;
 use super::error::TraceDefect;
 use super::format::MAX_EXACT;
 use super::memory::Limits;
@@ -15,13 +16,13 @@ use crate::time::Timestamp;
 pub const MAX_LINE_BYTES: usize = 1 << 20;
 
 /// How a text file is to be read. What is not given is taken as the format's own
-/// documents say, or refused: nothing is guessed.
+/// documents say, recognised by a stated rule (see [`Trace::decisions`](super::Trace::decisions)), or refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ReadOptions {
     /// What the trace may hold.
     pub limits: Limits,
     /// The unit of the timestamps; `None`: nanoseconds in line protocol, milliseconds in
-    /// Prometheus text, by the rule of [`TimeUnit::detect`] in CSV.
+    /// Prometheus text, seconds in OpenMetrics, by the rule of [`TimeUnit::detect`] in CSV.
     pub unit: Option<TimeUnit>,
     /// The times of samples that bear none, in Prometheus text. `None`: they are left out
     /// and counted.
@@ -29,8 +30,13 @@ pub struct ReadOptions {
     /// Prometheus text: whether the rows of a histogram are kept, each as a series of its
     /// own. Otherwise they are left out and counted: a histogram is no value.
     pub histogram_rows: bool,
-    /// What stands between two fields of a CSV row.
-    pub separator: u8,
+    /// What stands between two fields of a CSV row; `None`: the one of comma, semicolon and
+    /// tab that stands most often in the first line.
+    pub separator: Option<u8>,
+    /// In which order dates in CSV name their parts, where they do not begin with the year.
+    pub dates: DateOrder,
+    /// Whether `1,5` in CSV is one and a half.
+    pub decimal_comma: bool,
 }
 
 impl Default for ReadOptions {
@@ -40,7 +46,9 @@ impl Default for ReadOptions {
             unit: None,
             scrapes: None,
             histogram_rows: false,
-            separator: b',',
+            separator: None,
+            dates: DateOrder::Ymd,
+            decimal_comma: false,
         }
     }
 }
@@ -93,6 +101,16 @@ impl TimeUnit {
             100_000_000_000..100_000_000_000_000 => Self::Millis,
             100_000_000_000_000..100_000_000_000_000_000 => Self::Micros,
             _ => Self::Nanos,
+        }
+    }
+
+    /// Its name.
+    pub(crate) fn word(self) -> &'static str {
+        match self {
+            Self::Seconds => "seconds",
+            Self::Millis => "milliseconds",
+            Self::Micros => "microseconds",
+            Self::Nanos => "nanoseconds",
         }
     }
 
@@ -233,6 +251,18 @@ pub(crate) fn number(text: &[u8], spellings: Numbers) -> Result<f64, &'static st
             .ok_or(NO_NUMBER);
     }
     Err(NO_NUMBER)
+}
+
+/// Whether a text is no number in any spelling that people use: `1,234.5` and `5 %` are
+/// numbers here, though [`number`] refuses them.
+pub(crate) fn is_text(text: &[u8]) -> bool {
+    let is_numeric = |byte: &u8| byte.is_ascii_digit() || b" .,%$+-".contains(byte);
+    let has_dots = memchr::memchr_iter(b'.', text).nth(1).is_some();
+    let is_formatted = !has_dots
+        && text.iter().any(u8::is_ascii_digit)
+        && text.iter().all(is_numeric)
+        && !text.iter().skip(1).any(|byte| *byte == b'-');
+    !is_formatted && number(text, Numbers::All) == Err(NO_NUMBER)
 }
 
 /// `-0` keeps its sign.

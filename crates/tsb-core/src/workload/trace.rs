@@ -7,6 +7,7 @@
 //! on the window repeats (a shifted copy wraps round within it): [`Window`] says so, and
 //! reports print it. An absent cell of the grid is absent here too: nothing is sent.
 
+mod asked;
 mod source;
 
 use std::ops::Range;
@@ -14,12 +15,14 @@ use std::ops::Range;
 use serde::Serialize;
 
 use super::error::WorkloadError;
+use super::fleet::FleetSpec;
 use super::hash::{Purpose, Stream};
 use super::layout::{Block, Group, Layout};
 use super::spec::{BatchMode, MAX_SERIES, Phase, WorkloadSpec};
 use crate::series::{Catalog, SeriesId, SeriesKey};
 use crate::trace::{Trace, TraceProblems};
 
+pub use asked::GridAsked;
 pub use source::TraceSource;
 
 /// The label that tells the copies of a series apart; the first copy goes without.
@@ -130,9 +133,16 @@ impl Recorded {
         if !spec.intervals.is_empty() {
             return Err(WorkloadError::invalid("intervals", "a trace has one interval"));
         }
-        let recorded_interval_ns = trace.usual_interval_ns().ok_or_else(|| WorkloadError::Trace {
-            what: "the trace has no two samples of one series: it has no interval".to_owned(),
-        })?;
+        let asked = match &spec.fleet {
+            FleetSpec::Trace(source) => source.grid,
+            _ => None,
+        };
+        let recorded_interval_ns = match asked {
+            Some(GridAsked::Every(interval_ns)) => interval_ns,
+            None => trace.usual_interval_ns().ok_or_else(|| WorkloadError::Trace {
+                what: "the trace has no two samples of one series: it has no interval; give grid=DURATION".to_owned(),
+            })?,
+        };
         let hosts = hosts(trace);
         let order: Vec<usize> = hosts.iter().flat_map(|(_, members)| members.iter().copied()).collect();
         let series = order.len();

@@ -3,6 +3,7 @@
 use proptest::prelude::*;
 
 use super::*;
+use crate::trace::TimeUnit;
 
 fn read_with(text: &str, options: &ReadOptions) -> Trace {
     parse_prometheus(text.as_bytes(), options).unwrap()
@@ -84,25 +85,18 @@ fn scrapes_without_timestamps_get_the_times_that_are_given() {
         }),
         ..ReadOptions::default()
     };
-    let trace = read_with("a 1\nb 2\na 3\nb 4\nc 9\n# EOF\nc 5\na 6 7\n", &options);
+    let trace = read_with("a 8 7\na 1\nb 2\na 3\nb 4\nc 9\n# EOF\nc 5\na 6 7.5\n", &options);
     assert!(trace.problems.is_empty());
     let seconds =
         |index: usize| -> Vec<i64> { trace.columns[index].times().iter().map(|time| time.as_secs()).collect() };
-    assert_eq!(seconds(0), [100, 115, 0], "a timestamp in the file holds");
+    assert_eq!(seconds(0), [7, 100, 115, 7], "a timestamp in the file holds");
     assert_eq!(seconds(1), [100, 115]);
     assert_eq!(seconds(2), [115, 130]);
 }
 
 #[test]
 fn seconds_with_a_fraction_and_exemplars_are_open_metrics() {
-    let options = ReadOptions {
-        unit: Some(TimeUnit::Seconds),
-        ..ReadOptions::default()
-    };
-    let trace = read_with(
-        "a_total{x=\"y\"} 1 1520879607.789 # {trace=\"1\"} 0.5\n# EOF\n",
-        &options,
-    );
+    let trace = read("a_total{x=\"y\"} 1 1520879607.789 # {trace=\"1\"} 0.5\n# EOF\n");
     assert_eq!(trace.columns[0].times(), [Timestamp(1_520_879_607_789_000_000)]);
     assert_eq!(trace.problems.kinds["an exemplar, which is no sample of its series"], 1);
 }
@@ -171,5 +165,56 @@ proptest! {
         prop_assert_eq!(trace.keys[0].label("l"), Some(&text[..]));
         let found = trace.columns[0].values()[0];
         prop_assert!(found.to_bits() == value.to_bits() || (found.is_nan() && value.is_nan()));
+    }
+}
+
+/// What shows that a file is OpenMetrics may come late: what was read before is put right.
+#[test]
+fn open_metrics_in_seconds_is_not_read_as_milliseconds() {
+    const AT: i64 = 1_520_879_607_000_000_000;
+    for (text, sign) in [
+        ("m 1 1520879607\n# EOF\n", "# EOF"),
+        ("# UNIT m seconds\nm 1 1520879607\n", "# UNIT"),
+        ("m 1 1520879607\nm 2 1520879607.5\n", "a timestamp with a fraction"),
+        ("m 1 1520879607\n# TYPE x unknown\n", "a type that only it has"),
+        ("m 1 1520879607 # {} 1\n", "an exemplar"),
+    ] {
+        let trace = read(text);
+        assert_eq!(trace.columns[0].times()[0], Timestamp(AT), "{text}");
+        assert_eq!(trace.decisions, [format!("OpenMetrics, by {sign}: times are seconds")]);
+    }
+    let trace = read("m 1 1520879607000\n# TYPE m untyped\n");
+    assert_eq!(trace.columns[0].times(), [Timestamp(AT)]);
+    assert_eq!(trace.decisions, ["Prometheus text: times are milliseconds"]);
+}
+
+#[test]
+fn what_could_be_either_is_refused_unless_the_unit_is_given() {
+    let refused = |text: &str, what: &str| {
+        let error = parse_prometheus(text.as_bytes(), &ReadOptions::default()).unwrap_err();
+        assert!(matches!(error, TraceDefect::Ambiguous { .. }));
+        assert!(error.to_string().contains(what), "{error}");
+    };
+    refused(
+        "m 1 1520879607\nm 2 1520879608\n",
+        "seconds of this century, or milliseconds of 1970",
+    );
+    refused("m 1 1520879607000\n# EOF\n", "beyond the year 5138");
+    refused("# UNIT m s\nm 1 1520879607000\n", "beyond the year 5138");
+    refused("m 1 1520879607000\nm 1 9.5\n", "beyond the year 5138");
+    for (unit, text, at) in [
+        (TimeUnit::Seconds, "m 1 1520879607\n", 1_520_879_607_000_000_000),
+        (TimeUnit::Millis, "m 1 1520879607\n", 1_520_879_607_000_000),
+        (
+            TimeUnit::Millis,
+            "m 1 1520879607000\n# EOF\n",
+            1_520_879_607_000_000_000,
+        ),
+    ] {
+        let options = ReadOptions {
+            unit: Some(unit),
+            ..ReadOptions::default()
+        };
+        assert_eq!(read_with(text, &options).columns[0].times(), [Timestamp(at)], "{text}");
     }
 }

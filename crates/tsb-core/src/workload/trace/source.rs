@@ -6,8 +6,9 @@ use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
+use super::GridAsked;
 use crate::time::Timestamp;
-use crate::trace::{self, ReadOptions, Scrapes, TimeUnit, Trace};
+use crate::trace::{self, DateOrder, ReadOptions, Scrapes, TimeUnit, Trace, with_causes};
 use crate::workload::error::WorkloadError;
 
 /// A file, and what its format leaves open. As text: the path, then options like
@@ -15,7 +16,7 @@ use crate::workload::error::WorkloadError;
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct TraceSource {
-    /// The file, of any format that [`trace::open`] knows.
+    /// The file or folder, of any format that [`trace::open`] knows.
     pub path: PathBuf,
     /// [`Trace::checksum`] of what it held when the plan was made; a file that holds
     /// something else is then refused. Absent: whatever it holds.
@@ -34,6 +35,16 @@ pub struct TraceSource {
     /// `separator`: what stands between two fields of a CSV row; an ASCII character.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub separator: Option<char>,
+    /// `dates`: in which order dates in CSV name their parts.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub dates: Option<DateOrder>,
+    /// `decimal=comma`: whether `1,5` in CSV is one and a half.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub decimal_comma: bool,
+    /// `grid`: whether the samples are laid on a grid of ticks, and on which. Absent: where
+    /// they lie on one already.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub grid: Option<GridAsked>,
 }
 
 impl TraceSource {
@@ -61,12 +72,14 @@ impl TraceSource {
         let mut options = ReadOptions {
             unit: self.unit,
             histogram_rows: self.histograms,
+            dates: self.dates.unwrap_or_default(),
+            decimal_comma: self.decimal_comma,
             ..ReadOptions::default()
         };
         if let Some(separator) = self.separator {
             let byte = u8::try_from(separator).ok().filter(u8::is_ascii);
-            options.separator =
-                byte.ok_or_else(|| WorkloadError::invalid("separator", "must be an ASCII character"))?;
+            let byte = byte.ok_or_else(|| WorkloadError::invalid("separator", "must be an ASCII character"))?;
+            options.separator = Some(byte);
         }
         if let Some(seconds) = self.scrape_seconds {
             if seconds == 0 {
@@ -88,6 +101,9 @@ impl TraceSource {
             "histograms" => self.histograms = value.parse().ok()?,
             "separator" if value == "tab" => self.separator = Some('\t'),
             "separator" => self.separator = Some(value.parse().ok()?),
+            "dates" => self.dates = Some(value.parse().ok()?),
+            "decimal" if matches!(value, "comma" | "point") => self.decimal_comma = value == "comma",
+            "grid" => self.grid = Some(value.parse().ok()?),
             _ => return None,
         }
         Some(())
@@ -107,8 +123,9 @@ impl FromStr for TraceSource {
             let (name, value) = option.split_once('=').unwrap_or((option, ""));
             source.set(name, value).ok_or_else(|| WorkloadError::Trace {
                 what: format!(
-                    "a trace is not read with {option:?}; there are unit=s|ms|us|ns, scrape_seconds=N, \
-                     histograms=true, and separator=CHARACTER or separator=tab"
+                    "a trace is not read with {option:?}; there are unit=s|ms|us|ns, dates=ymd|dmy|mdy, \
+                     grid=DURATION, separator=CHARACTER or separator=tab, decimal=comma, \
+                     scrape_seconds=N and histograms=true"
                 ),
             })?;
         }
@@ -126,22 +143,14 @@ impl fmt::Display for TraceSource {
                 '\t' => "separator=tab".to_owned(),
                 other => format!("separator={other}"),
             }),
+            self.dates.map(|order| format!("dates={order}")),
+            self.decimal_comma.then(|| "decimal=comma".to_owned()),
+            self.grid.map(|grid| format!("grid={grid}")),
         ];
         let options: Vec<String> = options.into_iter().flatten().collect();
         let question = if options.is_empty() { "" } else { "?" };
         write!(f, "{}{question}{}", self.path.display(), options.join("&"))
     }
-}
-
-fn with_causes(error: &dyn std::error::Error) -> String {
-    let mut text = error.to_string();
-    let mut source = error.source();
-    while let Some(cause) = source {
-        text.push_str(": ");
-        text.push_str(&cause.to_string());
-        source = cause.source();
-    }
-    text
 }
 
 #[cfg(test)]
@@ -155,6 +164,8 @@ mod tests {
             "dir/a.csv?unit=ms&separator=;",
             "a.csv?separator=tab",
             "a.prom?scrape_seconds=15&histograms=true",
+            "a.csv?dates=dmy&decimal=comma&grid=10s",
+            "a.csv?grid=1500ms",
         ] {
             let source: TraceSource = text.parse().unwrap();
             assert_eq!(source.to_string(), text);
@@ -163,7 +174,15 @@ mod tests {
         }
         let error = "a.csv?units=ms".parse::<TraceSource>().unwrap_err();
         assert!(error.to_string().contains("\"units=ms\""), "{error}");
-        assert!("a.csv?unit=minutes".parse::<TraceSource>().is_err());
+        for text in [
+            "a.csv?unit=minutes",
+            "a.csv?grid=0s",
+            "a.csv?grid=x",
+            "a.csv?dates=dym",
+            "a.csv?decimal=dot",
+        ] {
+            assert!(text.parse::<TraceSource>().is_err(), "{text}");
+        }
     }
 
     #[test]
