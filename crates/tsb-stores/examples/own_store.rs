@@ -14,8 +14,8 @@ use tsb_core::time::thread_cpu_ns;
 use tsb_core::{Batch, Durability, SeriesId, SeriesKey, Timestamp};
 use tsb_stores::conformance::{self, Fresh, libtest_mimic::Arguments};
 use tsb_stores::{
-    Ack, Capabilities, Error, Exactness, Footprint, OnConflict, Position, Query, Refusals, Result, Scope, Stats, Store,
-    StoreExt, TimeRange, Visitor,
+    Ack, Capabilities, Error, Footprint, Position, Query, Refusals, Result, Scope, Stats, Store, StoreExt, TimeRange,
+    Visitor,
 };
 
 /// Sorted maps behind one lock.
@@ -63,21 +63,7 @@ impl fmt::Display for OwnStore {
 impl Store for OwnStore {
     // What is claimed here is tested; what is not must answer `Unsupported`.
     fn capabilities(&self) -> Capabilities {
-        Capabilities {
-            query: true,
-            resample: false,
-            exactness: Exactness::Exact,
-            duplicate: OnConflict::Accepted,
-            late: OnConflict::Accepted,
-            resolution_ns: 1,
-            special_values: true,
-            acknowledges: Durability::Volatile,
-            copies: 1,
-            reaches: Durability::Volatile,
-            persistent: false,
-            retention_ns: None,
-            visibility_delay_ms: 0,
-        }
+        Capabilities::new(Durability::Volatile, Durability::Volatile)
     }
 
     fn define(&self, series: &[(SeriesId, SeriesKey)]) -> Result<()> {
@@ -109,12 +95,7 @@ impl Store for OwnStore {
             state.superseded += u64::from(replaced.is_some());
         }
         state.accepted += batch.len() as u64;
-        Ok(Ack {
-            accepted: batch.len(),
-            rejected: 0,
-            position: Position(state.accepted),
-            durability: Durability::Volatile,
-        })
+        Ok(Ack::new(batch.len(), 0, Position(state.accepted), Durability::Volatile))
     }
 
     fn durable(&self, level: Durability) -> Position {
@@ -173,17 +154,10 @@ impl Store for OwnStore {
         let state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         let samples = state.samples.values().map(|samples| samples.len() as u64).sum();
         let head_bytes = samples * size_of::<(Timestamp, f64)>() as u64;
-        Stats {
-            series: state.keys.len() as u64,
-            samples,
-            accepted: state.accepted,
-            superseded: state.superseded,
-            footprint: Footprint {
-                head_bytes,
-                ..Footprint::default()
-            },
-            ..Stats::default()
-        }
+        let mut stats = Stats::new(state.keys.len() as u64, samples, state.accepted);
+        stats.superseded = state.superseded;
+        stats.footprint = Footprint::of_heads(head_bytes);
+        stats
     }
 
     fn close(&self) -> Result<()> {

@@ -107,7 +107,8 @@ pub enum Error {
     /// The library or operating system under the store failed.
     #[error("cannot {action}")]
     Backend {
-        /// What was being done, to which object.
+        /// What could not be done, to which object: a verb first, as it stands behind
+        /// "cannot" in the message (`open /var/lib/x.db`).
         action: String,
         /// Its own words.
         #[source]

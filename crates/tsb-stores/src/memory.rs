@@ -375,12 +375,9 @@ impl Store for MemoryStore {
             late: OnConflict::Accepted,
             resolution_ns: 1,
             special_values: true,
-            acknowledges: Durability::Volatile,
-            copies: 1,
-            reaches: Durability::Volatile,
             persistent: false,
             retention_ns: self.options.retention_ns,
-            visibility_delay_ms: 0,
+            ..Capabilities::new(Durability::Volatile, Durability::Volatile)
         }
     }
 
@@ -414,12 +411,12 @@ impl Store for MemoryStore {
             self.sweep(accepted)?;
         }
         let before = self.accepted.fetch_add(accepted as u64, Ordering::AcqRel);
-        Ok(Ack {
+        Ok(Ack::new(
             accepted,
             rejected,
-            position: Position(before + accepted as u64),
-            durability: Durability::Volatile,
-        })
+            Position(before + accepted as u64),
+            Durability::Volatile,
+        ))
     }
 
     fn durable(&self, level: Durability) -> Position {

@@ -66,12 +66,8 @@ impl Store for NullStore {
             late: OnConflict::Accepted,
             resolution_ns: 1,
             special_values: true,
-            acknowledges: Durability::Unconfirmed,
-            copies: 1,
-            reaches: Durability::Unconfirmed,
             persistent: false,
-            retention_ns: None,
-            visibility_delay_ms: 0,
+            ..Capabilities::new(Durability::Unconfirmed, Durability::Unconfirmed)
         }
     }
 
@@ -92,12 +88,12 @@ impl Store for NullStore {
         }
         let accepted = batch.len();
         let before = self.accepted.fetch_add(accepted as u64, Ordering::Relaxed);
-        Ok(Ack {
+        Ok(Ack::new(
             accepted,
-            rejected: 0,
-            position: Position(before + accepted as u64),
-            durability: Durability::Unconfirmed,
-        })
+            0,
+            Position(before + accepted as u64),
+            Durability::Unconfirmed,
+        ))
     }
 
     fn durable(&self, level: Durability) -> Position {

@@ -212,13 +212,10 @@ impl Store for RingStore {
             late: OnConflict::Accepted,
             resolution_ns: 1,
             special_values: true,
-            acknowledges: Durability::Volatile,
-            copies: 1,
-            reaches: Durability::Volatile,
             persistent: false,
             // Whole slots: the oldest is emptied as soon as the newest is begun.
             retention_ns: Some(self.options.retention_ns - self.options.slot_ns),
-            visibility_delay_ms: 0,
+            ..Capabilities::new(Durability::Volatile, Durability::Volatile)
         }
     }
 
@@ -242,12 +239,7 @@ impl Store for RingStore {
         let rejected = refused.len() - before;
         let accepted = batch.len() - rejected;
         let position = self.accepted.fetch_add(accepted as u64, Ordering::AcqRel) + accepted as u64;
-        Ok(Ack {
-            accepted,
-            rejected,
-            position: Position(position),
-            durability: Durability::Volatile,
-        })
+        Ok(Ack::new(accepted, rejected, Position(position), Durability::Volatile))
     }
 
     fn durable(&self, level: Durability) -> Position {

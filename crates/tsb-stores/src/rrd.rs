@@ -303,12 +303,9 @@ impl Store for RrdStore {
             // Files tell microseconds apart, but read times as floats.
             resolution_ns: 1_000_000,
             special_values: false,
-            acknowledges: Durability::Buffered,
-            copies: 1,
-            reaches: Durability::Synced,
             persistent: true,
             retention_ns: self.options.retention_ns(),
-            visibility_delay_ms: 0,
+            ..Capabilities::new(Durability::Buffered, Durability::Synced)
         }
     }
 
@@ -353,12 +350,12 @@ impl Store for RrdStore {
         lock(&self.rooms).push(room);
         result?;
         let rejected = refused.len() - before;
-        Ok(Ack {
-            accepted: batch.len() - rejected,
+        Ok(Ack::new(
+            batch.len() - rejected,
             rejected,
-            position: Position(self.accepted.load(Ordering::Acquire)),
-            durability: Durability::Buffered,
-        })
+            Position(self.accepted.load(Ordering::Acquire)),
+            Durability::Buffered,
+        ))
     }
 
     fn durable(&self, level: Durability) -> Position {

@@ -337,12 +337,8 @@ impl Store for RrdcachedStore {
             late: OnConflict::Rejected,
             resolution_ns: 1_000_000,
             special_values: false,
-            acknowledges: Durability::Volatile,
-            copies: 1,
-            reaches: Durability::Buffered,
             persistent: true,
-            retention_ns: None,
-            visibility_delay_ms: 0,
+            ..Capabilities::new(Durability::Volatile, Durability::Buffered)
         }
     }
 
@@ -396,12 +392,12 @@ impl Store for RrdcachedStore {
         }
         let rejected = refused.len() - before;
         let accepted = batch.len() - rejected;
-        Ok(Ack {
+        Ok(Ack::new(
             accepted,
             rejected,
-            position: Position(self.accepted.fetch_add(accepted as u64, Ordering::AcqRel) + accepted as u64),
-            durability: Durability::Volatile,
-        })
+            Position(self.accepted.fetch_add(accepted as u64, Ordering::AcqRel) + accepted as u64),
+            Durability::Volatile,
+        ))
     }
 
     fn durable(&self, level: Durability) -> Position {

@@ -9,7 +9,10 @@ use std::sync::Arc;
 use tsb_core::{Batch, Durability, SeriesId, SeriesKey, Timestamp};
 
 use crate::error::{Error, Result};
-use crate::own_threads::OwnThreads;
+
+mod stats;
+
+pub use stats::{Footprint, Stats};
 
 /// Something that keeps samples.
 ///
@@ -22,18 +25,27 @@ use crate::own_threads::OwnThreads;
 /// 4. `accepted + rejected == batch.len()`; each rejected index is in `refused`, once,
 ///    with its reason.
 /// 5. The durability in an ack is a floor that is already reached. [`Store::durable`]
-///    only grows, and everything up to the position it names has that level.
+///    only grows, and everything up to the position it names has that level. From
+///    `Buffered` on that means: it is there when the place is opened again after this
+///    process has died.
 /// 6. For one writer, order within a series is batch order. Of two samples with the same
 ///    series and timestamp the later wins or is rejected, and a late sample is accepted
 ///    or rejected, as the [`Capabilities`] say.
 /// 7. What was accepted before a query starts is in its result (a remote may declare a
 ///    bounded delay). The visitor must not call the store.
-/// 8. `flush` is a barrier: when it returns, all that was accepted before has that level;
-///    or it is an error.
+/// 8. `flush` is a barrier: when it returns, every sample in its scope that was accepted
+///    before has that level, or it returns an error. A flush of some series may cover more.
 /// 9. A failed write may be partly applied, and says so. In an embedded store a failed
 ///    flush or sync poisons it; a remote client reports unknown outcomes and reconnects.
-/// 10. `close` flushes and is idempotent; afterwards every call but `close` is
-///     [`Error::Closed`]. A persistent store reopened returns all that was `Synced`.
+/// 10. `close` flushes, and releases every lock, file and connection that the store holds,
+///     although the value still lives: the place can be opened again at once, and dropping
+///     the closed value does not touch it any more. `close` is idempotent; afterwards
+///     `define`, `write`, `flush`, `query`, `newest` and `newest_accepted` are
+///     [`Error::Closed`], and the others say what they said last.
+///     A persistent store that is opened again returns what had reached `Buffered`: after
+///     `close`, after a drop without `close`, and after its process was killed. After a
+///     power cut it returns what had reached `Synced`. It may return more, of what was
+///     accepted, and nothing else.
 /// 11. `newest` takes no I/O after `define` in an embedded store, and one request for
 ///     many series in a remote; `newest_accepted` takes neither.
 ///
@@ -73,7 +85,7 @@ pub trait Store: Debug + Display + Send + Sync + 'static {
     /// (clause 11). Both slices have one length.
     fn newest_accepted(&self, series: &[SeriesId], into: &mut [Option<Timestamp>]) -> Result<()>;
 
-    /// What the store holds and what it occupies.
+    /// What the store holds and what it occupies: see [`Stats`] for what counts from when.
     fn stats(&self) -> Stats;
 
     /// Flushes and ends the store (clause 10).
@@ -84,9 +96,19 @@ pub trait Store: Debug + Display + Send + Sync + 'static {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Position(pub u64);
 
-/// The answer to a write.
+/// The answer to a write. A store makes one with [`Ack::new`]: written out field by field,
+/// it would not compile any more when an ack says one thing more.
+///
+/// ```compile_fail,E0639
+/// use tsb_core::Durability;
+/// use tsb_stores::{Ack, Position};
+///
+/// let durability = Durability::Volatile;
+/// let ack = Ack { accepted: 1, rejected: 0, position: Position(1), durability };
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[must_use = "an ack says how much was refused"]
+#[non_exhaustive]
 pub struct Ack {
     /// Samples taken.
     pub accepted: usize,
@@ -96,6 +118,19 @@ pub struct Ack {
     pub position: Position,
     /// The level that the accepted samples have already reached.
     pub durability: Durability,
+}
+
+impl Ack {
+    /// An answer: how many samples of the batch were accepted and how many rejected, the
+    /// position behind them, and the level that the accepted ones have reached.
+    pub const fn new(accepted: usize, rejected: usize, position: Position, durability: Durability) -> Self {
+        Self {
+            accepted,
+            rejected,
+            position,
+            durability,
+        }
+    }
 }
 
 /// One refused sample.
@@ -185,7 +220,20 @@ impl Refusals {
 
 /// What a store can do. Public and tested both ways: what is claimed works, what is not
 /// claimed answers [`Error::Unsupported`].
+///
+/// A store starts from [`Capabilities::new`] and sets what differs, so that a capability
+/// that is added later does not break it:
+///
+/// ```
+/// use tsb_core::Durability;
+/// use tsb_stores::Capabilities;
+///
+/// let mut capabilities = Capabilities::new(Durability::Buffered, Durability::Synced);
+/// capabilities.persistent = true;
+/// assert!(capabilities.query && !capabilities.resample);
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Capabilities {
     /// Samples can be read back; without it `query` and `newest` are unsupported.
     pub query: bool,
@@ -207,13 +255,37 @@ pub struct Capabilities {
     pub copies: u32,
     /// The highest level that `flush` can reach.
     pub reaches: Durability,
-    /// A closed store can be opened again with its samples.
+    /// A store can be opened again at the same place, with its samples (clause 10).
     pub persistent: bool,
     /// How far back samples are kept, in nanoseconds before the newest sample of the whole
     /// store; `None`: for ever. Older samples may be gone, and may be refused as expired.
     pub retention_ns: Option<i64>,
     /// How long an accepted sample may stay invisible to queries, in milliseconds.
     pub visibility_delay_ms: u64,
+}
+
+impl Capabilities {
+    /// What a plain store claims: raw queries of exact values at exact times, special
+    /// values too; later samples win and late ones are accepted; on one machine, kept for
+    /// ever, visible at once, not resampled, and gone when the value is dropped.
+    /// `acknowledges` is the level of every ack, `reaches` the highest that a flush can give.
+    pub const fn new(acknowledges: Durability, reaches: Durability) -> Self {
+        Self {
+            query: true,
+            resample: false,
+            exactness: Exactness::Exact,
+            duplicate: OnConflict::Accepted,
+            late: OnConflict::Accepted,
+            resolution_ns: 1,
+            special_values: true,
+            acknowledges,
+            copies: 1,
+            reaches,
+            persistent: false,
+            retention_ns: None,
+            visibility_delay_ms: 0,
+        }
+    }
 }
 
 /// What comes back, compared with what went in.
@@ -386,66 +458,6 @@ pub enum Consolidation {
 
 /// Sees column chunks of one series at a time; `Break` ends the query early, as success.
 pub type Visitor<'v> = dyn FnMut(SeriesId, &[Timestamp], &[f64]) -> ControlFlow<()> + 'v;
-
-/// What a store holds.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Stats {
-    /// Series defined.
-    pub series: u64,
-    /// Samples that a query could return.
-    pub samples: u64,
-    /// Samples accepted since the store was opened.
-    pub accepted: u64,
-    /// Samples that a later write of the same timestamp (or slot) replaced.
-    pub superseded: u64,
-    /// Samples that retention removed.
-    pub expired: u64,
-    /// What they occupy.
-    pub footprint: Footprint,
-    /// Blocks of the file system that the store's files occupy, in bytes; `None` where the
-    /// store has no files on this machine, or cannot tell which they are.
-    pub disk_bytes: Option<u64>,
-    /// CPU time that threads of the store's own have used since it was opened, in
-    /// nanoseconds ([`crate::OwnThreads`] counts it); `None` where there are none, or the
-    /// store cannot say. What a caller's thread uses inside the store is not in it.
-    pub own_cpu_ns: Option<u64>,
-}
-
-impl Stats {
-    /// The same with the CPU time of more threads of the store's own.
-    #[must_use]
-    pub fn with_threads(mut self, threads: &OwnThreads) -> Self {
-        self.own_cpu_ns = match (self.own_cpu_ns, threads.cpu_ns()) {
-            (Some(one), Some(other)) => Some(one + other),
-            (one, other) => one.or(other),
-        };
-        self
-    }
-}
-
-/// Bytes by kind; 0 where a store has no such thing.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Footprint {
-    /// Sealed data with its index entries.
-    pub sealed_bytes: u64,
-    /// Samples in sealed data.
-    pub sealed_samples: u64,
-    /// Open heads: what waits to be sealed.
-    pub head_bytes: u64,
-    /// Journal or write-ahead log.
-    pub journal_bytes: u64,
-    /// Key table and other per-series state.
-    pub series_bytes: u64,
-    /// Allocated, but free to be used again.
-    pub free_bytes: u64,
-}
-
-impl Footprint {
-    /// Everything together.
-    pub const fn total_bytes(&self) -> u64 {
-        self.sealed_bytes + self.head_bytes + self.journal_bytes + self.series_bytes + self.free_bytes
-    }
-}
 
 /// Conveniences for users of a store. Nothing here can be overridden.
 pub trait StoreExt: Store {

@@ -67,12 +67,9 @@ impl Kind {
             late: OnConflict::Accepted,
             resolution_ns: 1,
             special_values: true,
-            acknowledges: Durability::Volatile,
-            copies: 1,
-            reaches: Durability::Volatile,
             persistent: false,
             retention_ns: (self == Self::Forgetful).then_some(300_000_000_000),
-            visibility_delay_ms: 0,
+            ..Capabilities::new(Durability::Volatile, Durability::Volatile)
         };
         match self {
             Self::Plain | Self::Forgetful => plain,

@@ -94,12 +94,10 @@ impl Client for EtcdClient {
             late: OnConflict::Accepted,
             resolution_ns: 1,
             special_values: true,
-            acknowledges: Durability::Synced,
             copies: self.copies,
-            reaches: Durability::Synced,
             persistent: true,
             retention_ns: self.options.ttl_ns,
-            visibility_delay_ms: 0,
+            ..Capabilities::new(Durability::Synced, Durability::Synced)
         }
     }
 

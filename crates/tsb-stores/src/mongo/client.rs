@@ -277,12 +277,9 @@ impl Client for MongoClient {
             late: OnConflict::Accepted,
             resolution_ns: self.layout.resolution_ns(),
             special_values: true,
-            acknowledges: self.options.acknowledge.durability(),
             copies: self.copies,
-            reaches: Durability::Synced,
             persistent: true,
-            retention_ns: None,
-            visibility_delay_ms: 0,
+            ..Capabilities::new(self.options.acknowledge.durability(), Durability::Synced)
         }
     }
 

@@ -48,11 +48,11 @@ impl Acks {
         }
         let accepted = samples - not_taken.len();
         let before = self.accepted.fetch_add(accepted as u64, Ordering::AcqRel);
-        Ack {
+        Ack::new(
             accepted,
-            rejected: not_taken.len(),
-            position: Position(before + accepted as u64),
+            not_taken.len(),
+            Position(before + accepted as u64),
             durability,
-        }
+        )
     }
 }

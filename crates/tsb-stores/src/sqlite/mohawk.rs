@@ -174,12 +174,8 @@ impl Store for MohawkStore {
             late: OnConflict::Accepted,
             resolution_ns: MILLISECOND,
             special_values: false,
-            acknowledges: self.plain.acknowledges(),
-            copies: 1,
-            reaches: Durability::Synced,
             persistent: true,
-            retention_ns: None,
-            visibility_delay_ms: 0,
+            ..Capabilities::new(self.plain.acknowledges(), Durability::Synced)
         }
     }
 
@@ -252,12 +248,12 @@ impl Store for MohawkStore {
             self.plain.wrote(inner, newest_of(&numbered), accepted, 0)?;
         }
         inner.state.ids = ids;
-        Ok(Ack {
+        Ok(Ack::new(
             accepted,
-            rejected: batch.len() - accepted,
-            position: self.plain.position(),
-            durability: self.plain.acknowledges(),
-        })
+            batch.len() - accepted,
+            self.plain.position(),
+            self.plain.acknowledges(),
+        ))
     }
 
     fn durable(&self, level: Durability) -> Position {

@@ -232,7 +232,7 @@ impl<S> Plain<S> {
             expired: 0,
             footprint,
             disk_bytes: self.database.disk_bytes(),
-            own_cpu_ns: None,
+            ..Stats::default()
         }
     }
 
@@ -250,6 +250,7 @@ impl<S> Plain<S> {
             journal_bytes: self.database.journal_bytes(),
             series_bytes: key_bytes,
             free_bytes: free,
+            ..Footprint::default()
         })
     }
 }

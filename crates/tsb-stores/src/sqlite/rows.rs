@@ -171,12 +171,8 @@ impl Store for RowStore {
             late: OnConflict::Accepted,
             resolution_ns: 1,
             special_values: false,
-            acknowledges: self.plain.acknowledges(),
-            copies: 1,
-            reaches: Durability::Synced,
             persistent: true,
-            retention_ns: None,
-            visibility_delay_ms: 0,
+            ..Capabilities::new(self.plain.acknowledges(), Durability::Synced)
         }
     }
 
@@ -210,12 +206,12 @@ impl Store for RowStore {
         } else {
             self.write_some(&mut inner, batch, refused)?
         };
-        Ok(Ack {
+        Ok(Ack::new(
             accepted,
-            rejected: batch.len() - accepted,
-            position: self.plain.position(),
-            durability: self.plain.acknowledges(),
-        })
+            batch.len() - accepted,
+            self.plain.position(),
+            self.plain.acknowledges(),
+        ))
     }
 
     fn durable(&self, level: Durability) -> crate::store::Position {

@@ -182,12 +182,9 @@ impl Store for TickStore {
             late: OnConflict::Accepted,
             resolution_ns: 1,
             special_values: true,
-            acknowledges: self.shared.acknowledges(),
-            copies: 1,
-            reaches: Durability::Synced,
             persistent: true,
             retention_ns: self.shared.options.retention_ns,
-            visibility_delay_ms: 0,
+            ..Capabilities::new(self.shared.acknowledges(), Durability::Synced)
         }
     }
 

@@ -214,12 +214,12 @@ impl<S: Store> Shared<S> {
         {
             self.hurry();
         }
-        Ok(Ack {
-            accepted: batch.len() - rejected,
+        Ok(Ack::new(
+            batch.len() - rejected,
             rejected,
-            position: Position(position),
-            durability: self.acknowledges,
-        })
+            Position(position),
+            self.acknowledges,
+        ))
     }
 
     fn accept(&self, samples: usize) -> u64 {

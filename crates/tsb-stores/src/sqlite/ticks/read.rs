@@ -170,7 +170,7 @@ impl Shared {
             expired,
             footprint: self.footprint().unwrap_or_default(),
             disk_bytes: self.database.disk_bytes(),
-            own_cpu_ns: None,
+            ..Stats::default()
         }
     }
 
@@ -209,6 +209,7 @@ impl Shared {
             journal_bytes: self.database.journal_bytes(),
             series_bytes: series,
             free_bytes: free,
+            ..Footprint::default()
         })
     }
 }

@@ -148,12 +148,12 @@ impl Writer {
             self.ids = ids;
             accepted = written?;
         }
-        Ok(Ack {
+        Ok(Ack::new(
             accepted,
-            rejected: batch.len() - accepted,
-            position: Position(shared.accepted.load(Ordering::Acquire)),
-            durability: shared.acknowledges(),
-        })
+            batch.len() - accepted,
+            Position(shared.accepted.load(Ordering::Acquire)),
+            shared.acknowledges(),
+        ))
     }
 
     fn write_numbered(&mut self, shared: &Shared, batch: &Batch<'_>, refused: &mut Refusals) -> Result<usize> {

@@ -59,12 +59,7 @@ impl Store for Reference {
         let entered = self.enter();
         if self.has(Flaw::WritesAfterClosing) && entered.as_ref().is_err_and(|error| matches!(error, Error::Closed)) {
             let (accepted, durability) = (batch.len(), Durability::Volatile);
-            return Ok(Ack {
-                accepted,
-                rejected: 0,
-                position: Position(u64::MAX),
-                durability,
-            });
+            return Ok(Ack::new(accepted, 0, Position(u64::MAX), durability));
         }
         let mut state = entered?;
         let samples = self.read(batch);
@@ -98,24 +93,24 @@ impl Store for Reference {
         let position = Position(state.accepted);
         drop(state);
         self.count(accepted as u64);
-        Ok(Ack {
-            accepted: if self.has(Flaw::CountsRefusedAsAccepted) {
+        Ok(Ack::new(
+            if self.has(Flaw::CountsRefusedAsAccepted) {
                 batch.len()
             } else {
                 accepted
             },
             rejected,
-            position: if self.has(Flaw::StandsStill) {
+            if self.has(Flaw::StandsStill) {
                 Position(1)
             } else {
                 position
             },
-            durability: match self.flaw {
+            match self.flaw {
                 Some(Flaw::AcksTooHigh) => Durability::Synced,
                 Some(Flaw::AcksTooLow) => Durability::Unconfirmed,
                 _ => Durability::Volatile,
             },
-        })
+        ))
     }
 
     fn durable(&self, level: Durability) -> Position {

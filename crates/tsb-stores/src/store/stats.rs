@@ -1,0 +1,120 @@
+//! What a store says that it holds and occupies.
+
+use crate::own_threads::OwnThreads;
+
+/// What a store holds.
+///
+/// A persistent store has earlier lives. Two counts are of the place, whoever filled it:
+/// `samples` and `footprint` include samples of earlier lives, and of keys that this life has
+/// not defined. The others are of this life: they start at 0 when the store is opened.
+/// Only a store that consolidates cannot count the samples behind the rows of an earlier
+/// life; its `samples` start at 0 too.
+///
+/// A store starts from [`Stats::new`] and sets what differs:
+///
+/// ```
+/// use tsb_stores::{Footprint, Stats};
+///
+/// let mut stats = Stats::new(3, 1_000, 1_010);
+/// stats.superseded = 10;
+/// stats.footprint = Footprint::of_heads(16_000);
+/// assert_eq!(stats.footprint.total_bytes(), 16_000);
+/// ```
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Stats {
+    /// Series that `define` has bound in this life. A key of an earlier life counts once it
+    /// is defined again.
+    pub series: u64,
+    /// Samples that the place holds: a query returns them once their series is defined.
+    pub samples: u64,
+    /// Samples accepted in this life.
+    pub accepted: u64,
+    /// Samples that a later write of the same timestamp (or slot) replaced in this life,
+    /// whenever they were written.
+    pub superseded: u64,
+    /// Samples that retention removed in this life.
+    pub expired: u64,
+    /// What the place occupies.
+    pub footprint: Footprint,
+    /// Blocks of the file system that the store's files occupy, in bytes; `None` where the
+    /// store has no files on this machine, or cannot tell which they are.
+    pub disk_bytes: Option<u64>,
+    /// CPU time that threads of the store's own have used in this life, in nanoseconds
+    /// ([`crate::OwnThreads`] counts it); `None` where there are none, or the store cannot
+    /// say. What a caller's thread uses inside the store is not in it.
+    pub own_cpu_ns: Option<u64>,
+}
+
+impl Stats {
+    /// Counts of a store that has replaced and removed nothing, and occupies nothing.
+    pub const fn new(series: u64, samples: u64, accepted: u64) -> Self {
+        Self {
+            series,
+            samples,
+            accepted,
+            superseded: 0,
+            expired: 0,
+            footprint: Footprint::of_heads(0),
+            disk_bytes: None,
+            own_cpu_ns: None,
+        }
+    }
+
+    /// The same with the CPU time of more threads of the store's own.
+    #[must_use]
+    pub fn with_threads(mut self, threads: &OwnThreads) -> Self {
+        self.own_cpu_ns = match (self.own_cpu_ns, threads.cpu_ns()) {
+            (Some(one), Some(other)) => Some(one + other),
+            (one, other) => one.or(other),
+        };
+        self
+    }
+}
+
+/// Bytes by kind; 0 where a store has no such thing. A store starts from
+/// [`Footprint::of_heads`], [`Footprint::of_sealed`] or `default`, and sets what differs.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Footprint {
+    /// Sealed data with its index entries.
+    pub sealed_bytes: u64,
+    /// Samples in sealed data.
+    pub sealed_samples: u64,
+    /// Open heads: what waits to be sealed.
+    pub head_bytes: u64,
+    /// Journal or write-ahead log.
+    pub journal_bytes: u64,
+    /// Key table and other per-series state.
+    pub series_bytes: u64,
+    /// Allocated, but free to be used again.
+    pub free_bytes: u64,
+}
+
+impl Footprint {
+    /// Open heads of so many bytes, and nothing else.
+    pub const fn of_heads(head_bytes: u64) -> Self {
+        Self {
+            sealed_bytes: 0,
+            sealed_samples: 0,
+            head_bytes,
+            journal_bytes: 0,
+            series_bytes: 0,
+            free_bytes: 0,
+        }
+    }
+
+    /// Sealed data, and nothing else.
+    pub const fn of_sealed(sealed_bytes: u64, sealed_samples: u64) -> Self {
+        Self {
+            sealed_bytes,
+            sealed_samples,
+            ..Self::of_heads(0)
+        }
+    }
+
+    /// Everything together.
+    pub const fn total_bytes(&self) -> u64 {
+        self.sealed_bytes + self.head_bytes + self.journal_bytes + self.series_bytes + self.free_bytes
+    }
+}
