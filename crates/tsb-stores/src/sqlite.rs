@@ -21,6 +21,7 @@ mod plain;
 mod rows;
 mod ticks;
 mod timer;
+mod wal;
 
 use std::fmt;
 use std::path::Path;
@@ -76,8 +77,9 @@ pub struct SqliteOptions {
     /// Samples of a series, on average, that are kept in memory before series begin to
     /// move into rows of their own. in [1, ..)
     pub tail: u64,
-    /// The write-ahead log is copied into the file when it is longer than this: the bound
-    /// of how long a checkpoint takes. in [4096, ..)
+    /// The write-ahead log is copied into the file, and starts over, when it has grown to
+    /// this many bytes: it is longer by one commit at most, and for as long as a query
+    /// lasts. A smaller bound makes checkpoints shorter and more frequent. in [4096, ..)
     pub checkpoint_bytes: u64,
     /// How long a sample is kept at least, in nanoseconds before the newest of the store.
     /// What is older is dropped a generation at a time. in [0, ..)

@@ -100,7 +100,7 @@ impl MohawkStore {
             ids: Vec::new(),
         };
         Ok(Self {
-            plain: Plain::new(options, database, connection, state, held),
+            plain: Plain::new(options, database, connection, state, held)?,
         })
     }
 

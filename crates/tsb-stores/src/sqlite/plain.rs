@@ -9,6 +9,7 @@ use tsb_core::{Batch, Durability, Timestamp};
 
 use super::file::{Database, PAGE_BYTES};
 use super::timer::Waiting;
+use super::wal::Wal;
 use super::{Commit, SqliteOptions, Synchronous};
 use crate::error::{Error, Result};
 use crate::locks::lock;
@@ -38,6 +39,7 @@ pub(super) struct Inner<S> {
     pub(super) is_open: bool,
     newest: i64,
     committed_until: Option<i64>,
+    wal: Wal,
 }
 
 impl<S> Inner<S> {
@@ -47,8 +49,15 @@ impl<S> Inner<S> {
 }
 
 impl<S> Plain<S> {
-    pub(super) fn new(options: SqliteOptions, database: Database, connection: Connection, state: S, held: u64) -> Self {
-        Self {
+    pub(super) fn new(
+        options: SqliteOptions,
+        database: Database,
+        mut connection: Connection,
+        state: S,
+        held: u64,
+    ) -> Result<Self> {
+        let wal = database.done("watch the log of", Wal::watch(&mut connection))?;
+        Ok(Self {
             options,
             database,
             inner: Mutex::new(Inner {
@@ -57,6 +66,7 @@ impl<S> Plain<S> {
                 is_open: false,
                 newest: i64::MIN,
                 committed_until: None,
+                wal,
             }),
             accepted: AtomicU64::new(0),
             superseded: AtomicU64::new(0),
@@ -65,7 +75,7 @@ impl<S> Plain<S> {
             held_before: held,
             failure: OnceLock::new(),
             closed: AtomicBool::new(false),
-        }
+        })
     }
 
     fn check_open(&self) -> Result<()> {
@@ -156,7 +166,9 @@ impl<S> Plain<S> {
         if self.options.synchronous == Synchronous::Full {
             self.synced.store(position, Ordering::Release);
         }
-        Ok(())
+        let connection = inner.connection.as_ref().ok_or(Error::Closed)?;
+        let made = inner.wal.checkpoint_when_due(connection, self.options.checkpoint_bytes);
+        self.sound(self.database.done("checkpoint", made)).map(drop)
     }
 
     /// Looks at what the layout keeps, also once the store is closed.

@@ -89,7 +89,7 @@ impl RowStore {
             ids: Vec::new(),
             key_bytes,
         };
-        let plain = Arc::new(Plain::new(options, database, connection, state, held as u64));
+        let plain = Arc::new(Plain::new(options, database, connection, state, held as u64)?);
         let timer = match plain.options.commit {
             Commit::Every(interval_ns) => Some(Timer::start(&plain, interval_ns)?),
             Commit::Each => None,

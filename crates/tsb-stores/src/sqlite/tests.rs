@@ -272,6 +272,100 @@ fn the_log_and_the_file_stay_bounded() {
     store.close().unwrap();
 }
 
+/// The longest that the write-ahead log's file was while `store` took commits of `series`
+/// samples each.
+fn longest_log(store: &dyn Store, path: &Path, series: u32, commits: i64) -> u64 {
+    store.define(&keys(540)).unwrap();
+    let log = path.with_extension("db-wal");
+    let mut longest = 0;
+    for number in 0..commits {
+        let values: Vec<f64> = (0..series).map(|id| f64::from(id) + number as f64 / 3.0).collect();
+        let first = SeriesId((number as u32 * series) % 540);
+        let _ = store
+            .write_all(&Batch::tick(first, Timestamp(number * SECOND / 10), &values))
+            .unwrap();
+        longest = longest.max(std::fs::metadata(&log).unwrap().len());
+    }
+    longest
+}
+
+#[test]
+fn the_write_ahead_log_stays_within_its_bound_however_small_the_commits_are() {
+    const BOUND: u64 = 1 << 20;
+    let options = SqliteOptions {
+        checkpoint_bytes: BOUND,
+        tail: 20,
+        ..SqliteOptions::default()
+    };
+    let memory = Path::new("/dev/shm");
+    for layout in [Layout::Ticks, Layout::Rows] {
+        for (series, commits) in [(1, 1_500), (54, 600)] {
+            let folder = tempfile::tempdir_in(if memory.is_dir() { memory } else { Path::new("/tmp") }).unwrap();
+            let path = folder.path().join("x.db");
+            let store = open(&path, layout, options.clone()).unwrap();
+            let longest = longest_log(&*store, &path, series, commits);
+            // A page of 4,120 bytes for each sample, and a few for the trees above.
+            let one_commit = (u64::from(series) + 12) * 4_120;
+            assert!(
+                (BOUND / 2..=BOUND + one_commit).contains(&longest),
+                "{layout:?}, {series} samples a commit: the log grew to {longest} bytes"
+            );
+            store.close().unwrap();
+        }
+    }
+}
+
+#[test]
+fn sealed_bytes_are_at_least_those_of_the_chunks() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = ticks(&folder, short());
+    for number in 0..1_000 {
+        let one = [number as f64 / 7.0];
+        let _ = store
+            .write_all(&Batch::tick(
+                SeriesId(number as u32 % 10),
+                Timestamp(number * SECOND),
+                &one,
+            ))
+            .unwrap();
+        if number % 20 == 0 {
+            let other = rusqlite::Connection::open(folder.path().join("x.db")).unwrap();
+            let sum = "SELECT coalesce(sum(length(data)), 0) FROM chunk";
+            let bytes: i64 = other.query_row(sum, [], |row| row.get(0)).unwrap();
+            let footprint = store.stats().footprint;
+            assert!(
+                footprint.sealed_bytes >= bytes.unsigned_abs(),
+                "{bytes} bytes of chunks after commit {number}, {footprint:?}"
+            );
+        }
+    }
+    store.close().unwrap();
+}
+
+#[test]
+fn a_log_that_a_reader_held_open_starts_over_once_the_reader_is_gone() {
+    const BOUND: u64 = 256 << 10;
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("x.db");
+    let options = SqliteOptions {
+        checkpoint_bytes: BOUND,
+        synchronous: Synchronous::Normal,
+        ..short()
+    };
+    let store = ticks(&folder, options);
+    tick(&store, 0);
+    let reader = rusqlite::Connection::open(&path).unwrap();
+    reader.execute_batch("BEGIN; SELECT count(*) FROM tick;").unwrap();
+    (1..300).for_each(|number| tick(&store, number));
+    let held = std::fs::metadata(path.with_extension("db-wal")).unwrap().len();
+    assert!(held > 2 * BOUND, "{held} bytes while a reader needs the log");
+    reader.execute_batch("COMMIT").unwrap();
+    (300..500).for_each(|number| tick(&store, number));
+    let free = std::fs::metadata(path.with_extension("db-wal")).unwrap().len();
+    assert!(free <= BOUND + (64 << 10), "{free} bytes after it has ended");
+    store.close().unwrap();
+}
+
 #[test]
 fn samples_that_stay_behind_are_committed_by_the_clock() {
     let folder = tempfile::tempdir().unwrap();

@@ -130,7 +130,6 @@ impl Writer {
             )?;
         }
         self.key_bytes += bytes;
-        self.wal.add(bytes);
         Ok(())
     }
 
@@ -143,29 +142,16 @@ impl Writer {
         shared.database.done("write", run)?;
         self.seq += 1;
         self.log_bytes += on_disk(bytes);
-        self.wal.add(bytes);
         Ok(())
     }
 
     /// Makes a checkpoint if the write-ahead log has grown to its bound; whether it did.
     fn checkpoint_when_due(&mut self, shared: &Shared) -> Result<bool> {
-        let is_due = self.wal.bytes() >= shared.options.checkpoint_bytes;
-        if is_due {
-            self.checkpoint(shared)?;
-        }
-        Ok(is_due)
-    }
-
-    /// Copies the write-ahead log into the file, as far as no reader needs it.
-    fn checkpoint(&mut self, shared: &Shared) -> Result<()> {
-        let connection = self.connection()?;
-        let statement = connection.prepare_cached("PRAGMA wal_checkpoint(PASSIVE)");
-        let pages = statement.and_then(|mut statement| {
-            statement.query_row([], |row| Ok((row.get::<_, i64>(1)?, row.get::<_, i64>(2)?)))
-        });
-        let (pages, copied) = shared.database.done("checkpoint", pages)?;
-        self.wal.checkpointed(pages.max(0) as u64, copied.max(0) as u64);
-        Ok(())
+        let connection = self.connection.as_ref().ok_or(Error::Closed)?;
+        let made = self
+            .wal
+            .checkpoint_when_due(connection, shared.options.checkpoint_bytes);
+        shared.database.done("checkpoint", made)
     }
 
     /// Has everything committed on the medium where a commit does not wait for it.
@@ -206,25 +192,5 @@ pub(super) fn on_disk(bytes: u64) -> u64 {
     } else {
         // As many as fit share a page.
         PAGE_BYTES / (PAGE_BYTES / row)
-    }
-}
-
-impl super::writer::Wal {
-    /// Notes bytes that were put into rows.
-    pub(super) fn add(&mut self, bytes: u64) {
-        self.estimate += bytes as f64;
-    }
-
-    /// How long the log is, about.
-    fn bytes(&self) -> u64 {
-        (self.estimate * self.factor) as u64
-    }
-
-    /// Learns from a checkpoint how many pages the log had, and how many it copied.
-    fn checkpointed(&mut self, pages: u64, copied: u64) {
-        if self.estimate > 0.0 {
-            self.factor = ((pages * PAGE_BYTES) as f64 / self.estimate).clamp(1.0, 1000.0);
-        }
-        self.estimate = ((pages - copied.min(pages)) * PAGE_BYTES) as f64 / self.factor;
     }
 }

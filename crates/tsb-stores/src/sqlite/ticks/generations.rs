@@ -51,6 +51,8 @@ pub(super) struct Generation {
     pub(super) newest: i64,
     /// Samples in chunks.
     pub(super) samples: u64,
+    /// Bytes of its chunks; 0 for those that an earlier life made.
+    pub(super) bytes: u64,
 }
 
 impl Generation {
@@ -85,6 +87,8 @@ pub(super) struct Aging {
     /// Samples in chunks, and how many of them lie over one of an older generation.
     pub(super) samples: u64,
     pub(super) shadowed: u64,
+    /// Bytes of the chunks that this life made.
+    pub(super) bytes: u64,
     /// Frames before this are deleted.
     pub(super) forgotten: i64,
     /// Bytes of its frames in the file, about.
@@ -177,11 +181,11 @@ impl Writer {
             return Ok(());
         };
         aging.samples += packed.samples;
+        aging.bytes += packed.bytes.len() as u64;
         let key = key(aging.number, number);
         let connection = self.connection.as_ref().ok_or(crate::Error::Closed)?;
         let statement = connection.prepare_cached("INSERT INTO chunk VALUES (?1, ?2)");
         let run = statement.and_then(|mut statement| statement.execute(params![key, packed.bytes]));
-        self.wal.estimate += packed.bytes.len() as f64;
         shared.database.done("write", run).map(drop)
     }
 
@@ -241,8 +245,6 @@ impl Writer {
         let share = (due - aging.forgotten) as f64 / frames.max(1.0);
         let bytes = ((aging.log_bytes as f64 * share) as u64).min(self.log_bytes);
         self.log_bytes -= bytes;
-        // Freed pages are noted, not written.
-        self.wal.add(bytes / 64);
         if let Some(aging) = &mut self.aging {
             aging.forgotten = due;
         }
@@ -329,6 +331,7 @@ impl Writer {
             .filter(|generation| generation.number == aging.number)
         {
             generation.samples = aging.samples;
+            generation.bytes = aging.bytes;
         }
         let next = View {
             head: Arc::clone(&view.head),
@@ -355,6 +358,7 @@ impl Writer {
             oldest: self.head.oldest,
             newest: self.head.newest,
             samples: 0,
+            bytes: 0,
         });
         let aging = AgingStore {
             number: self.head.number,
@@ -375,6 +379,7 @@ impl Writer {
             series,
             samples: 0,
             shadowed: 0,
+            bytes: 0,
             forgotten: self.head.first_seq,
             log_bytes: self.log_bytes,
             prior,

@@ -184,21 +184,22 @@ impl Shared {
         let (all, free) = (pages("PRAGMA page_count")?, pages("PRAGMA freelist_count")?);
         self.readers.give(connection);
         let writer = self.writer.lock().map_err(panicked)?;
-        let aging = writer.aging.as_ref().map_or(0, |aging| aging.samples);
-        let sealed_samples = self
-            .view()?
-            .generations
-            .iter()
-            .map(|generation| generation.samples)
-            .sum::<u64>()
-            + aging;
+        let aging = writer
+            .aging
+            .as_ref()
+            .map_or((0, 0), |aging| (aging.samples, aging.bytes));
+        let generations = &self.view()?.generations;
+        let (sealed_samples, chunk_bytes) = generations.iter().fold(aging, |(samples, bytes), generation| {
+            (samples + generation.samples, bytes + generation.bytes)
+        });
         let series = writer.key_bytes;
         let log = writer.log_bytes;
         drop(writer);
         let rest = all.saturating_sub(free + series);
-        // Of the log the lengths are known; the rest of the pages are chunks'.
+        // The pages of the log are an estimate; what it leaves are chunks, which take at
+        // least the bytes that were put into them.
         let sealed = if sealed_samples > 0 {
-            rest.saturating_sub(log)
+            rest.saturating_sub(log).max(chunk_bytes.min(rest))
         } else {
             0
         };

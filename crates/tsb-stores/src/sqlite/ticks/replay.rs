@@ -18,6 +18,7 @@ use crate::error::Result;
 use crate::numbers::{Keys, key_of};
 use crate::sqlite::SqliteOptions;
 use crate::sqlite::file::Database;
+use crate::sqlite::wal::Wal;
 use ahead::Read;
 
 /// A row of the table of generations.
@@ -41,13 +42,15 @@ impl Row {
             oldest: self.oldest,
             newest: self.newest,
             samples: self.samples,
+            bytes: 0,
         }
     }
 }
 
 /// Opens a file and brings its newest samples back into memory.
 pub(super) fn open(path: &Path, options: SqliteOptions) -> Result<Shared> {
-    let (database, connection) = Database::open(path, &options, &SCHEMA)?;
+    let (database, mut connection) = Database::open(path, &options, &SCHEMA)?;
+    let wal = database.done("watch the log of", Wal::watch(&mut connection))?;
     let (keys, key_bytes) = read_keys(&database, &connection)?;
     let rows = read_generations(&database, &connection)?;
     let series = keys.len() as u32;
@@ -84,7 +87,7 @@ pub(super) fn open(path: &Path, options: SqliteOptions) -> Result<Shared> {
             .unwrap_or(i64::MIN),
         generations,
     };
-    let mut writer = Writer::new(connection, first.first_seq, state);
+    let mut writer = Writer::new(connection, wal, first.first_seq, state);
     writer.key_bytes = key_bytes;
     let max_series = options.max_series;
     let shared = Shared {
@@ -199,6 +202,7 @@ impl Replay<'_> {
             series: self.series,
             samples: aging.samples,
             shadowed: aging.shadowed,
+            bytes: 0,
             forgotten: aging.first_seq,
             log_bytes: bytes,
             prior,
@@ -259,6 +263,7 @@ impl Replay<'_> {
                 series: self.series,
                 samples: before.samples,
                 shadowed: 0,
+                bytes: 0,
                 forgotten: first_seq,
                 log_bytes: bytes as u64,
                 prior: Vec::new(),

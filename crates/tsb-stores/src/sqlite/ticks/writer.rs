@@ -14,6 +14,7 @@ use crate::error::{Error, Result};
 use crate::sqlite::chunk::Packer;
 use crate::sqlite::commits::Commits;
 use crate::sqlite::log::Encoder;
+use crate::sqlite::wal::Wal;
 use crate::sqlite::{Commit, Synchronous};
 use crate::store::{Ack, Position, Reason, Refusals};
 
@@ -73,15 +74,6 @@ impl HeadState {
     }
 }
 
-/// How long the write-ahead log is, as far as it can be told without asking.
-#[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Wal {
-    /// Bytes written since the last checkpoint, by what was put into rows.
-    pub(super) estimate: f64,
-    /// How many bytes of the log a byte of rows takes. in [1, ..)
-    pub(super) factor: f64,
-}
-
 /// The samples of a batch that are not refused.
 #[derive(Debug, Default)]
 struct Kept {
@@ -91,7 +83,7 @@ struct Kept {
 }
 
 impl Writer {
-    pub(super) fn new(connection: Connection, seq: i64, head: HeadState) -> Self {
+    pub(super) fn new(connection: Connection, wal: Wal, seq: i64, head: HeadState) -> Self {
         Self {
             connection: Some(connection),
             clock: MonotonicClock::new(),
@@ -104,10 +96,7 @@ impl Writer {
             next: Next::default(),
             packer: Packer::default(),
             held: Vec::new(),
-            wal: Wal {
-                estimate: 0.0,
-                factor: 2.0,
-            },
+            wal,
             commits: Commits::default(),
             log_bytes: 0,
             key_bytes: 0,
