@@ -18,9 +18,7 @@ use serde::Deserialize;
         tsb simulates a fleet that reports at a fixed rate, drives it at a store, keeps time without \
         coordinated omission, and afterwards reads every acknowledged sample back. Without a command it \
         sends 54,000 samples/s of a production-like fleet over loopback TCP into memory for ten seconds.",
-    after_long_help = "Exit codes: 0 done, 1 a bug in tsb, 2 bad usage, 3 the run finished but is invalid or was \
-        limited by the generator, 4 target unreachable, 5 a threshold was crossed, 130 interrupted.\n\
-        Results go to stdout, progress to stderr."
+    after_long_help = crate::exit::help()
 )]
 pub struct Cli {
     /// What to do; without a command: the ten-second run.

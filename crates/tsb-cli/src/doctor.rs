@@ -10,7 +10,6 @@ mod limits;
 mod machine;
 mod table;
 
-use std::io::Write;
 use std::path::Path;
 
 use serde::Serialize;
@@ -19,6 +18,7 @@ use tsb_core::resource::{Machine, Noise};
 use crate::args::{DoctorArgs, Format};
 use crate::exit::Exit;
 use crate::failure::Failure;
+use crate::output::print;
 
 pub use table::table;
 
@@ -103,8 +103,7 @@ pub fn command(args: &DoctorArgs) -> Result<Exit, Failure> {
         ),
         Format::Csv => return Err(Failure::usage("cannot write findings as CSV").hint("give --format json")),
     };
-    let written = std::io::stdout().lock().write_all(text.as_bytes());
-    written.map_err(|error| Failure::usage("cannot write to stdout").because(&error))?;
+    print(text.as_bytes())?;
     Ok(Exit::Done)
 }
 

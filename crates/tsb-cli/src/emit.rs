@@ -33,7 +33,7 @@ pub fn command(args: &EmitArgs) -> Result<Exit, Failure> {
     let mut plan = plan::load(&run)?;
     endpoint.options.apply(&mut plan.wire);
     let plan = plan.complete()?;
-    let mut outputs = Outputs::open_without_page(&args.run.output)?;
+    let outputs = Outputs::open_without_page(&args.run.output)?;
     let mut hooks = Hooks::new(interrupt::flag(), args.run.output.quiet);
     let _exposed = expose(&args.run, &mut hooks)?;
     let stage = Stage::new(&plan, 1)?;
@@ -56,7 +56,7 @@ pub fn command(args: &EmitArgs) -> Result<Exit, Failure> {
     };
     let driven = progress(&stage, &live, &hooks, || pass.remote(&address))?;
     let result = result(&endpoint, &plan, &driven)?;
-    outputs.write_value(&result, args.run.output.format, || text(&endpoint, &driven))?;
+    outputs.write_value(&result, || text(&endpoint, &driven))?;
     Ok(match (driven.failures.is_empty(), driven.interrupted) {
         (false, _) => Exit::Unreachable,
         (true, true) => Exit::Interrupted,

@@ -19,12 +19,55 @@ pub enum Exit {
     Unreachable = 4,
     /// A threshold that the user gave was crossed.
     Threshold = 5,
+    /// A result could not be written: stdout or a disk is full. The run itself was made.
+    Unwritten = 6,
     /// Interrupted; a partial report was written.
     Interrupted = 130,
+}
+
+impl Exit {
+    /// All of them with what each says, in the words of the help text and the documents.
+    pub const TABLE: [(Self, &'static str); 8] = [
+        (Self::Done, "done"),
+        (Self::Bug, "a bug in tsb"),
+        (Self::Usage, "bad usage: a flag, a file or a plan that cannot be run"),
+        (
+            Self::Invalid,
+            "the run finished but is invalid, or was limited by the generator",
+        ),
+        (Self::Unreachable, "a target cannot be reached, or a port is in use"),
+        (Self::Threshold, "a threshold was crossed"),
+        (Self::Unwritten, "a result could not be written"),
+        (Self::Interrupted, "interrupted; what was done by then is reported"),
+    ];
+}
+
+/// The table at the end of the help text.
+pub fn help() -> String {
+    let rows = Exit::TABLE.map(|(exit, what)| format!("  {:>3}  {what}\n", exit as u8));
+    format!(
+        "Exit codes:\n{}\nResults go to stdout, progress to stderr.",
+        rows.concat()
+    )
 }
 
 impl From<Exit> for ExitCode {
     fn from(exit: Exit) -> Self {
         Self::from(exit as u8)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_readme_has_every_exit_code_in_the_words_of_the_help() {
+        let readme = include_str!("../../../README.md");
+        for (exit, what) in Exit::TABLE {
+            let row = format!("| {} | {what} |", exit as u8);
+            assert!(readme.contains(&row), "no {row}");
+            assert!(help().contains(what));
+        }
     }
 }

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use tsb_stores::spec::Spec;
+use tsb_stores::spec::{Spec, redact_text};
 
 use crate::exit::Exit;
 
@@ -35,6 +35,17 @@ impl Failure {
             _ => Exit::Unreachable,
         };
         Self::new(exit, format!("cannot open store {spec}")).because(error)
+    }
+
+    /// A result that could not be written.
+    pub fn unwritten(where_to: impl fmt::Display, error: &std::io::Error) -> Self {
+        Self::new(Exit::Unwritten, format!("cannot write {where_to}")).because(error)
+    }
+
+    /// What failed and why, in one line: for a report.
+    pub fn in_a_line(&self) -> String {
+        let parts = std::iter::once(&self.what).chain(&self.causes);
+        redact_text(&parts.cloned().collect::<Vec<_>>().join(": "))
     }
 
     /// A failure with any exit code.
@@ -73,17 +84,25 @@ impl Failure {
     }
 }
 
+// Arguments and addresses are quoted as they were given: credentials go here, in one place.
 impl fmt::Display for Failure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "tsb: {}", self.what)?;
+        write!(f, "tsb: {}", redact_text(&self.what))?;
         for cause in &self.causes {
-            write!(f, "\n  because: {cause}")?;
+            write!(f, "\n  because: {}", redact_text(cause))?;
         }
         if let Some(hint) = &self.hint {
-            write!(f, "\n  hint: {hint}")?;
+            write!(f, "\n  hint: {}", redact_text(hint))?;
         }
         Ok(())
     }
+}
+
+/// What a panic said.
+pub fn panic_message(panic: &(dyn std::any::Any + Send)) -> String {
+    let text = panic.downcast_ref::<&str>().map(|text| (*text).to_owned());
+    let text = text.or_else(|| panic.downcast_ref::<String>().cloned());
+    text.unwrap_or_else(|| "a panic without a message".to_owned())
 }
 
 /// An error and all that caused it, in one line.
@@ -113,5 +132,15 @@ mod tests {
             "tsb: cannot write /x/report.json\n  because: disk full\n  hint: free some room"
         );
         assert_eq!(failure.exit, Exit::Usage);
+        assert_eq!(failure.in_a_line(), "cannot write /x/report.json: disk full");
+    }
+
+    #[test]
+    fn a_failure_holds_no_credential() {
+        let failure = Failure::usage("cannot use mongo://me:pw@h:1/db")
+            .because_of("bad token=pw in x")
+            .hint("try //me:pw@h");
+        let text = format!("{failure} {}", failure.in_a_line());
+        assert!(!text.contains("pw"), "{text}");
     }
 }

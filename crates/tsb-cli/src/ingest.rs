@@ -10,7 +10,7 @@ use tsb_core::time::{Clock, MonotonicClock};
 use tsb_core::{SeriesId, SeriesKey};
 use tsb_stores::{Store, spec};
 
-use crate::args::{Format, IngestArgs};
+use crate::args::IngestArgs;
 use crate::endpoint::Endpoint;
 use crate::exit::Exit;
 use crate::failure::Failure;
@@ -68,7 +68,7 @@ pub fn command(args: &IngestArgs) -> Result<Exit, Failure> {
     if args.listen.iter().any(|url| files::is_for(url)) {
         return files::command(args, &limits.listen, duration_ns);
     }
-    let mut outputs = Outputs::open_without_page(&args.output)?;
+    let outputs = Outputs::open_without_page(&args.output)?;
     // Before anyone hears that it listens: from then on a signal asks for an orderly end.
     let stop = interrupt::flag();
     let service = Service::open(args, limits.max_series)?;
@@ -88,7 +88,7 @@ pub fn command(args: &IngestArgs) -> Result<Exit, Failure> {
     let elapsed_ns = service.clock.now() - started;
     let closed = service.store.close();
     let result = service.result(&stats, elapsed_ns);
-    outputs.write_value(&result, args.output.format, || text(&result))?;
+    outputs.write_value(&result, || text(&result))?;
     if let Some(error) = service.totals.failure() {
         return Err(Failure::new(Exit::Invalid, format!("cannot write to {}", service.store)).because(&*error));
     }
@@ -179,12 +179,12 @@ impl Service {
         let bound = AnyListener::bind(runtime.handle(), carrier, &address, options, intake, clock, None);
         let listener = bound
             .map_err(|error| Failure::new(Exit::Unreachable, format!("cannot listen on {url}")).because(&error))?;
-        eprintln!(
+        crate::say::line(format_args!(
             "listening on {} into {}, receive buffer {}",
             endpoint.shown_at(listener.address()),
             self.store,
             units::bytes(listener.granted().receive_bytes as f64),
-        );
+        ));
         Ok(listener)
     }
 
@@ -276,24 +276,4 @@ fn text(result: &serde_json::Value) -> String {
         let _ = writeln!(out, "rejected, {reason}: {count}");
     }
     String::from_utf8(out).unwrap_or_default()
-}
-
-impl Outputs {
-    /// Writes a result that is no run report.
-    pub fn write_value(
-        &mut self,
-        value: &serde_json::Value,
-        format: Format,
-        text: impl FnOnce() -> String,
-    ) -> Result<(), Failure> {
-        let json = format!("{value:#}\n");
-        self.write_report_file(json.as_bytes())?;
-        let shown = match format {
-            Format::Json => json,
-            Format::Text => text(),
-            Format::Csv => return Err(Failure::usage("cannot write this result as CSV").hint("give --format json")),
-        };
-        let written = std::io::stdout().lock().write_all(shown.as_bytes());
-        written.map_err(|error| Failure::usage("cannot write to stdout").because(&error))
-    }
 }

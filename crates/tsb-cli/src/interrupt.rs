@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use crate::exit::Exit;
+use crate::say;
 
 /// A flag that the first signal sets. A second signal ends the process: whoever asks
 /// twice does not want to wait for the audit.
@@ -15,7 +16,7 @@ pub fn flag() -> Arc<AtomicBool> {
         if seen.swap(true, Ordering::SeqCst) {
             end();
         }
-        eprintln!("tsb: stopping; the part done so far will be reported (once more to end at once)");
+        say::line("tsb: stopping; the part done so far will be reported (once more to end at once)");
     });
     flag
 }

@@ -3,8 +3,6 @@
 //!
 //! Printing, exit codes and environment variables live in this crate alone.
 
-#![expect(clippy::print_stderr, reason = "stderr is where progress and failures go")]
-
 pub mod args;
 pub mod audit;
 pub mod doctor;
@@ -25,6 +23,7 @@ pub mod report;
 pub mod reports;
 pub mod reproduce;
 pub mod run;
+pub mod say;
 pub mod stores;
 pub mod units;
 pub mod verify;
@@ -32,6 +31,7 @@ pub mod verify;
 use std::process::ExitCode;
 
 use clap::Parser;
+use tsb_stores::spec::redact_text;
 
 use args::{Cli, Command};
 use exit::Exit;
@@ -39,15 +39,31 @@ use failure::Failure;
 
 /// Runs the program with the process's arguments.
 pub fn main() -> ExitCode {
-    let cli = Cli::parse();
-    let ended = match dispatch(cli) {
-        Ok(exit) => exit,
-        Err(failure) => {
-            eprintln!("{failure}");
-            failure.exit
-        }
+    let ended = match Cli::try_parse() {
+        Ok(cli) => dispatch(cli),
+        Err(error) => not_parsed(&error),
     };
-    ended.into()
+    let exit = ended.unwrap_or_else(|failure| {
+        say::line(&failure);
+        failure.exit
+    });
+    exit.into()
+}
+
+/// Shows what clap has to say: help and version on stdout, errors on stderr.
+fn not_parsed(error: &clap::Error) -> Result<Exit, Failure> {
+    if !error.use_stderr() {
+        output::delivered(error.print())?;
+        return Ok(Exit::Done);
+    }
+    // It quotes arguments as they were given.
+    let (said, clean) = (error.to_string(), redact_text(&error.to_string()));
+    if said == clean {
+        let _ = error.print();
+    } else {
+        say::line(clean.trim_end());
+    }
+    Ok(Exit::Usage)
 }
 
 fn dispatch(cli: Cli) -> Result<Exit, Failure> {

@@ -1,6 +1,5 @@
 //! Completion scripts and manual pages, made from the command line's own description.
 
-use std::io::Write;
 use std::path::Path;
 
 use clap::CommandFactory;
@@ -31,7 +30,6 @@ pub fn pages(dir: Option<&Path>) -> Result<Exit, Failure> {
 }
 
 fn print(bytes: &[u8]) -> Result<Exit, Failure> {
-    let written = std::io::stdout().lock().write_all(bytes);
-    written.map_err(|error| Failure::usage("cannot write to stdout").because(&error))?;
+    crate::output::print(bytes)?;
     Ok(Exit::Done)
 }

@@ -1,87 +1,153 @@
-//! Files and stdout that results go to, opened before a run starts so that an hour is not
-//! lost to a typo.
+//! Where results go: files, proved writable before a run starts so that an hour is not lost
+//! to a typo, and stdout. Each fails alone: a full disk does not take the text with it.
 
-use std::fs::File;
-use std::io::Write;
-use std::path::{Path, PathBuf};
+mod target;
 
+use std::io::{self, ErrorKind, Write};
+use std::path::PathBuf;
+
+use serde_json::Value;
 use tsb_core::report::Report;
 
-use crate::args::OutputArgs;
+pub use target::Target;
+
+use crate::args::{Format, OutputArgs};
 use crate::exit::Exit;
 use crate::failure::Failure;
-use crate::render;
+use crate::{render, say};
 
-/// Where the results of a run go.
+/// Where the results of a command go.
 #[derive(Debug)]
 pub struct Outputs {
-    report: Option<(PathBuf, File)>,
-    hdr_log: Option<(PathBuf, File)>,
-    page: Option<(PathBuf, File)>,
+    format: Format,
+    report: Option<Target>,
+    page: Option<Target>,
+    hdr_log: Option<(Target, Vec<u8>)>,
 }
 
-fn create(path: &Path) -> Result<File, Failure> {
-    File::create(path).map_err(|error| {
-        Failure::usage(format!("cannot write {}", path.display()))
-            .because(&error)
-            .hint("nothing was run; give a path that can be written")
-    })
+/// Writes to stdout. A reader that has gone has read enough.
+///
+/// # Errors
+/// [`Exit::Unwritten`] when stdout is full.
+pub fn print(bytes: &[u8]) -> Result<(), Failure> {
+    let mut stdout = io::stdout().lock();
+    delivered(stdout.write_all(bytes).and_then(|()| stdout.flush()))
+}
+
+/// What a write to stdout came to: a reader that has gone has read enough.
+///
+/// # Errors
+/// [`Exit::Unwritten`] for any other failure.
+pub fn delivered(written: io::Result<()>) -> Result<(), Failure> {
+    match written {
+        Err(error) if error.kind() != ErrorKind::BrokenPipe => Err(Failure::unwritten("to stdout", &error)),
+        _ => Ok(()),
+    }
+}
+
+/// The JSON form of a report.
+pub fn json(report: &Report) -> Result<Vec<u8>, Failure> {
+    let mut bytes = Vec::new();
+    render::json::write(report, &mut bytes)
+        .map_err(|error| Failure::new(Exit::Bug, "cannot serialize the report").because(&error))?;
+    Ok(bytes)
 }
 
 /// Writes the page of a report.
-pub fn write_page(report: &Report, path: &Path, file: &mut File) -> Result<(), Failure> {
+pub fn write_page(report: &Report, target: &Target) -> Result<(), Failure> {
     let page =
         render::html::page(report).map_err(|error| Failure::new(Exit::Bug, "cannot make the page").because(&error))?;
-    file.write_all(page.as_bytes())
-        .map_err(|error| Failure::usage(format!("cannot write {}", path.display())).because(&error))
+    target.write(page.as_bytes())
+}
+
+/// The first failure; the others are said.
+pub fn first_failure(failures: impl IntoIterator<Item = Failure>) -> Result<(), Failure> {
+    let mut failures = failures.into_iter();
+    let Some(first) = failures.next() else { return Ok(()) };
+    failures.for_each(say::line);
+    Err(first)
 }
 
 impl Outputs {
-    /// Opens what `args` name.
+    /// Proves that what `args` name can be written.
+    ///
+    /// # Errors
+    /// When something cannot, or two results would go into one file.
     pub fn open(args: &OutputArgs) -> Result<Self, Failure> {
-        let open = |path: &Option<PathBuf>| -> Result<Option<(PathBuf, File)>, Failure> {
-            path.as_ref().map(|path| Ok((path.clone(), create(path)?))).transpose()
-        };
+        let open = |path: &Option<PathBuf>| path.as_deref().map(Target::prepare).transpose();
+        let named = [
+            ("--out", &args.out),
+            ("--html", &args.html),
+            ("--hdr-log", &args.hdr_log),
+        ];
+        for (index, (flag, path)) in named.iter().enumerate() {
+            let same = named[..index].iter().find(|(_, other)| path.is_some() && other == path);
+            if let (Some((other, _)), Some(path)) = (same, path) {
+                return Err(Failure::usage(format!("cannot write {}", path.display()))
+                    .because_of(format!("{other} and {flag} name the same file")));
+            }
+        }
         Ok(Self {
+            format: args.format,
             report: open(&args.out)?,
-            hdr_log: open(&args.hdr_log)?,
             page: open(&args.html)?,
+            hdr_log: open(&args.hdr_log)?.map(|target| (target, Vec::new())),
         })
     }
 
-    /// Opens what `args` name, for a result that is no report of a run.
+    /// The same for a result that is no report of a run: it has no page, no interval log and
+    /// no table.
+    ///
+    /// # Errors
+    /// As [`Self::open`], and when one of these is asked for.
     pub fn open_without_page(args: &OutputArgs) -> Result<Self, Failure> {
-        match &args.html {
-            Some(path) => Err(Failure::usage(format!("cannot write {}", path.display()))
-                .because_of("only reports of runs have a page")
-                .hint("use tsb run, or take the JSON result")),
+        let refused = [("--html", &args.html), ("--hdr-log", &args.hdr_log)];
+        let refused = refused
+            .into_iter()
+            .find_map(|(flag, path)| Some((flag, path.as_ref()?)));
+        match refused {
+            Some((flag, path)) => Err(Failure::usage(format!("cannot write {flag} {}", path.display()))
+                .because_of("this command has neither a page nor an interval log")
+                .hint("take the JSON result, with --out")),
+            None if args.format == Format::Csv => {
+                Err(Failure::usage("cannot write this result as CSV").hint("give --format json"))
+            }
             None => Self::open(args),
         }
     }
 
     /// Where the interval log goes, if it was asked for.
-    pub fn hdr_log(&mut self) -> Option<&mut File> {
-        self.hdr_log.as_mut().map(|(_, file)| file)
+    pub fn hdr_log(&mut self) -> Option<&mut Vec<u8>> {
+        self.hdr_log.as_mut().map(|(_, bytes)| bytes)
     }
 
-    /// Writes the report to its file and to stdout.
-    pub fn write(&mut self, report: &Report, args: &OutputArgs) -> Result<(), Failure> {
-        let mut bytes = Vec::new();
-        render::json::write(report, &mut bytes)
-            .map_err(|error| Failure::new(Exit::Bug, "cannot serialize the report").because(&error))?;
-        self.write_report_file(&bytes)?;
-        if let Some((path, file)) = &mut self.page {
-            write_page(report, path, file)?;
-        }
-        render::report(report, args.format, &mut std::io::stdout().lock())
+    /// Where the JSON report goes, if a file was named.
+    pub fn report_file(&self) -> Option<&Target> {
+        self.report.as_ref()
     }
 
-    /// Writes the JSON form to the file that was asked for, if one was.
-    pub fn write_report_file(&mut self, bytes: &[u8]) -> Result<(), Failure> {
-        let Some((path, file)) = &mut self.report else {
-            return Ok(());
-        };
-        let written = file.write_all(bytes).and_then(|()| file.sync_all());
-        written.map_err(|error| Failure::new(Exit::Usage, format!("cannot write {}", path.display())).because(&error))
+    /// Writes the report everywhere. Each place is tried, whatever became of the others.
+    ///
+    /// # Errors
+    /// The first failure; the others are said on stderr.
+    pub fn write(&self, report: &Report) -> Result<(), Failure> {
+        let file = self.report.as_ref().map(|target| target.write(&json(report)?));
+        let page = self.page.as_ref().map(|target| write_page(report, target));
+        let log = self.hdr_log.as_ref().map(|(target, bytes)| target.write(bytes));
+        let stdout = render::bytes(report, self.format).and_then(|bytes| print(&bytes));
+        let all = [file, page, log, Some(stdout)].into_iter().flatten();
+        first_failure(all.filter_map(Result::err))
+    }
+
+    /// Writes a result that is no report of a run.
+    ///
+    /// # Errors
+    /// As [`Self::write`].
+    pub fn write_value(&self, value: &Value, text: impl FnOnce() -> String) -> Result<(), Failure> {
+        let json = format!("{value:#}\n");
+        let file = self.report.as_ref().map(|target| target.write(json.as_bytes()));
+        let shown = if self.format == Format::Json { json } else { text() };
+        let all = [file, Some(print(shown.as_bytes()))].into_iter().flatten();
+        first_failure(all.filter_map(Result::err))
     }
 }

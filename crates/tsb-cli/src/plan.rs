@@ -23,6 +23,9 @@ use crate::failure::Failure;
 /// The version of the plan's form; an unknown one is refused.
 pub const PLAN_VERSION: u32 = 1;
 
+/// The most fleet time of a run: timestamps are nanoseconds, and end in 2262.
+const FLEET_SPAN_MAX_NS: u64 = 200 * 365 * 86_400 * SECOND_NS;
+
 /// Everything about a run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -147,6 +150,11 @@ impl Plan {
         if self.schedule.is_some() && self.rate != AskedRate::Natural {
             return Err(Failure::usage("cannot follow both --rate and --schedule")
                 .hint("a schedule is a rate over time: leave --rate out"));
+        }
+        if self.fleet_span_ns() > FLEET_SPAN_MAX_NS {
+            return Err(Failure::usage("cannot run the fleet that far ahead")
+                .because_of("at this rate its clock would pass 200 years, and timestamps end in 2262")
+                .hint("ask a lower --rate or --duration; --rate max sends as fast as the store answers"));
         }
         self.workload
             .check()

@@ -43,7 +43,7 @@ pub fn command(args: &QueryArgs) -> Result<Exit, Failure> {
     };
     let mut out = BufWriter::new(std::io::stdout().lock());
     let written = print(&*store, &query, &keys, &mut out).map_err(failed)?;
-    written.map_err(|error| Failure::usage("cannot write to stdout").because(&error))?;
+    crate::output::delivered(written)?;
     store.close().map_err(failed)?;
     Ok(Exit::Done)
 }

@@ -23,11 +23,11 @@ pub fn command(args: &RecordArgs) -> Result<Exit, Failure> {
     let file = file.map_err(|error| failure().because(&error).hint("a trace file is never overwritten"))?;
     let stop = interrupt::flag();
     if !args.quiet {
-        eprintln!("recording into {}; Ctrl-C ends it", args.out.display());
+        crate::say::line(format_args!("recording into {}; Ctrl-C ends it", args.out.display()));
     }
     let recorded = record(&options, &MonotonicClock::new(), BufWriter::new(file), &stop);
     let summary = recorded.map_err(|error| failure().because(&error.writing(&args.out)))?;
-    eprintln!(
+    crate::say::line(format_args!(
         "{} series, {} samples, {} in {} ticks ({} missed, at most {} late)",
         units::count(summary.totals.series),
         units::count(summary.totals.samples),
@@ -35,9 +35,9 @@ pub fn command(args: &RecordArgs) -> Result<Exit, Failure> {
         units::count(summary.ticks),
         units::count(summary.missed_ticks),
         units::nanos(summary.lag_ns_max),
-    );
+    ));
     if !summary.problems.is_empty() {
-        eprintln!("{}", summary.problems);
+        crate::say::line(summary.problems);
     }
     Ok(Exit::Done)
 }

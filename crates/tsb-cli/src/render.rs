@@ -9,22 +9,16 @@ pub mod lines;
 pub mod text;
 pub mod times;
 
-use std::io::Write;
-
 use tsb_core::report::Report;
 
 use crate::args::Format;
-use crate::exit::Exit;
 use crate::failure::Failure;
 
-/// Writes a report in the asked format.
-pub fn report(report: &Report, format: Format, out: &mut dyn Write) -> Result<(), Failure> {
-    let written = match format {
-        Format::Text => out.write_all(text::report(report).as_bytes()),
-        Format::Json => json::write(report, out),
-        Format::Csv => out.write_all(csv::report(report).as_bytes()),
-    };
-    written
-        .and_then(|()| out.flush())
-        .map_err(|error| Failure::new(Exit::Usage, "cannot write the result").because(&error))
+/// A report in the asked format.
+pub fn bytes(report: &Report, format: Format) -> Result<Vec<u8>, Failure> {
+    match format {
+        Format::Text => Ok(text::report(report).into_bytes()),
+        Format::Json => crate::output::json(report),
+        Format::Csv => Ok(csv::report(report).into_bytes()),
+    }
 }

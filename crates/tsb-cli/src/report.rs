@@ -1,6 +1,5 @@
 //! `tsb report`: reports shown again, one or several side by side.
 
-use std::fs::File;
 use std::path::Path;
 
 use tsb_core::report::Report;
@@ -8,7 +7,7 @@ use tsb_core::report::Report;
 use crate::args::ReportArgs;
 use crate::exit::Exit;
 use crate::failure::Failure;
-use crate::output::write_page;
+use crate::output::{Target, first_failure, print, write_page};
 use crate::{render, reports};
 
 /// Runs the command.
@@ -24,25 +23,21 @@ pub fn command(args: &ReportArgs) -> Result<Exit, Failure> {
     let Some(report) = all else {
         return Err(Failure::usage("cannot show a report").because_of("none was named"));
     };
-    if let Some(path) = &args.html {
-        let mut file = File::create(path)
-            .map_err(|error| Failure::usage(format!("cannot write {}", path.display())).because(&error))?;
-        write_page(&report, path, &mut file)?;
-    }
-    if let Some(dir) = &args.csv {
-        write_tables(&report, dir)?;
-    }
-    render::report(&report, args.format, &mut std::io::stdout().lock())?;
+    let page = args.html.as_deref().map(Target::prepare).transpose()?;
+    let page = page.map(|target| write_page(&report, &target));
+    let tables = args.csv.as_deref().map(|dir| write_tables(&report, dir));
+    let stdout = render::bytes(&report, args.format).and_then(|bytes| print(&bytes));
+    let all = [page, tables, Some(stdout)].into_iter().flatten();
+    first_failure(all.filter_map(Result::err))?;
     Ok(Exit::Done)
 }
 
 fn write_tables(report: &Report, dir: &Path) -> Result<(), Failure> {
-    let failure =
-        |path: &Path, error: &std::io::Error| Failure::usage(format!("cannot write {}", path.display())).because(error);
-    std::fs::create_dir_all(dir).map_err(|error| failure(dir, &error))?;
+    std::fs::create_dir_all(dir)
+        .map_err(|error| Failure::usage(format!("cannot write {}", dir.display())).because(&error))?;
     for (name, text) in render::csv::tables(report) {
         let path = dir.join(name);
-        std::fs::write(&path, text).map_err(|error| failure(&path, &error))?;
+        std::fs::write(&path, text).map_err(|error| Failure::unwritten(path.display(), &error))?;
     }
     Ok(())
 }

@@ -1,9 +1,13 @@
 //! `tsb run` (and `tsb` alone): drive, read back, report.
 
+mod aftermath;
+mod asked;
 mod assemble;
 mod ceiling;
 mod engine;
+mod guarded;
 mod hdr_log;
+mod kept;
 mod ledger;
 mod monitor;
 mod path;
@@ -14,14 +18,15 @@ mod slices;
 mod stage;
 mod window;
 
-use std::io::Write;
 use std::ops::Range;
+use std::sync::Arc;
 
-use tsb_core::report::{Report, Run, SCHEMA_VERSION};
+use tsb_core::report::{Report, Run};
 use tsb_core::verdict::Status;
 use tsb_core::workload::Workload;
 
-pub use engine::{Finished, Hooks, run_plan, run_store};
+pub use engine::{Finished, Hooks, Open, run_plan, run_store};
+pub use kept::Kept;
 pub use monitor::progress;
 pub use path::{Driven, Pass, Watch};
 pub use rejects::Rejects;
@@ -34,8 +39,9 @@ use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::interrupt;
 use crate::live::{self, expose};
-use crate::output::Outputs;
+use crate::output::{Outputs, print};
 use crate::plan::{self, Plan};
+use crate::say;
 
 /// Refuses a protocol whose samples cannot be told apart once they have arrived.
 fn check_comparable(plan: &Plan) -> Result<(), Failure> {
@@ -58,37 +64,73 @@ pub fn command(args: &RunArgs) -> Result<Exit, Failure> {
     let mut hooks = Hooks::new(interrupt::flag(), args.output.quiet);
     let view = live::view(args, &mut hooks)?;
     let _exposed = expose(args, &mut hooks)?;
-    let mut runs = Vec::new();
-    for store in &plan.stores {
+    let kept = Arc::new(Kept::new(outputs.report_file().cloned()));
+    let keeper = Arc::clone(&kept);
+    hooks.provisional = Some(Arc::new(move |run| keeper.keep_with(run)));
+    let failed = run_each(&plan, &hooks, &open_store, &kept, outputs.hdr_log())?;
+    drop(view);
+    let report = kept.report();
+    outputs.write(&report)?;
+    let exit = exit_of(&report);
+    match failed {
+        Some(failure) if exit != Exit::Invalid => Err(failure),
+        Some(failure) => {
+            say::line(&failure);
+            Ok(exit)
+        }
+        None => Ok(exit),
+    }
+}
+
+/// Runs the plan's stores one after the other, and keeps each run as it is over. Returns the
+/// first failure of those that could not be run.
+///
+/// # Errors
+/// When the first of them could not: then nothing was measured, and nothing is lost.
+pub fn run_each(
+    plan: &Plan,
+    hooks: &Hooks,
+    open: Open<'_>,
+    kept: &Kept,
+    mut log: Option<&mut Vec<u8>>,
+) -> Result<Option<Failure>, Failure> {
+    let mut failed = None;
+    for (index, store) in plan.stores.iter().enumerate() {
+        if index > 0 {
+            kept.save();
+        }
         let single = Plan {
             stores: vec![store.clone()],
             ..plan.clone()
         };
-        let finished = run_plan(&single, &hooks)?;
-        if let Some(file) = outputs.hdr_log() {
-            hdr_log::write(file, &finished.driven, finished.run.started_at_ns)?;
+        let finished = match run_plan(&single, hooks, open) {
+            Ok(finished) => finished,
+            Err(failure) if index == 0 => return Err(failure),
+            Err(failure) => {
+                kept.note(format!("{store} was not measured: {}", failure.in_a_line()));
+                match failed {
+                    None => failed = Some(failure),
+                    Some(_) => say::line(&failure),
+                }
+                continue;
+            }
+        };
+        if let Some(log) = log.as_deref_mut() {
+            hdr_log::write(log, &finished.driven, finished.run.started_at_ns).unwrap_or_else(say::line);
         }
         let interrupted = finished.run.interrupted;
-        runs.push(finished.run);
+        kept.add(finished.run);
         if interrupted {
             break;
         }
     }
-    drop(view);
-    let report = Report {
-        schema_version: SCHEMA_VERSION,
-        tsb_version: env!("CARGO_PKG_VERSION").to_owned(),
-        runs,
-    };
-    outputs.write(&report, &args.output)?;
-    Ok(exit_of(&report))
+    Ok(failed)
 }
 
 fn print_plan(plan: &Plan) -> Result<Exit, Failure> {
     let text = serde_json::to_string_pretty(plan);
     let text = text.map_err(|error| Failure::new(Exit::Bug, "cannot print the plan").because(&error))?;
-    let written = writeln!(std::io::stdout().lock(), "{text}");
-    written.map_err(|error| Failure::usage("cannot write to stdout").because(&error))?;
+    print(format!("{text}\n").as_bytes())?;
     Ok(Exit::Done)
 }
 

@@ -1,7 +1,6 @@
 //! `tsb stores`: what can be driven, with which options, and what an ack is worth.
 
 use std::fmt::Write as _;
-use std::io::Write;
 
 use serde_json::json;
 use tsb_stores::spec::{Place, StoreInfo, known};
@@ -9,6 +8,7 @@ use tsb_stores::spec::{Place, StoreInfo, known};
 use crate::args::{Format, StoresArgs};
 use crate::exit::Exit;
 use crate::failure::Failure;
+use crate::output::print;
 
 /// Runs the command.
 pub fn command(args: &StoresArgs) -> Result<Exit, Failure> {
@@ -20,8 +20,7 @@ pub fn command(args: &StoresArgs) -> Result<Exit, Failure> {
         ),
         Format::Csv => csv(),
     };
-    let written = std::io::stdout().lock().write_all(text.as_bytes());
-    written.map_err(|error| Failure::usage("cannot write to stdout").because(&error))?;
+    print(text.as_bytes())?;
     Ok(Exit::Done)
 }
 

@@ -68,7 +68,6 @@ fn one(run: &Run, args: &VerifyArgs) -> Result<Exit, Failure> {
 }
 
 fn print(store: &str, audit: &Audit, rejected: u64, lost: u64, format: Format) -> Result<(), Failure> {
-    use std::io::Write;
     let tally = &audit.tally;
     let text = match format {
         Format::Json => format!(
@@ -96,6 +95,5 @@ fn print(store: &str, audit: &Audit, rejected: u64, lost: u64, format: Format) -
         }
         Format::Csv => return Err(Failure::usage("cannot write this result as CSV").hint("give --format json")),
     };
-    let written = std::io::stdout().lock().write_all(text.as_bytes());
-    written.map_err(|error| Failure::usage("cannot write to stdout").because(&error))
+    crate::output::print(text.as_bytes())
 }

@@ -326,11 +326,20 @@ fn a_store_slower_than_the_fleet_is_store_limited() {
 
 #[test]
 fn a_generator_asked_for_more_than_it_can_is_generator_limited() {
-    let finished = run(&honest(), |options| {
-        options.rate = Some("20G".to_owned());
-        options.duration = Some("100ms".to_owned());
-        options.no_calibrate = Some(false);
+    let flat_out = run(&honest(), |options| {
+        options.rate = Some("max".to_owned());
+        options.duration = Some("200ms".to_owned());
     });
+    let reached = flat_out.run.rate.held_per_second;
+    let asked_times = |times: f64| {
+        let plan = plan(|options| {
+            options.rate = Some(format!("{}", (reached * times) as u64));
+            options.duration = Some("100ms".to_owned());
+            options.no_calibrate = Some(false);
+        });
+        run_store(&plan, &honest(), &quiet())
+    };
+    let finished = asked_times(4.0).unwrap();
     assert_eq!(
         finished.run.verdict.status,
         Status::GeneratorLimited,
@@ -338,6 +347,12 @@ fn a_generator_asked_for_more_than_it_can_is_generator_limited() {
         finished.run.verdict
     );
     assert!(finished.run.ledger.counts.is_balanced());
+    // Beyond ten ceilings a run would say nothing.
+    let refused = asked_times(1_000.0).unwrap_err().to_string();
+    assert!(
+        refused.contains("ceiling") && refused.contains("--rate max"),
+        "{refused}"
+    );
 }
 
 #[test]

@@ -25,6 +25,7 @@ mod report;
 mod run;
 mod source;
 mod state;
+mod unsent;
 mod worker;
 
 pub use cpu::PhaseCpu;

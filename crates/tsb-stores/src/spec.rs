@@ -25,6 +25,7 @@ mod value;
 
 use nearest::or_nearest;
 use redact::redact;
+pub use redact::redact_text;
 use table::Make;
 pub use table::{OptionInfo, Place, StoreInfo, known};
 pub(crate) use value::Values;
@@ -92,6 +93,11 @@ impl Spec {
     /// The scheme of the innermost store.
     pub fn scheme(&self) -> &'static str {
         self.base.scheme
+    }
+
+    /// Whether it is a client of a server: a program of its own, which keeps the samples.
+    pub fn is_client(&self) -> bool {
+        self.base.place == Place::Address || self.base.scheme == "rrdcached"
     }
 
     /// What stands between the scheme and the options; it may hold credentials.

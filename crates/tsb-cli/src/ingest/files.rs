@@ -38,7 +38,7 @@ pub(super) fn command(args: &IngestArgs, options: &ListenOptions, duration_ns: O
         let what = "files by their names and series do not go into one store";
         return Err(Failure::usage(format!("cannot listen on {other}")).because_of(what));
     }
-    let mut outputs = Outputs::open_without_page(&args.output)?;
+    let outputs = Outputs::open_without_page(&args.output)?;
     // Before anyone hears that it listens: from then on a signal asks for an orderly end.
     let stop = interrupt::flag();
     let clock: Arc<dyn Clock> = Arc::new(MonotonicClock::new());
@@ -65,7 +65,7 @@ pub(super) fn command(args: &IngestArgs, options: &ListenOptions, duration_ns: O
     let elapsed_ns = clock.now() - started;
     let closed = cache.close();
     let result = result(&cache, &listeners, elapsed_ns);
-    outputs.write_value(&result, args.output.format, || text(&cache.stats(), elapsed_ns))?;
+    outputs.write_value(&result, || text(&cache.stats(), elapsed_ns))?;
     let folder = cache.folder().display();
     closed
         .map_err(|error| Failure::new(Exit::Invalid, format!("cannot close the files of {folder}")).because(&error))?;
@@ -95,11 +95,11 @@ fn listen(
     let listener =
         bound.map_err(|error| Failure::new(Exit::Unreachable, format!("cannot listen on {url}")).because(&error))?;
     let transport = if address.path().is_some() { "unix" } else { "tcp" };
-    eprintln!(
+    crate::say::line(format_args!(
         "listening on {SCHEME}{transport}://{} for the files of {}",
         listener.address(),
         cache.folder().display(),
-    );
+    ));
     Ok(listener)
 }
 

@@ -49,13 +49,13 @@ pub(super) fn watch(
         if !args.output.quiet && now - shown >= SECOND_NS {
             let accepted = watched.accepted();
             let rate = (accepted - before) as f64 * SECOND_NS as f64 / (now - shown) as f64;
-            eprintln!(
+            crate::say::line(format_args!(
                 "{:>6.0} s  {}/s accepted, {} in all, {}, {open} connections",
                 (now - started) as f64 / SECOND_NS as f64,
                 units::scaled(rate),
                 units::count(accepted),
                 watched.detail(),
-            );
+            ));
             (shown, before) = (now, accepted);
         }
         clock.wait_until(now + TICK_NS);

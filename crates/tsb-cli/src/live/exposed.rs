@@ -43,7 +43,8 @@ impl Exposed {
                 .because_of("other machines could reach it, and there is no authentication")
                 .hint("give --expose-remote if that is meant"));
         }
-        let listener = TcpListener::bind(address).map_err(|error| failure().because(&error))?;
+        let unreachable = || Failure::new(Exit::Unreachable, format!("cannot serve metrics on {address}"));
+        let listener = TcpListener::bind(address).map_err(|error| unreachable().because(&error))?;
         let address = listener.local_addr().map_err(|error| failure().because(&error))?;
         let is_over = Arc::new(AtomicBool::new(false));
         let over = Arc::clone(&is_over);

@@ -37,7 +37,7 @@ type Tried<T> = Result<T, Failure>;
 
 /// Runs the experiment.
 pub(super) fn command(args: &ReproduceArgs) -> Tried<Exit> {
-    let mut outputs = Outputs::open_without_page(&args.output)?;
+    let outputs = Outputs::open_without_page(&args.output)?;
     let counts = counts(args);
     let folder = Folder::make(&args.dir)?;
     let clock = MonotonicClock::new();
@@ -63,7 +63,7 @@ pub(super) fn command(args: &ReproduceArgs) -> Tried<Exit> {
         wrong += bed.count_wrong()?;
     }
     let result = result(args, &rounds, &beyond, wrong, clock.now());
-    outputs.write_value(&result, args.output.format, || text::page(&result))?;
+    outputs.write_value(&result, || text::page(&result))?;
     Ok(if wrong == 0 { Exit::Done } else { Exit::Invalid })
 }
 
@@ -86,7 +86,7 @@ fn kinds() -> Vec<Kind> {
 
 fn say(args: &ReproduceArgs, what: &str) {
     if !args.output.quiet {
-        eprintln!("{what}");
+        crate::say::line(what);
     }
 }
 

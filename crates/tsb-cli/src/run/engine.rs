@@ -11,14 +11,14 @@ use tsb_core::report::Run;
 use tsb_stores::{Scope as FlushScope, Store};
 
 use super::assemble::{Parts, assemble};
-use super::ceiling;
+use super::guarded::{Guarded, caught, poisoned};
 use super::monitor::{Monitor, Observed, Subject};
 use super::path::{Driven, Pass, Watch, accepted};
-use super::projection;
 use super::rejects::Rejects;
 use super::sink::SinkTotals;
-use super::stage::{Stage, open_store};
+use super::stage::Stage;
 use super::window::Window;
+use super::{aftermath, asked, ceiling, projection};
 use crate::audit::{Audit, Scope};
 use crate::exit::Exit;
 use crate::failure::Failure;
@@ -29,6 +29,9 @@ use crate::units;
 /// Starts something that stands between emitter and listener: gets the listener's address,
 /// returns the one to connect to.
 pub(super) type Between = Arc<dyn Fn(SocketAddr) -> SocketAddr + Send + Sync>;
+
+/// Keeps a run that is not read back yet.
+pub(super) type Provisional = Arc<dyn Fn(&Run) + Send + Sync>;
 
 /// What a run takes from its surroundings.
 #[derive(Clone)]
@@ -43,6 +46,9 @@ pub struct Hooks {
     pub has_view: bool,
     /// A relay on the wire: an emulator of bad networks, or a receiver under test.
     pub between: Option<Between>,
+    /// Gets the run as it stands before it is read back: whatever ends the process then
+    /// leaves what was measured.
+    pub provisional: Option<Provisional>,
 }
 
 impl std::fmt::Debug for Hooks {
@@ -63,6 +69,7 @@ impl Hooks {
             board: None,
             has_view: false,
             between: None,
+            provisional: None,
         }
     }
 
@@ -78,7 +85,7 @@ impl Hooks {
     /// Says what a view shows better: only where there is none.
     pub fn say_line(&self, text: impl FnOnce() -> String) {
         if !self.quiet && !self.has_view {
-            eprintln!("{}", text());
+            crate::say::line(text());
         }
     }
 
@@ -99,32 +106,55 @@ pub struct Finished {
     pub driven: Driven,
 }
 
+/// Opens the store of a plan with one store.
+pub type Open<'a> = &'a dyn Fn(&Plan) -> Result<Arc<dyn Store>, Failure>;
+
 /// Runs a plan of one store, which it opens and closes.
-pub fn run_plan(plan: &Plan, hooks: &Hooks) -> Result<Finished, Failure> {
-    let store = open_store(plan)?;
-    let mut finished = run_store(plan, &store, hooks)?;
-    match store.close() {
-        Ok(()) => Ok(finished),
-        // What there is to report is known by now.
-        Err(error) if error.is_silence() => {
-            finished.run.notes.push(cannot("close", &store, &error));
-            Ok(finished)
+///
+/// # Errors
+/// When nothing could be measured. What fails later is in the verdict of the report.
+pub fn run_plan(plan: &Plan, hooks: &Hooks, open: Open<'_>) -> Result<Finished, Failure> {
+    let ended = caught("a run", || {
+        let store = open(plan)?;
+        let mut finished = run_store(plan, &store, hooks)?;
+        close(store, &mut finished.run);
+        Ok(finished)
+    });
+    ended.unwrap_or_else(|said| Err(Failure::new(Exit::Bug, "cannot run this plan").because_of(format!("it {said}"))))
+}
+
+/// Closes the store of a run that is over: what there is to report is known by now.
+fn close(store: Arc<dyn Store>, run: &mut Run) {
+    let name = &run.target.store;
+    let said = match caught("close", || store.close()) {
+        Ok(Ok(())) => None,
+        Ok(Err(error)) if error.is_silence() => {
+            run.notes
+                .push(format!("cannot close {name}: {}", crate::failure::chain(&error)));
+            None
         }
-        Err(error) => Err(Failure::new(Exit::Invalid, format!("cannot close {store}")).because(&error)),
+        Ok(Err(error)) => Some(format!("cannot close {name}: {}", crate::failure::chain(&error))),
+        Err(said) => Some(format!("{name} {said}")),
+    };
+    let dropped = caught("drop", || drop(store))
+        .err()
+        .map(|said| format!("{name} {said}"));
+    for said in said.into_iter().chain(dropped) {
+        aftermath::condemn(run, said);
     }
 }
 
 /// Runs a plan against a store that is open and empty.
+///
+/// # Errors
+/// When nothing could be measured. What fails later is in the verdict of the report.
 pub fn run_store(plan: &Plan, store: &Arc<dyn Store>, hooks: &Hooks) -> Result<Finished, Failure> {
+    let broken = |said| Failure::new(Exit::Bug, "cannot use the store").because_of(format!("it {said}"));
+    let guarded = Arc::new(Guarded::new(store).map_err(broken)?);
+    let raw = store;
+    let store: &Arc<dyn Store> = &(Arc::clone(&guarded) as Arc<dyn Store>);
     let capabilities = store.capabilities();
-    let stage = Stage::new(plan, capabilities.resolution_ns)?;
-    if store.stats().samples > 0 {
-        return Err(Failure::usage(format!("cannot run into {store}"))
-            .because_of(format!("it already holds {} samples", store.stats().samples))
-            .hint("a run fills an empty store; give another one"));
-    }
-    let defined = store.define(&stage.workload.catalog().definitions());
-    defined.map_err(|error| Failure::usage(format!("cannot define the series in {store}")).because(&error))?;
+    let stage = prepare(plan, store)?;
     if let Some(board) = &hooks.board {
         board.begin(shown(&stage, store));
     }
@@ -135,29 +165,50 @@ pub fn run_store(plan: &Plan, store: &Arc<dyn Store>, hooks: &Hooks) -> Result<F
     } else {
         None
     };
+    asked::check(&stage, ceiling)?;
     hooks.enter(Phase::Running);
     let (start_ns, base) = stage.beginning();
-    let mut performed = perform(&stage, store, start_ns, base, hooks)?;
-    let audit = if plan.verify && capabilities.query && performed.failure.is_none() {
-        read_back(&stage, store, base, &mut performed, hooks)
-    } else {
-        None
+    let mut performed = perform(&stage, (raw, store), start_ns, base, hooks)?;
+    let report = |performed: &Performed, audit: Option<&Audit>| {
+        assemble(&Parts {
+            stage: &stage,
+            store,
+            base,
+            performed,
+            audit,
+            ceiling,
+            projection: projection::measure(&stage, store, performed.held_per_second()),
+        })
     };
+    let is_read = plan.verify && capabilities.query && performed.failure.is_none();
+    if let Some(keep) = hooks.provisional.as_ref().filter(|_| is_read) {
+        performed.unread = Some("the process ended before anything was read back".to_owned());
+        keep(&report(&performed, None));
+        performed.unread = None;
+    }
+    let audit = is_read.then(|| read_back(&stage, store, base, &mut performed, hooks));
     hooks.enter(Phase::Reporting);
-    let projection = projection::measure(&stage, store, performed.held_per_second());
-    let run = assemble(&Parts {
-        stage: &stage,
-        store,
-        base,
-        performed: &performed,
-        audit: audit.as_ref(),
-        ceiling,
-        projection,
-    });
+    let mut run = report(&performed, audit.flatten().as_ref());
+    for said in guarded.panics().into_iter().chain(performed.observed.broken.take()) {
+        aftermath::condemn(&mut run, said);
+    }
     Ok(Finished {
         run,
         driven: performed.driven,
     })
+}
+
+/// Plans the work and tells the store its series.
+fn prepare(plan: &Plan, store: &Arc<dyn Store>) -> Result<Stage, Failure> {
+    let stage = Stage::new(plan, store.capabilities().resolution_ns)?;
+    if store.stats().samples > 0 {
+        return Err(Failure::usage(format!("cannot run into {store}"))
+            .because_of(format!("it already holds {} samples", store.stats().samples))
+            .hint("a run fills an empty store; give another one"));
+    }
+    let defined = store.define(&stage.workload.catalog().definitions());
+    defined.map_err(|error| Failure::usage(format!("cannot define the series in {store}")).because(&error))?;
+    Ok(stage)
 }
 
 /// What a run tells those who watch it before it starts.
@@ -212,7 +263,7 @@ impl Performed {
 
 fn perform(
     stage: &Stage,
-    store: &Arc<dyn Store>,
+    (raw, store): (&Arc<dyn Store>, &Arc<dyn Store>),
     start_ns: u64,
     base: Timestamp,
     hooks: &Hooks,
@@ -227,7 +278,7 @@ fn perform(
     let pass = Pass {
         stage,
         timetable: &stage.timetable,
-        store: Arc::clone(store),
+        store: Arc::clone(raw),
         start_ns,
         base,
         stop: &hooks.stop,
@@ -250,9 +301,10 @@ fn perform(
     });
     let (driven, observed) = std::thread::scope(|threads| {
         let watching = threads.spawn(|| monitor.watch());
-        let driven = pass.drive();
+        let driven = caught("the emitter", || pass.drive());
         monitor.finish();
-        let observed = watching.join().unwrap_or_default();
+        let observed = watching.join().unwrap_or_else(|panic| Observed::broken(&*panic));
+        let driven = driven.unwrap_or_else(|said| Err(Failure::new(Exit::Bug, "cannot send").because_of(said)));
         driven.map(|driven| (driven, observed))
     })?;
     let mut failure = totals.failure().map(|error| crate::failure::chain(&*error));
@@ -359,8 +411,9 @@ fn audit(
                 }
             }
         });
-        let audited = scope.run(&done);
+        // The thread beside waits for the end, however it comes.
+        let audited = caught("the audit", || scope.run(&done));
         is_over.store(true, Ordering::Release);
-        audited
+        audited.unwrap_or_else(|said| Err(poisoned(&said)))
     })
 }

@@ -1,8 +1,5 @@
 //! The interval log of a run: response, delivery, service and lag, each under its tag.
 
-use std::fs::File;
-use std::io::{BufWriter, Write};
-
 use tsb_core::Timestamp;
 use tsb_core::latency::{LoggedSeries, write_interval_log};
 
@@ -11,9 +8,7 @@ use crate::exit::Exit;
 use crate::failure::Failure;
 
 /// Appends the log of one run.
-pub(super) fn write(file: &mut File, driven: &Driven, started_at_ns: i64) -> Result<(), Failure> {
-    let failure =
-        |error: &dyn std::error::Error| Failure::new(Exit::Usage, "cannot write the interval log").because(error);
+pub(super) fn write(out: &mut Vec<u8>, driven: &Driven, started_at_ns: i64) -> Result<(), Failure> {
     let series = [
         LoggedSeries {
             tag: "response",
@@ -33,8 +28,6 @@ pub(super) fn write(file: &mut File, driven: &Driven, started_at_ns: i64) -> Res
             recording: &driven.lag,
         },
     ];
-    let mut out = BufWriter::new(file);
-    write_interval_log(&mut out, Timestamp(started_at_ns), driven.start_ns, &series)
-        .map_err(|error| failure(&error))?;
-    out.flush().map_err(|error| failure(&error))
+    write_interval_log(out, Timestamp(started_at_ns), driven.start_ns, &series)
+        .map_err(|error| Failure::new(Exit::Bug, "cannot write the interval log").because(&error))
 }

@@ -5,6 +5,7 @@
 mod servers;
 mod watched;
 
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use tsb_core::emit::{Live, LiveTimes};
@@ -47,6 +48,21 @@ pub(super) struct Observed {
     /// Share of the time that others took the CPU: stolen, or waited for while our own
     /// threads left cores free. in [0, 1]
     pub noise_share: Option<f64>,
+    /// Why what was seen is not whole: the watching thread panicked.
+    pub broken: Option<String>,
+}
+
+impl Observed {
+    /// Nothing but the words of a panic.
+    pub(super) fn broken(panic: &(dyn std::any::Any + Send)) -> Self {
+        let said = crate::failure::panic_message(panic);
+        Self {
+            broken: Some(format!(
+                "the watching thread panicked: {said}; staleness, resources and noise are known up to then only"
+            )),
+            ..Self::default()
+        }
+    }
 }
 
 /// What a monitor looks at.
@@ -108,11 +124,18 @@ impl<'a> Monitor<'a> {
         self.is_over.store(true, Ordering::Release);
     }
 
-    /// Watches until told that it is over.
+    /// Watches until told that it is over. What was seen before a panic is kept.
     pub(super) fn watch(&self) -> Observed {
+        let mut notes = self.begin();
+        let watched = catch_unwind(AssertUnwindSafe(|| self.watch_into(&mut notes)));
+        let mut observed = self.end(notes);
+        observed.broken = watched.err().and_then(|panic| Observed::broken(&*panic).broken);
+        observed
+    }
+
+    fn watch_into(&self, notes: &mut Notes) {
         let subject = &self.subject;
         let clock = &subject.stage.clock;
-        let mut notes = self.begin();
         let slice_ns = subject.stage.plan.report_interval_ns;
         let mut slice_end_ns = subject.start_ns + slice_ns;
         let mut look_ns = subject.start_ns + LOOK_NS;
@@ -125,17 +148,16 @@ impl<'a> Monitor<'a> {
             }
             let now = clock.now();
             if now >= look_ns {
-                let stalest_ns = self.look(&mut notes);
+                let stalest_ns = self.look(notes);
                 notes.stalest_ns = notes.stalest_ns.max(stalest_ns);
                 self.show(now, stalest_ns);
                 look_ns += LOOK_NS * (1 + (now - look_ns) / LOOK_NS);
             }
             if now >= slice_end_ns {
-                self.cut(&mut notes, now);
+                self.cut(notes, now);
                 slice_end_ns += slice_ns * (1 + (now - slice_end_ns) / slice_ns);
             }
         }
-        self.end(notes)
     }
 
     fn begin(&self) -> Notes {

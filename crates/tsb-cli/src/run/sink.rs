@@ -9,6 +9,7 @@ use tsb_core::wire::{Fatal, Malformed, Sink};
 use tsb_core::{Batch, SeriesId, SeriesKey};
 use tsb_stores::{Error, Refusals, Store};
 
+use super::guarded::{caught, poisoned};
 use super::rejects::Rejects;
 use super::window::{Waits, Window};
 
@@ -187,7 +188,9 @@ impl Sink for StoreSink {
     }
 
     fn batch(&mut self, batch: &Batch<'_>) {
-        if let Err(error) = self.writer.write(batch) {
+        // The listener would close the connection, and nobody would hear why.
+        let written = caught("write", || self.writer.write(batch)).unwrap_or_else(|said| Err(poisoned(&said)));
+        if let Err(error) = written {
             self.has_failed = true;
             self.writer.totals.fail(error);
         }

@@ -8,7 +8,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use super::live::Live;
 use super::report::{Counts, Ended, Latency, Report, WorkerReport};
 use super::state::State;
-use super::worker::{Parts, drive, settle};
+use super::unsent::settle;
+use super::worker::{Parts, drive};
 use super::{Source, Target};
 use crate::schedule::Timetable;
 use crate::time::{Clock, SECOND_NS, sharpen_timers};
@@ -166,6 +167,7 @@ fn work<S: Source, T: Target>(
         start_ns,
         abort,
         live: &run.live.workers()[index],
+        groups: groups.clone(),
     };
     // A panic leaves the source and the target as they were; they are only handed back.
     let driven = catch_unwind(AssertUnwindSafe(|| {
@@ -178,7 +180,7 @@ fn work<S: Source, T: Target>(
     if matches!(ended, Ended::Fatal | Ended::Panicked(_)) {
         abort.store(true, Ordering::Relaxed);
     }
-    settle(&parts, &mut agenda, &ended, &mut state);
+    let ended = settle(&parts, &mut agenda, ended, &mut state);
     let end_ns = state.end_ns;
     let (report, latency) = state.finish(groups, ended, source, target);
     (report, latency, end_ns)

@@ -7,7 +7,7 @@ use super::Outcome;
 use super::cpu::CpuSampler;
 use super::exceptions::Exceptions;
 use super::live::LiveWorker;
-use super::report::{Counts, Ended, ExceptionKind, Latency, WorkerReport};
+use super::report::{Counts, Ended, ExceptionKind, Latency, Tally, WorkerReport};
 use super::run::Run;
 use crate::latency::Recorder;
 use crate::schedule::{Frontier, Planned, Slot};
@@ -72,11 +72,19 @@ impl State {
         }
     }
 
-    /// Counts an operation that was due and is never sent.
-    pub(super) fn never_sent(&mut self, slot: Slot, samples: u64) {
-        self.counts.due.add(samples);
-        self.counts.shed.add(samples);
-        self.due = Some(slot.into());
+    /// Counts operations that were due and are never sent, of `samples` samples each.
+    pub(super) fn never_sent(&mut self, operations: u64, samples: u64) {
+        let unsent = Tally {
+            operations,
+            samples: operations.saturating_mul(samples),
+        };
+        self.counts.due.merge(unsent);
+        self.counts.shed.merge(unsent);
+    }
+
+    /// Everything up to here was due.
+    pub(super) fn due_through(&mut self, frontier: Frontier) {
+        self.due = Some(frontier);
     }
 
     /// Accounts for one operation that reached the target.

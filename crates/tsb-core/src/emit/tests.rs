@@ -297,6 +297,41 @@ fn a_panic_and_a_fatal_target_end_the_run_with_what_was_measured() {
 }
 
 #[test]
+fn a_rate_far_beyond_what_can_be_sent_is_counted_without_walking_there() {
+    let clock = ManualClock::new();
+    let stop = AtomicBool::new(false);
+    let groups = vec![Group::new(1_000, 0, 54), Group::new(3_000, 2_000, 7)];
+    let timetable = Timetable {
+        roster: Roster::new(groups).unwrap(),
+        // A million operations each nanosecond: a walk would take weeks.
+        pace: Pace::Fleet(Speed::new(1_000_000_000, 1).unwrap()),
+        end_ns: Some(SECOND_NS),
+        fleet_end_ns: None,
+    };
+    let target = |_| {
+        let clock = &clock;
+        move |operation: &Operation<'_>| {
+            clock.advance(SECOND_NS / 4);
+            accept(operation)
+        }
+    };
+    let report = run_all(&clock, &timetable, &stop, target);
+    // Due before the end, in fleet time: ticks k with k * interval + phase below 10^18 ns.
+    let fast = 1_000_000_000_000_000;
+    let slow = (1_000_000_000_000_000_000 - 1_000_000_000 - 2_000) / 3_000 + 1;
+    let due = report.counts.due;
+    assert_eq!(
+        due.operations,
+        report.counts.shed.operations + report.counts.done.operations
+    );
+    let ends = [0, 1].map(|group| report.workers[group].unsent_ticks(&timetable, group as u32).end);
+    // The last due time is a nanosecond before the end: a million ticks less.
+    assert_eq!(ends, [fast - 1_000_000 + 1, slow]);
+    assert_eq!(due.operations, ends[0] + ends[1]);
+    assert!(report.counts.done.operations < 10, "{:?}", report.counts);
+}
+
+#[test]
 fn a_stop_counts_what_was_due_and_no_more() {
     let clock = ManualClock::new();
     let stop = AtomicBool::new(false);

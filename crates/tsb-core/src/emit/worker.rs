@@ -1,5 +1,6 @@
 //! The loop of one worker: prepare, wait, send, record.
 
+use std::ops::Range;
 use std::sync::atomic::AtomicBool;
 use std::sync::atomic::Ordering::Relaxed;
 
@@ -22,11 +23,12 @@ pub(super) struct Parts<'a> {
     pub(super) start_ns: u64,
     pub(super) abort: &'a AtomicBool,
     pub(super) live: &'a LiveWorker,
+    pub(super) groups: Range<u32>,
 }
 
 impl Parts<'_> {
     #[inline]
-    fn is_stopped(&self) -> Option<Ended> {
+    pub(super) fn is_stopped(&self) -> Option<Ended> {
         if self.run.stop.load(Relaxed) {
             Some(Ended::Stopped)
         } else if self.abort.load(Relaxed) {
@@ -161,26 +163,4 @@ pub(super) fn drive<S: Source, T: Target>(
         target.idle();
     }
     ended
-}
-
-/// Counts what was due by the end and never issued.
-pub(super) fn settle(parts: &Parts<'_>, agenda: &mut Agenda, ended: &Ended, state: &mut State) {
-    let timetable = parts.run.timetable;
-    if timetable.pace.is_open_loop() {
-        count_unsent(parts, agenda, ended, state);
-    }
-    state.publish(parts.live, 0);
-}
-
-fn count_unsent(parts: &Parts<'_>, agenda: &mut Agenda, ended: &Ended, state: &mut State) {
-    let timetable = parts.run.timetable;
-    let elapsed_ns = parts.run.clock.now().saturating_sub(parts.start_ns);
-    let until_ns = if *ended == Ended::Planned { u64::MAX } else { elapsed_ns };
-    let pending = state.pending.take();
-    let left = pending.into_iter().chain(agenda);
-    for planned in left.take_while(|planned| planned.due_ns.is_some_and(|due| due <= until_ns)) {
-        let group = timetable.roster.groups().get(planned.slot.group as usize);
-        let samples = group.map_or(0, |group| u64::from(group.samples));
-        state.never_sent(planned.slot, samples);
-    }
 }

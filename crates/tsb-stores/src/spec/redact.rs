@@ -30,6 +30,38 @@ pub(super) fn redact(text: &str) -> String {
     clean
 }
 
+/// Any text for people (an error, a line of a file) without the credentials that stand in it:
+/// what lies between `//` and the last `@` of a line, and the values of options that are named
+/// like a credential. It rather hides too much: a password may hold spaces.
+pub fn redact_text(text: &str) -> String {
+    let clean: Vec<String> = text
+        .split('\n')
+        .map(|line| redact_options(&redact_user(line)))
+        .collect();
+    clean.join("\n")
+}
+
+/// A line without the values of secret options, wherever in it they stand.
+fn redact_options(line: &str) -> String {
+    let ends_value = |character: char| character.is_whitespace() || "&\"'`,;)".contains(character);
+    let mut clean = String::with_capacity(line.len());
+    let mut rest = line;
+    while let Some(at) = rest.find('=') {
+        let (before, value) = rest.split_at(at + 1);
+        let name = before[..at].rsplit(|character: char| !(character.is_alphanumeric() || "_-.".contains(character)));
+        clean.push_str(before);
+        let end = value.find(ends_value).unwrap_or(value.len());
+        if end > 0 && name.into_iter().next().is_some_and(is_secret) {
+            clean.push_str(HIDDEN);
+            rest = &value[end..];
+        } else {
+            rest = value;
+        }
+    }
+    clean.push_str(rest);
+    clean
+}
+
 fn is_secret(name: &str) -> bool {
     let name = name.to_ascii_lowercase();
     // Cassandra's `keyspace` is none.
@@ -65,6 +97,31 @@ mod tests {
         ] {
             assert_eq!(redact(text), expected);
             assert_eq!(redact(&redact(text)), expected, "stable");
+        }
+    }
+
+    #[test]
+    fn credentials_are_hidden_in_the_middle_of_a_sentence() {
+        for (text, expected) in [
+            ("cannot reach h:1", "cannot reach h:1"),
+            (
+                "cannot emit to influx+http://me:pw@h:1?db=x: no",
+                "cannot emit to influx+http://***@h:1?db=x: no",
+            ),
+            ("'mongo://me:p w@h' and more", "'mongo://***@h' and more"),
+            (
+                "a: b\nstore = \"mongo://u:p@h\"\n ^^",
+                "a: b\nstore = \"mongo://***@h\"\n ^^",
+            ),
+            (
+                "invalid \"x:?token=abc\": token=1",
+                "invalid \"x:?token=***\": token=***",
+            ),
+            ("--rate=5 --api-key=s x", "--rate=5 --api-key=*** x"),
+            ("p=1&password=p@q&x=2, y", "p=1&password=***&x=2, y"),
+        ] {
+            assert_eq!(redact_text(text), expected);
+            assert_eq!(redact_text(&redact_text(text)), expected, "stable");
         }
     }
 }

@@ -1,0 +1,202 @@
+//! A file that a result goes to: proved writable before the run, and replaced only when the
+//! new result is whole.
+
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, ErrorKind, Write};
+use std::path::{Path, PathBuf};
+
+use crate::failure::Failure;
+
+/// A longer name would not leave room for what is put around it.
+const NAME_MAX: usize = 100;
+
+/// Where a result goes.
+#[derive(Clone, Debug)]
+pub struct Target {
+    path: PathBuf,
+    way: Way,
+}
+
+#[derive(Clone, Debug)]
+enum Way {
+    /// Written beside this file, then renamed over it.
+    Replace(PathBuf),
+    /// Written into what is there: a device, a pipe, or a file whose folder takes no others.
+    InPlace,
+}
+
+impl Target {
+    /// Proves that `path` can be written, without a change to what is there.
+    ///
+    /// # Errors
+    /// When it cannot, with the path and the cause.
+    pub fn prepare(path: &Path) -> Result<Self, Failure> {
+        let way = way(path).map_err(|error| {
+            Failure::usage(format!("cannot write {}", path.display()))
+                .because(&error)
+                .hint("nothing was run; give a path that can be written")
+        })?;
+        Ok(Self {
+            path: path.to_owned(),
+            way,
+        })
+    }
+
+    /// Where it goes, as it was given.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Writes the whole result. When that fails, what was there before is still there, but
+    /// for devices, pipes and files in folders that take no others.
+    ///
+    /// # Errors
+    /// [`crate::exit::Exit::Unwritten`], with the path and the cause.
+    pub fn write(&self, bytes: &[u8]) -> Result<(), Failure> {
+        let written = match &self.way {
+            Way::Replace(real) => replace(real, bytes),
+            Way::InPlace => in_place(&self.path, bytes),
+        };
+        written.map_err(|error| Failure::unwritten(self.path.display(), &error))
+    }
+}
+
+fn way(path: &Path) -> io::Result<Way> {
+    // A redirected stdout is a file there, which the text goes into as well.
+    if path.starts_with("/dev") || path.starts_with("/proc") {
+        return fs::metadata(path).map(|_| Way::InPlace);
+    }
+    match fs::metadata(path) {
+        Ok(there) if there.is_dir() => Err(io::Error::from(ErrorKind::IsADirectory)),
+        Ok(there) if there.is_file() => {
+            OpenOptions::new().write(true).open(path)?;
+            let real = fs::canonicalize(path)?;
+            let is_open = try_beside(&real).is_ok();
+            Ok(if is_open { Way::Replace(real) } else { Way::InPlace })
+        }
+        Ok(_) => Ok(Way::InPlace),
+        // A link to a file that is not there yet.
+        Err(_) if fs::symlink_metadata(path).is_ok() => {
+            OpenOptions::new().write(true).create(true).truncate(false).open(path)?;
+            Ok(Way::Replace(fs::canonicalize(path)?))
+        }
+        Err(error) if error.kind() == ErrorKind::NotFound => {
+            try_beside(path)?;
+            Ok(Way::Replace(path.to_owned()))
+        }
+        Err(error) => Err(error),
+    }
+}
+
+/// The file beside `path` that a result is written into first.
+fn beside(path: &Path) -> io::Result<PathBuf> {
+    let name = path
+        .file_name()
+        .ok_or_else(|| io::Error::from(ErrorKind::InvalidInput))?;
+    let name: String = name.to_string_lossy().chars().take(NAME_MAX).collect();
+    Ok(path.with_file_name(format!(".{name}.{}.part", std::process::id())))
+}
+
+/// Makes and removes a file beside `path`.
+fn try_beside(path: &Path) -> io::Result<()> {
+    let part = beside(path)?;
+    File::create(&part)?;
+    fs::remove_file(&part)
+}
+
+fn replace(real: &Path, bytes: &[u8]) -> io::Result<()> {
+    let part = beside(real)?;
+    let written = write_part(real, &part, bytes);
+    if written.is_err() {
+        // The error that is told is the first.
+        let _ = fs::remove_file(&part);
+    }
+    written
+}
+
+fn write_part(real: &Path, part: &Path, bytes: &[u8]) -> io::Result<()> {
+    let mut file = File::create(part)?;
+    file.write_all(bytes)?;
+    if let Ok(before) = fs::metadata(real) {
+        file.set_permissions(before.permissions())?;
+    }
+    file.sync_all()?;
+    fs::rename(part, real)
+}
+
+fn in_place(path: &Path, bytes: &[u8]) -> io::Result<()> {
+    let mut file = OpenOptions::new().write(true).create(true).truncate(true).open(path)?;
+    match file.write_all(bytes) {
+        // Who reads a pipe may have read enough.
+        Err(error) if error.kind() == ErrorKind::BrokenPipe => return Ok(()),
+        written => written?,
+    }
+    match file.sync_all() {
+        // A device or a pipe has nothing to sync.
+        Err(error) if matches!(error.kind(), ErrorKind::InvalidInput | ErrorKind::Unsupported) => Ok(()),
+        synced => synced,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn names(folder: &Path) -> Vec<String> {
+        let entries = fs::read_dir(folder).unwrap();
+        entries
+            .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+            .collect()
+    }
+
+    #[test]
+    fn a_file_is_replaced_whole_and_nothing_stays_beside_it() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("r.json");
+        let target = Target::prepare(&path).unwrap();
+        assert!(
+            names(folder.path()).is_empty(),
+            "nothing is made before there is a result"
+        );
+        target.write(b"first").unwrap();
+        let again = Target::prepare(&path).unwrap();
+        assert_eq!(fs::read(&path).unwrap(), b"first");
+        again.write(b"second").unwrap();
+        assert_eq!(fs::read(&path).unwrap(), b"second");
+        assert_eq!(names(folder.path()), ["r.json"]);
+    }
+
+    #[test]
+    fn a_link_stays_a_link() {
+        let folder = tempfile::tempdir().unwrap();
+        let (real, link) = (folder.path().join("real"), folder.path().join("link"));
+        std::os::unix::fs::symlink(&real, &link).unwrap();
+        Target::prepare(&link).unwrap().write(b"x").unwrap();
+        assert_eq!(fs::read(&real).unwrap(), b"x");
+        assert!(fs::symlink_metadata(&link).unwrap().is_symlink());
+    }
+
+    #[test]
+    fn what_cannot_be_written_is_told_before_a_run() {
+        let folder = tempfile::tempdir().unwrap();
+        for path in [
+            folder.path().to_owned(),
+            folder.path().join("no/such"),
+            PathBuf::from("/dev/no-such"),
+        ] {
+            let failure = Target::prepare(&path).unwrap_err();
+            assert_eq!(failure.exit, crate::exit::Exit::Usage, "{failure}");
+            assert!(failure.to_string().contains("nothing was run"), "{failure}");
+        }
+    }
+
+    #[test]
+    fn a_device_is_written_in_place() {
+        Target::prepare(Path::new("/dev/null")).unwrap().write(b"x").unwrap();
+        let failure = Target::prepare(Path::new("/dev/full"))
+            .unwrap()
+            .write(b"x")
+            .unwrap_err();
+        assert_eq!(failure.exit, crate::exit::Exit::Unwritten, "{failure}");
+    }
+}

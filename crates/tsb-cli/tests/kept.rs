@@ -1,0 +1,280 @@
+//! A report that exists is never lost: whatever a store does at whatever moment, what was
+//! measured of it and of the others is reported, and the verdict says what happened.
+
+#![expect(clippy::unwrap_used, reason = "a test that cannot set up has failed")]
+
+use std::fmt;
+use std::sync::Arc;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use tsb_cli::args::RunOptions;
+use tsb_cli::exit::Exit;
+use tsb_cli::failure::Failure;
+use tsb_cli::plan::Plan;
+use tsb_cli::run::{Hooks, Kept, run_each};
+use tsb_core::ledger::Counter;
+use tsb_core::report::{Report, Run};
+use tsb_core::verdict::Status;
+use tsb_core::{Batch, Durability, SeriesId, SeriesKey, Timestamp};
+use tsb_stores::memory::{MemoryOptions, MemoryStore};
+use tsb_stores::{Ack, Capabilities, Error, Position, Query, Refusals, Result, Scope, Stats, Store, Visitor};
+
+/// Where a store goes wrong.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum At {
+    Nowhere,
+    Open,
+    Define,
+    Write,
+    Newest,
+    Stats,
+    Flush,
+    Query,
+    Close,
+    Drop,
+}
+
+/// A store that works but for one thing.
+#[derive(Debug)]
+struct Wrong {
+    inner: MemoryStore,
+    at: At,
+    panics: bool,
+    /// It works at first.
+    is_on: AtomicBool,
+    /// Set when it is asked for samples.
+    was_read: Arc<AtomicBool>,
+}
+
+impl Wrong {
+    fn go(&self, here: At) -> Result<()> {
+        if self.at != here || !self.is_on.load(Ordering::SeqCst) {
+            return Ok(());
+        }
+        assert!(!self.panics, "boom");
+        Err(Error::Backend {
+            action: "do it".to_owned(),
+            source: "boom".into(),
+        })
+    }
+}
+
+impl Drop for Wrong {
+    fn drop(&mut self) {
+        self.go(At::Drop).unwrap();
+    }
+}
+
+impl fmt::Display for Wrong {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("wrong")
+    }
+}
+
+impl Store for Wrong {
+    fn capabilities(&self) -> Capabilities {
+        self.inner.capabilities()
+    }
+    fn define(&self, series: &[(SeriesId, SeriesKey)]) -> Result<()> {
+        self.go(At::Define)?;
+        self.inner.define(series)
+    }
+    fn write(&self, batch: &Batch<'_>, refused: &mut Refusals) -> Result<Ack> {
+        if self.inner.stats().accepted > 1_000 {
+            self.go(At::Write)?;
+        }
+        self.inner.write(batch, refused)
+    }
+    fn durable(&self, level: Durability) -> Position {
+        self.inner.durable(level)
+    }
+    fn flush(&self, scope: Scope<'_>, level: Durability) -> Result<()> {
+        self.go(At::Flush)?;
+        self.inner.flush(scope, level)
+    }
+    fn query(&self, query: &Query<'_>, visit: &mut Visitor<'_>) -> Result<()> {
+        self.was_read.store(true, Ordering::SeqCst);
+        self.go(At::Query)?;
+        self.inner.query(query, visit)
+    }
+    fn newest(&self, series: &[SeriesId], into: &mut [Option<Timestamp>]) -> Result<()> {
+        self.go(At::Newest)?;
+        self.inner.newest(series, into)
+    }
+    fn newest_accepted(&self, series: &[SeriesId], into: &mut [Option<Timestamp>]) -> Result<()> {
+        self.inner.newest_accepted(series, into)
+    }
+    fn stats(&self) -> Stats {
+        let stats = self.inner.stats();
+        if stats.accepted > 0 {
+            self.go(At::Stats).unwrap();
+        }
+        stats
+    }
+    fn close(&self) -> Result<()> {
+        self.go(At::Close)?;
+        self.inner.close()
+    }
+}
+
+fn plan(transport: &str) -> Plan {
+    let options = RunOptions {
+        store: vec!["memory:".to_owned(), "memory:?max_series=1M".to_owned()],
+        workload: Some("mix".to_owned()),
+        series: Some("540".to_owned()),
+        rate: Some("20k".to_owned()),
+        duration: Some("400ms".to_owned()),
+        transport: Some(transport.to_owned()),
+        no_calibrate: Some(true),
+        ..RunOptions::default()
+    };
+    let mut plan = Plan::default();
+    plan.apply(&options).unwrap();
+    plan.complete().unwrap()
+}
+
+fn quiet() -> Hooks {
+    Hooks::new(Arc::new(AtomicBool::new(false)), true)
+}
+
+/// Runs two stores of which the one at `index` goes wrong.
+fn two(index: usize, at: At, panics: bool, transport: &str) -> (Report, Option<Failure>) {
+    let kept = Kept::new(None);
+    let plan = plan(transport);
+    let wrong = plan.stores[index].clone();
+    let open = |single: &Plan| {
+        let is_wrong = single.stores[0] == wrong;
+        if is_wrong && at == At::Open {
+            return Err(Failure::new(Exit::Unreachable, "cannot open wrong").because_of("boom"));
+        }
+        Ok(Arc::new(Wrong {
+            inner: MemoryStore::new(MemoryOptions::default()),
+            at,
+            panics,
+            is_on: AtomicBool::new(is_wrong),
+            was_read: Arc::default(),
+        }) as Arc<dyn Store>)
+    };
+    let failed = run_each(&plan, &quiet(), &open, &kept, None).unwrap();
+    (kept.report(), failed)
+}
+
+fn is_whole(run: &Run) {
+    assert_ne!(run.verdict.status, Status::Invalid, "{:?}", run.verdict);
+    assert!(run.ledger.counts.count(Counter::Verified) > 1_000);
+}
+
+fn is_invalid_for(run: &Run, word: &str) {
+    assert_eq!(run.verdict.status, Status::Invalid, "{word}: {:?}", run.verdict);
+    let says = |reason: &String| reason.contains("boom") && reason.contains(word);
+    assert!(run.verdict.reasons.iter().any(says), "{word}: {:?}", run.verdict);
+    assert!(
+        run.ledger.counts.count(Counter::Sent) > 1_000,
+        "{word}: {:?}",
+        run.ledger
+    );
+}
+
+#[test]
+fn a_panic_of_a_store_in_any_phase_leaves_both_reports() {
+    for (at, word) in [
+        (At::Write, "panicked"),
+        (At::Newest, "panicked in newest"),
+        (At::Stats, "panicked in stats"),
+        (At::Flush, "panicked in flush"),
+        (At::Query, "panicked in query"),
+        (At::Close, "panicked in close"),
+        (At::Drop, "panicked in drop"),
+    ] {
+        let (report, failed) = two(0, at, true, "inproc");
+        assert!(failed.is_none(), "{at:?}: {failed:?}");
+        assert_eq!(report.runs.len(), 2, "{at:?}");
+        is_invalid_for(&report.runs[0], word);
+        is_whole(&report.runs[1]);
+    }
+}
+
+#[test]
+fn an_error_of_a_store_in_any_phase_leaves_both_reports() {
+    for (at, word) in [
+        (At::Write, "do it"),
+        (At::Flush, "cannot flush"),
+        (At::Query, "cannot read back"),
+        (At::Close, "cannot close"),
+    ] {
+        let (report, failed) = two(1, at, false, "inproc");
+        assert!(failed.is_none(), "{at:?}: {failed:?}");
+        assert_eq!(report.runs.len(), 2, "{at:?}");
+        is_whole(&report.runs[0]);
+        is_invalid_for(&report.runs[1], word);
+    }
+}
+
+#[test]
+fn a_panic_behind_a_listener_is_the_stores_and_is_said() {
+    let (report, failed) = two(0, At::Write, true, "tcp");
+    assert!(failed.is_none(), "{failed:?}");
+    assert_eq!(report.runs.len(), 2);
+    is_invalid_for(&report.runs[0], "panicked in write");
+    is_whole(&report.runs[1]);
+}
+
+#[test]
+fn a_later_store_that_cannot_begin_leaves_the_report_of_the_first() {
+    for (at, panics, exit) in [
+        (At::Open, false, Exit::Unreachable),
+        (At::Define, false, Exit::Usage),
+        (At::Define, true, Exit::Usage),
+    ] {
+        let (report, failed) = two(1, at, panics, "inproc");
+        assert_eq!(failed.map(|failure| failure.exit), Some(exit), "{at:?}");
+        assert_eq!(report.runs.len(), 1, "{at:?}");
+        is_whole(&report.runs[0]);
+        let notes = &report.runs[0].notes;
+        let says = |note: &String| note.contains("was not measured") && note.contains("boom");
+        assert!(notes.iter().any(says), "{at:?}: {notes:?}");
+    }
+}
+
+#[test]
+fn what_was_measured_is_kept_before_it_is_read_back() {
+    let was_read = Arc::new(AtomicBool::new(false));
+    let read = Arc::clone(&was_read);
+    let seen = Arc::new(Mutex::new(None));
+    let keep = Arc::clone(&seen);
+    let mut hooks = quiet();
+    hooks.provisional = Some(Arc::new(move |run: &Run| {
+        assert!(!read.load(Ordering::SeqCst), "it is read back already");
+        *keep.lock().unwrap() = Some(run.clone());
+    }));
+    let open = |_: &Plan| {
+        Ok(Arc::new(Wrong {
+            inner: MemoryStore::new(MemoryOptions::default()),
+            at: At::Nowhere,
+            panics: false,
+            is_on: AtomicBool::new(false),
+            was_read: Arc::clone(&was_read),
+        }) as Arc<dyn Store>)
+    };
+    let mut plan = plan("inproc");
+    plan.stores.truncate(1);
+    let kept = Kept::new(None);
+    assert!(run_each(&plan, &hooks, &open, &kept, None).unwrap().is_none());
+    assert!(was_read.load(Ordering::SeqCst));
+    let provisional = seen.lock().unwrap().take().unwrap();
+    assert_eq!(provisional.verdict.status, Status::Unverified);
+    assert!(
+        provisional
+            .verdict
+            .reasons
+            .iter()
+            .any(|reason| reason.contains("read back"))
+    );
+    let run = &kept.report().runs[0];
+    is_whole(run);
+    assert_eq!(
+        provisional.ledger.counts.get(Counter::Sent),
+        run.ledger.counts.get(Counter::Sent)
+    );
+}
