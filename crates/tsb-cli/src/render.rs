@@ -6,6 +6,8 @@ pub mod figures;
 pub mod html;
 pub mod json;
 pub mod lines;
+pub mod names;
+pub mod side_by_side;
 pub mod text;
 pub mod times;
 
@@ -17,7 +19,7 @@ use crate::failure::Failure;
 /// A report in the asked format.
 pub fn bytes(report: &Report, format: Format) -> Result<Vec<u8>, Failure> {
     match format {
-        Format::Text => Ok(text::report(report).into_bytes()),
+        Format::Text => Ok(text::report(report, lines::terminal_width()).into_bytes()),
         Format::Json => crate::output::json(report),
         Format::Csv => Ok(csv::report(report).into_bytes()),
     }

@@ -37,6 +37,9 @@ pub struct Report {
 /// One run against one store.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Run {
+    /// What the user calls it, where it stands beside others.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub label: Option<String>,
     /// When sending began, nanoseconds since the Unix epoch.
     pub started_at_ns: i64,
     /// How long sending took, from the first due time to the last answer, in nanoseconds.

@@ -3,25 +3,16 @@
 //! A ratio of two single runs has no interval: how much of it is chance is not known here,
 //! and the table says so.
 
-use std::fmt::Write;
-
 use serde_json::Value;
-use tsb_core::report::{Report, Run};
+use tsb_core::report::Run;
 
 use super::figures::{COMPARED, Figure};
+use super::names::{letter, path};
 use super::times;
 use crate::units::scaled;
 
 /// Asked rates that differ by less than this share are the same: `asked` is counted.
 const ASKED_SAME: f64 = 0.01;
-
-/// The letters of runs.
-pub fn letter(index: usize) -> String {
-    match u8::try_from(index) {
-        Ok(index) if index < 26 => char::from(b'A' + index).to_string(),
-        _ => format!("run {}", index + 1),
-    }
-}
 
 /// What must be known before two figures are held against each other: sentences, those on
 /// work and durability first. Empty where the runs are equal but for the store.
@@ -90,29 +81,6 @@ pub fn unequal(runs: &[Run]) -> Vec<String> {
         "Their stores do not return values equally exactly",
         "A store that keeps less has less to do.",
     );
-    sentences.extend(doubtful(runs));
-    sentences
-}
-
-/// What the verdicts say against a run.
-fn doubtful(runs: &[Run]) -> Vec<String> {
-    let mut sentences = Vec::new();
-    for (index, run) in runs.iter().enumerate() {
-        let status = run.verdict.status.to_string();
-        if ["INVALID", "GENERATOR-LIMITED", "UNVERIFIED"].contains(&status.as_str()) {
-            sentences.push(format!(
-                "{} is {status}: {}.",
-                letter(index),
-                run.verdict.reasons.join("; ")
-            ));
-        }
-        if run.interrupted {
-            sentences.push(format!(
-                "{} was interrupted; its figures are about the part that was done.",
-                letter(index)
-            ));
-        }
-    }
     sentences
 }
 
@@ -120,13 +88,6 @@ fn durability(run: &Run) -> String {
     let copies = run.durability.copies;
     let plural = if copies == 1 { "copy" } else { "copies" };
     format!("{} on {copies} {plural}", run.durability.level)
-}
-
-fn path(run: &Run) -> String {
-    match &run.target.protocol {
-        Some(protocol) => format!("{} ({protocol})", run.target.transport),
-        None => run.target.transport.clone(),
-    }
 }
 
 fn machine(run: &Run) -> String {
@@ -192,72 +153,6 @@ pub fn rows(runs: &[Value]) -> Vec<(&'static str, Vec<Row>)> {
         .collect()
 }
 
-/// The comparison for a terminal; empty for a single run.
-pub fn text(report: &Report) -> String {
-    let runs = &report.runs;
-    let mut out = String::new();
-    if runs.len() < 2 {
-        return out;
-    }
-    let _ = writeln!(out, "\nSide by side");
-    for (index, run) in runs.iter().enumerate() {
-        let _ = writeln!(
-            out,
-            "  {}  {} over {}, {}: {}",
-            letter(index),
-            run.target.store,
-            path(run),
-            run.durability.level,
-            run.verdict.status
-        );
-    }
-    let unequal = unequal(runs);
-    if unequal.is_empty() {
-        let _ = writeln!(out, "\n  The same samples, the same path, the same durability.");
-    } else {
-        let _ = writeln!(out, "\nUnequal");
-        for sentence in unequal {
-            let _ = writeln!(out, "  {sentence}");
-        }
-    }
-    table(runs, &mut out);
-    let _ = writeln!(
-        out,
-        "\n  Ratios are those of single runs: nothing here says how much of them is chance."
-    );
-    out
-}
-
-fn table(runs: &[Run], out: &mut String) {
-    let values: Vec<Value> = runs
-        .iter()
-        .map(|run| serde_json::to_value(run).unwrap_or_default())
-        .collect();
-    let mut head = format!("\n  {:<20}", "");
-    for index in 0..runs.len() {
-        let _ = write!(head, "{:>12}", letter(index));
-    }
-    for index in 1..runs.len() {
-        let _ = write!(head, "{:>9}", format!("{}/A", letter(index)));
-    }
-    let _ = writeln!(out, "{head}");
-    for (heading, rows) in rows(&values) {
-        let _ = writeln!(out, "  {heading}");
-        for row in rows {
-            let _ = write!(out, "    {:<18}", row.figure.name);
-            for value in &row.values {
-                let shown = value.map_or("-".to_owned(), |value| row.figure.unit.show(value));
-                let _ = write!(out, "{shown:>12}");
-            }
-            for index in 1..runs.len() {
-                let shown = row.ratio(index).map_or("-".to_owned(), |ratio| format!("{ratio:.3}"));
-                let _ = write!(out, "{shown:>9}");
-            }
-            out.push('\n');
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -286,23 +181,5 @@ mod tests {
         );
         assert!(sentences.iter().any(|sentence| sentence.contains("different machines")));
         assert!(sentences.iter().any(|sentence| sentence.contains("different rates")));
-    }
-
-    #[test]
-    fn ratios_are_to_the_first_run_and_absent_figures_are_dashes() {
-        let mut other = run();
-        other.rate.held_per_second *= 2.0;
-        other.staleness = None;
-        let report = Report {
-            schema_version: 1,
-            tsb_version: String::new(),
-            runs: vec![run(), other],
-        };
-        let text = text(&report);
-        let line = |start: &str| text.lines().find(|line| line.trim_start().starts_with(start)).unwrap();
-        assert!(line("held").ends_with("2.000"), "{text}");
-        let staleness = text.split("Staleness").nth(1).unwrap();
-        assert!(staleness.lines().nth(1).unwrap().ends_with('-'), "{text}");
-        assert!(text.contains("single runs"), "{text}");
     }
 }

@@ -39,7 +39,8 @@ impl Unit {
             Self::Millis => units::nanos((value.max(0.0) * 1e6) as u64),
             Self::Bytes => units::bytes(value),
             Self::BytesEach => format!("{value:.3} B"),
-            Self::NanosEach => format!("{value:.1} ns"),
+            Self::NanosEach if value < 999.95 => format!("{value:.1} ns"),
+            Self::NanosEach => units::nanos(value as u64),
             Self::Count => units::count(value as u64),
             Self::Bits => format!("{value:.2} bits"),
             Self::Share => format!("{:.1} %", value * 100.0),
@@ -358,6 +359,8 @@ mod tests {
         assert_eq!(Unit::Rate.show(54_000.0), "54.0 k/s");
         assert_eq!(Unit::Millis.show(990.5), "990 ms");
         assert_eq!(Unit::BytesEach.show(0.405), "0.405 B");
+        assert_eq!(Unit::NanosEach.show(7.04), "7.0 ns");
+        assert_eq!(Unit::NanosEach.show(104_125.8), "104 us");
         assert_eq!(Unit::Share.show(0.59), "59.0 %");
         assert_eq!(Unit::Count.show(540_000.0), "540,000");
     }

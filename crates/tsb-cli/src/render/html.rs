@@ -17,6 +17,7 @@ mod verdict;
 use serde_json::Value;
 use tsb_core::report::{Report, Run};
 
+use super::names::{moment, names, path};
 use markup::Markup;
 
 const STYLE: &str = include_str!("html/page.css");
@@ -29,6 +30,8 @@ const PLOT_LICENCE: &str = include_str!("../../vendor/uplot/LICENSE");
 #[derive(Clone, Copy, Debug)]
 struct Shown<'a> {
     index: usize,
+    /// What it is called beside the others.
+    name: &'a str,
     run: &'a Run,
     json: &'a Value,
     /// There are others beside it.
@@ -41,13 +44,16 @@ struct Shown<'a> {
 /// When the report cannot be serialized.
 pub fn page(report: &Report) -> Result<String, serde_json::Error> {
     let values: Vec<Value> = report.runs.iter().map(serde_json::to_value).collect::<Result<_, _>>()?;
+    let names = names(&report.runs);
     let shown: Vec<Shown<'_>> = report
         .runs
         .iter()
         .zip(&values)
+        .zip(&names)
         .enumerate()
-        .map(|(index, (run, json))| Shown {
+        .map(|(index, ((run, json), name))| Shown {
             index,
+            name,
             run,
             json,
             is_one_of_several: report.runs.len() > 1,
@@ -58,7 +64,7 @@ pub fn page(report: &Report) -> Result<String, serde_json::Error> {
     page.raw("<main id=\"main\">\n");
     masthead(report, &shown, &mut page);
     if shown.len() > 1 {
-        side_by_side::section(&report.runs, &values, &mut page);
+        side_by_side::section(&shown, &report.runs, &values, &mut page);
     }
     verdict::section(&shown, &mut page);
     plots::rate_and_staleness(&shown, &mut page);
@@ -80,8 +86,8 @@ pub fn page(report: &Report) -> Result<String, serde_json::Error> {
 const POLICY: &str = "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; img-src data:; base-uri 'none'; form-action 'none'";
 
 fn title(shown: &[Shown<'_>]) -> String {
-    let stores: Vec<&str> = shown.iter().map(|shown| shown.run.target.store.as_str()).collect();
-    stores.join(" and ")
+    let names: Vec<&str> = shown.iter().map(|shown| shown.name).collect();
+    names.join(" and ")
 }
 
 fn head(shown: &[Shown<'_>], page: &mut Markup) {
@@ -118,7 +124,7 @@ fn masthead(report: &Report, shown: &[Shown<'_>], page: &mut Markup) {
         let run = only.run;
         page.figure(only, &super::figures::OFFERED[0]);
         page.text(&format!(
-            " series of the fleet {} over {}, for ",
+            " series of the fleet {} {}, for ",
             fleet(only.json),
             path(run)
         ));
@@ -143,20 +149,6 @@ fn fleet(run: &Value) -> String {
         Some(Value::Object(map)) => map.keys().next().cloned().unwrap_or_default(),
         _ => "unknown".to_owned(),
     }
-}
-
-fn path(run: &Run) -> String {
-    match &run.target.protocol {
-        Some(protocol) => format!("{} ({protocol})", run.target.transport),
-        None => "a call in the same process".to_owned(),
-    }
-}
-
-/// A moment as people write it, to the second, in UTC.
-fn moment(at_ns: i64) -> String {
-    let at = std::time::UNIX_EPOCH + std::time::Duration::from_nanos(u64::try_from(at_ns).unwrap_or(0));
-    let text = humantime::format_rfc3339_seconds(at).to_string();
-    text.replace('T', " ").replace('Z', " UTC")
 }
 
 fn foot(report: &Report, page: &mut Markup) {

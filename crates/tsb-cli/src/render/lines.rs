@@ -1,41 +1,167 @@
-//! Lines of `name   value   what it means`, aligned.
+//! Lines of `name   value   what it means`, aligned, and no longer than a terminal is wide.
 
 use std::fmt::Write;
+use std::io::IsTerminal;
 
-/// Collects lines and aligns their first column.
+/// Columns that the names of figures take, with the indent before and the space behind them.
+const NAMES: usize = 15;
+
+/// The narrowest terminal that text is laid out for.
+const LEAST: usize = 40;
+
+/// Columns of the terminal that stdout is; `None` where it is none, so that what other
+/// programs read is not broken into lines.
+pub fn terminal_width() -> Option<usize> {
+    let stdout = std::io::stdout();
+    if !stdout.is_terminal() {
+        return None;
+    }
+    let size = rustix::termios::tcgetwinsize(stdout).ok()?;
+    (size.ws_col > 0).then(|| usize::from(size.ws_col).max(LEAST))
+}
+
+/// Collects lines, aligns their first column, and breaks them between words.
 #[derive(Debug, Default)]
 pub struct Lines {
     out: String,
+    width: Option<usize>,
 }
 
 impl Lines {
-    /// No lines yet.
-    pub fn new() -> Self {
-        Self::default()
+    /// No lines yet; without a width, lines are as long as they are.
+    pub fn new(width: Option<usize>) -> Self {
+        Self {
+            out: String::new(),
+            width,
+        }
+    }
+
+    /// The width that lines are broken at.
+    pub fn width(&self) -> Option<usize> {
+        self.width
     }
 
     /// A heading after an empty line.
     pub fn heading(&mut self, text: &str) {
-        let _ = writeln!(self.out, "\n{text}");
+        self.out.push('\n');
+        self.broken("", text, 2);
     }
 
     /// `name` in a column of its own, then `value`.
     pub fn line(&mut self, name: &str, value: impl AsRef<str>) {
-        let _ = writeln!(self.out, "  {name:<12} {}", value.as_ref());
+        self.broken(&format!("  {name:<12} "), value.as_ref(), NAMES);
     }
 
     /// A whole sentence.
     pub fn sentence(&mut self, text: impl AsRef<str>) {
-        let _ = writeln!(self.out, "  {}", text.as_ref());
+        self.broken("  ", text.as_ref(), 4);
     }
 
-    /// Text as it is.
+    /// A sentence that belongs to the line before it.
+    pub fn below(&mut self, text: impl AsRef<str>) {
+        self.broken(&" ".repeat(5), text.as_ref(), 7);
+    }
+
+    /// Text that may be broken, from the first column on.
     pub fn raw(&mut self, text: impl AsRef<str>) {
+        for line in text.as_ref().split('\n') {
+            self.broken("", line, 2);
+        }
+    }
+
+    /// A row of a table, as it is: whoever makes it knows the width.
+    pub fn row(&mut self, text: impl AsRef<str>) {
         let _ = writeln!(self.out, "{}", text.as_ref());
     }
 
     /// Everything.
     pub fn finish(self) -> String {
         self.out
+    }
+
+    /// `start` and `text`, broken between words at the width; what follows is indented.
+    fn broken(&mut self, start: &str, text: &str, indent: usize) {
+        let Some(width) = self.width else {
+            let _ = writeln!(self.out, "{start}{text}");
+            return;
+        };
+        let mut line = start.to_owned();
+        let mut used = line.chars().count();
+        let (mut is_empty, mut is_first) = (true, true);
+        for piece in text.split(' ') {
+            let length = piece.chars().count();
+            if !is_empty && used + 1 + length > width {
+                let _ = writeln!(self.out, "{}", line.trim_end());
+                line = " ".repeat(indent);
+                used = indent;
+                (is_empty, is_first) = (true, false);
+            }
+            // Spaces at the place of a break are not carried over.
+            if is_empty && !is_first && piece.is_empty() {
+                continue;
+            }
+            if !is_empty {
+                line.push(' ');
+                used += 1;
+            }
+            line.push_str(piece);
+            used += length;
+            is_empty = false;
+        }
+        let _ = writeln!(self.out, "{}", line.trim_end());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn fill(width: Option<usize>) -> String {
+        let mut lines = Lines::new(width);
+        lines.heading("Rate, samples per second");
+        lines.line(
+            "held",
+            "54.0 k at durability volatile (accepted, first due to last acceptance)",
+        );
+        lines.sentence("others took the CPU for 9.6 % of the time (at most 2 %), which is a long sentence");
+        lines.finish()
+    }
+
+    #[test]
+    fn lines_are_broken_between_words_and_indented() {
+        let expected = "
+Rate, samples per second
+  held         54.0 k at durability
+               volatile (accepted, first
+               due to last acceptance)
+  others took the CPU for 9.6 % of the
+    time (at most 2 %), which is a long
+    sentence
+";
+        assert_eq!(fill(Some(40)), expected);
+    }
+
+    #[test]
+    fn without_a_width_nothing_is_broken_and_no_word_is_lost() {
+        let whole = fill(None);
+        assert_eq!(whole.lines().count(), 4, "{whole}");
+        let words = |text: &str| text.split_whitespace().map(str::to_owned).collect::<Vec<_>>();
+        for width in [40, 57, 80, 200] {
+            let broken = fill(Some(width));
+            assert_eq!(words(&broken), words(&whole), "{width}");
+            assert!(broken.lines().all(|line| line.len() <= width), "{width}:\n{broken}");
+        }
+    }
+
+    #[test]
+    fn a_word_longer_than_the_line_stays_whole() {
+        let mut lines = Lines::new(Some(40));
+        let long = "x".repeat(60);
+        lines.line("place", format!("at {long} and there"));
+        let text = lines.finish();
+        assert_eq!(
+            text.lines().map(str::trim).collect::<Vec<_>>(),
+            ["place        at", &long, "and there"]
+        );
     }
 }

@@ -5,41 +5,41 @@ use tsb_core::latency::Summary;
 use tsb_core::ledger::Counter;
 use tsb_core::report::{Report, Run};
 
+use super::figures::Unit;
 use super::lines::Lines;
+use super::names::{letter, path};
 use super::times;
 use crate::units::{bytes, count, nanos, scaled};
 
-/// The whole report.
-pub fn report(report: &Report) -> String {
-    let mut out = super::compare::text(report);
-    for run in &report.runs {
-        out.push_str(&one(run));
+/// The whole report, for a terminal of this width or for a file.
+pub fn report(report: &Report, width: Option<usize>) -> String {
+    let mut lines = Lines::new(width);
+    super::side_by_side::text(&report.runs, &mut lines);
+    let is_one_of_several = report.runs.len() > 1;
+    for (index, run) in report.runs.iter().enumerate() {
+        let name = is_one_of_several.then(|| letter(index));
+        one(run, name.as_deref(), &mut lines);
     }
-    out
-}
-
-fn one(run: &Run) -> String {
-    let mut lines = Lines::new();
-    head(run, &mut lines);
-    rates(run, &mut lines);
-    latencies(run, &mut lines);
-    costs(run, &mut lines);
-    ledger(run, &mut lines);
-    notes(run, &mut lines);
-    verdict(run, &mut lines);
     lines.finish()
 }
 
-fn head(run: &Run, lines: &mut Lines) {
-    let target = &run.target;
-    let wire = target
-        .protocol
-        .as_ref()
-        .map_or(String::new(), |protocol| format!(" ({protocol})"));
+fn one(run: &Run, letter: Option<&str>, lines: &mut Lines) {
+    head(run, letter, lines);
+    rates(run, lines);
+    latencies(run, lines);
+    costs(run, lines);
+    ledger(run, lines);
+    notes(run, lines);
+    verdict(run, lines);
+}
+
+fn head(run: &Run, letter: Option<&str>, lines: &mut Lines) {
+    let letter = letter.map_or(String::new(), |letter| format!("{letter}  "));
+    let label = run.label.as_ref().map_or(String::new(), |label| format!("{label}: "));
     lines.raw(format!(
-        "\n{} over {}{wire}: {} series, seed {}, fingerprint {}",
-        target.store,
-        target.transport,
+        "\n{letter}{label}{} {}: {} series, seed {}, fingerprint {}",
+        run.target.store,
+        path(run),
         count(run.offered.series),
         run.seed,
         run.fingerprint
@@ -105,7 +105,7 @@ fn rates(run: &Run, lines: &mut Lines) {
 fn quantiles(summary: &Summary) -> String {
     let show = |value: Option<u64>| value.map_or("-".to_owned(), nanos);
     format!(
-        "{:>9} {:>9} {:>9} {:>9} {:>9}",
+        "{:>8} {:>8} {:>8} {:>8} {:>8}",
         show(summary.p50_ns),
         show(summary.p90_ns),
         show(summary.p99_ns),
@@ -121,19 +121,21 @@ fn latencies(run: &Run, lines: &mut Lines) {
         count(latency.response.count),
         latency.done
     ));
-    lines.line(
-        "",
-        format!("{:>9} {:>9} {:>9} {:>9} {:>9}", "p50", "p90", "p99", "p99.9", "max"),
-    );
+    let [p50, p90, p99, p999, max] = ["p50", "p90", "p99", "p99.9", "max"];
+    lines.row(format!("{:15}{p50:>8} {p90:>8} {p99:>8} {p999:>8} {max:>8}", ""));
+    let mut meanings = Vec::new();
     for (time, summary) in times::of(run) {
-        lines.line(time.name, format!("{}   {}", quantiles(&summary), time.span));
+        let (span, meaning) = time.span.split_once(": ").unwrap_or((time.span, ""));
+        lines.row(format!("  {:<12} {}  {span}", time.name, quantiles(&summary)));
+        meanings.push(format!("{}: {meaning}", time.name));
     }
+    lines.sentence(meanings.join("; "));
     if let Some(why) = times::absent(&latency.response) {
         lines.sentence(why);
     }
     if latency.untimed > 0 {
         lines.sentence(format!(
-            "{} operations ended where nobody could time them",
+            "{} operations ended where they could not be timed",
             count(latency.untimed)
         ));
     }
@@ -158,7 +160,7 @@ fn costs(run: &Run, lines: &mut Lines) {
     ];
     let shown = cpu
         .iter()
-        .filter_map(|(role, ns)| ns.map(|ns| format!("{role} {ns:.1} ns")));
+        .filter_map(|(role, ns)| ns.map(|ns| format!("{role} {}", Unit::NanosEach.show(ns))));
     lines.line("CPU", shown.collect::<Vec<_>>().join(", "));
     let size = run.size.unwrap_or_default();
     let share = size.sealed_samples as f64 * 100.0 / size.samples.max(1) as f64;

@@ -61,6 +61,7 @@ pub(super) fn assemble(parts: &Parts<'_>) -> Run {
     let protocol = stage.plan.transport.is_wire().then_some(stage.plan.protocol);
     let is_delivered = protocol.is_some() && !stage.plan.transport.is_answered();
     Run {
+        label: None,
         started_at_ns: parts.base.0,
         duration_ns: driven.elapsed_ns,
         interrupted: driven.interrupted,

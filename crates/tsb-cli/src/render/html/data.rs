@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 use tsb_core::report::Interval;
 
 use super::Shown;
-use crate::render::compare::letter;
+use crate::render::names::letter;
 
 /// The series of all runs.
 pub(super) fn of(shown: &[Shown<'_>]) -> Value {

@@ -5,8 +5,8 @@ use std::fmt::Write;
 use serde_json::Value;
 
 use super::Shown;
-use crate::render::compare::letter;
 use crate::render::figures::{Figure, Unit};
+use crate::render::names::letter;
 
 /// A page in the making.
 #[derive(Debug, Default)]
@@ -70,7 +70,7 @@ impl Markup {
             let _ = write!(self.out, "<h3><span class=\"letter run-{}\">", shown.index % 6);
             self.text(&letter(shown.index));
             self.raw("</span> ");
-            self.text(&shown.run.target.store);
+            self.text(shown.name);
             self.raw("</h3>\n");
         }
     }

@@ -214,8 +214,9 @@
   }
 
   function drawHeat(box, run) {
-    const used = run.cells.filter((cells) => cells.length);
-    if (!used.length) return empty(box);
+    if (!run.cells.some((cells) => cells.length)) return empty(box);
+    // One scale for the maps of all runs: the same height is the same time.
+    const used = data.runs.flatMap((run) => run.cells.filter((cells) => cells.length));
     const first = Math.min(...used.map(firstCell));
     const last = Math.max(...used.map((cells) => cells[0] + cells.length - 2));
     const low = Math.max(cellLowest(first), 1);

@@ -3,11 +3,16 @@
 use serde_json::Value;
 use tsb_core::report::Run;
 
+use super::Shown;
 use super::markup::Markup;
-use crate::render::compare::{Row, letter, rows, unequal};
+use super::verdict::class;
+use crate::render::compare::{Row, rows, unequal};
+use crate::render::names::{letter, path};
+use crate::render::side_by_side::against;
 
-pub(super) fn section(runs: &[Run], values: &[Value], page: &mut Markup) {
+pub(super) fn section(shown: &[Shown<'_>], runs: &[Run], values: &[Value], page: &mut Markup) {
     page.section("side-by-side", "Side by side", "");
+    who(shown, page);
     let unequal = unequal(runs);
     if unequal.is_empty() {
         page.raw("<p class=\"equal\">The same samples, the same path, the same durability.</p>\n");
@@ -19,8 +24,33 @@ pub(super) fn section(runs: &[Run], values: &[Value], page: &mut Markup) {
         page.raw("</ul></div>\n");
     }
     table(values, page);
-    page.raw("<p class=\"about\">A ratio is that of two single runs. How much of it is chance nobody knows until runs are repeated in turn: the column of intervals is empty for that reason.</p>\n");
+    page.raw("<p class=\"about\">A ratio is that of two single runs. How much of it is chance is not known until runs are repeated in turn.</p>\n");
     page.end_section();
+}
+
+/// Which runs stand here, and what their verdicts say, before any ratio of them.
+fn who(shown: &[Shown<'_>], page: &mut Markup) {
+    page.raw("<ul class=\"who\">\n");
+    for one in shown {
+        let run = one.run;
+        page.raw(&format!("<li><span class=\"letter run-{}\">", one.index % 6));
+        page.element("", &letter(one.index), "</span> ");
+        page.element("<strong>", one.name, "</strong>: ");
+        page.text(&format!(
+            "{} {}, {}. ",
+            run.target.store,
+            path(run),
+            run.durability.level
+        ));
+        page.raw(&format!("<strong class=\"status {}\">", class(run.verdict.status)));
+        page.element("", &run.verdict.status.to_string(), "</strong>");
+        let against = against(run);
+        if !against.is_empty() {
+            page.element(": ", &against.join("; "), ".");
+        }
+        page.raw("</li>\n");
+    }
+    page.raw("</ul>\n");
 }
 
 fn table(values: &[Value], page: &mut Markup) {
@@ -31,8 +61,8 @@ fn table(values: &[Value], page: &mut Markup) {
     for index in 1..values.len() {
         page.element("<th scope=\"col\">", &format!("{}/A", letter(index)), "</th>");
     }
-    page.raw("<th scope=\"col\">interval</th></tr></thead>\n");
-    let columns = values.len() * 2 + 1;
+    page.raw("</tr></thead>\n");
+    let columns = values.len() * 2;
     for (heading, rows) in rows(values) {
         page.raw("<tbody><tr class=\"group\">");
         page.element(
@@ -67,5 +97,5 @@ fn line(row: &Row, values: &[Value], page: &mut Markup) {
         let ratio = row.ratio(index).map_or("-".to_owned(), |ratio| format!("{ratio:.3}"));
         page.raw(&format!("<td class=\"ratio\">{ratio}</td>"));
     }
-    page.raw("<td class=\"absent\">-</td></tr>\n");
+    page.raw("</tr>\n");
 }

@@ -33,7 +33,7 @@ fn one(shown: &Shown<'_>, page: &mut Markup) {
     page.raw("</ul>\n</div>\n");
 }
 
-const fn class(status: Status) -> &'static str {
+pub(super) const fn class(status: Status) -> &'static str {
     match status {
         Status::Invalid | Status::GeneratorLimited => "is-bad",
         Status::Unverified | Status::Noisy => "is-doubtful",
