@@ -1,28 +1,32 @@
 //! The audit: everything that was sent is generated once more, series by series, and
 //! compared with what the store returns.
 //!
-//! It uses nothing of what the run remembered but how far each worker came and which
-//! samples were rejected by name.
+//! It uses nothing of what the run remembered but how far each worker came, which samples
+//! were rejected by name, and what the store said of its newest samples. Where a retention
+//! begins follows from what was sent, not from what the store says.
 
+mod auditor;
 mod compare;
 mod consolidate;
+mod newest;
 
 use std::collections::HashMap;
-use std::ops::{ControlFlow, Range};
-use std::sync::Mutex;
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::ops::Range;
+use std::sync::atomic::{AtomicU64, AtomicUsize};
+use std::sync::{Mutex, PoisonError};
 
 use tsb_core::ledger::{Finding, FindingKind, Findings};
-use tsb_core::workload::{Replay, Workload};
+use tsb_core::workload::Workload;
 use tsb_core::{SeriesId, Timestamp};
-use tsb_stores::{Consolidated, Exactness, Query, Resample, Store, StoreExt, TimeRange};
+use tsb_stores::{Exactness, Store};
+
+use auditor::Auditor;
 
 pub use compare::{Columns, Difference, Rules, Tally, compare};
+pub use newest::{Heard, Lies, Wrong};
 
 /// Differences are named up to this many; beyond it they are only counted.
 const NAMED_MAX: usize = 10_000;
-/// Series that an auditor takes at a time.
-const STRIDE: usize = 64;
 
 /// What an audit needs to know of a run.
 #[derive(Debug)]
@@ -41,6 +45,8 @@ pub struct Scope<'a> {
     pub unsent: &'a [(u32, Range<u64>)],
     /// Ticks of groups that were sent and never answered: they may be there or not.
     pub unanswered: &'a [(u32, Range<u64>)],
+    /// What the store said of its newest samples while the run went on.
+    pub heard: &'a Heard,
     /// Auditing threads.
     pub threads: usize,
 }
@@ -52,12 +58,18 @@ pub struct Audit {
     pub sent: u64,
     /// Of these, rejected by name.
     pub rejected: u64,
+    /// Of these, never answered.
+    pub unanswered: u64,
     /// Of these, never answered, and not there.
     pub absent: u64,
     /// The others, by what became of them.
     pub tally: Tally,
     /// Differences by name, the first ones.
     pub findings: Findings,
+    /// Series whose newest sample is not what the store said.
+    pub lies: Lies,
+    /// The same in words, with what was wrong already while the run went on.
+    pub newest_wrong: Vec<String>,
 }
 
 impl Default for Audit {
@@ -65,9 +77,12 @@ impl Default for Audit {
         Self {
             sent: 0,
             rejected: 0,
+            unanswered: 0,
             absent: 0,
             tally: Tally::default(),
             findings: Findings::new(NAMED_MAX),
+            lies: Lies::default(),
+            newest_wrong: Vec::new(),
         }
     }
 }
@@ -76,9 +91,15 @@ impl Audit {
     fn add(&mut self, other: Self) {
         self.sent += other.sent;
         self.rejected += other.rejected;
+        self.unanswered += other.unanswered;
         self.absent += other.absent;
         self.tally.add(&other.tally);
         self.findings.merge(other.findings);
+        self.lies.merge(other.lies);
+    }
+
+    fn note(&mut self, series: SeriesId, difference: Difference) {
+        self.findings.push(finding(series, difference));
     }
 }
 
@@ -92,6 +113,7 @@ fn finding(series: SeriesId, difference: Difference) -> Finding {
     };
     Finding {
         series,
+        key: None,
         at,
         kind,
         expected,
@@ -99,165 +121,86 @@ fn finding(series: SeriesId, difference: Difference) -> Finding {
     }
 }
 
-/// Takes out of the differences what is missing because it was never answered; how many.
-fn settle(differences: &mut Vec<Difference>, mut unanswered: HashMap<Timestamp, u32>) -> u64 {
-    let before = differences.len();
-    differences.retain(|difference| match difference {
-        Difference::Missing { at, .. } => {
-            let left = unanswered.get_mut(at).filter(|left| **left > 0);
-            left.map(|left| *left -= 1).is_none()
-        }
-        _ => true,
-    });
-    (before - differences.len()) as u64
+/// What is known of samples by name.
+#[derive(Debug, Default)]
+struct Named {
+    /// Of a series: timestamp to how often it was rejected.
+    rejected: HashMap<SeriesId, HashMap<Timestamp, u32>>,
+    /// Of a group: the ticks that were never sent.
+    unsent: HashMap<u32, Vec<Range<u64>>>,
+    /// Of a group: the ticks that were never answered.
+    unanswered: HashMap<u32, Vec<Range<u64>>>,
 }
 
-/// Rejected samples of a series: timestamp to how often.
-type Rejected = HashMap<SeriesId, HashMap<Timestamp, u32>>;
-
-impl Scope<'_> {
-    /// Runs the audit. `done` counts series, for progress.
-    pub fn run(&self, done: &AtomicU64) -> tsb_stores::Result<Audit> {
-        let mut rejected = Rejected::new();
-        for &(series, at) in self.rejected {
-            *rejected.entry(series).or_default().entry(at).or_default() += 1;
+impl Named {
+    fn of(scope: &Scope<'_>) -> Self {
+        let mut named = Self::default();
+        for &(series, at) in scope.rejected {
+            *named.rejected.entry(series).or_default().entry(at).or_default() += 1;
         }
-        let rules = Rules::of(&self.store.capabilities(), self.keeps_from()?);
-        let next = AtomicUsize::new(0);
-        let whole = Mutex::new(Ok(Audit::default()));
-        std::thread::scope(|threads| {
-            for _ in 0..self.threads.max(1) {
-                threads.spawn(|| {
-                    let part = self.part(&rules, &rejected, &next, done);
-                    let mut whole = whole.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
-                    match (&mut *whole, part) {
-                        (Ok(whole), Ok(part)) => whole.add(part),
-                        (whole @ Ok(_), Err(error)) => *whole = Err(error),
-                        (Err(_), _) => {}
-                    }
-                });
-            }
-        });
-        whole.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner)
-    }
-
-    /// Samples before this may be gone by the store's own statement.
-    fn keeps_from(&self) -> tsb_stores::Result<Timestamp> {
-        let Some(retention_ns) = self.store.capabilities().retention_ns else {
-            return Ok(Timestamp::MIN);
-        };
-        let series: Vec<SeriesId> = (0..self.workload.catalog().len() as u32).map(SeriesId).collect();
-        let mut newest = vec![None; series.len()];
-        self.store.newest(&series, &mut newest)?;
-        Ok(newest
-            .into_iter()
-            .flatten()
-            .max()
-            .map_or(Timestamp::MIN, |newest| newest + -retention_ns))
-    }
-
-    /// One auditor: takes series until there are no more.
-    fn part(
-        &self,
-        rules: &Rules,
-        rejected: &Rejected,
-        next: &AtomicUsize,
-        done: &AtomicU64,
-    ) -> tsb_stores::Result<Audit> {
-        let series = self.workload.catalog().len();
-        let mut replay = self.workload.replay(self.base);
-        let (mut sent, mut found) = (Columns::default(), Columns::default());
-        let mut audit = Audit::default();
-        loop {
-            let from = next.fetch_add(STRIDE, Ordering::Relaxed);
-            if from >= series {
-                return Ok(audit);
-            }
-            for id in (from..series.min(from + STRIDE)).map(|index| SeriesId(index as u32)) {
-                sent.clear();
-                let ticks = self
-                    .workload
-                    .group_of(id)
-                    .and_then(|group| self.ticks.get(group))
-                    .cloned();
-                replay.series(id, ticks.unwrap_or(0..0), &mut |chunk| sent.extend(chunk));
-                if let Some(unsent) = self.named(&mut replay, self.unsent, id) {
-                    sent.remove(unsent);
-                }
-                audit.sent += sent.len() as u64;
-                if let Some(rejected) = rejected.get(&id) {
-                    audit.rejected += sent.remove(rejected.clone());
-                }
-                let mut notes = Vec::new();
-                let note = &mut |difference| notes.push(difference);
-                let mut tally = if let Exactness::Consolidated(rule) = rules.exactness {
-                    consolidate::compare(&rule, &sent, &self.archives(&rule, id)?, note)
-                } else {
-                    self.read(id, &mut found)?;
-                    compare(&mut sent, &found, rules, note)
-                };
-                if let Some(unanswered) = self.named(&mut replay, self.unanswered, id) {
-                    let absent = settle(&mut notes, unanswered);
-                    tally.missing -= absent;
-                    audit.absent += absent;
-                }
-                audit.tally.add(&tally);
-                let named = notes.into_iter().map(|difference| finding(id, difference));
-                named.for_each(|finding| audit.findings.push(finding));
-            }
-            done.fetch_add(STRIDE as u64, Ordering::Relaxed);
-        }
-    }
-
-    /// The samples of a series in some ticks, by timestamp: how many there are of each.
-    fn named(
-        &self,
-        replay: &mut Replay<'_>,
-        ticks: &[(u32, Range<u64>)],
-        id: SeriesId,
-    ) -> Option<HashMap<Timestamp, u32>> {
-        let group = self.workload.group_of(id)?;
-        let mut named: Option<HashMap<Timestamp, u32>> = None;
-        for (_, ticks) in ticks.iter().filter(|(of, _)| *of as usize == group) {
-            let mut columns = Columns::default();
-            replay.series(id, ticks.clone(), &mut |chunk| columns.extend(chunk));
-            let named = named.get_or_insert_default();
-            for at in columns.times {
-                *named.entry(at).or_default() += 1;
+        let kinds = [
+            (scope.unsent, &mut named.unsent),
+            (scope.unanswered, &mut named.unanswered),
+        ];
+        for (list, by_group) in kinds {
+            for (group, ticks) in list {
+                by_group.entry(*group).or_default().push(ticks.clone());
             }
         }
         named
     }
+}
 
-    /// The known rows of every archive, each with its end.
-    fn archives(&self, rule: &Consolidated, id: SeriesId) -> tsb_stores::Result<Vec<consolidate::Found>> {
-        let read = |archive: tsb_stores::ArchiveRule| {
-            let span_s = rule.step_s as i64 * i64::from(archive.steps);
-            let resample = Resample {
-                step_ns: span_s * 1_000_000_000,
-                consolidation: archive.consolidation,
-            };
-            let rows = self.store.rows(id, TimeRange::ALL, Some(resample))?;
-            // A resampled row is stamped with its start.
-            Ok(rows
-                .into_iter()
-                .map(|(at, value)| (at.as_secs() + span_s, value))
-                .collect())
-        };
-        rule.archives().map(read).collect()
+impl Scope<'_> {
+    /// Runs the audit. `done` counts series, for progress.
+    ///
+    /// # Errors
+    /// The store's, where it cannot be read.
+    pub fn run(&self, done: &AtomicU64) -> tsb_stores::Result<Audit> {
+        let named = Named::of(self);
+        let rules = Rules::of(&self.store.capabilities(), self.kept_from(&named));
+        let mut whole = Audit::default();
+        for part in self.in_parallel(&named, &|auditor| auditor.compare(&rules, done)) {
+            whole.add(part?);
+        }
+        whole.findings.name(self.workload.catalog());
+        whole.lies.merge(self.heard.lies(!self.unanswered.is_empty()));
+        whole.newest_wrong = whole.lies.violations(self.workload);
+        Ok(whole)
     }
 
-    fn read(&self, id: SeriesId, found: &mut Columns) -> tsb_stores::Result<()> {
-        found.clear();
-        let query = Query {
-            series: &[id],
-            range: TimeRange::ALL,
-            resample: None,
+    /// Samples before this may be gone by the store's own statement: it counts from the newest
+    /// sample that was sent, whatever the store says is its newest.
+    fn kept_from(&self, named: &Named) -> Timestamp {
+        let capabilities = self.store.capabilities();
+        let retention_ns = match capabilities.exactness {
+            // Archives say for each row whether it must still be there.
+            Exactness::Consolidated(_) => None,
+            _ => capabilities.retention_ns,
         };
-        self.store.query(&query, &mut |_, times, values| {
-            found.times.extend_from_slice(times);
-            found.values.extend_from_slice(values);
-            ControlFlow::Continue(())
-        })
+        let Some(retention_ns) = retention_ns else {
+            return Timestamp::MIN;
+        };
+        let newest = self
+            .in_parallel(named, &|auditor| auditor.newest())
+            .into_iter()
+            .flatten()
+            .max();
+        newest.map_or(Timestamp::MIN, |newest| newest + -retention_ns)
+    }
+
+    /// Gives each thread an auditor; they share the series between them.
+    fn in_parallel<T: Send>(&self, named: &Named, work: &(dyn Fn(Auditor<'_>) -> T + Sync)) -> Vec<T> {
+        let next = AtomicUsize::new(0);
+        let parts = Mutex::new(Vec::new());
+        std::thread::scope(|threads| {
+            for _ in 0..self.threads.max(1) {
+                threads.spawn(|| {
+                    let part = work(Auditor::new(self, named, &next));
+                    parts.lock().unwrap_or_else(PoisonError::into_inner).push(part);
+                });
+            }
+        });
+        parts.into_inner().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -5,6 +5,7 @@ mod asked;
 mod assemble;
 mod ceiling;
 mod engine;
+mod fit;
 mod guarded;
 mod hdr_log;
 mod kept;
@@ -27,6 +28,7 @@ use tsb_core::workload::Workload;
 
 pub use engine::{Finished, Hooks, Open, run_plan, run_store};
 pub use kept::Kept;
+pub use ledger::{Elsewhere, settle};
 pub use monitor::progress;
 pub use path::{Driven, Pass, Watch};
 pub use rejects::Rejects;

@@ -10,7 +10,7 @@ use tsb_core::workload::Workload;
 use tsb_stores::spec::Spec;
 
 use crate::args::{Format, VerifyArgs};
-use crate::audit::{Audit, Scope};
+use crate::audit::{Audit, Heard, Scope};
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::plan::Plan;
@@ -55,6 +55,7 @@ fn one(run: &Run, args: &VerifyArgs) -> Result<Exit, Failure> {
         rejected: &[],
         unsent: &[],
         unanswered: &[],
+        heard: &Heard::default(),
         threads: std::thread::available_parallelism().map_or(1, usize::from),
     };
     let audit = scope.run(&AtomicU64::new(0));

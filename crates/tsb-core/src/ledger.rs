@@ -48,7 +48,7 @@ pub enum Counter {
     Verified,
     /// Replaced by a later write of the same timestamp.
     Superseded,
-    /// Removed by retention.
+    /// Older than the store's stated retention, and gone.
     Expired,
     /// Accepted and not there.
     Lost,
@@ -58,11 +58,13 @@ pub enum Counter {
     Duplicated,
     /// In a step that no row of a consolidating store says yet.
     Unconsolidated,
+    /// Accepted, and by the store's own rules in no row: its step is unknown.
+    Unrepresented,
 }
 
 impl Counter {
     /// All of them, in the report's order.
-    pub const ALL: [Self; 19] = [
+    pub const ALL: [Self; 20] = [
         Self::Due,
         Self::Shed,
         Self::Sent,
@@ -82,6 +84,7 @@ impl Counter {
         Self::Altered,
         Self::Duplicated,
         Self::Unconsolidated,
+        Self::Unrepresented,
     ];
 
     /// The name in reports.
@@ -106,6 +109,7 @@ impl Counter {
             Self::Altered => "altered",
             Self::Duplicated => "duplicated",
             Self::Unconsolidated => "unconsolidated",
+            Self::Unrepresented => "unrepresented",
         }
     }
 
@@ -157,6 +161,7 @@ pub const EQUATIONS: [Equation; 5] = [
             Counter::Lost,
             Counter::Altered,
             Counter::Unconsolidated,
+            Counter::Unrepresented,
         ],
     },
 ];
@@ -351,7 +356,7 @@ mod tests {
         ledger.set(Counter::Verified, 53_990).set(Counter::Lost, 8);
         assert_eq!(
             ledger.violations()[0].to_string(),
-            "accepted 53999 is not verified + superseded + expired + lost + altered + unconsolidated = 53998"
+            "accepted 53999 is not verified + superseded + expired + lost + altered + unconsolidated + unrepresented = 53998"
         );
     }
 

@@ -146,7 +146,7 @@ pub struct Rate {
 }
 
 /// The ledger with its balance and the losses by name.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct LedgerReport {
     /// The counts, and `balanced`: whether every equation between them holds.
     #[serde(flatten)]
@@ -157,6 +157,11 @@ pub struct LedgerReport {
     /// Samples rejected, by reason.
     #[serde(default, skip_serializing_if = "std::collections::BTreeMap::is_empty")]
     pub rejected_by_reason: std::collections::BTreeMap<String, u64>,
+    /// What the store may have lost at the most, where more than `lost`: of the samples that
+    /// never reached it nobody can say which they are, and some may count as superseded or
+    /// expired.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub lost_at_most: Option<u64>,
     /// Losses and alterations by name; the first ones where there are very many.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub losses: Vec<Finding>,

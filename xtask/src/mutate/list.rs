@@ -23,6 +23,10 @@ const LEDGER: &str = "crates/tsb-core/src/ledger.rs";
 const VERDICT: &str = "crates/tsb-core/src/verdict.rs";
 const MILEPOST: &str = "crates/tsb-core/src/net/milepost.rs";
 const COMPARE: &str = "crates/tsb-cli/src/audit/compare.rs";
+const CONSOLIDATE: &str = "crates/tsb-cli/src/audit/consolidate.rs";
+const NEWEST: &str = "crates/tsb-cli/src/audit/newest.rs";
+const AUDITOR: &str = "crates/tsb-cli/src/audit/auditor.rs";
+const SETTLE: &str = "crates/tsb-cli/src/run/ledger/settle.rs";
 
 /// A break in `tsb-core`, noticed by its unit tests.
 const fn core(what: &'static str, file: &'static str, from: &'static str, to: &'static str) -> Mutation {
@@ -202,5 +206,77 @@ pub(super) const MUTATIONS: &[Mutation] = &[
         COMPARE,
         "if due < rules.keeps_from {",
         "if due <= rules.keeps_from.max(due) {",
+    ),
+    cli(
+        "an unknown row verifies its samples",
+        CONSOLIDATE,
+        "(None, None) => Fate::Unknown,",
+        "(None, None) => Fate::Right,",
+    ),
+    cli(
+        "a sample of an unknown step counts by the rows above it",
+        CONSOLIDATE,
+        "let is_known = step >= steps.open || steps.value(rule, step).is_some();",
+        "let is_known = true;",
+    ),
+    cli(
+        "what was not taken of an unfinished step is not missed",
+        CONSOLIDATE,
+        "at_us > admitted",
+        "at_us > admitted && false",
+    ),
+    cli(
+        "a row that left its archive must still be there",
+        CONSOLIDATE,
+        "} else if number < self.oldest {",
+        "} else if number < self.oldest && false {",
+    ),
+    cli(
+        "a newest from the future is believed",
+        NEWEST,
+        "filter(|(said, sent)| said > sent)",
+        "filter(|(said, sent)| said > sent && false)",
+    ),
+    cli(
+        "a newest that goes back is believed",
+        NEWEST,
+        "before.filter(|_| said < before)",
+        "before.filter(|_| said > before)",
+    ),
+    cli(
+        "what was said during the run is not held against what was sent",
+        NEWEST,
+        ".filter(|_| said.max(largest) > sent)",
+        ".filter(|_| said > sent)",
+    ),
+    cli(
+        "a newest need not be what a query returns",
+        NEWEST,
+        "if said != found {",
+        "if said > found {",
+    ),
+    cli(
+        "a store may say that it accepted what nobody sent",
+        AUDITOR,
+        "said > sent + MISPLACED_NS",
+        "said > sent + MISPLACED_NS && false",
+    ),
+    cli(
+        "a loss that others may hide is not bounded",
+        SETTLE,
+        "nameless.saturating_sub(tally.superseded + tally.expired)",
+        "nameless",
+    ),
+    cli(
+        "what never reached the store is a loss of the store",
+        SETTLE,
+        "lost: missing.saturating_sub(nameless)",
+        "lost: missing",
+    ),
+    cli(
+        "what was there when the run was read back may be gone later",
+        SETTLE,
+        "    absent - on_the_way\n",
+        "    0\n",
     ),
 ];

@@ -83,7 +83,7 @@ pub struct Tally {
     pub verified: u64,
     /// Replaced by a later write of the same timestamp or slot.
     pub superseded: u64,
-    /// Gone because retention reaches no further back.
+    /// Gone, and older than the store's stated retention.
     pub expired: u64,
     /// Not found.
     pub missing: u64,
@@ -93,6 +93,8 @@ pub struct Tally {
     pub duplicated: u64,
     /// In a step that no row of a consolidating store says yet.
     pub unconsolidated: u64,
+    /// In a step that a consolidating store leaves unknown by its own rules.
+    pub unrepresented: u64,
 }
 
 impl Tally {
@@ -105,6 +107,7 @@ impl Tally {
         self.altered += other.altered;
         self.duplicated += other.duplicated;
         self.unconsolidated += other.unconsolidated;
+        self.unrepresented += other.unrepresented;
     }
 }
 
@@ -150,6 +153,8 @@ pub struct Rules {
     pub exactness: Exactness,
     /// What happens to two samples with one timestamp.
     pub duplicate: OnConflict,
+    /// What happens to a sample older than the newest of its series.
+    pub late: OnConflict,
     /// Samples before this may be gone.
     pub keeps_from: Timestamp,
 }
@@ -160,6 +165,7 @@ impl Rules {
         Self {
             exactness: capabilities.exactness,
             duplicate: capabilities.duplicate,
+            late: capabilities.late,
             keeps_from,
         }
     }
@@ -275,6 +281,7 @@ mod tests {
     const EXACT: Rules = Rules {
         exactness: Exactness::Exact,
         duplicate: OnConflict::Accepted,
+        late: OnConflict::Accepted,
         keeps_from: Timestamp::MIN,
     };
 

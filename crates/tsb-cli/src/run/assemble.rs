@@ -53,6 +53,8 @@ pub(super) fn assemble(parts: &Parts<'_>) -> Run {
         accepted: performed.accepted,
         rejects: &performed.rejects,
         audit: parts.audit,
+        heard: &performed.observed.heard,
+        workload: &stage.workload,
     }
     .ledger();
     let rate = rate(parts);

@@ -18,7 +18,7 @@ use super::rejects::Rejects;
 use super::sink::SinkTotals;
 use super::stage::Stage;
 use super::window::Window;
-use super::{aftermath, asked, ceiling, projection};
+use super::{aftermath, asked, ceiling, fit, projection};
 use crate::audit::{Audit, Scope};
 use crate::exit::Exit;
 use crate::failure::Failure;
@@ -200,7 +200,9 @@ pub fn run_store(plan: &Plan, store: &Arc<dyn Store>, hooks: &Hooks) -> Result<F
 
 /// Plans the work and tells the store its series.
 fn prepare(plan: &Plan, store: &Arc<dyn Store>) -> Result<Stage, Failure> {
-    let stage = Stage::new(plan, store.capabilities().resolution_ns)?;
+    let capabilities = store.capabilities();
+    let stage = Stage::new(plan, capabilities.resolution_ns)?;
+    fit::check(&stage.workload, &capabilities, &store.to_string())?;
     if store.stats().samples > 0 {
         return Err(Failure::usage(format!("cannot run into {store}"))
             .because_of(format!("it already holds {} samples", store.stats().samples))
@@ -389,6 +391,7 @@ fn audit(
         } else {
             &unanswered
         },
+        heard: &performed.observed.heard,
         threads: std::thread::available_parallelism().map_or(1, usize::from),
     };
     let (done, is_over) = (AtomicU64::new(0), AtomicBool::new(false));

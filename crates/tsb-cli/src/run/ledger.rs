@@ -3,14 +3,19 @@
 //! The sides are independent: the emitter counted what it handed over, the listener what
 //! came, the store what it took, and the audit what is there. What is derived is said.
 
-use tsb_core::ledger::{Counter, Finding, FindingKind, Ledger};
+mod settle;
+
+use tsb_core::ledger::{Counter, Ledger};
 use tsb_core::net::ListenerStats;
 use tsb_core::report::LedgerReport;
 use tsb_core::wire::Protocol;
+use tsb_core::workload::Workload;
+
+pub use settle::{Elsewhere, settle};
 
 use super::path::{Driven, Wire};
 use super::rejects::Rejects;
-use crate::audit::Audit;
+use crate::audit::{Audit, Heard};
 use crate::plan::Transport;
 
 /// What the counts are taken from.
@@ -30,6 +35,10 @@ pub(super) struct Sides<'a> {
     pub rejects: &'a Rejects,
     /// What was read back.
     pub audit: Option<&'a Audit>,
+    /// What the store said of its newest samples.
+    pub heard: &'a Heard,
+    /// What was sent.
+    pub workload: &'a Workload,
 }
 
 impl Sides<'_> {
@@ -59,47 +68,60 @@ impl Sides<'_> {
             rejected += stats.refused + stats.unannounced;
             nameless = lost + stats.malformed + stats.refused + stats.unannounced;
         }
-        let mut accepted = self.accepted;
         if self.driven.wire.is_none() {
-            accepted += self.direct(sent, &mut counts);
+            self.direct(sent, &mut counts);
         }
-        counts.set(Counter::Rejected, rejected).set(Counter::Accepted, accepted);
+        counts
+            .set(Counter::Rejected, rejected)
+            .set(Counter::Accepted, self.accepted);
         if self.transport.is_answered() {
             self.answered(&mut counts, &mut violated);
         }
-        let mut losses = Vec::new();
-        if let Some(audit) = self.audit {
-            self.audited(audit, nameless, &mut counts, &mut violated);
-            losses = audit.findings.as_slice().to_vec();
-        }
-        violated.extend(counts.violations().iter().map(ToString::to_string));
-        LedgerReport {
+        let mut ledger = LedgerReport {
             counts,
             violated,
             rejected_by_reason: reasons,
-            losses: named(losses, counts.count(Counter::Lost) == 0),
+            ..LedgerReport::default()
+        };
+        if let Some(audit) = self.audit {
+            settle(&self.elsewhere(nameless), audit, &mut ledger);
+        } else {
+            let lies = self.heard.lies(emitted.unknown.samples > 0);
+            ledger.violated.extend(lies.violations(self.workload));
+        }
+        let unbalanced = ledger.counts.violations();
+        ledger.violated.extend(unbalanced.iter().map(ToString::to_string));
+        ledger
+    }
+
+    /// What the store does not have to have, beyond what is known by name.
+    fn elsewhere(&self, nameless: u64) -> Elsewhere {
+        let is_direct = self.driven.wire.is_none();
+        Elsewhere {
+            nameless: nameless + self.rejects.named().1,
+            operations_unnamed: self.driven.exceptions_dropped,
+            unknown: if is_direct {
+                self.driven.counts.unknown.samples
+            } else {
+                0
+            },
+            absent_before: None,
         }
     }
 
     /// Without a wire of ours between, everything arrives; but a foreign server may not say
-    /// so. Returns how many samples it took and never answered for.
-    fn direct(&self, sent: u64, counts: &mut Ledger) -> u64 {
+    /// so, and then only reading back settles it.
+    fn direct(&self, sent: u64, counts: &mut Ledger) {
         let emitted = &self.driven.counts;
         let unknown = emitted.unknown.samples;
         if unknown == 0 {
             counts.set(Counter::Received, sent);
-            return 0;
+            return;
         }
         counts
             .set(Counter::Confirmed, emitted.accepted)
             .set(Counter::Refused, emitted.rejected)
             .set(Counter::Unknown, unknown);
-        // Only reading back settles it.
-        let Some(audit) = self.audit else { return 0 };
-        let absent = audit.absent.min(unknown);
-        counts.set(Counter::LostInTransport, absent);
-        counts.set(Counter::Received, sent - absent);
-        unknown - absent
     }
 
     /// What the answers said, and whether that is what the store did.
@@ -173,52 +195,6 @@ impl Sides<'_> {
             ));
         }
     }
-
-    fn audited(&self, audit: &Audit, nameless: u64, counts: &mut Ledger, violated: &mut Vec<String>) {
-        let tally = &audit.tally;
-        let sent = counts.count(Counter::Sent);
-        if audit.sent != sent && self.driven.exceptions.is_empty() {
-            violated.push(format!(
-                "the emitter sent {sent} samples, and the audit knows of {}",
-                audit.sent
-            ));
-        }
-        // Of the samples that are missing, some never reached the store: the others are lost.
-        let (_, unnamed_rejects) = self.rejects.named();
-        let elsewhere = nameless + unnamed_rejects;
-        // A sample that was lost on the way and sent twice, or has expired by now, is not missing.
-        let lossy = if self.transport.may_lose() { elsewhere } else { 0 };
-        let covered = lossy.saturating_sub(tally.missing);
-        let superseded = tally.superseded.saturating_sub(covered);
-        let expired = tally.expired.saturating_sub(covered - (tally.superseded - superseded));
-        let covered = (tally.superseded - superseded) + (tally.expired - expired);
-        let Some(lost) = (tally.missing + covered).checked_sub(elsewhere) else {
-            violated.push(format!(
-                "{elsewhere} samples never reached the store, but only {} are missing in it",
-                tally.missing
-            ));
-            return;
-        };
-        counts
-            .set(Counter::Verified, tally.verified)
-            .set(Counter::Superseded, superseded);
-        counts.set(Counter::Expired, expired).set(Counter::Lost, lost);
-        counts
-            .set(Counter::Altered, tally.altered)
-            .set(Counter::Duplicated, tally.duplicated);
-        if tally.unconsolidated > 0 {
-            counts.set(Counter::Unconsolidated, tally.unconsolidated);
-        }
-    }
-}
-
-/// Where the store lost nothing, what is missing was lost on the way.
-fn named(mut findings: Vec<Finding>, is_transport: bool) -> Vec<Finding> {
-    if is_transport {
-        let missing = findings.iter_mut().filter(|finding| finding.kind == FindingKind::Lost);
-        missing.for_each(|finding| finding.kind = FindingKind::LostInTransport);
-    }
-    findings
 }
 
 /// What ends an operation, in words for the report.

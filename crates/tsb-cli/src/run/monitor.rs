@@ -2,6 +2,7 @@
 //!
 //! One thread, which wakes ten times a second; nothing here is on the emitting path.
 
+mod horizon;
 mod servers;
 mod watched;
 
@@ -22,6 +23,7 @@ use super::engine::Hooks;
 use super::path::{Watch, accepted};
 use super::sink::SinkTotals;
 use super::stage::Stage;
+use crate::audit::Heard;
 use crate::live::{Phase, Timed};
 use crate::units;
 use watched::Watched;
@@ -41,6 +43,8 @@ pub(super) struct Observed {
     pub intervals: Vec<Interval>,
     /// Age of the newest visible sample, over series and moments.
     pub staleness: Staleness,
+    /// What the store said of its newest samples.
+    pub heard: Heard,
     /// Processes watched, tsb itself first.
     pub resources: Vec<Usage>,
     /// CPU of the ingest threads, in nanoseconds.
@@ -164,7 +168,10 @@ impl<'a> Monitor<'a> {
         let subject = &self.subject;
         let series = subject.stage.workload.catalog().len();
         Notes {
-            observed: Observed::default(),
+            observed: Observed {
+                heard: Heard::new(series),
+                ..Observed::default()
+            },
             watched: Watched::new(&servers::with_servers(&subject.stage.plan)),
             noise: Noise::read(),
             series: (0..series as u32).map(SeriesId).collect(),
@@ -188,6 +195,7 @@ impl<'a> Monitor<'a> {
         if subject.store.newest(&notes.series, &mut notes.newest).is_err() {
             return None;
         }
+        horizon::hear(subject, &notes.newest, &mut notes.observed.heard);
         let mut stalest_ns = None;
         let elapsed = subject.stage.clock.now().saturating_sub(subject.start_ns);
         let now = subject.base + speed.fleet_ns(elapsed) as i64;

@@ -4,7 +4,7 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-use crate::series::SeriesId;
+use crate::series::{Catalog, SeriesId, SeriesKey};
 use crate::time::Timestamp;
 
 /// What is wrong with a sample.
@@ -21,14 +21,19 @@ pub enum FindingKind {
     Invented,
     /// Sent, and never received.
     LostInTransport,
+    /// Sent, and not there: lost on the way or by the store, and nobody can say which.
+    Missing,
 }
 
 /// One sample that went wrong.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Finding {
-    /// Of which series.
+    /// Of which series, by its number in the run.
     pub series: SeriesId,
+    /// What that series is called; absent where only its number is known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub key: Option<SeriesKey>,
     /// Its timestamp.
     pub at: Timestamp,
     /// What is wrong.
@@ -49,8 +54,12 @@ impl fmt::Display for Finding {
             FindingKind::Duplicated => "there once too often",
             FindingKind::Invented => "there, though nobody sent it",
             FindingKind::LostInTransport => "lost in transport",
+            FindingKind::Missing => "missing, lost on the way or by the store",
         };
-        write!(f, "series {} at {}: {what}", self.series, self.at)?;
+        match &self.key {
+            Some(key) => write!(f, "{key} ({}) at {}: {what}", self.series, self.at)?,
+            None => write!(f, "series {} at {}: {what}", self.series, self.at)?,
+        }
         if let Some(expected) = self.expected {
             write!(f, ", sent {expected}")?;
         }
@@ -61,7 +70,7 @@ impl fmt::Display for Finding {
     }
 }
 
-/// The first so many findings, and how many more there were.
+/// The first findings up to a bound, and how many more there were.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Findings {
@@ -98,6 +107,13 @@ impl Findings {
         let dropped = self.list.len().saturating_sub(self.max);
         self.list.truncate(self.max);
         self.more += other.more + dropped as u64;
+    }
+
+    /// Gives every finding the key of its series.
+    pub fn name(&mut self, catalog: &Catalog) {
+        for finding in &mut self.list {
+            finding.key = catalog.key(finding.series).cloned();
+        }
     }
 
     /// The samples named.
@@ -155,6 +171,7 @@ mod tests {
     fn lost(series: u32) -> Finding {
         Finding {
             series: SeriesId(series),
+            key: None,
             at: Timestamp::from_secs(1),
             kind: FindingKind::Lost,
             expected: Some(f64::from(series)),
@@ -175,6 +192,25 @@ mod tests {
         assert_eq!(findings, reverse);
         assert_eq!((findings.as_slice().len(), findings.more()), (3, 3));
         assert_eq!(findings.as_slice()[1], findings.as_slice()[2]);
+    }
+
+    #[test]
+    fn a_finding_is_named_by_the_key_of_its_series() {
+        let mut catalog = Catalog::new();
+        catalog.intern(SeriesKey::new("up"));
+        let id = catalog.intern(SeriesKey::with_labels("cpu", [("host", "a")]));
+        let mut findings = Findings::new(3);
+        findings.push(lost(id.0));
+        findings.name(&catalog);
+        let finding = &findings.as_slice()[0];
+        assert!(finding.to_string().starts_with("cpu{host=a} (#1) at "), "{finding}");
+        let json = serde_json::to_string(finding).unwrap();
+        assert!(
+            json.contains(r#""series":1,"key":{"name":"cpu","labels":[["host","a"]]}"#),
+            "{json}"
+        );
+        assert_eq!(serde_json::from_str::<Finding>(&json).unwrap(), *finding);
+        assert!(lost(7).to_string().starts_with("series #7 at "));
     }
 
     #[test]

@@ -100,10 +100,12 @@ const fn branch_meaning(counter: Counter) -> &'static str {
         Counter::Refused => "refused by the server",
         Counter::Unknown => "the server never said",
         Counter::Superseded => "a later write of the same timestamp won",
-        Counter::Expired => "removed by retention",
+        Counter::Expired => "older than the store's retention",
         Counter::Lost => "acknowledged and not there",
         Counter::Altered => "there with another value",
         Counter::Duplicated => "copies beyond one",
+        Counter::Unconsolidated => "in a step that no row says yet",
+        Counter::Unrepresented => "in a step that the store leaves unknown by its own rules",
         _ => "",
     }
 }

@@ -1,0 +1,252 @@
+//! One auditing thread: makes what was sent to a series again, reads the series, compares.
+
+use std::collections::HashMap;
+use std::ops::{ControlFlow, Range};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+
+use tsb_core::workload::Replay;
+use tsb_core::{SeriesId, Timestamp};
+use tsb_stores::{ArchiveRule, Consolidated, Exactness, OnConflict, Query, Resample, StoreExt as _, TimeRange};
+
+use super::compare::{Columns, Difference, Rules, compare};
+use super::consolidate::{self, Found, Shown};
+use super::newest::Wrong;
+use super::{Audit, Named, Scope};
+
+/// Series that an auditor takes at a time.
+const STRIDE: usize = 64;
+/// A store that reads times as floats may misplace the newest sample that it took.
+const MISPLACED_NS: i64 = 4_000;
+
+/// What a store says of some series without reading them.
+#[derive(Debug, Default)]
+struct Said {
+    newest: Vec<Option<Timestamp>>,
+    accepted: Vec<Option<Timestamp>>,
+}
+
+/// One thread's part of an audit.
+#[derive(Debug)]
+pub(super) struct Auditor<'a> {
+    scope: &'a Scope<'a>,
+    named: &'a Named,
+    next: &'a AtomicUsize,
+    replay: Replay<'a>,
+    sent: Columns,
+    found: Columns,
+    audit: Audit,
+}
+
+impl<'a> Auditor<'a> {
+    /// An auditor that takes the series which `next` counts.
+    pub(super) fn new(scope: &'a Scope<'a>, named: &'a Named, next: &'a AtomicUsize) -> Self {
+        Self {
+            scope,
+            named,
+            next,
+            replay: scope.workload.replay(scope.base),
+            sent: Columns::default(),
+            found: Columns::default(),
+            audit: Audit::default(),
+        }
+    }
+
+    /// The newest timestamp that was sent and not rejected by name.
+    pub(super) fn newest(mut self) -> Option<Timestamp> {
+        let mut newest = None;
+        while let Some(ids) = self.take() {
+            for id in ids {
+                self.send(id);
+                newest = newest.max(self.sent.times.iter().max().copied());
+            }
+        }
+        newest
+    }
+
+    /// Compares series until there are no more.
+    pub(super) fn compare(mut self, rules: &Rules, done: &AtomicU64) -> tsb_stores::Result<Audit> {
+        while let Some(ids) = self.take() {
+            let ids: Vec<SeriesId> = ids.collect();
+            let said = self.ask(&ids)?;
+            for (index, &id) in ids.iter().enumerate() {
+                self.send(id);
+                let newest_sent = self.sent.times.iter().max().copied();
+                let accepted = said.accepted[index];
+                let newest_found = self.one(id, rules, accepted)?;
+                let (said, kept_from) = (said.newest[index], rules.keeps_from);
+                let heard = self.scope.heard;
+                let wrong = heard.check(id, newest_sent, said, newest_found, kept_from);
+                let wrong = wrong.or_else(|| is_ahead(accepted, newest_sent));
+                if let Some(wrong) = wrong {
+                    self.audit.lies.push(id, wrong);
+                }
+            }
+            done.fetch_add(ids.len() as u64, Ordering::Relaxed);
+        }
+        Ok(self.audit)
+    }
+
+    /// The next series that nobody has taken.
+    fn take(&self) -> Option<impl Iterator<Item = SeriesId> + use<>> {
+        let series = self.scope.workload.catalog().len();
+        let from = self.next.fetch_add(STRIDE, Ordering::Relaxed);
+        let ids = from..series.min(from + STRIDE);
+        (!ids.is_empty()).then(|| ids.map(|index| SeriesId(index as u32)))
+    }
+
+    /// Makes again what was sent to a series and not rejected by name.
+    fn send(&mut self, id: SeriesId) {
+        let workload = self.scope.workload;
+        self.sent.clear();
+        let ticks = workload.group_of(id).and_then(|group| self.scope.ticks.get(group));
+        let sent = &mut self.sent;
+        self.replay
+            .series(id, ticks.cloned().unwrap_or(0..0), &mut |chunk| sent.extend(chunk));
+        if let Some(unsent) = self.made_in(&self.named.unsent, id) {
+            self.sent.remove(unsent);
+        }
+        self.audit.sent += self.sent.len() as u64;
+        if let Some(rejected) = self.named.rejected.get(&id) {
+            self.audit.rejected += self.sent.remove(rejected.clone());
+        }
+    }
+
+    /// Compares what was sent to one series with what is there. Returns the newest timestamp
+    /// that a query returns.
+    fn one(
+        &mut self,
+        id: SeriesId,
+        rules: &Rules,
+        accepted: Option<Timestamp>,
+    ) -> tsb_stores::Result<Option<Timestamp>> {
+        let mut notes = Vec::new();
+        let note = &mut |difference| notes.push(difference);
+        let (mut tally, newest) = if let Exactness::Consolidated(rule) = rules.exactness {
+            let admitted = (rules.late == OnConflict::Rejected).then(|| accepted.unwrap_or(Timestamp::MIN));
+            let rows = self.archives(&rule, id)?;
+            let newest = rows.first().and_then(|rows| rows.last()).map(|&(end_s, _)| end_s);
+            let tally = consolidate::compare(&rule, &self.sent, &Shown { rows, admitted }, note);
+            (tally, newest.map(Timestamp::from_secs))
+        } else {
+            self.read(id)?;
+            let tally = compare(&mut self.sent, &self.found, rules, note);
+            (tally, self.found.times.last().copied())
+        };
+        if let Some(unanswered) = self.made_in(&self.named.unanswered, id) {
+            self.audit.unanswered += unanswered.values().map(|&samples| u64::from(samples)).sum::<u64>();
+            let absent = settle(&mut notes, unanswered);
+            tally.missing -= absent;
+            self.audit.absent += absent;
+        }
+        self.audit.tally.add(&tally);
+        for difference in notes {
+            self.audit.note(id, difference);
+        }
+        Ok(newest)
+    }
+
+    /// The samples of a series in some ticks, by timestamp: how many there are of each.
+    fn made_in(&mut self, ticks: &HashMap<u32, Vec<Range<u64>>>, id: SeriesId) -> Option<HashMap<Timestamp, u32>> {
+        let group = self.scope.workload.group_of(id)?;
+        let ticks = ticks.get(&(group as u32))?;
+        let mut made: HashMap<Timestamp, u32> = HashMap::new();
+        for ticks in ticks {
+            let mut columns = Columns::default();
+            self.replay
+                .series(id, ticks.clone(), &mut |chunk| columns.extend(chunk));
+            for at in columns.times {
+                *made.entry(at).or_default() += 1;
+            }
+        }
+        Some(made)
+    }
+
+    fn ask(&self, ids: &[SeriesId]) -> tsb_stores::Result<Said> {
+        let mut said = Said {
+            newest: vec![None; ids.len()],
+            accepted: vec![None; ids.len()],
+        };
+        self.scope.store.newest(ids, &mut said.newest)?;
+        self.scope.store.newest_accepted(ids, &mut said.accepted)?;
+        Ok(said)
+    }
+
+    /// The known rows of every archive, each with its end.
+    fn archives(&self, rule: &Consolidated, id: SeriesId) -> tsb_stores::Result<Vec<Found>> {
+        let read = |archive: ArchiveRule| {
+            let span_s = rule.step_s as i64 * i64::from(archive.steps);
+            let resample = Resample {
+                step_ns: span_s * 1_000_000_000,
+                consolidation: archive.consolidation,
+            };
+            let rows = self.scope.store.rows(id, TimeRange::ALL, Some(resample))?;
+            // A resampled row is stamped with its start.
+            Ok(rows
+                .into_iter()
+                .map(|(at, value)| (at.as_secs() + span_s, value))
+                .collect())
+        };
+        rule.archives().map(read).collect()
+    }
+
+    fn read(&mut self, id: SeriesId) -> tsb_stores::Result<()> {
+        let found = &mut self.found;
+        found.clear();
+        let query = Query {
+            series: &[id],
+            range: TimeRange::ALL,
+            resample: None,
+        };
+        self.scope.store.query(&query, &mut |_, times, values| {
+            found.times.extend_from_slice(times);
+            found.values.extend_from_slice(values);
+            ControlFlow::Continue(())
+        })
+    }
+}
+
+/// What is wrong where a store says that it accepted something newer than was sent.
+fn is_ahead(said: Option<Timestamp>, sent: Option<Timestamp>) -> Option<Wrong> {
+    let said = said?;
+    let is_ahead = sent.is_none_or(|sent| said > sent + MISPLACED_NS);
+    is_ahead.then_some(Wrong::Accepted { said, sent })
+}
+
+/// Takes out of the differences what is missing because it was never answered; how many.
+fn settle(differences: &mut Vec<Difference>, mut unanswered: HashMap<Timestamp, u32>) -> u64 {
+    let before = differences.len();
+    differences.retain(|difference| match difference {
+        Difference::Missing { at, .. } => {
+            let left = unanswered.get_mut(at).filter(|left| **left > 0);
+            left.map(|left| *left -= 1).is_none()
+        }
+        _ => true,
+    });
+    (before - differences.len()) as u64
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_never_answered_is_absent_and_not_lost() {
+        let missing = |seconds| Difference::Missing {
+            at: Timestamp::from_secs(seconds),
+            expected: 1.0,
+        };
+        let mut differences = vec![missing(1), missing(1), missing(2)];
+        let unanswered = HashMap::from([(Timestamp::from_secs(1), 1), (Timestamp::from_secs(3), 1)]);
+        assert_eq!(settle(&mut differences, unanswered), 1);
+        assert_eq!(differences, [missing(1), missing(2)]);
+    }
+
+    #[test]
+    fn a_store_accepted_nothing_newer_than_was_sent() {
+        let at = |nanos| Some(Timestamp(nanos));
+        assert_eq!(is_ahead(None, at(10)), None);
+        assert_eq!(is_ahead(at(10 + MISPLACED_NS), at(10)), None);
+        assert!(is_ahead(at(11 + MISPLACED_NS), at(10)).is_some());
+        assert!(is_ahead(at(1), None).is_some());
+    }
+}

@@ -1,0 +1,233 @@
+//! The computed rows held against those of a real store.
+
+use super::*;
+use tsb_core::{Batch, SeriesId, SeriesKey};
+use tsb_stores::rrd::{RrdOptions, RrdStore};
+use tsb_stores::{Refusals, Resample, Store, StoreExt, TimeRange};
+
+fn options(derivation: Derivation) -> RrdOptions {
+    RrdOptions {
+        step_s: 10,
+        heartbeat_s: 25,
+        derivation,
+        archives: [
+            (Consolidation::Average, 1, 40),
+            (Consolidation::Average, 6, 30),
+            (Consolidation::Max, 6, 30),
+            (Consolidation::Min, 3, 20),
+            (Consolidation::Last, 5, 20),
+        ]
+        .map(|(consolidation, steps, rows)| ArchiveRule::new(consolidation, steps, rows))
+        .to_vec(),
+        ..RrdOptions::default()
+    }
+}
+
+/// Writes samples to a real store; what is expected, and what every archive returns.
+fn filled(derivation: Derivation, samples: &[(i64, f64)]) -> (Consolidated, Columns, Shown) {
+    let folder = tempfile::tempdir().unwrap();
+    let options = options(derivation);
+    let store = RrdStore::open(folder.path(), options.clone()).unwrap();
+    store.define(&[(SeriesId(0), SeriesKey::new("a"))]).unwrap();
+    let mut sent = Columns::default();
+    for &(at_ms, value) in samples {
+        let at = Timestamp::from_millis(at_ms);
+        let ack = store
+            .write(&Batch::tick(SeriesId(0), at, &[value]), &mut Refusals::new())
+            .unwrap();
+        if ack.accepted == 1 {
+            sent.push(at, value);
+        }
+    }
+    let rule = options.consolidated().unwrap();
+    let found = rule.archives().map(|archive| {
+        let span_s = i64::from(archive.steps) * 10;
+        let resample = Resample {
+            step_ns: span_s * 1_000_000_000,
+            consolidation: archive.consolidation,
+        };
+        let rows = store.rows(SeriesId(0), TimeRange::ALL, Some(resample)).unwrap();
+        rows.into_iter()
+            .map(|(at, value)| (at.as_secs() + span_s, value))
+            .collect()
+    });
+    let rows = found.collect();
+    let mut admitted = [None];
+    store.newest_accepted(&[SeriesId(0)], &mut admitted).unwrap();
+    let [admitted] = admitted;
+    (rule, sent, Shown { rows, admitted })
+}
+
+/// Irregular times, gaps beyond the heartbeat, phases within a second.
+fn irregular(seed: u64, derivation: Derivation) -> Vec<(i64, f64)> {
+    let mut bits = seed * 0x9e37_79b9 + 1;
+    let mut next = |below: u64| {
+        bits = bits
+            .wrapping_mul(6_364_136_223_846_793_005)
+            .wrapping_add(1_442_695_040_888_963_407);
+        (bits >> 33) % below
+    };
+    let (mut at_ms, mut counter) = (1_700_000_003_000, 4_294_900_000_u64);
+    let has_phase = next(2) == 0;
+    (0..300)
+        .map(|_| {
+            at_ms += match next(10) {
+                0 => 60_000,
+                1 => 26_000,
+                2 => 20_000,
+                3 => 12_000,
+                4 => 1_000,
+                _ => 10_000,
+            };
+            counter = (counter + next(20_000)) % 4_294_967_296;
+            let value = match derivation {
+                Derivation::Gauge | Derivation::Absolute => next(100_000) as f64 / 8.0 - 3_000.0,
+                Derivation::Counter | Derivation::Derive => counter as f64,
+            };
+            (at_ms + if has_phase { 437 } else { 0 }, value)
+        })
+        .collect()
+}
+
+#[test]
+fn every_row_of_a_real_store_is_as_computed() {
+    for derivation in [
+        Derivation::Gauge,
+        Derivation::Counter,
+        Derivation::Derive,
+        Derivation::Absolute,
+    ] {
+        for seed in 0..12 {
+            let (rule, sent, found) = filled(derivation, &irregular(seed, derivation));
+            let mut notes = Vec::new();
+            let tally = compare(&rule, &sent, &found, &mut |note| notes.push(note));
+            assert!(notes.is_empty(), "{derivation:?}, seed {seed}: {notes:?}");
+            let compared = tally.verified + tally.unconsolidated + tally.expired + tally.unrepresented;
+            assert_eq!(compared, sent.len() as u64);
+            assert!(
+                tally.verified > 50 && tally.expired > 0 && tally.unrepresented > 0,
+                "{tally:?}"
+            );
+        }
+    }
+}
+
+#[test]
+fn a_wrong_a_missing_and_an_invented_row_are_seen() {
+    let samples: Vec<_> = (0..30)
+        .map(|tick| (1_700_000_000_000 + tick * 10_000, tick as f64))
+        .collect();
+    let (rule, sent, sound) = filled(Derivation::Gauge, &samples);
+    let tally_of = |shown: &Shown| {
+        let mut notes = 0;
+        (compare(&rule, &sent, shown, &mut |_| notes += 1), notes)
+    };
+    assert_eq!(tally_of(&sound).1, 0);
+    let mut wrong = sound.clone();
+    wrong.rows[0][3].1 += 1e-3;
+    let (tally, notes) = tally_of(&wrong);
+    assert_eq!((tally.altered, notes), (1, 1));
+    let mut missing = sound.clone();
+    missing.rows[2].remove(1);
+    let (tally, notes) = tally_of(&missing);
+    assert_eq!((tally.missing, notes), (6, 1));
+    let mut invented = sound;
+    invented.rows[0].push((1_800_000_000, 1.0));
+    let (tally, notes) = tally_of(&invented);
+    assert_eq!((tally.duplicated, notes), (1, 1));
+}
+fn tally(rule: &Consolidated, sent: &Columns, shown: &Shown) -> (Tally, Vec<Difference>) {
+    let mut notes = Vec::new();
+    let tally = compare(rule, sent, shown, &mut |note| notes.push(note));
+    (tally, notes)
+}
+
+#[test]
+fn what_a_heartbeat_leaves_unknown_is_unrepresented_and_not_verified() {
+    // An interval of 30 s and a heartbeat of 25 s: no step is ever known.
+    let samples: Vec<_> = (0..30)
+        .map(|tick| (1_700_000_000_000 + tick * 30_000, tick as f64))
+        .collect();
+    let (rule, sent, shown) = filled(Derivation::Gauge, &samples);
+    assert!(shown.rows.iter().all(Vec::is_empty), "{shown:?}");
+    let (tally, notes) = tally(&rule, &sent, &shown);
+    assert!(notes.is_empty(), "{notes:?}");
+    assert_eq!((tally.verified, tally.expired), (0, 0));
+    assert_eq!(tally.unrepresented + tally.unconsolidated, 30);
+    assert!(tally.unrepresented >= 29, "{tally:?}");
+}
+
+#[test]
+fn a_row_says_nothing_of_a_step_that_is_unknown_and_an_unknown_row_of_no_step() {
+    let rule = RrdOptions {
+        archives: vec![ArchiveRule::new(Consolidation::Average, 6, 30)],
+        ..options(Derivation::Gauge)
+    };
+    let rule = rule.consolidated().unwrap();
+    // Rows of a minute; the second begins at 1,700,000,040.
+    let columns = |seconds: &[i64]| {
+        let mut sent = Columns::default();
+        for &at in seconds {
+            sent.push(Timestamp::from_secs(1_699_999_980 + at), 4.0);
+        }
+        sent
+    };
+    // 30 seconds of the first minute are unknown: its row is known, the sample at 50 is in none.
+    let sent = columns(&[0, 10, 20, 50, 60, 70]);
+    let rows = vec![vec![(1_700_000_040, 4.0)]];
+    let shown = Shown { rows, admitted: None };
+    let (tally_of, notes) = tally(&rule, &sent, &shown);
+    assert!(notes.is_empty(), "{notes:?}");
+    assert_eq!(
+        (tally_of.verified, tally_of.unrepresented, tally_of.unconsolidated),
+        (3, 2, 1),
+        "{tally_of:?}"
+    );
+    // Ten of sixty seconds are known: the row is not.
+    let sent = columns(&[0, 10, 60, 70]);
+    let shown = Shown {
+        rows: vec![Vec::new()],
+        admitted: None,
+    };
+    let (tally_of, notes) = tally(&rule, &sent, &shown);
+    assert!(notes.is_empty(), "{notes:?}");
+    assert_eq!((tally_of.verified, tally_of.unrepresented), (0, 3), "{tally_of:?}");
+}
+
+#[test]
+fn a_sample_that_left_every_archive_is_expired() {
+    // The longest archive keeps 30 rows of 6 steps of 10 s: half an hour.
+    let samples: Vec<_> = (0..400)
+        .map(|tick| (1_700_000_000_000 + tick * 10_000, tick as f64))
+        .collect();
+    let (rule, sent, shown) = filled(Derivation::Gauge, &samples);
+    let (tally, notes) = tally(&rule, &sent, &shown);
+    assert!(notes.is_empty(), "{notes:?}");
+    let kept = tally.verified + tally.unconsolidated + tally.unrepresented;
+    assert_eq!(tally.expired + kept, 400);
+    assert!((170..=187).contains(&kept), "{tally:?}");
+}
+
+#[test]
+fn of_an_unfinished_step_what_the_store_did_not_take_is_missing() {
+    let samples: Vec<_> = (0..36)
+        .map(|tick| (1_700_000_000_000 + tick * 1_000, tick as f64))
+        .collect();
+    let (rule, mut sent, shown) = filled(Derivation::Gauge, &samples);
+    let whole = tally(&rule, &sent, &shown).0;
+    assert!(whole.missing == 0 && whole.unconsolidated > 0, "{whole:?}");
+    // Acknowledged and thrown away, all within the step that is open.
+    for tick in 36..39 {
+        sent.push(Timestamp::from_millis(1_700_000_000_000 + tick * 1_000), 7.0);
+    }
+    let (short, notes) = tally(&rule, &sent, &shown);
+    assert_eq!((short.missing, short.unconsolidated), (3, whole.unconsolidated));
+    let at = Timestamp::from_millis(1_700_000_036_000);
+    assert_eq!(notes[0], Difference::Missing { at, expected: 7.0 });
+    // A store that need not say what it took last.
+    let silent = Shown {
+        admitted: None,
+        ..shown
+    };
+    assert_eq!(tally(&rule, &sent, &silent).0.missing, 0);
+}

@@ -1,0 +1,298 @@
+//! What an audit says of a ledger: for the run itself, and later for `tsb verify`.
+
+use tsb_core::ledger::{Counter, Finding, FindingKind, Ledger};
+use tsb_core::report::LedgerReport;
+
+use crate::audit::Audit;
+
+/// What is known of the samples that a store does not have to have.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Elsewhere {
+    /// Samples that never became part of the store, and that nobody can name: lost on the
+    /// way, malformed, or rejected beyond the names that are kept.
+    pub nameless: u64,
+    /// Operations that were not sent or not answered and that nobody can name.
+    pub operations_unnamed: u64,
+    /// Samples handed to the store itself and never answered for; 0 behind a listener of
+    /// ours, which knows what came.
+    pub unknown: u64,
+    /// Of these, what was not there when the run was read back; absent: it was not.
+    pub absent_before: Option<u64>,
+}
+
+/// Adds to the ledger what was read back. `ledger` has the counts up to `accepted`.
+pub fn settle(elsewhere: &Elsewhere, audit: &Audit, ledger: &mut LedgerReport) {
+    ledger.violated.extend(audit.newest_wrong.iter().cloned());
+    let mut missing = audit.tally.missing;
+    let lost_since = unknown(elsewhere, audit, &mut missing, &mut ledger.counts);
+    let mut nameless = elsewhere.nameless;
+    let sent = ledger.counts.count(Counter::Sent);
+    match audit.sent.checked_sub(sent) {
+        // Of an operation that was not sent and is not named, the audit made the samples.
+        Some(unsent) if elsewhere.operations_unnamed > 0 => nameless += unsent,
+        Some(0) => {}
+        _ => ledger.violated.push(format!(
+            "the emitter sent {sent} samples, and the audit knows of {}",
+            audit.sent
+        )),
+    }
+    let Some(split) = Split::new(nameless, missing, audit) else {
+        ledger.violated.push(format!(
+            "{nameless} samples never reached the store, but only {missing} are missing in it"
+        ));
+        return;
+    };
+    let tally = &audit.tally;
+    let lost = split.lost + lost_since;
+    ledger
+        .counts
+        .set(Counter::Verified, tally.verified)
+        .set(Counter::Superseded, split.superseded)
+        .set(Counter::Expired, split.expired)
+        .set(Counter::Lost, lost)
+        .set(Counter::Altered, tally.altered)
+        .set(Counter::Duplicated, tally.duplicated);
+    for (counter, samples) in [
+        (Counter::Unconsolidated, tally.unconsolidated),
+        (Counter::Unrepresented, tally.unrepresented),
+    ] {
+        if samples > 0 {
+            ledger.counts.set(counter, samples);
+        }
+    }
+    ledger.lost_at_most = (split.lost_at_most > split.lost).then_some(split.lost_at_most + lost_since);
+    ledger.losses = named(audit.findings.as_slice(), lost, nameless);
+}
+
+/// Settles what was never answered, where only reading back can: what is not there was lost
+/// on the way, the rest was accepted. Returns how much of it was there once and is not now.
+fn unknown(elsewhere: &Elsewhere, audit: &Audit, missing: &mut u64, counts: &mut Ledger) -> u64 {
+    let unknown = elsewhere.unknown;
+    if unknown == 0 {
+        return 0;
+    }
+    let unnamed = unknown.saturating_sub(audit.unanswered).min(*missing);
+    *missing -= unnamed;
+    let absent = (audit.absent + unnamed).min(unknown);
+    let on_the_way = elsewhere.absent_before.unwrap_or(absent).min(absent);
+    let received = counts.count(Counter::Sent).saturating_sub(on_the_way);
+    let accepted = counts.count(Counter::Confirmed) + unknown - on_the_way;
+    counts
+        .set(Counter::LostInTransport, on_the_way)
+        .set(Counter::Received, received)
+        .set(Counter::Accepted, accepted);
+    absent - on_the_way
+}
+
+/// What is missing, divided between the way to the store and the store.
+struct Split {
+    superseded: u64,
+    expired: u64,
+    lost: u64,
+    lost_at_most: u64,
+}
+
+impl Split {
+    /// Of the samples that never reached the store, as many are among the missing as can be;
+    /// the others had a timestamp that was sent again, or have expired by now. Nobody knows
+    /// which, so the store may have lost more. `None`: there are not as many of all three.
+    fn new(nameless: u64, missing: u64, audit: &Audit) -> Option<Self> {
+        let tally = &audit.tally;
+        let not_missing = nameless.saturating_sub(missing);
+        let of_superseded = not_missing.min(tally.superseded);
+        let expired = tally.expired.checked_sub(not_missing - of_superseded)?;
+        let surely_missing = nameless.saturating_sub(tally.superseded + tally.expired);
+        Some(Self {
+            superseded: tally.superseded - of_superseded,
+            expired,
+            lost: missing.saturating_sub(nameless),
+            lost_at_most: missing.saturating_sub(surely_missing),
+        })
+    }
+}
+
+/// Where the store lost nothing, what is missing was lost on the way; where both did, nobody
+/// can say which sample is whose.
+fn named(findings: &[Finding], lost: u64, nameless: u64) -> Vec<Finding> {
+    let mut findings = findings.to_vec();
+    let kind = match (lost, nameless) {
+        (0, _) => FindingKind::LostInTransport,
+        (_, 0) => FindingKind::Lost,
+        _ => FindingKind::Missing,
+    };
+    let missing = findings.iter_mut().filter(|finding| finding.kind == FindingKind::Lost);
+    missing.for_each(|finding| finding.kind = kind);
+    findings
+}
+
+#[cfg(test)]
+mod tests {
+    use tsb_core::ledger::Findings;
+    use tsb_core::{SeriesId, Timestamp};
+
+    use super::*;
+    use crate::audit::Tally;
+
+    fn audit(sent: u64, tally: Tally) -> Audit {
+        let mut findings = Findings::new(10);
+        if tally.missing > 0 {
+            findings.push(Finding {
+                series: SeriesId(0),
+                key: None,
+                at: Timestamp(0),
+                kind: FindingKind::Lost,
+                expected: Some(1.0),
+                found: None,
+            });
+        }
+        Audit {
+            sent,
+            tally,
+            findings,
+            ..Audit::default()
+        }
+    }
+
+    fn ledger(counts: &[(Counter, u64)]) -> LedgerReport {
+        let mut ledger = LedgerReport::default();
+        for &(counter, samples) in counts {
+            ledger.counts.set(counter, samples);
+        }
+        ledger
+    }
+
+    fn settled(elsewhere: &Elsewhere, sent: u64, accepted: u64, tally: Tally) -> LedgerReport {
+        let mut ledger = ledger(&[(Counter::Sent, sent), (Counter::Accepted, accepted)]);
+        settle(elsewhere, &audit(sent, tally), &mut ledger);
+        ledger
+    }
+
+    fn nameless(nameless: u64) -> Elsewhere {
+        Elsewhere {
+            nameless,
+            ..Elsewhere::default()
+        }
+    }
+
+    #[test]
+    fn what_nobody_can_name_is_taken_off_what_is_missing_first() {
+        let tally = Tally {
+            verified: 90,
+            missing: 10,
+            ..Tally::default()
+        };
+        for (elsewhere, lost, kind) in [
+            (0, 10, FindingKind::Lost),
+            (4, 6, FindingKind::Missing),
+            (10, 0, FindingKind::LostInTransport),
+        ] {
+            let ledger = settled(&nameless(elsewhere), 100, 100 - elsewhere, tally);
+            assert!(ledger.counts.is_balanced() && ledger.violated.is_empty(), "{ledger:?}");
+            assert_eq!(ledger.counts.get(Counter::Lost), Some(lost));
+            assert_eq!(ledger.losses[0].kind, kind);
+            assert_eq!(ledger.lost_at_most, None);
+        }
+        let ledger = settled(&nameless(11), 100, 89, tally);
+        assert!(
+            ledger.violated[0].contains("only 10 are missing"),
+            "{:?}",
+            ledger.violated
+        );
+        assert_eq!(ledger.counts.get(Counter::Verified), None);
+    }
+
+    #[test]
+    fn a_loss_that_superseded_and_expired_samples_may_hide_is_bounded() {
+        // Seven never came; five are missing, so that two of them are superseded or expired.
+        let tally = Tally {
+            verified: 80,
+            superseded: 1,
+            expired: 14,
+            missing: 5,
+            ..Tally::default()
+        };
+        let ledger = settled(&nameless(7), 100, 93, tally);
+        assert!(ledger.counts.is_balanced(), "{ledger:?}");
+        let count = |counter| ledger.counts.count(counter);
+        assert_eq!(
+            (
+                count(Counter::Superseded),
+                count(Counter::Expired),
+                count(Counter::Lost)
+            ),
+            (0, 13, 0)
+        );
+        // All seven may be among the fifteen, and the store may have lost the five.
+        assert_eq!(ledger.lost_at_most, Some(5));
+        // Of twenty, at least five are among the missing: the store lost nothing.
+        assert_eq!(settled(&nameless(20), 100, 80, tally).lost_at_most, None);
+    }
+
+    #[test]
+    fn what_was_never_answered_is_settled_by_reading_back() {
+        let counts = [
+            (Counter::Sent, 100),
+            (Counter::Confirmed, 90),
+            (Counter::Refused, 0),
+            (Counter::Unknown, 10),
+            (Counter::Rejected, 0),
+            (Counter::Accepted, 90),
+        ];
+        let read = |absent, absent_before| {
+            let tally = Tally {
+                verified: 100 - absent,
+                ..Tally::default()
+            };
+            let mut ledger = ledger(&counts);
+            let elsewhere = Elsewhere {
+                unknown: 10,
+                absent_before,
+                ..Elsewhere::default()
+            };
+            let audit = Audit {
+                unanswered: 10,
+                absent,
+                ..audit(100, tally)
+            };
+            settle(&elsewhere, &audit, &mut ledger);
+            assert!(ledger.counts.is_balanced() && ledger.violated.is_empty(), "{ledger:?}");
+            let count = |counter| ledger.counts.count(counter);
+            (
+                count(Counter::Accepted),
+                count(Counter::LostInTransport),
+                count(Counter::Lost),
+            )
+        };
+        assert_eq!(read(4, None), (96, 4, 0));
+        assert_eq!(read(4, Some(4)), (96, 4, 0));
+        // There when the run was read back, and gone since.
+        assert_eq!(read(6, Some(4)), (96, 4, 2));
+        // A server that applied two of them late.
+        assert_eq!(read(2, Some(4)), (98, 2, 0));
+    }
+
+    #[test]
+    fn operations_that_nobody_can_name_are_no_loss_and_others_must_agree() {
+        let tally = Tally {
+            verified: 90,
+            missing: 10,
+            ..Tally::default()
+        };
+        let read = |operations_unnamed| {
+            let mut ledger = ledger(&[(Counter::Sent, 90), (Counter::Accepted, 90)]);
+            let elsewhere = Elsewhere {
+                operations_unnamed,
+                ..Elsewhere::default()
+            };
+            settle(&elsewhere, &audit(100, tally), &mut ledger);
+            ledger
+        };
+        assert_eq!(read(1).counts.get(Counter::Lost), Some(0));
+        assert!(read(1).violated.is_empty());
+        assert!(
+            read(0).violated[0].contains("the audit knows of 100"),
+            "{:?}",
+            read(0).violated
+        );
+    }
+}
