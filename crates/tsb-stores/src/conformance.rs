@@ -17,12 +17,17 @@
 //! clause: `ring::c6_of_equal_timestamps_the_later_wins`. What a store claims must work,
 //! what it does not claim must answer [`Error::Unsupported`](crate::Error::Unsupported). The oracle is a naive model
 //! (a sorted map with a resampler of its own), not one of our stores. That the suite sees
-//! what it should is itself tested, on stores broken on purpose (docs/mutations.md).
+//! what it should is itself tested, on stores broken on purpose.
 //!
 //! A store with retention must keep five minutes at least, or there is nothing to check.
 //!
-//! It is *not* a crash test: what survives a kill or a power cut takes a medium or a
-//! process of its own.
+//! A [`Fixture`] of one's own shows what survives: its places are opened again after a drop
+//! without a close, after the process that wrote was killed ([`Place::address`]), and after
+//! the power went under a medium that loses what was not synced ([`Fixture::lossy`]; a
+//! [`LossyDisk`] is one). The example `file_store` of this package is such a store, whole.
+//!
+//! What takes many samples to show is in [`Tier::Long`]: those checks are listed as ignored,
+//! and run with `cargo test --test NAME -- --include-ignored`.
 
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -37,12 +42,16 @@ mod broken;
 mod cases;
 mod failure;
 mod fixture;
+mod kill;
+mod lossy;
 mod model;
 mod rng;
 mod subject;
 
 use failure::Failure;
-pub use fixture::{Bounded, Faulty, Fixture, Fresh, Place};
+pub use fixture::{Bounded, Faulty, Fixture, Fresh, LossyPlace, Place};
+pub use kill::was_writer;
+pub use lossy::{Fault, LossyDisk, LossyFile};
 
 /// What a check needs: where to open stores, and what they claim.
 pub(crate) struct Context {
@@ -56,6 +65,16 @@ pub(crate) struct Case {
     name: &'static str,
     applies: fn(&Capabilities) -> bool,
     run: fn(&Context) -> Result<Finding, Failure>,
+    tier: Tier,
+}
+
+/// When a check is run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Tier {
+    /// Always: milliseconds, or a second or two where a store syncs.
+    Usual,
+    /// When it is asked for: a million samples each.
+    Long,
 }
 
 /// What a check that did not fail says.
@@ -71,6 +90,7 @@ pub enum Finding {
 pub struct Check {
     name: String,
     clause: u8,
+    tier: Tier,
     run: Box<dyn Fn() -> Result<Finding, String> + Send + Sync>,
 }
 
@@ -89,6 +109,11 @@ impl Check {
     /// The clause of the contract that it tests. in [1, 11], or 0 for opening the store
     pub fn clause(&self) -> u8 {
         self.clause
+    }
+
+    /// When it is to be run.
+    pub fn tier(&self) -> Tier {
+        self.tier
     }
 
     /// Runs it; the error is what does not hold. A store that panics panics here too.
@@ -112,6 +137,7 @@ pub fn checks(fixture: impl Fixture) -> Vec<Check> {
             return vec![Check {
                 name: format!("{name}::c0_opens"),
                 clause: 0,
+                tier: Tier::Usual,
                 run: Box::new(move || Err(what.clone())),
             }];
         }
@@ -123,6 +149,7 @@ pub fn checks(fixture: impl Fixture) -> Vec<Check> {
         Check {
             name: format!("{name}::{}", case.name),
             clause: clause_of(case.name),
+            tier: case.tier,
             run: Box::new(move || (case.run)(&context).map_err(|failure| failure.to_string())),
         }
     };
@@ -137,17 +164,24 @@ pub fn trials(fixture: impl Fixture) -> Vec<Trial> {
         return vec![skipped];
     }
     let trial = |check: Check| {
-        Trial::ignorable_test(check.name.clone(), move || match check.run() {
+        let is_long = check.tier == Tier::Long;
+        let trial = Trial::ignorable_test(check.name.clone(), move || match check.run() {
             Ok(Finding::Holds) => Ok(libtest_mimic::Completion::Completed),
             Ok(Finding::NotShown(why)) => Ok(libtest_mimic::Completion::ignored_with(why)),
             Err(what) => Err(what.into()),
-        })
+        });
+        trial.with_ignored_flag(is_long)
     };
     checks(fixture).into_iter().map(trial).collect()
 }
 
-/// Runs the checks of fixtures of one kind as the given arguments say.
+/// Runs the checks of fixtures of one kind as the given arguments say. A process that a
+/// check has started to kill it writes instead, and runs no check.
 pub fn run<F: Fixture>(arguments: &Arguments, fixtures: impl IntoIterator<Item = F>) -> Conclusion {
+    let fixtures: Vec<F> = fixtures.into_iter().collect();
+    if was_writer(arguments, &fixtures) {
+        return libtest_mimic::run(arguments, Vec::new());
+    }
     let trials = fixtures.into_iter().flat_map(trials).collect();
     libtest_mimic::run(arguments, trials)
 }

@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use libtest_mimic::Arguments;
 use rrdcached::Rrdcached;
 use tsb_core::time::{ManualClock, MonotonicClock};
-use tsb_stores::conformance::{self, Bounded, Fixture, Fresh, Place};
+use tsb_stores::conformance::{self, Bounded, Fixture, Fresh, Place, was_writer};
 use tsb_stores::memory::{MemoryOptions, MemoryStore};
 use tsb_stores::null::NullStore;
 use tsb_stores::ring::{RingOptions, RingStore};
@@ -193,10 +193,11 @@ mod sqlite {
     #![expect(clippy::expect_used, reason = "a test that cannot set up has failed")]
 
     use std::path::{Path, PathBuf};
+    use std::sync::atomic::{AtomicU32, Ordering};
     use std::sync::{Arc, Mutex};
 
     use tempfile::TempDir;
-    use tsb_stores::conformance::{Bounded, Faulty, Fixture, Place};
+    use tsb_stores::conformance::{Bounded, Faulty, Fixture, LossyPlace, Place};
     use tsb_stores::sqlite::{self, Commit, Layout, SqliteOptions, Synchronous};
     use tsb_stores::{Result, Store};
 
@@ -212,6 +213,7 @@ mod sqlite {
         layout: Layout,
         options: SqliteOptions,
         wrap: Wrap,
+        is_bare: bool,
         /// A store may outlive its place.
         folders: Arc<Mutex<Vec<TempDir>>>,
     }
@@ -237,6 +239,47 @@ mod sqlite {
             let store = sqlite::open(&self.path, self.files.layout, self.files.options.clone())?;
             (self.files.wrap)(store, &self.path.with_file_name("journal"))
         }
+
+        fn address(&self) -> Option<String> {
+            Some(self.path.display().to_string())
+        }
+    }
+
+    /// Of this process: each has a VFS of its own name.
+    static LOSSY_PLACES: AtomicU32 = AtomicU32::new(0);
+
+    /// A file under a VFS that knows what of it was synced.
+    struct Unsure {
+        folder: Folder,
+        medium: Medium,
+    }
+
+    impl Place for Unsure {
+        fn open(&self) -> Result<Box<dyn Store>> {
+            self.folder.open()
+        }
+    }
+
+    impl LossyPlace for Unsure {
+        fn after_a_cut(&self, seed: u64) -> Result<Box<dyn Place>> {
+            let mut files = self.folder.files.clone();
+            files.options.vfs = None;
+            let path = files.next_path();
+            self.medium
+                .cut_now(seed)
+                .put_into(path.parent().expect("a file in a folder"));
+            Ok(Box::new(Folder { files, path }))
+        }
+    }
+
+    impl Files {
+        /// The path of a file in a folder of its own.
+        fn next_path(&self) -> PathBuf {
+            let folder = folder();
+            let path = folder.path().join("store.db");
+            self.folders.lock().expect("no test holds it").push(folder);
+            path
+        }
     }
 
     impl Fixture for Files {
@@ -245,13 +288,31 @@ mod sqlite {
         }
 
         fn place(&self) -> Result<Box<dyn Place>> {
-            let folder = folder();
-            let path = folder.path().join("store.db");
-            self.folders.lock().expect("no test holds it").push(folder);
             Ok(Box::new(Folder {
                 files: self.clone(),
-                path,
+                path: self.next_path(),
             }))
+        }
+
+        fn place_at(&self, address: &str) -> Result<Box<dyn Place>> {
+            Ok(Box::new(Folder {
+                files: self.clone(),
+                path: address.into(),
+            }))
+        }
+
+        fn lossy(&self) -> Result<Option<Box<dyn LossyPlace>>> {
+            // What a wrapper keeps in a journal beside the file is on no such medium.
+            if !self.is_bare {
+                return Ok(None);
+            }
+            let number = LOSSY_PLACES.fetch_add(1, Ordering::Relaxed);
+            let medium = Medium::register(&format!("lossy-{}-{number}", self.name), 0);
+            let mut files = self.clone();
+            files.options.vfs = Some(medium.name().to_owned());
+            let path = files.next_path();
+            let folder = Folder { files, path };
+            Ok(Some(Box::new(Unsure { folder, medium })))
         }
 
         fn faulty(&self) -> Result<Option<Faulty>> {
@@ -339,6 +400,7 @@ mod sqlite {
                 layout,
                 options: options.clone(),
                 wrap,
+                is_bare: wrapper.is_empty(),
                 folders: Arc::default(),
             })
         });
@@ -410,6 +472,10 @@ impl Place for Folder {
         let files = RrdStore::open(&self.path.join("files"), self.options.clone())?;
         self.around.open(Box::new(files), &self.path.join("journal"))
     }
+
+    fn address(&self) -> Option<String> {
+        Some(self.path.display().to_string())
+    }
 }
 
 fn folder() -> Result<tempfile::TempDir> {
@@ -435,6 +501,14 @@ impl Fixture for RrdFixture {
         self.folders.lock().unwrap_or_else(PoisonError::into_inner).push(folder);
         Ok(Box::new(Folder {
             path,
+            options: self.options(),
+            around: self.around,
+        }))
+    }
+
+    fn place_at(&self, address: &str) -> Result<Box<dyn Place>> {
+        Ok(Box::new(Folder {
+            path: address.into(),
             options: self.options(),
             around: self.around,
         }))
@@ -496,14 +570,29 @@ fn main() -> ExitCode {
     if lock::was_holder() {
         return ExitCode::SUCCESS;
     }
+    let arguments = Arguments::from_args();
+    let persistent = persistent();
+    if was_writer(&arguments, &persistent) {
+        return ExitCode::SUCCESS;
+    }
     let full = Fresh::new("write-cache-bounded+memory", || {
         cached(Box::new(MemoryStore::new(MemoryOptions::default())))
     })
     .bounded(bounded_cache);
     let fixtures = SUBJECTS.into_iter().flat_map(Subject::fixtures).chain([full]);
     let fixtures = fixtures.map(|fixture| Box::new(fixture) as Box<dyn Fixture>);
+    let daemon = Rrdcached::start();
+    let breaks = daemon.breaks();
+    let fixtures = fixtures.chain(persistent).chain([Box::new(daemon) as Box<dyn Fixture>]);
+    let trials = fixtures.flat_map(conformance::trials).chain(breaks).collect();
+    libtest_mimic::run(&arguments, trials).exit_code()
+}
+
+/// Those that keep files: a process that a check kills opens them too.
+fn persistent() -> Vec<Box<dyn Fixture>> {
+    let files = rrd().map(|fixture| Box::new(fixture) as Box<dyn Fixture>);
     #[cfg(feature = "sqlite")]
-    let fixtures = fixtures.chain(
+    let files = files.chain(
         sqlite::all(
             |store, _| Ok(Box::new(throttled(store)?)),
             |store, _| Ok(Box::new(cached(store)?)),
@@ -512,10 +601,5 @@ fn main() -> ExitCode {
         .into_iter()
         .map(|files| Box::new(files) as Box<dyn Fixture>),
     );
-    let fixtures = fixtures.chain(rrd().map(|fixture| Box::new(fixture) as Box<dyn Fixture>));
-    let daemon = Rrdcached::start();
-    let breaks = daemon.breaks();
-    let fixtures = fixtures.chain([Box::new(daemon) as Box<dyn Fixture>]);
-    let trials = fixtures.flat_map(conformance::trials).chain(breaks).collect();
-    libtest_mimic::run(&Arguments::from_args(), trials).exit_code()
+    files.collect()
 }

@@ -1,15 +1,15 @@
 //! The suite tested: a right store passes, and a store that is broken in one place fails
 //! a check of the clause that it breaks.
 //!
-//! The store is a plain one with a switch for each flaw ([`reference`]); the list is in
-//! docs/mutations.md, which a test here keeps complete.
+//! The store is a plain one with a switch for each flaw ([`reference`]); a test here keeps
+//! the list complete that the repository has in docs/mutations.md.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use tsb_core::Durability;
 
-use super::{Bounded, Check, Faulty, Finding, Fixture, Place, checks};
+use super::{Bounded, Check, Faulty, Finding, Fixture, LossyPlace, Place, Tier, checks};
 use crate::error::Result;
 use crate::store::{Capabilities, Exactness, OnConflict, Store};
 
@@ -122,7 +122,7 @@ struct Lab {
 }
 
 impl Lab {
-    fn open(self, disk: &Arc<Disk>, options: Options) -> Reference {
+    fn open(self, disk: &Arc<Disk>, options: Options) -> Result<Reference> {
         Reference::open(self.flaw, options, Arc::clone(disk))
     }
 
@@ -153,7 +153,7 @@ impl Fixture for Lab {
             max_samples: 1_000,
             ..self.options()
         };
-        let store = Box::new(self.open(&Arc::default(), options));
+        let store = Box::new(self.open(&Arc::default(), options)?);
         let bounded = Bounded {
             store,
             max_series: 10,
@@ -164,9 +164,17 @@ impl Fixture for Lab {
 
     fn faulty(&self) -> Result<Option<Faulty>> {
         let disk: Arc<Disk> = Arc::default();
-        let store = Box::new(self.open(&disk, self.options()));
+        let store = Box::new(self.open(&disk, self.options())?);
         let fail = Box::new(move |fails| disk.fails.store(fails, Ordering::SeqCst));
         Ok((self.kind == Kind::OnDisk).then_some(Faulty { store, fail }))
+    }
+
+    fn lossy(&self) -> Result<Option<Box<dyn LossyPlace>>> {
+        let drive = Drive {
+            lab: *self,
+            disk: Arc::default(),
+        };
+        Ok(Some(Box::new(drive)))
     }
 }
 
@@ -177,7 +185,16 @@ struct Drive {
 
 impl Place for Drive {
     fn open(&self) -> Result<Box<dyn Store>> {
-        Ok(Box::new(self.lab.open(&self.disk, self.lab.options())))
+        Ok(Box::new(self.lab.open(&self.disk, self.lab.options())?))
+    }
+}
+
+impl LossyPlace for Drive {
+    fn after_a_cut(&self, _seed: u64) -> Result<Box<dyn Place>> {
+        Ok(Box::new(Self {
+            lab: self.lab,
+            disk: Arc::new(self.disk.after_a_cut()),
+        }))
     }
 }
 
@@ -194,6 +211,9 @@ fn a_right_store_of_any_kind_passes() {
     for kind in KINDS {
         let checks = checks(Lab { kind, flaw: None });
         assert!(checks.len() > 25, "{kind:?}: {} checks", checks.len());
+        // A million samples are for the kinds that differ in how they come back.
+        let is_wanted = |check: &Check| check.tier() == Tier::Usual || matches!(kind, Kind::Plain | Kind::OnDisk);
+        let checks: Vec<Check> = checks.into_iter().filter(is_wanted).collect();
         assert_eq!(failures(&checks), Vec::<String>::new());
     }
 }
@@ -225,7 +245,8 @@ fn every_flaw_fails_a_check_of_its_clause() {
     for &(flaw, kind, clause, _) in FLAWS {
         let of_clause = checks(Lab { kind, flaw: Some(flaw) })
             .into_iter()
-            .filter(|check| check.clause() == clause);
+            .filter(|check| check.clause() == clause)
+            .filter(|check| check.tier() == Tier::Usual || flaw == Flaw::LosesOneOfAHundredThousand);
         if !of_clause.into_iter().any(|check| check.run().is_err()) {
             unseen.push(flaw);
         }
@@ -238,7 +259,12 @@ fn every_clause_is_broken_somewhere_and_the_list_is_written_down() {
     for clause in 1..=11 {
         assert!(FLAWS.iter().any(|(.., broken, _)| *broken == clause), "clause {clause}");
     }
-    let page = include_str!("../../../../docs/mutations.md");
+    // The page is the repository's: a package that was unpacked elsewhere does not hold it.
+    let root = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    if !root.join("xtask").is_dir() {
+        return;
+    }
+    let page = std::fs::read_to_string(root.join("docs/mutations.md")).unwrap();
     for (flaw, _, clause, what) in FLAWS {
         let line = format!("| {clause} | `{flaw:?}` | {what} |");
         assert!(page.contains(&line), "docs/mutations.md lacks the line\n{line}");

@@ -1,24 +1,27 @@
 //! The checks, one file a topic, and which of them concern whom.
 
 use super::subject::reads;
-use super::{Case, Context, Failure, Finding};
+use super::{Case, Context, Failure, Finding, Tier};
 use crate::store::{Capabilities, Exactness};
 
 mod concurrent;
 pub(super) mod consolidated;
 mod define;
 mod durable;
+pub(super) mod left;
 mod lifecycle;
+mod long;
 mod newest;
 mod order;
 mod query;
 mod random;
 mod resample;
+mod unclosed;
 mod write;
 
 /// Every check there is, by clause.
 pub(super) fn all() -> impl Iterator<Item = &'static Case> {
-    let files: [&'static [Case]; 11] = [
+    let files: [&'static [Case]; 13] = [
         concurrent::CASES,
         define::CASES,
         write::CASES,
@@ -30,7 +33,9 @@ pub(super) fn all() -> impl Iterator<Item = &'static Case> {
         resample::CASES,
         consolidated::CASES,
         lifecycle::CASES,
+        unclosed::CASES,
         newest::CASES,
+        long::CASES,
     ];
     files.into_iter().flatten()
 }
@@ -43,6 +48,7 @@ const fn of_all(name: &'static str, run: fn(&Context) -> Outcome) -> Case {
         name,
         applies: |_| true,
         run,
+        tier: Tier::Usual,
     }
 }
 
@@ -52,12 +58,18 @@ const fn of_readable(name: &'static str, run: fn(&Context) -> Outcome) -> Case {
         name,
         applies: reads,
         run,
+        tier: Tier::Usual,
     }
 }
 
 /// A check of stores for which `applies` holds.
 const fn of(name: &'static str, applies: fn(&Capabilities) -> bool, run: fn(&Context) -> Outcome) -> Case {
-    Case { name, applies, run }
+    Case {
+        name,
+        applies,
+        run,
+        tier: Tier::Usual,
+    }
 }
 
 /// Whether the store knows its series one by one; a calibrating one only counts them.

@@ -29,6 +29,22 @@ pub trait Fixture: Send + Sync + 'static {
     fn faulty(&self) -> Result<Option<Faulty>> {
         Ok(None)
     }
+
+    /// A new, empty place on a medium that loses what was not synced when the power goes;
+    /// `None` where there is no such medium. [`LossyDisk`](super::LossyDisk) is one for
+    /// stores that write files.
+    fn lossy(&self) -> Result<Option<Box<dyn LossyPlace>>> {
+        Ok(None)
+    }
+
+    /// The place with this [address](Place::address), in a process that a check has started
+    /// and will kill.
+    fn place_at(&self, address: &str) -> Result<Box<dyn Place>> {
+        Err(Error::Backend {
+            action: format!("open the place {address:?}"),
+            source: "the fixture does not implement place_at".into(),
+        })
+    }
 }
 
 // So that fixtures of different kinds stand in one list.
@@ -52,12 +68,35 @@ impl Fixture for Box<dyn Fixture> {
     fn faulty(&self) -> Result<Option<Faulty>> {
         (**self).faulty()
     }
+
+    fn lossy(&self) -> Result<Option<Box<dyn LossyPlace>>> {
+        (**self).lossy()
+    }
+
+    fn place_at(&self, address: &str) -> Result<Box<dyn Place>> {
+        (**self).place_at(address)
+    }
 }
 
 /// Somewhere that a store keeps its samples.
 pub trait Place: Send + Sync {
-    /// Opens the store here. A persistent one is opened again after it was closed.
+    /// Opens the store here. A persistent one is opened again: after it was closed, while
+    /// the closed value still lives, and after its value was dropped without a close.
     fn open(&self) -> Result<Box<dyn Store>>;
+
+    /// What another process opens this place by, with [`Fixture::place_at`]: the path of a
+    /// file or folder, the spec of a server. A check kills that process while it writes.
+    /// `None` where no other process can open it.
+    fn address(&self) -> Option<String> {
+        None
+    }
+}
+
+/// A place on a medium that loses what was not synced.
+pub trait LossyPlace: Place {
+    /// The place as it would be if the power went now and came back; `seed` chooses what is
+    /// left of what was not synced. The store that is open here goes on unharmed.
+    fn after_a_cut(&self, seed: u64) -> Result<Box<dyn Place>>;
 }
 
 /// An empty store with bounds.

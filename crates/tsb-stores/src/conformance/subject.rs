@@ -10,6 +10,7 @@ use tsb_core::{Batch, Ids, SeriesId, SeriesKey, Times, Timestamp};
 use super::failure::{Failure, ensure, equal};
 use super::model::{Model, Row, same_row, same_value};
 use super::{Context, Opened, Place};
+use crate::error::Error;
 use crate::store::{Ack, Capabilities, Exactness, Position, Query, Reason, Refusals, Resample, TimeRange};
 
 /// The moment at which the samples of the checks start: 2023-11-14, the start of a slot
@@ -19,11 +20,11 @@ const START_SECONDS: i64 = 1_700_000_400;
 impl Context {
     /// The timestamp of tick `tick`: a second apart, or the store's resolution if coarser.
     pub(super) fn at(&self, tick: i64) -> Timestamp {
-        Timestamp::from_secs(START_SECONDS) + tick * self.tick_ns()
+        time_of(&self.capabilities, tick)
     }
 
     pub(super) fn tick_ns(&self) -> i64 {
-        self.capabilities.resolution_ns.max(SECOND_NS as i64)
+        tick_ns(&self.capabilities)
     }
 
     /// How many ticks a check may go back in time and still find everything kept.
@@ -48,6 +49,32 @@ impl Context {
         Ok(self.fixture.place()?.open()?)
     }
 }
+
+/// The timestamp of a tick for a store with these capabilities.
+pub(super) fn time_of(capabilities: &Capabilities, tick: i64) -> Timestamp {
+    Timestamp::from_secs(START_SECONDS) + tick * tick_ns(capabilities)
+}
+
+fn tick_ns(capabilities: &Capabilities) -> i64 {
+    capabilities.resolution_ns.max(SECOND_NS as i64)
+}
+
+/// Opens a place that was open before. A process that is being started, as the kills start
+/// some, has a copy of every file lock until it runs its program: so a lock that was just
+/// released may be seen as held, and the place is tried again for a while.
+pub(super) fn open_again(place: &dyn Place) -> Result<Opened, Failure> {
+    let clock = MonotonicClock::new();
+    loop {
+        let now = clock.now();
+        match place.open() {
+            Err(Error::Backend { .. }) if now < PATIENCE_NS => clock.wait_until(now + PATIENCE_NS / 50),
+            result => return Ok(result?),
+        }
+    }
+}
+
+/// How long a lock may seem to be held.
+const PATIENCE_NS: u64 = 500_000_000;
 
 /// The key that the checks bind to an id.
 pub(super) fn key(id: u32) -> SeriesKey {
@@ -102,7 +129,7 @@ impl Subject {
     /// Closes the store and opens the same place again, with the same ids.
     pub(super) fn reopen(&mut self) -> Result<(), Failure> {
         self.store.close()?;
-        self.store = self.place.open()?;
+        self.store = open_again(&*self.place)?;
         self.held_before = self.store.stats().samples;
         self.last_position = Position(0);
         self.model.reopened();
@@ -112,7 +139,7 @@ impl Subject {
 
     /// Opens the same place again after a close, with nothing defined.
     pub(super) fn open_again(&self) -> Result<Opened, Failure> {
-        Ok(self.place.open()?)
+        open_again(&*self.place)
     }
 
     /// One tick: `values` to the ids from `first`.

@@ -1,53 +1,26 @@
 //! An SQLite VFS that passes everything on to the system's and keeps, beside it, what a
 //! medium would hold if the power went now.
 //!
-//! A write is certain once its file was synced; until then any part of it may be there or
-//! not. At moments given in advance an image is taken: what is certain, and a random choice
-//! of the rest. The same VFS can make syncs fail, or every write find the disk full.
+//! What is certain and what may be there is kept by the suite's [`LossyDisk`]. At moments
+//! given in advance an image is taken: what is certain, and a random choice of the rest. The same VFS can make syncs fail, or every write find the disk full.
 
 #![expect(unsafe_code, reason = "SQLite calls a VFS through pointers")]
 #![expect(clippy::unwrap_used, reason = "a VFS has nobody to tell")]
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::ffi::{CStr, CString, c_char, c_int, c_void};
 use std::path::Path;
 use std::ptr;
 use std::sync::{Mutex, MutexGuard};
 
 use rusqlite::ffi;
+use tsb_stores::conformance::{LossyDisk, LossyFile};
 
 /// What goes wrong from now on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Fault {
     Sync,
     Full,
-}
-
-/// One file as the medium has it.
-#[derive(Clone, Debug, Default)]
-struct Kept {
-    certain: Vec<u8>,
-    unsynced: Vec<Change>,
-}
-
-#[derive(Clone, Debug)]
-enum Change {
-    Write(usize, Vec<u8>),
-    Truncate(usize),
-}
-
-impl Change {
-    fn apply(&self, to: &mut Vec<u8>) {
-        match self {
-            Self::Write(at, bytes) => {
-                if to.len() < at + bytes.len() {
-                    to.resize(at + bytes.len(), 0);
-                }
-                to[*at..*at + bytes.len()].copy_from_slice(bytes);
-            }
-            Self::Truncate(len) => to.resize(*len, 0),
-        }
-    }
 }
 
 /// What is left after a power cut.
@@ -57,13 +30,14 @@ pub(crate) struct Image {
     /// Writes of the script that had been synced, and that had begun.
     pub(crate) synced: u64,
     pub(crate) begun: u64,
-    files: BTreeMap<String, Vec<u8>>,
+    disk: LossyDisk,
 }
 
 impl Image {
     pub(crate) fn put_into(&self, folder: &Path) {
-        for (name, bytes) in &self.files {
-            let name = Path::new(name).file_name().unwrap();
+        for name in self.disk.names() {
+            let bytes = self.disk.open(&name).read_all();
+            let name = Path::new(&name).file_name().unwrap();
             std::fs::write(folder.join(name), bytes).unwrap();
         }
     }
@@ -71,7 +45,7 @@ impl Image {
 
 #[derive(Debug, Default)]
 struct State {
-    files: BTreeMap<String, Kept>,
+    disk: LossyDisk,
     operations: u64,
     cuts: BTreeSet<u64>,
     images: Vec<Image>,
@@ -100,33 +74,16 @@ impl State {
     }
 
     fn image(&mut self) -> Image {
-        let mut files = BTreeMap::new();
-        let kept: Vec<_> = self
-            .files
-            .iter()
-            .map(|(name, kept)| (name.clone(), kept.clone()))
-            .collect();
-        for (name, kept) in kept {
-            let mut bytes = kept.certain;
-            // Sometimes nothing of it, sometimes all, mostly a part, and one write torn.
-            let share = self.chance() % 5;
-            for change in &kept.unsynced {
-                match (self.chance() % 4 < share, change) {
-                    (true, Change::Write(at, written)) if self.chance().is_multiple_of(8) => {
-                        let torn = written.len() / 2;
-                        Change::Write(*at, written[..torn].to_vec()).apply(&mut bytes);
-                    }
-                    (true, change) => change.apply(&mut bytes),
-                    (false, _) => {}
-                }
-            }
-            files.insert(name, bytes);
-        }
+        let seed = self.chance();
+        self.image_by(seed)
+    }
+
+    fn image_by(&self, seed: u64) -> Image {
         Image {
             operation: self.operations,
             synced: self.synced,
             begun: self.begun,
-            files,
+            disk: self.disk.after_a_cut(seed),
         }
     }
 }
@@ -143,8 +100,8 @@ pub(crate) struct Medium {
 struct File {
     base: ffi::sqlite3_file,
     state: &'static Mutex<State>,
-    /// The file's name; none for the index of the log, which no power cut keeps.
-    name: Option<String>,
+    /// What the medium has; nothing of the index of the log, which no power cut keeps.
+    kept: Option<LossyFile>,
     real: *mut ffi::sqlite3_file,
 }
 
@@ -216,6 +173,11 @@ impl Medium {
         self.state().operations
     }
 
+    /// What is left when the power goes now.
+    pub(crate) fn cut_now(&self, seed: u64) -> Image {
+        self.state().image_by(seed)
+    }
+
     pub(crate) fn images(&self) -> Vec<Image> {
         std::mem::take(&mut self.state().images)
     }
@@ -246,11 +208,13 @@ unsafe extern "C" fn open(
         let result = (*vfs.real).xOpen.unwrap()(vfs.real, name, real, flags, out);
         let kept = flags & (ffi::SQLITE_OPEN_MAIN_DB | ffi::SQLITE_OPEN_WAL | ffi::SQLITE_OPEN_MAIN_JOURNAL) != 0;
         let name = (kept && !name.is_null()).then(|| CStr::from_ptr(name).to_str().unwrap().to_owned());
-        if result == ffi::SQLITE_OK
-            && let Some(name) = &name
-        {
-            vfs.state.lock().unwrap().files.entry(name.clone()).or_default();
-        }
+        let kept = name.filter(|_| result == ffi::SQLITE_OK).map(|name| {
+            let disk = &vfs.state.lock().unwrap().disk;
+            let file = disk.open(&name);
+            // SQLite syncs the folder where that matters; here a name is certain at once.
+            disk.sync_folder().unwrap();
+            file
+        });
         ptr::write(
             ours,
             File {
@@ -262,7 +226,7 @@ unsafe extern "C" fn open(
                     },
                 },
                 state: vfs.state,
-                name,
+                kept,
                 real,
             },
         );
@@ -276,7 +240,9 @@ unsafe extern "C" fn delete(vfs: *mut ffi::sqlite3_vfs, name: *const c_char, syn
         let vfs = behind(vfs);
         let mut state = vfs.state.lock().unwrap();
         state.operation();
-        state.files.remove(CStr::from_ptr(name).to_str().unwrap());
+        // SQLite deletes what may not be there.
+        let _ = state.disk.remove(CStr::from_ptr(name).to_str().unwrap());
+        state.disk.sync_folder().unwrap();
         drop(state);
         (*vfs.real).xDelete.unwrap()(vfs.real, name, sync)
     }
@@ -316,7 +282,7 @@ unsafe extern "C" fn close(file: *mut ffi::sqlite3_file) -> c_int {
     // SAFETY: SQLite closes a file once.
     unsafe {
         let ours = ours(file);
-        ours.name = None;
+        ours.kept = None;
         let real = ours.real;
         (*(*real).pMethods).xClose.unwrap()(real)
     }
@@ -326,15 +292,14 @@ unsafe extern "C" fn write(file: *mut ffi::sqlite3_file, bytes: *const c_void, l
     // SAFETY: SQLite gives `len` bytes.
     unsafe {
         let ours = ours(file);
-        if let Some(name) = &ours.name {
+        if let Some(kept) = &ours.kept {
             let mut state = ours.state.lock().unwrap();
             if state.fault == Some(Fault::Full) {
                 return ffi::SQLITE_FULL;
             }
             state.operation();
-            let written = std::slice::from_raw_parts(bytes.cast::<u8>(), len as usize).to_vec();
-            let kept = state.files.entry(name.clone()).or_default();
-            kept.unsynced.push(Change::Write(at as usize, written));
+            let written = std::slice::from_raw_parts(bytes.cast::<u8>(), len as usize);
+            kept.write_at(written, at as u64).unwrap();
         }
         (*(*ours.real).pMethods).xWrite.unwrap()(ours.real, bytes, len, at)
     }
@@ -344,11 +309,9 @@ unsafe extern "C" fn truncate(file: *mut ffi::sqlite3_file, len: i64) -> c_int {
     // SAFETY: passed on as it came.
     unsafe {
         let ours = ours(file);
-        if let Some(name) = &ours.name {
-            let mut state = ours.state.lock().unwrap();
-            state.operation();
-            let kept = state.files.entry(name.clone()).or_default();
-            kept.unsynced.push(Change::Truncate(len as usize));
+        if let Some(kept) = &ours.kept {
+            ours.state.lock().unwrap().operation();
+            kept.set_len(len as u64).unwrap();
         }
         (*(*ours.real).pMethods).xTruncate.unwrap()(ours.real, len)
     }
@@ -358,16 +321,13 @@ unsafe extern "C" fn sync(file: *mut ffi::sqlite3_file, flags: c_int) -> c_int {
     // SAFETY: passed on as it came.
     unsafe {
         let ours = ours(file);
-        if let Some(name) = &ours.name {
+        if let Some(kept) = &ours.kept {
             let mut state = ours.state.lock().unwrap();
             if state.fault == Some(Fault::Sync) {
                 return ffi::SQLITE_IOERR_FSYNC;
             }
             state.operation();
-            let kept = state.files.entry(name.clone()).or_default();
-            for change in std::mem::take(&mut kept.unsynced) {
-                change.apply(&mut kept.certain);
-            }
+            kept.sync().unwrap();
         }
         // What is certain is what this state says: the system's own sync would only wait.
         let _ = flags;

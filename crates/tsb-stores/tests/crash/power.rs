@@ -25,7 +25,7 @@ pub(crate) fn cuts(commit: &str, synchronous: &str, rounds: u32) -> Result<(), S
         let cuts = rounds.min(20);
         medium.cut_about(cuts, rehearsal.operations());
         run_once(medium, commit, synchronous).map_err(fail)?;
-        let images = medium.images();
+        let mut images = medium.images();
         if (images.len() as u32) < cuts / 2 {
             return Err(format!(
                 "only {} of {cuts} cuts happened in {} operations",
@@ -33,6 +33,8 @@ pub(crate) fn cuts(commit: &str, synchronous: &str, rounds: u32) -> Result<(), S
                 medium.operations()
             ));
         }
+        // And once more after the last sync.
+        images.push(medium.cut_now(u64::from(run)));
         seen += images.len();
         for image in images {
             let place = tempfile::tempdir().unwrap();

@@ -55,6 +55,10 @@ impl Place for Own {
     fn open(&self) -> Result<Box<dyn Store>> {
         open(&self.spec)
     }
+
+    fn address(&self) -> Option<String> {
+        Some(self.spec.clone())
+    }
 }
 
 impl Server {
@@ -82,6 +86,12 @@ impl Fixture for Server {
 
     fn place(&self) -> Result<Box<dyn Place>> {
         Ok(Box::new(Own { spec: self.next("") }))
+    }
+
+    fn place_at(&self, address: &str) -> Result<Box<dyn Place>> {
+        Ok(Box::new(Own {
+            spec: address.to_owned(),
+        }))
     }
 
     fn bounded(&self) -> Result<Option<Bounded>> {

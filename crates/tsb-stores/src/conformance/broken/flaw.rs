@@ -76,6 +76,16 @@ pub(super) enum Flaw {
     LeavesEmptySlots,
     AnswersInIdOrder,
     ForgetsWhatItAccepted,
+    CoversBeforeTheSync,
+    FlushesNothing,
+    LiesAboutSynced,
+    SyncsToTheCache,
+    IgnoresTheSeriesFlushed,
+    LosesOneOfAHundredThousand,
+    KeepsItsLockWhenClosed,
+    CountsKeysOfEarlierLives,
+    CountsSamplesOfThisLife,
+    InventsARowWhenOpened,
 }
 
 /// All of them, each with the kind of store that it breaks and the clause that must fail.
@@ -440,5 +450,65 @@ pub(super) const FLAWS: &[(Flaw, Kind, u8, &str)] = &[
         Kind::Strict,
         11,
         "refuses late samples and does not say after what",
+    ),
+    (
+        Flaw::CoversBeforeTheSync,
+        Kind::OnDisk,
+        5,
+        "says at once that everything is synced",
+    ),
+    (
+        Flaw::FlushesNothing,
+        Kind::OnDisk,
+        8,
+        "covers what a flush should have written, and writes nothing",
+    ),
+    (
+        Flaw::LiesAboutSynced,
+        Kind::OnDisk,
+        8,
+        "writes when it is flushed to the lower level, and not to the higher",
+    ),
+    (
+        Flaw::SyncsToTheCache,
+        Kind::OnDisk,
+        8,
+        "writes to the operating system and does not sync",
+    ),
+    (
+        Flaw::IgnoresTheSeriesFlushed,
+        Kind::OnDisk,
+        8,
+        "does nothing when some series are flushed",
+    ),
+    (
+        Flaw::LosesOneOfAHundredThousand,
+        Kind::Plain,
+        7,
+        "accepts each hundred thousandth sample and drops it",
+    ),
+    (
+        Flaw::KeepsItsLockWhenClosed,
+        Kind::OnDisk,
+        10,
+        "keeps the place locked until the closed value is dropped",
+    ),
+    (
+        Flaw::CountsKeysOfEarlierLives,
+        Kind::OnDisk,
+        10,
+        "counts keys of an earlier life as series of this one",
+    ),
+    (
+        Flaw::CountsSamplesOfThisLife,
+        Kind::OnDisk,
+        10,
+        "does not count samples of keys that are not defined again",
+    ),
+    (
+        Flaw::InventsARowWhenOpened,
+        Kind::OnDisk,
+        10,
+        "makes a row at the end of a series when it is opened again",
     ),
 ];

@@ -21,11 +21,27 @@ mod contract;
 
 type Rows = BTreeMap<Timestamp, Vec<f64>>;
 
-/// What survives a closed store, and whether it can be written.
+/// What survives a store, and whether it can be written.
 #[derive(Debug, Default)]
 pub(super) struct Disk {
+    /// What the operating system has: it outlives the process.
     series: Mutex<BTreeMap<String, Rows>>,
+    /// What the medium has: it outlives a power cut.
+    synced: Mutex<BTreeMap<String, Rows>>,
     pub(super) fails: AtomicBool,
+    is_locked: AtomicBool,
+}
+
+impl Disk {
+    /// The disk after a power cut.
+    pub(super) fn after_a_cut(&self) -> Self {
+        let left = self.synced.lock().unwrap().clone();
+        Self {
+            series: Mutex::new(left.clone()),
+            synced: Mutex::new(left),
+            ..Self::default()
+        }
+    }
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -41,6 +57,7 @@ pub(super) struct Reference {
     options: Options,
     disk: Arc<Disk>,
     state: Mutex<State>,
+    holds_lock: AtomicBool,
     racy_count: AtomicU64,
     opened_in: ThreadId,
 }
@@ -67,14 +84,24 @@ struct Line {
 }
 
 impl Reference {
-    pub(super) fn open(flaw: Option<Flaw>, options: Options, disk: Arc<Disk>) -> Self {
-        Self {
+    pub(super) fn open(flaw: Option<Flaw>, options: Options, disk: Arc<Disk>) -> Result<Self> {
+        if disk.is_locked.swap(true, Ordering::SeqCst) {
+            return Err(Self::failed("open what another value has open"));
+        }
+        Ok(Self {
             flaw,
             options,
             disk,
             state: Mutex::default(),
+            holds_lock: AtomicBool::new(true),
             racy_count: AtomicU64::new(0),
             opened_in: std::thread::current().id(),
+        })
+    }
+
+    fn unlock(&self) {
+        if self.holds_lock.swap(false, Ordering::SeqCst) {
+            self.disk.is_locked.store(false, Ordering::SeqCst);
         }
     }
 
@@ -181,6 +208,7 @@ impl Reference {
         let is_late = line.newest.is_some_and(|newest| at < newest);
         let is_dropped = (is_late && self.has(Flaw::DropsLateSamples))
             || (!value.is_finite() && self.has(Flaw::DropsSpecialValues))
+            || (state.accepted % 100_000 == 99_999 && self.has(Flaw::LosesOneOfAHundredThousand))
             || state.accepted >= self.options.max_samples as u64;
         if is_dropped {
             return (0, 0);
@@ -226,7 +254,8 @@ impl Reference {
         if self.has(Flaw::LosesSamplesInARace) {
             state.series.insert(id, line.clone());
             drop(state);
-            std::thread::yield_now();
+            // Long enough for another writer to come between, also on a busy machine.
+            (0..50).for_each(|_| std::thread::yield_now());
             state = self.state.lock().unwrap();
         }
         *refused = self.refusal(&state, &line, at, value);
@@ -397,6 +426,17 @@ impl Reference {
         series
     }
 
+    /// Samples on the disk of series that this life has not defined.
+    fn samples_of_others(&self, state: &State) -> u64 {
+        let names: Vec<String> = state.keys.iter().map(|(id, key)| self.name_on_disk(*id, key)).collect();
+        let disk = self.disk.series.lock().unwrap();
+        let others = disk.iter().filter(|(name, _)| !names.contains(name));
+        others
+            .flat_map(|(_, rows)| rows.values())
+            .map(|values| values.len() as u64)
+            .sum()
+    }
+
     fn sync(&self, state: &mut State) -> Result<()> {
         if self.disk.fails.load(Ordering::SeqCst) {
             if self.has(Flaw::CoversAFailedFlush) {
@@ -407,14 +447,25 @@ impl Reference {
             }
             return Err(Self::failed("sync"));
         }
-        let mut disk = self.disk.series.lock().unwrap();
-        for (&id, line) in &state.series {
-            if let Some(key) = state.keys.get(&id) {
-                disk.insert(self.name_on_disk(id, key), line.rows.clone());
+        if !self.has(Flaw::FlushesNothing) {
+            let mut disk = self.disk.series.lock().unwrap();
+            for (&id, line) in &state.series {
+                if let Some(key) = state.keys.get(&id) {
+                    disk.insert(self.name_on_disk(id, key), line.rows.clone());
+                }
+            }
+            if !self.has(Flaw::SyncsToTheCache) {
+                *self.disk.synced.lock().unwrap() = disk.clone();
             }
         }
         state.synced = Position(state.accepted);
         Ok(())
+    }
+}
+
+impl Drop for Reference {
+    fn drop(&mut self) {
+        self.unlock();
     }
 }
 

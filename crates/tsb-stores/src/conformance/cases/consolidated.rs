@@ -41,7 +41,7 @@ fn rule_of(capabilities: &Capabilities) -> Option<Consolidated> {
     }
 }
 
-fn consolidates(capabilities: &Capabilities) -> bool {
+pub(super) fn consolidates(capabilities: &Capabilities) -> bool {
     capabilities.query && rule_of(capabilities).is_some()
 }
 

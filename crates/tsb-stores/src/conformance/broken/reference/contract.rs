@@ -38,7 +38,13 @@ impl Store for Reference {
                     .unwrap()
                     .get(&self.name_on_disk(*id, key))
                     .cloned();
-                let rows = stored.unwrap_or_default();
+                let mut rows = stored.unwrap_or_default();
+                if let Some((&last, values)) = rows.last_key_value()
+                    && self.has(Flaw::InventsARowWhenOpened)
+                {
+                    let values = values.clone();
+                    rows.insert(last + 1, values);
+                }
                 let newest = rows.keys().next_back().copied();
                 state.series.insert(
                     *id,
@@ -119,7 +125,7 @@ impl Store for Reference {
         match level {
             Durability::Unconfirmed if self.has(Flaw::CoversMoreAtHigherLevels) => state.synced,
             Durability::Unconfirmed | Durability::Volatile => accepted,
-            _ if self.has(Flaw::CoversWithoutAClaim) => accepted,
+            _ if self.has(Flaw::CoversWithoutAClaim) || self.has(Flaw::CoversBeforeTheSync) => accepted,
             _ => state.synced,
         }
     }
@@ -133,6 +139,13 @@ impl Store for Reference {
             && self.has(Flaw::ForgetsTheSeriesNotFlushed)
         {
             state.series.retain(|id, _| kept.contains(id));
+        }
+        if self.has(Flaw::IgnoresTheSeriesFlushed) && matches!(scope, Scope::Series(_)) {
+            return Ok(());
+        }
+        if self.has(Flaw::LiesAboutSynced) && level == Durability::Synced {
+            state.synced = Position(state.accepted);
+            return Ok(());
         }
         if level > Durability::Volatile && !self.has(Flaw::ReturnsBeforeTheSync) {
             self.sync(&mut state)
@@ -220,10 +233,17 @@ impl Store for Reference {
     fn stats(&self) -> Stats {
         let state = self.state.lock().unwrap();
         let rows = state.series.values().flat_map(|line| line.rows.values());
-        let samples = rows.map(|values| values.len() as u64).sum();
+        let mut samples: u64 = rows.map(|values| values.len() as u64).sum();
+        if !self.has(Flaw::CountsSamplesOfThisLife) {
+            samples += self.samples_of_others(&state);
+        }
+        let mut series = state.keys.len();
+        if self.has(Flaw::CountsKeysOfEarlierLives) {
+            series = series.max(self.disk.series.lock().unwrap().len());
+        }
         let racy = self.racy_count.load(Ordering::SeqCst);
         Stats {
-            series: state.keys.len() as u64,
+            series: series as u64,
             samples,
             accepted: if self.has(Flaw::LosesCountsInARace) {
                 racy
@@ -253,6 +273,9 @@ impl Store for Reference {
         if self.options.capabilities.persistent && state.poison.is_none() && !self.has(Flaw::DropsWhatIsPendingAtClose)
         {
             self.sync(&mut state)?;
+        }
+        if !self.has(Flaw::KeepsItsLockWhenClosed) {
+            self.unlock();
         }
         Ok(())
     }
