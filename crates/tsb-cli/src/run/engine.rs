@@ -116,7 +116,7 @@ pub type Open<'a> = &'a dyn Fn(&Plan) -> Result<Arc<dyn Store>, Failure>;
 pub fn run_plan(plan: &Plan, hooks: &Hooks, open: Open<'_>) -> Result<Finished, Failure> {
     let ended = caught("a run", || {
         let store = open(plan)?;
-        let mut finished = run_store(plan, &store, hooks)?;
+        let mut finished = run_opened(plan, &store, hooks)?;
         close(store, &mut finished.run);
         Ok(finished)
     });
@@ -144,11 +144,21 @@ fn close(store: Arc<dyn Store>, run: &mut Run) {
     }
 }
 
-/// Runs a plan against a store that is open and empty.
+/// Runs a plan against a store that is open and empty, whatever stores the plan names: none
+/// of them is opened, so the plan in the report names none. `target.store` names this one.
 ///
 /// # Errors
 /// When nothing could be measured. What fails later is in the verdict of the report.
 pub fn run_store(plan: &Plan, store: &Arc<dyn Store>, hooks: &Hooks) -> Result<Finished, Failure> {
+    let plan = Plan {
+        stores: Vec::new(),
+        ..plan.clone()
+    };
+    run_opened(&plan, store, hooks)
+}
+
+/// Runs a plan against its own store, or against one that no spec names.
+fn run_opened(plan: &Plan, store: &Arc<dyn Store>, hooks: &Hooks) -> Result<Finished, Failure> {
     let broken = |said| Failure::new(Exit::Bug, "cannot use the store").because_of(format!("it {said}"));
     let guarded = Arc::new(Guarded::new(store).map_err(broken)?);
     let raw = store;
