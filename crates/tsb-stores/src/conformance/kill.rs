@@ -18,6 +18,8 @@ use crate::store::Scope;
 
 /// The filter that makes the program a writer.
 const WRITER: &str = "tsb-conformance-writer";
+/// What a process that is being started finds its parent's program by.
+const THIS_PROGRAM: &str = "/proc/self/exe";
 /// Kills of one check.
 const KILLS: u64 = 4;
 /// The longest that a writer goes on if nobody kills it.
@@ -94,7 +96,7 @@ struct Said {
 /// Lets a writer say so many lines, and kills it while it goes on.
 fn kill_one(name: &str, address: &str, from: i64, lines: u64) -> Result<Said, Failure> {
     let words = |error: std::io::Error| Failure::from(format!("cannot run this program again: {error}"));
-    let mut child = Command::new(std::env::current_exe().map_err(words)?)
+    let mut child = Command::new(THIS_PROGRAM)
         .args([WRITER, "--exact", "--skip", name, "--skip", address])
         .args(["--skip", &from.to_string()])
         .stdout(Stdio::piped())
