@@ -13,7 +13,7 @@ mod table;
 use std::path::Path;
 
 use serde::Serialize;
-use tsb_core::resource::{Machine, Noise};
+use tsb_core::resource::{Machine, Steal};
 
 use crate::args::{DoctorArgs, Format};
 use crate::exit::Exit;
@@ -109,7 +109,7 @@ pub fn command(args: &DoctorArgs) -> Result<Exit, Failure> {
 
 /// Examines this machine and the disk that `dir` is on. Takes about a second.
 pub fn examine(dir: &Path) -> Vec<Finding> {
-    let noise = Noise::read();
+    let noise = Steal::read();
     let machine = Machine::examine();
     let mut findings = vec![build(machine.debug_build)];
     findings.extend(machine::examine(&machine));

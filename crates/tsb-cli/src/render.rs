@@ -5,6 +5,7 @@ pub mod csv;
 pub mod figures;
 pub mod html;
 pub mod json;
+mod judged;
 pub mod lines;
 pub mod names;
 pub mod side_by_side;

@@ -8,6 +8,7 @@ mod engine;
 mod fit;
 mod guarded;
 mod hdr_log;
+mod judge;
 mod kept;
 mod ledger;
 mod monitor;

@@ -13,7 +13,7 @@ use serde_json::Value;
 use crate::durability::Durability;
 use crate::latency::{Cells, Curve, Summary};
 use crate::ledger::{Finding, Ledger};
-use crate::resource::{Machine, Usage};
+use crate::resource::{Machine, Noise, Usage};
 use crate::staleness::StalenessSummary;
 use crate::verdict::Verdict;
 
@@ -58,6 +58,9 @@ pub struct Run {
     pub target: Target,
     /// Whether the figures mean anything, and why.
     pub verdict: Verdict,
+    /// How much the machine was disturbed while it ran, where that was watched.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub noise: Option<Noise>,
     /// What an acknowledgement was worth.
     pub durability: DurabilityReport,
     /// Asked and held.

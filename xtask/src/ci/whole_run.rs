@@ -42,13 +42,16 @@ pub(super) fn judge(code: Option<i32>, report: &Value) -> Result<String> {
     let verified = count("verified").context("the ledger has no verified samples")?;
     // In the step that had not ended, or that is unknown, where a store consolidates.
     let in_no_row = ["unconsolidated", "unrepresented"].map(|name| count(name).unwrap_or_default());
-    if verified == 0 || verified + in_no_row.iter().sum::<u64>() != accepted {
+    let in_no_row: u64 = in_no_row.iter().sum();
+    if verified == 0 || verified + in_no_row != accepted {
         bail!("{verified} of {accepted} accepted samples are verified");
     }
     let status = report["verdict"]["status"]
         .as_str()
         .context("the report has no verdict")?;
-    if !SOUND.contains(&status) {
+    // A short run into a store that consolidates has most of its samples in open steps.
+    let is_mostly_open = status == "UNVERIFIED" && in_no_row * 100 > accepted;
+    if !SOUND.contains(&status) && !is_mostly_open {
         bail!("verdict {status}: {}", report["verdict"]["reasons"]);
     }
     let expected = if status == "GENERATOR-LIMITED" { 3 } else { 0 };
@@ -81,10 +84,13 @@ mod tests {
         assert!(judge(Some(0), &report("UNVERIFIED", 100, true)).is_err());
         assert!(judge(Some(0), &report("VALID", 99, true)).is_err());
         assert!(judge(Some(0), &report("VALID", 100, false)).is_err());
-        let mut consolidating = report("VALID", 90, true);
+        let mut consolidating = report("UNVERIFIED", 90, true);
         consolidating["ledger"]["unconsolidated"] = 7.into();
         consolidating["ledger"]["unrepresented"] = 3.into();
         assert!(judge(Some(0), &consolidating).is_ok());
+        let mut consolidated = report("UNVERIFIED", 99, true);
+        consolidated["ledger"]["unconsolidated"] = 1.into();
+        assert!(judge(Some(0), &consolidated).is_err());
         assert!(judge(Some(1), &report("VALID", 100, true)).is_err());
         assert!(judge(Some(0), &serde_json::json!({})).is_err());
     }

@@ -20,7 +20,9 @@ pub(super) struct Mutation {
 const WORKER: &str = "crates/tsb-core/src/emit/worker.rs";
 const STATE: &str = "crates/tsb-core/src/emit/state.rs";
 const LEDGER: &str = "crates/tsb-core/src/ledger.rs";
-const VERDICT: &str = "crates/tsb-core/src/verdict.rs";
+const RULES: &str = "crates/tsb-core/src/verdict/rules.rs";
+const MEASURED: &str = "crates/tsb-core/src/verdict/measured.rs";
+const NOISE: &str = "crates/tsb-core/src/resource/noise.rs";
 const MILEPOST: &str = "crates/tsb-core/src/net/milepost.rs";
 const COMPARE: &str = "crates/tsb-cli/src/audit/compare.rs";
 const CONSOLIDATE: &str = "crates/tsb-cli/src/audit/consolidate.rs";
@@ -137,21 +139,75 @@ pub(super) const MUTATIONS: &[Mutation] = &[
     ),
     core(
         "lost samples do not make a run invalid",
-        VERDICT,
+        RULES,
         "(self.lost, \"were acknowledged and are not there\"),",
         "(0, \"were acknowledged and are not there\"),",
     ),
     core(
         "altered samples do not make a run invalid",
-        VERDICT,
+        RULES,
         "(self.altered, \"have another value than was sent\"),",
         "(0, \"have another value than was sent\"),",
     ),
     core(
-        "a generator that is late itself is not noticed",
-        VERDICT,
-        "&& lag as f64 > LAG_SHARE_MAX * interval as f64",
-        "&& lag as f64 > 1e3 * interval as f64",
+        "a run of which nothing was accepted is valid",
+        RULES,
+        "findings.add(Status::Unverified, self.why_nothing_was_accepted());",
+        "self.why_nothing_was_accepted();",
+    ),
+    core(
+        "a generator that is late itself is not noticed where the interval is long",
+        RULES,
+        "(LAG_SHARE_MAX * interval_ms).min(LAG_NS_MAX as f64 / 1e6)",
+        "(LAG_SHARE_MAX * interval_ms).max(LAG_NS_MAX as f64 / 1e6)",
+    ),
+    core(
+        "what was lost on the way is not the transport's limit",
+        RULES,
+        "let strayed = self.strayed.iter().map(|strayed| strayed.samples).sum();",
+        "let strayed: u64 = 0;",
+    ),
+    core(
+        "a store that refuses samples is not limited",
+        RULES,
+        "share(self.refused, self.received)",
+        "share(0, self.received)",
+    ),
+    core(
+        "stolen time and foreign use are not added up",
+        RULES,
+        "stolen + foreign,",
+        "stolen.max(foreign),",
+    ),
+    core(
+        "waiting that our own threads cause each other is noise",
+        NOISE,
+        "self.taken_ns += foreign_ns.min(waited_ns);",
+        "self.taken_ns += waited_ns;",
+    ),
+    core(
+        "foreign use that the run did not wait for is noise",
+        NOISE,
+        "self.taken_ns += foreign_ns.min(waited_ns);",
+        "self.taken_ns += foreign_ns;",
+    ),
+    core(
+        "the server that a run drives is noise",
+        NOISE,
+        "saturating_sub(self.last.own_cpu_ns) + target_cpu_ns;",
+        "saturating_sub(self.last.own_cpu_ns);",
+    ),
+    core(
+        "a thread that waited for a CPU is taken for a process that stood still",
+        NOISE,
+        "let late_ns = late_ns.saturating_sub(waited_ns);",
+        "let late_ns = late_ns.saturating_sub(waited_ns.min(0));",
+    ),
+    core(
+        "a figure beside its threshold is rounded over it",
+        MEASURED,
+        "shown.partial_cmp(&limit) == value.partial_cmp(&limit)",
+        "shown.is_finite()",
     ),
     core(
         "series that nobody has seen are left out of the staleness",

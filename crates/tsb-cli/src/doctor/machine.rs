@@ -1,6 +1,6 @@
 //! Processors, who else uses them, and memory.
 
-use tsb_core::resource::{Machine, Noise};
+use tsb_core::resource::{Machine, Steal};
 use tsb_core::verdict::NOISE_SHARE_MAX;
 
 use super::{Finding, Level, bytes, read};
@@ -96,8 +96,8 @@ fn percent(share: f64) -> String {
 }
 
 /// Judges what the hypervisor took since `before`, which is when the examination began.
-pub(super) fn steal(before: &Noise) -> Finding {
-    judge_steal(Noise::read().stolen_since(before))
+pub(super) fn steal(before: &Steal) -> Finding {
+    judge_steal(Steal::read().share_since(before))
 }
 
 fn judge_steal(share: Option<f64>) -> Finding {

@@ -214,6 +214,40 @@ pub const OFFERED: &[Figure] = &[
     ),
 ];
 
+/// How much the machine was disturbed.
+pub const NOISE: &[Figure] = &[
+    figure(
+        "CPU stolen",
+        "/noise/stolen_share",
+        Unit::Share,
+        "CPU time that the hypervisor gave to other machines, of all CPU time.",
+    ),
+    figure(
+        "CPU used by others",
+        "/noise/foreign_share",
+        Unit::Share,
+        "CPU time of processes that are neither ours nor the target's, used while ours waited for a CPU.",
+    ),
+    figure(
+        "waited for each other",
+        "/noise/own_wait_share",
+        Unit::Share,
+        "Time in which our own threads and the target's waited for each other, of the time in which they wanted a CPU. It is no disturbance, and says that they have too few CPUs.",
+    ),
+    figure(
+        "stood still",
+        "/noise/late_share",
+        Unit::Share,
+        "Time in which the whole process stood still: stopped, paused, or swapped out.",
+    ),
+    figure(
+        "stood still, longest",
+        "/noise/late_max_ms",
+        Unit::Millis,
+        "The longest such time, by a thread that does nothing but wake up on time.",
+    ),
+];
+
 /// What the store occupied, by kind.
 pub const SIZE: &[Figure] = &[
     figure(
@@ -346,7 +380,7 @@ mod tests {
 
     #[test]
     fn every_figure_that_is_explained_has_a_sentence() {
-        for group in [RATE, STALENESS, COST, PROJECTION, OFFERED, SIZE, SIZE_SAMPLES] {
+        for group in [RATE, STALENESS, COST, PROJECTION, OFFERED, NOISE, SIZE, SIZE_SAMPLES] {
             for figure in group {
                 assert!(figure.meaning.ends_with('.'), "{}", figure.name);
                 assert!(figure.at.starts_with('/'), "{}", figure.name);

@@ -6,6 +6,7 @@ use tsb_core::ledger::Counter;
 use tsb_core::report::{Report, Run};
 
 use super::figures::Unit;
+use super::judged;
 use super::lines::Lines;
 use super::names::{letter, path};
 use super::times;
@@ -30,6 +31,7 @@ fn one(run: &Run, letter: Option<&str>, lines: &mut Lines) {
     costs(run, lines);
     ledger(run, lines);
     notes(run, lines);
+    judged::figures(run, lines);
     verdict(run, lines);
 }
 
@@ -85,15 +87,7 @@ fn rates(run: &Run, lines: &mut Lines) {
             ),
         );
     }
-    if let Some(ceiling) = rate.ceiling_per_second {
-        lines.line(
-            "ceiling",
-            format!(
-                "{} (this generator, same path, into a store that forgets)",
-                scaled(ceiling)
-            ),
-        );
-    }
+    judged::ceiling(run, lines);
     if rate.speed != 1.0 {
         lines.line(
             "fleet time",

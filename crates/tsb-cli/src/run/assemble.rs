@@ -11,10 +11,10 @@ use tsb_core::report::{
     Size, Target,
 };
 use tsb_core::resource::Machine;
-use tsb_core::verdict::{Evidence, Verdict};
 use tsb_stores::{Exactness, Store};
 
 use super::engine::Performed;
+use super::judge;
 use super::ledger::{Sides, done_means};
 use super::path::Wire;
 use super::slices;
@@ -59,7 +59,7 @@ pub(super) fn assemble(parts: &Parts<'_>) -> Run {
     .ledger();
     let rate = rate(parts);
     let response = Summary::new(&driven.response.total, driven.timed_samples);
-    let verdict = verdict(parts, &ledger, &rate);
+    let verdict = judge::verdict(parts, &ledger, &rate);
     let protocol = stage.plan.transport.is_wire().then_some(stage.plan.protocol);
     let is_delivered = protocol.is_some() && !stage.plan.transport.is_answered();
     Run {
@@ -78,6 +78,7 @@ pub(super) fn assemble(parts: &Parts<'_>) -> Run {
             exactness: exactness(capabilities.exactness),
         },
         verdict,
+        noise: performed.observed.noise.clone(),
         durability: durability(parts, response),
         rate,
         ledger,
@@ -154,37 +155,6 @@ fn rate(parts: &Parts<'_>) -> Rate {
             tsb_core::schedule::Speed::as_f64,
         ),
     }
-}
-
-fn verdict(parts: &Parts<'_>, ledger: &tsb_core::report::LedgerReport, rate: &Rate) -> Verdict {
-    let (stage, performed) = (parts.stage, parts.performed);
-    let mut violations = ledger.violated.clone();
-    violations.extend(performed.failure.clone());
-    violations.extend(performed.driven.failures.iter().cloned());
-    let tally = parts.audit.map(|audit| audit.tally).unwrap_or_default();
-    let interval_ns = stage.workload.groups().iter().map(|group| group.interval_ns).min();
-    let unverified = if !stage.plan.verify {
-        Some("nothing was read back: --no-verify was given".to_owned())
-    } else if !parts.store.capabilities().query {
-        Some(format!("nothing was read back: {} cannot return samples", parts.store))
-    } else {
-        performed.unread.clone()
-    };
-    Evidence {
-        violations,
-        lost: ledger.counts.count(tsb_core::ledger::Counter::Lost),
-        altered: tally.altered,
-        duplicated: tally.duplicated,
-        verified: tally.verified,
-        unverified,
-        asked_per_second: rate.asked_per_second,
-        held_per_second: rate.held_per_second,
-        ceiling_per_second: rate.ceiling_per_second,
-        own_lag_p99_ns: performed.driven.own_lag.total.quantile(0.99),
-        interval_ns: interval_ns.map(|interval| stage.speed().map_or(interval, |speed| speed.wall_ns(interval))),
-        noise_share: performed.observed.noise_share,
-    }
-    .verdict()
 }
 
 fn cost(parts: &Parts<'_>) -> Cost {

@@ -168,7 +168,7 @@ fn run_opened(plan: &Plan, store: &Arc<dyn Store>, hooks: &Hooks) -> Result<Fini
     if let Some(board) = &hooks.board {
         board.begin(shown(&stage, store));
     }
-    let ceiling = if plan.calibrate && !plan.is_closed_loop() {
+    let ceiling = if plan.calibrate {
         hooks.enter(Phase::Calibrating);
         hooks.say(|| "calibrating against a store that forgets".to_owned());
         ceiling::measure(&stage, &hooks.stop)?

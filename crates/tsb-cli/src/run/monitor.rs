@@ -3,10 +3,12 @@
 //! One thread, which wakes ten times a second; nothing here is on the emitting path.
 
 mod horizon;
+mod noise;
 mod servers;
 mod watched;
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use tsb_core::emit::{Live, LiveTimes};
@@ -15,7 +17,7 @@ use tsb_core::net::Timing;
 use tsb_core::report::Interval;
 use tsb_core::resource::{Noise, Usage};
 use tsb_core::staleness::Staleness;
-use tsb_core::time::{SECOND_NS, process_cpu_ns};
+use tsb_core::time::SECOND_NS;
 use tsb_core::{SeriesId, Timestamp};
 use tsb_stores::Store;
 
@@ -26,6 +28,7 @@ use super::stage::Stage;
 use crate::audit::Heard;
 use crate::live::{Phase, Timed};
 use crate::units;
+use noise::Sentry;
 use watched::Watched;
 
 /// From one look to the next.
@@ -49,9 +52,8 @@ pub(super) struct Observed {
     pub resources: Vec<Usage>,
     /// CPU of the ingest threads, in nanoseconds.
     pub ingest_cpu_ns: u64,
-    /// Share of the time that others took the CPU: stolen, or waited for while our own
-    /// threads left cores free. in [0, 1]
-    pub noise_share: Option<f64>,
+    /// How much the machine was disturbed.
+    pub noise: Option<Noise>,
     /// Why what was seen is not whole: the watching thread panicked.
     pub broken: Option<String>,
 }
@@ -101,7 +103,7 @@ pub(super) struct Monitor<'a> {
 struct Notes {
     observed: Observed,
     watched: Watched,
-    noise: Noise,
+    sentry: Sentry,
     series: Vec<SeriesId>,
     newest: Vec<Option<Timestamp>>,
     // At the end of the slice before.
@@ -110,8 +112,6 @@ struct Notes {
     times: LiveTimes,
     shown_ns: u64,
     stalest_ns: Option<u64>,
-    began_ns: u64,
-    began_cpu_ns: u64,
 }
 
 impl<'a> Monitor<'a> {
@@ -167,13 +167,14 @@ impl<'a> Monitor<'a> {
     fn begin(&self) -> Notes {
         let subject = &self.subject;
         let series = subject.stage.workload.catalog().len();
+        let servers = servers::with_servers(&subject.stage.plan);
         Notes {
             observed: Observed {
                 heard: Heard::new(series),
                 ..Observed::default()
             },
-            watched: Watched::new(&servers::with_servers(&subject.stage.plan)),
-            noise: Noise::read(),
+            watched: Watched::new(&servers),
+            sentry: Sentry::start(Arc::clone(&subject.stage.clock), subject.start_ns, &servers),
             series: (0..series as u32).map(SeriesId).collect(),
             newest: vec![None; series],
             sent: 0,
@@ -181,8 +182,6 @@ impl<'a> Monitor<'a> {
             times: subject.live.times(),
             shown_ns: subject.start_ns,
             stalest_ns: None,
-            began_ns: subject.stage.clock.now(),
-            began_cpu_ns: process_cpu_ns(),
         }
     }
 
@@ -303,23 +302,8 @@ impl<'a> Monitor<'a> {
         self.cut_rest(&mut notes, self.subject.stage.clock.now());
         notes.observed.ingest_cpu_ns = self.subject.watch.ingest_cpu_ns();
         notes.observed.resources = notes.watched.usage();
-        notes.observed.noise_share = noise_share(&notes, self.subject.stage.clock.now());
+        notes.observed.noise = notes.sentry.finish();
         notes.observed
-    }
-}
-
-/// Waiting for a CPU is noise only where tsb itself used less than half of them: its own
-/// threads wait for each other too.
-fn noise_share(notes: &Notes, now: u64) -> Option<f64> {
-    let noise = Noise::read();
-    let stolen = noise.stolen_since(&notes.noise);
-    let elapsed = now.saturating_sub(notes.began_ns).max(1) as f64;
-    let cores = std::thread::available_parallelism().map_or(1, usize::from) as f64;
-    let own = (process_cpu_ns() - notes.began_cpu_ns) as f64 / elapsed / cores;
-    let waited = noise.waited_us_since(&notes.noise).map(|us| us as f64 * 1e3 / elapsed);
-    match waited.filter(|_| own < 0.5) {
-        Some(waited) => Some(stolen.unwrap_or(0.0).max(waited)),
-        None => stolen,
     }
 }
 

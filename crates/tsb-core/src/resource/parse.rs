@@ -1,21 +1,44 @@
 //! The kernel's files as numbers. Pure: text in, counts out.
 
-/// The first line of `/proc/stat`, in clock ticks.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+use std::collections::BTreeSet;
+
+/// What some CPUs did so far, by `/proc/stat`, in clock ticks.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct CpuTimes {
-    total: u64,
-    steal: u64,
+    pub(super) total: u64,
+    pub(super) steal: u64,
+    /// In processes: user and kernel mode, nice or not, without interrupts.
+    pub(super) busy: u64,
 }
 
 impl CpuTimes {
-    pub(super) fn parse(stat: &str) -> Option<Self> {
-        let line = stat.lines().next()?.strip_prefix("cpu ")?;
+    /// The sum over those of `cpus`, or over all where none are named.
+    pub(super) fn parse(stat: &str, cpus: Option<&BTreeSet<u32>>) -> Option<Self> {
+        let Some(cpus) = cpus else {
+            return Self::parse_line(stat.lines().next()?.strip_prefix("cpu ")?);
+        };
+        let chosen = stat.lines().filter_map(|line| {
+            let (number, rest) = line.strip_prefix("cpu")?.split_once(' ')?;
+            cpus.contains(&number.parse().ok()?).then_some(rest)
+        });
+        chosen.map(Self::parse_line).reduce(|sum, one| {
+            let (sum, one) = (sum?, one?);
+            Some(Self {
+                total: sum.total + one.total,
+                steal: sum.steal + one.steal,
+                busy: sum.busy + one.busy,
+            })
+        })?
+    }
+
+    fn parse_line(line: &str) -> Option<Self> {
         let fields: Vec<u64> = line.split_whitespace().map_while(|field| field.parse().ok()).collect();
         // user nice system idle iowait irq softirq steal; guest time is part of user time.
         let total = fields.get(..8)?.iter().sum();
         Some(Self {
             total,
             steal: *fields.get(7)?,
+            busy: fields.get(..3)?.iter().sum(),
         })
     }
 
@@ -26,11 +49,21 @@ impl CpuTimes {
     }
 }
 
-/// `total=` of the `some` line of a pressure file, in microseconds.
-pub(super) fn pressure_total_us(text: &str) -> Option<u64> {
-    let line = text.lines().find(|line| line.starts_with("some "))?;
-    let total = line.split_whitespace().find_map(|field| field.strip_prefix("total="))?;
-    total.parse().ok()
+/// What the scheduler says of a thread: nanoseconds on a CPU, and nanoseconds in which it
+/// could have run and waited for one.
+pub(super) fn schedstat(text: &str) -> Option<(u64, u64)> {
+    let mut fields = text.split_whitespace().map_while(|field| field.parse().ok());
+    Some((fields.next()?, fields.next()?))
+}
+
+/// The CPUs of a list such as `0-2,5`.
+pub(super) fn cpu_list(text: &str) -> Option<BTreeSet<u32>> {
+    let mut cpus = BTreeSet::new();
+    for range in text.trim().split(',') {
+        let (first, last) = range.split_once('-').unwrap_or((range, range));
+        cpus.extend(first.parse::<u32>().ok()?..=last.parse::<u32>().ok()?);
+    }
+    Some(cpus)
 }
 
 /// What `/proc/PID/stat` says of a process or thread.
@@ -85,13 +118,29 @@ pub(super) fn described<'a>(text: &'a str, name: &str) -> Option<&'a str> {
 mod tests {
     use super::*;
 
+    const STAT: &str =
+        "cpu  100 5 100 700 0 0 0 100 0 0\ncpu0 60 5 40 300 0 1 2 50 0 0\ncpu1 40 0 60 400 0 0 0 50 0 0\nintr 1 2\n";
+
     #[test]
     fn stolen_time_is_a_share_of_all_time() {
-        let before = CpuTimes::parse("cpu  100 0 100 700 0 0 0 100 0 0\ncpu0 1 1 1 1 1 1 1 1").unwrap();
-        let after = CpuTimes::parse("cpu  150 0 150 780 0 0 0 120 50 0\n").unwrap();
+        let before = CpuTimes::parse("cpu  100 0 100 700 0 0 0 100 0 0\ncpu0 1 1 1 1 1 1 1 1", None).unwrap();
+        let after = CpuTimes::parse("cpu  150 0 150 780 0 0 0 120 50 0\n", None).unwrap();
         assert_eq!(after.stolen_since(before), 0.1);
-        assert_eq!(CpuTimes::parse("cpu0 1 2"), None);
-        assert_eq!(CpuTimes::parse("cpu  1 2 x"), None);
+        assert_eq!(CpuTimes::parse("cpu0 1 2", None), None);
+        assert_eq!(CpuTimes::parse("cpu  1 2 x", None), None);
+    }
+
+    #[test]
+    fn cpus_that_nobody_of_ours_may_use_are_left_out() {
+        let one = CpuTimes::parse(STAT, Some(&BTreeSet::from([1]))).unwrap();
+        assert_eq!((one.total, one.steal, one.busy), (550, 50, 100));
+        let both = CpuTimes::parse(STAT, Some(&BTreeSet::from([0, 1]))).unwrap();
+        assert_eq!((both.total, both.steal, both.busy), (1_008, 100, 205));
+        assert_eq!(CpuTimes::parse(STAT, Some(&BTreeSet::from([7]))), None);
+        assert_eq!(cpu_list("0-2,5\n"), Some(BTreeSet::from([0, 1, 2, 5])));
+        assert_eq!(cpu_list("x"), None);
+        assert_eq!(schedstat("825848 55694 1\n"), Some((825_848, 55_694)));
+        assert_eq!(schedstat("825848"), None);
     }
 
     #[test]
@@ -122,10 +171,6 @@ mod tests {
         assert_eq!(
             described("model name\t: Some CPU @ 3: x\n", "model name"),
             Some("Some CPU @ 3: x")
-        );
-        assert_eq!(
-            pressure_total_us("some avg10=0.00 avg60=0.00 total=42\nfull total=7\n"),
-            Some(42)
         );
     }
 }

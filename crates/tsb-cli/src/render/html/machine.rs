@@ -2,7 +2,7 @@
 
 use super::Shown;
 use super::markup::Markup;
-use crate::render::figures::{Figure, Unit, figure};
+use crate::render::figures::{Figure, NOISE, Unit, figure};
 
 pub(super) fn plan(shown: &[Shown<'_>], page: &mut Markup) {
     page.section(
@@ -59,6 +59,9 @@ pub(super) fn machine(shown: &[Shown<'_>], page: &mut Markup) {
         page.run_heading(run);
         words(run, page);
         page.figures(run, FACTS);
+        if run.run.noise.is_some() {
+            page.figures(run, NOISE);
+        }
     }
     page.end_section();
 }

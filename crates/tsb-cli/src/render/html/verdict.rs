@@ -30,14 +30,22 @@ fn one(shown: &Shown<'_>, page: &mut Markup) {
     if shown.run.interrupted {
         page.raw("<li><strong>Interrupted</strong>: all figures are about the part that was done.</li>\n");
     }
-    page.raw("</ul>\n</div>\n");
+    page.raw("</ul>\n");
+    if !verdict.measured.is_empty() {
+        page.raw("<details><summary>Every figure that has a threshold</summary>\n<ul>\n");
+        for measured in &verdict.measured {
+            page.element("<li>", &measured.to_string(), "</li>\n");
+        }
+        page.raw("</ul>\n</details>\n");
+    }
+    page.raw("</div>\n");
 }
 
 pub(super) const fn class(status: Status) -> &'static str {
     match status {
         Status::Invalid | Status::GeneratorLimited => "is-bad",
         Status::Unverified | Status::Noisy => "is-doubtful",
-        Status::StoreLimited => "is-limit",
+        Status::TransportLimited | Status::StoreLimited => "is-limit",
         Status::Valid => "is-good",
     }
 }
@@ -45,11 +53,16 @@ pub(super) const fn class(status: Status) -> &'static str {
 const fn meaning(status: Status) -> &'static str {
     match status {
         Status::Invalid => "Do not use these figures: the accounts do not add up, or acknowledged data is not there.",
-        Status::Unverified => "Nothing was read back, so nobody knows whether what was acknowledged is there.",
+        Status::Unverified => "Too little was read back and compared to know whether what was acknowledged is there.",
         Status::GeneratorLimited => "Do not use these figures for the store: the generator was the limit.",
-        Status::StoreLimited => "The store did not hold the asked rate. What it held is a measurement of the store.",
+        Status::TransportLimited => {
+            "Do not use these figures for the store: too much was lost before it got there. What was lost is a measurement of the way to it."
+        }
+        Status::StoreLimited => {
+            "The store did not hold the asked rate, or refused what it was given. What it held is a measurement of the store."
+        }
         Status::Noisy => {
-            "Every sample is accounted for, but something else used the processors: times may be too long."
+            "Every sample is accounted for, but the machine was disturbed: rates may be too low and times too long."
         }
         Status::Valid => "Every sample is accounted for, and neither the generator nor the machine was the limit.",
     }

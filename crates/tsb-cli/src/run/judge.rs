@@ -1,0 +1,118 @@
+//! From what was counted and watched to the evidence of a verdict.
+
+use tsb_core::ledger::{Counter, Ledger};
+use tsb_core::report::{LedgerReport, Rate};
+use tsb_core::verdict::{Evidence, Strayed, Uncompared, Verdict};
+
+use super::assemble::Parts;
+use crate::units;
+
+/// Judges a run.
+pub(super) fn verdict(parts: &Parts<'_>, ledger: &LedgerReport, rate: &Rate) -> Verdict {
+    let (stage, performed) = (parts.stage, parts.performed);
+    let mut violations = ledger.violated.clone();
+    violations.extend(performed.failure.clone());
+    violations.extend(performed.driven.failures.iter().cloned());
+    let counts = &ledger.counts;
+    let count = |counter| counts.count(counter);
+    let refused = performed.rejects.total();
+    let accepted = count(Counter::Accepted);
+    let interval_ns = stage.workload.groups().iter().map(|group| group.interval_ns).min();
+    Evidence {
+        violations,
+        lost: count(Counter::Lost),
+        altered: count(Counter::Altered),
+        duplicated: count(Counter::Duplicated),
+        unread: unread(parts),
+        due: count(Counter::Due),
+        sent: count(Counter::Sent),
+        strayed: strayed(parts, counts, refused),
+        received: accepted + refused,
+        refused,
+        accepted,
+        compared: COMPARED.into_iter().map(count).sum(),
+        uncompared: uncompared(counts),
+        verified: count(Counter::Verified),
+        asked_per_second: rate.asked_per_second,
+        held_per_second: rate.held_per_second,
+        ceiling_per_second: rate.ceiling_per_second,
+        own_lag_p99_ns: performed.driven.own_lag.total.quantile(0.99),
+        interval_ns: interval_ns.map(|interval| stage.speed().map_or(interval, |speed| speed.wall_ns(interval))),
+        noise: performed.observed.noise.clone(),
+    }
+    .verdict()
+}
+
+/// What the audit looked at and found to be one thing or another.
+const COMPARED: [Counter; 4] = [Counter::Verified, Counter::Superseded, Counter::Lost, Counter::Altered];
+
+/// Why nothing was read back.
+fn unread(parts: &Parts<'_>) -> Option<String> {
+    let performed = parts.performed;
+    if !parts.stage.plan.verify {
+        Some("nothing was read back: --no-verify was given".to_owned())
+    } else if !parts.store.capabilities().query {
+        Some(format!("nothing was read back: {} cannot return samples", parts.store))
+    } else if parts.audit.is_none() && performed.unread.is_none() {
+        Some("nothing was read back: the run had failed".to_owned())
+    } else {
+        performed.unread.clone()
+    }
+}
+
+/// What was accepted and could not be compared, and what to do about it.
+fn uncompared(counts: &Ledger) -> Vec<Uncompared> {
+    let kinds = [
+        (
+            Counter::Unconsolidated,
+            "are in a step that had not ended; run for a hundred steps or more, so that they are few",
+        ),
+        (
+            Counter::Unrepresented,
+            "are in steps that the store leaves unknown by its own rules; make its heartbeat longer, or the interval shorter",
+        ),
+        (
+            Counter::Expired,
+            "had expired by the store's retention; give it a longer one, or run for less fleet time",
+        ),
+    ];
+    let named = kinds.map(|(counter, why)| Uncompared {
+        samples: counts.count(counter),
+        why: why.to_owned(),
+    });
+    named.into_iter().filter(|uncompared| uncompared.samples > 0).collect()
+}
+
+/// What did not get as far as the store, and where it went.
+fn strayed(parts: &Parts<'_>, counts: &Ledger, refused: u64) -> Vec<Strayed> {
+    let wire = parts.performed.driven.wire.as_ref();
+    let granted = wire
+        .and_then(|wire| wire.receive_buffer_bytes)
+        .map_or(String::new(), |granted| format!(" of {}", units::bytes(granted as f64)));
+    let on_the_way = if wire.is_some() {
+        "between our two sockets, where no counter of a buffer says why".to_owned()
+    } else {
+        "at the server, or on the way to it: it never answered for them, and they are not there".to_owned()
+    };
+    // The listener refuses samples itself where it does not know their series.
+    let turned_away = counts.count(Counter::Rejected).saturating_sub(refused);
+    [
+        (
+            counts.count(Counter::KernelDropped),
+            format!("in our listener's receive buffer{granted}, which was full: give it more with --receive-buffer"),
+        ),
+        (counts.count(Counter::LostInTransport), on_the_way),
+        (
+            counts.count(Counter::Malformed),
+            "at our listener, as records that it could not read".to_owned(),
+        ),
+        (
+            turned_away,
+            "at our listener, which did not know their series".to_owned(),
+        ),
+    ]
+    .into_iter()
+    .filter(|(samples, _)| *samples > 0)
+    .map(|(samples, place)| Strayed { samples, place })
+    .collect()
+}

@@ -1,0 +1,128 @@
+//! The sentry: a thread of its own that does nothing but wake up on time, and reads what the
+//! kernel says of the machine four times per second. It knows no store, so that no store can
+//! make it late.
+
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use tsb_core::resource::{Disturbance, Noise, Parties, own_thread_waited_ns};
+use tsb_core::time::{Clock, SECOND_NS};
+
+/// From one wake-up to the next.
+const PULSE_NS: u64 = SECOND_NS / 100;
+/// From one reading of the kernel's counters to the next.
+const READ_NS: u64 = SECOND_NS / 4;
+
+/// Watches for disturbances until it is told to stop.
+#[derive(Debug)]
+pub(super) struct Sentry {
+    stop: Arc<Stop>,
+    thread: Option<JoinHandle<Noise>>,
+}
+
+/// Whether it is over, and a way to say so at once.
+#[derive(Debug, Default)]
+struct Stop {
+    is_over: Mutex<bool>,
+    changed: Condvar,
+}
+
+impl Stop {
+    fn set(&self) {
+        *self.is_over.lock().unwrap_or_else(PoisonError::into_inner) = true;
+        self.changed.notify_all();
+    }
+
+    /// Sleeps until `due` of `clock`, or until it is over. Returns whether it is.
+    fn sleep_until(&self, due_ns: u64, clock: &dyn Clock) -> bool {
+        let mut is_over = self.is_over.lock().unwrap_or_else(PoisonError::into_inner);
+        while !*is_over {
+            let left_ns = due_ns.saturating_sub(clock.now());
+            if left_ns == 0 {
+                break;
+            }
+            let woken = self.changed.wait_timeout(is_over, Duration::from_nanos(left_ns));
+            is_over = woken.unwrap_or_else(PoisonError::into_inner).0;
+        }
+        *is_over
+    }
+}
+
+impl Sentry {
+    /// Watches from `start_ns` of `clock` on; `targets` are the processes that the run drives.
+    pub(super) fn start(clock: Arc<dyn Clock>, start_ns: u64, targets: &[u32]) -> Self {
+        let stop = Arc::new(Stop::default());
+        let parties = Parties::with_targets(targets);
+        let watching = Arc::clone(&stop);
+        let thread = std::thread::Builder::new().name("tsb-sentry".to_owned());
+        let thread = thread.spawn(move || watch(&*clock, start_ns, &parties, &watching));
+        Self {
+            stop,
+            thread: thread.ok(),
+        }
+    }
+
+    /// What was seen; `None` where no thread could be started, or none of the run was seen.
+    pub(super) fn finish(mut self) -> Option<Noise> {
+        self.stop.set();
+        self.thread.take()?.join().ok()
+    }
+}
+
+impl Drop for Sentry {
+    /// The thread ends soon, whether somebody waits for it or not.
+    fn drop(&mut self) {
+        self.stop.set();
+    }
+}
+
+fn watch(clock: &dyn Clock, start_ns: u64, parties: &Parties, stop: &Stop) -> Noise {
+    let mut is_over = stop.sleep_until(start_ns, clock);
+    let mut disturbance = Disturbance::since(parties.read(clock.now()));
+    let mut read_ns = clock.now() + READ_NS;
+    let mut waited_ns = own_thread_waited_ns();
+    while !is_over {
+        let due_ns = clock.now() + PULSE_NS;
+        is_over = stop.sleep_until(due_ns, clock);
+        let (now, waited_before_ns) = (clock.now(), waited_ns);
+        waited_ns = own_thread_waited_ns();
+        disturbance.woke(now.saturating_sub(due_ns), waited_ns.saturating_sub(waited_before_ns));
+        if now >= read_ns || is_over {
+            disturbance.add(parties.read(now));
+            read_ns = now + READ_NS;
+        }
+    }
+    disturbance.noise()
+}
+
+#[cfg(test)]
+mod tests {
+    use tsb_core::time::{ManualClock, MonotonicClock};
+
+    use super::*;
+
+    #[test]
+    fn a_sentry_that_is_told_to_stop_does_so_at_once() {
+        let sentry = Sentry::start(Arc::new(MonotonicClock::new()), u64::MAX, &[]);
+        let noise = sentry.finish().unwrap();
+        assert_eq!(noise.late_max_ms, 0.0);
+    }
+
+    #[test]
+    fn a_process_that_stood_still_is_seen_by_the_clock() {
+        // Virtual time that jumps by three seconds while the sentry sleeps: what SIGSTOP does.
+        let (clock, stop) = (ManualClock::new(), Stop::default());
+        let parties = Parties::with_targets(&[]);
+        let mut disturbance = Disturbance::since(parties.read(clock.now()));
+        let due_ns = clock.now() + PULSE_NS;
+        clock.advance(3 * SECOND_NS);
+        assert!(!stop.sleep_until(due_ns, &clock));
+        disturbance.woke(clock.now() - due_ns, 0);
+        clock.advance(7 * SECOND_NS);
+        disturbance.add(parties.read(clock.now()));
+        let noise = disturbance.noise();
+        assert!((noise.late_share - 0.299).abs() < 1e-9, "{noise:?}");
+        assert!((noise.late_max_ms - 2_990.0).abs() < 1e-9, "{noise:?}");
+    }
+}

@@ -1,0 +1,375 @@
+//! The verdict's rules as a table, each from both sides of its threshold, through the whole
+//! program: a run for each status, with its exit code.
+//!
+//! Runs are closed loops where they can be: the rule on the generator's own lag does not
+//! apply to them, so that a busy machine cannot decide what is tested. What a busy machine
+//! can always add is NOISY, which comes last but for VALID.
+
+#![expect(clippy::expect_used, reason = "a test that cannot set up has failed")]
+
+use std::hint::black_box;
+use std::io::{BufRead, BufReader, Read};
+use std::process::{Child, Command, Stdio};
+use std::sync::atomic::AtomicBool;
+use std::sync::atomic::Ordering::Relaxed;
+
+use serde_json::Value;
+use tsb_core::time::{Clock, MonotonicClock, SECOND_NS};
+
+fn tsb(arguments: &str) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_tsb"));
+    command.args(["run", "--quiet", "--format", "json", "--workload", "mix"]);
+    command.args(arguments.split_whitespace()).stdin(Stdio::null());
+    command
+}
+
+/// A report with its exit code.
+struct Run {
+    report: Value,
+    code: Option<i32>,
+}
+
+fn run(arguments: &str) -> Run {
+    let output = tsb(arguments).output().expect("the program starts");
+    let said = String::from_utf8_lossy(&output.stderr);
+    let report: Value = serde_json::from_slice(&output.stdout).unwrap_or_else(|error| panic!("{error}: {said}"));
+    let run = Run {
+        report: report["runs"].get(0).unwrap_or(&report).clone(),
+        code: output.status.code(),
+    };
+    run.is_consistent();
+    run
+}
+
+impl Run {
+    fn status(&self) -> &str {
+        self.report["verdict"]["status"].as_str().expect("there is a verdict")
+    }
+
+    /// The figure with this beginning, its limit, and whether it is on the wrong side of it.
+    fn measured(&self, what: &str) -> Option<(f64, f64, bool)> {
+        let all = self.report["verdict"]["measured"]
+            .as_array()
+            .expect("there are figures");
+        let begins = |one: &&Value| one["what"].as_str().is_some_and(|name| name.starts_with(what));
+        all.iter().find(begins).map(crossed)
+    }
+
+    fn reasons(&self) -> String {
+        self.report["verdict"]["reasons"].to_string()
+    }
+
+    /// The status is the first for which a figure is on the wrong side of its limit, but for
+    /// the two that need no figure; and the exit code is that of the status.
+    fn is_consistent(&self) {
+        const ORDER: [&str; 7] = [
+            "INVALID",
+            "UNVERIFIED",
+            "GENERATOR-LIMITED",
+            "TRANSPORT-LIMITED",
+            "STORE-LIMITED",
+            "NOISY",
+            "VALID",
+        ];
+        let verdict = &self.report["verdict"];
+        let measured = verdict["measured"].as_array().expect("there are figures");
+        let wrong = measured.iter().filter(|one| crossed(one).2);
+        let wrong = wrong.filter_map(|one| ORDER.iter().position(|status| one["status"] == **status));
+        let place = ORDER.iter().position(|status| *status == self.status());
+        let first = wrong.min().unwrap_or(ORDER.len() - 1);
+        assert!(place == Some(first) || place < Some(2), "{verdict:#}");
+        let expected = if ["INVALID", "GENERATOR-LIMITED"].contains(&self.status()) {
+            3
+        } else {
+            0
+        };
+        assert_eq!(self.code, Some(expected), "{verdict:#}");
+    }
+}
+
+fn crossed(one: &Value) -> (f64, f64, bool) {
+    let number = |name: &str| one[name].as_f64().expect("it is a number");
+    let (value, limit) = (number("value"), number("limit"));
+    let is_crossed = if one["bound"] == "at_least" {
+        value < limit
+    } else {
+        value > limit
+    };
+    (value, limit, is_crossed)
+}
+
+/// A closed loop of a fixed number of samples: 200 seconds of 54 series.
+const FIXED: &str = "--transport inproc --rate max --fleet-time 200s --series 54 --interval 1s --no-calibrate";
+
+/// Runs `crossing`, which must have `status`, and `keeping`, which must not; the figure
+/// `what` stands on either side of its limit.
+fn both_sides(status: &str, what: &str, keeping: &str, crossing: &str) {
+    let run = |arguments: &str, is_crossing: bool| {
+        let run = run(arguments);
+        let (value, limit, is_crossed) = run
+            .measured(what)
+            .unwrap_or_else(|| panic!("{what}: {}", run.reasons()));
+        assert_eq!(is_crossed, is_crossing, "{what} is {value}, limit {limit}");
+        assert_eq!(
+            run.status() == status,
+            is_crossing,
+            "{}: {}",
+            run.status(),
+            run.reasons()
+        );
+    };
+    run(keeping, false);
+    run(crossing, true);
+}
+
+#[test]
+fn a_sound_run_is_valid_unless_the_machine_was_disturbed() {
+    let run = run(FIXED);
+    assert!(["VALID", "NOISY"].contains(&run.status()), "{}", run.reasons());
+    assert_eq!(run.report["ledger"]["verified"], 54 * 200);
+}
+
+#[test]
+fn one_sample_that_is_lost_makes_a_run_invalid() {
+    // One sample in ten thousand is acknowledged and forgotten: of 10,800.
+    let run = run(&format!("{FIXED} --store throttle+memory:?throttle.lose_one_in=10000"));
+    assert_eq!(run.report["ledger"]["lost"], 1);
+    assert_eq!((run.status(), run.code), ("INVALID", Some(3)), "{}", run.reasons());
+}
+
+#[test]
+fn a_run_of_which_nothing_was_verified_is_unverified() {
+    for (arguments, reason) in [
+        (format!("{FIXED} --no-verify"), "--no-verify was given"),
+        (format!("{FIXED} --store null:"), "cannot return samples"),
+        (
+            format!("{FIXED} --store memory:?max_bytes=1"),
+            "the store refused 10800 of the 10800",
+        ),
+        (format!("{FIXED} --missing 100%"), "nothing was due"),
+        (
+            "--transport inproc --series 54 --duration 1ms --no-calibrate".to_owned(),
+            "nothing was due",
+        ),
+    ] {
+        let run = run(&arguments);
+        assert_eq!((run.status(), run.code), ("UNVERIFIED", Some(0)), "{}", run.reasons());
+        assert!(run.reasons().contains(reason), "{}", run.reasons());
+        assert_eq!(run.report["ledger"]["balanced"], true);
+    }
+}
+
+#[test]
+fn most_of_what_was_accepted_has_to_be_compared() {
+    let dir = tempfile::tempdir().expect("a folder can be made");
+    let files = |name: &str| format!("rrd:{}/{name}?step=1s", dir.path().display());
+    // The last step of each series has not ended: one of 50, and one of 200.
+    both_sides(
+        "UNVERIFIED",
+        "compared",
+        &format!("{FIXED} --store {}", files("long")),
+        &format!("{} --store {}", FIXED.replace("200s", "50s"), files("short")),
+    );
+    // What retention took was not compared either.
+    both_sides(
+        "UNVERIFIED",
+        "compared",
+        &format!("{FIXED} --store memory:?retention=199s"),
+        &format!("{FIXED} --store memory:?retention=190s"),
+    );
+}
+
+#[test]
+fn a_rate_near_the_ceiling_is_the_generators_limit() {
+    let slow = "--transport inproc --series 5400 --duration 200ms --rate";
+    let first = run(&format!("{slow} 54k"));
+    let (share, limit, is_crossed) = first.measured("asked").expect("the ceiling was measured");
+    assert!(!is_crossed, "{share} of {limit}");
+    let ceiling = first.report["rate"]["ceiling_per_second"]
+        .as_f64()
+        .expect("it was measured");
+    // The ceiling differs from run to run: not by so much.
+    let second = run(&format!("{slow} {:.0}", 3.0 * ceiling));
+    let (share, limit, is_crossed) = second.measured("asked").expect("the ceiling was measured");
+    assert!(is_crossed, "{share} of {limit}");
+    assert_eq!((second.status(), second.code), ("GENERATOR-LIMITED", Some(3)));
+}
+
+#[test]
+fn a_closed_loop_states_its_ceiling_and_is_not_judged_by_it() {
+    let run = run("--transport inproc --series 540 --rate max --duration 200ms");
+    let rate = &run.report["rate"];
+    assert!(
+        rate["ceiling_per_second"].as_f64().is_some_and(|ceiling| ceiling > 0.0),
+        "{rate}"
+    );
+    assert_eq!(run.measured("asked"), None);
+    if run.status() == "VALID" {
+        assert!(
+            run.reasons().contains("of the generator's ceiling held"),
+            "{}",
+            run.reasons()
+        );
+    }
+}
+
+#[test]
+fn losses_between_emitter_and_store_are_the_transports_limit() {
+    let udp = "--transport udp --protocol graphite --no-calibrate --series 5400 --batch tick";
+    both_sides(
+        "TRANSPORT-LIMITED",
+        "lost between emitter and store",
+        &format!("{udp} --rate 5400 --duration 1s --interval 1s"),
+        &format!("{udp} --rate max --duration 1s --receive-buffer 4KiB"),
+    );
+    let run = run(&format!("{udp} --rate max --duration 1s --receive-buffer 4KiB"));
+    assert!(
+        run.reasons().contains("in our listener's receive buffer of "),
+        "{}",
+        run.reasons()
+    );
+    let ledger = &run.report["ledger"];
+    assert!(ledger["kernel_dropped"].as_u64() > Some(1_000));
+    assert_eq!(ledger["balanced"], true);
+}
+
+#[test]
+fn refusals_of_the_store_are_its_limit() {
+    // One sample in 80 is refused, and one in 120.
+    both_sides(
+        "STORE-LIMITED",
+        "refused",
+        &format!("{FIXED} --store throttle+memory:?throttle.error_one_in=120"),
+        &format!("{FIXED} --store throttle+memory:?throttle.error_one_in=80"),
+    );
+}
+
+#[test]
+fn a_store_that_refuses_all_but_a_few_is_limited_and_not_valid() {
+    // As much as the first rows need: everything behind them is refused.
+    let long = FIXED.replace("200s", "5000s");
+    let run = run(&format!("{long} --store memory:?max_bytes=256KiB"));
+    let count = |name: &str| run.report["ledger"][name].as_u64().expect("it is counted");
+    let (accepted, rejected) = (count("accepted"), count("rejected"));
+    assert!(
+        accepted > 0 && rejected > accepted,
+        "{accepted} accepted, {rejected} rejected"
+    );
+    assert_eq!(
+        (run.status(), run.code),
+        ("STORE-LIMITED", Some(0)),
+        "{}",
+        run.reasons()
+    );
+}
+
+/// Waits for the first line of progress, and returns the rest of what is said.
+fn first_progress(child: &mut Child) -> BufReader<std::process::ChildStderr> {
+    let mut said = BufReader::new(child.stderr.take().expect("it is piped"));
+    let mut line = String::new();
+    while !line.contains("accepted") {
+        line.clear();
+        assert!(
+            said.read_line(&mut line).expect("it is text") > 0,
+            "it ended before it began"
+        );
+    }
+    said
+}
+
+/// A run of four seconds that is stopped for half a second, as its report.
+fn stopped(arguments: &str) -> Run {
+    let mut command = tsb(arguments);
+    let arguments: Vec<_> = command.get_args().filter(|argument| *argument != "--quiet").collect();
+    let mut loud = Command::new(command.get_program());
+    loud.args(arguments)
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped());
+    command = loud;
+    let mut child = command.spawn().expect("the program starts");
+    let mut said = first_progress(&mut child);
+    let signal = |name: &str| {
+        let status = Command::new("kill").args([name, &child.id().to_string()]).status();
+        assert!(status.expect("there is a kill").success());
+    };
+    let clock = MonotonicClock::new();
+    signal("-STOP");
+    clock.wait_until(SECOND_NS / 2);
+    signal("-CONT");
+    let mut rest = String::new();
+    said.read_to_string(&mut rest).expect("it is text");
+    let output = child.wait_with_output().expect("it ends");
+    let report: Value = serde_json::from_slice(&output.stdout).expect("there is a report");
+    let run = Run {
+        report: report["runs"].get(0).unwrap_or(&report).clone(),
+        code: output.status.code(),
+    };
+    run.is_consistent();
+    run
+}
+
+#[test]
+fn a_process_that_was_stopped_is_noisy_however_busy_it_was_and_however_long_its_interval_is() {
+    let four_seconds = "--transport inproc --duration 4s --no-calibrate";
+    for arguments in [
+        format!("{four_seconds} --rate max --series 540"),
+        format!("{four_seconds} --rate max --series 540 --interval 60s"),
+    ] {
+        let run = stopped(&arguments);
+        let (value, limit, is_crossed) = run.measured("the process stood still").expect("it was watched");
+        assert!(is_crossed, "{value} of {limit}");
+        assert_eq!((run.status(), run.code), ("NOISY", Some(0)), "{}", run.reasons());
+    }
+    // In an open loop what was due meanwhile was late, which comes first.
+    let late = stopped(&format!("{four_seconds} --series 54k --interval 60s"));
+    assert!(
+        late.measured("the process stood still")
+            .is_some_and(|(.., is_crossed)| is_crossed)
+    );
+    assert!(
+        late.measured("p99 of the generator's own lag")
+            .is_some_and(|(.., is_crossed)| is_crossed)
+    );
+    assert_eq!(
+        (late.status(), late.code),
+        ("GENERATOR-LIMITED", Some(3)),
+        "{}",
+        late.reasons()
+    );
+}
+
+#[test]
+fn a_busy_neighbour_on_the_only_cpu_makes_a_closed_loop_noisy() {
+    // The run and one thread of this test share one CPU: children inherit it.
+    let all = rustix::thread::sched_getaffinity(None).expect("it can be asked");
+    let first = (0..rustix::thread::CpuSet::MAX_CPU)
+        .find(|cpu| all.is_set(*cpu))
+        .expect("there is a CPU");
+    let is_over = AtomicBool::new(false);
+    let run = std::thread::scope(|scope| {
+        scope.spawn(|| {
+            pin(first);
+            while !is_over.load(Relaxed) {
+                black_box((0..1_000_u64).sum::<u64>());
+            }
+        });
+        let run = scope.spawn(|| {
+            pin(first);
+            run("--transport inproc --rate max --duration 2s --series 540 --no-calibrate")
+        });
+        let run = run.join().expect("it ran");
+        is_over.store(true, Relaxed);
+        run
+    });
+    let (value, limit, is_crossed) = run.measured("CPU taken").expect("it was watched");
+    assert!(is_crossed, "{value} of {limit}");
+    assert_eq!((run.status(), run.code), ("NOISY", Some(0)), "{}", run.reasons());
+}
+
+/// Binds the calling thread, and what it starts, to one CPU.
+fn pin(cpu: usize) {
+    let mut only = rustix::thread::CpuSet::new();
+    only.set(cpu);
+    rustix::thread::sched_setaffinity(None, &only).expect("a thread may bind itself");
+}

@@ -1,0 +1,270 @@
+//! The rules, in their order.
+
+use super::{
+    CEILING_SHARE_MAX, COMPARED_SHARE_MIN, Evidence, HELD_SHARE_MIN, LAG_NS_MAX, LAG_SHARE_MAX, Measured,
+    NOISE_SHARE_MAX, REFUSED_SHARE_MAX, STRAYED_SHARE_MAX, Status, Verdict, beside,
+};
+
+/// What the rules have found so far.
+#[derive(Debug, Default)]
+struct Findings {
+    reasons: Vec<(Status, String)>,
+    measured: Vec<Measured>,
+}
+
+impl Findings {
+    fn add(&mut self, status: Status, reason: impl Into<String>) {
+        self.reasons.push((status, reason.into()));
+    }
+
+    /// Keeps a figure; it is a reason where its limit is crossed. `{figure}` in `words` is
+    /// replaced by it.
+    fn weigh(&mut self, measured: Measured, words: &str) {
+        if measured.is_crossed() {
+            self.add(measured.status, words.replace("{figure}", &measured.figure()));
+        }
+        self.measured.push(measured);
+    }
+}
+
+/// A share of a whole that may be 0: then there is none.
+fn share(part: u64, whole: u64) -> Option<f64> {
+    (whole > 0).then(|| part as f64 / whole as f64)
+}
+
+impl Evidence {
+    /// Judges.
+    pub fn verdict(&self) -> Verdict {
+        let mut findings = Findings::default();
+        for rule in [
+            Self::invalid,
+            Self::unverified,
+            Self::generator_limited,
+            Self::transport_limited,
+            Self::store_limited,
+            Self::noisy,
+        ] {
+            rule(self, &mut findings);
+        }
+        let Findings { reasons, measured } = findings;
+        let status = reasons.iter().map(|(status, _)| *status).min();
+        let reasons = if reasons.is_empty() {
+            vec![self.soundness()]
+        } else {
+            reasons.into_iter().map(|(_, reason)| reason).collect()
+        };
+        Verdict {
+            status: status.unwrap_or(Status::Valid),
+            reasons,
+            measured,
+        }
+    }
+
+    fn invalid(&self, findings: &mut Findings) {
+        for violation in &self.violations {
+            findings.add(Status::Invalid, violation.as_str());
+        }
+        let counts = [
+            (self.lost, "were acknowledged and are not there"),
+            (self.altered, "have another value than was sent"),
+            (self.duplicated, "are there more often than they were sent"),
+        ];
+        for (count, what) in counts.iter().filter(|(count, _)| *count > 0) {
+            findings.add(Status::Invalid, format!("{count} samples {what}"));
+        }
+    }
+
+    fn unverified(&self, findings: &mut Findings) {
+        if let Some(unread) = &self.unread {
+            findings.add(Status::Unverified, unread.as_str());
+            return;
+        }
+        let Some(compared) = share(self.compared, self.accepted) else {
+            findings.add(Status::Unverified, self.why_nothing_was_accepted());
+            return;
+        };
+        let why = self.uncompared.iter().filter(|uncompared| uncompared.samples > 0);
+        let why: Vec<String> = why
+            .map(|uncompared| format!("{} {}", uncompared.samples, uncompared.why))
+            .collect();
+        let why = if why.is_empty() {
+            String::new()
+        } else {
+            format!(": {}", why.join("; "))
+        };
+        findings.weigh(
+            Measured::share_at_least(
+                Status::Unverified,
+                "compared, of the accepted samples",
+                compared,
+                COMPARED_SHARE_MIN,
+            ),
+            &format!(
+                "{} of {} accepted samples could be compared with what was sent, {{figure}}{why}",
+                self.compared, self.accepted
+            ),
+        );
+    }
+
+    /// Which step the last samples got to, and what to do about it.
+    fn why_nothing_was_accepted(&self) -> String {
+        let Self {
+            due,
+            sent,
+            received,
+            refused,
+            ..
+        } = self;
+        let why = if *due == 0 {
+            "nothing was due: run for longer than the interval of the series, or leave out fewer samples".to_owned()
+        } else if *sent == 0 {
+            format!("none of the {due} samples due was sent")
+        } else if *received == 0 {
+            format!("none of the {sent} samples sent reached the store")
+        } else {
+            format!("the store refused {refused} of the {received} samples that reached it")
+        };
+        format!("no sample was accepted, so there is nothing to verify: {why}")
+    }
+
+    fn generator_limited(&self, findings: &mut Findings) {
+        // A closed loop asks for nothing: what it held stands beside the ceiling.
+        if let (Some(asked), Some(ceiling)) = (self.asked_per_second, self.ceiling_per_second)
+            && ceiling > 0.0
+        {
+            findings.weigh(
+                Measured::share_at_most(
+                    Status::GeneratorLimited,
+                    "asked, of the generator's ceiling",
+                    asked / ceiling,
+                    CEILING_SHARE_MAX,
+                ),
+                &format!("asked {asked:.0}/s of the generator's ceiling of {ceiling:.0}/s: {{figure}}"),
+            );
+        }
+        if let (Some(lag), Some(interval)) = (self.own_lag_p99_ns, self.interval_ns) {
+            let interval_ms = interval as f64 / 1e6;
+            let limit = (LAG_SHARE_MAX * interval_ms).min(LAG_NS_MAX as f64 / 1e6);
+            let measured = Measured {
+                unit: "ms".to_owned(),
+                ..Measured::share_at_most(
+                    Status::GeneratorLimited,
+                    "p99 of the generator's own lag",
+                    lag as f64 / 1e6,
+                    limit,
+                )
+            };
+            findings.weigh(
+                measured,
+                &format!("the generator itself was late, at p99 by {{figure}}; the interval is {interval_ms} ms"),
+            );
+        }
+    }
+
+    fn transport_limited(&self, findings: &mut Findings) {
+        let strayed = self.strayed.iter().map(|strayed| strayed.samples).sum();
+        let Some(share) = share(strayed, self.sent) else { return };
+        let places = self.strayed.iter().filter(|strayed| strayed.samples > 0);
+        let places: Vec<String> = places
+            .map(|strayed| format!("{} {}", strayed.samples, strayed.place))
+            .collect();
+        findings.weigh(
+            Measured::share_at_most(
+                Status::TransportLimited,
+                "lost between emitter and store, of the samples sent",
+                share,
+                STRAYED_SHARE_MAX,
+            ),
+            &format!(
+                "{strayed} of {} samples sent did not reach the store, {{figure}}: {}",
+                self.sent,
+                places.join("; ")
+            ),
+        );
+    }
+
+    fn store_limited(&self, findings: &mut Findings) {
+        if let Some(asked) = self.asked_per_second
+            && asked > 0.0
+        {
+            findings.weigh(
+                Measured::share_at_least(
+                    Status::StoreLimited,
+                    "held, of the asked rate",
+                    self.held_per_second / asked,
+                    HELD_SHARE_MIN,
+                ),
+                &format!("held {:.0}/s of {asked:.0}/s asked: {{figure}}", self.held_per_second),
+            );
+        }
+        if let Some(refused) = share(self.refused, self.received) {
+            findings.weigh(
+                Measured::share_at_most(
+                    Status::StoreLimited,
+                    "refused, of the samples that the store received",
+                    refused,
+                    REFUSED_SHARE_MAX,
+                ),
+                &format!(
+                    "the store refused {} of the {} samples that it received: {{figure}}",
+                    self.refused, self.received
+                ),
+            );
+        }
+    }
+
+    fn noisy(&self, findings: &mut Findings) {
+        let Some(noise) = &self.noise else { return };
+        let (stolen, foreign) = (noise.stolen_share, noise.foreign_share);
+        if stolen.is_some() || foreign.is_some() {
+            let (stolen, foreign) = (stolen.unwrap_or(0.0), foreign.unwrap_or(0.0));
+            findings.weigh(
+                Measured::share_at_most(
+                    Status::Noisy,
+                    "CPU taken from the run by others, of the time",
+                    stolen + foreign,
+                    NOISE_SHARE_MAX,
+                ),
+                &format!(
+                    "others took the CPU while the run wanted it, for a share of the time of {{figure}}: \
+                     {stolen:.4} was stolen by the hypervisor, {foreign:.4} was used by other processes \
+                     (a server of the run's own is named with --watch-pid)"
+                ),
+            );
+        }
+        findings.weigh(
+            Measured::share_at_most(
+                Status::Noisy,
+                "the process stood still, of the time",
+                noise.late_share,
+                NOISE_SHARE_MAX,
+            ),
+            &format!(
+                "the process stood still (stopped, paused or swapped out) for a share of the time of {{figure}}, \
+                 once for {:.1} ms",
+                noise.late_max_ms
+            ),
+        );
+    }
+
+    fn soundness(&self) -> String {
+        let held = self.asked_per_second.map_or(String::new(), |asked| {
+            let held = self.held_per_second / asked.max(f64::MIN_POSITIVE);
+            format!(", {} of the asked rate held", beside(held, HELD_SHARE_MIN, 4))
+        });
+        let ceiling = match (self.asked_per_second, self.ceiling_per_second) {
+            (Some(asked), Some(ceiling)) => {
+                let used = beside(asked / ceiling, CEILING_SHARE_MAX, 4);
+                format!(", {used} of the generator's ceiling used")
+            }
+            (None, Some(ceiling)) => {
+                format!(
+                    ", {:.4} of the generator's ceiling held",
+                    self.held_per_second / ceiling
+                )
+            }
+            _ => String::new(),
+        };
+        format!("the ledger balances, {} samples verified{held}{ceiling}", self.verified)
+    }
+}
