@@ -30,15 +30,20 @@ struct Run {
 }
 
 fn run(arguments: &str) -> Run {
+    try_run(arguments).unwrap_or_else(|said| panic!("no report: {said}"))
+}
+
+/// A run, or what the program said instead.
+fn try_run(arguments: &str) -> Result<Run, String> {
     let output = tsb(arguments).output().expect("the program starts");
-    let said = String::from_utf8_lossy(&output.stderr);
-    let report: Value = serde_json::from_slice(&output.stdout).unwrap_or_else(|error| panic!("{error}: {said}"));
+    let report: Value =
+        serde_json::from_slice(&output.stdout).map_err(|_| String::from_utf8_lossy(&output.stderr).into_owned())?;
     let run = Run {
         report: report["runs"].get(0).unwrap_or(&report).clone(),
         code: output.status.code(),
     };
     run.is_consistent();
-    run
+    Ok(run)
 }
 
 impl Run {
@@ -181,18 +186,28 @@ fn most_of_what_was_accepted_has_to_be_compared() {
 
 #[test]
 fn a_rate_near_the_ceiling_is_the_generators_limit() {
-    let slow = "--transport inproc --series 5400 --duration 200ms --rate";
-    let first = run(&format!("{slow} 54k"));
-    let (share, limit, is_crossed) = first.measured("asked").expect("the ceiling was measured");
-    assert!(!is_crossed, "{share} of {limit}");
-    let ceiling = first.report["rate"]["ceiling_per_second"]
-        .as_f64()
-        .expect("it was measured");
-    // The ceiling differs from run to run: not by so much.
-    let second = run(&format!("{slow} {:.0}", 3.0 * ceiling));
-    let (share, limit, is_crossed) = second.measured("asked").expect("the ceiling was measured");
-    assert!(is_crossed, "{share} of {limit}");
-    assert_eq!((second.status(), second.code), ("GENERATOR-LIMITED", Some(3)));
+    const TRIES: u32 = 10;
+    let asking = |rate: f64| {
+        try_run(&format!(
+            "--transport inproc --series 5400 --duration 200ms --rate {rate:.0}"
+        ))
+    };
+    // Three ceilings, and the ceiling of a busy machine differs from run to run: beyond ten
+    // of them a rate is refused, and below 0.9 of them it is sound.
+    let near = (0..TRIES).find_map(|_| {
+        let far = asking(54_000.0).expect("it runs");
+        let (share, limit, is_crossed) = far.measured("asked").expect("the ceiling was measured");
+        assert!(!is_crossed, "{share} of {limit}");
+        let ceiling = far.report["rate"]["ceiling_per_second"]
+            .as_f64()
+            .expect("it was measured");
+        let near = asking(3.0 * ceiling).ok()?;
+        near.measured("asked")
+            .is_some_and(|(.., is_crossed)| is_crossed)
+            .then_some(near)
+    });
+    let near = near.expect("the ceiling of this machine is known to a factor of three");
+    assert_eq!((near.status(), near.code), ("GENERATOR-LIMITED", Some(3)));
 }
 
 #[test]
