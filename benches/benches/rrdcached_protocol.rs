@@ -18,7 +18,7 @@ use tsb_core::time::MonotonicClock;
 use tsb_core::wire::rrdcached::{Command, NoSeries, Words, line};
 use tsb_core::wire::{Decoder, Next, Peer};
 use tsb_stores::write_cache::WriteCacheOptions;
-use tsb_stores::write_cache::files::{Conversation, FileCache};
+use tsb_stores::write_cache::files::{Conversation, FileBounds, FileCache};
 
 const FILES: usize = 200;
 /// Rounds over all files that are asked for at once.
@@ -49,7 +49,13 @@ fn open(folder: &Path) -> Conversation {
         threads: 1,
         ..WriteCacheOptions::default()
     };
-    let cache = FileCache::open(folder, FILES, &options, Arc::new(MonotonicClock::new())).expect("a cache");
+    let cache = FileCache::open(
+        folder,
+        FileBounds::of_files(FILES),
+        &options,
+        Arc::new(MonotonicClock::new()),
+    )
+    .expect("a cache");
     let mut conversation = Conversation::new(Arc::new(cache));
     // Each file is opened when it is first named; that is not what is asked here.
     let mut first = String::new();

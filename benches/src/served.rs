@@ -14,7 +14,7 @@ use tsb_core::net::{Address, Intake, ListenOptions, Listener, Runtime};
 use tsb_core::resource::Process;
 use tsb_core::time::{Clock, MonotonicClock};
 use tsb_core::wire::rrdcached::NoSeries;
-use tsb_stores::write_cache::files::{Conversation, FileCache};
+use tsb_stores::write_cache::files::{Conversation, FileBounds, FileCache};
 use tsb_stores::write_cache::{CheckpointOptions, JournalOptions, Sync, WriteCacheOptions};
 
 /// Threads of our server that do what clients ask, as in `tsb ingest`.
@@ -79,7 +79,13 @@ pub fn serve(words: &[&str]) {
         ..WriteCacheOptions::default()
     };
     let clock: Arc<dyn Clock> = Arc::new(MonotonicClock::new());
-    let cache = FileCache::open(Path::new(folder), usize::MAX, &options, Arc::clone(&clock)).expect("a cache");
+    let cache = FileCache::open(
+        Path::new(folder),
+        FileBounds::of_files(usize::MAX),
+        &options,
+        Arc::clone(&clock),
+    )
+    .expect("a cache");
     let cache = Arc::new(cache);
     let served = Arc::clone(&cache);
     let intake = move |_: &Address| Intake {

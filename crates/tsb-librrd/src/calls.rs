@@ -2,7 +2,7 @@
 
 use std::ffi::CString;
 use std::os::unix::ffi::OsStrExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use crate::ffi;
 
@@ -47,17 +47,53 @@ pub struct Fetched {
     pub first_s: i64,
     /// From one row to the next.
     pub step_s: u64,
-    /// Data sources: values of a row.
-    pub sources: usize,
+    /// Names of the data sources: one for each value of a row.
+    pub sources: Vec<String>,
     /// Row after row; NaN is unknown.
     pub values: Vec<f64>,
 }
 
-/// Creates a file that takes updates after `start_s`; `definitions` are as for `rrdtool
-/// create`, `DS:...` and `RRA:...`. A file that is there stays, and is an error.
-pub fn create(path: &Path, step_s: u64, start_s: i64, definitions: &[String]) -> Result<()> {
-    let definitions = texts(definitions)?;
-    ffi::create(&c_path(path)?, step_s, start_s, &definitions).map_err(Error::of)
+/// One line of `rrdtool info`.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Fact {
+    /// A number; NaN is unknown.
+    Value(f64),
+    /// A count.
+    Count(u64),
+    /// A text.
+    Text(String),
+}
+
+/// What a new file is made of.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Creation<'a> {
+    /// Seconds of a step; 0: the template's, or 300.
+    pub step_s: u64,
+    /// The file takes updates after this time, in seconds since the epoch; `None`: ten seconds
+    /// ago, or after the last update of the sources.
+    pub start_s: Option<i64>,
+    /// A file that has the name already stays, and is an error.
+    pub keeps_old: bool,
+    /// Files whose rows fill the new one.
+    pub sources: &'a [PathBuf],
+    /// A file whose data sources and archives the new one has, besides those defined here.
+    pub template: Option<&'a Path>,
+    /// As for `rrdtool create`: `DS:...` and `RRA:...`.
+    pub definitions: &'a [String],
+}
+
+/// Creates a file.
+pub fn create(path: &Path, creation: &Creation<'_>) -> Result<()> {
+    let sources = creation.sources.iter().map(|source| c_path(source));
+    let raw = ffi::Creation {
+        step_s: creation.step_s,
+        start_s: creation.start_s.unwrap_or(-1),
+        keeps_old: creation.keeps_old,
+        sources: sources.collect::<Result<_>>()?,
+        template: creation.template.map(c_path).transpose()?,
+        definitions: texts(creation.definitions)?,
+    };
+    ffi::create(&c_path(path)?, &raw).map_err(Error::of)
 }
 
 /// Gives a file some readings, `time:value[:value...]`, of which the first that is refused
@@ -77,6 +113,37 @@ pub fn last(path: &Path) -> Result<i64> {
 pub fn fetch(path: &Path, function: &str, start_s: i64, end_s: i64, step_s: u64) -> Result<Fetched> {
     let function = text(function)?;
     ffi::fetch(&c_path(path)?, &function, start_s, end_s, step_s).map_err(Error::of)
+}
+
+/// The end of the oldest row of an archive, in seconds since the epoch.
+pub fn first(path: &Path, archive: u16) -> Result<i64> {
+    ffi::first(&c_path(path)?, archive.into()).map_err(Error::of)
+}
+
+/// What `rrdtool info` says of a file, in its order.
+pub fn info(path: &Path) -> Result<Vec<(String, Fact)>> {
+    ffi::info(&c_path(path)?).map_err(Error::of)
+}
+
+/// The file as XML, as `rrdtool dump` prints it; an error where that is more than `limit` bytes.
+pub fn dump(path: &Path, limit: usize) -> Result<Vec<u8>> {
+    ffi::dump(&c_path(path)?, limit).map_err(Error::of)
+}
+
+/// Changes a file as `rrdtool tune` does.
+///
+/// librrd would flush the file through the daemon that an option or `RRDCACHED_ADDRESS` names;
+/// here it talks to none: the environment is overridden, and an option that names one is an
+/// error.
+pub fn tune(path: &Path, options: &[String]) -> Result<()> {
+    let is_daemon = |option: &&String| option.starts_with("-D") || option.starts_with("--daemon");
+    if let Some(option) = options.iter().find(is_daemon) {
+        return Err(Error::Librrd(format!("unknown option '{option}'")));
+    }
+    let mut arguments = texts(&["tune", "--daemon", ""])?;
+    arguments.push(c_path(path)?);
+    arguments.extend(texts(options)?);
+    ffi::tune(&arguments).map_err(Error::of)
 }
 
 /// The version of the library that is linked, such as `1.7.2`.
@@ -112,11 +179,61 @@ mod tests {
         .to_vec()
     }
 
+    fn started(definitions: &[String]) -> Creation<'_> {
+        Creation {
+            step_s: 10,
+            start_s: Some(1_700_000_000),
+            keeps_old: true,
+            definitions,
+            ..Creation::default()
+        }
+    }
+
+    fn fact(path: &Path, key: &str) -> Option<Fact> {
+        let facts = info(path).unwrap();
+        facts.into_iter().find_map(|(name, fact)| (name == key).then_some(fact))
+    }
+
+    #[test]
+    fn a_file_is_described_changed_dumped_and_copied() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("a.rrd");
+        let mut all = definitions();
+        all.push("DS:sum:COMPUTE:a,b,+".to_owned());
+        create(&path, &started(&all)).unwrap();
+        update(&path, &["1700000010:5:7", "1700000020:6:27"]).unwrap();
+        assert_eq!(fact(&path, "ds[sum].type"), Some(Fact::Text("COMPUTE".to_owned())));
+        assert_eq!(fact(&path, "step"), Some(Fact::Count(10)));
+        assert_eq!(
+            fact(&path, "ds[a].min").map(|fact| matches!(fact, Fact::Value(v) if v.is_nan())),
+            Some(true)
+        );
+        assert_eq!(first(&path, 0), Ok(1_700_000_020 - 29 * 10));
+        assert!(matches!(first(&path, 9), Err(Error::Librrd(_))));
+        tune(&path, &["--minimum".to_owned(), "a:3".to_owned()]).unwrap();
+        assert_eq!(fact(&path, "ds[a].min"), Some(Fact::Value(3.0)));
+        let refused = tune(&path, &["--daemon=/tmp/x.sock".to_owned()]).unwrap_err();
+        assert!(refused.to_string().contains("--daemon"), "{refused}");
+        let xml = String::from_utf8(dump(&path, 1 << 20).unwrap()).unwrap();
+        assert!(xml.starts_with("<?xml") && xml.trim_end().ends_with("</rrd>"), "{xml}");
+        assert!(dump(&path, 100).is_err());
+        let copy = folder.path().join("b.rrd");
+        let from = Creation {
+            sources: std::slice::from_ref(&path),
+            template: Some(&path),
+            ..Creation::default()
+        };
+        create(&copy, &from).unwrap();
+        let rows = |path: &Path| fetch(path, "AVERAGE", 1_700_000_010, 1_700_000_020, 10).unwrap();
+        assert_eq!(rows(&copy).values[..3], [6.0, 2.0, 8.0]);
+        assert_eq!(rows(&copy).values[..3], rows(&path).values[..3]);
+    }
+
     #[test]
     fn what_is_put_in_comes_out() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("a.rrd");
-        create(&path, 10, 1_700_000_000, &definitions()).unwrap();
+        create(&path, &started(&definitions())).unwrap();
         let readings: Vec<_> = (1..=8)
             .map(|n| format!("{}:{n}:{}", 1_700_000_000 + n * 10, n * 100))
             .collect();
@@ -124,8 +241,8 @@ mod tests {
         assert_eq!(last(&path), Ok(1_700_000_080));
         let fetched = fetch(&path, "AVERAGE", 1_700_000_030, 1_700_000_060, 10).unwrap();
         assert_eq!(
-            (fetched.first_s, fetched.step_s, fetched.sources),
-            (1_700_000_040, 10, 2)
+            (fetched.first_s, fetched.step_s, fetched.sources.as_slice()),
+            (1_700_000_040, 10, ["a", "b"].map(str::to_owned).as_slice())
         );
         assert_eq!(fetched.values[..6], [4.0, 10.0, 5.0, 10.0, 6.0, 10.0]);
         assert!(version().starts_with("1."), "{}", version());
@@ -136,13 +253,13 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("a.rrd");
         assert!(matches!(update(&path, &["1:1"]), Err(Error::Librrd(_))));
-        create(&path, 10, 1_700_000_000, &definitions()).unwrap();
-        let again = create(&path, 10, 1_700_000_000, &definitions()).unwrap_err();
+        create(&path, &started(&definitions())).unwrap();
+        let again = create(&path, &started(&definitions())).unwrap_err();
         assert!(again.to_string().contains("File exists"), "{again}");
         assert!(matches!(update(&path, &["1700000000:1:1"]), Err(Error::NotLater(_))));
         assert!(matches!(update(&path, &["1700000010:x:1"]), Err(Error::Librrd(_))));
         assert!(matches!(update(&path, &["17\x0000:x:1"]), Err(Error::ZeroByte(_))));
-        let odd = create(&folder.path().join("b.rrd"), 10, 1_700_000_000, &["DS:a:b".to_owned()]);
+        let odd = create(&folder.path().join("b.rrd"), &started(&["DS:a:b".to_owned()]));
         assert!(matches!(odd, Err(Error::Librrd(_))));
         assert!(matches!(fetch(&path, "MEDIAN", 0, 1, 10), Err(Error::Librrd(_))));
     }
@@ -154,7 +271,7 @@ mod tests {
             for thread in 0..4 {
                 let path = folder.path().join(format!("{thread}.rrd"));
                 scope.spawn(move || {
-                    create(&path, 10, 1_700_000_000, &definitions()).unwrap();
+                    create(&path, &started(&definitions())).unwrap();
                     for n in 1..200 {
                         update(&path, &[format!("{}:{n}:{n}", 1_700_000_000 + n)]).unwrap();
                         let error = update(&path, &["1700000000:1:1"]).unwrap_err();

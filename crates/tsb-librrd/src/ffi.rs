@@ -8,7 +8,7 @@
 use std::ffi::{CStr, CString, c_char, c_int, c_ulong, c_void};
 use std::ptr::{null, null_mut};
 
-use crate::calls::Fetched;
+use crate::calls::{Fact, Fetched};
 
 /// The text of the last error of this thread, after a call that failed.
 fn last_error() -> String {
@@ -40,19 +40,40 @@ fn done(status: c_int) -> Result<(), String> {
     if status == 0 { Ok(()) } else { Err(last_error()) }
 }
 
-pub(crate) fn create(path: &CStr, step_s: u64, start_s: i64, definitions: &[CString]) -> Result<(), String> {
-    let (count, mut list) = pointers(definitions);
+/// What `rrd_create_r2` takes besides the path, as C has it.
+#[derive(Debug)]
+pub(crate) struct Creation {
+    pub(crate) step_s: u64,
+    /// -1: ten seconds ago, or what template or sources say.
+    pub(crate) start_s: i64,
+    pub(crate) keeps_old: bool,
+    pub(crate) sources: Vec<CString>,
+    pub(crate) template: Option<CString>,
+    pub(crate) definitions: Vec<CString>,
+}
+
+pub(crate) fn create(path: &CStr, creation: &Creation) -> Result<(), String> {
+    let (count, mut list) = pointers(&creation.definitions);
+    let (_, mut sources) = pointers(&creation.sources);
+    sources.push(null());
+    let sources = if creation.sources.is_empty() {
+        null_mut()
+    } else {
+        sources.as_mut_ptr()
+    };
+    let template = creation.template.as_ref().map_or(null(), |template| template.as_ptr());
     clear_error();
-    // SAFETY: `path` and the texts behind `list` live until the call returns, `count` is
-    // the length of `list`, and null stands for "no sources" and "no template".
+    // SAFETY: `path`, the texts behind `list`, `sources` and `template` live until the call
+    // returns; `count` is the length of `list`; `sources` ends with a null pointer; null stands
+    // for "no sources" and "no template".
     done(unsafe {
         rrd_sys::rrd_create_r2(
             path.as_ptr(),
-            step_s,
-            start_s,
-            1,
-            null_mut(),
-            null(),
+            creation.step_s,
+            creation.start_s,
+            c_int::from(creation.keeps_old),
+            sources,
+            template,
             count,
             list.as_mut_ptr(),
         )
@@ -98,14 +119,17 @@ pub(crate) fn fetch(path: &CStr, function: &CStr, start_s: i64, end_s: i64, step
     // SAFETY: by its manual, and as seen in its answers, librrd gives `sources` names and
     // `sources * rows` values (it makes room for one row more) in memory of its own, which
     // is freed once, here, after the copy.
-    let values = unsafe {
+    let (sources, values) = unsafe {
         let values = std::slice::from_raw_parts(data, sources * rows).to_vec();
+        let mut texts = Vec::with_capacity(sources);
         for index in 0..sources {
-            rrd_sys::rrd_freemem((*names.add(index)).cast::<c_void>());
+            let name = *names.add(index);
+            texts.push(CStr::from_ptr(name).to_string_lossy().into_owned());
+            rrd_sys::rrd_freemem(name.cast::<c_void>());
         }
         rrd_sys::rrd_freemem(names.cast::<c_void>());
         rrd_sys::rrd_freemem(data.cast::<c_void>());
-        values
+        (texts, values)
     };
     Ok(Fetched {
         // The first row holds the step after `start`.
@@ -114,6 +138,95 @@ pub(crate) fn fetch(path: &CStr, function: &CStr, start_s: i64, end_s: i64, step
         sources,
         values,
     })
+}
+
+pub(crate) fn first(path: &CStr, archive: c_int) -> Result<i64, String> {
+    clear_error();
+    // SAFETY: `path` lives until the call returns.
+    let first = unsafe { rrd_sys::rrd_first_r(path.as_ptr(), archive) };
+    if first < 0 { Err(last_error()) } else { Ok(first) }
+}
+
+pub(crate) fn info(path: &CStr) -> Result<Vec<(String, Fact)>, String> {
+    clear_error();
+    // SAFETY: `path` lives until the call returns. The result is null, or the first node of a
+    // list that is this function's until it gives it back below.
+    let list = unsafe { rrd_sys::rrd_info_r(path.as_ptr()) };
+    if list.is_null() {
+        return Err(last_error());
+    }
+    let mut facts = Vec::new();
+    let mut next = list;
+    while !next.is_null() {
+        // SAFETY: `next` is a node of the list, whose key is a zero-ended text; `type_` says
+        // which field of the union librrd has set; texts are copied before the list is freed.
+        let node = unsafe { &*next };
+        // SAFETY: as above.
+        let fact = unsafe {
+            match node.type_ {
+                rrd_sys::rrd_info_type_RD_I_VAL => Some(Fact::Value(node.value.u_val)),
+                rrd_sys::rrd_info_type_RD_I_CNT => Some(Fact::Count(node.value.u_cnt)),
+                rrd_sys::rrd_info_type_RD_I_STR if !node.value.u_str.is_null() => Some(Fact::Text(
+                    CStr::from_ptr(node.value.u_str).to_string_lossy().into_owned(),
+                )),
+                _ => None,
+            }
+        };
+        // SAFETY: as above.
+        let key = unsafe { CStr::from_ptr(node.key) }.to_string_lossy().into_owned();
+        facts.extend(fact.map(|fact| (key, fact)));
+        next = node.next;
+    }
+    // SAFETY: the whole list, once.
+    unsafe { rrd_sys::rrd_info_free(list) };
+    Ok(facts)
+}
+
+/// A text that grows up to a limit.
+struct Sink {
+    bytes: Vec<u8>,
+    limit: usize,
+}
+
+/// Takes a part of a dump; returning another length than `length` ends it.
+unsafe extern "C" fn take(data: *const c_void, length: usize, user: *mut c_void) -> usize {
+    // SAFETY: `user` is the `Sink` that `dump` passed to the same call of librrd, which calls
+    // back on this thread only; `data` has `length` bytes, by its contract.
+    let (sink, part) = unsafe {
+        (
+            &mut *user.cast::<Sink>(),
+            std::slice::from_raw_parts(data.cast::<u8>(), length),
+        )
+    };
+    if sink.bytes.len() + length > sink.limit {
+        return 0;
+    }
+    sink.bytes.extend_from_slice(part);
+    length
+}
+
+pub(crate) fn dump(path: &CStr, limit: usize) -> Result<Vec<u8>, String> {
+    let mut sink = Sink {
+        bytes: Vec::new(),
+        limit,
+    };
+    clear_error();
+    // SAFETY: `path` and `sink` live until the call returns; `take` fits what is called back.
+    done(unsafe { rrd_sys::rrd_dump_cb_r(path.as_ptr(), 1, Some(take), (&raw mut sink).cast::<c_void>()) })?;
+    Ok(sink.bytes)
+}
+
+pub(crate) fn tune(arguments: &[CString]) -> Result<(), String> {
+    // IMPORTANT: this call reorders the pointers, and its type says that it may change the texts.
+    let mut texts: Vec<Vec<u8>> = arguments.iter().map(|text| text.as_bytes_with_nul().to_vec()).collect();
+    let mut list: Vec<*mut c_char> = texts.iter_mut().map(|text| text.as_mut_ptr().cast()).collect();
+    let count = c_int::try_from(list.len()).unwrap_or(c_int::MAX);
+    // As the `argv` of a program, it ends with a null pointer.
+    list.push(null_mut());
+    clear_error();
+    // SAFETY: `list` has `count` pointers to zero-ended texts that may be written to and live
+    // until the call returns, and a null pointer behind them.
+    done(unsafe { rrd_sys::rrd_tune(count, list.as_mut_ptr()) })
 }
 
 pub(crate) fn version() -> String {

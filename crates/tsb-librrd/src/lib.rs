@@ -1,4 +1,4 @@
-//! A safe wrapper over the librrd of the system: create, update, fetch.
+//! A safe wrapper over the librrd of the system: create, update, fetch, info, dump, tune.
 //!
 //! Without the feature `librrd` this crate is empty, so that a machine without librrd builds
 //! everything else. With it, programs link a GPL library: docs/adr/018-librrd.md.
@@ -17,4 +17,6 @@ mod calls;
 mod ffi;
 
 #[cfg(feature = "librrd")]
-pub use calls::{Error, Fetched, Result, create, fetch, last, update, version};
+pub use calls::{
+    Creation, Error, Fact, Fetched, Result, create, dump, fetch, first, info, last, tune, update, version,
+};

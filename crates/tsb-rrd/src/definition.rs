@@ -1,7 +1,7 @@
 //! Data sources and archives as `rrdtool create` takes them.
 
 use crate::error::{Error, Result};
-use crate::layout::{Archive, Cf, DataSource, DsKind, Layout, UNKNOWN};
+use crate::layout::{Archive, Cf, DataSource, DsKind, FORECASTS, Layout, UNKNOWN, VALUE};
 use crate::number::number;
 
 /// The layout that `DS:...` and `RRA:...` words define, with a step of `step_s` seconds.
@@ -30,6 +30,29 @@ pub fn define<T: AsRef<str>>(step_s: u64, words: &[T]) -> Result<Layout> {
         return Err(wrong("you must define at least one Data Source".to_owned()));
     }
     Layout::new(step_s, sources, archives)
+}
+
+/// At least as many bytes as a file of these definitions has in its archives, those included
+/// that this engine does not handle, with `more_sources` data sources besides those defined.
+/// What cannot be read counts as nothing: such a definition is refused elsewhere.
+pub fn file_len_max<T: AsRef<str>>(step_s: u64, words: &[T], more_sources: u64) -> u64 {
+    /// An archive of Holt-Winters forecasting brings four others.
+    const KIN: u64 = 5;
+    let words = words.iter().map(AsRef::as_ref);
+    let sources = words.clone().filter(|word| word.starts_with("DS:")).count() as u64;
+    let rows = words.filter_map(|word| {
+        let mut parts = word.strip_prefix("RRA:")?.split(':');
+        let cf = parts.next()?;
+        if Cf::from_name(cf).is_none() {
+            let counts = parts.filter_map(|part| count(part, step_s));
+            return Some(counts.max()?.saturating_mul(KIN));
+        }
+        let steps = count(parts.nth(1)?, step_s)?;
+        count(parts.next()?, step_s.saturating_mul(steps))
+    });
+    let rows = rows.fold(0, u64::saturating_add);
+    let row_len = sources.saturating_add(more_sources).saturating_mul(VALUE as u64);
+    rows.saturating_mul(row_len)
 }
 
 /// Seconds, as a number or with a unit: `s`, `m`, `h`, `d`, `w`, `M` (31 days) or `y` (366 days).
@@ -88,15 +111,7 @@ fn source(name: &str, kind: &str, rest: &[&str]) -> Result<DataSource> {
 }
 
 fn archive(cf: &str, rest: &[&str], step_s: u64) -> Result<Archive> {
-    const OTHERS: [&str; 6] = [
-        "HWPREDICT",
-        "MHWPREDICT",
-        "SEASONAL",
-        "DEVSEASONAL",
-        "DEVPREDICT",
-        "FAILURES",
-    ];
-    if OTHERS.contains(&cf) {
+    if FORECASTS.contains(&cf) {
         return Err(Error::Unsupported(format!("a {cf} archive")));
     }
     let cf = Cf::from_name(cf).ok_or_else(|| wrong(format!("Unrecognized consolidation function {cf}")))?;
@@ -118,6 +133,34 @@ fn wrong(what: String) -> Error {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_length_of_a_file_is_bounded_before_it_is_made() {
+        let check = |words: &[&str], more, expected| assert_eq!(file_len_max(300, words, more), expected, "{words:?}");
+        check(&[], 3, 0);
+        check(&["DS:a:GAUGE:600:U:U", "RRA:AVERAGE:0.5:1:1440"], 0, 1440 * 8);
+        check(
+            &["DS:a:GAUGE:600:U:U", "RRA:AVERAGE:0.5:1:1d", "RRA:MAX:0.5:12:10"],
+            1,
+            (288 + 10) * 16,
+        );
+        check(
+            &["DS:a:GAUGE:600:U:U", "RRA:HWPREDICT:1440:0.1:0.0035:288"],
+            0,
+            5 * 1440 * 8,
+        );
+        check(&["RRA:AVERAGE:0.5:1:18446744073709551615"], 2, u64::MAX);
+        check(&["RRA:AVERAGE:x", "RRA", "DS"], 2, 0);
+        let words = [
+            "DS:a:GAUGE:600:U:U",
+            "DS:b:GAUGE:600:U:U",
+            "RRA:AVERAGE:0.5:1:1440",
+            "RRA:MIN:0.5:6:1008",
+        ];
+        let layout = define(300, &words).unwrap();
+        let header = layout.header_len() as u64;
+        assert_eq!(file_len_max(300, &words, 0) + header, layout.file_len());
+    }
 
     #[test]
     fn definitions_are_those_of_rrdtool() {

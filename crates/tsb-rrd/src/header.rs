@@ -1,7 +1,7 @@
 //! The static part of the header, to bytes and from bytes.
 
 use crate::error::{Error, Result};
-use crate::layout::{Archive, COUNT_MAX, Cf, DS_DEF, DataSource, DsKind, Layout, RRA_DEF, STAT_HEAD};
+use crate::layout::{Archive, COUNT_MAX, Cf, DS_DEF, DataSource, DsKind, FORECASTS, Layout, RRA_DEF, STAT_HEAD};
 
 const COOKIE: &[u8; 4] = b"RRD\0";
 /// A number whose bytes tell which machine wrote the file.
@@ -133,15 +133,7 @@ fn source(part: &[u8], offset: usize) -> Result<DataSource> {
 fn archive(part: &[u8], offset: usize) -> Result<Archive> {
     let cf = word(&part[..20]);
     let Some(cf) = Cf::from_name(&cf) else {
-        let others = [
-            "HWPREDICT",
-            "MHWPREDICT",
-            "SEASONAL",
-            "DEVPREDICT",
-            "DEVSEASONAL",
-            "FAILURES",
-        ];
-        return Err(if others.contains(&cf.as_str()) {
+        return Err(if FORECASTS.contains(&cf.as_str()) {
             Error::Unsupported(format!("a {cf} archive"))
         } else {
             Error::damaged(offset, format!("{cf:?} is no consolidation function"))

@@ -107,6 +107,16 @@ impl Cf {
     }
 }
 
+/// The archives of Holt-Winters forecasting, which rrdtool knows and this engine does not handle.
+pub const FORECASTS: [&str; 6] = [
+    "HWPREDICT",
+    "MHWPREDICT",
+    "SEASONAL",
+    "DEVSEASONAL",
+    "DEVPREDICT",
+    "FAILURES",
+];
+
 /// One data source of a file.
 #[derive(Clone, Debug, PartialEq)]
 pub struct DataSource {

@@ -43,7 +43,7 @@ mod series;
 mod write;
 
 use engine::{Ask, Engine, Room, retried};
-pub use options::{EngineKind, RrdOptions};
+pub use options::{EngineKind, FILE_BYTES_MAX, RrdOptions};
 pub(crate) use options::{parse_archives, parse_derivation};
 pub(crate) use reading::is_representable;
 use series::{Series, Site};

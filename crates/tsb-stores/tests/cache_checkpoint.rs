@@ -15,7 +15,7 @@ use std::sync::Arc;
 use rustix::fs::{Advice, fadvise, syncfs};
 use tsb_core::time::{Clock, MonotonicClock};
 use tsb_rrd::{Archive, Cf, DataSource, DsKind, Layout, RrdFile, Seen, Session};
-use tsb_stores::write_cache::files::FileCache;
+use tsb_stores::write_cache::files::{FileBounds, FileCache};
 use tsb_stores::write_cache::{CheckpointOptions, JournalOptions, Sync, WriteCacheOptions};
 
 const FILES: usize = 12;
@@ -129,7 +129,7 @@ fn open(folder: &Path) -> FileCache {
         ..WriteCacheOptions::default()
     };
     let clock: Arc<dyn Clock> = Arc::new(MonotonicClock::new());
-    FileCache::open(&folder.join("ours"), 1_000, &options, clock).unwrap()
+    FileCache::open(&folder.join("ours"), FileBounds::of_files(1_000), &options, clock).unwrap()
 }
 
 fn reading(index: usize, tick: i64) -> String {
@@ -199,7 +199,7 @@ fn a_drain_of_cold_files_without_a_checkpoint_reads_ahead_and_writes_the_same() 
     let clock = Arc::new(MonotonicClock::new());
     let cache = FileCache::open(
         &folder.path().join("ours"),
-        1_000,
+        FileBounds::of_files(1_000),
         &options,
         Arc::clone(&clock) as Arc<dyn Clock>,
     );
@@ -285,7 +285,7 @@ fn a_checkpoint_of_yesterday_or_cut_short_or_damaged_does_no_harm() {
     };
     let refused = FileCache::open(
         &folder.path().join("ours"),
-        9,
+        FileBounds::of_files(9),
         &options,
         Arc::new(MonotonicClock::new()),
     );

@@ -25,7 +25,7 @@ use lock::Holder;
 use tsb_core::time::{Clock, ManualClock, MonotonicClock};
 use tsb_core::wire::rrdcached::{NoSeries, Status, last_update};
 use tsb_core::wire::{Decoder, Next, Peer};
-use tsb_stores::write_cache::files::{Conversation, FileCache};
+use tsb_stores::write_cache::files::{Conversation, FileBounds, FileCache};
 use tsb_stores::write_cache::{JournalOptions, Sync, WriteCacheOptions};
 
 /// When every file starts.
@@ -59,7 +59,8 @@ impl Ours {
     }
 
     fn with_clock(folder: &Path, options: &WriteCacheOptions, clock: Arc<dyn Clock>) -> Self {
-        let cache = Arc::new(FileCache::open(&folder.join("base"), 1_000, options, clock).unwrap());
+        let cache =
+            Arc::new(FileCache::open(&folder.join("base"), FileBounds::of_files(1_000), options, clock).unwrap());
         Self {
             conversation: Conversation::new(Arc::clone(&cache)),
             cache,

@@ -6,7 +6,7 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use tsb_librrd::Error as LibrrdError;
+use tsb_librrd::{Creation, Error as LibrrdError};
 use tsb_rrd::{Layout, Seen, Stage};
 
 use super::engine::{Ask, Done, Engine, Kept, Look, Pass, Room, Stop, Trouble, failed};
@@ -74,8 +74,14 @@ fn trouble(action: &str, path: &Path, error: LibrrdError) -> Trouble {
 
 impl Engine for Librrd {
     fn create(&self, path: &Path, start_s: i64) -> Done<()> {
-        tsb_librrd::create(path, self.layout.step_s(), start_s, &self.definitions)
-            .map_err(|error| trouble("create", path, error))
+        let creation = Creation {
+            step_s: self.layout.step_s(),
+            start_s: Some(start_s),
+            keeps_old: true,
+            definitions: &self.definitions,
+            ..Creation::default()
+        };
+        tsb_librrd::create(path, &creation).map_err(|error| trouble("create", path, error))
     }
 
     fn look(&self, path: &Path, room: &mut Room) -> Done<Look> {
@@ -129,7 +135,7 @@ impl Engine for Librrd {
             return Ok(());
         }
         let found = tsb_librrd::fetch(path, archive.cf.name(), start_s, end_s, span_s as u64).map_err(error)?;
-        let rows = found.values.chunks_exact(found.sources.max(1)).enumerate();
+        let rows = found.values.chunks_exact(found.sources.len().max(1)).enumerate();
         let ends = rows.map(|(index, row)| (found.first_s + index as i64 * found.step_s as i64, row));
         let asked = ends.filter(|(end_s, _)| *end_s >= ask.from_s && *end_s < ask.to_s && *end_s <= newest_s);
         into.extend(

@@ -8,6 +8,9 @@ use crate::store::{ArchiveRule, Consolidated, Consolidation, Derivation, MAX_ARC
 /// The name of the data source in every file: rrdtool shows it.
 const SOURCE: &str = "value";
 
+/// Bytes of one file, unless an option says otherwise: 1 GiB.
+pub const FILE_BYTES_MAX: u64 = 1 << 30;
+
 /// Which code reads and writes the files.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum EngineKind {
@@ -37,6 +40,8 @@ pub struct RrdOptions {
     pub max_open: usize,
     /// Most series.
     pub max_series: usize,
+    /// Most bytes of one file: a layout that needs more is refused.
+    pub max_file_bytes: u64,
 }
 
 impl Default for RrdOptions {
@@ -50,6 +55,7 @@ impl Default for RrdOptions {
             is_exclusive: false,
             max_open: 512,
             max_series: 1_000_000,
+            max_file_bytes: FILE_BYTES_MAX,
         }
     }
 }
@@ -75,7 +81,14 @@ impl RrdOptions {
     pub fn layout(&self) -> Result<Layout> {
         let source = DataSource::new(SOURCE, ds_kind(self.derivation), self.heartbeat_s);
         let archives = self.archives.iter().map(archive).collect::<Result<Vec<_>>>()?;
-        Layout::new(self.step_s, vec![source], archives).map_err(|error| invalid(error.to_string()))
+        let layout = Layout::new(self.step_s, vec![source], archives).map_err(|error| invalid(error.to_string()))?;
+        let (bytes, limit) = (layout.file_len(), self.max_file_bytes);
+        if bytes > limit {
+            return Err(invalid(format!(
+                "a file would have {bytes} bytes, and max_file_bytes allows {limit}"
+            )));
+        }
+        Ok(layout)
     }
 
     /// What the audit needs to know to compute every row.

@@ -18,7 +18,7 @@ use crate::sqlite::{self, Commit, Layout, SqliteOptions, Synchronous};
 use crate::store::Store;
 use crate::throttle::{Throttle, ThrottleOptions};
 use crate::write_cache::WriteCache;
-use crate::write_cache::files::FileCache;
+use crate::write_cache::files::{FileBounds, FileCache};
 
 mod etcd;
 mod mongo;
@@ -392,7 +392,7 @@ static RRDCACHED_OPTIONS: [OptionInfo; 6] = [
     MAX_SERIES,
 ];
 
-static RRD_OPTIONS: [OptionInfo; 8] = [
+static RRD_OPTIONS: [OptionInfo; 9] = [
     option(
         "engine",
         Kind::Word(&["native", "librrd"]),
@@ -414,6 +414,12 @@ static RRD_OPTIONS: [OptionInfo; 8] = [
         Kind::Number,
         Some("512"),
         "files that stay open between writes",
+    ),
+    option(
+        "max_file_bytes",
+        Kind::Bytes,
+        Some("1GiB"),
+        "bound of one file's size; a layout that needs more is refused",
     ),
     MAX_SERIES,
 ];
@@ -519,8 +525,17 @@ pub(super) fn open_files(
             what: "a folder is needed".to_owned(),
         });
     }
-    let most = rrd_layout(rrd)?.max_series;
-    FileCache::open(Path::new(path), most, &write_cache::options(cache)?, Arc::clone(clock))
+    let layout = rrd_layout(rrd)?;
+    let bounds = FileBounds {
+        files: layout.max_series,
+        file_bytes: rrd.bytes("max_file_bytes")?.unwrap_or(layout.max_file_bytes),
+    };
+    FileCache::open(
+        Path::new(path),
+        bounds,
+        &write_cache::options(cache)?,
+        Arc::clone(clock),
+    )
 }
 
 /// The socket stands behind `unix:`, as rrdtool writes it.
@@ -545,6 +560,7 @@ fn rrd_options(values: &Values<'_>) -> Result<RrdOptions> {
         },
         is_exclusive: values.count("exclusive")?.unwrap_or(0) != 0,
         max_open: values.usize_or("max_open", layout.max_open)?,
+        max_file_bytes: values.bytes("max_file_bytes")?.unwrap_or(layout.max_file_bytes),
         ..layout
     })
 }

@@ -29,6 +29,7 @@ use super::options::{Sync, WriteCacheOptions, invalid};
 use crate::error::{Error, Result};
 use crate::locks::lock;
 use crate::own_threads::OwnThreads;
+use crate::rrd::FILE_BYTES_MAX;
 
 mod accept;
 mod ahead;
@@ -41,10 +42,12 @@ mod entry;
 mod error;
 mod keeper;
 mod known;
+mod librrd;
 mod outlet;
 mod read;
 mod shared;
 mod shelf;
+mod tune;
 
 pub use accept::Taken;
 pub use conversation::Conversation;
@@ -57,6 +60,25 @@ use shared::Shared;
 
 /// Values that one `FETCH` may ask for.
 const FETCH_MAX: usize = 1_000_000;
+
+/// Most that clients of a cache may make.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FileBounds {
+    /// Files that are known at a time.
+    pub files: usize,
+    /// Bytes of a file that `CREATE` makes.
+    pub file_bytes: u64,
+}
+
+impl FileBounds {
+    /// At most `files` files, of at most [`FILE_BYTES_MAX`] each.
+    pub const fn of_files(files: usize) -> Self {
+        Self {
+            files,
+            file_bytes: FILE_BYTES_MAX,
+        }
+    }
+}
 
 /// Queues before the RRD files of a folder.
 #[derive(Debug)]
@@ -89,15 +111,14 @@ pub struct FileCacheStats {
 }
 
 impl FileCache {
-    /// A cache of the files below `folder`, of at most `max_files` at a time, in the time of
-    /// `clock`. What a journal holds of an earlier life waits again, and is due at once.
+    /// A cache of the files below `folder`, within `bounds`, in the time of `clock`. What a journal holds of an earlier life waits again, and is due at once.
     ///
     /// # Errors
     /// [`Error::Spec`] for options that cannot be, and for a journal of something else;
     /// [`Error::Backend`] or [`Error::Corrupt`] for folder and journal.
-    pub fn open(folder: &Path, max_files: usize, options: &WriteCacheOptions, clock: Arc<dyn Clock>) -> Result<Self> {
+    pub fn open(folder: &Path, bounds: FileBounds, options: &WriteCacheOptions, clock: Arc<dyn Clock>) -> Result<Self> {
         let opened = options.journal.as_ref().map(Journal::open).transpose()?;
-        Self::with_journal(folder, max_files, options, clock, opened, Box::new(System))
+        Self::with_journal(folder, bounds, options, clock, opened, Box::new(System))
     }
 
     /// The same with a journal on a medium and files on a system of the caller's, for tests
@@ -107,19 +128,19 @@ impl FileCache {
     /// As [`FileCache::open`].
     pub fn on_medium(
         folder: &Path,
-        max_files: usize,
+        bounds: FileBounds,
         options: &WriteCacheOptions,
         clock: Arc<dyn Clock>,
         medium: Box<dyn Medium>,
         system: Box<dyn FileSystem>,
     ) -> Result<Self> {
         let opened = super::opened_on(options, medium)?;
-        Self::with_journal(folder, max_files, options, clock, Some(opened), system)
+        Self::with_journal(folder, bounds, options, clock, Some(opened), system)
     }
 
     fn with_journal(
         folder: &Path,
-        max_files: usize,
+        bounds: FileBounds,
         options: &WriteCacheOptions,
         clock: Arc<dyn Clock>,
         opened: Option<super::journal::Opened>,
@@ -136,7 +157,7 @@ impl FileCache {
             source: source.into(),
         })?;
         let memory = options.checkpoint.as_ref().map(known::Memory::open).transpose()?;
-        let (shared, held) = Shared::new(base, options, max_files, clock, opened, memory);
+        let (shared, held) = Shared::new(base, options, bounds, clock, opened, memory);
         let shared = Arc::new(shared);
         for (key, readings) in held {
             shared.replay(&key, readings);

@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex};
 
 use tsb_core::time::MonotonicClock;
 use tsb_rrd::{Archive, Cf, DataSource, DsKind, Layout, RrdFile, Session};
-use tsb_stores::write_cache::files::{FileCache, FileSystem};
+use tsb_stores::write_cache::files::{FileBounds, FileCache, FileSystem};
 
 use crate::lossy::Lossy;
 use crate::{random_of, script};
@@ -92,7 +92,7 @@ fn cut(policy: &str, random: &mut impl FnMut(usize) -> usize) -> Result<(), Box<
         let options = script::options(Path::new("unused"), policy);
         FileCache::on_medium(
             folder.path(),
-            FILES,
+            FileBounds::of_files(FILES),
             &options,
             clock,
             Box::new(medium),

@@ -9,7 +9,7 @@ use tsb_core::time::ManualClock;
 use tsb_core::{Batch, SeriesId, SeriesKey, Timestamp};
 use tsb_rrd::{Archive, Cf, DataSource, DsKind, Layout, Session};
 use tsb_stores::rrd::{RrdOptions, RrdStore};
-use tsb_stores::write_cache::files::{FileCache, FileSystem};
+use tsb_stores::write_cache::files::{FileBounds, FileCache, FileSystem};
 use tsb_stores::write_cache::{JournalOptions, Sync, WriteCache, WriteCacheOptions};
 use tsb_stores::{Store, StoreExt};
 
@@ -64,7 +64,7 @@ fn files(folder: &Path, segment_bytes: u64, medium: Lossy) -> tsb_stores::Result
     let clock = Arc::new(ManualClock::new());
     FileCache::on_medium(
         &folder.join("base"),
-        100,
+        FileBounds::of_files(100),
         &options(segment_bytes),
         clock,
         Box::new(medium),

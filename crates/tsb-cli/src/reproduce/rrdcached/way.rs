@@ -8,7 +8,7 @@ use tsb_core::net::{Address, Intake, ListenOptions, Listener, Runtime};
 use tsb_core::resource::Process;
 use tsb_core::time::{Clock, MonotonicClock, SECOND_NS, process_cpu_ns, thread_cpu_ns};
 use tsb_core::wire::rrdcached::NoSeries;
-use tsb_stores::write_cache::files::{Conversation, FileCache};
+use tsb_stores::write_cache::files::{Conversation, FileBounds, FileCache};
 use tsb_stores::write_cache::{JournalOptions, Sync, WriteCacheOptions};
 
 use super::bed::Bed;
@@ -160,7 +160,12 @@ fn ours(bed: &Bed, socket: &Path, tuning: Tuning, journals: PathBuf) -> Tried<Se
         ..WriteCacheOptions::default()
     };
     let clock: Arc<dyn Clock> = Arc::new(MonotonicClock::new());
-    let cache = FileCache::open(bed.folder(), usize::MAX, &options, Arc::clone(&clock));
+    let cache = FileCache::open(
+        bed.folder(),
+        FileBounds::of_files(usize::MAX),
+        &options,
+        Arc::clone(&clock),
+    );
     let cache = Arc::new(cache.map_err(|error| failed("open a cache of", bed.folder(), &error))?);
     let runtime =
         Runtime::start().map_err(|error| Failure::new(Exit::Bug, "cannot start the runtime").because(&error))?;

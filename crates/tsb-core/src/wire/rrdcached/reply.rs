@@ -21,6 +21,8 @@ pub enum Reply<'a> {
     GoAhead,
     /// To `CREATE`.
     Created,
+    /// To `TUNE`.
+    Success,
     /// To `SUSPEND`.
     Suspended(&'a str),
     /// To `SUSPEND`: it was already.
@@ -52,6 +54,7 @@ impl fmt::Display for Reply<'_> {
             Self::Pong => f.write_str("0 PONG"),
             Self::GoAhead => f.write_str("0 Go ahead.  End with dot '.' on its own line."),
             Self::Created => f.write_str("0 RRD created OK"),
+            Self::Success => f.write_str("0 Success"),
             Self::Suspended(file) => write!(f, "0 {file} suspended"),
             Self::AlreadySuspended(file) => write!(f, "0 {file} already suspended"),
             Self::Resumed(file) => write!(f, "0 {file} resumed"),

@@ -39,6 +39,10 @@ pub enum Command {
     Last,
     /// A new file.
     Create,
+    /// Changes to the header of a file.
+    Tune,
+    /// A file as XML.
+    Dump,
     /// The files below a folder.
     List,
     /// Hold back what is written to a file.
@@ -57,7 +61,7 @@ pub enum Command {
 
 impl Command {
     /// Those that `HELP` lists, in its order.
-    pub const LISTED: [Self; 22] = [
+    pub const LISTED: [Self; 24] = [
         Self::Update,
         Self::Flush,
         Self::FlushAll,
@@ -74,6 +78,8 @@ impl Command {
         Self::First,
         Self::Last,
         Self::Create,
+        Self::Tune,
+        Self::Dump,
         Self::List,
         Self::Suspend,
         Self::Resume,
@@ -101,7 +107,11 @@ impl Command {
             Self::Info => "INFO <filename>",
             Self::First => "FIRST <filename> <rra index>",
             Self::Last => "LAST <filename>",
-            Self::Create => "CREATE <filename> [-b start] [-s step] [-O] <DS definitions> <RRA definitions>",
+            Self::Create => {
+                "CREATE <filename> [-b start] [-s step] [-O] [-r source] [-t template] <DS definitions> <RRA definitions>"
+            }
+            Self::Tune => "TUNE <filename> <count> [options]",
+            Self::Dump => "DUMP <filename>",
             Self::List => "LIST [RECURSIVE] /[<path>]",
             Self::Suspend => "SUSPEND <filename>",
             Self::Resume => "RESUME <filename>",
@@ -168,7 +178,16 @@ impl Command {
             Self::Last => &["Says when the newest update of a file was. What waits is not in it."],
             Self::Create => &[
                 "Creates a file, in place of the one that is there; with -O only if there is none.",
-                "The start is in seconds since 1970, the step in seconds (300 if it is not said).",
+                "The start is in seconds since 1970, the step in seconds (300 if it is not given, or 0).",
+                "Rows are copied from each source; a template lends its data sources and archives.",
+            ],
+            Self::Tune => &[
+                "Changes a file as 'rrdtool tune' does. The count is that of the options, each of",
+                "which is a word, as in: TUNE a.rrd 2 --minimum value:0",
+            ],
+            Self::Dump => &[
+                "Writes the values pending for a file, then sends the file as XML, with no line",
+                "before it, and closes the connection.",
             ],
             Self::List => &["Says which files and folders there are, or, recursively, all files below."],
             Self::Suspend => &["Holds back what is to be written to a file, until it is resumed."],

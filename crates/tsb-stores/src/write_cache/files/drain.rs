@@ -8,6 +8,7 @@ use tsb_rrd::{Error as RrdError, Known, Layout, Moment, RrdFile, Session, Update
 use super::super::shard::RETRY_NS;
 use super::entry::Load;
 use super::error::FileError;
+use super::librrd;
 use super::outlet::Outlet;
 use super::shared::Shared;
 use super::shelf::Shelf;
@@ -26,6 +27,8 @@ struct Way {
     keeps: bool,
     /// Whether it stays open behind the last pass.
     leaves_open: bool,
+    /// Our own engine does not handle the file.
+    is_for_librrd: bool,
 }
 
 impl Way {
@@ -94,13 +97,19 @@ impl Shared {
                 known: entry.known.take().map(|known| *known),
                 keeps: self.memory.is_some(),
                 leaves_open: outlet.is_some(),
+                is_for_librrd: entry.is_for_librrd,
             };
             (shelved.claim(shelf, name), way, layout, load)
         };
         if let Some(memory) = &self.memory {
             way.known = memory.take(way.known);
         }
-        let mut passed = pass(&self.base.path(name), way, layout, &load, session);
+        let path = self.base.path(name);
+        let mut passed = if way.is_for_librrd {
+            pass_of_librrd(&path, &layout, &load)
+        } else {
+            pass(&path, way, layout, &load, session)
+        };
         let open = passed.open.take();
         self.settle(&mut shelved.lock(), name, load, passed);
         if let (Some(outlet), Some(file)) = (outlet, open)
@@ -182,6 +191,29 @@ impl Shared {
             _ => Ok(()),
         }
     }
+}
+
+/// The same for a file that only librrd handles.
+fn pass_of_librrd(path: &std::path::Path, layout: &Layout, load: &Load) -> Passed {
+    let mut passed = Passed::default();
+    for reading in load.text.lines() {
+        match librrd::update(path, reading) {
+            Ok(()) => {
+                passed.written += 1;
+                passed.newest = tsb_rrd::check(layout, reading).ok();
+            }
+            Err(error @ RrdError::Locked) => {
+                passed.why = Some(error);
+                break;
+            }
+            Err(error) => {
+                passed.failed += 1;
+                passed.why = Some(error);
+            }
+        }
+        passed.settled += reading.len() + 1;
+    }
+    passed
 }
 
 /// Writes readings to a file, each of which it takes or never will; or stops where trying

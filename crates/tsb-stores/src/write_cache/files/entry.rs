@@ -54,6 +54,8 @@ pub(super) struct Entry {
     pub(super) ready: Option<RrdFile>,
     /// What no flush has reported yet.
     pub(super) trouble: Option<Box<Trouble>>,
+    /// Only librrd handles the file; its layout here has only what updates are checked against.
+    pub(super) is_for_librrd: bool,
 }
 
 /// What went wrong with a file since the last flush.
@@ -97,6 +99,7 @@ impl Entry {
             known: None,
             ready: None,
             trouble: None,
+            is_for_librrd: false,
         }
     }
 
@@ -108,7 +111,8 @@ impl Entry {
     /// Whether something waits that may be written, and the file is not open yet and has to be
     /// read.
     pub(super) fn is_written_next(&self) -> bool {
-        self.count > 0 && !self.is_suspended && self.ready.is_none() && self.known.is_none()
+        let is_open_or_known = self.ready.is_some() || self.known.is_some();
+        self.count > 0 && !self.is_suspended && !is_open_or_known && !self.is_for_librrd
     }
 
     /// Values that wait to be taken.

@@ -6,11 +6,13 @@ use std::path::Path;
 use tsb_rrd::{Cf, Fact, Fetched, RrdFile, Session};
 
 use super::error::FileError;
-use super::{FETCH_MAX, FileCache};
+use super::{FETCH_MAX, FileCache, librrd};
 
 /// A file that somebody writes is tried so often, a few milliseconds apart.
 const TRIES: u32 = 40;
 const PAUSE_NS: u64 = 5_000_000;
+/// Bytes of XML that one `DUMP` may make.
+const DUMP_MAX: usize = 256 << 20;
 /// Names that a list may have, and folders within folders.
 const NAMES_MAX: usize = 1_000_000;
 const DEPTH_MAX: usize = 64;
@@ -25,18 +27,23 @@ impl FileCache {
     pub fn fetch(
         &self,
         file: &str,
-        cf: Cf,
-        (start_s, end_s): (i64, i64),
+        cf: &str,
+        range_s: (i64, i64),
         session: &mut Session,
     ) -> Done<(Vec<String>, Fetched)> {
         let name = self.shared.base.name(file)?;
         // A suspended file says what it has; other trouble waits for a flush.
         let _ = self.shared.write_out(&name, session, None);
-        self.look(&name, session, |file, session| {
-            let fetched = tsb_rrd::fetch(file, session, cf, (start_s, end_s), FETCH_MAX)?;
+        let ours = |file: &RrdFile, session: &mut Session| {
+            let Some(cf) = Cf::from_name(cf) else {
+                let what = "the RRD does not contain an RRA matching the chosen CF";
+                return Err(tsb_rrd::Error::Definition(what.to_owned()));
+            };
+            let fetched = tsb_rrd::fetch(file, session, cf, range_s, FETCH_MAX)?;
             let sources = file.layout().sources().iter();
             Ok((sources.map(|source| source.name.clone()).collect(), fetched))
-        })
+        };
+        self.look(&name, session, ours, |path| librrd::fetch(path, cf, range_s, FETCH_MAX))
     }
 
     /// What the header of a file says; what waits for it is not in it.
@@ -46,7 +53,7 @@ impl FileCache {
     pub fn info(&self, file: &str, session: &mut Session) -> Done<Vec<(String, Fact)>> {
         let name = self.shared.base.name(file)?;
         let mut facts = vec![("filename".to_owned(), Fact::Text(self.shared.base.shown(&name)))];
-        facts.extend(self.look(&name, session, tsb_rrd::info)?);
+        facts.extend(self.look(&name, session, tsb_rrd::info, librrd::info)?);
         Ok(facts)
     }
 
@@ -56,7 +63,8 @@ impl FileCache {
     /// [`FileError`].
     pub fn first(&self, file: &str, archive: usize, session: &mut Session) -> Done<i64> {
         let name = self.shared.base.name(file)?;
-        self.look(&name, session, |file, session| tsb_rrd::first(file, session, archive))
+        let ours = |file: &RrdFile, session: &mut Session| tsb_rrd::first(file, session, archive);
+        self.look(&name, session, ours, |path| librrd::first(path, archive))
     }
 
     /// When the newest update of a file was, in seconds since the epoch; what waits for it is
@@ -66,24 +74,53 @@ impl FileCache {
     /// [`FileError`].
     pub fn last(&self, file: &str, session: &mut Session) -> Done<i64> {
         let name = self.shared.base.name(file)?;
-        self.look(&name, session, |file, session| Ok(file.newest(session)?.seconds))
+        let ours = |file: &RrdFile, session: &mut Session| Ok(file.newest(session)?.seconds);
+        self.look(&name, session, ours, librrd::last)
     }
 
-    /// Opens a file that nobody else of this process has open.
+    /// A file as XML, after what waits for it was written: as `rrdtool dump` prints it.
+    ///
+    /// # Errors
+    /// [`FileError`]; without the feature `librrd` for every file.
+    pub fn dump(&self, file: &str, session: &mut Session) -> Done<Vec<u8>> {
+        let name = self.shared.base.name(file)?;
+        let _ = self.shared.write_out(&name, session, None);
+        self.locked(&name, |path| librrd::dump(path, DUMP_MAX))
+    }
+
+    /// Asks a file that no other thread of this process has open: with our own engine, or with
+    /// librrd where that is the only one to handle it.
     fn look<T>(
         &self,
         name: &str,
         session: &mut Session,
-        mut ask: impl FnMut(&RrdFile, &mut Session) -> tsb_rrd::Result<T>,
+        mut ours: impl FnMut(&RrdFile, &mut Session) -> tsb_rrd::Result<T>,
+        mut librrds: impl FnMut(&Path) -> tsb_rrd::Result<T>,
     ) -> Done<T> {
+        self.locked(name, |path| match RrdFile::open(path) {
+            Err(error) if librrd::is_for_librrd(&error) => librrds(path),
+            opened => opened.and_then(|file| ours(&file, session)),
+        })
+    }
+
+    /// Does something with a file that no other thread of this process has open, again while
+    /// another process has its lock.
+    fn locked<T>(&self, name: &str, mut act: impl FnMut(&Path) -> tsb_rrd::Result<T>) -> Done<T> {
         self.shared.base.check_file(name)?;
         let shelved = self.shared.shelf_of(name);
         let claim = shelved.claim(&mut shelved.lock_idle(name), name);
+        let answer = self.tried(name, &mut act);
+        drop(claim);
+        answer
+    }
+
+    /// The same for a caller who holds the claim.
+    pub(super) fn tried<T>(&self, name: &str, act: &mut dyn FnMut(&Path) -> tsb_rrd::Result<T>) -> Done<T> {
+        let path = self.shared.base.path(name);
         let mut tries = 0;
         let answer = loop {
             tries += 1;
-            let opened = RrdFile::open(&self.shared.base.path(name));
-            match opened.and_then(|file| ask(&file, session)) {
+            match act(&path) {
                 Err(error) if matches!(error.cause(), tsb_rrd::Error::Locked) && tries < TRIES => {
                     let clock = &self.shared.clock;
                     clock.wait_until(clock.now() + PAUSE_NS);
@@ -91,7 +128,6 @@ impl FileCache {
                 answer => break answer,
             }
         };
-        drop(claim);
         answer.map_err(|error| match error {
             tsb_rrd::Error::Definition(what) => FileError::Create(what),
             error => self.shared.rrd_error(name, error),

@@ -14,11 +14,13 @@ use super::super::account::Account;
 use super::super::checkpoint::Unsynced;
 use super::super::journal::{Journal, Opened};
 use super::super::options::WriteCacheOptions;
+use super::FileBounds;
 use super::base::Base;
 use super::entries::hash_of;
 use super::entry::Entry;
 use super::error::FileError;
 use super::known::Memory;
+use super::librrd;
 use super::outlet::Outlet;
 use super::shelf::{Shelf, Shelved};
 use crate::error::{Error, chain};
@@ -72,7 +74,7 @@ pub(super) struct Shared {
     timeout_ns: u64,
     jitter_ns: u64,
     pub(super) max_bytes: u64,
-    max_files: usize,
+    pub(super) bounds: FileBounds,
 }
 
 /// Files that are to be written.
@@ -98,7 +100,7 @@ impl Shared {
     pub(super) fn new(
         base: Base,
         options: &WriteCacheOptions,
-        max_files: usize,
+        bounds: FileBounds,
         clock: Arc<dyn Clock>,
         opened: Option<Opened>,
         memory: Option<Memory>,
@@ -131,7 +133,7 @@ impl Shared {
             timeout_ns: options.timeout_ns,
             jitter_ns: options.jitter_ns,
             max_bytes: options.max_bytes,
-            max_files,
+            bounds,
         };
         (shared, held)
     }
@@ -222,21 +224,27 @@ impl Shared {
             }
             shelved.claim(&mut shelf, name)
         };
-        if self.files.load(Ordering::Relaxed) >= self.max_files {
+        if self.files.load(Ordering::Relaxed) >= self.bounds.files {
             return Err(FileError::TooMany {
                 file: self.base.shown(name),
-                limit: self.max_files,
+                limit: self.bounds.files,
             });
         }
         let known = self.memory.as_ref().and_then(|memory| memory.wake(name, &file));
         let header = known.as_ref().and_then(|known| self.header_of(known, session));
         let is_known = header.is_some();
+        let path = self.base.path(name);
+        let mut is_for_librrd = false;
         let found = match header {
             Some(found) => Ok(found),
-            None => RrdFile::open(&self.base.path(name)).and_then(|file| {
-                let newest = file.newest(session)?;
-                Ok((Arc::clone(file.layout()), newest))
-            }),
+            None => match RrdFile::open(&path) {
+                Ok(file) => file.newest(session).map(|newest| (Arc::clone(file.layout()), newest)),
+                Err(error) if librrd::is_for_librrd(&error) => {
+                    is_for_librrd = true;
+                    librrd::layout(&path).map(|(layout, newest)| (Arc::new(layout), newest))
+                }
+                Err(error) => Err(error),
+            },
         };
         let (layout, newest) = found.map_err(|error| self.rrd_error(name, error))?;
         let known = known.filter(|_| is_known);
@@ -245,6 +253,7 @@ impl Shared {
         entry.due_ns = self.next_due(&entry);
         let known = self.memory.as_ref().and_then(|memory| memory.hold(known));
         entry.known = known.map(Box::new);
+        entry.is_for_librrd = is_for_librrd;
         shelved.lock().entries.insert(entry);
         self.files.fetch_add(1, Ordering::Relaxed);
         drop(claim);

@@ -69,6 +69,8 @@ impl Conversation {
                 self.say(Reply::Time(last.map_err(|error| opening(&error))?));
             }
             Command::Create => return self.create(words),
+            Command::Tune => return self.tune(words),
+            Command::Dump => return self.dump(&needed(command, &mut words)?),
             Command::List => return self.list(words),
             Command::Suspend | Command::Resume => {
                 let file = needed(command, &mut words)?;
@@ -197,18 +199,52 @@ impl Conversation {
         while let Some(word) = words.next() {
             match &*word {
                 "-O" => creation.keeps_old = true,
-                "-b" => creation.start_s = Some(words.next().and_then(|text| text.parse().ok()).unwrap_or(0)),
-                "-s" => {
-                    let step = words.next().and_then(|text| tsb_rrd::seconds(&text));
-                    creation.step_s = Some(step.ok_or_else(wrong)?);
+                "-b" => {
+                    let start_s = leading_integer(&words.next().ok_or_else(wrong)?);
+                    // As the daemon has it, -1 (also in `-1d`) is no start at all.
+                    creation.start_s = Some(start_s).filter(|&start_s| start_s != -1);
                 }
-                "-r" | "-t" => return Err("RRD Error: creation from other files is not handled".to_owned()),
+                "-s" => {
+                    let step = leading_integer(&words.next().ok_or_else(wrong)?);
+                    creation.step_s = u64::try_from(step).map_err(|_| wrong())?;
+                }
+                "-r" => creation.sources.push(words.next().ok_or_else(wrong)?.into_owned()),
+                "-t" => creation.template = Some(words.next().ok_or_else(wrong)?.into_owned()),
                 text if text.starts_with("DS:") || text.starts_with("RRA:") => definitions.push(word.into_owned()),
                 _ => return Err(wrong()),
             }
         }
-        self.cache.create(&file, creation, &definitions)?;
+        self.cache.create(&file, &creation, &definitions, &mut self.session)?;
         self.say(Reply::Created);
+        Ok(())
+    }
+
+    fn tune(&mut self, mut words: Words<'_>) -> Said {
+        let file = needed(Command::Tune, &mut words)?;
+        let count = leading_integer(&needed(Command::Tune, &mut words)?);
+        if count < 0 {
+            return Err(format!("Invalid argument count specified ({count})"));
+        }
+        let options: Vec<String> = words.map(std::borrow::Cow::into_owned).collect();
+        let tuned = self.cache.tune(&file, &options, &mut self.session);
+        tuned.map_err(|error| match error {
+            FileError::Create(what) => format!("Got error {what}"),
+            error => opening(&error),
+        })?;
+        self.say(Reply::Success);
+        Ok(())
+    }
+
+    /// The reply is the file, and the end of the connection.
+    fn dump(&mut self, file: &str) -> Said {
+        let dumped = self.cache.dump(file, &mut self.session);
+        let xml = dumped.map_err(|error| match error {
+            FileError::Create(what) => format!("{file}: failed to relay dump: {what}"),
+            FileError::Missing(_) => format!("{file}: failed to stat: No such file or directory"),
+            error => opening(&error),
+        })?;
+        self.reply.extend_from_slice(&xml);
+        self.is_over = true;
         Ok(())
     }
 
@@ -231,6 +267,22 @@ impl Conversation {
         })?;
         self.say_lines("RRDs", &names);
         Ok(())
+    }
+}
+
+/// The number that a word begins with, as C's `atol` reads it; 0 where there is none.
+fn leading_integer(word: &str) -> i64 {
+    let text = word.trim_start();
+    let digits = text.trim_start_matches(['-', '+']);
+    let sign = &text[..text.len() - digits.len()];
+    let end = digits.find(|c: char| !c.is_ascii_digit()).unwrap_or(digits.len());
+    let number = digits[..end].bytes().fold(0i64, |number, digit| {
+        number.saturating_mul(10).saturating_add(i64::from(digit - b'0'))
+    });
+    match sign {
+        "" | "+" => number,
+        "-" => -number,
+        _ => 0,
     }
 }
 

@@ -3,7 +3,7 @@
 use std::fmt::Write;
 
 use tsb_core::wire::rrdcached::{Command, Reply, Words, scientific};
-use tsb_rrd::{Cf, Fetched};
+use tsb_rrd::{Cf, FORECASTS, Fetched};
 
 use super::super::error::FileError;
 use super::Conversation;
@@ -19,9 +19,11 @@ impl Conversation {
         let start_s = time(words.next().as_deref(), "start", now_s, now_s - DAY_S)?;
         let end_s = time(words.next().as_deref(), "end", now_s, now_s)?;
         let columns: Vec<_> = words.collect();
-        let cf = Cf::from_name(&cf.to_uppercase())
-            .ok_or_else(|| format!("rrd_fetch_r failed: unknown consolidation function '{cf}'"))?;
-        let fetched = self.cache.fetch(&file, cf, (start_s, end_s), &mut self.session);
+        let name = cf.to_uppercase();
+        if Cf::from_name(&name).is_none() && !FORECASTS.contains(&name.as_str()) {
+            return Err(format!("rrd_fetch_r failed: unknown consolidation function '{cf}'"));
+        }
+        let fetched = self.cache.fetch(&file, &name, (start_s, end_s), &mut self.session);
         let (sources, fetched) = fetched.map_err(|error| match error {
             FileError::Missing(path) => format!("rrd_fetch_r failed: opening '{path}': No such file or directory"),
             FileError::Create(what) => format!("rrd_fetch_r failed: {what}"),

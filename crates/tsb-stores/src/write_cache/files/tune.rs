@@ -1,0 +1,31 @@
+//! Changes to the header of a file, by librrd.
+
+use tsb_rrd::Session;
+
+use super::error::FileError;
+use super::{FileCache, librrd};
+
+impl FileCache {
+    /// Changes a file as `rrdtool tune` does, after what waits for it was written.
+    ///
+    /// # Errors
+    /// [`FileError`]; without the feature `librrd` for every file.
+    pub(super) fn tune(&self, file: &str, options: &[String], session: &mut Session) -> Result<(), FileError> {
+        let name = self.shared.base.name(file)?;
+        self.shared.base.check_file(&name)?;
+        let shelved = self.shared.shelf_of(&name);
+        // What was accepted was judged by the layout that is about to change.
+        let claim = loop {
+            self.shared.flush(&name, session)?;
+            let mut shelf = shelved.lock_idle(&name);
+            let waiting = shelf.entries.get(&name).map_or(0, super::entry::Entry::waiting);
+            if waiting == 0 {
+                self.shared.remove(&mut shelf, &name)?;
+                break shelved.claim(&mut shelf, &name);
+            }
+        };
+        let tuned = self.tried(&name, &mut |path| librrd::tune(path, options));
+        drop(claim);
+        tuned
+    }
+}
