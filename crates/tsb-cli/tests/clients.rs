@@ -10,6 +10,8 @@
 mod collectd;
 #[path = "clients/ingest.rs"]
 mod ingest;
+#[path = "clients/rrdtool.rs"]
+mod rrdtool;
 #[path = "rrdcached/server.rs"]
 #[expect(dead_code, reason = "killing it is another test's")]
 mod server;
@@ -22,6 +24,8 @@ use std::process::{Child, Command, Stdio};
 
 use ingest::{Ingest, free_port};
 use libtest_mimic::{Arguments, Trial};
+
+const RRDTOOLS_TESTS: &str = "rrdtools_own_tests_pass_as_through_rrdcached";
 
 fn main() -> std::process::ExitCode {
     let clients: &[(&str, &str, fn())] = &[
@@ -61,14 +65,20 @@ fn main() -> std::process::ExitCode {
             "needs collectd",
             collectd::collectd_writes_to_rrdcached,
         ),
+        (
+            RRDTOOLS_TESTS,
+            "needs rrdtool's source package",
+            rrdtool::rrdtools_own_tests_pass_as_through_rrdcached,
+        ),
     ];
-    let is_ignored = std::env::var_os("TSB_CLIENTS").is_none();
+    let is_bare = std::env::var_os("TSB_CLIENTS").is_none();
     let trial = |(name, needs, run): &(&str, &str, fn())| {
         let run = *run;
         let trial = Trial::test(*name, move || {
             run();
             Ok(())
         });
+        let is_ignored = is_bare || (*name == RRDTOOLS_TESTS && rrdtool::source().is_none());
         trial.with_kind(*needs).with_ignored_flag(is_ignored)
     };
     let trials = clients.iter().map(trial).collect();

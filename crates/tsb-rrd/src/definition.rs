@@ -1,7 +1,7 @@
 //! Data sources and archives as `rrdtool create` takes them.
 
 use crate::error::{Error, Result};
-use crate::layout::{Archive, Cf, DataSource, DsKind, FORECASTS, Layout, UNKNOWN, VALUE};
+use crate::layout::{Archive, Cf, DataSource, DsKind, FORECASTS, Layout, UNKNOWN, VALUE, is_name};
 use crate::number::number;
 
 /// The layout that `DS:...` and `RRA:...` words define, with a step of `step_s` seconds.
@@ -18,7 +18,14 @@ pub fn define<T: AsRef<str>>(step_s: u64, words: &[T]) -> Result<Layout> {
         let word = word.as_ref();
         let parts: Vec<&str> = word.split(':').collect();
         match parts.as_slice() {
-            ["DS", name, kind, rest @ ..] => sources.push(source(name, kind, rest)?),
+            ["DS", name, kind, rest @ ..] => {
+                let source = source(name, kind, rest)?;
+                if sources.iter().any(|other: &DataSource| other.name == source.name) {
+                    return Err(wrong(format!("Duplicate DS name: {name}")));
+                }
+                sources.push(source);
+            }
+            ["DS", ..] => return Err(wrong("invalid DS format".to_owned())),
             ["RRA", cf, rest @ ..] => archives.push(archive(cf, rest, step_s)?),
             _ => return Err(wrong(format!("can't parse argument '{word}'"))),
         }
@@ -44,11 +51,11 @@ pub fn file_len_max<T: AsRef<str>>(step_s: u64, words: &[T], more_sources: u64) 
         let mut parts = word.strip_prefix("RRA:")?.split(':');
         let cf = parts.next()?;
         if Cf::from_name(cf).is_none() {
-            let counts = parts.filter_map(|part| count(part, step_s));
+            let counts = parts.filter_map(|part| count(part, step_s).ok());
             return Some(counts.max()?.saturating_mul(KIN));
         }
-        let steps = count(parts.nth(1)?, step_s)?;
-        count(parts.next()?, step_s.saturating_mul(steps))
+        let steps = count(parts.nth(1)?, step_s).ok()?;
+        count(parts.next()?, step_s.saturating_mul(steps)).ok()
     });
     let rows = rows.fold(0, u64::saturating_add);
     let row_len = sources.saturating_add(more_sources).saturating_mul(VALUE as u64);
@@ -76,13 +83,25 @@ fn split(text: &str) -> Option<(u64, &str)> {
     Some((text[..end].parse().ok()?, &text[end..]))
 }
 
-/// How many of `each_s` seconds: a number of them, or a length of time.
-fn count(text: &str, each_s: u64) -> Option<u64> {
-    match split(text)? {
-        (count, "") => Some(count),
-        _ => seconds(text)
-            .filter(|span| each_s > 0 && span % each_s == 0)
-            .map(|span| span / each_s),
+/// How many of `each_s` seconds: a number of them, or a length of time with a unit.
+///
+/// # Errors
+/// What is wrong, in librrd's words.
+fn count(text: &str, each_s: u64) -> std::result::Result<u64, &'static str> {
+    let digits = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
+    if digits == 0 {
+        return Err("value must be (suffixed) positive number");
+    }
+    let value = match text[digits..].chars().next() {
+        None => text.parse().ok(),
+        Some(_) => seconds(text),
+    };
+    let value = value.ok_or("value has trailing garbage")?;
+    match (value, digits == text.len()) {
+        (0, _) => Err("value must be positive"),
+        (value, true) => Ok(value),
+        (value, false) if each_s > 0 && value % each_s == 0 => Ok(value / each_s),
+        _ => Err("value would truncate when scaled"),
     }
 }
 
@@ -90,23 +109,33 @@ fn source(name: &str, kind: &str, rest: &[&str]) -> Result<DataSource> {
     if kind == "COMPUTE" {
         return Err(Error::Unsupported("a COMPUTE data source".to_owned()));
     }
+    if !is_name(name) {
+        return Err(wrong("invalid DS format".to_owned()));
+    }
     let kind = DsKind::from_name(kind).ok_or_else(|| wrong(format!("invalid DS type specified ({kind})")))?;
-    let [heartbeat, min, max] = rest else {
-        return Err(wrong(format!(
-            "failed to parse data source {name}: it has a heartbeat, a least and a largest"
-        )));
+    let bad = |what: &str| wrong(format!("failed to parse data source {}: {what}", rest.join(":")));
+    let (heartbeat, limits) = match rest {
+        [_] | [] => return Err(bad("missing separator")),
+        [heartbeat, limits @ ..] => (heartbeat, limits),
     };
-    let bad = |what: &str, text: &str| wrong(format!("failed to parse data source {name}: {what} '{text}'"));
-    let limit = |text: &str| match text {
-        "U" => Some(UNKNOWN),
-        text => number(text.as_bytes()),
+    let heartbeat_s = count(heartbeat, 1).map_err(bad)?;
+    let [min, max] = limits else {
+        return Err(bad("failed to extract min:max"));
     };
+    let limit = |text: &str, which: &str| match text {
+        "U" => Ok(UNKNOWN),
+        text => number(text.as_bytes()).ok_or_else(|| wrong(format!("Cannot convert '{text}' to float: {which}"))),
+    };
+    let (min, max) = (limit(min, "parsing min val")?, limit(max, "parsing max val")?);
+    if min >= max {
+        return Err(bad("min must be less than max in DS definition"));
+    }
     Ok(DataSource {
         name: name.to_owned(),
         kind,
-        heartbeat_s: seconds(heartbeat).ok_or_else(|| bad("invalid heartbeat", heartbeat))?,
-        min: limit(min).ok_or_else(|| bad("invalid minimum", min))?,
-        max: limit(max).ok_or_else(|| bad("invalid maximum", max))?,
+        heartbeat_s,
+        min,
+        max,
     })
 }
 
@@ -115,15 +144,27 @@ fn archive(cf: &str, rest: &[&str], step_s: u64) -> Result<Archive> {
         return Err(Error::Unsupported(format!("a {cf} archive")));
     }
     let cf = Cf::from_name(cf).ok_or_else(|| wrong(format!("Unrecognized consolidation function {cf}")))?;
-    let [xff, steps, rows] = rest else {
-        return Err(wrong("an archive has an xff, steps and rows".to_owned()));
+    let (xff, steps, rows) = match rest {
+        [xff, steps, rows] => (xff, steps, rows),
+        [_, _, _, ..] => {
+            return Err(wrong(
+                "an archive has an xff, steps and rows, and nothing more".to_owned(),
+            ));
+        }
+        few => {
+            return Err(wrong(format!(
+                "Expected at least 4 arguments for RRA but got {}",
+                few.len() + 1
+            )));
+        }
     };
-    let bad = |what: &str, text: &str| wrong(format!("Invalid {what} '{text}' of an archive"));
-    let xff_value = number(xff.as_bytes()).ok_or_else(|| bad("xff", xff))?;
-    let steps = count(steps, step_s).ok_or_else(|| bad("number of steps", steps))?;
-    let row_s = step_s.saturating_mul(steps);
-    let rows = count(rows, row_s).ok_or_else(|| bad("number of rows", rows))?;
-    Ok(Archive::new(cf, xff_value, steps, rows))
+    let xff = number(xff.as_bytes()).filter(|xff| (0.0..1.0).contains(xff));
+    let xff = xff.ok_or_else(|| wrong("Invalid xff: must be between 0 and 1".to_owned()))?;
+    let bad = |what: &str, text: &str, why: &str| wrong(format!("Invalid {what} {text}: {why}"));
+    let per_row = count(steps, step_s).map_err(|why| bad("step", steps, why))?;
+    let row_s = step_s.saturating_mul(per_row);
+    let rows = count(rows, row_s).map_err(|why| bad("row count", rows, why))?;
+    Ok(Archive::new(cf, xff, per_row, rows))
 }
 
 fn wrong(what: String) -> Error {

@@ -302,9 +302,14 @@ impl Layout {
     }
 }
 
+/// Whether a data source may be called so.
+pub(crate) fn is_name(text: &str) -> bool {
+    let is_good = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
+    (1..=NAME_MAX).contains(&text.len()) && text.chars().all(is_good)
+}
+
 fn check_source(source: &DataSource) -> Result<()> {
-    let is_name = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
-    if source.name.is_empty() || source.name.len() > NAME_MAX || !source.name.chars().all(is_name) {
+    if !is_name(&source.name) {
         return Err(Error::Layout(format!(
             "{:?} is no name of a data source: 1 to {NAME_MAX} letters, digits, _ and -",
             source.name

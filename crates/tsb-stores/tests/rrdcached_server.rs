@@ -8,10 +8,14 @@
 mod daemon;
 #[path = "rrdcached_server/during.rs"]
 mod during;
+#[path = "rrdcached_server/librrd.rs"]
+mod librrd;
 #[path = "support/lock.rs"]
 mod lock;
 #[path = "rrdcached_server/plain.rs"]
 mod plain;
+#[path = "rrdcached_server/script.rs"]
+mod script;
 
 use std::io::{BufRead, BufReader, Write};
 use std::os::unix::net::UnixStream;
@@ -22,6 +26,7 @@ use std::sync::Arc;
 use daemon::Daemon;
 use libtest_mimic::{Arguments, Completion, Failed, Trial};
 use lock::Holder;
+use script::{BATCH, SCRIPT};
 use tsb_core::time::{Clock, ManualClock, MonotonicClock};
 use tsb_core::wire::rrdcached::{NoSeries, Status, last_update};
 use tsb_core::wire::{Decoder, Next, Peer};
@@ -157,83 +162,6 @@ impl Theirs {
     }
 }
 
-/// What is asked of both. Where they differ on purpose is not among it: what a daemon
-/// takes and loses, how `LAST` rounds, extra counters, and words of help.
-const SCRIPT: &str = r"PING
-ping
-BOGUS x
-CREATE a.rrd -b 1699999999 -s 10 DS:value:GAUGE:20:U:U DS:b:COUNTER:20:0:100 RRA:AVERAGE:0.5:1:10 RRA:MAX:0.5:2:5
-CREATE a.rrd -b 1699999999 -s 10 -O DS:value:GAUGE:20:U:U RRA:AVERAGE:0.5:1:100
-CREATE c.rrd -b 100 -s 10 DS:value:GAUGE:20:U:U RRA:AVERAGE:0.5:1:10
-CREATE c.rrd
-CREATE c.rrd -s 10 DS:value:GAUG:20:U:U RRA:AVERAGE:0.5:1:10
-CREATE c.rrd -s 10 DS:value:GAUGE:20:U:U RRA:AVERAG:0.5:1:10
-CREATE c.rrd -s 10 RRA:AVERAGE:0.5:1:10
-CREATE c.rrd -s 10 DS:value:GAUGE:20:U:U
-CREATE c.rrd -s 10 FOO
-CREATE
-CREATE ../x.rrd -s 10 DS:value:GAUGE:20:U:U RRA:AVERAGE:0.5:1:10
-CREATE /tmp/x.rrd -s 10 DS:value:GAUGE:20:U:U RRA:AVERAGE:0.5:1:10
-UPDATE
-UPDATE a.rrd
-UPDATE nope.rrd 1700000000:1
-UPDATE /etc/passwd 1:2
-UPDATE a.rrd N:1:2
-FLUSH a.rrd
-UPDATE a.rrd 1700000000:1:2
-UPDATE a.rrd 1700000000:1:2
-UPDATE a.rrd 1700000005:1:2 1700000012.5:3:4 1700000012:5:6 1700000020:1:2
-UPDATE a.rrd 1700000030
-PENDING a.rrd
-PENDING nope.rrd
-PENDING
-QUEUE
-FLUSH
-FLUSH nope.rrd
-FLUSH a.rrd
-PENDING a.rrd
-FLUSH a.rrd
-FORGET nope.rrd
-FORGET
-WROTE a.rrd
-.
-UPDATE a.rrd 1700000031:7.25:9 1700000047:-1e3:9
-FETCH a.rrd AVERAGE 1700000000 1700000040
-FETCH a.rrd AVERAGE 1700000000 1700000040 b
-FETCH a.rrd MAX 1699999900 1700000060
-FETCH a.rrd LAST 1700000000 1700000040
-FETCH a.rrd FOO
-FETCH a.rrd AVERAGE xx
-FETCH a.rrd AVERAGE 1700000000 xx
-FETCH nope.rrd AVERAGE
-FETCH a.rrd
-FIRST a.rrd
-FIRST a.rrd 0
-FIRST a.rrd 1
-FIRST a.rrd 7
-LAST nope.rrd
-LAST
-INFO nope.rrd
-INFO
-SUSPEND a.rrd
-SUSPEND a.rrd
-RESUME a.rrd
-RESUME a.rrd
-SUSPENDALL
-RESUMEALL
-LIST /
-LIST RECURSIVE /
-LIST
-LIST a.rrd
-LIST /a.rrd
-LIST /nope
-HELP
-FLUSHALL
-FORGET a.rrd";
-
-const BATCH: &str = "BATCH\nPING\nUPDATE nope.rrd 1:2\nUPDATE a.rrd 1700000060:1:2\nSTATS\nBOGUS\n\
-    UPDATE a.rrd 1700000050:1:2\n.";
-
 fn replies_are_the_daemons() {
     let daemon = Daemon::start(&["-R"]).unwrap();
     let mut theirs = Theirs::of(&daemon);
@@ -253,6 +181,11 @@ fn replies_are_the_daemons() {
             .map(|text| text.replace(&ours_at, "BASE"))
             .collect();
         assert_eq!(found, expected, "{line}");
+    }
+    // Each command that the daemon lists is listed, with the same words behind it.
+    let listed = ours.ask("HELP");
+    for usage in theirs.ask("HELP").iter().skip(1) {
+        assert!(listed.contains(usage), "{usage}: {listed:?}");
     }
     // The header says the same of a file, but for the first row, which is random.
     let info = |lines: Vec<String>, at: &str| -> Vec<String> {
@@ -548,7 +481,7 @@ const BESIDE: [(&str, fn()); 2] = [
 ];
 
 /// What is asked of ours alone.
-const ALONE: [(&str, fn()); 16] = [
+const ALONE: [(&str, fn()); 20] = [
     ("a_wrong_column_count_is_refused", a_wrong_column_count_is_refused),
     (
         "a_flush_of_a_suspended_file_says_no",
@@ -590,6 +523,19 @@ const ALONE: [(&str, fn()); 16] = [
         "a_plain_update_is_taken_as_any_other",
         plain::a_plain_update_is_taken_as_any_other,
     ),
+    (
+        "a_file_of_too_many_bytes_is_refused",
+        librrd::a_file_of_too_many_bytes_is_refused,
+    ),
+    (
+        "what_needs_librrd_is_done_by_it_or_refused_by_name",
+        librrd::what_needs_librrd_is_done_by_it_or_refused_by_name,
+    ),
+    (
+        "a_file_is_created_from_others_or_that_is_refused",
+        librrd::a_file_is_created_from_others_or_that_is_refused,
+    ),
+    ("a_file_is_tuned_and_dumped", librrd::a_file_is_tuned_and_dumped),
     ("cuts_change_nothing", cuts_change_nothing),
     ("any_bytes_are_answered", any_bytes_are_answered),
 ];

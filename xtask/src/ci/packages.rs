@@ -72,6 +72,11 @@ const PACKAGES: &[Package] = &[
         needed_by: "the tests of its client and of what it promises and breaks",
     },
     Package {
+        name: "dc",
+        probe: &["dc", "--version"],
+        needed_by: "clients, which runs rrdtool's own tests",
+    },
+    Package {
         name: "etcd-server",
         probe: &["etcd", "--version"],
         needed_by: "servers, which starts etcd",

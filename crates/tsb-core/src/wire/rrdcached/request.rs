@@ -107,11 +107,9 @@ impl Command {
             Self::Info => "INFO <filename>",
             Self::First => "FIRST <filename> <rra index>",
             Self::Last => "LAST <filename>",
-            Self::Create => {
-                "CREATE <filename> [-b start] [-s step] [-O] [-r source] [-t template] <DS definitions> <RRA definitions>"
-            }
-            Self::Tune => "TUNE <filename> <count> [options]",
-            Self::Dump => "DUMP <filename>",
+            Self::Create => "CREATE <filename> [-b start] [-s step] [-O] <DS definitions> <RRA definitions>",
+            Self::Tune => "TUNE <filename> [options]",
+            Self::Dump => "DUMP <filename> [-h none|xsd|dtd]",
             Self::List => "LIST [RECURSIVE] /[<path>]",
             Self::Suspend => "SUSPEND <filename>",
             Self::Resume => "RESUME <filename>",
@@ -179,11 +177,11 @@ impl Command {
             Self::Create => &[
                 "Creates a file, in place of the one that is there; with -O only if there is none.",
                 "The start is in seconds since 1970, the step in seconds (300 if it is not given, or 0).",
-                "Rows are copied from each source; a template lends its data sources and archives.",
+                "Rows are copied from each file of -r; that of -t lends its data sources and archives.",
             ],
             Self::Tune => &[
-                "Changes a file as 'rrdtool tune' does. The count is that of the options, each of",
-                "which is a word, as in: TUNE a.rrd 2 --minimum value:0",
+                "Changes a file as 'rrdtool tune' does. The number of option words comes before them:",
+                "TUNE a.rrd 2 --minimum value:0",
             ],
             Self::Dump => &[
                 "Writes the values pending for a file, then sends the file as XML, with no line",

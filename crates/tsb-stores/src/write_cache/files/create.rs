@@ -138,10 +138,12 @@ impl FileCache {
 
     /// The files that a new one is made from, sources first, with all that waited for them.
     fn copied(&self, creation: &Creation, session: &mut Session) -> Done<Vec<(String, PathBuf)>> {
-        let files = creation.sources.iter().chain(&creation.template);
-        let named = files.map(|file| {
+        let sources = creation.sources.iter().map(|file| ("source", file));
+        let files = sources.chain(creation.template.iter().map(|file| ("template", file)));
+        let named = files.map(|(what, file)| {
             let name = self.shared.base.name(file)?.into_owned();
-            self.shared.base.check_file(&name)?;
+            let missing = |_| FileError::Create(format!("Cannot open {what} RRD {file}"));
+            self.shared.base.check_file(&name).map_err(missing)?;
             self.shared.flush(&name, session)?;
             let path = self.shared.base.path(&name);
             Ok((name, path))

@@ -231,8 +231,8 @@ mod missing {
         of_file(path)
     }
 
-    pub(in super::super) fn sources(path: &Path) -> Result<u64> {
-        of_file(path)
+    pub(in super::super) fn sources(_template: &Path) -> Result<u64> {
+        refused("creation from other files")
     }
 
     pub(in super::super) fn first(path: &Path, _archive: usize) -> Result<i64> {

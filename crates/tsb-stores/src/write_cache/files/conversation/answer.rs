@@ -60,7 +60,9 @@ impl Conversation {
             Command::Info => return self.info(&needed(command, &mut words)?),
             Command::First => {
                 let (file, archive) = (needed(command, &mut words)?, needed(command, &mut words)?);
-                let archive = archive.parse().map_err(|_| usage(command))?;
+                let archive = leading_integer(&archive);
+                let wrong = |_| format!("Invalid index specified ({archive})");
+                let archive = usize::try_from(archive).map_err(wrong)?;
                 let first = self.cache.first(&file, archive, &mut self.session);
                 self.say(Reply::Time(first.map_err(|error| opening(&error))?));
             }
@@ -257,12 +259,13 @@ impl Conversation {
         } else {
             first
         };
-        if !folder.starts_with('/') {
+        if !is_recursive && !folder.starts_with('/') {
             return Err(wrong());
         }
         let names = self.cache.list(&folder, is_recursive);
         let names = names.map_err(|error| match error {
             FileError::Missing(path) => format!("List {path}: No such file or directory"),
+            FileError::Outside(path) => format!("List {path}: Permission denied"),
             error => error.to_string(),
         })?;
         self.say_lines("RRDs", &names);

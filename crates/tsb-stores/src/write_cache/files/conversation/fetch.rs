@@ -19,11 +19,10 @@ impl Conversation {
         let start_s = time(words.next().as_deref(), "start", now_s, now_s - DAY_S)?;
         let end_s = time(words.next().as_deref(), "end", now_s, now_s)?;
         let columns: Vec<_> = words.collect();
-        let name = cf.to_uppercase();
-        if Cf::from_name(&name).is_none() && !FORECASTS.contains(&name.as_str()) {
+        if Cf::from_name(&cf).is_none() && !FORECASTS.contains(&&*cf) {
             return Err(format!("rrd_fetch_r failed: unknown consolidation function '{cf}'"));
         }
-        let fetched = self.cache.fetch(&file, &name, (start_s, end_s), &mut self.session);
+        let fetched = self.cache.fetch(&file, &cf, (start_s, end_s), &mut self.session);
         let (sources, fetched) = fetched.map_err(|error| match error {
             FileError::Missing(path) => format!("rrd_fetch_r failed: opening '{path}': No such file or directory"),
             FileError::Create(what) => format!("rrd_fetch_r failed: {what}"),

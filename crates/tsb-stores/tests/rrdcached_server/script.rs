@@ -1,0 +1,116 @@
+//! What the real daemon and ours are both asked, to compare each line of their replies.
+
+/// What is asked of both. Where they differ on purpose is not among it: what a daemon
+/// takes and loses, how `LAST` rounds, extra counters, and words of help.
+pub(super) const SCRIPT: &str = r"PING
+ping
+BOGUS x
+CREATE a.rrd -b 1699999999 -s 10 DS:value:GAUGE:20:U:U DS:b:COUNTER:20:0:100 RRA:AVERAGE:0.5:1:10 RRA:MAX:0.5:2:5
+CREATE a.rrd -b 1699999999 -s 10 -O DS:value:GAUGE:20:U:U RRA:AVERAGE:0.5:1:100
+CREATE c.rrd -b 100 -s 10 DS:value:GAUGE:20:U:U RRA:AVERAGE:0.5:1:10
+CREATE c.rrd
+CREATE c.rrd -s 10 DS:value:GAUG:20:U:U RRA:AVERAGE:0.5:1:10
+CREATE c.rrd -s 10 DS:value:GAUGE:20:U:U RRA:AVERAG:0.5:1:10
+CREATE c.rrd -s 10 RRA:AVERAGE:0.5:1:10
+CREATE c.rrd -s 10 DS:value:GAUGE:20:U:U
+CREATE c.rrd -s 10 FOO
+CREATE d.rrd -x
+CREATE d.rrd DS:v:GAUGE:20:U:U
+CREATE d.rrd -b
+CREATE d.rrd -s
+CREATE d.rrd -b -2d DS:v:GAUGE:20:U:U RRA:AVERAGE:0.5:1:10
+CREATE d.rrd -b now DS:v:GAUGE:20:U:U RRA:AVERAGE:0.5:1:10
+CREATE d.rrd -b -1d -s 0 DS:v:GAUGE:20:U:U RRA:AVERAGE:0.5:1:10
+CREATE e.rrd DS:v:GAUGE:x:U:U RRA:AVERAGE:0.5:1:10
+CREATE e.rrd DS:v:GAUGE:0:U:U RRA:AVERAGE:0.5:1:10
+CREATE e.rrd DS:v:GAUGE:9x:U:U RRA:AVERAGE:0.5:1:10
+CREATE e.rrd DS:v:GAUGE:20:U RRA:AVERAGE:0.5:1:10
+CREATE e.rrd DS:v:GAUGE:20 RRA:AVERAGE:0.5:1:10
+CREATE e.rrd DS:v:GAUGE:20:5:1 RRA:AVERAGE:0.5:1:10
+CREATE e.rrd DS:v!:GAUGE:20:U:U RRA:AVERAGE:0.5:1:10
+CREATE e.rrd DS:v:GAUGE:20:U:U DS:v:GAUGE:20:U:U RRA:AVERAGE:0.5:1:10
+CREATE e.rrd DS:averyverylongnameofasource:GAUGE:20:U:U RRA:AVERAGE:0.5:1:10
+CREATE e.rrd DS:v:GAUGE:20:U:U RRA:AVERAGE:2:1:10
+CREATE e.rrd DS:v:GAUGE:20:U:U RRA:AVERAGE:0.5:0:10
+CREATE e.rrd DS:v:GAUGE:20:U:U RRA:AVERAGE:0.5:1:0
+CREATE e.rrd DS:v:GAUGE:20:U:U RRA:AVERAGE:0.5:7s:10
+CREATE e.rrd DS:v:GAUGE:20:U:U RRA:AVERAGE:0.5:1
+CREATE e.rrd -r
+CREATE e.rrd -t
+CREATE e.rrd -r nope.rrd DS:v:GAUGE:20:U:U RRA:AVERAGE:0.5:1:10
+CREATE e.rrd -t nope.rrd
+CREATE
+CREATE ../x.rrd -s 10 DS:value:GAUGE:20:U:U RRA:AVERAGE:0.5:1:10
+CREATE /tmp/x.rrd -s 10 DS:value:GAUGE:20:U:U RRA:AVERAGE:0.5:1:10
+UPDATE
+UPDATE a.rrd
+UPDATE nope.rrd 1700000000:1
+UPDATE /etc/passwd 1:2
+UPDATE a.rrd N:1:2
+UPDATE a.rrd x:1:2
+UPDATE ../a.rrd 1:2
+FLUSH a.rrd
+UPDATE a.rrd 1700000000:1:2
+UPDATE a.rrd 1700000000:1:2
+UPDATE a.rrd 1700000005:1:2 1700000012.5:3:4 1700000012:5:6 1700000020:1:2
+UPDATE a.rrd 1700000030
+PENDING a.rrd
+PENDING nope.rrd
+PENDING
+QUEUE
+FLUSH
+FLUSH nope.rrd
+FLUSH ../a
+FLUSH a.rrd
+PENDING a.rrd
+FLUSH a.rrd
+FORGET nope.rrd
+FORGET
+WROTE a.rrd
+.
+UPDATE a.rrd 1700000031:7.25:9 1700000047:-1e3:9
+FETCH a.rrd AVERAGE 1700000000 1700000040
+FETCH a.rrd AVERAGE 1700000000 1700000040 b
+FETCH a.rrd MAX 1699999900 1700000060
+FETCH a.rrd LAST 1700000000 1700000040
+FETCH a.rrd FOO
+FETCH a.rrd average 1700000000 1700000040
+FETCH a.rrd HWPREDICT 1700000000 1700000040
+FETCHBIN a.rrd FOO
+FETCHBIN
+FETCH a.rrd AVERAGE xx
+FETCH a.rrd AVERAGE 1700000000 xx
+FETCH nope.rrd AVERAGE
+FETCH a.rrd
+FIRST a.rrd
+FIRST a.rrd 0
+FIRST a.rrd 1
+FIRST a.rrd 7
+FIRST a.rrd x
+FIRST a.rrd -1
+FIRST nope.rrd 0
+LAST nope.rrd
+LAST
+INFO nope.rrd
+INFO ../a.rrd
+INFO
+SUSPEND a.rrd
+SUSPEND a.rrd
+RESUME a.rrd
+RESUME a.rrd
+SUSPENDALL
+RESUMEALL
+LIST /
+LIST RECURSIVE /
+LIST
+LIST a.rrd
+LIST /a.rrd
+LIST /nope
+LIST RECURSIVE
+LIST RECURSIVE nope
+LIST /..
+FLUSHALL
+FORGET a.rrd";
+
+pub(super) const BATCH: &str = "BATCH\nPING\nUPDATE nope.rrd 1:2\nUPDATE a.rrd 1700000060:1:2\nSTATS\nBOGUS\n\
+    UPDATE a.rrd 1700000050:1:2\n.";
