@@ -11,6 +11,10 @@ use tsb_rrd::{Error as RrdError, Fact, Fetched, Layout, Moment, Result};
 
 /// What a new file is made of besides its name.
 #[derive(Debug)]
+#[cfg_attr(
+    not(feature = "librrd"),
+    expect(dead_code, reason = "without librrd no such file is made")
+)]
 pub(super) struct NewFile<'a> {
     /// 0: the template's, or 300 s.
     pub(super) step_s: u64,
