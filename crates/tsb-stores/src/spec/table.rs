@@ -1,28 +1,27 @@
 //! Every store there is, and the planned ones: what `tsb stores` prints and what
 //! `open` looks up. One line a store.
 
-use std::path::Path;
 use std::sync::Arc;
 
 use tsb_core::time::Clock;
 
 use super::{Kind, Values};
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::memory::{MemoryOptions, MemoryStore};
 use crate::null::NullStore;
 use crate::ring::{RingOptions, RingStore};
-use crate::rrd::{EngineKind, RrdOptions, RrdStore, parse_archives, parse_derivation};
-use crate::rrdcached::RrdcachedStore;
 #[cfg(feature = "sqlite")]
 use crate::sqlite::{self, Commit, Layout, SqliteOptions, Synchronous};
 use crate::store::Store;
 use crate::throttle::{Throttle, ThrottleOptions};
 use crate::write_cache::WriteCache;
-use crate::write_cache::files::{FileBounds, FileCache};
 
 mod etcd;
 mod mongo;
+mod rrd;
 mod write_cache;
+
+pub(super) use rrd::open_files;
 
 /// What a store is found by.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -228,8 +227,8 @@ static KNOWN: [StoreInfo; 16] = [
         feature: None,
         is_wrapper: false,
         place: Place::Path,
-        options: &RRD_OPTIONS,
-        make: Make::Store(|path, values| Ok(Box::new(RrdStore::open(Path::new(path), rrd_options(values)?)?))),
+        options: &rrd::RRD_OPTIONS,
+        make: Make::Store(rrd::open_rrd),
     },
     StoreInfo {
         scheme: "write-cache",
@@ -275,8 +274,8 @@ static KNOWN: [StoreInfo; 16] = [
         feature: None,
         is_wrapper: false,
         place: Place::Path,
-        options: &RRDCACHED_OPTIONS,
-        make: Make::Store(open_rrdcached),
+        options: &rrd::RRDCACHED_OPTIONS,
+        make: Make::Store(rrd::open_rrdcached),
     },
 ];
 
@@ -331,29 +330,6 @@ const SQLITE_OPTIONS: &[OptionInfo] = &[
     ),
 ];
 
-const STEP: OptionInfo = option("step", Kind::Duration, Some("300s"), "length of a step, whole seconds");
-const HEARTBEAT: OptionInfo = option(
-    "heartbeat",
-    Kind::Duration,
-    None,
-    "longest time between samples, beyond it unknown; without it two steps",
-);
-const DERIVATION: OptionInfo = option(
-    "ds",
-    Kind::Checked("gauge, counter, derive or absolute", |text| {
-        parse_derivation(text).is_some()
-    }),
-    Some("gauge"),
-    "how values become rates",
-);
-const ARCHIVES: OptionInfo = option(
-    "archives",
-    Kind::Checked("archives such as average:1:1440,max:6:1008", |text| {
-        parse_archives(text).is_some()
-    }),
-    None,
-    "consolidation:steps:rows[:xff],...; without it those of the published benchmark",
-);
 const MAX_SERIES: OptionInfo = option(
     "max_series",
     Kind::Count,
@@ -374,55 +350,6 @@ const TLS_CA: OptionInfo = option(
     None,
     "certificates to trust; without it the system's",
 );
-
-static RRDCACHED_OPTIONS: [OptionInfo; 6] = [
-    option(
-        "prefix",
-        Kind::Checked("letters, digits, _ and -", |text| {
-            text.bytes()
-                .all(|byte| byte.is_ascii_alphanumeric() || b"_-".contains(&byte))
-        }),
-        Some(""),
-        "what the names of the files begin with",
-    ),
-    STEP,
-    HEARTBEAT,
-    DERIVATION,
-    ARCHIVES,
-    MAX_SERIES,
-];
-
-static RRD_OPTIONS: [OptionInfo; 9] = [
-    option(
-        "engine",
-        Kind::Word(&["native", "librrd"]),
-        Some("native"),
-        "which code reads and writes the files",
-    ),
-    STEP,
-    HEARTBEAT,
-    DERIVATION,
-    ARCHIVES,
-    option(
-        "exclusive",
-        Kind::Number,
-        Some("0"),
-        "1: nobody else writes the files, so no locks, and files stay mapped",
-    ),
-    option(
-        "max_open",
-        Kind::Number,
-        Some("512"),
-        "files that stay open between writes",
-    ),
-    option(
-        "max_file_bytes",
-        Kind::Bytes,
-        Some("1GiB"),
-        "bound of one file's size; a layout that needs more is refused",
-    ),
-    MAX_SERIES,
-];
 
 const fn sqlite_info() -> StoreInfo {
     StoreInfo {
@@ -509,84 +436,6 @@ fn ring_options(values: &Values<'_>) -> Result<RingOptions> {
         retention_ns: values.duration_ns("retention")?.unwrap_or(default.retention_ns),
         max_bytes: values.bytes("max_bytes")?.unwrap_or(default.max_bytes),
         max_series: values.usize_or("max_series", default.max_series)?,
-    })
-}
-
-/// Files of any layout by their names, behind a write cache.
-pub(super) fn open_files(
-    path: &str,
-    cache: &Values<'_>,
-    rrd: &Values<'_>,
-    clock: &Arc<dyn Clock>,
-) -> Result<FileCache> {
-    if path.is_empty() {
-        return Err(Error::Spec {
-            spec: "rrd:".to_owned(),
-            what: "a folder is needed".to_owned(),
-        });
-    }
-    let layout = rrd_layout(rrd)?;
-    let bounds = FileBounds {
-        files: layout.max_series,
-        file_bytes: rrd.bytes("max_file_bytes")?.unwrap_or(layout.max_file_bytes),
-    };
-    FileCache::open(
-        Path::new(path),
-        bounds,
-        &write_cache::options(cache)?,
-        Arc::clone(clock),
-    )
-}
-
-/// The socket stands behind `unix:`, as rrdtool writes it.
-fn open_rrdcached(path: &str, values: &Values<'_>) -> Result<Box<dyn Store>> {
-    let Some(socket) = path.strip_prefix("unix:") else {
-        return Err(Error::Spec {
-            spec: "rrdcached:".to_owned(),
-            what: format!("{path:?} is not unix:PATH"),
-        });
-    };
-    let prefix = values.word("prefix")?.unwrap_or_default();
-    let options = rrd_layout(values)?;
-    Ok(Box::new(RrdcachedStore::open(Path::new(socket), &prefix, options)?))
-}
-
-fn rrd_options(values: &Values<'_>) -> Result<RrdOptions> {
-    let layout = rrd_layout(values)?;
-    Ok(RrdOptions {
-        engine: match values.word("engine")?.as_deref() {
-            Some("librrd") => EngineKind::Librrd,
-            _ => EngineKind::Native,
-        },
-        is_exclusive: values.count("exclusive")?.unwrap_or(0) != 0,
-        max_open: values.usize_or("max_open", layout.max_open)?,
-        max_file_bytes: values.bytes("max_file_bytes")?.unwrap_or(layout.max_file_bytes),
-        ..layout
-    })
-}
-
-/// What files are like, whoever writes them.
-fn rrd_layout(values: &Values<'_>) -> Result<RrdOptions> {
-    let default = RrdOptions::default();
-    let seconds = |name: &str| {
-        let nanos = values.duration_ns(name)?;
-        match nanos {
-            Some(nanos) if nanos % 1_000_000_000 != 0 => Err(Error::Spec {
-                spec: "rrd:".to_owned(),
-                what: format!("option {name}: whole seconds are needed"),
-            }),
-            nanos => Ok(nanos.map(|nanos| nanos as u64 / 1_000_000_000)),
-        }
-    };
-    let step_s = seconds("step")?.unwrap_or(default.step_s);
-    let word = |name: &str| values.word(name).map(Option::unwrap_or_default);
-    Ok(RrdOptions {
-        step_s,
-        heartbeat_s: seconds("heartbeat")?.unwrap_or(2 * step_s),
-        derivation: parse_derivation(&word("ds")?).unwrap_or(default.derivation),
-        archives: parse_archives(&word("archives")?).unwrap_or(default.archives),
-        max_series: values.usize_or("max_series", default.max_series)?,
-        ..RrdOptions::default()
     })
 }
 
