@@ -336,6 +336,15 @@ fn a_process_that_was_stopped_is_noisy_however_busy_it_was_and_however_long_its_
         assert!(is_crossed, "{value} of {limit}");
         assert_eq!((run.status(), run.code), ("NOISY", Some(0)), "{}", run.reasons());
     }
+    // A store that is busy for nine tenths of the time hides nothing either.
+    let busy = stopped(&format!(
+        "{four_seconds} --series 5400 --store throttle+memory:?throttle.rate=6000"
+    ));
+    assert!(
+        busy.reasons().contains("stood still") && busy.status() != "VALID",
+        "{}",
+        busy.reasons()
+    );
     // In an open loop what was due meanwhile was late, which comes first.
     let late = stopped(&format!("{four_seconds} --series 54k --interval 60s"));
     assert!(

@@ -18,6 +18,7 @@ pub(super) struct Mutation {
 }
 
 const WORKER: &str = "crates/tsb-core/src/emit/worker.rs";
+const UNSENT: &str = "crates/tsb-core/src/emit/unsent.rs";
 const STATE: &str = "crates/tsb-core/src/emit/state.rs";
 const LEDGER: &str = "crates/tsb-core/src/ledger.rs";
 const RULES: &str = "crates/tsb-core/src/verdict/rules.rs";
@@ -78,15 +79,15 @@ pub(super) const MUTATIONS: &[Mutation] = &[
     ),
     core(
         "the operation that waited when the run ended is forgotten",
-        WORKER,
-        "let left = pending.into_iter().chain(agenda);",
-        "drop(pending); let left = agenda;",
+        UNSENT,
+        "due.end.saturating_sub(issued.end.max(due.start));",
+        "due.end.saturating_sub(issued.end.max(due.start)).saturating_sub(1);",
     ),
     core(
         "what was due and never sent is not counted",
-        WORKER,
-        "state.never_sent(planned.slot, samples);",
-        "drop(samples);",
+        UNSENT,
+        "state.never_sent(never_issued, u64::from(samples));",
+        "let _ = samples;",
     ),
     core(
         "an operation in flight when its target panics is forgotten",

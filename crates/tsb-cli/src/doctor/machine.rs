@@ -87,7 +87,7 @@ fn judge_pressure(kind: &str, share: Option<f64>) -> Finding {
     Finding::ok(name, percent(share), meaning).advise_if(
         share > NOISE_SHARE_MAX,
         Level::Warn,
-        "something else uses it: a run under such pressure gets the verdict NOISY",
+        "something else uses it: a run that has to wait for it is late, and where that is for a CPU its verdict is NOISY",
     )
 }
 

@@ -78,7 +78,7 @@ pub(super) fn notes(cells: &[Cell]) -> String {
          Durability is what an ack was worth, and on how many machines.\n\
          Server CPU is that of all its processes in the closed loop, over the samples accepted.\n\
          Bytes are those of dbStats after a checkpoint; where a run wrote little, they are mostly those of empty collections.\n\
-         Server and generator share the cores: where the generator waited for one, the verdict is NOISY, and where it was late for that, GENERATOR-LIMITED.\n\
+         Server and generator share the cores and wait for each other, which is no noise; where the generator was late for that, the verdict is GENERATOR-LIMITED.\n\
          So a rate is what both get out of this machine, and not what the server would take from another.\n",
     );
     notes.extend(best_over_mohawk(cells));
