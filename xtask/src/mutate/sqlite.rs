@@ -84,8 +84,8 @@ pub(super) const MUTATIONS: &[Mutation] = &[
     ),
     unit(
         "the SQLite store never copies its write-ahead log back",
-        COMMIT,
-        "let is_due = self.wal.bytes() >= shared.options.checkpoint_bytes;",
+        "crates/tsb-stores/src/sqlite/wal.rs",
+        "let is_due = self.bytes() >= bound && (pages - self.copied) * FRAME_BYTES >= bound / PARTS;",
         "let is_due = false;",
     ),
     unit(
