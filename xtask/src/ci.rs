@@ -7,6 +7,7 @@ mod dependencies;
 mod features;
 mod packages;
 mod page;
+mod published;
 mod rrdtool_tests;
 mod servers;
 mod soak;

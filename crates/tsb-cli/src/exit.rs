@@ -63,11 +63,18 @@ mod tests {
 
     #[test]
     fn the_readme_has_every_exit_code_in_the_words_of_the_help() {
-        let readme = include_str!("../../../README.md");
+        for (_, what) in Exit::TABLE {
+            assert!(help().contains(what));
+        }
+        // The page is the repository's: a package that was unpacked elsewhere does not hold it.
+        let root = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+        if !root.join("xtask").is_dir() {
+            return;
+        }
+        let readme = std::fs::read_to_string(root.join("README.md")).unwrap();
         for (exit, what) in Exit::TABLE {
             let row = format!("| {} | {what} |", exit as u8);
             assert!(readme.contains(&row), "no {row}");
-            assert!(help().contains(what));
         }
     }
 }

@@ -77,7 +77,7 @@ fn parse(text: &str) -> Result<Report, String> {
 mod tests {
     use super::*;
 
-    const FIRST: &str = include_str!("../../../fixtures/reports/schema-1-first.json");
+    const FIRST: &str = include_str!("../fixtures/reports/schema-1-first.json");
 
     #[test]
     fn a_report_of_the_first_program_is_read() {
@@ -92,7 +92,7 @@ mod tests {
 
     #[test]
     fn a_report_of_every_form_so_far_is_read() {
-        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fixtures/reports");
+        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("fixtures/reports");
         let paths = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
         let reports: Vec<_> = paths
             .filter(|path| path.extension().is_some_and(|end| end == "json"))

@@ -37,6 +37,14 @@ pub struct Batch<'a> {
 impl<'a> Batch<'a> {
     /// One tick of a contiguous range: `values[i]` belongs to series `first + i`.
     #[inline]
+    ///
+    /// ```
+    /// use tsb_core::{Batch, SeriesId, Timestamp};
+    ///
+    /// let batch = Batch::tick(SeriesId(7), Timestamp::from_secs(60), &[1.5, 2.5]);
+    /// let last = batch.iter().last();
+    /// assert_eq!(last, Some((SeriesId(8), Timestamp::from_secs(60), 2.5)));
+    /// ```
     pub fn tick(first: SeriesId, at: Timestamp, values: &'a [f64]) -> Self {
         Self {
             ids: Ids::Range(first),

@@ -133,7 +133,7 @@ pub struct Equation {
     pub parts: &'static [Counter],
 }
 
-/// The equations of DESIGN.md. One applies where its whole is counted and at least one
+/// The equations between the counts. One applies where its whole is counted and at least one
 /// of its parts is; a part that cannot exist in the run counts as 0.
 pub const EQUATIONS: [Equation; 5] = [
     Equation {
@@ -190,6 +190,17 @@ impl fmt::Display for Violation {
 }
 
 /// The counts of a run.
+///
+/// ```
+/// use tsb_core::ledger::{Counter, Ledger};
+///
+/// let mut ledger = Ledger::new();
+/// ledger.set(Counter::Accepted, 100).set(Counter::Verified, 98).set(Counter::Lost, 1);
+/// // One is neither here nor there.
+/// assert_eq!(ledger.violations().len(), 1);
+/// ledger.add(Counter::Superseded, 1);
+/// assert!(ledger.is_balanced());
+/// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Ledger {
     counts: [Option<u64>; Counter::ALL.len()],

@@ -1,6 +1,6 @@
 //! The report: the serialized model that `--format json` prints.
 //!
-//! The names here are a promise to other programs (DESIGN, "The report's names"); a count
+//! The names here are a promise to other programs (docs/formats/report.md); a count
 //! that cannot exist in a run is absent, not 0. Units are the last word of a name.
 //! What the figures mean is in METHODOLOGY.md. It is *not* how a report looks: that is the
 //! renderer's.

@@ -50,6 +50,14 @@ impl SeriesKey {
     }
 
     /// A key with labels in any order. Of two labels with one name the later wins.
+    ///
+    /// ```
+    /// use tsb_core::SeriesKey;
+    ///
+    /// let key = SeriesKey::with_labels("cpu.load", [("host", "a1"), ("core", "3")]);
+    /// assert_eq!(key.label("host"), Some("a1"));
+    /// assert_eq!(key, SeriesKey::with_labels("cpu.load", [("core", "3"), ("host", "a1")]));
+    /// ```
     pub fn with_labels<K, V>(name: impl Into<String>, labels: impl IntoIterator<Item = (K, V)>) -> Self
     where
         K: Into<String>,

@@ -50,6 +50,24 @@ use layout::{Block, Layout};
 use trace::Recorded;
 
 /// A fleet, planned to the last series. Immutable; share it in an `Arc`.
+///
+/// ```
+/// use tsb_core::Timestamp;
+/// use tsb_core::workload::{FleetSpec, Workload, WorkloadSpec};
+///
+/// # fn main() -> Result<(), tsb_core::workload::WorkloadError> {
+/// let mut spec = WorkloadSpec::new(FleetSpec::Kstat, 42);
+/// spec.series = Some(540);
+/// let workload = Workload::new(&spec)?;
+/// assert_eq!(workload.catalog().len(), 540);
+/// // What the first host sends at its third tick; the same seed sends the same.
+/// let base = Timestamp::from_secs(1_700_000_000);
+/// let mut generator = workload.generator(0..1, base);
+/// let sent: Vec<_> = generator.operation(0, 3).iter().collect();
+/// assert_eq!(sent, workload.generator(0..1, base).operation(0, 3).iter().collect::<Vec<_>>());
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Debug)]
 pub struct Workload {
     spec: WorkloadSpec,

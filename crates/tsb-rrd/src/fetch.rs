@@ -19,6 +19,27 @@ pub struct Row {
 ///
 /// # Errors
 /// As a pass of updates; [`Error::Locked`](crate::Error::Locked) while somebody writes.
+///
+/// ```
+/// use tsb_rrd::{Archive, Cf, DataSource, DsKind, Layout, RrdFile, Session};
+///
+/// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let folder = tempfile::tempdir()?;
+/// # let path = folder.path().join("load.rrd");
+/// let layout = Layout::new(
+///     10,
+///     vec![DataSource::new("load", DsKind::Gauge, 20)],
+///     vec![Archive::new(Cf::Average, 0.5, 1, 100)],
+/// )?;
+/// tsb_rrd::create(&path, &layout, 1_700_000_000, 7)?;
+/// let (file, mut session) = (RrdFile::open(&path)?, Session::default());
+/// file.update(&mut session, &["1700000010:1.5", "1700000020:2.5"])?;
+/// let rows = tsb_rrd::rows(&file, &mut session, 0, 1_700_000_010, 1_700_000_021)?;
+/// let means: Vec<f64> = rows.iter().map(|row| row.values[0]).collect();
+/// assert_eq!(means, [1.5, 2.5]);
+/// # Ok(())
+/// # }
+/// ```
 pub fn rows(file: &RrdFile, session: &mut Session, archive: usize, from_s: i64, to_s: i64) -> Result<Vec<Row>> {
     file.shared(|| read(file, session, archive, from_s, to_s))
 }

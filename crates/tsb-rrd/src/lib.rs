@@ -20,7 +20,7 @@
 //! # }
 //! ```
 //!
-//! The format is in docs/formats/rrd.md. Handled are GAUGE, COUNTER, DERIVE, ABSOLUTE,
+//! The format is in [docs/formats/rrd.md](https://github.com/tsb-bench/tsb/blob/main/docs/formats/rrd.md). Handled are GAUGE, COUNTER, DERIVE, ABSOLUTE,
 //! DCOUNTER and DDERIVE with AVERAGE, MIN, MAX and LAST, in the 64-bit little-endian form;
 //! anything else is refused with its reason. It is *not* a cache: what is updated is
 //! written before the call returns, and nothing is synced unless asked.

@@ -123,6 +123,15 @@ impl Check {
 }
 
 /// All checks that apply to the store of a fixture.
+///
+/// ```
+/// use tsb_stores::conformance::{Finding, Fresh, checks};
+/// use tsb_stores::memory::{MemoryOptions, MemoryStore};
+///
+/// let memory = Fresh::new("memory", || Ok(MemoryStore::new(MemoryOptions::default())));
+/// let close = checks(memory).into_iter().find(|check| check.name() == "memory::c10_close_is_idempotent");
+/// assert_eq!(close.map(|check| check.run()), Some(Ok(Finding::Holds)));
+/// ```
 pub fn checks(fixture: impl Fixture) -> Vec<Check> {
     let fixture: Arc<dyn Fixture> = Arc::new(fixture);
     let name = fixture.name();

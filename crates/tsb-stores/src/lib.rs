@@ -1,6 +1,26 @@
 //! The [`Store`] contract of `tsb`, its stores, and the conformance suite.
 //!
-//! To add a store: one module, one feature, one line in [`spec`], one line in the
+//! ```
+//! use tsb_core::{Batch, SeriesId, SeriesKey, Timestamp};
+//! use tsb_stores::{Store, StoreExt, TimeRange, spec};
+//!
+//! # fn main() -> tsb_stores::Result<()> {
+//! let store = spec::open("memory:?retention=7d")?;
+//! store.define(&[(SeriesId(0), SeriesKey::new("load")), (SeriesId(1), SeriesKey::new("free"))])?;
+//! let at = Timestamp::from_secs(1_700_000_000);
+//! let ack = store.write_all(&Batch::tick(SeriesId(0), at, &[0.5, 17.0]))?;
+//! assert_eq!(ack.accepted, 2);
+//! assert_eq!(store.samples(SeriesId(1), TimeRange::ALL)?, [(at, 17.0)]);
+//! store.close()?;
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! A store of your own implements [`Store`] and runs the suite of the feature
+//! `conformance`: the examples `own_store` and `file_store` are two.
+//! Documents that are named `docs/...` are in the [repository](https://github.com/tsb-bench/tsb).
+//!
+//! To add a store here: one module, one feature, one line in [`spec`], one line in the
 //! conformance list (`tests/conformance.rs`), one row in the README.
 //!
 //! It is *not* the instrument (that is `tsb-core`) and prints nothing.

@@ -460,6 +460,25 @@ pub enum Consolidation {
 pub type Visitor<'v> = dyn FnMut(SeriesId, &[Timestamp], &[f64]) -> ControlFlow<()> + 'v;
 
 /// Conveniences for users of a store. Nothing here can be overridden.
+///
+/// ```
+/// use tsb_core::{Batch, SeriesId, SeriesKey, Timestamp};
+/// use tsb_stores::memory::{MemoryOptions, MemoryStore};
+/// use tsb_stores::{Consolidation, Resample, Store, StoreExt, TimeRange};
+///
+/// # fn main() -> tsb_stores::Result<()> {
+/// let store = MemoryStore::new(MemoryOptions::default());
+/// let id = SeriesId(0);
+/// store.define(&[(id, SeriesKey::new("load"))])?;
+/// for second in 0..4 {
+///     let _ = store.write_all(&Batch::tick(id, Timestamp::from_secs(second), &[second as f64]))?;
+/// }
+/// let pairs = Resample { step_ns: 2_000_000_000, consolidation: Consolidation::Sum };
+/// let rows = store.rows(id, TimeRange::ALL, Some(pairs))?;
+/// assert_eq!(rows, [(Timestamp::from_secs(0), 1.0), (Timestamp::from_secs(2), 5.0)]);
+/// # Ok(())
+/// # }
+/// ```
 pub trait StoreExt: Store {
     /// Writes a batch of which nothing may be refused.
     fn write_all(&self, batch: &Batch<'_>) -> Result<Ack> {

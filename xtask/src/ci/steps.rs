@@ -3,8 +3,8 @@
 use anyhow::Result;
 
 use super::{
-    Outcome, Step, clients, dependencies, features, packages, page, servers, soak, tests_run, toolchain, tutorial,
-    whole_run,
+    Outcome, Step, clients, dependencies, features, packages, page, published, servers, soak, tests_run, toolchain,
+    tutorial, whole_run,
 };
 use crate::shell::{cargo, run};
 
@@ -14,6 +14,7 @@ pub(super) const STEPS: &[Step] = &[
     step("fmt", fmt),
     step("dependencies", dependencies::check),
     step("tidy", tidy),
+    step("published", published::check),
     step("features", each_feature),
     step("clippy", clippy),
     step("doc", doc),

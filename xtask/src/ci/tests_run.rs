@@ -92,6 +92,13 @@ pub(super) fn crashes() -> Result<Outcome> {
         let command = command.args(features::every()?).env("TSB_CRASH_ROUNDS", rounds);
         notes.push(format!("{test}: {}", counted(command)?.note()));
     }
+    // The long tier of conformance: a million samples into each store. Mohawk's layout commits
+    // each sample, which takes minutes.
+    let mut command = cargo(&["test", "--workspace", "--test", "conformance"]);
+    let command = command
+        .args(features::every()?)
+        .args(["--", "--ignored", "--skip", "mohawk"]);
+    notes.push(format!("long tier: {}", counted(command)?.note()));
     Ok(Outcome::Passed(notes.join("; ")))
 }
 

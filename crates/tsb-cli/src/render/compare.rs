@@ -158,7 +158,7 @@ mod tests {
     use super::*;
 
     fn run() -> Run {
-        serde_json::from_str(include_str!("../../../../fixtures/reports/schema-1-first.json")).unwrap()
+        serde_json::from_str(include_str!("../../fixtures/reports/schema-1-first.json")).unwrap()
     }
 
     #[test]

@@ -118,7 +118,7 @@ mod tests {
     use super::*;
 
     fn run() -> Run {
-        serde_json::from_str(include_str!("../../../../fixtures/reports/schema-1-first.json")).unwrap()
+        serde_json::from_str(include_str!("../../fixtures/reports/schema-1-first.json")).unwrap()
     }
 
     fn shown(runs: &[Run], width: Option<usize>) -> String {

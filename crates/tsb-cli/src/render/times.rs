@@ -118,8 +118,7 @@ mod tests {
 
     #[test]
     fn service_time_says_what_is_in_it() {
-        let mut run: Run =
-            serde_json::from_str(include_str!("../../../../fixtures/reports/schema-1-first.json")).unwrap();
+        let mut run: Run = serde_json::from_str(include_str!("../../fixtures/reports/schema-1-first.json")).unwrap();
         let span = |run: &Run| {
             of(run)
                 .into_iter()

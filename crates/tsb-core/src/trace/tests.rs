@@ -134,7 +134,7 @@ proptest! {
 
 fn fixture(name: &str) -> std::path::PathBuf {
     std::path::Path::new(env!("CARGO_MANIFEST_DIR"))
-        .join("../../fixtures/traces")
+        .join("fixtures/traces")
         .join(name)
 }
 

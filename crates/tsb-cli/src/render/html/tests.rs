@@ -5,9 +5,9 @@ use std::collections::BTreeMap;
 use super::*;
 use crate::render::figures::Unit;
 
-const FIRST: &str = include_str!("../../../../../fixtures/reports/schema-1-first.json");
+const FIRST: &str = include_str!("../../../fixtures/reports/schema-1-first.json");
 
-const CURRENT: &str = include_str!("../../../../../fixtures/reports/schema-1.json");
+const CURRENT: &str = include_str!("../../../fixtures/reports/schema-1.json");
 
 fn report(texts: &[&str]) -> Report {
     Report {

@@ -16,7 +16,7 @@ const AT: Timestamp = Timestamp::from_secs(1_404_770_400);
 
 /// The named payloads of a fixture: `# name`, then hexadecimal digits.
 fn vector(name: &str) -> Vec<u8> {
-    let text = include_str!("../../../../../fixtures/wire/dalmatiner.hex");
+    let text = include_str!("../../../fixtures/wire/dalmatiner.hex");
     let mut lines = text.lines().skip_while(|line| *line != format!("# {name}")).skip(1);
     let digits: String = lines.by_ref().take_while(|line| !line.starts_with('#')).collect();
     let digits: Vec<char> = digits.chars().filter(|c| !c.is_whitespace()).collect();

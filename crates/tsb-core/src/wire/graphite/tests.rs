@@ -34,7 +34,7 @@ fn decode(payload: &[u8]) -> (Heap, Result<(), Fatal>) {
 
 #[test]
 fn the_golden_line_goes_both_ways() {
-    let golden = include_str!("../../../../../fixtures/wire/graphite.txt");
+    let golden = include_str!("../../../fixtures/wire/graphite.txt");
     let (heap, result) = decode(golden.as_bytes());
     assert_eq!((result, heap.problems()), (Ok(()), vec![]));
     let mut again = String::new();

@@ -30,7 +30,7 @@ fn key(text: &str) -> SeriesKey {
 /// `golden` lines, and what they mean: a key, nanoseconds, a value.
 #[test]
 fn the_golden_lines_go_both_ways() {
-    let golden = include_str!("../../../../../fixtures/wire/influx.txt");
+    let golden = include_str!("../../../fixtures/wire/influx.txt");
     let (heap, result) = decode(golden.as_bytes());
     assert_eq!((result, heap.problems()), (Ok(()), vec![]));
     let mut buffer = BatchBuf::new();

@@ -25,7 +25,7 @@ fn encode(catalog: &Catalog, batch: &Batch<'_>) -> (String, u64) {
 
 #[test]
 fn the_golden_body_goes_both_ways() {
-    let golden = include_str!("../../../../../fixtures/wire/kairosdb.json").trim_end();
+    let golden = include_str!("../../../fixtures/wire/kairosdb.json").trim_end();
     let heap = decode(golden.as_bytes());
     assert!(heap.malformed.is_empty());
     let name = "cloud.zones.cpu.usage{zone=f242021c-c5eb-4c53-a609-64bee4}";

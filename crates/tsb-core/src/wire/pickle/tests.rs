@@ -18,7 +18,7 @@ fn hex(digits: &str) -> Vec<u8> {
 
 /// The pickles of the fixture, each under what CPython made it of.
 fn vectors() -> Vec<(&'static str, Vec<u8>)> {
-    let text = include_str!("../../../../../fixtures/wire/pickle.hex");
+    let text = include_str!("../../../fixtures/wire/pickle.hex");
     let parts = text.split("# ").skip(1);
     parts
         .map(|part| part.split_once('\n').unwrap())

@@ -27,7 +27,7 @@ fn decode(dialect: Dialect, payload: &[u8]) -> (Heap, Result<(), Fatal>) {
 
 #[test]
 fn the_golden_lines_go_both_ways() {
-    let golden = include_str!("../../../../../fixtures/wire/put.txt");
+    let golden = include_str!("../../../fixtures/wire/put.txt");
     for dialect in BOTH {
         let (heap, result) = decode(dialect, golden.as_bytes());
         assert_eq!((result, heap.problems()), (Ok(()), vec![]));

@@ -35,7 +35,7 @@ fn encode(catalog: &Catalog, batch: &Batch<'_>) -> (String, u64) {
 
 #[test]
 fn the_golden_lines_go_both_ways() {
-    let golden = include_str!("../../../../../fixtures/wire/statsd.txt");
+    let golden = include_str!("../../../fixtures/wire/statsd.txt");
     let heap = decode(golden.as_bytes());
     assert!(heap.malformed.is_empty());
     assert_eq!(samples(&heap)[0], ("cloud.zones.cpu.usage".to_owned(), 42.0));

@@ -58,7 +58,7 @@ fn the_golden_datagram_is_as_documented() {
     let mut packets = Packets::new(256, false);
     packer.pack(&Batch::tick(SeriesId(0), AT, &[42.0, -0.5]), &mut packets);
     packets.close();
-    let golden = include_str!("../../../../../fixtures/wire/tsb-datagram.hex");
+    let golden = include_str!("../../../fixtures/wire/tsb-datagram.hex");
     let golden: Vec<u8> = golden
         .lines()
         .flat_map(|line| line.split('#').next().unwrap_or_default().split_whitespace())

@@ -72,7 +72,7 @@ fn number(frame: &[u8], sequence: u64) -> Vec<u8> {
 
 #[test]
 fn the_golden_payload_goes_both_ways() {
-    let golden = include_str!("../../../../../fixtures/wire/tsb.hex");
+    let golden = include_str!("../../../fixtures/wire/tsb.hex");
     let lines = golden.lines().filter(|line| !line.starts_with('#'));
     let bytes: Vec<u8> = lines
         .flat_map(str::split_whitespace)
