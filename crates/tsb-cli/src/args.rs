@@ -6,7 +6,6 @@
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
-use serde::Deserialize;
 
 /// How many metrics per second can this store really take?
 #[derive(Debug, Parser)]
@@ -66,8 +65,7 @@ pub enum Command {
 }
 
 /// How results are written to stdout.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum, Deserialize)]
-#[serde(rename_all = "kebab-case")]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 pub enum Format {
     /// For people
     #[default]
@@ -140,15 +138,14 @@ pub struct OutputArgs {
 }
 
 /// The options of a run: flags, and keys of a run file, by the same names.
-#[derive(Debug, Default, Clone, PartialEq, Args, Deserialize)]
-#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+#[derive(Debug, Default, Clone, PartialEq, Args)]
 pub struct RunOptions {
     /// The store, such as `memory:` or `memory:?retention=7d`; see `tsb stores`. Give it
     /// several times to run one after the other on the same work
     #[arg(long, value_name = "SPEC", help_heading = "Target")]
-    #[serde(default)]
     pub store: Vec<String>,
-    /// How samples reach the store: `inproc` measures the store alone, the others add real
+    /// How samples reach the store. Without it `tcp`, but `inproc` where a store is a client of
+    /// a server. `inproc` measures the store alone, the others add real
     /// sockets on this machine with encoder and decoder; over `udp` samples can be lost, and
     /// the report says which; over `http` each operation is a request, and its answer counts
     #[arg(long, value_name = "inproc|tcp|udp|unix|unixgram|http", help_heading = "Target")]
@@ -254,9 +251,13 @@ pub struct RunOptions {
     pub report_interval: Option<String>,
     /// Also sample the CPU and memory of this process (the store's server)
     #[arg(long, value_name = "PID", help_heading = "Result")]
-    #[serde(default)]
     pub watch_pid: Vec<u32>,
 }
+
+/// The default of `tsb ingest --max-series`.
+pub const MAX_SERIES: &str = "1M";
+/// The default of `tsb record --processes`.
+pub const PROCESSES: usize = 64;
 
 /// `tsb ingest`
 #[derive(Debug, Args)]
@@ -272,7 +273,7 @@ pub struct IngestArgs {
     #[arg(long, value_name = "SPEC", default_value = "memory:")]
     pub store: String,
     /// Refuse series beyond this many (a flood of new names), counted
-    #[arg(long, value_name = "N", default_value = "1M")]
+    #[arg(long, value_name = "N", default_value = MAX_SERIES)]
     pub max_series: String,
     /// Refuse connections beyond this many, counted
     #[arg(long, value_name = "N", default_value = "1024")]
@@ -301,7 +302,7 @@ pub struct EmitArgs {
     /// Connections, one an emitting thread
     #[arg(long, value_name = "N")]
     pub connections: Option<u64>,
-    /// The options of a run; `--store`, `--transport` and `--protocol` do not apply.
+    /// The options of a run; those of a store are refused.
     #[command(flatten)]
     pub run: RunArgs,
 }
@@ -402,7 +403,7 @@ pub struct RecordArgs {
     #[arg(long, value_name = "DURATION", default_value = "1s")]
     pub every: String,
     /// At most this many processes at a time, the busiest first
-    #[arg(long, value_name = "N", default_value_t = 64)]
+    #[arg(long, value_name = "N", default_value_t = PROCESSES)]
     pub processes: usize,
     /// Only these processes
     #[arg(long, value_name = "PID")]
@@ -476,14 +477,5 @@ mod tests {
             panic!("{cli:?}")
         };
         assert_eq!(run.options.store, ["memory:"]);
-    }
-
-    #[test]
-    fn a_run_file_has_the_names_of_the_flags_and_no_others() {
-        let text = "store = [\"memory:\"]\nrate = \"54k\"\nout-of-order = \"1%\"\n";
-        let options: RunOptions = toml::from_str(text).unwrap();
-        assert_eq!(options.out_of_order.as_deref(), Some("1%"));
-        let error = toml::from_str::<RunOptions>("rat = \"54k\"").unwrap_err().to_string();
-        assert!(error.contains("unknown field `rat`"), "{error}");
     }
 }

@@ -23,8 +23,10 @@ use crate::{interrupt, units};
 
 /// Runs the command.
 pub fn command(args: &EmitArgs) -> Result<Exit, Failure> {
+    plan::no_effect::check_emit(args)?;
     let failure = || Failure::usage(format!("cannot emit to {}", args.to));
     let endpoint: Endpoint = args.to.parse().map_err(|why: String| failure().because_of(why))?;
+    endpoint.check_sending().map_err(|why| failure().because_of(why))?;
     let address = endpoint.resolve().map_err(|error| failure().because(&error))?;
     let mut run = args.run.clone();
     run.options.protocol = Some(endpoint.protocol.to_string());

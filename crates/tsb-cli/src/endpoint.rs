@@ -42,6 +42,23 @@ pub struct EndpointOptions {
     pub receive_buffer_bytes: Option<u64>,
     /// A sender that is silent for so long is forgotten, in nanoseconds.
     pub idle_ns: Option<u64>,
+    names: Vec<String>,
+}
+
+/// Options of a sender, and of a receiver; both may name a buffer or a silence of their own.
+const OF_SENDERS: [&str; 5] = ["sockets", "datagram", "gso", "db", "gzip"];
+const OF_RECEIVERS: [&str; 3] = ["gro", "receive-buffer", "idle"];
+
+/// Refuses an option that does nothing on a transport.
+fn has_effect(name: &str, transport: Transport) -> Result<(), String> {
+    let is_datagrams = transport.carrier() == Carrier::Datagrams;
+    let needs = match name {
+        "sockets" | "datagram" | "receive-buffer" if !is_datagrams => "udp or unixgram",
+        "gso" | "gro" if transport != Transport::Udp => "udp",
+        "db" | "gzip" if transport != Transport::Http => "http",
+        _ => return Ok(()),
+    };
+    Err(format!("it does nothing over {}: it needs {needs}", transport.name()))
 }
 
 impl EndpointOptions {
@@ -93,9 +110,12 @@ impl FromStr for Endpoint {
         let mut options = EndpointOptions::default();
         for option in query.split('&').filter(|option| !option.is_empty()) {
             let (name, value) = option.split_once('=').ok_or(OPTIONS)?;
-            options
-                .set(name, value)
-                .map_err(|why| format!("option {name}: {why}"))?;
+            let set = options.set(name, value).and_then(|()| has_effect(name, transport));
+            set.map_err(|why| format!("option {name}: {why}"))?;
+            options.names.push(name.to_owned());
+        }
+        if place.contains('@') {
+            return Err("it holds a user or a password, and tsb sends none".to_owned());
         }
         let place = if transport.is_unix() {
             (place.len() > 1 && place.starts_with('/'))
@@ -140,6 +160,22 @@ pub fn over(protocol: Protocol, transport: Transport) -> Result<(), String> {
 }
 
 impl Endpoint {
+    /// Refuses options that do nothing where samples are sent.
+    pub fn check_sending(&self) -> Result<(), String> {
+        self.refuse(&OF_RECEIVERS, "it is an option of tsb ingest")
+    }
+
+    /// Refuses options that do nothing where samples are received.
+    pub fn check_listening(&self) -> Result<(), String> {
+        self.refuse(&OF_SENDERS, "it is an option of tsb emit")
+    }
+
+    fn refuse(&self, others: &[&str], why: &str) -> Result<(), String> {
+        let mut names = self.options.names.iter();
+        let found = names.find(|name| others.contains(&name.as_str()));
+        found.map_or(Ok(()), |name| Err(format!("option {name}: {why}")))
+    }
+
     /// The address behind the name.
     pub fn resolve(&self) -> std::io::Result<Address> {
         if self.transport.is_unix() {
@@ -187,9 +223,11 @@ mod tests {
 
     #[test]
     fn options_change_the_wire() {
-        let text = "tsb+udp://h:1?sockets=30&datagram=512&gso=off&gro=off&receive-buffer=8MiB&idle=2s&db=x&gzip=1";
-        let endpoint: Endpoint = text.parse().unwrap();
         let mut wire = WirePlan::default();
+        let text = "influx+http://h:1?db=x&gzip=1";
+        text.parse::<Endpoint>().unwrap().options.apply(&mut wire);
+        let text = "tsb+udp://h:1?sockets=30&datagram=512&gso=off&gro=off&receive-buffer=8MiB&idle=2s";
+        let endpoint: Endpoint = text.parse().unwrap();
         endpoint.options.apply(&mut wire);
         let expected = WirePlan {
             sockets: 30,
@@ -215,6 +253,27 @@ mod tests {
         }
         let error = "kairosdb-json+tcp://h:1".parse::<Endpoint>().unwrap_err();
         assert_eq!(error, "kairosdb-json does not run over tcp: it needs http");
+    }
+
+    #[test]
+    fn what_does_nothing_is_refused() {
+        for (text, needs) in [
+            ("tsb+tcp://h:1?sockets=2", "udp or unixgram"),
+            ("tsb+unix:///a?receive-buffer=1MiB", "udp or unixgram"),
+            ("tsb+unixgram:///a?gso=off", "udp"),
+            ("tsb+tcp://h:1?gro=on", "udp"),
+            ("influx+udp://h:1?db=x", "http"),
+            ("influx+tcp://h:1?gzip=on", "http"),
+        ] {
+            let why = text.parse::<Endpoint>().unwrap_err();
+            assert!(why.contains("does nothing over") && why.ends_with(needs), "{text}: {why}");
+        }
+        let sender: Endpoint = "tsb+udp://h:1?sockets=2".parse().unwrap();
+        assert!(sender.check_sending().is_ok() && sender.check_listening().unwrap_err().contains("tsb emit"));
+        let receiver: Endpoint = "tsb+udp://h:1?idle=2s".parse().unwrap();
+        assert!(receiver.check_listening().is_ok() && receiver.check_sending().unwrap_err().contains("tsb ingest"));
+        let why = "influx+http://me:pw@h:1".parse::<Endpoint>().unwrap_err();
+        assert!(why.contains("password") && !why.contains("pw"), "{why}");
     }
 
     #[test]

@@ -59,6 +59,7 @@ impl Watched for Fed<'_> {
 
 /// Runs the command.
 pub fn command(args: &IngestArgs) -> Result<Exit, Failure> {
+    crate::plan::no_effect::check_ingest(args)?;
     let limits = limits(args)?;
     let duration_ns = args.duration.as_deref().map(|text| {
         let read = units::parse_duration(text);
@@ -157,6 +158,7 @@ impl Service {
     ) -> Result<AnyListener, Failure> {
         let failure = || Failure::usage(format!("cannot listen on {url}"));
         let endpoint: Endpoint = url.parse().map_err(|why: String| failure().because_of(why))?;
+        endpoint.check_listening().map_err(|why| failure().because_of(why))?;
         let address = endpoint.resolve().map_err(|error| failure().because(&error))?;
         refuse_remote(url, &address, allow_remote)?;
         let (store, registry) = (Arc::clone(&self.store), Arc::clone(&self.registry));

@@ -5,7 +5,9 @@
 
 mod apply;
 mod churn;
+pub mod file;
 mod load;
+pub mod no_effect;
 mod transport;
 
 use serde::{Deserialize, Serialize};
@@ -15,7 +17,7 @@ use tsb_core::wire::Protocol;
 use tsb_core::workload::{FleetSpec, WorkloadSpec};
 use tsb_stores::spec::Spec;
 
-pub use load::load;
+pub use load::{load, with_file};
 pub use transport::{Transport, WirePlan};
 
 use crate::failure::Failure;

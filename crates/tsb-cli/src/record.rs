@@ -3,10 +3,11 @@
 use std::fs::OpenOptions;
 use std::io::BufWriter;
 
+use tsb_core::resource::Process;
 use tsb_core::time::MonotonicClock;
 use tsb_core::trace::{Processes, RecordOptions, SHORTEST_INTERVAL_NS, record};
 
-use crate::args::RecordArgs;
+use crate::args::{PROCESSES, RecordArgs};
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::{interrupt, units};
@@ -16,6 +17,14 @@ pub fn command(args: &RecordArgs) -> Result<Exit, Failure> {
     if args.from != "proc" {
         return Err(Failure::usage(format!("cannot record from {}", args.from))
             .hint("the one source is proc: /proc of this machine"));
+    }
+    if !args.pid.is_empty() && args.processes != PROCESSES {
+        return Err(Failure::usage("cannot use --processes here")
+            .because_of("--pid names the processes")
+            .hint("leave one of them out"));
+    }
+    if let Some(pid) = args.pid.iter().find(|&&pid| Process::watch(pid).is_none()) {
+        return Err(Failure::usage(format!("cannot record process {pid}")).because_of("there is no such process"));
     }
     let options = options(args)?;
     let failure = || Failure::usage(format!("cannot record into {}", args.out.display()));

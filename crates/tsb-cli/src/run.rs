@@ -58,6 +58,8 @@ fn check_comparable(plan: &Plan) -> Result<(), Failure> {
 
 /// Runs the command.
 pub fn command(args: &RunArgs) -> Result<Exit, Failure> {
+    let args = &plan::with_file(args)?;
+    plan::no_effect::check_run(args)?;
     let plan = plan::load(args)?;
     if args.print_plan {
         return print_plan(&plan);

@@ -23,7 +23,7 @@ mod redact;
 mod table;
 mod value;
 
-use nearest::or_nearest;
+pub use nearest::or_nearest;
 use redact::redact;
 pub use redact::redact_text;
 use table::Make;

@@ -15,7 +15,7 @@ use tsb_stores::spec::Spec;
 use tsb_stores::write_cache::files::{Conversation, FileCache, FileCacheStats};
 
 use super::watch::{Watched, refuse_remote, watch};
-use crate::args::IngestArgs;
+use crate::args::{IngestArgs, MAX_SERIES};
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::output::Outputs;
@@ -37,6 +37,11 @@ pub(super) fn command(args: &IngestArgs, options: &ListenOptions, duration_ns: O
     if let Some(other) = args.listen.iter().find(|url| !is_for(url)) {
         let what = "files by their names and series do not go into one store";
         return Err(Failure::usage(format!("cannot listen on {other}")).because_of(what));
+    }
+    if args.max_series != MAX_SERIES {
+        return Err(Failure::usage("cannot use --max-series here")
+            .because_of("clients name files, and not series")
+            .hint("bound the files with --store 'write-cache+rrd:DIR?max_series=N'"));
     }
     let outputs = Outputs::open_without_page(&args.output)?;
     // Before anyone hears that it listens: from then on a signal asks for an orderly end.

@@ -4,37 +4,81 @@ use std::path::Path;
 
 use serde_json::Value;
 
-use super::Plan;
-use crate::args::{RunArgs, RunOptions};
+use super::{Plan, Transport, file, no_effect};
+use crate::args::{Format, Progress, RunArgs};
 use crate::failure::Failure;
+
+/// What `--plan` names.
+enum Named {
+    /// A plan, or one of a report: complete.
+    Plan(Box<Plan>),
+    /// A run file: flags.
+    Flags(Box<RunArgs>),
+}
 
 /// The plan that these arguments mean: the default run, changed by `--plan`, changed by
 /// the flags.
+///
+/// Where nothing says how samples reach the store, clients of servers are driven in process:
+/// what the user asked for is the server, and not a wire of ours before it.
 pub fn load(args: &RunArgs) -> Result<Plan, Failure> {
-    let mut plan = match &args.plan {
-        Some(path) => from_file(path)?,
-        None => Plan::default(),
-    };
+    let (mut plan, mut is_said) = (Plan::default(), args.options.transport.is_some());
+    match args.plan.as_deref().map(named).transpose()? {
+        Some(Named::Plan(named)) => (plan, is_said) = (*named, true),
+        Some(Named::Flags(flags)) => {
+            plan.apply(&flags.options)?;
+            is_said |= flags.options.transport.is_some();
+            settle(&mut plan, is_said);
+            no_effect::check(&flags.options, &plan)?;
+        }
+        None => {}
+    }
     plan.apply(&args.options)?;
+    settle(&mut plan, is_said);
+    no_effect::check(&args.options, &plan)?;
     plan.complete()
 }
 
+/// Chooses the transport that nobody has.
+fn settle(plan: &mut Plan, is_said: bool) {
+    if !is_said {
+        let is_any_client = plan.stores.iter().any(tsb_stores::spec::Spec::is_client);
+        plan.transport = if is_any_client { Transport::Inproc } else { Plan::default().transport };
+    }
+}
+
+/// The arguments with what a run file says of outputs, where a flag does not.
+pub fn with_file(args: &RunArgs) -> Result<RunArgs, Failure> {
+    let mut args = args.clone();
+    let Some(Named::Flags(file)) = args.plan.as_deref().map(named).transpose()? else {
+        return Ok(args);
+    };
+    let output = &mut args.output;
+    output.out = output.out.take().or(file.output.out);
+    output.html = output.html.take().or(file.output.html);
+    output.hdr_log = output.hdr_log.take().or(file.output.hdr_log);
+    output.quiet |= file.output.quiet;
+    if output.format == Format::default() {
+        output.format = file.output.format;
+    }
+    if args.progress == Progress::default() {
+        args.progress = file.progress;
+    }
+    args.expose = args.expose.or(file.expose);
+    args.expose_remote |= file.expose_remote;
+    Ok(args)
+}
+
 /// A run file (TOML), a plan or a report (JSON).
-fn from_file(path: &Path) -> Result<Plan, Failure> {
+fn named(path: &Path) -> Result<Named, Failure> {
     let failure = || Failure::usage(format!("cannot read plan {}", path.display()));
     let text = std::fs::read_to_string(path).map_err(|error| failure().because(&error))?;
     if text.trim_start().starts_with('{') {
         let value: Value = serde_json::from_str(&text).map_err(|error| failure().because(&error))?;
-        return from_json(value).map_err(|why| failure().because_of(why));
+        let plan = from_json(value).map_err(|why| failure().because_of(why))?;
+        return Ok(Named::Plan(Box::new(plan)));
     }
-    let options: RunOptions = toml::from_str(&text).map_err(|error| {
-        failure()
-            .because_of(error.to_string().trim_end().to_owned())
-            .hint("its keys are the names of the flags")
-    })?;
-    let mut plan = Plan::default();
-    plan.apply(&options)?;
-    Ok(plan)
+    file::parse(path, &text).map(|flags| Named::Flags(Box::new(flags)))
 }
 
 /// The plan within a report, or a plan alone. Of a report with several runs: the first

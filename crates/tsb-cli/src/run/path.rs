@@ -366,9 +366,13 @@ impl Pass<'_> {
     fn send(&self, address: &Address, mileposts: Option<&Arc<Mileposts>>) -> Result<(Driven, Wire), Failure> {
         let report = self.emit(|| {
             self.connect(address, mileposts).map_err(|error| {
-                Failure::new(Exit::Unreachable, format!("cannot reach {address}"))
+                let hint = match &error {
+                    NetError::Answered { .. } => "something answers there: check the protocol, the port and the database",
+                    _ => "start the server first, or check the address",
+                };
+                Failure::new(Exit::Unreachable, format!("cannot send to {address}"))
                     .because(&error)
-                    .hint("start the server first, or check the address")
+                    .hint(hint)
             })
         })?;
         let (mut driven, targets) = self.driven(report);

@@ -1,7 +1,7 @@
 //! What the user may have meant: the nearest of the names that would be right.
 
 /// A half sentence for the end of an error: the nearest name if one is near, then all.
-pub(super) fn or_nearest(wrong: &str, names: impl Iterator<Item = &'static str>, suffix: &str) -> String {
+pub fn or_nearest<'n>(wrong: &str, names: impl Iterator<Item = &'n str>, suffix: &str) -> String {
     let names: Vec<_> = names.collect();
     let nearest = names.iter().min_by_key(|name| distance(wrong, name));
     let list = names.iter().map(|name| format!("{name}{suffix}")).collect::<Vec<_>>();

@@ -1,0 +1,108 @@
+//! Refuses what has no effect: a flag that does nothing is a mistake of the caller, and a
+//! report would not show it.
+
+use tsb_core::net::Carrier;
+use tsb_core::resource::Process;
+
+use super::{Plan, Transport};
+use crate::args::{EmitArgs, IngestArgs, OutputArgs, Progress, RunArgs, RunOptions};
+use crate::failure::Failure;
+
+/// A flag, whether it was given, and why it would do nothing.
+type Idle = (&'static str, bool, &'static str);
+
+fn refuse(idle: &[Idle], hint: &str) -> Result<(), Failure> {
+    match idle.iter().find(|(_, is_given, _)| *is_given) {
+        Some((flag, _, why)) => Err(Failure::usage(format!("cannot use {flag} here"))
+            .because_of(*why)
+            .hint(hint)),
+        None => Ok(()),
+    }
+}
+
+/// Refuses options of a run that have no effect on the plan that they are a part of.
+pub(super) fn check(options: &RunOptions, plan: &Plan) -> Result<(), Failure> {
+    let transport = plan.transport;
+    let is_datagrams = transport.is_wire() && transport.carrier() == Carrier::Datagrams;
+    let in_process = "samples reach the store in this process: there is no wire";
+    let hint = if plan.stores.iter().any(tsb_stores::spec::Spec::is_client) {
+        "a client of a server is driven in process; --transport tcp puts a wire of tsb before it"
+    } else {
+        "give --transport tcp, udp, unix, unixgram or http"
+    };
+    refuse(&[("--protocol", options.protocol.is_some() && !transport.is_wire(), in_process)], hint)?;
+    let stream = "only datagrams have it";
+    let of_datagrams = [
+        ("--sockets", options.sockets.is_some()),
+        ("--datagram", options.datagram.is_some()),
+        ("--receive-buffer", options.receive_buffer.is_some()),
+    ];
+    let of_datagrams = of_datagrams.map(|(flag, is_given)| (flag, is_given && !is_datagrams, stream));
+    refuse(&of_datagrams, "give --transport udp or unixgram")?;
+    let not_udp = transport != Transport::Udp;
+    let of_udp = [
+        ("--gso", options.gso.is_some() && not_udp, "only UDP has it"),
+        ("--gro", options.gro.is_some() && not_udp, "only UDP has it"),
+    ];
+    refuse(&of_udp, "give --transport udp")?;
+    let two_fleets = options.fleet_file.is_some() && options.workload.as_ref().is_some_and(|name| name != "kstat");
+    let fleet = ("--workload", two_fleets, "--fleet-file describes the fleet");
+    refuse(&[fleet], "leave one of them out")?;
+    check_processes(options)
+}
+
+/// Refuses processes that are not there.
+pub(super) fn check_processes(options: &RunOptions) -> Result<(), Failure> {
+    match options.watch_pid.iter().find(|&&pid| Process::watch(pid).is_none()) {
+        Some(pid) => Err(Failure::usage(format!("cannot watch process {pid}")).because_of("there is no such process")),
+        None => Ok(()),
+    }
+}
+
+/// Refuses flags of a run that contradict each other.
+pub fn check_run(args: &RunArgs) -> Result<(), Failure> {
+    let output = &args.output;
+    let written = [("--out", &output.out), ("--html", &output.html), ("--hdr-log", &output.hdr_log)];
+    let written = written.map(|(flag, path)| (flag, args.print_plan && path.is_some(), "--print-plan runs nothing"));
+    refuse(&written, "leave one of them out")?;
+    let is_shown = args.progress != Progress::Auto;
+    let progress = ("--progress", output.quiet && is_shown, "--quiet shows no progress");
+    refuse(&[progress], "leave one of them out")
+}
+
+/// Refuses flags of a run that do nothing where samples only leave.
+pub fn check_emit(args: &EmitArgs) -> Result<(), Failure> {
+    let options = &args.run.options;
+    let by_url = [
+        ("--transport", options.transport.is_some(), "the URL of --to says it"),
+        ("--protocol", options.protocol.is_some(), "the URL of --to says it"),
+    ];
+    refuse(&by_url, "write it as in --to graphite+tcp://127.0.0.1:2003")?;
+    let no_store = "tsb emit sends to a server, and neither opens a store nor reads one back";
+    let of_a_store = [
+        ("--store", !options.store.is_empty(), no_store),
+        ("--no-verify", options.no_verify.is_some(), no_store),
+        ("--no-calibrate", options.no_calibrate.is_some(), "tsb emit does not calibrate"),
+    ];
+    refuse(&of_a_store, "tsb run drives a store and reads it back")?;
+    let receiver = "it is an option of the receiving side";
+    let of_the_receiver = [
+        ("--gro", options.gro.is_some(), receiver),
+        ("--receive-buffer", options.receive_buffer.is_some(), receiver),
+    ];
+    refuse(&of_the_receiver, "give it to tsb ingest, as in ?receive-buffer=8MiB")?;
+    let watch = ("--watch-pid", !options.watch_pid.is_empty(), "tsb emit watches no other process");
+    refuse(&[watch], "tsb run watches processes")?;
+    let twice = args.connections.is_some() && options.workers.is_some();
+    refuse(&[("--workers", twice, "each connection has a thread of its own")], "give --connections alone")?;
+    let view = args.run.progress == Progress::Live;
+    refuse(&[("--progress live", view, "tsb emit has no live view")], "leave it out")?;
+    check_run(&args.run)
+}
+
+/// Refuses outputs that a listener does not have.
+pub fn check_ingest(args: &IngestArgs) -> Result<(), Failure> {
+    let OutputArgs { hdr_log, .. } = &args.output;
+    let log = ("--hdr-log", hdr_log.is_some(), "a listener does not know when samples were due: it times nothing");
+    refuse(&[log], "tsb run and tsb emit write interval logs")
+}
