@@ -4,10 +4,14 @@
 
 use std::sync::Arc;
 
-use serde_json::json;
+use serde_json::{Value, json};
+use tsb_core::Timestamp;
 use tsb_core::emit::Live;
-use tsb_core::latency::{Recording, Summary};
+use tsb_core::latency::{Curve, Recording, Summary};
 use tsb_core::ledger::{Counter, Ledger};
+use tsb_core::report::SCHEMA_VERSION;
+use tsb_core::resource::{Machine, Process};
+use tsb_core::schedule::Speed;
 use tsb_stores::Store;
 use tsb_stores::null::NullStore;
 
@@ -18,8 +22,11 @@ use crate::failure::Failure;
 use crate::live::expose;
 use crate::output::Outputs;
 use crate::plan;
-use crate::run::{Driven, Hooks, Pass, Rejects, SinkTotals, Stage, Watch, progress};
-use crate::{interrupt, units};
+use crate::run::{
+    Driven, Hooks, Pass, Rejects, SinkTotals, Stage, Watch, fingerprint, issued, missing, missing_note, offered,
+    progress, write_hdr_log,
+};
+use crate::{interrupt, say, units};
 
 /// Runs the command.
 pub fn command(args: &EmitArgs) -> Result<Exit, Failure> {
@@ -28,17 +35,23 @@ pub fn command(args: &EmitArgs) -> Result<Exit, Failure> {
     let endpoint: Endpoint = args.to.parse().map_err(|why: String| failure().because_of(why))?;
     endpoint.check_sending().map_err(|why| failure().because_of(why))?;
     let address = endpoint.resolve().map_err(|error| failure().because(&error))?;
-    let mut run = args.run.clone();
+    let mut run = plan::with_file(&args.run)?;
     run.options.protocol = Some(endpoint.protocol.to_string());
     run.options.transport = Some(endpoint.transport.name().to_owned());
     run.options.workers = args.connections.or(run.options.workers);
     let mut plan = plan::load(&run)?;
     endpoint.options.apply(&mut plan.wire);
-    let plan = plan.complete()?;
-    let outputs = Outputs::open_without_page(&args.run.output)?;
-    let mut hooks = Hooks::new(interrupt::flag(), args.run.output.quiet);
-    let _exposed = expose(&args.run, &mut hooks)?;
+    let mut plan = plan.complete()?;
+    // What is read back, if anything is, is for the user to say.
+    plan.stores.clear();
+    if run.print_plan {
+        return crate::run::print_plan(&plan);
+    }
+    let mut outputs = Outputs::open(&run.output)?;
+    let mut hooks = Hooks::new(interrupt::flag(), run.output.quiet);
+    let _exposed = expose(&run, &mut hooks)?;
     let stage = Stage::new(&plan, 1)?;
+    crate::run::check_asked(&stage, None)?;
     let (start_ns, base) = stage.beginning();
     let (live, watch) = (Live::new(plan.workers), Watch::default());
     let nowhere: Arc<dyn Store> = Arc::new(NullStore::new());
@@ -57,8 +70,11 @@ pub fn command(args: &EmitArgs) -> Result<Exit, Failure> {
         between: None,
     };
     let driven = progress(&stage, &live, &hooks, || pass.remote(&address))?;
-    let result = result(&endpoint, &plan, &driven)?;
-    outputs.write_value(&result, || text(&endpoint, &driven))?;
+    let result = result(&stage, &endpoint, base, &driven);
+    if let Some(log) = outputs.hdr_log() {
+        write_hdr_log(log, &driven, base.0).unwrap_or_else(say::line);
+    }
+    outputs.write_partial(&result, || text(&endpoint, &driven))?;
     Ok(match (driven.failures.is_empty(), driven.interrupted) {
         (false, _) => Exit::Unreachable,
         (true, true) => Exit::Interrupted,
@@ -71,52 +87,117 @@ fn sent_for_good(driven: &Driven) -> u64 {
     driven.counts.sent().samples.saturating_sub(unsent)
 }
 
-fn result(endpoint: &Endpoint, plan: &plan::Plan, driven: &Driven) -> Result<serde_json::Value, Failure> {
+/// The ledger as far as a sender knows it.
+fn ledger(endpoint: &Endpoint, driven: &Driven) -> Ledger {
     let mut ledger = Ledger::new();
-    let sent = sent_for_good(driven);
-    ledger
-        .set(Counter::Due, driven.counts.due.samples)
-        .set(Counter::Sent, sent);
-    ledger.set(Counter::Shed, driven.counts.due.samples - sent);
-    let is_answered = endpoint.transport.is_answered();
-    if is_answered {
-        let counts = &driven.counts;
+    let (sent, counts) = (sent_for_good(driven), &driven.counts);
+    ledger.set(Counter::Due, counts.due.samples).set(Counter::Sent, sent);
+    ledger.set(Counter::Shed, counts.due.samples - sent);
+    if endpoint.transport.is_answered() {
         ledger
             .set(Counter::Confirmed, counts.accepted)
             .set(Counter::Refused, counts.rejected);
         ledger.set(Counter::Unknown, counts.unknown.samples);
     }
-    let mut latency = json!({ "lag": Summary::new(&driven.lag.total, driven.started_samples) });
-    if is_answered {
-        let summary = |recording: &Recording| Summary::new(&recording.total, driven.timed_samples);
-        latency["response"] = json!(summary(&driven.response));
-        latency["service"] = json!(summary(&driven.service));
+    ledger
+}
+
+/// The times that a sender knows: all of them where the server answers, else only its lag.
+fn latency(endpoint: &Endpoint, driven: &Driven) -> Value {
+    let summary = |recording: &Recording, samples| json!(Summary::new(&recording.total, samples));
+    let mut latency = json!({
+        "done": "the kernel had taken it (nothing acknowledges it)",
+        "lag": summary(&driven.lag, driven.started_samples),
+        "untimed": driven.counts.handed_over.operations,
+    });
+    let mut curves = json!({ "lag": Curve::new(&driven.lag.total) });
+    if endpoint.transport.is_answered() {
+        latency["done"] = json!("the answer to its request came");
+        latency["untimed"] = json!(0);
+        latency["response"] = summary(&driven.response, driven.timed_samples);
+        latency["service"] = summary(&driven.service, driven.timed_samples);
+        latency["missing"] = json!(missing(driven));
+        curves["response"] = json!(Curve::new(&driven.response.total));
+        curves["service"] = json!(Curve::new(&driven.service.total));
+        latency["curves"] = curves;
     }
-    let plan = serde_json::to_value(plan)
-        .map_err(|error| Failure::new(Exit::Bug, "cannot serialize the plan").because(&error))?;
-    Ok(json!({
-        "schema_version": tsb_core::report::SCHEMA_VERSION,
+    latency
+}
+
+fn notes(endpoint: &Endpoint, driven: &Driven) -> Vec<String> {
+    let is_answered = endpoint.transport.is_answered();
+    let missing = missing_note(driven.response.total.count(), missing(driven)).filter(|_| is_answered);
+    let held = (!is_answered).then(|| "nothing acknowledged anything: held is what the kernel took".to_owned());
+    let failed = driven.failures.iter().map(|failure| format!("failed: {failure}"));
+    missing.into_iter().chain(held).chain(failed).collect()
+}
+
+/// The report of what a sender knows; what it cannot know is absent.
+fn result(stage: &Stage, endpoint: &Endpoint, base: Timestamp, driven: &Driven) -> Value {
+    let sent = sent_for_good(driven);
+    let per_second = |samples: u64| samples as f64 * 1e9 / driven.elapsed_ns.max(1) as f64;
+    let is_answered = endpoint.transport.is_answered();
+    let held = if is_answered { driven.counts.accepted } else { sent };
+    let closed_loop = stage.plan.is_closed_loop();
+    let usage = Process::own().and_then(|own| own.usage()).unwrap_or_default();
+    let mut rate = json!({
+        "held_per_second": per_second(held),
+        "closed_loop": closed_loop,
+        "speed": stage.speed().map_or_else(|| per_second(sent) / stage.workload.samples_per_second(), Speed::as_f64),
+    });
+    if !closed_loop {
+        rate["asked_per_second"] = json!(per_second(driven.counts.due.samples));
+    }
+    json!({
+        "schema_version": SCHEMA_VERSION,
         "tsb_version": env!("CARGO_PKG_VERSION"),
-        "target": { "address": endpoint.to_string() },
-        "plan": plan,
-        "verdict": { "status": "UNVERIFIED", "reasons": ["nothing was read back"] },
+        "started_at_ns": base.0,
+        "target": {
+            "store": endpoint.to_string(), "address": endpoint.to_string(), "transport": endpoint.transport.name(),
+            "protocol": endpoint.protocol.to_string(), "exactness": "not read back",
+        },
+        "plan": stage.plan,
+        "seed": stage.plan.workload.seed,
+        "fingerprint": fingerprint(stage),
+        "machine": Machine::examine(),
+        "verdict": { "status": "UNVERIFIED", "reasons": ["nothing was read back: tsb verify does, with --store"] },
         "durability": { "level": "unconfirmed", "copies": 0 },
         "interrupted": driven.interrupted,
         "duration_ns": driven.elapsed_ns,
-        "rate": { "held_per_second": sent as f64 * 1e9 / driven.elapsed_ns.max(1) as f64 },
-        "ledger": ledger,
-        "latency": latency,
+        "rate": rate,
+        "ledger": ledger(endpoint, driven),
+        "latency": latency(endpoint, driven),
         "cost": {
             "generator_cpu_ns_per_sample": driven.cpu.total_ns as f64 / sent.max(1) as f64,
             "wire_bytes_per_sample": driven.wire.as_ref().map(|wire| wire.sent_bytes as f64 / sent.max(1) as f64),
+            "method": "CPU clocks of the emitting threads, waiting and pacing included",
         },
+        "offered": offered(stage, &driven.issued),
+        "intervals": [{
+            "end_ns": driven.elapsed_ns, "sent": sent, "accepted": if is_answered { driven.counts.accepted } else { 0 },
+            "lag_max_ns": driven.lag.total.max(), "response_max_ns": driven.response.total.max(),
+            "cpu_ns": usage.user_cpu_ns + usage.system_cpu_ns, "rss_bytes": usage.rss_bytes,
+        }],
+        "resources": [usage],
+        "issued": issued(&driven.issued),
+        "notes": notes(endpoint, driven),
         "datagrams": driven.wire.as_ref().filter(|wire| wire.sent_datagrams > 0).map(|wire| json!({
             "sent": wire.sent_datagrams,
             "segments_per_call": wire.segments,
             "send_buffer_bytes": wire.send_buffer_bytes,
         })),
         "failures": driven.failures,
-    }))
+    })
+}
+
+/// What was due and never sent, with its share.
+fn shed_in_words(due: u64, sent: u64) -> String {
+    let shed = due - sent;
+    if shed == 0 {
+        return String::new();
+    }
+    let share = shed as f64 * 100.0 / due.max(1) as f64;
+    format!(" (shed {}: {share:.1} % never sent)", units::count(shed))
 }
 
 fn text(endpoint: &Endpoint, driven: &Driven) -> String {
@@ -125,9 +206,10 @@ fn text(endpoint: &Endpoint, driven: &Driven) -> String {
     let show = |value: Option<u64>| value.map_or("-".to_owned(), units::nanos);
     let mut lines = vec![
         format!(
-            "sent {} of {} samples due to {endpoint} in {:.1} s: {}/s",
+            "sent {} of {} samples due{} to {endpoint} in {:.1} s: {} per second",
             units::count(sent),
             units::count(driven.counts.due.samples),
+            shed_in_words(driven.counts.due.samples, sent),
             driven.elapsed_ns as f64 / 1e9,
             units::scaled(sent as f64 * 1e9 / driven.elapsed_ns.max(1) as f64),
         ),
@@ -138,31 +220,32 @@ fn text(endpoint: &Endpoint, driven: &Driven) -> String {
             show(lag.max_ns)
         ),
         format!(
-            "generator CPU {:.1} ns a sample",
+            "generator CPU {:.1} ns per sample",
             driven.cpu.total_ns as f64 / sent.max(1) as f64
         ),
     ];
     if endpoint.transport.is_answered() {
         let response = Summary::new(&driven.response.total, driven.timed_samples);
         lines.push(format!(
-            "confirmed {}, refused {}, unknown {}; response p50 {}, p99 {}, max {}",
+            "confirmed {}, refused {}, unknown {}; response of those p50 {}, p90 {}, p99 {}, max {}",
             units::count(driven.counts.accepted),
             units::count(driven.counts.rejected),
             units::count(driven.counts.unknown.samples),
             show(response.p50_ns),
+            show(response.p90_ns),
             show(response.p99_ns),
             show(response.max_ns),
         ));
     }
     if let Some(wire) = driven.wire.as_ref().filter(|wire| wire.sent_datagrams > 0) {
         lines.push(format!(
-            "{} datagrams, up to {} a system call, send buffer {}",
+            "{} datagrams, up to {} per system call, send buffer {}",
             units::count(wire.sent_datagrams),
             wire.segments,
             units::bytes(wire.send_buffer_bytes as f64),
         ));
     }
-    lines.extend(driven.failures.iter().map(|failure| format!("failed: {failure}")));
+    lines.extend(notes(endpoint, driven));
     let verdict = if endpoint.transport.is_answered() {
         "UNVERIFIED: nothing was read back\n"
     } else {

@@ -266,7 +266,10 @@ mod tests {
             ("influx+tcp://h:1?gzip=on", "http"),
         ] {
             let why = text.parse::<Endpoint>().unwrap_err();
-            assert!(why.contains("does nothing over") && why.ends_with(needs), "{text}: {why}");
+            assert!(
+                why.contains("does nothing over") && why.ends_with(needs),
+                "{text}: {why}"
+            );
         }
         let sender: Endpoint = "tsb+udp://h:1?sockets=2".parse().unwrap();
         assert!(sender.check_sending().is_ok() && sender.check_listening().unwrap_err().contains("tsb emit"));

@@ -4,17 +4,20 @@ use std::io::Write;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use serde_json::json;
+use serde_json::{Value, json};
+use tsb_core::ledger::{Counter, Ledger};
 use tsb_core::net::{Address, AnyListener, Carrier, Decoders, Intake, ListenOptions, ListenerStats, Registry, Runtime};
+use tsb_core::report::SCHEMA_VERSION;
+use tsb_core::resource::{Machine, Process};
 use tsb_core::time::{Clock, MonotonicClock};
-use tsb_core::{SeriesId, SeriesKey};
+use tsb_core::{SeriesId, SeriesKey, Timestamp};
 use tsb_stores::{Store, spec};
 
 use crate::args::IngestArgs;
 use crate::endpoint::Endpoint;
 use crate::exit::Exit;
 use crate::failure::Failure;
-use crate::output::Outputs;
+use crate::output::{Outputs, first_failure};
 use crate::plan::WirePlan;
 use crate::run::{Rejects, SinkTotals, StoreSink, Writer};
 use crate::{interrupt, units};
@@ -69,7 +72,7 @@ pub fn command(args: &IngestArgs) -> Result<Exit, Failure> {
     if args.listen.iter().any(|url| files::is_for(url)) {
         return files::command(args, &limits.listen, duration_ns);
     }
-    let outputs = Outputs::open_without_page(&args.output)?;
+    let outputs = Outputs::open(&args.output)?;
     // Before anyone hears that it listens: from then on a signal asks for an orderly end.
     let stop = interrupt::flag();
     let service = Service::open(args, limits.max_series)?;
@@ -79,7 +82,7 @@ pub fn command(args: &IngestArgs) -> Result<Exit, Failure> {
     for url in &args.listen {
         listeners.push(service.listen(url, args.allow_remote, &limits, &runtime)?);
     }
-    let started = service.clock.now();
+    let (started, base) = (service.clock.now(), service.clock.wall());
     let fed = Fed {
         service: &service,
         listeners: &listeners,
@@ -88,13 +91,31 @@ pub fn command(args: &IngestArgs) -> Result<Exit, Failure> {
     let stats: Vec<ListenerStats> = listeners.into_iter().map(|listener| listener.stop().stats).collect();
     let elapsed_ns = service.clock.now() - started;
     let closed = service.store.close();
-    let result = service.result(&stats, elapsed_ns);
-    outputs.write_value(&result, || text(&result))?;
-    if let Some(error) = service.totals.failure() {
-        return Err(Failure::new(Exit::Invalid, format!("cannot write to {}", service.store)).because(&*error));
-    }
-    closed.map_err(|error| Failure::new(Exit::Invalid, format!("cannot close {}", service.store)).because(&error))?;
+    let store = &service.store;
+    let written = service
+        .totals
+        .failure()
+        .map(|error| Failure::new(Exit::Invalid, format!("cannot write to {store}")).because(&*error));
+    let closed = closed
+        .err()
+        .map(|error| Failure::new(Exit::Invalid, format!("cannot close {store}")).because(&error));
+    let failures: Vec<Failure> = written.into_iter().chain(closed).collect();
+    let listened = Listened {
+        base,
+        elapsed_ns,
+        failures: failures.iter().map(Failure::in_a_line).collect(),
+    };
+    let result = service.result(&stats, &listened);
+    let unwritten = outputs.write_partial(&result, || text(&result)).err();
+    first_failure(failures.into_iter().chain(unwritten))?;
     Ok(Exit::Done)
+}
+
+/// When was listened, and what went wrong.
+struct Listened {
+    base: Timestamp,
+    elapsed_ns: u64,
+    failures: Vec<String>,
 }
 
 struct Limits {
@@ -190,34 +211,73 @@ impl Service {
         Ok(listener)
     }
 
-    fn result(&self, listeners: &[ListenerStats], elapsed_ns: u64) -> serde_json::Value {
+    /// The report of what a receiver knows; what it cannot know is absent.
+    fn result(&self, listeners: &[ListenerStats], listened: &Listened) -> Value {
         let sum = |count: fn(&ListenerStats) -> u64| listeners.iter().map(count).sum::<u64>();
-        let malformed = sum(|stats| stats.malformed);
         let turned_away = sum(|stats| stats.refused + stats.unannounced);
         let accepted = self.totals.accepted.load(Ordering::Relaxed);
-        let by_store = self.totals.rejected.load(Ordering::Relaxed);
-        let rejected = by_store + turned_away;
-        let received = sum(ListenerStats::received);
+        let mut ledger = Ledger::new();
+        ledger
+            .set(Counter::Received, sum(ListenerStats::received))
+            .set(Counter::Malformed, sum(|stats| stats.malformed));
+        ledger
+            .set(
+                Counter::Rejected,
+                self.totals.rejected.load(Ordering::Relaxed) + turned_away,
+            )
+            .set(Counter::Accepted, accepted);
+        let mut ledger = json!(ledger);
         let mut reasons = self.rejects.by_reason();
         for (reason, samples) in listeners.iter().flat_map(ListenerStats::turned_away) {
             *reasons.entry(reason.to_owned()).or_default() += samples;
         }
-        let stats = self.store.stats();
+        ledger["rejected_by_reason"] = json!(reasons);
+        let is_sound = listened.failures.is_empty() && ledger["balanced"] == true;
+        let (capabilities, stats) = (self.store.capabilities(), self.store.stats());
+        let footprint = stats.footprint;
+        let usage = Process::own().and_then(|own| own.usage()).unwrap_or_default();
+        let per_sample = (stats.samples > 0).then(|| footprint.total_bytes() as f64 / stats.samples as f64);
+        let mut reasons = listened.failures.clone();
+        reasons.push("nothing was read back: who sent the samples is not known here".to_owned());
         json!({
-            "schema_version": tsb_core::report::SCHEMA_VERSION,
+            "schema_version": SCHEMA_VERSION,
             "tsb_version": env!("CARGO_PKG_VERSION"),
+            "started_at_ns": listened.base.0,
+            "duration_ns": listened.elapsed_ns,
+            "interrupted": false,
+            "machine": Machine::examine(),
             "store": self.store.to_string(),
-            "durability": { "level": self.store.capabilities().acknowledges, "copies": self.store.capabilities().copies },
-            "duration_ns": elapsed_ns,
-            "rate": { "held_per_second": accepted as f64 * 1e9 / elapsed_ns.max(1) as f64 },
-            "ledger": {
-                "received": received, "malformed": malformed, "rejected": rejected, "accepted": accepted,
-                "balanced": received == malformed + rejected + accepted,
-                "rejected_by_reason": reasons,
+            "target": {
+                "store": self.store.to_string(), "transport": "listeners", "exactness": "not read back",
             },
+            "verdict": { "status": if is_sound { "UNVERIFIED" } else { "INVALID" }, "reasons": reasons },
+            "durability": {
+                "level": capabilities.acknowledges, "acknowledged": capabilities.acknowledges,
+                "copies": capabilities.copies,
+            },
+            "rate": {
+                "held_per_second": accepted as f64 * 1e9 / listened.elapsed_ns.max(1) as f64,
+                "closed_loop": false, "speed": 1.0,
+            },
+            "ledger": ledger,
+            "latency": { "done": "nothing is timed: a listener does not know when samples were due", "untimed": 0 },
             "series": { "admitted": self.registry.len(), "refused_names": self.registry.refused() },
-            "size": { "samples": stats.samples, "bytes": stats.footprint.total_bytes(), "sealed_bytes": stats.footprint.sealed_bytes, "sealed_samples": stats.footprint.sealed_samples },
-            "cost": { "store_cpu_ns_per_sample": self.totals.store_cpu_ns_per_sample() },
+            "size": {
+                "samples": stats.samples, "bytes": footprint.total_bytes(), "sealed_bytes": footprint.sealed_bytes,
+                "sealed_samples": footprint.sealed_samples, "head_bytes": footprint.head_bytes,
+                "journal_bytes": footprint.journal_bytes, "series_bytes": footprint.series_bytes,
+                "free_bytes": footprint.free_bytes,
+            },
+            "cost": {
+                "store_cpu_ns_per_sample": self.totals.store_cpu_ns_per_sample(), "bytes_per_sample": per_sample,
+                "method": "the store's part by the thread clock around sampled batches",
+            },
+            "offered": { "series": self.registry.len() },
+            "intervals": [{
+                "end_ns": listened.elapsed_ns, "sent": 0, "accepted": accepted,
+                "cpu_ns": usage.user_cpu_ns + usage.system_cpu_ns, "rss_bytes": usage.rss_bytes,
+            }],
+            "resources": [usage],
             "listeners": listeners,
         })
     }
@@ -248,7 +308,7 @@ fn text(result: &serde_json::Value) -> String {
         .unwrap_or_default();
     let _ = writeln!(
         out,
-        "held {}/s at durability {}",
+        "held {} per second at durability {}",
         units::scaled(rate),
         result["durability"]["level"].as_str().unwrap_or("?")
     );

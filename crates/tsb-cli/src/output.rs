@@ -95,7 +95,28 @@ impl Outputs {
         })
     }
 
-    /// The same for a result that is no report of a run: it has no page, no interval log and
+    /// Writes a report that a command has made of what it knows, with more beside the model.
+    /// `text` is its short form for people.
+    ///
+    /// # Errors
+    /// As [`Self::write`].
+    pub fn write_partial(&self, value: &Value, text: impl FnOnce() -> String) -> Result<(), Failure> {
+        let json = format!("{value:#}\n");
+        let report = crate::reports::of_value(value)?;
+        let file = self.report.as_ref().map(|target| target.write(json.as_bytes()));
+        let page = self.page.as_ref().map(|target| write_page(&report, target));
+        let log = self.hdr_log.as_ref().map(|(target, bytes)| target.write(bytes));
+        let shown = match self.format {
+            Format::Json => Ok(json.into_bytes()),
+            Format::Text => Ok(text().into_bytes()),
+            Format::Csv => render::bytes(&report, Format::Csv),
+        };
+        let stdout = shown.and_then(|bytes| print(&bytes));
+        let all = [file, page, log, Some(stdout)].into_iter().flatten();
+        first_failure(all.filter_map(Result::err))
+    }
+
+    /// The same as [`Self::open`] for a result that is no report of a run: it has no page, no interval log and
     /// no table.
     ///
     /// # Errors

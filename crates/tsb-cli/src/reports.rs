@@ -6,6 +6,7 @@ use serde::Deserialize;
 use serde::de::IgnoredAny;
 use tsb_core::report::{Report, Run, SCHEMA_VERSION};
 
+use crate::exit::Exit;
 use crate::failure::Failure;
 
 /// Longer files are no reports: an hour at one-second intervals takes a few megabytes.
@@ -42,8 +43,13 @@ pub fn read(path: &Path) -> Result<Report, Failure> {
     parse(&text).map_err(|why| {
         failure()
             .because_of(why)
-            .hint("reports are what --out and --format json of tsb run write")
+            .hint("reports are what --out and --format json of tsb run, emit and ingest write")
     })
+}
+
+/// The report in a value that this program has made.
+pub fn of_value(value: &serde_json::Value) -> Result<Report, Failure> {
+    parse(&value.to_string()).map_err(|why| Failure::new(Exit::Bug, "cannot read our own report").because_of(why))
 }
 
 /// The report in a text, or what is wrong with it.

@@ -11,6 +11,7 @@ mod hdr_log;
 mod judge;
 mod kept;
 mod ledger;
+mod missing;
 mod monitor;
 mod path;
 mod projection;
@@ -27,7 +28,12 @@ use tsb_core::report::{Report, Run};
 use tsb_core::verdict::Status;
 use tsb_core::workload::Workload;
 
+pub(crate) use asked::check as check_asked;
+pub(crate) use assemble::{fingerprint, issued, offered};
+pub(crate) use missing::{missing, missing_note};
+
 pub use engine::{Finished, Hooks, Open, run_plan, run_store};
+pub(crate) use hdr_log::write as write_hdr_log;
 pub use kept::Kept;
 pub use ledger::{Elsewhere, settle};
 pub use monitor::progress;
@@ -121,7 +127,7 @@ pub fn run_each(
             }
         };
         if let Some(log) = log.as_deref_mut() {
-            hdr_log::write(log, &finished.driven, finished.run.started_at_ns).unwrap_or_else(say::line);
+            write_hdr_log(log, &finished.driven, finished.run.started_at_ns).unwrap_or_else(say::line);
         }
         let interrupted = finished.run.interrupted;
         kept.add(finished.run);
@@ -132,7 +138,8 @@ pub fn run_each(
     Ok(failed)
 }
 
-fn print_plan(plan: &Plan) -> Result<Exit, Failure> {
+/// Prints a plan as `--plan` reads it.
+pub(crate) fn print_plan(plan: &Plan) -> Result<Exit, Failure> {
     let text = serde_json::to_string_pretty(plan);
     let text = text.map_err(|error| Failure::new(Exit::Bug, "cannot print the plan").because(&error))?;
     print(format!("{text}\n").as_bytes())?;

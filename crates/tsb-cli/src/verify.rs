@@ -28,6 +28,11 @@ pub fn command(args: &VerifyArgs) -> Result<Exit, Failure> {
 }
 
 fn one(run: &Run, args: &VerifyArgs) -> Result<Exit, Failure> {
+    if run.plan.is_null() {
+        return Err(Failure::usage("cannot verify this report")
+            .because_of("it is of tsb ingest: who sent the samples is not known there")
+            .hint("verify the report of tsb run or tsb emit, with --store"));
+    }
     let plan: Plan = serde_json::from_value(run.plan.clone())
         .map_err(|error| Failure::usage("cannot read the plan in the report").because(&error))?;
     let spec = match &args.store {
@@ -38,7 +43,7 @@ fn one(run: &Run, args: &VerifyArgs) -> Result<Exit, Failure> {
             .stores
             .first()
             .cloned()
-            .ok_or_else(|| Failure::usage("the report names no store"))?,
+            .ok_or_else(|| Failure::usage("cannot verify: the report names no store").hint("give --store SPEC"))?,
     };
     let store = query::existing(&spec)?;
     let workload = Workload::new(&plan.workload)

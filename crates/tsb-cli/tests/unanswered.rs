@@ -1,12 +1,14 @@
 //! A store that does not always answer: what it took is settled by reading back.
 
+#![expect(clippy::unwrap_used, reason = "a test that cannot set up has failed")]
+
 use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use tsb_cli::args::RunOptions;
 use tsb_cli::plan::Plan;
-use tsb_cli::run::{Hooks, run_store};
+use tsb_cli::run::{Finished, Hooks, run_store};
 use tsb_core::ledger::Counter;
 use tsb_core::verdict::Status;
 use tsb_core::{Batch, Durability, SeriesId, SeriesKey, Timestamp};
@@ -89,8 +91,7 @@ impl Store for Vague {
     }
 }
 
-#[test]
-fn what_was_never_answered_is_settled_to_the_sample() {
+fn run(transport: &str) -> (Arc<Vague>, Finished) {
     let store = Arc::new(Vague {
         inner: MemoryStore::new(MemoryOptions::default()),
         writes: AtomicU64::new(0),
@@ -104,7 +105,7 @@ fn what_was_never_answered_is_settled_to_the_sample() {
         series: Some("2000".to_owned()),
         rate: Some("200k".to_owned()),
         duration: Some("500ms".to_owned()),
-        transport: Some("inproc".to_owned()),
+        transport: Some(transport.to_owned()),
         no_calibrate: Some(true),
         ..RunOptions::default()
     })
@@ -112,6 +113,12 @@ fn what_was_never_answered_is_settled_to_the_sample() {
     let plan = plan.complete().unwrap();
     let hooks = Hooks::new(Arc::new(AtomicBool::new(false)), true);
     let finished = run_store(&plan, &(Arc::clone(&store) as Arc<dyn Store>), &hooks).unwrap();
+    (store, finished)
+}
+
+#[test]
+fn what_was_never_answered_is_settled_to_the_sample() {
+    let (store, finished) = run("inproc");
     let of = |count: &AtomicU64| count.load(Ordering::Relaxed);
     let (taken, dropped, unreached) = (of(&store.taken), of(&store.dropped), of(&store.unreached));
     assert!(taken > 0 && dropped > 0 && unreached > 0);
@@ -133,4 +140,23 @@ fn what_was_never_answered_is_settled_to_the_sample() {
         note.contains(&format!("of which {taken} were there")) && note.contains("nobody answers"),
         "{note}"
     );
+}
+
+#[test]
+fn silence_behind_a_listener_is_not_fatal_and_is_settled_by_reading_back() {
+    let (store, finished) = run("tcp");
+    let of = |count: &AtomicU64| count.load(Ordering::Relaxed);
+    let (taken, dropped, unreached) = (of(&store.taken), of(&store.dropped), of(&store.unreached));
+    assert!(taken > 0 && dropped > 0 && unreached > 0);
+    let run = &finished.run;
+    let count = |counter: Counter| run.ledger.counts.get(counter);
+    assert!(run.ledger.violated.is_empty(), "{:?}", run.ledger.violated);
+    assert_eq!(count(Counter::LostInTransport), Some(dropped));
+    assert_eq!(count(Counter::Rejected), Some(unreached));
+    assert_eq!(run.ledger.rejected_by_reason.get("unreachable"), Some(&unreached));
+    assert_eq!(count(Counter::Verified), count(Counter::Accepted));
+    assert_eq!(count(Counter::Lost), Some(0));
+    assert!(run.verdict.status > Status::Unverified, "{:?}", run.verdict);
+    let said = format!("{} samples were never answered for", taken + dropped);
+    assert!(run.notes.iter().any(|note| note.contains(&said)), "{:?}", run.notes);
 }

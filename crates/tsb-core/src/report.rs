@@ -46,11 +46,15 @@ pub struct Run {
     pub duration_ns: u64,
     /// The run was cut short by the user; everything else is about what was done by then.
     pub interrupted: bool,
-    /// Everything needed to run it again.
+    /// Everything needed to run it again; absent where strangers sent the samples.
+    #[serde(default)]
     pub plan: Value,
     /// The seed of the workload.
+    #[serde(default)]
     pub seed: u64,
     /// Hash of the samples that the workload describes: same fingerprint, same samples.
+    /// Empty where strangers sent them.
+    #[serde(default)]
     pub fingerprint: String,
     /// The machine it ran on.
     pub machine: Machine,
@@ -126,6 +130,15 @@ pub struct DurabilityReport {
     pub untimed: u64,
 }
 
+const fn unknown() -> f64 {
+    f64::NAN
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks for a reference")]
+const fn is_unknown(figure: &f64) -> bool {
+    figure.is_nan()
+}
+
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks for a reference")]
 fn is_zero(count: &u64) -> bool {
     *count == 0
@@ -176,6 +189,7 @@ pub struct Latency {
     /// What ends an operation here.
     pub done: String,
     /// Due to done.
+    #[serde(default)]
     pub response: Summary,
     /// Start until the receiver had read it: only on a wire without acknowledgements, where
     /// service begins there.
@@ -183,11 +197,17 @@ pub struct Latency {
     pub delivery: Option<Summary>,
     /// Start to done, or from the end of the delivery where there is one. (Schema 1 knew no
     /// delivery: there it is part of the service.)
+    #[serde(default)]
     pub service: Summary,
     /// Due to start.
+    #[serde(default)]
     pub lag: Summary,
     /// Operations whose end nobody could time.
     pub untimed: u64,
+    /// Operations that were due and have no response time, because they were never sent or
+    /// never answered: they are infinitely late, and in none of the quantiles.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub missing: u64,
     /// The distributions in full.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub curves: Option<Curves>,
@@ -213,9 +233,12 @@ pub struct Curves {
 pub struct Offered {
     /// Series in the catalog.
     pub series: u64,
-    /// Share of values equal to the one before in their series. in [0, 1]
+    /// Share of values equal to the one before in their series. in [0, 1]; NaN, and absent in
+    /// JSON, where strangers sent them.
+    #[serde(default = "unknown", skip_serializing_if = "is_unknown")]
     pub repeat_rate: f64,
     /// Estimated information in a value, in bits; the estimator is in docs/workloads.md.
+    #[serde(default = "unknown", skip_serializing_if = "is_unknown")]
     pub entropy_bits: f64,
     /// Calculated information in a value, in bits, where the fleet's models allow it.
     #[serde(default, skip_serializing_if = "Option::is_none")]

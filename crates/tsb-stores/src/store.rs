@@ -158,6 +158,8 @@ pub enum Reason {
     Unrepresentable,
     /// A server refused it, for a reason that is none of these.
     Refused,
+    /// No server could be reached: it was never sent there.
+    Unreachable,
     /// A fault injected on purpose (by `throttle`).
     Injected,
 }
@@ -172,6 +174,7 @@ impl Reason {
             Self::Full => "full",
             Self::Unrepresentable => "unrepresentable",
             Self::Refused => "refused",
+            Self::Unreachable => "unreachable",
             Self::Injected => "injected",
         }
     }

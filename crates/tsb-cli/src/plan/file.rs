@@ -30,7 +30,10 @@ const NOT_KEYS: [&str; 2] = ["plan", "print-plan"];
 pub fn keys() -> Vec<String> {
     let command = Flags::command();
     let names = command.get_arguments().filter_map(Arg::get_long);
-    names.filter(|name| !NOT_KEYS.contains(name)).map(str::to_owned).collect()
+    names
+        .filter(|name| !NOT_KEYS.contains(name))
+        .map(str::to_owned)
+        .collect()
 }
 
 /// The flags that the text of a run file means.
@@ -84,9 +87,10 @@ fn of_key(command: &clap::Command, key: &str, value: &Spanned<DeValue<'_>>) -> R
         (ArgAction::SetTrue, DeValue::Boolean(true)) => Ok(vec![format!("--{key}")]),
         (ArgAction::SetTrue, DeValue::Boolean(false)) => Ok(Vec::new()),
         (ArgAction::SetTrue, _) => Err(format!("{key} is true or false")),
-        (ArgAction::Append, DeValue::Array(all)) => {
-            all.iter().map(|one| Ok(format!("--{key}={}", scalar(key, one)?))).collect()
-        }
+        (ArgAction::Append, DeValue::Array(all)) => all
+            .iter()
+            .map(|one| Ok(format!("--{key}={}", scalar(key, one)?)))
+            .collect(),
         _ => Ok(vec![format!("--{key}={}", scalar(key, value)?)]),
     }
 }
@@ -100,7 +104,10 @@ fn scalar(key: &str, value: &Spanned<DeValue<'_>>) -> Result<String, String> {
             .map_err(|_| format!("{key}: {number} is too large a number")),
         DeValue::Float(number) => Ok(number.as_str().to_owned()),
         DeValue::Boolean(on) => Ok(on.to_string()),
-        other => Err(format!("{key} takes a text or a number, not a value of type {}", other.type_str())),
+        other => Err(format!(
+            "{key} takes a text or a number, not a value of type {}",
+            other.type_str()
+        )),
     }
 }
 
@@ -132,7 +139,10 @@ mod tests {
     #[test]
     fn what_is_wrong_is_told_with_file_line_and_key() {
         for (text, words) in [
-            ("seed = 1\nrat = \"54k\"\n", &["run.toml", "line 2", "\"rat\"", "did you mean rate?"][..]),
+            (
+                "seed = 1\nrat = \"54k\"\n",
+                &["run.toml", "line 2", "\"rat\"", "did you mean rate?"][..],
+            ),
             ("\n\nduration = 10", &["line 3", "--duration 10"]),
             ("store = \"memry:\"", &["line 1", "memry", "memory"]),
             ("seed = \"x\"", &["line 1", "--seed"]),
@@ -153,7 +163,9 @@ mod tests {
     #[test]
     fn the_document_lists_the_keys_and_no_others() {
         let document = include_str!("../../../../docs/formats/plan.md");
-        let rows = document.lines().filter_map(|line| line.strip_prefix("| `")?.split_once('`'));
+        let rows = document
+            .lines()
+            .filter_map(|line| line.strip_prefix("| `")?.split_once('`'));
         let mut listed: Vec<&str> = rows.map(|(key, _)| key).collect();
         let mut keys = keys();
         listed.sort_unstable();

@@ -43,7 +43,11 @@ pub fn load(args: &RunArgs) -> Result<Plan, Failure> {
 fn settle(plan: &mut Plan, is_said: bool) {
     if !is_said {
         let is_any_client = plan.stores.iter().any(tsb_stores::spec::Spec::is_client);
-        plan.transport = if is_any_client { Transport::Inproc } else { Plan::default().transport };
+        plan.transport = if is_any_client {
+            Transport::Inproc
+        } else {
+            Plan::default().transport
+        };
     }
 }
 

@@ -30,7 +30,14 @@ pub(super) fn check(options: &RunOptions, plan: &Plan) -> Result<(), Failure> {
     } else {
         "give --transport tcp, udp, unix, unixgram or http"
     };
-    refuse(&[("--protocol", options.protocol.is_some() && !transport.is_wire(), in_process)], hint)?;
+    refuse(
+        &[(
+            "--protocol",
+            options.protocol.is_some() && !transport.is_wire(),
+            in_process,
+        )],
+        hint,
+    )?;
     let stream = "only datagrams have it";
     let of_datagrams = [
         ("--sockets", options.sockets.is_some()),
@@ -62,7 +69,11 @@ pub(super) fn check_processes(options: &RunOptions) -> Result<(), Failure> {
 /// Refuses flags of a run that contradict each other.
 pub fn check_run(args: &RunArgs) -> Result<(), Failure> {
     let output = &args.output;
-    let written = [("--out", &output.out), ("--html", &output.html), ("--hdr-log", &output.hdr_log)];
+    let written = [
+        ("--out", &output.out),
+        ("--html", &output.html),
+        ("--hdr-log", &output.hdr_log),
+    ];
     let written = written.map(|(flag, path)| (flag, args.print_plan && path.is_some(), "--print-plan runs nothing"));
     refuse(&written, "leave one of them out")?;
     let is_shown = args.progress != Progress::Auto;
@@ -82,7 +93,11 @@ pub fn check_emit(args: &EmitArgs) -> Result<(), Failure> {
     let of_a_store = [
         ("--store", !options.store.is_empty(), no_store),
         ("--no-verify", options.no_verify.is_some(), no_store),
-        ("--no-calibrate", options.no_calibrate.is_some(), "tsb emit does not calibrate"),
+        (
+            "--no-calibrate",
+            options.no_calibrate.is_some(),
+            "tsb emit does not calibrate",
+        ),
     ];
     refuse(&of_a_store, "tsb run drives a store and reads it back")?;
     let receiver = "it is an option of the receiving side";
@@ -91,18 +106,32 @@ pub fn check_emit(args: &EmitArgs) -> Result<(), Failure> {
         ("--receive-buffer", options.receive_buffer.is_some(), receiver),
     ];
     refuse(&of_the_receiver, "give it to tsb ingest, as in ?receive-buffer=8MiB")?;
-    let watch = ("--watch-pid", !options.watch_pid.is_empty(), "tsb emit watches no other process");
+    let watch = (
+        "--watch-pid",
+        !options.watch_pid.is_empty(),
+        "tsb emit watches no other process",
+    );
     refuse(&[watch], "tsb run watches processes")?;
     let twice = args.connections.is_some() && options.workers.is_some();
-    refuse(&[("--workers", twice, "each connection has a thread of its own")], "give --connections alone")?;
+    refuse(
+        &[("--workers", twice, "each connection has a thread of its own")],
+        "give --connections alone",
+    )?;
     let view = args.run.progress == Progress::Live;
-    refuse(&[("--progress live", view, "tsb emit has no live view")], "leave it out")?;
+    refuse(
+        &[("--progress live", view, "tsb emit has no live view")],
+        "leave it out",
+    )?;
     check_run(&args.run)
 }
 
 /// Refuses outputs that a listener does not have.
 pub fn check_ingest(args: &IngestArgs) -> Result<(), Failure> {
     let OutputArgs { hdr_log, .. } = &args.output;
-    let log = ("--hdr-log", hdr_log.is_some(), "a listener does not know when samples were due: it times nothing");
+    let log = (
+        "--hdr-log",
+        hdr_log.is_some(),
+        "a listener does not know when samples were due: it times nothing",
+    );
     refuse(&[log], "tsb run and tsb emit write interval logs")
 }

@@ -38,13 +38,16 @@ fn one(run: &Run, letter: Option<&str>, lines: &mut Lines) {
 fn head(run: &Run, letter: Option<&str>, lines: &mut Lines) {
     let letter = letter.map_or(String::new(), |letter| format!("{letter}  "));
     let label = run.label.as_ref().map_or(String::new(), |label| format!("{label}: "));
+    let work = if run.fingerprint.is_empty() {
+        String::new()
+    } else {
+        format!(", seed {}, fingerprint {}", run.seed, run.fingerprint)
+    };
     lines.raw(format!(
-        "\n{letter}{label}{} {}: {} series, seed {}, fingerprint {}",
+        "\n{letter}{label}{} {}: {} series{work}",
         run.target.store,
         path(run),
         count(run.offered.series),
-        run.seed,
-        run.fingerprint
     ));
     if run.interrupted {
         lines.raw("INTERRUPTED: all figures are about the part that was done.");
@@ -56,6 +59,7 @@ fn rates(run: &Run, lines: &mut Lines) {
     let rate = &run.rate;
     match rate.asked_per_second {
         Some(asked) => lines.line("asked", scaled(asked)),
+        None if !rate.closed_loop => lines.line("asked", "not known: others sent the samples"),
         None => lines.line(
             "asked",
             "nothing: a closed loop waits for the store, and hides how long others would wait",
@@ -110,6 +114,11 @@ fn quantiles(summary: &Summary) -> String {
 
 fn latencies(run: &Run, lines: &mut Lines) {
     let latency = &run.latency;
+    if latency.response.count == 0 && latency.lag.count == 0 {
+        lines.heading("Latency");
+        lines.sentence(&latency.done);
+        return;
+    }
     lines.heading(&format!(
         "Latency of {} operations, until {}",
         count(latency.response.count),
@@ -169,6 +178,9 @@ fn costs(run: &Run, lines: &mut Lines) {
         .iter()
         .filter_map(|(what, size)| size.map(|size| format!("{what} {size:.3} B")));
     lines.line("bytes", shown.collect::<Vec<_>>().join(", "));
+    if run.offered.entropy_bits.is_nan() {
+        return;
+    }
     lines.line(
         "offered",
         format!(

@@ -15,7 +15,7 @@ const CEILINGS_MAX: f64 = 10.0;
 const OPERATIONS_MAX: f64 = 1e9;
 
 /// Checks the asked rate against the measured ceiling, in samples per second, if there is one.
-pub(super) fn check(stage: &Stage, ceiling: Option<f64>) -> Result<(), Failure> {
+pub(crate) fn check(stage: &Stage, ceiling: Option<f64>) -> Result<(), Failure> {
     let groups = stage.workload.groups().len().max(1) as f64;
     let samples_per_operation = (stage.workload.catalog().len() as f64 / groups).max(1.0);
     let asked = match &stage.timetable.pace {

@@ -2,6 +2,7 @@
 
 use std::ops::Range;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 use tsb_core::Timestamp;
 use tsb_core::latency::{Curve, Summary};
@@ -16,6 +17,7 @@ use tsb_stores::{Exactness, Store};
 use super::engine::Performed;
 use super::judge;
 use super::ledger::{Sides, done_means};
+use super::missing::{missing, missing_note};
 use super::path::Wire;
 use super::slices;
 use super::stage::Stage;
@@ -51,6 +53,7 @@ pub(super) fn assemble(parts: &Parts<'_>) -> Run {
         merges: stage.plan.wire.gro,
         driven,
         accepted: performed.accepted,
+        unsettled: performed.totals.unsettled.load(Ordering::Relaxed),
         rejects: &performed.rejects,
         audit: parts.audit,
         heard: &performed.observed.heard,
@@ -89,6 +92,7 @@ pub(super) fn assemble(parts: &Parts<'_>) -> Run {
             service: Summary::new(&driven.service.total, driven.timed_samples),
             lag: Summary::new(&driven.lag.total, driven.started_samples),
             untimed: driven.wire.as_ref().map_or(0, |wire| wire.untimed),
+            missing: missing(driven),
             curves: Some(Curves {
                 response: Curve::new(&driven.response.total),
                 delivery: is_delivered.then(|| Curve::new(&driven.delivery.total)),
@@ -99,11 +103,11 @@ pub(super) fn assemble(parts: &Parts<'_>) -> Run {
         staleness: performed.observed.staleness.summary(),
         cost: cost(parts),
         size: capabilities.query.then(|| size(&**parts.store)),
-        offered: offered(stage, performed),
+        offered: offered(stage, &performed.driven.issued),
         intervals: slices::with_latencies(&performed.observed.intervals, driven),
         resources: performed.observed.resources.clone(),
         listener: listener(parts),
-        issued: issued(parts),
+        issued: issued(&performed.driven.issued),
         notes: notes(parts),
     }
 }
@@ -198,8 +202,7 @@ fn size(store: &dyn Store) -> Size {
     }
 }
 
-fn offered(stage: &Stage, performed: &Performed) -> Offered {
-    let issued = &performed.driven.issued;
+pub(crate) fn offered(stage: &Stage, issued: &[Range<u64>]) -> Offered {
     let estimate = stage.workload.offered(issued);
     Offered {
         series: stage.workload.catalog().len() as u64,
@@ -304,9 +307,9 @@ fn on_the_way(parts: &Parts<'_>) -> Vec<String> {
 }
 
 /// Runs of groups with the same ticks, so that a report of a large fleet stays small.
-fn issued(parts: &Parts<'_>) -> Vec<Issued> {
+pub(crate) fn issued(ticks: &[Range<u64>]) -> Vec<Issued> {
     let mut all: Vec<Issued> = Vec::new();
-    for (group, ticks) in parts.performed.driven.issued.iter().enumerate() {
+    for (group, ticks) in ticks.iter().enumerate() {
         match all.last_mut() {
             Some(last) if last.first_tick == ticks.start && last.end_tick == ticks.end => last.groups += 1,
             _ => all.push(Issued {
@@ -333,7 +336,7 @@ fn exactness(exactness: Exactness) -> String {
 
 /// The same specification gives the same samples: it is hashed (FNV-1a), with the first
 /// tick of every group, so that another generator shows too.
-fn fingerprint(stage: &Stage) -> String {
+pub(crate) fn fingerprint(stage: &Stage) -> String {
     let mut hash = 0xcbf2_9ce4_8422_2325u64;
     let mut eat = |bytes: &[u8]| {
         for &byte in bytes {
@@ -379,14 +382,42 @@ fn notes(parts: &Parts<'_>) -> Vec<String> {
             parts.performed.driven.exceptions_dropped
         ));
     }
+    notes.extend(missing_note(
+        parts.performed.driven.response.total.count(),
+        missing(&parts.performed.driven),
+    ));
+    notes.extend(driven_directly(parts));
     notes.extend(unanswered(parts));
     notes.extend(parts.performed.unflushed.clone());
     notes
 }
 
+/// A client of a server has a wire of its own.
+fn driven_directly(parts: &Parts<'_>) -> Option<String> {
+    let plan = &parts.stage.plan;
+    let is_direct = !plan.transport.is_wire() && plan.stores.iter().any(tsb_stores::spec::Spec::is_client);
+    is_direct.then(|| {
+        "samples went from this process to the server; --transport tcp puts a wire and a listener of tsb before it"
+            .to_owned()
+    })
+}
+
 /// What became of operations that a server never answered, or that never reached one.
 fn unanswered(parts: &Parts<'_>) -> Option<String> {
     let why = parts.performed.totals.hindrance()?;
+    let unsettled = parts.performed.totals.unsettled.load(Ordering::Relaxed);
+    if parts.performed.driven.wire.is_some() {
+        let read = if parts.audit.is_some() {
+            "those that were not there when they were read back"
+        } else {
+            "all of them, because nothing was read back,"
+        };
+        return Some(format!(
+            "behind the listener {unsettled} samples were never answered for, and {read} are counted as lost on the \
+             way; the first time: {}",
+            crate::failure::chain(&*why)
+        ));
+    }
     let (unknown, shed) = (
         parts.performed.driven.counts.unknown,
         parts.performed.driven.counts.shed,

@@ -8,7 +8,7 @@ use crate::exit::Exit;
 use crate::failure::Failure;
 
 /// Appends the log of one run.
-pub(super) fn write(out: &mut Vec<u8>, driven: &Driven, started_at_ns: i64) -> Result<(), Failure> {
+pub(crate) fn write(out: &mut Vec<u8>, driven: &Driven, started_at_ns: i64) -> Result<(), Failure> {
     let series = [
         LoggedSeries {
             tag: "response",

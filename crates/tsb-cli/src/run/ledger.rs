@@ -31,6 +31,8 @@ pub(super) struct Sides<'a> {
     pub driven: &'a Driven,
     /// Samples that the store took.
     pub accepted: u64,
+    /// Samples behind a listener of which a server never said what became of them.
+    pub unsettled: u64,
     /// Samples that the store refused.
     pub rejects: &'a Rejects,
     /// What was read back.
@@ -68,12 +70,16 @@ impl Sides<'_> {
             rejected += stats.refused + stats.unannounced;
             nameless = lost + stats.malformed + stats.refused + stats.unannounced;
         }
+        let mut accepted = self.accepted;
+        if self.unsettled > 0 {
+            let absent = self.absent_behind_listener(nameless, &mut counts);
+            accepted += self.unsettled - absent;
+            nameless += absent;
+        }
         if self.driven.wire.is_none() {
             self.direct(sent, &mut counts);
         }
-        counts
-            .set(Counter::Rejected, rejected)
-            .set(Counter::Accepted, self.accepted);
+        counts.set(Counter::Rejected, rejected).set(Counter::Accepted, accepted);
         if self.transport.is_answered() {
             self.answered(&mut counts, &mut violated);
         }
@@ -124,6 +130,25 @@ impl Sides<'_> {
             .set(Counter::Unknown, unknown);
     }
 
+    /// Of the samples of which a server behind the listener never said what became of them:
+    /// those that are not there, or all where nothing was read back. They were lost on the way.
+    fn absent_behind_listener(&self, nameless: u64, counts: &mut Ledger) -> u64 {
+        let (_, unnamed_rejects) = self.rejects.named();
+        let absent = self.audit.map_or(self.unsettled, |audit| {
+            let unexplained = audit.tally.missing.saturating_sub(nameless + unnamed_rejects);
+            unexplained.min(self.unsettled)
+        });
+        counts.set(
+            Counter::Received,
+            counts.count(Counter::Received).saturating_sub(absent),
+        );
+        counts.set(
+            Counter::LostInTransport,
+            counts.count(Counter::LostInTransport) + absent,
+        );
+        absent
+    }
+
     /// What the answers said, and whether that is what the store did.
     fn answered(&self, counts: &mut Ledger, violated: &mut Vec<String>) {
         let emitted = &self.driven.counts;
@@ -132,7 +157,7 @@ impl Sides<'_> {
             .set(Counter::Refused, emitted.rejected);
         let unknown = emitted.unknown.samples;
         counts.set(Counter::Unknown, unknown);
-        let settled = emitted.accepted..=emitted.accepted + unknown;
+        let settled = emitted.accepted.saturating_sub(self.unsettled)..=emitted.accepted + unknown;
         if !settled.contains(&self.accepted) {
             violated.push(format!(
                 "{} samples were confirmed and {unknown} unknown, and the store took {}",

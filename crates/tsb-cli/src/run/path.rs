@@ -367,7 +367,9 @@ impl Pass<'_> {
         let report = self.emit(|| {
             self.connect(address, mileposts).map_err(|error| {
                 let hint = match &error {
-                    NetError::Answered { .. } => "something answers there: check the protocol, the port and the database",
+                    NetError::Answered { .. } => {
+                        "something answers there: check the protocol, the port and the database"
+                    }
                     _ => "start the server first, or check the address",
                 };
                 Failure::new(Exit::Unreachable, format!("cannot send to {address}"))

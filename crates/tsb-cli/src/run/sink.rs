@@ -7,7 +7,7 @@ use tsb_core::net::{IntakeSink, Registry};
 use tsb_core::time::{Clock, thread_cpu_ns};
 use tsb_core::wire::{Fatal, Malformed, Sink};
 use tsb_core::{Batch, SeriesId, SeriesKey};
-use tsb_stores::{Error, Refusals, Store};
+use tsb_stores::{Error, Reason, Refusals, Store};
 
 use super::guarded::{caught, poisoned};
 use super::rejects::Rejects;
@@ -27,6 +27,8 @@ pub struct SinkTotals {
     pub timed_cpu_ns: AtomicU64,
     /// Samples of those batches.
     pub timed_samples: AtomicU64,
+    /// Samples behind a listener of which a server never said what became of them.
+    pub unsettled: AtomicU64,
     /// When samples were last applied, on the run's clock.
     pub last_ns: AtomicU64,
     /// The store's first failure.
@@ -138,6 +140,15 @@ impl Writer {
         Ok((ack.accepted, ack.rejected))
     }
 
+    /// Counts every sample of a batch as refused.
+    fn refuse_all(&mut self, batch: &Batch<'_>, reason: Reason) {
+        self.refused.clear();
+        (0..batch.len()).for_each(|index| self.refused.push(index, reason));
+        self.rejects.add(batch, self.refused.as_slice());
+        self.refused.clear();
+        self.rejected += batch.len() as u64;
+    }
+
     /// Adds what was counted since the last call to the totals. Returns how much of it the
     /// store refused.
     pub fn publish(&mut self) -> u64 {
@@ -190,9 +201,22 @@ impl Sink for StoreSink {
     fn batch(&mut self, batch: &Batch<'_>) {
         // The listener would close the connection, and nobody would hear why.
         let written = caught("write", || self.writer.write(batch)).unwrap_or_else(|said| Err(poisoned(&said)));
-        if let Err(error) = written {
-            self.has_failed = true;
-            self.writer.totals.fail(error);
+        match written {
+            Ok(_) => {}
+            // A server may come back: what comes later is tried again.
+            Err(error @ (Error::Unknown { .. } | Error::Unanswered { .. })) => {
+                let samples = batch.len() as u64;
+                self.writer.totals.unsettled.fetch_add(samples, Ordering::Relaxed);
+                self.writer.totals.hinder(error);
+            }
+            Err(error @ Error::Unreachable { .. }) => {
+                self.writer.refuse_all(batch, Reason::Unreachable);
+                self.writer.totals.hinder(error);
+            }
+            Err(error) => {
+                self.has_failed = true;
+                self.writer.totals.fail(error);
+            }
         }
     }
 
