@@ -8,6 +8,7 @@ mod etcd;
 mod layouts;
 mod mongod;
 mod mongod_set;
+mod owner;
 mod ports;
 mod process;
 mod python;
@@ -165,13 +166,28 @@ fn launch(server: &dyn Server, site: &mut Site, watch: &Stopwatch) -> Result<()>
             bail!("{dead} has ended by itself");
         }
         match server.answers(site) {
-            Ok(()) => return site.name_store(&store),
+            Ok(()) => {
+                judge(site)?;
+                return site.name_store(&store);
+            }
             Err(why) if watch.elapsed() > PATIENCE => {
                 return Err(why.context(format!("no answer within {} s", PATIENCE.as_secs())));
             }
             Err(_) => pause(PAUSE_S)?,
         }
     }
+}
+
+/// Whether what has answered is what was started: an answer may have come before a process
+/// died, or from another program that has the port.
+fn judge(site: &Site) -> Result<()> {
+    if let Some(dead) = site.first_dead() {
+        bail!("{dead} has ended by itself");
+    }
+    if let Some((name, port)) = site.first_foreign_port() {
+        bail!("another program listens on port {port}, which was to be that of {name}");
+    }
+    Ok(())
 }
 
 fn stopped_in_words(stopped: usize) -> String {

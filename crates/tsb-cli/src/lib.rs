@@ -30,8 +30,9 @@ pub mod verify;
 
 use std::process::ExitCode;
 
-use clap::Parser;
-use tsb_stores::spec::redact_text;
+use clap::error::{ContextKind, ContextValue};
+use clap::{CommandFactory, Parser};
+use tsb_stores::spec::{or_nearest, redact_text};
 
 use args::{Cli, Command};
 use exit::Exit;
@@ -55,6 +56,11 @@ fn not_parsed(error: &clap::Error) -> Result<Exit, Failure> {
     if !error.use_stderr() {
         output::delivered(error.print())?;
         return Ok(Exit::Done);
+    }
+    if let Some(ContextValue::String(typed)) = error.get(ContextKind::InvalidSubcommand) {
+        let command = Cli::command();
+        let names = command.get_subcommands().map(clap::Command::get_name);
+        return Err(Failure::usage(format!("unknown command {typed:?}{}", or_nearest(typed, names, ""))));
     }
     // It quotes arguments as they were given.
     let (said, clean) = (error.to_string(), redact_text(&error.to_string()));

@@ -259,7 +259,7 @@ fn an_unknown_command_is_answered_with_the_nearest() {
         let output = tsb(&[typed]);
         assert_eq!(output.status.code(), Some(2));
         assert!(
-            stderr(&output).contains(&format!("'{meant}'")),
+            stderr(&output).contains(&format!("did you mean {meant}?")),
             "{typed}: {}",
             stderr(&output)
         );

@@ -15,6 +15,7 @@ mod agenda;
 mod curve;
 mod poisson;
 mod rate;
+mod reach;
 mod roster;
 mod text;
 

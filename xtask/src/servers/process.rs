@@ -72,6 +72,11 @@ impl Process {
         Stat::read(self.pid).is_some_and(|stat| stat.began == self.began && !stat.has_ended)
     }
 
+    /// Whether it, or a child of it, listens on a port of this machine.
+    pub(super) fn listens_on(&self, port: u16) -> bool {
+        self.is_alive() && super::owner::listens(self.pid, port)
+    }
+
     /// Asks it to end, and ends it if it does not; whether it was there.
     pub(super) fn stop(&self) -> Result<bool> {
         let Some(handle) = self.handle() else { return Ok(false) };

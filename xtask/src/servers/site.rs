@@ -121,6 +121,15 @@ impl Site {
         dead.map(|process| process.name.as_str())
     }
 
+    /// A port on which the process that it was given to does not listen.
+    pub(super) fn first_foreign_port(&self) -> Option<(&str, u16)> {
+        let ports = self.processes.iter().flat_map(|process| {
+            let foreign = process.ports.iter().find(|&&port| !process.listens_on(port));
+            foreign.map(|&port| (process.name.as_str(), port))
+        });
+        ports.into_iter().next()
+    }
+
     /// The end of each log, for an error.
     pub(super) fn last_words(&self) -> String {
         let said = self.processes.iter().map(|process| {

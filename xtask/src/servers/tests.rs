@@ -4,8 +4,8 @@ use std::process::Command;
 
 use super::*;
 
-/// A shell script in place of a server.
-struct Script(&'static str);
+/// A shell script in place of a server, and the ports that it is to listen on.
+struct Script(&'static str, &'static [u16]);
 
 impl Server for Script {
     fn name(&self) -> &'static str {
@@ -17,13 +17,14 @@ impl Server for Script {
     }
 
     fn start(&self, site: &mut Site) -> Result<String> {
-        site.spawn("script", Command::new("sh").args(["-c", self.0]), &[4_711])?;
+        site.spawn("script", Command::new("sh").args(["-c", self.0]), self.1)?;
         Ok("null:".to_owned())
     }
 
     fn answers(&self, site: &Site) -> Result<()> {
         let said = std::fs::read_to_string(site.folder().join("script.log"))?;
-        if !said.contains("ready") {
+        // A whole line: "address already in use" is none.
+        if !said.lines().any(|line| line == "ready") {
             bail!("not yet");
         }
         Ok(())
@@ -37,7 +38,7 @@ impl Server for Script {
 fn launched(script: &'static str) -> (tempfile::TempDir, Site, Result<()>) {
     let folder = tempfile::tempdir().expect("a folder");
     let mut site = Site::within(folder.path(), "script");
-    let launched = launch(&Script(script), &mut site, &Stopwatch::start());
+    let launched = launch(&Script(script, &[]), &mut site, &Stopwatch::start());
     (folder, site, launched)
 }
 
@@ -47,7 +48,6 @@ fn what_is_up_is_known_to_whoever_looks_and_stopped_once() {
     launched.expect("it says that it is ready");
     let mut site = Site::within(folder.path(), "script");
     assert_eq!((site.condition(), site.store()), (Condition::Up, "null:"));
-    assert_eq!(site.ports(), [4_711]);
     assert!(site.state()["processes"][0]["rss_bytes"].as_u64() > Some(0));
     assert_eq!(site.stop().expect("it ends"), 1);
     assert_eq!(site.stop().expect("nothing to do"), 0);
@@ -66,6 +66,60 @@ fn a_server_that_dies_at_start_leaves_its_last_words() {
     );
     assert_eq!(site.condition(), Condition::Broken);
     assert_eq!(site.stop().expect("nothing is left"), 0);
+}
+
+/// A server that dies between its answer and the look at it.
+struct Mayfly;
+
+impl Server for Mayfly {
+    fn name(&self) -> &'static str {
+        "mayfly"
+    }
+
+    fn install(&self) -> Result<()> {
+        Ok(())
+    }
+
+    fn start(&self, site: &mut Site) -> Result<String> {
+        let gate = site.subfolder("gate")?;
+        let script = "while [ -d \"$1\" ]; do :; done";
+        site.spawn("mayfly", Command::new("sh").args(["-c", script, "sh"]).arg(gate), &[])?;
+        Ok("null:".to_owned())
+    }
+
+    fn answers(&self, site: &Site) -> Result<()> {
+        std::fs::remove_dir(site.folder().join("gate"))?;
+        while site.first_dead().is_none() {
+            std::thread::yield_now();
+        }
+        Ok(())
+    }
+
+    fn program(&self) -> Option<String> {
+        None
+    }
+}
+
+#[test]
+fn a_server_that_dies_after_its_answer_is_not_up() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let mut site = Site::within(folder.path(), "mayfly");
+    let error = launch(&Mayfly, &mut site, &Stopwatch::start()).expect_err("it has ended");
+    assert!(error.to_string().contains("mayfly has ended by itself"), "{error}");
+    assert_ne!(site.condition(), Condition::Up);
+}
+
+#[test]
+fn a_port_that_another_program_has_is_not_an_answer() {
+    let taken = std::net::TcpListener::bind((std::net::Ipv4Addr::LOCALHOST, 0)).expect("a port is free");
+    let port = taken.local_addr().expect("it is bound").port();
+    let folder = tempfile::tempdir().expect("a folder");
+    let mut site = Site::within(folder.path(), "script");
+    let server = Script("echo ready; exec sleep 600", Box::leak(Box::new([port])));
+    let error = launch(&server, &mut site, &Stopwatch::start()).expect_err("the port is ours");
+    assert!(error.to_string().contains(&format!("port {port}")), "{error}");
+    assert_ne!(site.condition(), Condition::Up);
+    assert_eq!(site.stop().expect("it ends"), 1);
 }
 
 #[test]

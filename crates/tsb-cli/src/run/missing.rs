@@ -13,8 +13,8 @@ pub(crate) fn missing_note(timed: u64, missing: u64) -> Option<String> {
     let share = timed as f64 / (timed + missing).max(1) as f64;
     (missing > 0 && timed > 0).then(|| {
         format!(
-            "{} of {} operations were due and never answered, and are in no quantile: counted as infinitely late, \
-             {:.1} % of all were answered, and every response quantile beyond that is without end",
+            "{} of {} operations were due and have no response time, and are in no quantile: counted as infinitely \
+             late, {:.1} % of all have an end, and every response quantile beyond that has none",
             units::count(missing),
             units::count(timed + missing),
             share * 100.0

@@ -1,12 +1,12 @@
 //! What was due by the end of a run and was never sent.
 //!
 //! A rate far beyond what can be sent leaves more operations behind than there is time to
-//! count one by one: where due times follow from the fleet's own times, they are calculated.
+//! count one by one: they are calculated, but for independent arrivals.
 
 use super::report::Ended;
 use super::state::State;
 use super::worker::Parts;
-use crate::schedule::{Agenda, Frontier, Pace, Planned};
+use crate::schedule::{Agenda, Frontier, Planned};
 
 /// Operations counted between two looks at the stop flag.
 const STOP_CHECK: u64 = 1 << 12;
@@ -28,7 +28,7 @@ fn count_unsent(parts: &Parts<'_>, agenda: &mut Agenda, ended: Ended, state: &mu
     let elapsed_ns = parts.run.clock.now().saturating_sub(parts.start_ns);
     let until_ns = if ended == Ended::Planned { u64::MAX } else { elapsed_ns };
     let pending = state.pending.take();
-    if matches!(timetable.pace, Pace::Shape(_)) {
+    if !timetable.is_countable() {
         return count_one_by_one(parts, pending.into_iter().chain(agenda), until_ns, ended, state);
     }
     let Some(frontier) = timetable.due_by(until_ns) else {

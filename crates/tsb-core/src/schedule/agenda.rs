@@ -111,21 +111,6 @@ impl Timetable {
         }
     }
 
-    /// The place in the order up to which everything is due at or before `wall_ns`, without
-    /// walking there. `None` where nothing is due by then, and where a shape gives the due
-    /// times, which are only known one after the other.
-    pub fn due_by(&self, wall_ns: u64) -> Option<Frontier> {
-        let Pace::Fleet(speed) = &self.pace else { return None };
-        let last = |end: Option<u64>| end.map_or(Some(u64::MAX), |end| end.checked_sub(1));
-        let wall_ns = wall_ns.min(last(self.end_ns)?);
-        // Due times are rounded up and fleet times down, so this is exact.
-        let offset_ns = speed.fleet_ns(wall_ns).min(last(self.fleet_end_ns)?);
-        Some(Frontier {
-            offset_ns,
-            group: u32::MAX,
-        })
-    }
-
     /// The exact ticks of `group` among what lies at or before a place of the order.
     pub fn ticks_through(&self, group: u32, frontier: Option<Frontier>) -> Range<u64> {
         self.roster.ticks_through(group, frontier)
