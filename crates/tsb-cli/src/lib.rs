@@ -60,7 +60,10 @@ fn not_parsed(error: &clap::Error) -> Result<Exit, Failure> {
     if let Some(ContextValue::String(typed)) = error.get(ContextKind::InvalidSubcommand) {
         let command = Cli::command();
         let names = command.get_subcommands().map(clap::Command::get_name);
-        return Err(Failure::usage(format!("unknown command {typed:?}{}", or_nearest(typed, names, ""))));
+        return Err(Failure::usage(format!(
+            "unknown command {typed:?}{}",
+            or_nearest(typed, names, "")
+        )));
     }
     // It quotes arguments as they were given.
     let (said, clean) = (error.to_string(), redact_text(&error.to_string()));

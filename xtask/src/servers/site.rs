@@ -123,11 +123,10 @@ impl Site {
 
     /// A port on which the process that it was given to does not listen.
     pub(super) fn first_foreign_port(&self) -> Option<(&str, u16)> {
-        let ports = self.processes.iter().flat_map(|process| {
+        self.processes.iter().find_map(|process| {
             let foreign = process.ports.iter().find(|&&port| !process.listens_on(port));
             foreign.map(|&port| (process.name.as_str(), port))
-        });
-        ports.into_iter().next()
+        })
     }
 
     /// The end of each log, for an error.

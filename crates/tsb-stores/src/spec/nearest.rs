@@ -44,8 +44,9 @@ mod tests {
             ("", "", 0),
             ("", "ring", 4),
             ("ring", "", 4),
-            ("memroy", "memory", 2),
-            ("rnig", "ring", 2),
+            ("memroy", "memory", 1),
+            ("rnig", "ring", 1),
+            ("rnu", "run", 1),
             ("rings", "ring", 1),
             ("sitting", "kitten", 3),
         ] {
