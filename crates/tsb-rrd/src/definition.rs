@@ -235,7 +235,7 @@ mod tests {
         check(&["FOO"], "can't parse argument 'FOO'");
         check(
             &["DS:a:GAUGE:20:U:U", "RRA:MAX:0.5:15s:10"],
-            "Invalid number of steps '15s' of an archive",
+            "Invalid step 15s: value would truncate when scaled",
         );
         assert!(define(10, &["DS:a:GAUGE:20:U:U", "RRA:MAX:0.5:1:99999999999999999999"]).is_err());
     }
