@@ -57,6 +57,7 @@
 //! program in `tsb-cli`.
 
 pub mod batch;
+mod cpu;
 pub mod durability;
 pub mod emit;
 pub mod latency;

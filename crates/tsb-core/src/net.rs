@@ -22,6 +22,7 @@
 mod address;
 mod answers;
 mod any;
+mod cpu;
 mod datagram;
 mod error;
 mod http_target;
@@ -47,6 +48,7 @@ mod tests;
 
 pub use address::Address;
 pub use any::{AnyListener, AnyTarget, Carrier, Decoders};
+pub use cpu::IngestCpu;
 pub use datagram::{DatagramListener, DatagramTarget};
 pub use error::NetError;
 pub use http_target::HttpTarget;

@@ -79,6 +79,11 @@ pub trait Clock: fmt::Debug + Send + Sync {
 
     /// Returns at `due` or as soon after as it can; at once when `due` has passed.
     fn wait_until(&self, due: u64);
+
+    /// CPU time that the calling thread has used, in nanoseconds.
+    fn thread_cpu_ns(&self) -> u64 {
+        thread_cpu_ns()
+    }
 }
 
 /// The machine's clock: sleeps until shortly before `due`, then spins.
@@ -93,7 +98,7 @@ pub struct MonotonicClock {
 
 /// How long before a due time the clock stops sleeping and spins. A longer stretch
 /// bought nothing when measured; a shorter one let the median grow.
-const SPIN_NS: u64 = 100_000;
+pub(crate) const SPIN_NS: u64 = 100_000;
 
 impl MonotonicClock {
     /// A clock that starts now.
@@ -143,6 +148,7 @@ impl Clock for MonotonicClock {
 #[derive(Debug, Default)]
 pub struct ManualClock {
     now: AtomicU64,
+    cpu: AtomicU64,
 }
 
 impl ManualClock {
@@ -154,6 +160,12 @@ impl ManualClock {
     /// Moves the clock forward by `nanos`.
     pub fn advance(&self, nanos: u64) {
         self.now.fetch_add(nanos, Ordering::SeqCst);
+    }
+
+    /// Moves the clock forward by `nanos` in which the thread works, as all threads see it.
+    pub fn work(&self, nanos: u64) {
+        self.cpu.fetch_add(nanos, Ordering::SeqCst);
+        self.advance(nanos);
     }
 }
 
@@ -168,6 +180,10 @@ impl Clock for ManualClock {
 
     fn wait_until(&self, due: u64) {
         self.now.fetch_max(due, Ordering::SeqCst);
+    }
+
+    fn thread_cpu_ns(&self) -> u64 {
+        self.cpu.load(Ordering::SeqCst)
     }
 }
 

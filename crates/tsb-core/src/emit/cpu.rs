@@ -1,137 +1,129 @@
-//! CPU time of a worker, split into preparing and sending.
+//! CPU time of a worker: generating, pacing, sending, and measuring them.
 //!
-//! The thread's CPU clock costs a system call, so it is read around whole phases of some
-//! operations only: of every operation for which there is time (due 100 us or more after
-//! the worker was free), and of one in 64 at random otherwise. Each of the two kinds is
-//! scaled by its own number of operations. What a reading costs itself is measured at
-//! the start and taken off. The reading before `send` is taken 5 us ahead of the due
-//! time, so that it does not become lag.
+//! The parts add up to the thread's total, to the nanosecond; how they are told apart is in
+//! [`crate::cpu`]. The loop reads the clock around each operation anyway, so this costs it a
+//! few additions. A wait that sleeps is between two readings of the CPU clock, the second of
+//! them ahead of the due time, so that it does not become lag.
 
 use serde::{Deserialize, Serialize};
 
-use crate::schedule::Slot;
-use crate::time::thread_cpu_ns;
+use crate::cpu::{LONG_NS, Split};
+use crate::time::{Clock, SPIN_NS};
 
-/// Time that makes sampling an operation harmless.
-const RELAXED_NS: u64 = 100_000;
-/// The mean distance of sampled operations when there is no time to spare.
-const SAMPLED_ONE_IN: u64 = 64;
+/// How long before the due time the CPU clock is read behind a sleep.
+pub(super) const AHEAD_NS: u64 = 5_000;
 
-/// CPU time by phase, estimated as this module's documentation says.
+const GENERATE: usize = 0;
+const PACE: usize = 1;
+const SEND: usize = 2;
+
+/// CPU time by phase. The four parts add up to the total.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct PhaseCpu {
     /// The worker thread's whole CPU time; exact.
     pub total_ns: u64,
-    /// Preparing operations.
-    pub prepare_ns: u64,
-    /// Inside the target's `send`.
+    /// Preparing operations, keeping the schedule, recording times.
+    pub generate_ns: u64,
+    /// Waiting until operations are due: falling asleep, waking up, spinning.
+    pub pace_ns: u64,
+    /// Inside the target.
     pub send_ns: u64,
-    /// Operations behind the estimates.
-    pub sampled_operations: u64,
+    /// Reading the CPU clock.
+    pub measure_ns: u64,
+    /// How far `send_ns` may be off: readings of the clock at the ends of each call take a
+    /// time that is known only on average.
+    pub uncertain_ns: u64,
 }
 
 impl PhaseCpu {
     /// Adds another worker.
     pub fn merge(&mut self, other: &Self) {
         self.total_ns += other.total_ns;
-        self.prepare_ns += other.prepare_ns;
+        self.generate_ns += other.generate_ns;
+        self.pace_ns += other.pace_ns;
         self.send_ns += other.send_ns;
-        self.sampled_operations += other.sampled_operations;
+        self.measure_ns += other.measure_ns;
+        self.uncertain_ns += other.uncertain_ns;
     }
 }
 
-#[derive(Clone, Copy, Debug, Default)]
-struct Stratum {
-    operations: u64,
-    sampled: u64,
-    prepare_ns: u64,
-    send_ns: u64,
-}
-
-impl Stratum {
-    fn scaled(&self, sum_ns: u64) -> u64 {
-        let scaled = u128::from(sum_ns) * u128::from(self.operations);
-        scaled.checked_div(u128::from(self.sampled)).unwrap_or(0) as u64
-    }
-}
-
-/// Decides which operations are sampled and keeps their sums.
+/// Tells the phases of one worker apart.
 #[derive(Debug)]
-pub(super) struct CpuSampler {
-    start_ns: u64,
-    reading_ns: u64,
-    // [busy, relaxed]
-    strata: [Stratum; 2],
-    countdown: u64,
+pub(super) struct Phases {
+    split: Split<3>,
+    calls: u64,
 }
 
-/// The readings of one sampled operation.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Sampled {
-    is_relaxed: bool,
-    prepare_ns: u64,
-    last: u64,
-}
-
-impl CpuSampler {
-    pub(super) fn new() -> Self {
-        let readings = || {
-            let before = thread_cpu_ns();
-            thread_cpu_ns() - before
-        };
-        Self {
-            reading_ns: (0..16).map(|_| readings()).min().unwrap_or(0),
-            start_ns: thread_cpu_ns(),
-            strata: [Stratum::default(); 2],
-            countdown: 0,
-        }
+impl Phases {
+    pub(super) fn new(clock: &dyn Clock) -> Self {
+        let mut split = Split::new(clock);
+        // What the thread has done so far was getting ready.
+        split.assign(GENERATE, clock);
+        Self { split, calls: 0 }
     }
 
-    /// Before an operation is prepared; `spare_ns` is what is left until it is due.
+    /// The thread is about to sleep: what it did since the last call was generating.
+    pub(super) fn before_sleep(&mut self, clock: &dyn Clock) {
+        self.split.lap(GENERATE, clock.now());
+        self.split.settle(SEND, clock);
+    }
+
+    /// It has slept.
+    pub(super) fn slept(&mut self, clock: &dyn Clock) {
+        self.split.assign(PACE, clock);
+    }
+
+    /// Generating ends at `now_ns`, and waiting or a call begins.
     #[inline]
-    pub(super) fn begin(&mut self, spare_ns: u64, slot: &Slot) -> Option<Sampled> {
-        let is_relaxed = spare_ns >= RELAXED_NS;
-        self.strata[usize::from(is_relaxed)].operations += 1;
-        if !is_relaxed {
-            if self.countdown > 0 {
-                self.countdown -= 1;
-                return None;
-            }
-            // A fixed distance could meet the same host each time.
-            let noise = crate::schedule::mix(slot.offset_ns ^ u64::from(slot.group));
-            self.countdown = noise % (2 * SAMPLED_ONE_IN - 1);
+    pub(super) fn generated(&mut self, now_ns: u64) {
+        self.split.lap(GENERATE, now_ns);
+    }
+
+    /// A call of the target begins at `now_ns`, behind a wait or without one. Returns when it
+    /// really begins: behind an interruption the CPU clock is read first.
+    #[inline]
+    pub(super) fn calling(&mut self, has_waited: bool, now_ns: u64, clock: &dyn Clock) -> u64 {
+        let kind = if has_waited { PACE } else { GENERATE };
+        let length = self.split.lap(kind, now_ns);
+        if length < LONG_NS {
+            return now_ns;
         }
-        Some(Sampled {
-            is_relaxed,
-            prepare_ns: 0,
-            last: thread_cpu_ns(),
-        })
+        self.split.close(kind, length, clock);
+        clock.now()
     }
 
-    pub(super) fn prepared(&self, sampled: &mut Sampled) {
-        sampled.prepare_ns = (thread_cpu_ns() - sampled.last).saturating_sub(self.reading_ns);
+    /// A call of the target ended at `now_ns`.
+    #[inline]
+    pub(super) fn called(&mut self, now_ns: u64, clock: &dyn Clock) {
+        self.calls += 1;
+        self.split.lap_and_close(SEND, now_ns, clock);
     }
 
-    pub(super) fn about_to_send(sampled: &mut Sampled) {
-        sampled.last = thread_cpu_ns();
-    }
-
-    pub(super) fn sent(&mut self, sampled: Sampled) {
-        let send_ns = (thread_cpu_ns() - sampled.last).saturating_sub(self.reading_ns);
-        let stratum = &mut self.strata[usize::from(sampled.is_relaxed)];
-        stratum.sampled += 1;
-        stratum.prepare_ns += sampled.prepare_ns;
-        stratum.send_ns += send_ns;
-    }
-
-    pub(super) fn finish(&self) -> PhaseCpu {
-        let strata = self.strata.iter();
+    /// The thread has nothing more to do.
+    pub(super) fn finish(mut self, clock: &dyn Clock) -> PhaseCpu {
+        self.split.assign(GENERATE, clock);
+        // A call lies between two readings of the clock, so one is in its time.
+        let reading_ns = self.calls * self.split.costs().now_ns;
+        self.split.move_over(SEND, GENERATE, reading_ns);
+        let [generate_ns, pace_ns, send_ns] = self.split.settled();
+        let measure_ns = self.split.measuring_ns();
         PhaseCpu {
-            total_ns: thread_cpu_ns() - self.start_ns,
-            prepare_ns: strata.clone().map(|s| s.scaled(s.prepare_ns)).sum(),
-            send_ns: strata.clone().map(|s| s.scaled(s.send_ns)).sum(),
-            sampled_operations: strata.map(|s| s.sampled).sum(),
+            total_ns: generate_ns + pace_ns + send_ns + measure_ns,
+            generate_ns,
+            pace_ns,
+            send_ns,
+            measure_ns,
+            uncertain_ns: reading_ns / 2,
         }
     }
 }
+
+/// Whether the clock sleeps in a wait of this length, and does not only spin.
+#[inline]
+pub(super) const fn sleeps(wait_ns: u64) -> bool {
+    wait_ns > SPIN_NS
+}
+
+#[cfg(test)]
+mod tests;

@@ -182,7 +182,7 @@ fn work<S: Source, T: Target>(
     }
     let ended = settle(&parts, &mut agenda, ended, &mut state);
     let end_ns = state.end_ns;
-    let (report, latency) = state.finish(groups, ended, source, target);
+    let (report, latency) = state.finish(groups, ended, run.clock, source, target);
     (report, latency, end_ns)
 }
 

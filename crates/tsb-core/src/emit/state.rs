@@ -4,13 +4,14 @@ use std::ops::Range;
 use std::sync::atomic::Ordering::Relaxed;
 
 use super::Outcome;
-use super::cpu::CpuSampler;
+use super::cpu::Phases;
 use super::exceptions::Exceptions;
 use super::live::LiveWorker;
 use super::report::{Counts, Ended, ExceptionKind, Latency, Tally, WorkerReport};
 use super::run::Run;
 use crate::latency::Recorder;
 use crate::schedule::{Frontier, Planned, Slot};
+use crate::time::Clock;
 
 /// What a worker has found out; survives a panic of its source or target.
 pub(super) struct State {
@@ -28,7 +29,7 @@ pub(super) struct State {
     pub(super) issued: Option<Frontier>,
     due: Option<Frontier>,
     exceptions: Exceptions,
-    pub(super) cpu: CpuSampler,
+    pub(super) phases: Phases,
     pub(super) busy_ns: u64,
     /// When the target last returned, on the run's clock.
     pub(super) end_ns: u64,
@@ -55,7 +56,7 @@ impl State {
             issued: None,
             due: None,
             exceptions: Exceptions::new(groups, settings.exceptions_max),
-            cpu: CpuSampler::new(),
+            phases: Phases::new(run.clock),
             busy_ns: 0,
             end_ns: start_ns,
             own_ns: 0,
@@ -167,6 +168,7 @@ impl State {
         self,
         groups: Range<u32>,
         ended: Ended,
+        clock: &dyn Clock,
         source: S,
         target: T,
     ) -> (WorkerReport<S, T>, Latency) {
@@ -187,7 +189,7 @@ impl State {
             due: self.due.max(self.issued),
             exceptions,
             exceptions_dropped,
-            cpu: self.cpu.finish(),
+            cpu: self.phases.finish(clock),
             busy_ns: self.busy_ns,
             source,
             target,

@@ -423,7 +423,9 @@ fn workers_on_the_machines_clock_keep_their_groups_and_their_times() {
     assert_eq!(report.latency.response.total.count(), 80);
     assert!(report.elapsed_ns() >= 40 * MS);
     let cpu = report.cpu();
-    assert!(cpu.total_ns >= cpu.prepare_ns && cpu.sampled_operations > 0);
+    assert!(cpu.send_ns > 0 && cpu.generate_ns > 0 && cpu.pace_ns > 0, "{cpu:?}");
+    let parts = cpu.generate_ns + cpu.pace_ns + cpu.send_ns + cpu.measure_ns;
+    assert_eq!(parts, cpu.total_ns);
     for worker in &report.workers {
         for group in worker.groups.clone() {
             assert_eq!(worker.issued_ticks(&timetable, group), 0..40);

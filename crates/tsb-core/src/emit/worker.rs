@@ -4,7 +4,7 @@ use std::ops::Range;
 use std::sync::atomic::AtomicBool;
 use std::sync::atomic::Ordering::Relaxed;
 
-use super::cpu::{CpuSampler, Sampled};
+use super::cpu::{AHEAD_NS, Phases, sleeps};
 use super::live::LiveWorker;
 use super::report::Ended;
 use super::run::Run;
@@ -14,8 +14,6 @@ use crate::schedule::{Agenda, Planned};
 
 /// The longest wait without a look at the stop flag.
 const SLICE_NS: u64 = 50_000_000;
-/// How long before the due time the CPU clock is read, where it is.
-const AHEAD_NS: u64 = 5_000;
 
 /// What a worker shares with others, or only reads.
 pub(super) struct Parts<'a> {
@@ -55,23 +53,23 @@ impl Parts<'_> {
         }
     }
 
-    /// Waits for an operation's due time, if there is one to wait for; of a sampled
-    /// operation, with its CPU reading.
+    /// Waits for an operation's due time.
     #[inline]
-    fn wait_for(&self, due_ns: Option<u64>, sampled: Option<&mut Sampled>) -> Option<Ended> {
-        let (due_ns, sampled) = match (due_ns, sampled) {
-            (None, None) => return None,
-            (Some(due_ns), None) => return self.wait(due_ns),
-            (due_ns, Some(sampled)) => (due_ns, sampled),
-        };
-        let ended = due_ns.and_then(|due| self.wait(due.saturating_sub(AHEAD_NS)));
-        CpuSampler::about_to_send(sampled);
-        if ended.is_none()
-            && let Some(due) = due_ns
-        {
-            self.run.clock.wait_until(due);
+    fn wait_for(&self, due_ns: u64, phases: &mut Phases) -> Option<Ended> {
+        let clock = self.run.clock;
+        let now_ns = clock.now();
+        if sleeps(due_ns.saturating_sub(now_ns)) {
+            phases.before_sleep(clock);
+            let ended = self.wait(due_ns.saturating_sub(AHEAD_NS));
+            phases.slept(clock);
+            if ended.is_some() {
+                return ended;
+            }
+        } else {
+            phases.generated(now_ns);
         }
-        ended
+        clock.wait_until(due_ns);
+        None
     }
 
     /// When nothing may be sent any more, on the run's clock.
@@ -97,9 +95,10 @@ pub(super) fn drive<S: Source, T: Target>(
 ) -> Ended {
     let clock = parts.run.clock;
     let last_call_ns = parts.last_call_ns();
-    if let Some(ended) = parts.wait(parts.start_ns) {
+    if let Some(ended) = parts.wait_for(parts.start_ns, &mut state.phases) {
         return ended;
     }
+    state.phases.calling(true, clock.now(), clock);
     let mut free_ns = parts.start_ns;
     let ended = loop {
         if let Some(ended) = parts.is_stopped() {
@@ -113,21 +112,21 @@ pub(super) fn drive<S: Source, T: Target>(
         let spare_ns = due_ns.map_or(0, |due| due.saturating_sub(free_ns));
         if spare_ns > 0 {
             state.own_ns = 0;
+            let idle_from_ns = clock.now();
+            state.phases.generated(idle_from_ns);
             target.idle();
-            let idle_from_ns = free_ns;
             free_ns = clock.now();
+            state.phases.called(free_ns, clock);
             state.busy_ns += free_ns.saturating_sub(idle_from_ns);
         }
-        let mut sampled = state.cpu.begin(spare_ns, &slot);
         let batch = source.prepare(&slot);
-        if let Some(sampled) = &mut sampled {
-            state.cpu.prepared(sampled);
-        }
         let wait_until_ns = due_ns.filter(|_| spare_ns > 0);
-        if let Some(ended) = parts.wait_for(wait_until_ns, sampled.as_mut()) {
+        if let Some(until_ns) = wait_until_ns
+            && let Some(ended) = parts.wait_for(until_ns, &mut state.phases)
+        {
             break ended;
         }
-        let begun_ns = clock.now();
+        let begun_ns = state.phases.calling(wait_until_ns.is_some(), clock.now(), clock);
         if begun_ns >= last_call_ns {
             break Ended::Planned;
         }
@@ -143,9 +142,7 @@ pub(super) fn drive<S: Source, T: Target>(
         let outcome = target.send(&Operation { batch, due });
         let done_ns = clock.now();
         state.in_flight = None;
-        if let Some(sampled) = sampled {
-            state.cpu.sent(sampled);
-        }
+        state.phases.called(done_ns, clock);
         let times = Times {
             due: due_ns,
             begun: begun_ns,
@@ -160,7 +157,9 @@ pub(super) fn drive<S: Source, T: Target>(
         }
     };
     if ended != Ended::Fatal {
+        state.phases.generated(clock.now());
         target.idle();
+        state.phases.called(clock.now(), clock);
     }
     ended
 }

@@ -10,6 +10,7 @@ use tokio::io::ReadBuf;
 
 use super::address::Address;
 use super::answers::Answers;
+use super::cpu::Meter;
 use super::ingest::{Ingest, Intake, IntakeSink};
 use super::milepost::{Milepost, Mileposts, Timing};
 use super::options::ListenOptions;
@@ -136,7 +137,13 @@ impl Link {
     }
 
     /// Decodes what was read, has it applied, and answers.
-    pub(super) fn digest(&mut self, window: &mut Window, shared: &Shared, timing: &Mutex<Timing>) -> Result<(), End> {
+    pub(super) fn digest(
+        &mut self,
+        window: &mut Window,
+        shared: &Shared,
+        timing: &Mutex<Timing>,
+        meter: &mut Meter,
+    ) -> Result<(), End> {
         // No record has been found in fewer bytes than these.
         let mut least = 0;
         loop {
@@ -146,7 +153,7 @@ impl Link {
                 Claim::Some(_) => self.pieces.next(all, least),
                 Claim::Open | Claim::None => all,
             };
-            let mut sink = Counting::new(&mut *self.intake.sink, &shared.counters);
+            let mut sink = Counting::new(&mut *self.intake.sink, &shared.counters, meter);
             let decoded = self.intake.decoder.decode(&unread[..taken], &mut sink);
             sink.publish();
             let count = *decoded.as_ref().unwrap_or(&0);
@@ -205,10 +212,17 @@ impl Link {
     }
 
     /// The last things to do for a connection whose unread bytes are in the window.
-    pub(super) fn end(mut self, end: End, window: &mut Window, shared: &Shared, timing: &Mutex<Timing>) {
+    pub(super) fn end(
+        mut self,
+        end: End,
+        window: &mut Window,
+        shared: &Shared,
+        timing: &Mutex<Timing>,
+        meter: &mut Meter,
+    ) {
         let counters = &shared.counters;
         let end = match end {
-            End::Eof | End::Broken | End::Idle | End::Cut => self.finish(end, window, shared, timing),
+            End::Eof | End::Broken | End::Idle | End::Cut => self.finish(end, window, shared, timing, meter),
             End::Overlong => {
                 let problem = Malformed {
                     what: "record longer than the listener's limit",
@@ -247,8 +261,8 @@ impl Link {
     }
 
     /// Tells the decoder that nothing more comes, and has the last samples applied.
-    fn finish(&mut self, end: End, window: &Window, shared: &Shared, timing: &Mutex<Timing>) -> End {
-        let mut sink = Counting::new(&mut *self.intake.sink, &shared.counters);
+    fn finish(&mut self, end: End, window: &Window, shared: &Shared, timing: &Mutex<Timing>, meter: &mut Meter) -> End {
+        let mut sink = Counting::new(&mut *self.intake.sink, &shared.counters, meter);
         self.intake.decoder.finish(window.unread(), &mut sink);
         sink.publish();
         match self.apply(shared, timing) {
@@ -262,10 +276,12 @@ impl Link {
     }
 }
 
-/// Counts what passes into a sink; published once a read.
+/// Counts what passes into a sink, and has it measured in a turn that is; published once a
+/// read.
 pub(super) struct Counting<'a> {
     inner: &'a mut dyn IntakeSink,
     counters: &'a Counters,
+    meter: Option<&'a mut Meter>,
     samples: u64,
     refused: u64,
     unannounced: u64,
@@ -273,10 +289,11 @@ pub(super) struct Counting<'a> {
 }
 
 impl<'a> Counting<'a> {
-    pub(super) fn new(inner: &'a mut dyn IntakeSink, counters: &'a Counters) -> Self {
+    pub(super) fn new(inner: &'a mut dyn IntakeSink, counters: &'a Counters, meter: &'a mut Meter) -> Self {
         Self {
             inner,
             counters,
+            meter: meter.when_on(),
             samples: 0,
             refused: 0,
             unannounced: 0,
@@ -305,7 +322,12 @@ impl Sink for Counting<'_> {
 
     fn batch(&mut self, batch: &Batch<'_>) {
         self.samples += batch.len() as u64;
+        let Some(meter) = &mut self.meter else {
+            return self.inner.batch(batch);
+        };
+        meter.applying();
         self.inner.batch(batch);
+        meter.applied();
     }
 
     fn refused(&mut self, samples: usize) {

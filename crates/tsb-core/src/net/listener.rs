@@ -10,6 +10,7 @@ use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 
 use super::address::Address;
+use super::cpu::IngestCpu;
 use super::error::NetError;
 use super::inbox::Inbox;
 use super::ingest::Ingest;
@@ -42,7 +43,7 @@ pub struct Listener {
 struct Hand {
     inbox: Arc<Inbox>,
     timing: Arc<Mutex<Timing>>,
-    thread: Option<thread::JoinHandle<()>>,
+    thread: Option<thread::JoinHandle<IngestCpu>>,
 }
 
 /// What is known when a listener has stopped.
@@ -52,6 +53,8 @@ pub struct ListenerReport {
     pub stats: ListenerStats,
     /// What the mileposts said since the last [`Listener::drain_timing`].
     pub timing: Timing,
+    /// CPU time of the ingest threads.
+    pub cpu: IngestCpu,
 }
 
 impl Listener {
@@ -123,14 +126,10 @@ impl Listener {
             reactor.enable_time();
         }
         let reactor = reactor.build().map_err(failed)?;
-        let worker = Worker::new(
-            Arc::clone(&self.shared),
-            Arc::clone(&inbox),
-            reactor,
-            Arc::clone(&timing),
-        );
+        let (shared, its_inbox, its_timing) = (Arc::clone(&self.shared), Arc::clone(&inbox), Arc::clone(&timing));
         let thread = thread::Builder::new().name(format!("tsb-ingest-{index}"));
-        let thread = thread.spawn(move || worker.run()).map_err(failed)?;
+        let run = move || Worker::new(index, shared, its_inbox, reactor, its_timing).run();
+        let thread = thread.spawn(run).map_err(failed)?;
         Ok(Hand {
             inbox,
             timing,
@@ -164,16 +163,18 @@ impl Listener {
     /// [`ListenOptions::drain_timeout`]), closes all connections and joins the threads.
     /// Not to be called on a tokio thread.
     pub fn stop(mut self) -> ListenerReport {
-        self.halt();
+        let cpu = self.halt();
         let mut timing = Timing::new();
         self.drain_timing(&mut timing);
         ListenerReport {
             stats: self.stats(),
             timing,
+            cpu,
         }
     }
 
-    fn halt(&mut self) {
+    /// Ends all threads; what they have used.
+    fn halt(&mut self) -> IngestCpu {
         if let Some((stop, acceptor)) = self.acceptor.take() {
             let _ = stop.send(());
             // It hands over what is in the backlog before it ends. On a tokio thread, where
@@ -187,11 +188,14 @@ impl Listener {
         for hand in &self.workers {
             hand.inbox.stop();
         }
+        let mut cpu = IngestCpu::default();
         for hand in &mut self.workers {
-            if let Some(thread) = hand.thread.take() {
-                let _ = thread.join();
+            // A panic of the thread itself has nobody to go to.
+            if let Some(Ok(used)) = hand.thread.take().map(thread::JoinHandle::join) {
+                cpu.merge(&used);
             }
         }
+        cpu
     }
 }
 

@@ -6,6 +6,7 @@ use tokio::runtime::{Builder, Handle};
 use tokio::sync::oneshot;
 
 use super::error::NetError;
+use crate::time::thread_cpu_ns;
 
 /// A current-thread runtime on a thread of its own (`tsb-net`).
 ///
@@ -17,7 +18,7 @@ use super::error::NetError;
 pub struct Runtime {
     handle: Handle,
     stop: Option<oneshot::Sender<()>>,
-    thread: Option<thread::JoinHandle<()>>,
+    thread: Option<thread::JoinHandle<u64>>,
 }
 
 impl Runtime {
@@ -38,6 +39,7 @@ impl Runtime {
             // An error means that the sender is gone: the same wish.
             let _ = runtime.block_on(stopped);
             runtime.shutdown_background();
+            thread_cpu_ns()
         });
         let thread = thread.map_err(|source| NetError::Start {
             what: "the network thread",
@@ -54,15 +56,23 @@ impl Runtime {
     pub fn handle(&self) -> &Handle {
         &self.handle
     }
+
+    /// Ends the thread; the CPU time that it has used, in nanoseconds.
+    pub fn stop(mut self) -> u64 {
+        self.halt()
+    }
+
+    fn halt(&mut self) -> u64 {
+        if let Some(stop) = self.stop.take() {
+            let _ = stop.send(());
+        }
+        let ended = self.thread.take().map(thread::JoinHandle::join);
+        ended.and_then(Result::ok).unwrap_or(0)
+    }
 }
 
 impl Drop for Runtime {
     fn drop(&mut self) {
-        if let Some(stop) = self.stop.take() {
-            let _ = stop.send(());
-        }
-        if let Some(thread) = self.thread.take() {
-            let _ = thread.join();
-        }
+        self.halt();
     }
 }

@@ -10,6 +10,7 @@ use std::time::Duration;
 use tokio::runtime::Runtime;
 
 use super::address::Address;
+use super::cpu::{IngestCpu, Meter};
 use super::inbox::{Inbox, Mail};
 use super::link::{End, Link, Shared};
 use super::milepost::Timing;
@@ -33,6 +34,7 @@ pub(super) struct Worker {
     next_id: u64,
     /// Connections whose turn ended before their bytes did.
     again: VecDeque<u64>,
+    meter: Meter,
 }
 
 /// How a turn of a connection ended.
@@ -46,9 +48,17 @@ enum Turn {
 }
 
 impl Worker {
-    pub(super) fn new(shared: Arc<Shared>, inbox: Arc<Inbox>, reactor: Runtime, timing: Arc<Mutex<Timing>>) -> Self {
+    /// The state of the calling thread, the one with this number.
+    pub(super) fn new(
+        index: usize,
+        shared: Arc<Shared>,
+        inbox: Arc<Inbox>,
+        reactor: Runtime,
+        timing: Arc<Mutex<Timing>>,
+    ) -> Self {
         let window = Window::with_size(shared.options.read_bytes);
         Self {
+            meter: Meter::new(Arc::clone(&shared.clock), index as u64),
             shared,
             inbox,
             reactor,
@@ -61,23 +71,33 @@ impl Worker {
     }
 
     /// Serves until the last mail, then drains what was received.
-    pub(super) fn run(mut self) {
+    pub(super) fn run(mut self) -> IngestCpu {
         let idle = self.shared.options.idle_timeout;
         let look_every = idle.map(|idle| (idle / 4).max(Duration::from_millis(1)));
         let mut looked_at = self.shared.clock.now();
         let mut mail = Mail::default();
+        let mut has_spare_time = true;
         loop {
+            self.meter.turn(has_spare_time);
             let limit = if self.again.is_empty() {
                 look_every
             } else {
                 Some(Duration::ZERO)
             };
-            self.inbox.fetch(&self.reactor, &mut mail, limit);
+            // One look at the sockets is the wire's.
+            has_spare_time = if limit == Some(Duration::ZERO) {
+                self.inbox.fetch(&self.reactor, &mut mail, limit);
+                false
+            } else {
+                let (inbox, reactor) = (&self.inbox, &self.reactor);
+                self.meter.wait(|| inbox.fetch(reactor, &mut mail, limit))
+            };
             for (stream, peer) in mail.opened.drain(..) {
                 self.open(stream, peer);
             }
             if mail.is_last {
-                return self.drain();
+                self.drain();
+                return self.meter.finish();
             }
             for &id in &mail.ready {
                 self.serve(id);
@@ -128,7 +148,8 @@ impl Worker {
         self.window.adopt(&mut link.rest);
         let (shared, timing) = (&*self.shared, &*self.timing);
         let window = &mut self.window;
-        let turn = catch_unwind(AssertUnwindSafe(|| take_turn(link, window, shared, timing)));
+        let meter = &mut self.meter;
+        let turn = catch_unwind(AssertUnwindSafe(|| take_turn(link, window, shared, timing, meter)));
         match turn.unwrap_or(Turn::Over(End::Panicked)) {
             Turn::Waiting => self.window.leave(&mut link.rest),
             Turn::Unfinished => {
@@ -143,8 +164,8 @@ impl Worker {
     fn close(&mut self, id: u64, end: End) {
         if let Some(link) = self.links.remove(&id) {
             let (shared, timing) = (&*self.shared, &*self.timing);
-            let window = &mut self.window;
-            if catch_unwind(AssertUnwindSafe(|| link.end(end, window, shared, timing))).is_err() {
+            let (window, meter) = (&mut self.window, &mut self.meter);
+            if catch_unwind(AssertUnwindSafe(|| link.end(end, window, shared, timing, meter))).is_err() {
                 window.clear();
                 add(&shared.counters.panicked_connections, 1);
                 shared.counters.open_connections.fetch_sub(1, Ordering::AcqRel);
@@ -170,7 +191,7 @@ impl Worker {
     }
 
     /// Reads and applies what the kernel has received on every connection, then closes.
-    fn drain(mut self) {
+    fn drain(&mut self) {
         let limit_ns = self.shared.options.drain_timeout.as_nanos() as u64;
         let deadline = self.shared.clock.now().saturating_add(limit_ns);
         let mut ids: Vec<u64> = self.links.keys().copied().collect();
@@ -181,16 +202,18 @@ impl Worker {
             };
             self.window.adopt(&mut link.rest);
             let (shared, timing) = (&*self.shared, &*self.timing);
-            let window = &mut self.window;
-            let drained = catch_unwind(AssertUnwindSafe(|| drain_link(link, window, shared, timing, deadline)));
+            let (window, meter) = (&mut self.window, &mut self.meter);
+            let drained = catch_unwind(AssertUnwindSafe(|| {
+                drain_link(link, window, shared, timing, meter, deadline)
+            }));
             self.close(id, drained.unwrap_or(End::Panicked));
         }
     }
 }
 
-fn take_turn(link: &mut Link, window: &mut Window, shared: &Shared, timing: &Mutex<Timing>) -> Turn {
+fn take_turn(link: &mut Link, window: &mut Window, shared: &Shared, timing: &Mutex<Timing>, meter: &mut Meter) -> Turn {
     for _ in 0..READS_A_TURN {
-        match step(link, window, shared, timing) {
+        match step(link, window, shared, timing, meter) {
             Ok(true) => {}
             Ok(false) => return Turn::Waiting,
             Err(end) => return Turn::Over(end),
@@ -200,7 +223,13 @@ fn take_turn(link: &mut Link, window: &mut Window, shared: &Shared, timing: &Mut
 }
 
 /// Takes what there is. `Ok(false)`: there is nothing to do now, and the bell is set.
-fn step(link: &mut Link, window: &mut Window, shared: &Shared, timing: &Mutex<Timing>) -> Result<bool, End> {
+fn step(
+    link: &mut Link,
+    window: &mut Window,
+    shared: &Shared,
+    timing: &Mutex<Timing>,
+    meter: &mut Meter,
+) -> Result<bool, End> {
     let was_held = link.answers.are_held();
     link.speak(shared);
     if link.answers.are_held() {
@@ -208,14 +237,21 @@ fn step(link: &mut Link, window: &mut Window, shared: &Shared, timing: &Mutex<Ti
     }
     // What was not decoded because of its answers comes first.
     if was_held || link.read(window, shared)? {
-        link.digest(window, shared, timing)?;
+        link.digest(window, shared, timing, meter)?;
         return Ok(true);
     }
     Ok(false)
 }
 
 /// Reads past tokio, whose readiness may lag behind what the kernel holds.
-fn drain_link(link: &mut Link, window: &mut Window, shared: &Shared, timing: &Mutex<Timing>, deadline: u64) -> End {
+fn drain_link(
+    link: &mut Link,
+    window: &mut Window,
+    shared: &Shared,
+    timing: &Mutex<Timing>,
+    meter: &mut Meter,
+    deadline: u64,
+) -> End {
     let Some(Ok(mut stream)) = link.stream.take().map(Stream::into_plain) else {
         return End::Cut;
     };
@@ -233,7 +269,7 @@ fn drain_link(link: &mut Link, window: &mut Window, shared: &Shared, timing: &Mu
             Err(error) if error.kind() == ErrorKind::WouldBlock => return End::Cut,
             Err(_) => return End::Broken,
         }
-        let digested = link.digest(window, shared, timing);
+        let digested = link.digest(window, shared, timing, meter);
         add(
             &shared.counters.answer_bytes,
             link.answers.write_plain(&mut stream) as u64,

@@ -8,6 +8,7 @@ use std::thread;
 use super::inlet::Inlet;
 use super::receiver::Receiver;
 use crate::net::address::Address;
+use crate::net::cpu::IngestCpu;
 use crate::net::error::NetError;
 use crate::net::ingest::Ingest;
 use crate::net::link::Shared;
@@ -35,7 +36,7 @@ pub struct DatagramListener {
 #[derive(Debug)]
 struct Hand {
     timing: Arc<Mutex<Timing>>,
-    thread: Option<thread::JoinHandle<()>>,
+    thread: Option<thread::JoinHandle<IngestCpu>>,
 }
 
 impl DatagramListener {
@@ -94,14 +95,10 @@ impl DatagramListener {
 
     fn start(&self, index: usize, inlet: Inlet) -> Result<Hand, NetError> {
         let timing = Arc::new(Mutex::new(Timing::new()));
-        let receiver = Receiver::new(
-            inlet,
-            Arc::clone(&self.shared),
-            Arc::clone(&timing),
-            Arc::clone(&self.stop),
-        );
+        let (shared, its_timing, stop) = (Arc::clone(&self.shared), Arc::clone(&timing), Arc::clone(&self.stop));
         let thread = thread::Builder::new().name(format!("tsb-ingest-{index}"));
-        let thread = thread.spawn(move || receiver.run()).map_err(|source| NetError::Start {
+        let run = move || Receiver::new(index, inlet, shared, its_timing, stop).run();
+        let thread = thread.spawn(run).map_err(|source| NetError::Start {
             what: "an ingest thread",
             source,
         })?;
@@ -141,7 +138,7 @@ impl DatagramListener {
     /// Applies everything that the kernel has received (for at most
     /// [`ListenOptions::drain_timeout`]), asks it what it dropped, and joins the threads.
     pub fn stop(mut self) -> ListenerReport {
-        self.halt();
+        let cpu = self.halt();
         let mut timing = Timing::new();
         self.drain_timing(&mut timing);
         if let Some(mileposts) = &self.shared.mileposts {
@@ -151,17 +148,21 @@ impl DatagramListener {
         ListenerReport {
             stats: self.stats(),
             timing,
+            cpu,
         }
     }
 
-    fn halt(&mut self) {
+    /// Ends all threads; what they have used.
+    fn halt(&mut self) -> IngestCpu {
         self.stop.store(true, Ordering::Release);
+        let mut cpu = IngestCpu::default();
         for hand in &mut self.threads {
-            if let Some(thread) = hand.thread.take() {
-                // A panic of the thread itself has nobody to go to.
-                let _ = thread.join();
+            // A panic of the thread itself has nobody to go to.
+            if let Some(Ok(used)) = hand.thread.take().map(thread::JoinHandle::join) {
+                cpu.merge(&used);
             }
         }
+        cpu
     }
 }
 

@@ -5,6 +5,7 @@ use std::sync::{Mutex, PoisonError};
 
 use super::waymark::Track;
 use crate::net::address::Address;
+use crate::net::cpu::Meter;
 use crate::net::ingest::Intake;
 use crate::net::link::{Counting, Shared};
 use crate::net::milepost::Timing;
@@ -56,7 +57,13 @@ pub(super) struct Peers {
 impl Peers {
     /// Makes sure that the sender is known, and returns its place. `None`: there are too
     /// many.
-    pub(super) fn find(&mut self, address: &Address, shared: &Shared, timing: &Mutex<Timing>) -> Option<usize> {
+    pub(super) fn find(
+        &mut self,
+        address: &Address,
+        shared: &Shared,
+        timing: &Mutex<Timing>,
+        meter: &mut Meter,
+    ) -> Option<usize> {
         if self.all.get(self.last).is_some_and(|peer| peer.address == *address) {
             return Some(self.last);
         }
@@ -70,7 +77,7 @@ impl Peers {
                 .options
                 .idle_timeout
                 .map_or(ROOM_AFTER_NS, |idle| idle.as_nanos() as u64);
-            self.close_if(shared, timing, |peer| {
+            self.close_if(shared, timing, meter, |peer| {
                 peer.has_ended || now.saturating_sub(peer.heard_at) >= idle_ns.min(ROOM_AFTER_NS)
             });
         }
@@ -96,13 +103,13 @@ impl Peers {
     }
 
     /// Decodes datagrams of a peer. `false`: it is over with this peer.
-    pub(super) fn take(&mut self, place: usize, read: &Read<'_>, shared: &Shared) -> bool {
+    pub(super) fn take(&mut self, place: usize, read: &Read<'_>, shared: &Shared, meter: &mut Meter) -> bool {
         let peer = &mut self.all[place];
         if !peer.is_touched {
             peer.is_touched = true;
             self.touched.push(place);
         }
-        let mut sink = Counting::new(&mut *peer.intake.sink, &shared.counters);
+        let mut sink = Counting::new(&mut *peer.intake.sink, &shared.counters, meter);
         let mut is_good = true;
         for datagram in read.bytes.chunks(read.each) {
             if let Some(track) = &mut peer.track {
@@ -123,7 +130,7 @@ impl Peers {
 
     /// Has everything applied that was decoded since the last call, and closes the peers
     /// whose sink cannot go on.
-    pub(super) fn apply(&mut self, shared: &Shared, timing: &Mutex<Timing>) {
+    pub(super) fn apply(&mut self, shared: &Shared, timing: &Mutex<Timing>, meter: &mut Meter) {
         let mut failed = Vec::new();
         for place in std::mem::take(&mut self.touched) {
             let peer = &mut self.all[place];
@@ -131,7 +138,7 @@ impl Peers {
             let applied = peer.intake.sink.apply(peer.consumed);
             let now = shared.clock.now();
             peer.heard_at = now;
-            peer.book(shared);
+            peer.book(shared, meter);
             if let Some(track) = &mut peer.track {
                 track.pass(&mut timing.lock().unwrap_or_else(PoisonError::into_inner), now);
             }
@@ -141,24 +148,26 @@ impl Peers {
             }
         }
         for address in failed {
-            self.close(&address, shared, timing);
+            self.close(&address, shared, timing, meter);
         }
     }
 
     /// Closes peers that sent nothing for so long.
-    pub(super) fn close_idle(&mut self, idle_ns: u64, shared: &Shared, timing: &Mutex<Timing>) {
+    pub(super) fn close_idle(&mut self, idle_ns: u64, shared: &Shared, timing: &Mutex<Timing>, meter: &mut Meter) {
         let now = shared.clock.now();
         let before = self.all.len();
-        self.close_if(shared, timing, |peer| now.saturating_sub(peer.heard_at) >= idle_ns);
+        self.close_if(shared, timing, meter, |peer| {
+            now.saturating_sub(peer.heard_at) >= idle_ns
+        });
         add(&shared.counters.idle_closes, (before - self.all.len()) as u64);
     }
 
     /// Closes all of them.
-    pub(super) fn close_all(&mut self, shared: &Shared, timing: &Mutex<Timing>) {
-        self.close_if(shared, timing, |_| true);
+    pub(super) fn close_all(&mut self, shared: &Shared, timing: &Mutex<Timing>, meter: &mut Meter) {
+        self.close_if(shared, timing, meter, |_| true);
     }
 
-    fn close_if(&mut self, shared: &Shared, timing: &Mutex<Timing>, which: impl Fn(&Peer) -> bool) {
+    fn close_if(&mut self, shared: &Shared, timing: &Mutex<Timing>, meter: &mut Meter, which: impl Fn(&Peer) -> bool) {
         let closed: Vec<Address> = self
             .all
             .iter()
@@ -166,13 +175,13 @@ impl Peers {
             .map(|peer| peer.address.clone())
             .collect();
         for address in closed {
-            self.close(&address, shared, timing);
+            self.close(&address, shared, timing, meter);
         }
     }
 
-    fn close(&mut self, address: &Address, shared: &Shared, timing: &Mutex<Timing>) {
+    fn close(&mut self, address: &Address, shared: &Shared, timing: &Mutex<Timing>, meter: &mut Meter) {
         if let Some(mut peer) = self.forget(address) {
-            peer.end(shared);
+            peer.end(shared, meter);
             if let Some(track) = &mut peer.track {
                 let lost = track.abandon(&mut timing.lock().unwrap_or_else(PoisonError::into_inner));
                 add(&shared.counters.missing_datagrams, lost);
@@ -217,7 +226,7 @@ impl Peers {
 
 impl Peer {
     /// Puts what its account says into the counters.
-    fn book(&mut self, shared: &Shared) {
+    fn book(&mut self, shared: &Shared, meter: &mut Meter) {
         let Some(now) = self.intake.decoder.sequence() else {
             return;
         };
@@ -234,7 +243,7 @@ impl Peer {
             self.has_ended = now.has_ended;
             if now.has_ended {
                 add(&shared.counters.ended_senders, 1);
-                self.end(shared);
+                self.end(shared, meter);
                 shared
                     .counters
                     .open_connections
@@ -248,8 +257,8 @@ impl Peer {
     }
 
     /// Tells the decoder that nothing more comes, and has the last samples applied.
-    fn end(&mut self, shared: &Shared) {
-        let mut sink = Counting::new(&mut *self.intake.sink, &shared.counters);
+    fn end(&mut self, shared: &Shared, meter: &mut Meter) {
+        let mut sink = Counting::new(&mut *self.intake.sink, &shared.counters, meter);
         self.intake.decoder.finish(&[], &mut sink);
         sink.publish();
         if self.intake.sink.apply(self.consumed).is_err() {

@@ -7,6 +7,7 @@ use std::sync::{Arc, Mutex};
 
 use super::inlet::{BUFFER_BYTES, Inlet, Received};
 use super::peers::{Peers, Read};
+use crate::net::cpu::{IngestCpu, Meter};
 use crate::net::link::Shared;
 use crate::net::milepost::Timing;
 use crate::net::pieces::Pieces;
@@ -29,11 +30,20 @@ pub(super) struct Receiver {
     buffer: Vec<u8>,
     pieces: Pieces,
     looked_at: u64,
+    meter: Meter,
 }
 
 impl Receiver {
-    pub(super) fn new(inlet: Inlet, shared: Arc<Shared>, timing: Arc<Mutex<Timing>>, stop: Arc<AtomicBool>) -> Self {
+    /// The state of the calling thread, the one with this number.
+    pub(super) fn new(
+        index: usize,
+        inlet: Inlet,
+        shared: Arc<Shared>,
+        timing: Arc<Mutex<Timing>>,
+        stop: Arc<AtomicBool>,
+    ) -> Self {
         Self {
+            meter: Meter::new(Arc::clone(&shared.clock), index as u64),
             inlet,
             looked_at: shared.clock.now(),
             shared,
@@ -46,18 +56,24 @@ impl Receiver {
     }
 
     /// Serves until told to stop, then takes what the kernel has received.
-    pub(super) fn run(mut self) {
+    pub(super) fn run(mut self) -> IngestCpu {
+        let mut has_spare_time = true;
         while !self.stop.load(Ordering::Acquire) {
-            if !self.turn() {
-                self.inlet.wait(SLICE_MS);
-            }
+            self.meter.turn(has_spare_time);
+            has_spare_time = if self.turn() {
+                false
+            } else {
+                let inlet = &self.inlet;
+                self.meter.wait(|| inlet.wait(SLICE_MS))
+            };
             self.look_for_idle();
         }
+        self.meter.turn(false);
         let limit_ns = self.shared.options.drain_timeout.as_nanos() as u64;
         let deadline = self.shared.clock.now().saturating_add(limit_ns);
         while self.turn() && self.shared.clock.now() < deadline {}
-        let (shared, timing, peers) = (&self.shared, &self.timing, &mut self.peers);
-        if catch_unwind(AssertUnwindSafe(|| peers.close_all(shared, timing))).is_err() {
+        let (shared, timing, peers, meter) = (&self.shared, &self.timing, &mut self.peers, &mut self.meter);
+        if catch_unwind(AssertUnwindSafe(|| peers.close_all(shared, timing, meter))).is_err() {
             add(&self.shared.counters.panicked_connections, 1);
         }
         if let Some((drops, untold)) = self.inlet.drops() {
@@ -66,6 +82,7 @@ impl Receiver {
             add(&counters.untold_kernel_drops, untold);
             debug_assert!(drops >= untold, "the table counts all of them");
         }
+        self.meter.finish()
     }
 
     /// Takes what is there, up to a limit. `false`: there is nothing more.
@@ -107,8 +124,8 @@ impl Receiver {
     }
 
     fn apply(&mut self) {
-        let (shared, timing, peers) = (&self.shared, &self.timing, &mut self.peers);
-        if catch_unwind(AssertUnwindSafe(|| peers.apply(shared, timing))).is_err() {
+        let (shared, timing, peers, meter) = (&self.shared, &self.timing, &mut self.peers, &mut self.meter);
+        if catch_unwind(AssertUnwindSafe(|| peers.apply(shared, timing, meter))).is_err() {
             add(&self.shared.counters.panicked_connections, 1);
         }
     }
@@ -158,19 +175,19 @@ impl Receiver {
     }
 
     fn decode(&mut self, received: &Received, range: Range<usize>, at: u64) {
-        let (shared, timing, peers) = (&self.shared, &self.timing, &mut self.peers);
+        let (shared, timing, peers, meter) = (&self.shared, &self.timing, &mut self.peers, &mut self.meter);
         let read = Read {
             bytes: &self.buffer[range],
             each: received.each,
             at,
         };
-        let found = catch_unwind(AssertUnwindSafe(|| peers.find(&received.from, shared, timing)));
+        let found = catch_unwind(AssertUnwindSafe(|| peers.find(&received.from, shared, timing, meter)));
         let Ok(Some(place)) = found else {
             add(&shared.counters.refused_connections, 1);
             add(&shared.counters.undecoded_bytes, read.bytes.len() as u64);
             return;
         };
-        let taken = catch_unwind(AssertUnwindSafe(|| peers.take(place, &read, shared)));
+        let taken = catch_unwind(AssertUnwindSafe(|| peers.take(place, &read, shared, meter)));
         if taken.is_err() {
             peers.drop_broken(place, shared);
         }
@@ -184,8 +201,8 @@ impl Receiver {
         let now = self.shared.clock.now();
         if now.saturating_sub(self.looked_at) >= EVERY_NS {
             self.looked_at = now;
-            let (shared, timing, peers) = (&self.shared, &self.timing, &mut self.peers);
-            let closing = AssertUnwindSafe(|| peers.close_idle(idle.as_nanos() as u64, shared, timing));
+            let (shared, timing, peers, meter) = (&self.shared, &self.timing, &mut self.peers, &mut self.meter);
+            let closing = AssertUnwindSafe(|| peers.close_idle(idle.as_nanos() as u64, shared, timing, meter));
             if catch_unwind(closing).is_err() {
                 add(&self.shared.counters.panicked_connections, 1);
             }
