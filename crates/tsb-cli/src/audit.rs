@@ -12,10 +12,11 @@ mod newest;
 
 use std::collections::HashMap;
 use std::ops::Range;
-use std::sync::atomic::{AtomicU64, AtomicUsize};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 
 use tsb_core::ledger::{Finding, FindingKind, Findings};
+use tsb_core::time::thread_cpu_ns;
 use tsb_core::workload::Workload;
 use tsb_core::{SeriesId, Timestamp};
 use tsb_stores::{Exactness, Store};
@@ -49,6 +50,8 @@ pub struct Scope<'a> {
     pub heard: &'a Heard,
     /// Auditing threads.
     pub threads: usize,
+    /// Is told what CPU time those threads used, in nanoseconds.
+    pub cpu_ns: &'a AtomicU64,
 }
 
 /// What an audit found.
@@ -197,6 +200,7 @@ impl Scope<'_> {
             for _ in 0..self.threads.max(1) {
                 threads.spawn(|| {
                     let part = work(Auditor::new(self, named, &next));
+                    self.cpu_ns.fetch_add(thread_cpu_ns(), Ordering::Relaxed);
                     parts.lock().unwrap_or_else(PoisonError::into_inner).push(part);
                 });
             }

@@ -6,7 +6,10 @@ use std::sync::atomic::Ordering;
 
 use serde_json::{Value, json};
 use tsb_core::ledger::{Counter, Ledger};
-use tsb_core::net::{Address, AnyListener, Carrier, Decoders, Intake, ListenOptions, ListenerStats, Registry, Runtime};
+use tsb_core::net::{
+    Address, AnyListener, Carrier, Decoders, IngestCpu, Intake, ListenOptions, ListenerReport, ListenerStats, Registry,
+    Runtime,
+};
 use tsb_core::report::SCHEMA_VERSION;
 use tsb_core::resource::{Machine, Process};
 use tsb_core::time::{Clock, MonotonicClock};
@@ -88,7 +91,12 @@ pub fn command(args: &IngestArgs) -> Result<Exit, Failure> {
         listeners: &listeners,
     };
     watch(&fed, args, &*service.clock, duration_ns, &stop);
-    let stats: Vec<ListenerStats> = listeners.into_iter().map(|listener| listener.stop().stats).collect();
+    let reports: Vec<ListenerReport> = listeners.into_iter().map(AnyListener::stop).collect();
+    let mut cpu = IngestCpu::default();
+    for report in &reports {
+        cpu.merge(&report.cpu);
+    }
+    let stats: Vec<ListenerStats> = reports.into_iter().map(|report| report.stats).collect();
     let elapsed_ns = service.clock.now() - started;
     let closed = service.store.close();
     let store = &service.store;
@@ -105,7 +113,7 @@ pub fn command(args: &IngestArgs) -> Result<Exit, Failure> {
         elapsed_ns,
         failures: failures.iter().map(Failure::in_a_line).collect(),
     };
-    let result = service.result(&stats, &listened);
+    let result = service.result(&stats, &cpu, &listened);
     let unwritten = outputs.write_partial(&result, || text(&result)).err();
     first_failure(failures.into_iter().chain(unwritten))?;
     Ok(Exit::Done)
@@ -212,7 +220,7 @@ impl Service {
     }
 
     /// The report of what a receiver knows; what it cannot know is absent.
-    fn result(&self, listeners: &[ListenerStats], listened: &Listened) -> Value {
+    fn result(&self, listeners: &[ListenerStats], cpu: &IngestCpu, listened: &Listened) -> Value {
         let sum = |count: fn(&ListenerStats) -> u64| listeners.iter().map(count).sum::<u64>();
         let turned_away = sum(|stats| stats.refused + stats.unannounced);
         let accepted = self.totals.accepted.load(Ordering::Relaxed);
@@ -268,10 +276,7 @@ impl Service {
                 "journal_bytes": footprint.journal_bytes, "series_bytes": footprint.series_bytes,
                 "free_bytes": footprint.free_bytes,
             },
-            "cost": {
-                "store_cpu_ns_per_sample": self.totals.store_cpu_ns_per_sample(), "bytes_per_sample": per_sample,
-                "method": "the store's part by the thread clock around sampled batches",
-            },
+            "cost": cost(cpu, accepted, per_sample),
             "offered": { "series": self.registry.len() },
             "intervals": [{
                 "end_ns": listened.elapsed_ns, "sent": 0, "accepted": accepted,
@@ -281,6 +286,28 @@ impl Service {
             "listeners": listeners,
         })
     }
+}
+
+/// CPU of the listeners' threads for each accepted sample, in the names of a report.
+fn cost(cpu: &IngestCpu, accepted: u64, bytes_per_sample: Option<f64>) -> Value {
+    let method = "the clocks of the listeners' threads, as METHODOLOGY.md has it";
+    if accepted == 0 {
+        return json!({ "method": method });
+    }
+    let each = |ns: u64| ns as f64 / accepted as f64;
+    let mut cost = json!({
+        "method": method,
+        "bytes_per_sample": bytes_per_sample,
+        "wire_cpu_ns_per_sample": each(cpu.wire_ns),
+        "pacing_cpu_ns_per_sample": each(cpu.wait_ns),
+        "watching_cpu_ns_per_sample": each(cpu.measure_ns),
+    });
+    if cpu.apply_ns > cpu.uncertain_ns {
+        cost["store_cpu_ns_per_sample"] = json!(each(cpu.apply_ns));
+    } else {
+        cost["store_cpu_below"] = json!({ "ns_per_sample": each(cpu.uncertain_ns.max(1)) });
+    }
+    cost
 }
 
 /// The result for people: the same figures, in order.

@@ -4,6 +4,7 @@ mod aftermath;
 mod asked;
 mod assemble;
 mod ceiling;
+mod cost;
 mod engine;
 mod fit;
 mod guarded;

@@ -117,6 +117,33 @@ pub fn nanos(value: u64) -> String {
     format!("{scaled:.digits$} {unit}")
 }
 
+/// Nanoseconds with a fraction, such as the CPU time of one sample, to three figures in the
+/// unit that fits: `6.91 ns`, `104 us`.
+pub fn nanos_each(value: f64) -> String {
+    if value.abs() >= 999.5 {
+        return nanos(value.round().max(0.0) as u64);
+    }
+    let digits = match value.abs() {
+        v if v >= 99.95 => 0,
+        v if v >= 9.995 => 1,
+        v if v >= 0.0995 || v == 0.0 => 2,
+        _ => 3,
+    };
+    format!("{value:.digits$} ns")
+}
+
+/// Bytes with a fraction, such as those of one sample: `0.438 B`, `63.9 KiB`. What is more
+/// than nothing is never written as nothing.
+pub fn bytes_each(value: f64) -> String {
+    if value > 0.0 && value < 0.0005 {
+        "less than 0.001 B".to_owned()
+    } else if value >= 1024.0 {
+        bytes(value)
+    } else {
+        format!("{value:.3} B")
+    }
+}
+
 /// Bytes, to three figures, in binary units.
 pub fn bytes(value: f64) -> String {
     let (scaled, unit) = match value {
@@ -176,5 +203,19 @@ mod tests {
         assert_eq!(nanos(45_600_000), "45.6 ms");
         assert_eq!(bytes(1536.0), "1.50 KiB");
         assert_eq!(bytes(12.0), "12 B");
+        for (value, shown) in [
+            (104_125.8, "104 us"),
+            (999.6, "1.00 us"),
+            (116.4, "116 ns"),
+            (73.94, "73.9 ns"),
+            (6.914, "6.91 ns"),
+            (0.0, "0.00 ns"),
+            (0.0123, "0.012 ns"),
+        ] {
+            assert_eq!(nanos_each(value), shown);
+        }
+        assert_eq!(bytes_each(0.4379), "0.438 B");
+        assert_eq!(bytes_each(0.0001), "less than 0.001 B");
+        assert_eq!(bytes_each(65_434.0), "63.90 KiB");
     }
 }

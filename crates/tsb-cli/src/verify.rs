@@ -52,7 +52,9 @@ fn one(run: &Run, args: &VerifyArgs) -> Result<Exit, Failure> {
         .define(&workload.catalog().definitions())
         .map_err(|error| Failure::usage(format!("cannot define the series in {store}")).because(&error))?;
     let ticks = issued_ticks(run, &workload);
+    let cpu_ns = AtomicU64::new(0);
     let scope = Scope {
+        cpu_ns: &cpu_ns,
         store: &*store,
         workload: &workload,
         base: Timestamp(run.started_at_ns),

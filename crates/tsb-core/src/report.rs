@@ -17,7 +17,7 @@ use crate::resource::{Machine, Noise, Usage};
 use crate::staleness::StalenessSummary;
 use crate::verdict::Verdict;
 
-pub use size::{Cost, Projection, Size};
+pub use size::{Cost, CpuBelow, Projection, Size};
 
 /// The version of this model. It grows when a name is taken away or changes its meaning;
 /// new names alone do not change it.

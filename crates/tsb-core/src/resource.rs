@@ -14,7 +14,7 @@ mod thread;
 pub use listening::{Listening, listeners};
 pub use machine::Machine;
 pub use noise::{Disturbance, LATE_NS_MIN, Noise, Parties, Reading, own_thread_waited_ns};
-pub use process::{Process, Usage, cpu_of_threads};
+pub use process::{Process, Usage};
 pub use thread::{cpu_of_thread, own_thread};
 
 use parse::CpuTimes;

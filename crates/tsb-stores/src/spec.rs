@@ -95,6 +95,22 @@ impl Spec {
         self.base.scheme
     }
 
+    /// The same store without what is wrapped around it.
+    #[must_use]
+    pub fn unwrapped(&self) -> Self {
+        let is_wrappers = |name: &str| {
+            let layer = name.split_once('.').map(|(layer, _)| layer);
+            self.wrappers.iter().any(|wrapper| layer == Some(wrapper.scheme))
+        };
+        let options = self.options.iter().filter(|(name, _)| !is_wrappers(name));
+        Self {
+            wrappers: Vec::new(),
+            base: self.base,
+            path: self.path.clone(),
+            options: options.cloned().collect(),
+        }
+    }
+
     /// Whether it is a client of a server: a program of its own, which keeps the samples.
     pub fn is_client(&self) -> bool {
         self.base.place == Place::Address || self.base.scheme == "rrdcached"

@@ -38,9 +38,8 @@ impl Unit {
             Self::Nanos => units::nanos(value.max(0.0) as u64),
             Self::Millis => units::nanos((value.max(0.0) * 1e6) as u64),
             Self::Bytes => units::bytes(value),
-            Self::BytesEach => format!("{value:.3} B"),
-            Self::NanosEach if value < 999.95 => format!("{value:.1} ns"),
-            Self::NanosEach => units::nanos(value as u64),
+            Self::BytesEach => units::bytes_each(value),
+            Self::NanosEach => units::nanos_each(value),
             Self::Count => units::count(value as u64),
             Self::Bits => format!("{value:.2} bits"),
             Self::Share => format!("{:.1} %", value * 100.0),
@@ -135,19 +134,61 @@ pub const COST: &[Figure] = &[
         "CPU, generator",
         "/cost/generator_cpu_ns_per_sample",
         Unit::NanosEach,
-        "Generating, encoding, pacing and sending a sample. It is our own cost, not the store's.",
+        "Making a sample, keeping the schedule, recording times. It is our own cost, not the store's.",
     ),
     figure(
         "CPU, wire",
         "/cost/wire_cpu_ns_per_sample",
         Unit::NanosEach,
-        "Receiving and decoding a sample, where there is a wire.",
+        "Encoding, sending, receiving and decoding a sample, where there is a wire.",
     ),
     figure(
         "CPU, store",
         "/cost/store_cpu_ns_per_sample",
         Unit::NanosEach,
-        "CPU inside the store's write call. Threads of the store's own and servers in other processes are not in it.",
+        "Inside the store's write call, in the threads that make it.",
+    ),
+    figure(
+        "CPU, threads of the store",
+        "/cost/store_threads_cpu_ns_per_sample",
+        Unit::NanosEach,
+        "Threads that the store has for itself, as it states them. Servers in other processes are not in it.",
+    ),
+    figure(
+        "CPU, flush",
+        "/cost/store_flush_cpu_ns_per_sample",
+        Unit::NanosEach,
+        "Flushing the store behind the last sample.",
+    ),
+    figure(
+        "CPU, waiting",
+        "/cost/pacing_cpu_ns_per_sample",
+        Unit::NanosEach,
+        "Waiting until samples are due and for sockets: falling asleep, waking up, spinning. It grows when there is less to do.",
+    ),
+    figure(
+        "CPU, watching",
+        "/cost/watching_cpu_ns_per_sample",
+        Unit::NanosEach,
+        "Looking at staleness and resources, reading clocks, starting and ending threads.",
+    ),
+    figure(
+        "CPU, all parts",
+        "/cost/parts_cpu_ns_per_sample",
+        Unit::NanosEach,
+        "The sum of the parts above. It should be what the process used.",
+    ),
+    figure(
+        "CPU, process",
+        "/cost/process_cpu_ns_per_sample",
+        Unit::NanosEach,
+        "The whole process over the same time, by its own clock. What goes beyond the parts was used by threads that are not the run's.",
+    ),
+    figure(
+        "CPU, reading back",
+        "/cost/audit_cpu_ns_per_sample",
+        Unit::NanosEach,
+        "Reading every sample back and comparing it, after the run. It is in none of the parts.",
     ),
     figure(
         "bytes on the wire",
@@ -159,7 +200,7 @@ pub const COST: &[Figure] = &[
         "bytes stored",
         "/cost/bytes_per_sample",
         Unit::BytesEach,
-        "Everything the store occupied at the end over the samples it held. Short runs show mostly open heads.",
+        "Everything the store occupied at the end over the samples verified. In a short run that is mostly open heads and journal, which do not grow with time.",
     ),
     figure(
         "bytes sealed",
@@ -171,7 +212,7 @@ pub const COST: &[Figure] = &[
         "bytes on disk",
         "/cost/disk_bytes_per_sample",
         Unit::BytesEach,
-        "Files over samples, where the store has files.",
+        "Blocks of the file system over the samples verified, where the store has files on this machine.",
     ),
 ];
 
@@ -358,6 +399,13 @@ pub const COMPARED: &[(&str, &[Figure])] = &[
             ),
             figure("CPU, wire", "/cost/wire_cpu_ns_per_sample", Unit::NanosEach, ""),
             figure("CPU, store", "/cost/store_cpu_ns_per_sample", Unit::NanosEach, ""),
+            figure(
+                "CPU, threads of the store",
+                "/cost/store_threads_cpu_ns_per_sample",
+                Unit::NanosEach,
+                "",
+            ),
+            figure("CPU, process", "/cost/process_cpu_ns_per_sample", Unit::NanosEach, ""),
             figure("bytes on the wire", "/cost/wire_bytes_per_sample", Unit::BytesEach, ""),
             figure("bytes stored", "/cost/bytes_per_sample", Unit::BytesEach, ""),
             figure("bytes sealed", "/cost/sealed_bytes_per_sample", Unit::BytesEach, ""),
@@ -393,7 +441,7 @@ mod tests {
         assert_eq!(Unit::Rate.show(54_000.0), "54.0 k/s");
         assert_eq!(Unit::Millis.show(990.5), "990 ms");
         assert_eq!(Unit::BytesEach.show(0.405), "0.405 B");
-        assert_eq!(Unit::NanosEach.show(7.04), "7.0 ns");
+        assert_eq!(Unit::NanosEach.show(7.04), "7.04 ns");
         assert_eq!(Unit::NanosEach.show(104_125.8), "104 us");
         assert_eq!(Unit::Share.show(0.59), "59.0 %");
         assert_eq!(Unit::Count.show(540_000.0), "540,000");

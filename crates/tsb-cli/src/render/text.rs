@@ -5,12 +5,11 @@ use tsb_core::latency::Summary;
 use tsb_core::ledger::Counter;
 use tsb_core::report::{Report, Run};
 
-use super::figures::Unit;
 use super::judged;
 use super::lines::Lines;
 use super::names::{letter, path};
 use super::times;
-use crate::units::{bytes, count, nanos, scaled};
+use crate::units::{bytes, bytes_each, count, nanos, nanos_each, scaled};
 
 /// The whole report, for a terminal of this width or for a file.
 pub fn report(report: &Report, width: Option<usize>) -> String {
@@ -155,28 +154,26 @@ fn latencies(run: &Run, lines: &mut Lines) {
 
 fn costs(run: &Run, lines: &mut Lines) {
     lines.heading("Cost of a sample");
+    cpu(run, lines);
+    if let Some(projection) = &run.cost.projection {
+        let (day, week) = (bytes(projection.day_bytes), bytes(projection.week_bytes));
+        lines.line("a day", format!("{day}, a week {week} ({})", projection.basis));
+    } else if let Some(why) = &run.cost.projection_absent {
+        lines.line("a day", format!("not projected: {why}"));
+    }
     let cost = &run.cost;
-    let cpu = [
-        ("generator", cost.generator_cpu_ns_per_sample),
-        ("wire", cost.wire_cpu_ns_per_sample),
-        ("store", cost.store_cpu_ns_per_sample),
-    ];
-    let shown = cpu
-        .iter()
-        .filter_map(|(role, ns)| ns.map(|ns| format!("{role} {}", Unit::NanosEach.show(ns))));
-    lines.line("CPU", shown.collect::<Vec<_>>().join(", "));
     let size = run.size.unwrap_or_default();
     let share = size.sealed_samples as f64 * 100.0 / size.samples.max(1) as f64;
     let sealed = format!("sealed so far ({share:.0} % of the samples)");
     let sizes: [(&str, Option<f64>); 4] = [
         ("wire", cost.wire_bytes_per_sample),
-        ("stored, open heads included", cost.bytes_per_sample),
+        ("stored so far, open heads and journal included", cost.bytes_per_sample),
         (&sealed, cost.sealed_bytes_per_sample),
-        ("on disk", cost.disk_bytes_per_sample),
+        ("in blocks on disk", cost.disk_bytes_per_sample),
     ];
     let shown = sizes
         .iter()
-        .filter_map(|(what, size)| size.map(|size| format!("{what} {size:.3} B")));
+        .filter_map(|(what, size)| size.map(|size| format!("{what} {}", bytes_each(size))));
     lines.line("bytes", shown.collect::<Vec<_>>().join(", "));
     if run.offered.entropy_bits.is_nan() {
         return;
@@ -192,14 +189,42 @@ fn costs(run: &Run, lines: &mut Lines) {
             run.offered.repeat_rate * 100.0
         ),
     );
-    if let Some(projection) = &cost.projection {
+}
+
+/// CPU by part, their sum, and what the process used.
+fn cpu(run: &Run, lines: &mut Lines) {
+    let cost = &run.cost;
+    let parts = [
+        ("generator", cost.generator_cpu_ns_per_sample),
+        ("wire", cost.wire_cpu_ns_per_sample),
+        ("store", cost.store_cpu_ns_per_sample),
+        ("threads of the store", cost.store_threads_cpu_ns_per_sample),
+        ("flush", cost.store_flush_cpu_ns_per_sample),
+        ("waiting", cost.pacing_cpu_ns_per_sample),
+        ("watching", cost.watching_cpu_ns_per_sample),
+    ];
+    let mut shown: Vec<String> = Vec::new();
+    for (part, ns) in parts {
+        match (ns, cost.store_cpu_below.filter(|_| part == "store")) {
+            (Some(ns), _) => shown.push(format!("{part} {}", nanos_each(ns))),
+            (None, Some(below)) => shown.push(format!(
+                "{part} below what can be measured ({})",
+                nanos_each(below.ns_per_sample)
+            )),
+            (None, None) => {}
+        }
+    }
+    lines.line("CPU", shown.join(", "));
+    if let (Some(sum), Some(process)) = (cost.parts_cpu_ns_per_sample, cost.process_cpu_ns_per_sample) {
+        let audit = cost
+            .audit_cpu_ns_per_sample
+            .map_or(String::new(), |ns| format!("; reading back {}", nanos_each(ns)));
         lines.line(
-            "projection",
+            "",
             format!(
-                "a day at the held rate {}, a week {} ({})",
-                bytes(projection.day_bytes),
-                bytes(projection.week_bytes),
-                projection.basis
+                "{} in all; the process used {}{audit}",
+                nanos_each(sum),
+                nanos_each(process)
             ),
         );
     }

@@ -12,8 +12,9 @@ use tsb_core::report::{
     Size, Target,
 };
 use tsb_core::resource::Machine;
-use tsb_stores::{Exactness, Store};
+use tsb_stores::{Exactness, Stats, Store};
 
+use super::cost::bytes_of_each;
 use super::engine::Performed;
 use super::judge;
 use super::ledger::{Sides, done_means};
@@ -38,8 +39,8 @@ pub(super) struct Parts<'a> {
     pub audit: Option<&'a Audit>,
     /// The generator's ceiling.
     pub ceiling: Option<f64>,
-    /// What longer times would cost.
-    pub projection: Option<Projection>,
+    /// What longer times would cost, or why that is not known.
+    pub projection: Result<Projection, String>,
 }
 
 /// Puts a report together.
@@ -102,7 +103,7 @@ pub(super) fn assemble(parts: &Parts<'_>) -> Run {
         },
         staleness: performed.observed.staleness.summary(),
         cost: cost(parts),
-        size: capabilities.query.then(|| size(&**parts.store)),
+        size: capabilities.query.then(|| size(&performed.stats)),
         offered: offered(stage, &performed.driven.issued),
         intervals: slices::with_latencies(&performed.observed.intervals, driven),
         resources: performed.observed.resources.clone(),
@@ -163,34 +164,24 @@ fn rate(parts: &Parts<'_>) -> Rate {
 
 fn cost(parts: &Parts<'_>) -> Cost {
     let (performed, driven) = (parts.performed, &parts.performed.driven);
-    let samples = performed.accepted.max(1) as f64;
-    let store_ns = performed.totals.store_cpu_ns_per_sample();
-    let generator_ns = driven.cpu.total_ns as f64 / samples;
-    let is_wire = driven.wire.is_some();
-    let footprint = parts.store.stats().footprint;
-    let held = parts.store.stats().samples;
-    let sealed =
-        (footprint.sealed_samples > 0).then(|| footprint.sealed_bytes as f64 / footprint.sealed_samples as f64);
-    Cost {
-        // In process the emitting thread is also the store's.
-        generator_cpu_ns_per_sample: Some(if is_wire { generator_ns } else { (generator_ns - store_ns.unwrap_or(0.0)).max(0.0) }),
-        wire_cpu_ns_per_sample: is_wire
-            .then(|| (performed.observed.ingest_cpu_ns as f64 / samples - store_ns.unwrap_or(0.0)).max(0.0)),
-        store_cpu_ns_per_sample: store_ns,
-        bytes_per_sample: (held > 0).then(|| footprint.total_bytes() as f64 / held as f64),
-        sealed_bytes_per_sample: sealed,
-        disk_bytes_per_sample: (held > 0 && parts.store.capabilities().persistent)
-            .then(|| footprint.total_bytes() as f64 / held as f64),
-        wire_bytes_per_sample: driven.wire.as_ref().map(|wire| wire.sent_bytes as f64 / driven.counts.sent().samples.max(1) as f64),
-        projection: parts.projection.clone(),
-        method: "CPU clocks of the emitting and ingest threads, waiting and pacing included; the store's part by the thread \
-            clock around one batch in 32"
-            .to_owned(),
+    let verified = parts.audit.map(|audit| audit.tally.verified);
+    let mut cost = performed.spent.of_each(performed.accepted);
+    bytes_of_each(&mut cost, &performed.stats, verified.unwrap_or(performed.accepted));
+    let sent = driven.counts.sent().samples.max(1) as f64;
+    cost.wire_bytes_per_sample = driven.wire.as_ref().map(|wire| wire.sent_bytes as f64 / sent);
+    match &parts.projection {
+        Ok(projection) => cost.projection = Some(projection.clone()),
+        Err(why) => cost.projection_absent = keeps_something(parts).then(|| why.clone()),
     }
+    cost
 }
 
-fn size(store: &dyn Store) -> Size {
-    let stats = store.stats();
+/// Whether there is anything to project: a store that keeps nothing has no days.
+fn keeps_something(parts: &Parts<'_>) -> bool {
+    parts.store.capabilities().query
+}
+
+fn size(stats: &Stats) -> Size {
     Size {
         samples: stats.samples,
         sealed_bytes: stats.footprint.sealed_bytes,
@@ -199,6 +190,7 @@ fn size(store: &dyn Store) -> Size {
         journal_bytes: stats.footprint.journal_bytes,
         series_bytes: stats.footprint.series_bytes,
         free_bytes: stats.footprint.free_bytes,
+        disk_bytes: stats.disk_bytes,
     }
 }
 

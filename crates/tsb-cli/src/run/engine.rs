@@ -8,9 +8,10 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use tsb_core::Timestamp;
 use tsb_core::emit::{ExceptionKind, Live};
 use tsb_core::report::Run;
-use tsb_stores::{Scope as FlushScope, Store};
+use tsb_stores::{Scope as FlushScope, Stats, Store};
 
 use super::assemble::{Parts, assemble};
+use super::cost::{Known, Span, Spent};
 use super::guarded::{Guarded, caught, poisoned};
 use super::monitor::{Monitor, Observed, Subject};
 use super::path::{Driven, Pass, Watch, accepted};
@@ -179,6 +180,8 @@ fn run_opened(plan: &Plan, store: &Arc<dyn Store>, hooks: &Hooks) -> Result<Fini
     hooks.enter(Phase::Running);
     let (start_ns, base) = stage.beginning();
     let mut performed = perform(&stage, (raw, store), start_ns, base, hooks)?;
+    let held = performed.held_per_second();
+    let projection = projection::measure(&stage, &performed.stats, held, &hooks.stop);
     let report = |performed: &Performed, audit: Option<&Audit>| {
         assemble(&Parts {
             stage: &stage,
@@ -187,7 +190,7 @@ fn run_opened(plan: &Plan, store: &Arc<dyn Store>, hooks: &Hooks) -> Result<Fini
             performed,
             audit,
             ceiling,
-            projection: projection::measure(&stage, store, performed.held_per_second()),
+            projection: projection.clone(),
         })
     };
     let is_read = plan.verify && capabilities.query && performed.failure.is_none();
@@ -256,7 +259,11 @@ pub(super) struct Performed {
     pub accepted: u64,
     /// What it refused.
     pub rejects: Arc<Rejects>,
-    /// Sampled CPU of the store.
+    /// CPU time by part.
+    pub spent: Spent,
+    /// What the store held when all was flushed.
+    pub stats: Stats,
+    /// What sinks and in-process targets counted.
     pub totals: Arc<SinkTotals>,
     /// The store's first failure, in words.
     pub failure: Option<String>,
@@ -311,6 +318,7 @@ fn perform(
         watch: &watch,
         hooks,
     });
+    let mut span = Span::begin(&**store);
     let (driven, observed) = std::thread::scope(|threads| {
         let watching = threads.spawn(|| monitor.watch());
         let driven = caught("the emitter", || pass.drive());
@@ -324,14 +332,17 @@ fn perform(
     let level = store.capabilities().reaches;
     let mut unflushed = None;
     if failure.is_none()
-        && let Err(error) = store.flush(FlushScope::All, level)
+        && let Err(error) = span.flushing(|| store.flush(FlushScope::All, level))
     {
         note(&error, cannot("flush", store, &error), &mut unflushed, &mut failure);
     }
     if let Some(window) = window.as_ref().filter(|_| unflushed.is_none()) {
         window.flushed(&**store);
     }
+    let (spent, stats) = span.end(&**store, Known::of(&driven, &observed, window.as_deref()));
     Ok(Performed {
+        spent,
+        stats,
         window,
         accepted: accepted(&live, &totals, stage.plan.transport),
         driven,
@@ -363,7 +374,10 @@ fn read_back(
     performed: &mut Performed,
     hooks: &Hooks,
 ) -> Option<Audit> {
-    match audit(stage, store, base, performed, hooks) {
+    let cpu_ns = AtomicU64::new(0);
+    let audited = audit(stage, store, base, performed, &cpu_ns, hooks);
+    performed.spent.audit_ns = Some(cpu_ns.load(Ordering::Relaxed));
+    match audited {
         Ok(audit) => Some(audit),
         Err(error) => {
             let Performed { unread, failure, .. } = performed;
@@ -378,6 +392,7 @@ fn audit(
     store: &Arc<dyn Store>,
     base: Timestamp,
     performed: &Performed,
+    cpu_ns: &AtomicU64,
     hooks: &Hooks,
 ) -> tsb_stores::Result<Audit> {
     let series = stage.workload.catalog().len() as u64;
@@ -390,6 +405,7 @@ fn audit(
     };
     let (unsent, unanswered) = (of_kind(ExceptionKind::Shed), of_kind(ExceptionKind::Unknown));
     let scope = Scope {
+        cpu_ns,
         store: &**store,
         workload: &stage.workload,
         base,

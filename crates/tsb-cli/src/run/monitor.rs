@@ -17,7 +17,7 @@ use tsb_core::net::Timing;
 use tsb_core::report::Interval;
 use tsb_core::resource::{Noise, Usage};
 use tsb_core::staleness::Staleness;
-use tsb_core::time::SECOND_NS;
+use tsb_core::time::{SECOND_NS, thread_cpu_ns};
 use tsb_core::{SeriesId, Timestamp};
 use tsb_stores::Store;
 
@@ -50,8 +50,8 @@ pub(super) struct Observed {
     pub heard: Heard,
     /// Processes watched, tsb itself first.
     pub resources: Vec<Usage>,
-    /// CPU of the ingest threads, in nanoseconds.
-    pub ingest_cpu_ns: u64,
+    /// CPU of the watching thread, in nanoseconds.
+    pub cpu_ns: u64,
     /// How much the machine was disturbed.
     pub noise: Option<Noise>,
     /// Why what was seen is not whole: the watching thread panicked.
@@ -133,6 +133,7 @@ impl<'a> Monitor<'a> {
         let mut notes = self.begin();
         let watched = catch_unwind(AssertUnwindSafe(|| self.watch_into(&mut notes)));
         let mut observed = self.end(notes);
+        observed.cpu_ns = thread_cpu_ns();
         observed.broken = watched.err().and_then(|panic| Observed::broken(&*panic).broken);
         observed
     }
@@ -300,7 +301,6 @@ impl<'a> Monitor<'a> {
 
     fn end(&self, mut notes: Notes) -> Observed {
         self.cut_rest(&mut notes, self.subject.stage.clock.now());
-        notes.observed.ingest_cpu_ns = self.subject.watch.ingest_cpu_ns();
         notes.observed.resources = notes.watched.usage();
         notes.observed.noise = notes.sentry.finish();
         notes.observed

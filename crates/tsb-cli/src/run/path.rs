@@ -2,7 +2,7 @@
 
 use std::net::{Ipv4Addr, SocketAddr};
 use std::ops::Range;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tsb_core::emit::{
@@ -10,10 +10,9 @@ use tsb_core::emit::{
 };
 use tsb_core::latency::{Interval, Recording};
 use tsb_core::net::{
-    Address, AnyListener, AnyTarget, Carrier, DatagramTarget, Decoders, HttpTarget, Intake, ListenOptions,
+    Address, AnyListener, AnyTarget, Carrier, DatagramTarget, Decoders, HttpTarget, IngestCpu, Intake, ListenOptions,
     ListenerStats, Mileposts, NetError, Registry, Runtime, StreamTarget, Timing,
 };
-use tsb_core::resource::cpu_of_threads;
 use tsb_core::schedule::{Slot, Timetable};
 use tsb_core::wire::http::Client;
 use tsb_core::workload::Generator;
@@ -127,7 +126,6 @@ impl std::fmt::Debug for Pass<'_> {
 pub struct Watch {
     listener: Mutex<Option<AnyListener>>,
     timings: Mutex<Timings>,
-    ingest_cpu_ns: AtomicU64,
 }
 
 /// Times that the mileposts told, by interval.
@@ -141,11 +139,6 @@ struct Timings {
 }
 
 impl Watch {
-    /// CPU of the threads that decoded and applied, in nanoseconds.
-    pub fn ingest_cpu_ns(&self) -> u64 {
-        self.ingest_cpu_ns.load(Ordering::Relaxed)
-    }
-
     /// Ends an interval at `now`: what was timed since the last call are its histograms.
     /// Returns the times of that interval.
     pub fn cut(&self, now_ns: u64) -> Option<Timing> {
@@ -249,6 +242,10 @@ pub struct Wire {
     pub stats: Option<ListenerStats>,
     /// What the kernel granted it as receive buffer.
     pub receive_buffer_bytes: Option<u64>,
+    /// CPU of the threads that decoded and applied, where the listener was ours.
+    pub ingest_cpu: IngestCpu,
+    /// CPU of the thread that carries the sockets, in nanoseconds.
+    pub net_cpu_ns: u64,
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -309,11 +306,8 @@ impl Pass<'_> {
             self.await_silence();
         }
         if let Some(listener) = lock(&self.listening.listener).take() {
-            // Threads that have ended are not counted any more.
-            self.listening
-                .ingest_cpu_ns
-                .store(cpu_of_threads("tsb-ingest"), Ordering::Relaxed);
             let report = listener.stop();
+            wire.ingest_cpu = report.cpu;
             self.listening.add(&report.timing, self.stage.clock.now());
             wire.untimed += report.timing.unfinished + report.timing.lost;
             wire.lost_operations = report.timing.lost + report.timing.unfinished;
@@ -331,6 +325,7 @@ impl Pass<'_> {
         }
         let last_ns = self.totals.last_ns.load(Ordering::Relaxed);
         driven.elapsed_ns = driven.elapsed_ns.max(last_ns.saturating_sub(driven.start_ns));
+        wire.net_cpu_ns = runtime.stop();
         driven.wire = Some(wire);
         Ok(driven)
     }

@@ -1,51 +1,97 @@
-//! What a day and a week would occupy: measured on a part of the fleet, not guessed from
-//! ten seconds in which a store may have sealed nothing.
+//! What a day and a week would occupy: from what was sealed, not guessed from ten seconds in
+//! which a store may have sealed nothing.
+//!
+//! Where the run itself sealed most of what it holds, that is what is projected. Else, for a
+//! store in memory, a part of the fleet is driven for hours of fleet time into a second store
+//! of the same kind, without what is wrapped around it: that costs a second or two and leaves
+//! nothing behind. Where too little is sealed that way too, there is no projection, and the
+//! report says why.
 
-use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use tsb_core::Timestamp;
 use tsb_core::report::Projection;
 use tsb_core::time::SECOND_NS;
-use tsb_stores::{Refusals, Store};
+use tsb_stores::{Footprint, Refusals, Stats, Store};
 
-use super::stage::{Stage, open_store};
+use super::stage::Stage;
+use crate::units;
 
 /// Series of the part.
 const SERIES: usize = 2_000;
-/// Fleet time that the part is driven for.
+/// Fleet time that the part is driven for, at the least.
 const SPAN_NS: u64 = 2 * 3600 * SECOND_NS;
-/// At most this many samples are generated, about a second's work: a large fleet that
-/// reports as one gets a shorter span.
+/// And at least as many ticks as this, so that slow series have something to seal.
+const TICKS: u64 = 1_000;
+/// At most this many are generated, about a second's work: a large fleet that reports as one
+/// gets a shorter span.
 const GENERATED_MAX: u64 = 500_000_000;
 /// At most this many are written: a fleet that reports often gets a shorter span.
 const WRITTEN_MAX: u64 = 20_000_000;
+/// However slow the machine is, it takes no longer.
+const LIMIT_NS: u64 = 3 * SECOND_NS;
+/// From one look at the clock and the stop flag to the next, in batches.
+const LOOK_EVERY: u64 = 64;
+/// The share of the samples that must be sealed for a projection to rest on them.
+const SEALED_SHARE: f64 = 0.5;
+/// Nor does it rest on fewer than this.
+const SEALED_MIN: u64 = 10_000;
 
-/// Drives a part of the fleet into a second store of the same kind. Only for stores in
-/// memory, where that costs a fraction of a second and leaves nothing behind.
-pub(super) fn measure(stage: &Stage, store: &Arc<dyn Store>, held_per_second: f64) -> Option<Projection> {
-    let capabilities = store.capabilities();
-    // A wrapper may be slow on purpose: behind it the part would take minutes.
-    let is_memory = stage.plan.stores.first()?.to_string().starts_with("memory");
-    if capabilities.persistent || !capabilities.query || !is_memory {
-        return None;
+/// Bytes of a sealed sample; why there is no such figure.
+fn sealed_each(footprint: &Footprint, samples: u64) -> Result<f64, String> {
+    let sealed = footprint.sealed_samples;
+    if footprint.sealed_bytes == 0 || sealed < SEALED_MIN || (sealed as f64) < samples as f64 * SEALED_SHARE {
+        return Err(format!(
+            "{} of {} samples were sealed, too few to project from",
+            units::count(sealed),
+            units::count(samples)
+        ));
     }
-    let second = open_store(&stage.plan).ok()?;
-    let part = drive(stage, &*second)?;
-    let footprint = second.stats().footprint;
-    if footprint.sealed_samples == 0 {
-        return None;
-    }
-    let sealed = footprint.sealed_bytes as f64 / footprint.sealed_samples as f64;
+    Ok(footprint.sealed_bytes as f64 / sealed as f64)
+}
+
+fn projected(sealed: f64, held_per_second: f64, source: &str) -> Projection {
     let day_bytes = sealed * held_per_second * 86_400.0;
-    Some(Projection {
+    Projection {
         day_bytes,
         week_bytes: 7.0 * day_bytes,
         basis: format!(
-            "sealed {sealed:.3} B a sample, measured with {} of the series over {} minutes of fleet time",
-            part.series,
-            part.span_ns / SECOND_NS / 60
+            "{} samples/s held, at {} for a sealed sample, {source}",
+            units::scaled(held_per_second),
+            units::bytes_each(sealed)
         ),
-    })
+    }
+}
+
+/// Projects a run of which `stats` says what it left; in words, why that cannot be done.
+pub(super) fn measure(
+    stage: &Stage,
+    stats: &Stats,
+    held_per_second: f64,
+    stop: &AtomicBool,
+) -> Result<Projection, String> {
+    let own = sealed_each(&stats.footprint, stats.samples);
+    let why = match own {
+        Ok(sealed) => return Ok(projected(sealed, held_per_second, "as in this run")),
+        Err(why) => why,
+    };
+    let Some(spec) = stage.plan.stores.first().filter(|spec| spec.scheme() == "memory") else {
+        return Err(why);
+    };
+    if stop.load(Ordering::Relaxed) {
+        return Err("the run was stopped".to_owned());
+    }
+    let second = spec.unwrapped().open().map_err(|error| error.to_string())?;
+    let part =
+        drive(stage, &*second, stop).ok_or_else(|| "the part that is projected from could not be driven".to_owned())?;
+    let stats = second.stats();
+    let minutes = part.span_ns / SECOND_NS / 60;
+    let source = format!(
+        "measured with {} of the series over {minutes} minutes of fleet time",
+        part.series
+    );
+    let sealed = sealed_each(&stats.footprint, stats.samples).map_err(|why| format!("{why}, {source}"))?;
+    Ok(projected(sealed, held_per_second, &source))
 }
 
 /// What of the fleet was driven, and for how long.
@@ -55,7 +101,7 @@ struct Part {
 }
 
 /// Writes the first series, tick by tick: whole groups, or the beginning of a large one.
-fn drive(stage: &Stage, store: &dyn Store) -> Option<Part> {
+fn drive(stage: &Stage, store: &dyn Store, stop: &AtomicBool) -> Option<Part> {
     let workload = &stage.workload;
     let (mut series, mut groups) = (0, 0);
     for group in workload.groups() {
@@ -71,13 +117,19 @@ fn drive(stage: &Stage, store: &dyn Store) -> Option<Part> {
     let mut refused = Refusals::new();
     let groups = &workload.groups()[..groups];
     let shortest = groups.iter().map(|group| group.interval_ns).min()?;
-    let (mut generated, mut written) = (0, 0);
+    let (mut generated, mut written, mut batches) = (0, 0, 0);
+    let span_ns = SPAN_NS.max(shortest.saturating_mul(TICKS));
+    let end_ns = stage.clock.now().saturating_add(LIMIT_NS);
     let mut due = 0;
-    while due < SPAN_NS && generated < GENERATED_MAX && written < WRITTEN_MAX {
+    'driving: while due < span_ns && generated < GENERATED_MAX && written < WRITTEN_MAX {
         for (index, group) in groups.iter().enumerate() {
             let tick = due / group.interval_ns;
             if !due.is_multiple_of(group.interval_ns) || !group.ticks.contains(&tick) {
                 continue;
+            }
+            batches += 1;
+            if batches % LOOK_EVERY == 0 && (stop.load(Ordering::Relaxed) || stage.clock.now() > end_ns) {
+                break 'driving;
             }
             let batch = generator.operation(index, tick);
             generated += batch.len() as u64;

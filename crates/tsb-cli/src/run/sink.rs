@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use tsb_core::net::{IntakeSink, Registry};
-use tsb_core::time::{Clock, thread_cpu_ns};
+use tsb_core::time::Clock;
 use tsb_core::wire::{Fatal, Malformed, Sink};
 use tsb_core::{Batch, SeriesId, SeriesKey};
 use tsb_stores::{Error, Reason, Refusals, Store};
@@ -13,9 +13,6 @@ use super::guarded::{caught, poisoned};
 use super::rejects::Rejects;
 use super::window::{Waits, Window};
 
-/// The store's CPU is taken around one batch in so many: the thread clock costs 0.4 us.
-const CPU_SAMPLED_ONE_IN: u64 = 32;
-
 /// What all sinks of a run came to. Updated once a read, not once a batch.
 #[derive(Debug, Default)]
 pub struct SinkTotals {
@@ -23,10 +20,6 @@ pub struct SinkTotals {
     pub accepted: AtomicU64,
     /// Samples refused by the store.
     pub rejected: AtomicU64,
-    /// Thread CPU inside the store, over the batches that were timed.
-    pub timed_cpu_ns: AtomicU64,
-    /// Samples of those batches.
-    pub timed_samples: AtomicU64,
     /// Samples behind a listener of which a server never said what became of them.
     pub unsettled: AtomicU64,
     /// When samples were last applied, on the run's clock.
@@ -38,12 +31,6 @@ pub struct SinkTotals {
 }
 
 impl SinkTotals {
-    /// CPU inside the store, in nanoseconds a sample, as far as it was sampled.
-    pub fn store_cpu_ns_per_sample(&self) -> Option<f64> {
-        let samples = self.timed_samples.load(Ordering::Relaxed);
-        (samples > 0).then(|| self.timed_cpu_ns.load(Ordering::Relaxed) as f64 / samples as f64)
-    }
-
     /// The store's first failure.
     pub fn failure(&self) -> Option<Arc<Error>> {
         self.failure
@@ -80,7 +67,6 @@ pub struct Writer {
     totals: Arc<SinkTotals>,
     refused: Refusals,
     waits: Option<Waits>,
-    batches: u64,
     // Not yet added to the totals.
     accepted: u64,
     rejected: u64,
@@ -95,7 +81,6 @@ impl Writer {
             totals,
             refused: Refusals::new(),
             waits: None,
-            batches: 0,
             accepted: 0,
             rejected: 0,
         }
@@ -113,20 +98,9 @@ impl Writer {
     /// # Errors
     /// The store's own, as it is: who calls knows whether the run can go on.
     pub fn write(&mut self, batch: &Batch<'_>) -> tsb_stores::Result<(usize, usize)> {
-        let is_timed = self.batches.is_multiple_of(CPU_SAMPLED_ONE_IN);
-        self.batches += 1;
-        let waits = self.waits.as_ref().filter(|_| !batch.is_empty());
+        let waits = self.waits.as_mut().filter(|_| !batch.is_empty());
         let since_ns = waits.map(|waits| waits.begin(batch.time(0)));
-        let before = if is_timed { thread_cpu_ns() } else { 0 };
         let written = self.store.write(batch, &mut self.refused);
-        if is_timed {
-            self.totals
-                .timed_cpu_ns
-                .fetch_add(thread_cpu_ns() - before, Ordering::Relaxed);
-            self.totals
-                .timed_samples
-                .fetch_add(batch.len() as u64, Ordering::Relaxed);
-        }
         if !self.refused.is_empty() {
             self.rejects.add(batch, self.refused.as_slice());
             self.refused.clear();

@@ -18,6 +18,10 @@ use tsb_stores::{Position, Store};
 /// Writes that one writer remembers; beyond it waits are counted as untimed.
 const REMEMBERED: usize = 1 << 16;
 
+/// How often, and over how many writes, it is found out what a write costs here.
+const ROUNDS: usize = 8;
+const REHEARSED: u64 = 64;
+
 /// What all writers of a run came to.
 #[derive(Debug)]
 pub struct Window {
@@ -36,6 +40,8 @@ struct Settled {
     samples: u64,
     untimed: u64,
     left: Vec<Probe>,
+    // What finding this out took.
+    spent_ns: u64,
 }
 
 /// One write that waits.
@@ -94,6 +100,11 @@ impl Window {
         let settled = self.settled.lock().unwrap_or_else(PoisonError::into_inner);
         (Summary::new(&settled.waits, settled.samples), settled.untimed)
     }
+
+    /// What the writers that have ended spent on it, in nanoseconds.
+    pub fn spent_ns(&self) -> u64 {
+        self.settled.lock().unwrap_or_else(PoisonError::into_inner).spent_ns
+    }
 }
 
 /// The part of one writer.
@@ -102,15 +113,46 @@ pub struct Waits {
     window: Arc<Window>,
     waiting: VecDeque<Probe>,
     mine: Settled,
+    /// What a write costs here that settles none.
+    usual_ns: u64,
 }
 
 impl Waits {
     /// Nothing waits yet.
     pub fn new(window: Arc<Window>) -> Self {
-        Self {
+        let mut new = Self {
+            usual_ns: 0,
             window,
             waiting: VecDeque::with_capacity(REMEMBERED),
             mine: Settled::default(),
+        };
+        new.usual_ns = (0..ROUNDS).map(|_| new.rehearse()).min().unwrap_or(0);
+        new.mine.spent_ns = 0;
+        new
+    }
+
+    /// How long a write takes here that settles none, on average over some.
+    fn rehearse(&mut self) -> u64 {
+        let begun = self.window.clock.now();
+        for write in 0..REHEARSED {
+            let since_ns = self.begin(self.window.base);
+            self.remember(Position(write), since_ns, 1);
+        }
+        let taken = self.window.clock.now() - begun;
+        self.waiting.clear();
+        taken / REHEARSED
+    }
+
+    #[inline]
+    fn remember(&mut self, position: Position, since_ns: u64, samples: u64) {
+        if self.waiting.len() == REMEMBERED {
+            self.mine.untimed += 1;
+        } else {
+            self.waiting.push_back(Probe {
+                position,
+                since_ns,
+                samples,
+            });
         }
     }
 
@@ -121,15 +163,8 @@ impl Waits {
 
     /// Notes a write, and settles those before it that have got there.
     pub fn end(&mut self, store: &dyn Store, position: Position, since_ns: u64, samples: u64) {
-        if self.waiting.len() == REMEMBERED {
-            self.mine.untimed += 1;
-        } else {
-            self.waiting.push_back(Probe {
-                position,
-                since_ns,
-                samples,
-            });
-        }
+        self.remember(position, since_ns, samples);
+        self.mine.spent_ns += self.usual_ns;
         let durable = store.durable(self.window.level);
         if self.waiting.front().is_none_or(|first| first.position > durable) {
             return;
@@ -140,6 +175,7 @@ impl Waits {
             self.mine.samples += probe.samples;
             self.waiting.pop_front();
         }
+        self.mine.spent_ns += self.window.clock.now() - now;
     }
 }
 
@@ -149,6 +185,7 @@ impl Drop for Waits {
         settled.waits.merge(&self.mine.waits);
         settled.samples += self.mine.samples;
         settled.untimed += self.mine.untimed;
+        settled.spent_ns += self.mine.spent_ns;
         settled.left.extend(self.waiting.drain(..));
     }
 }

@@ -120,23 +120,6 @@ fn tick_ns() -> u64 {
     SECOND_NS / rustix::param::clock_ticks_per_second().max(1)
 }
 
-/// CPU time so far of this process's living threads whose name begins with `prefix`, in
-/// nanoseconds, as the scheduler counts it.
-pub fn cpu_of_threads(prefix: &str) -> u64 {
-    let Ok(threads) = std::fs::read_dir("/proc/self/task") else {
-        return 0;
-    };
-    let cpu = threads.flatten().filter_map(|thread| {
-        let name = std::fs::read_to_string(thread.path().join("comm")).ok()?;
-        if !name.starts_with(prefix) {
-            return None;
-        }
-        let stat = std::fs::read_to_string(thread.path().join("schedstat")).ok()?;
-        stat.split_whitespace().next()?.parse::<u64>().ok()
-    });
-    cpu.sum()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -155,24 +138,5 @@ mod tests {
         assert!(usage.user_cpu_ns + usage.system_cpu_ns >= 20_000_000, "{usage:?} {sum}");
         assert!(usage.rss_bytes > 100_000 && usage.rss_bytes <= usage.rss_bytes_max.unwrap_or(u64::MAX));
         assert!(Process::watch(u32::MAX).is_none());
-    }
-
-    #[test]
-    fn threads_are_told_apart_by_name() {
-        let (begin, end) = (std::sync::Barrier::new(2), std::sync::Barrier::new(2));
-        std::thread::scope(|threads| {
-            let named = std::thread::Builder::new().name("tsb-test-burn".to_owned());
-            let burning = named.spawn_scoped(threads, || {
-                let before = crate::time::thread_cpu_ns();
-                while crate::time::thread_cpu_ns() - before < 5_000_000 {}
-                begin.wait();
-                end.wait();
-            });
-            begin.wait();
-            let (own, other) = (cpu_of_threads("tsb-test-burn"), cpu_of_threads("tsb-no-such"));
-            end.wait();
-            assert!(burning.unwrap().join().is_ok());
-            assert!(own >= 4_000_000 && other == 0, "{own} {other}");
-        });
     }
 }

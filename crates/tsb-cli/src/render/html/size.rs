@@ -5,6 +5,7 @@ use serde_json::Value;
 use super::Shown;
 use super::markup::Markup;
 use crate::render::figures::{COST, OFFERED, PROJECTION, SIZE, SIZE_SAMPLES};
+use crate::units;
 
 pub(super) fn section(shown: &[Shown<'_>], page: &mut Markup) {
     page.section(
@@ -14,14 +15,19 @@ pub(super) fn section(shown: &[Shown<'_>], page: &mut Markup) {
     );
     for run in shown {
         page.run_heading(run);
+        projection(run, page);
         bits(run, page);
         page.raw("<div class=\"columns\"><div><h3 class=\"sub\">Offered</h3>\n");
         page.figures(run, OFFERED);
         page.raw("</div><div><h3 class=\"sub\">A sample</h3>\n");
         page.figures(run, COST);
+        if let Some(below) = run.run.cost.store_cpu_below {
+            let bound = units::nanos_each(below.ns_per_sample);
+            let words = format!("CPU, store: below what can be measured, {bound} for a sample.");
+            page.element("<p class=\"method\">", &words, "</p>\n");
+        }
         page.element("<p class=\"method\">", &run.run.cost.method, "</p>\n</div></div>\n");
         kinds(run, page);
-        projection(run, page);
     }
     page.end_section();
 }
@@ -98,7 +104,15 @@ fn kinds(shown: &Shown<'_>, page: &mut Markup) {
 }
 
 fn projection(shown: &Shown<'_>, page: &mut Markup) {
-    let Some(projection) = &shown.run.cost.projection else {
+    let cost = &shown.run.cost;
+    if let Some(why) = &cost.projection_absent {
+        page.element(
+            "<p class=\"method\">A day and a week were not projected: ",
+            why,
+            ".</p>\n",
+        );
+    }
+    let Some(projection) = &cost.projection else {
         return;
     };
     page.raw("<h3 class=\"sub\">Projection</h3>\n");

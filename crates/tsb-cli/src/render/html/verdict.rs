@@ -5,7 +5,7 @@ use tsb_core::verdict::Status;
 
 use super::Shown;
 use super::markup::Markup;
-use crate::render::figures::{COST, Figure, RATE, STALENESS, Unit};
+use crate::render::figures::{Figure, PROJECTION, RATE, STALENESS, Unit};
 
 /// The first thing on the page.
 pub(super) fn section(shown: &[Shown<'_>], page: &mut Markup) {
@@ -118,16 +118,12 @@ fn headline(shown: &Shown<'_>, page: &mut Markup) {
         "age of the newest visible sample, over all series and moments",
         page,
     );
-    let (name, figure) = if run.cost.sealed_bytes_per_sample.is_some() {
-        ("a sealed sample", &COST[5])
-    } else {
-        ("a stored sample", &COST[4])
-    };
+    // What the store occupies now says little: heads and journal do not grow with time.
     card(
         shown,
-        name,
-        figure,
-        "bytes in the store; beside the entropy of the values below",
+        "a week",
+        &PROJECTION[1],
+        "what a week at the held rate would occupy; what it rests on stands with the sizes",
         page,
     );
     page.raw("</dl>\n");

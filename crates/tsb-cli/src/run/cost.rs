@@ -1,0 +1,261 @@
+//! What a sample cost: CPU by part beside what the process used, and bytes.
+//!
+//! Each part is the CPU time of threads that are known to the run: the emitter's and the
+//! listener's hand in theirs, told apart by what they did; the store says what its own
+//! threads used; the rest are clocks of single threads. Nothing is found by name, so runs in
+//! one process do not see each other's threads, though each sees the whole process's total.
+
+use tsb_core::net::IngestCpu;
+use tsb_core::report::{Cost, CpuBelow};
+use tsb_core::time::{process_cpu_ns, thread_cpu_ns};
+use tsb_stores::{Stats, Store};
+
+use super::monitor::Observed;
+use super::path::Driven;
+use super::window::Window;
+
+/// How the parts were told apart, for the report.
+const METHOD: &str = "each thread's own CPU clock, read about 500 times per second and behind every long piece of work; \
+in between the parts of a thread are told apart by the run's clock, whose reading is taken off; on a listener's thread \
+without time to spare one turn in eight is measured, at random; store's own threads as the store states them";
+
+/// CPU time by part, in nanoseconds.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[expect(clippy::struct_field_names, reason = "the unit is the last word of a name")]
+pub(super) struct Spent {
+    /// Generating, keeping the schedule, timing.
+    pub generator_ns: u64,
+    /// Waiting: until operations are due, and for sockets.
+    pub pacing_ns: u64,
+    /// Encoding, sending, receiving, decoding; where there is a wire.
+    pub wire_ns: Option<u64>,
+    /// Inside the store's `write`.
+    pub store_ns: u64,
+    /// How far that may be off.
+    pub uncertain_ns: u64,
+    /// Threads of the store's own; where it has some.
+    pub threads_ns: Option<u64>,
+    /// The flush behind the last sample.
+    pub flush_ns: u64,
+    /// Looking at staleness and resources, reading clocks.
+    pub watching_ns: u64,
+    /// The whole process, in the same span.
+    pub process_ns: u64,
+    /// Reading back, after that span.
+    pub audit_ns: Option<u64>,
+}
+
+impl Spent {
+    /// All parts but the audit, which comes later.
+    pub(super) fn parts_ns(&self) -> u64 {
+        self.generator_ns
+            + self.pacing_ns
+            + self.wire_ns.unwrap_or(0)
+            + self.store_ns
+            + self.threads_ns.unwrap_or(0)
+            + self.flush_ns
+            + self.watching_ns
+    }
+
+    /// The parts for each of `samples` accepted; none where there are none.
+    pub(super) fn of_each(&self, samples: u64) -> Cost {
+        if samples == 0 {
+            return Cost::default();
+        }
+        let each = |ns: u64| ns as f64 / samples as f64;
+        let is_seen = self.store_ns > self.uncertain_ns;
+        Cost {
+            generator_cpu_ns_per_sample: Some(each(self.generator_ns)),
+            pacing_cpu_ns_per_sample: Some(each(self.pacing_ns)),
+            wire_cpu_ns_per_sample: self.wire_ns.map(each),
+            store_cpu_ns_per_sample: is_seen.then(|| each(self.store_ns)),
+            store_cpu_below: (!is_seen).then(|| CpuBelow {
+                ns_per_sample: each(self.uncertain_ns.max(1)),
+            }),
+            store_threads_cpu_ns_per_sample: self.threads_ns.map(each),
+            store_flush_cpu_ns_per_sample: Some(each(self.flush_ns)),
+            watching_cpu_ns_per_sample: Some(each(self.watching_ns)),
+            parts_cpu_ns_per_sample: Some(each(self.parts_ns())),
+            process_cpu_ns_per_sample: Some(each(self.process_ns)),
+            audit_cpu_ns_per_sample: self.audit_ns.map(each),
+            method: METHOD.to_owned(),
+            ..Cost::default()
+        }
+    }
+}
+
+/// Measures from before the first sample until all are flushed.
+#[derive(Debug)]
+#[expect(clippy::struct_field_names, reason = "the unit is the last word of a name")]
+pub(super) struct Span {
+    process_ns: u64,
+    thread_ns: u64,
+    own_ns: Option<u64>,
+    flush_ns: u64,
+}
+
+/// What is known of a run's threads when it is over.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Known<'a> {
+    /// The emitter's and the listener's.
+    pub driven: &'a Driven,
+    /// The watching thread.
+    pub monitor_ns: u64,
+    /// What measuring waits for a durability took within the store's part.
+    pub waits_ns: u64,
+}
+
+impl<'a> Known<'a> {
+    /// From what the threads handed in.
+    pub(super) fn of(driven: &'a Driven, observed: &Observed, window: Option<&Window>) -> Self {
+        Self {
+            driven,
+            monitor_ns: observed.cpu_ns,
+            waits_ns: window.map_or(0, Window::spent_ns),
+        }
+    }
+}
+
+impl Span {
+    /// Begins in the thread that drives the run.
+    pub(super) fn begin(store: &dyn Store) -> Self {
+        let own_ns = store.stats().own_cpu_ns;
+        Self {
+            process_ns: process_cpu_ns(),
+            thread_ns: thread_cpu_ns(),
+            own_ns,
+            flush_ns: 0,
+        }
+    }
+
+    /// Flushes, on the store's account.
+    pub(super) fn flushing<T>(&mut self, flush: impl FnOnce() -> T) -> T {
+        let before = thread_cpu_ns();
+        let flushed = flush();
+        self.flush_ns += thread_cpu_ns() - before;
+        flushed
+    }
+
+    /// Ends in the same thread; also what the store holds by now.
+    pub(super) fn end(self, store: &dyn Store, known: Known<'_>) -> (Spent, Stats) {
+        let stats = store.stats();
+        let process_ns = process_cpu_ns() - self.process_ns;
+        let thread_ns = thread_cpu_ns() - self.thread_ns;
+        let threads_ns = stats.own_cpu_ns.map(|own| own - self.own_ns.unwrap_or(0).min(own));
+        let here_ns = thread_ns - self.flush_ns.min(thread_ns);
+        let spent = Spent {
+            threads_ns,
+            flush_ns: self.flush_ns,
+            process_ns,
+            ..told_apart(known, here_ns)
+        };
+        (spent, stats)
+    }
+}
+
+/// The parts of the emitter's, the listener's, the watching and the driving thread.
+fn told_apart(known: Known<'_>, here_ns: u64) -> Spent {
+    let emit = &known.driven.cpu;
+    let wire = known.driven.wire.as_ref();
+    let none = IngestCpu::default();
+    let ingest = wire.map_or(&none, |wire| &wire.ingest_cpu);
+    // Where there is a wire, the emitter's target is the wire, and the sink is the store.
+    let (inside_ns, uncertain_ns) = match wire {
+        Some(_) => (ingest.apply_ns, ingest.uncertain_ns),
+        None => (emit.send_ns, emit.uncertain_ns),
+    };
+    let waits_ns = known.waits_ns.min(inside_ns);
+    Spent {
+        generator_ns: emit.generate_ns,
+        pacing_ns: emit.pace_ns + ingest.wait_ns,
+        wire_ns: wire.map(|wire| emit.send_ns + ingest.wire_ns + wire.net_cpu_ns),
+        store_ns: inside_ns - waits_ns,
+        uncertain_ns,
+        watching_ns: emit.measure_ns + ingest.measure_ns + known.monitor_ns + here_ns + waits_ns,
+        ..Spent::default()
+    }
+}
+
+/// Bytes for each sample that is known to be stored: verified where something was read back,
+/// else accepted.
+pub(super) fn bytes_of_each(cost: &mut Cost, stats: &Stats, stored: u64) {
+    let footprint = &stats.footprint;
+    let of_each = |bytes: Option<u64>| Some(bytes.filter(|bytes| *bytes > 0 && stored > 0)? as f64 / stored as f64);
+    cost.bytes_per_sample = of_each(Some(footprint.total_bytes()));
+    cost.disk_bytes_per_sample = of_each(stats.disk_bytes);
+    let is_sealed = footprint.sealed_samples > 0 && footprint.sealed_bytes > 0;
+    cost.sealed_bytes_per_sample = is_sealed.then(|| footprint.sealed_bytes as f64 / footprint.sealed_samples as f64);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn spent() -> Spent {
+        Spent {
+            generator_ns: 2_000,
+            pacing_ns: 500,
+            wire_ns: Some(7_000),
+            store_ns: 6_000,
+            uncertain_ns: 100,
+            threads_ns: Some(3_000),
+            flush_ns: 40,
+            watching_ns: 60,
+            process_ns: 18_900,
+            audit_ns: Some(9_999),
+        }
+    }
+
+    #[test]
+    fn parts_add_up_and_the_audit_is_apart() {
+        let spent = spent();
+        assert_eq!(spent.parts_ns(), 2_000 + 500 + 7_000 + 6_000 + 3_000 + 40 + 60);
+        let cost = spent.of_each(1_000);
+        let parts = [
+            cost.generator_cpu_ns_per_sample,
+            cost.pacing_cpu_ns_per_sample,
+            cost.wire_cpu_ns_per_sample,
+            cost.store_cpu_ns_per_sample,
+            cost.store_threads_cpu_ns_per_sample,
+            cost.store_flush_cpu_ns_per_sample,
+            cost.watching_cpu_ns_per_sample,
+        ];
+        let sum: f64 = parts.iter().flatten().sum();
+        assert!((sum - cost.parts_cpu_ns_per_sample.unwrap()).abs() < 1e-9);
+        assert_eq!(cost.process_cpu_ns_per_sample, Some(18.9));
+        assert_eq!(cost.audit_cpu_ns_per_sample, Some(9.999));
+    }
+
+    #[test]
+    fn a_store_below_what_can_be_measured_is_said_to_be_and_is_not_0() {
+        let cost = Spent {
+            store_ns: 80,
+            ..spent()
+        }
+        .of_each(1_000);
+        assert_eq!(cost.store_cpu_ns_per_sample, None);
+        assert_eq!(cost.store_cpu_below.unwrap().ns_per_sample, 0.1);
+        assert!(spent().of_each(1_000).store_cpu_below.is_none());
+    }
+
+    #[test]
+    fn nothing_accepted_has_no_cost_of_a_sample() {
+        assert_eq!(spent().of_each(0).process_cpu_ns_per_sample, None);
+    }
+
+    #[test]
+    fn bytes_are_of_what_was_stored_and_disk_is_blocks() {
+        let mut stats = Stats::new(1, 4_000, 4_000);
+        stats.footprint.sealed_bytes = 1_000;
+        stats.footprint.sealed_samples = 2_000;
+        stats.footprint.head_bytes = 3_000;
+        stats.disk_bytes = Some(8_192);
+        let mut cost = Cost::default();
+        bytes_of_each(&mut cost, &stats, 1_000);
+        assert_eq!(cost.bytes_per_sample, Some(4.0));
+        assert_eq!(cost.disk_bytes_per_sample, Some(8.192));
+        assert_eq!(cost.sealed_bytes_per_sample, Some(0.5));
+        bytes_of_each(&mut cost, &stats, 0);
+        assert_eq!((cost.bytes_per_sample, cost.disk_bytes_per_sample), (None, None));
+    }
+}
