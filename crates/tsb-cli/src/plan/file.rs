@@ -162,7 +162,7 @@ mod tests {
 
     #[test]
     fn the_document_lists_the_keys_and_no_others() {
-        let document = include_str!("../../../../docs/formats/plan.md");
+        let document = include_str!("../../fixtures/plan.md");
         let rows = document
             .lines()
             .filter_map(|line| line.strip_prefix("| `")?.split_once('`'));
