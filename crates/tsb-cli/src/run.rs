@@ -16,6 +16,7 @@ mod missing;
 mod monitor;
 mod path;
 mod projection;
+mod recorded;
 mod rejects;
 mod sink;
 mod slices;

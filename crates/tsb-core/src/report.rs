@@ -5,6 +5,7 @@
 //! What the figures mean is in METHODOLOGY.md. It is *not* how a report looks: that is the
 //! renderer's.
 
+mod recording;
 mod size;
 
 use serde::{Deserialize, Serialize};
@@ -17,6 +18,7 @@ use crate::resource::{Machine, Noise, Usage};
 use crate::staleness::StalenessSummary;
 use crate::verdict::Verdict;
 
+pub use recording::RecordingReport;
 pub use size::{Cost, CpuBelow, Projection, Size};
 
 /// The version of this model. It grows when a name is taken away or changes its meaning;
@@ -240,12 +242,41 @@ pub struct Offered {
     /// Estimated information in a value, in bits; the estimator is in docs/workloads.md.
     #[serde(default = "unknown", skip_serializing_if = "is_unknown")]
     pub entropy_bits: f64,
+    /// Share of the values of whose series only an upper bound is known: above 0,
+    /// `entropy_bits` is an upper bound, else an estimate. in [0, 1]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub bounded_share: Option<f64>,
+    /// Series and values that the estimate rests on.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub estimated_from: Option<EstimatedFrom>,
     /// Calculated information in a value, in bits, where the fleet's models allow it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub calculated_bits: Option<f64>,
     /// The recorded window that was repeated, in words.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub repeats: Option<String>,
+    /// What was replayed of a recording.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub recording: Option<RecordingReport>,
+}
+
+/// What an estimate rests on.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct EstimatedFrom {
+    /// Series, drawn at random where these are not all.
+    pub series: u64,
+    /// Values of these.
+    pub values: u64,
+}
+
+impl Offered {
+    /// What `entropy_bits` is, in words.
+    pub fn kind(&self) -> &'static str {
+        match self.bounded_share {
+            Some(share) if share > 0.0 => "upper bound",
+            _ => "estimate",
+        }
+    }
 }
 
 /// One slice of the run. Slices follow each other without a gap: samples, operations, CPU and

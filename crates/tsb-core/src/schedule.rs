@@ -13,6 +13,7 @@
 
 mod agenda;
 mod curve;
+mod moments;
 mod poisson;
 mod rate;
 mod reach;
@@ -23,6 +24,7 @@ use std::sync::Arc;
 
 pub use agenda::{Agenda, Pace, Planned, Speed, Timetable};
 pub use curve::{Curve, Segment};
+pub use moments::Moments;
 pub use poisson::PoissonGaps;
 pub(crate) use poisson::mix;
 pub use rate::Rate;

@@ -40,6 +40,7 @@ pub use spec::{
 
 pub use trace::{COPY_LABEL, GridAsked, TraceSource, Window};
 
+use crate::schedule::Moments;
 use crate::series::{Catalog, SeriesId};
 use crate::time::{SECOND_NS, Timestamp};
 use crate::trace::TraceProblems;
@@ -112,10 +113,12 @@ impl Workload {
                 "must be below the shortest interval",
             ));
         }
-        if layout
-            .groups
-            .iter()
-            .any(|group| group.interval_ns % spec.resolution_ns != 0)
+        let has_ticks = recorded.as_ref().is_none_or(|recorded| recorded.moments().is_none());
+        if has_ticks
+            && layout
+                .groups
+                .iter()
+                .any(|group| group.interval_ns % spec.resolution_ns != 0)
         {
             return Err(WorkloadError::invalid(
                 "resolution_ns",
@@ -164,7 +167,7 @@ impl Workload {
     /// before any of them is late, missing or sent twice.
     pub fn alive(&self, group: usize, tick: u64) -> u32 {
         if let Some(recorded) = &self.recorded {
-            return recorded.count(self.ids(group), tick);
+            return recorded.count(group, self.ids(group), tick);
         }
         let blocks = &self.layout.blocks[self.layout.groups[group].blocks.clone()];
         blocks
@@ -193,7 +196,7 @@ impl Workload {
     /// mean of a recorded one.
     pub fn usual_samples(&self, group: usize) -> f64 {
         match &self.recorded {
-            Some(recorded) => recorded.mean_count(&self.ids(group)),
+            Some(recorded) => recorded.mean_count(group, &self.ids(group)),
             None => f64::from(self.alive(group, self.layout.groups[group].ticks.start)),
         }
     }
@@ -207,6 +210,50 @@ impl Workload {
     /// The rows of a recording that were left out when it was read.
     pub fn trace_problems(&self) -> Option<&TraceProblems> {
         self.recorded.as_ref().map(Recorded::problems)
+    }
+
+    /// What the reader of a recording decided where the file leaves it open.
+    pub fn trace_decisions(&self) -> &[String] {
+        self.recorded.as_ref().map_or(&[], Recorded::decisions)
+    }
+
+    /// The moments at which each group reports, where they do not come at an interval: a
+    /// roster of this workload is [`Roster::of_moments`](crate::schedule::Roster::of_moments).
+    pub fn moments(&self) -> Option<&[Moments]> {
+        self.recorded.as_ref().and_then(Recorded::moments)
+    }
+
+    /// How often a recording was passed by the operations of `issued` (a range of ticks for
+    /// each group); 0 for a simulated fleet. Above 1, values came again.
+    pub fn passes(&self, issued: &[Range<u64>]) -> f64 {
+        let Some(window) = self.window() else { return 0.0 };
+        let Some(moments) = self.moments() else {
+            return window.passes(issued.iter().map(|ticks| ticks.end).max().unwrap_or(0));
+        };
+        let ends = moments.iter().zip(issued).filter(|(_, ticks)| !ticks.is_empty());
+        let last = ends.map(|(moments, ticks)| moments.offset_ns(ticks.end - 1)).max();
+        last.map_or(0.0, |last| {
+            (last as f64 + window.interval_ns as f64) / window.length_ns as f64
+        })
+    }
+
+    /// Whether a series has samples due about a moment of fleet time: it is alive, and in a
+    /// recording it is between its first and its last sample of the window. Before and behind
+    /// these nothing of it is due, however long that lasts.
+    pub fn lives_at(&self, series: SeriesId, offset_ns: u64) -> bool {
+        let Some(group) = self.group_of(series) else {
+            return false;
+        };
+        let planned = &self.layout.groups[group];
+        let Some(since_phase) = offset_ns.checked_sub(planned.phase_ns) else {
+            return false;
+        };
+        match &self.recorded {
+            Some(recorded) => recorded.lives_at(group, series.0, since_phase),
+            None => self
+                .lifetime(series)
+                .is_some_and(|ticks| ticks.contains(&(since_phase / planned.interval_ns))),
+        }
     }
 
     /// What a plan states of its recording, so that no other is taken for it.
@@ -226,6 +273,12 @@ impl Workload {
     }
 
     fn per_second(&self, count: impl Fn(usize) -> f64) -> f64 {
+        if let Some(moments) = self.moments() {
+            let rate = |(index, moments): (usize, &Moments)| {
+                count(index) * moments.per_window() as f64 * SECOND_NS as f64 / moments.window_ns() as f64
+            };
+            return moments.iter().enumerate().map(rate).sum();
+        }
         let groups = self.layout.groups.iter().enumerate();
         groups
             .map(|(index, group)| count(index) * SECOND_NS as f64 / group.interval_ns as f64)
@@ -256,6 +309,9 @@ impl Workload {
 
     /// The timestamp that the samples of a tick bear, before jitter.
     pub fn timestamp(&self, group: usize, tick: u64, base: Timestamp) -> Timestamp {
+        if let Some(moments) = self.moments() {
+            return base + i64::try_from(moments[group].offset_ns(tick)).unwrap_or(i64::MAX);
+        }
         let interval_ns = self.layout.groups[group].interval_ns as i64;
         base + self.stamp_phases[group].saturating_add((tick as i64).saturating_mul(interval_ns))
     }

@@ -239,7 +239,7 @@ pub const OFFERED: &[Figure] = &[
         "information in a value",
         "/offered/entropy_bits",
         Unit::Bits,
-        "Estimated from the offered values; no lossless store can use less for long. Timestamps are not in it.",
+        "Estimated from the differences of neighbours; where the report has a bounded share, an upper bound. A store that sees longer patterns can use less. Timestamps are not in it.",
     ),
     figure(
         "calculated",

@@ -181,8 +181,9 @@ fn costs(run: &Run, lines: &mut Lines) {
     lines.line(
         "offered",
         format!(
-            "{:.2} bits of information a value (estimated{}), {:.0} % of values repeat the one before",
+            "{:.2} bits of information per value ({}{}), {:.0} % of values repeat the one before",
             run.offered.entropy_bits,
+            run.offered.kind(),
             run.offered
                 .calculated_bits
                 .map_or(String::new(), |bits| format!("; {bits:.2} calculated")),

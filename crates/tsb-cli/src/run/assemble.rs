@@ -1,6 +1,5 @@
 //! From everything that was counted, timed and read back to one report.
 
-use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
@@ -8,8 +7,8 @@ use tsb_core::Timestamp;
 use tsb_core::latency::{Curve, Summary};
 use tsb_core::net::{Carrier, ListenerStats};
 use tsb_core::report::{
-    Cost, Curves, DatagramReport, DurabilityReport, Issued, Latency, ListenerReport, Offered, Projection, Rate, Run,
-    Size, Target,
+    Cost, Curves, DatagramReport, DurabilityReport, EstimatedFrom, Issued, Latency, ListenerReport, Offered,
+    Projection, Rate, Run, Size, Target,
 };
 use tsb_core::resource::Machine;
 use tsb_stores::{Exactness, Stats, Store};
@@ -20,8 +19,8 @@ use super::judge;
 use super::ledger::{Sides, done_means};
 use super::missing::{missing, missing_note};
 use super::path::Wire;
-use super::slices;
 use super::stage::Stage;
+use super::{recorded, slices};
 use crate::audit::Audit;
 
 /// What a report is made of.
@@ -200,48 +199,15 @@ pub(crate) fn offered(stage: &Stage, issued: &[Range<u64>]) -> Offered {
         series: stage.workload.catalog().len() as u64,
         repeat_rate: estimate.repeat_rate,
         entropy_bits: estimate.entropy_bits,
+        bounded_share: Some(estimate.bounded_share),
+        estimated_from: Some(EstimatedFrom {
+            series: estimate.series,
+            values: estimate.values,
+        }),
         calculated_bits: estimate.calculated_bits,
-        repeats: repeats(stage, issued),
+        repeats: recorded::repeats(&stage.workload, issued),
+        recording: recorded::report(&stage.workload, issued),
     }
-}
-
-/// What of a recording came more than once, in words.
-/// How many rows of a recording could not be read, and the first of them by name.
-fn left_out(stage: &Stage) -> Vec<String> {
-    const NAMED: usize = 5;
-    let Some(problems) = stage.workload.trace_problems().filter(|problems| !problems.is_empty()) else {
-        return Vec::new();
-    };
-    let mut lines = vec![format!(
-        "{} rows of {} were left out",
-        problems.count, stage.plan.workload.fleet
-    )];
-    lines.extend(problems.named.iter().take(NAMED).map(ToString::to_string));
-    let more = problems.count.saturating_sub(NAMED as u64);
-    if more > 0 {
-        lines.push(format!("and {more} more rows"));
-    }
-    lines
-}
-
-fn repeats(stage: &Stage, issued: &[Range<u64>]) -> Option<String> {
-    let window = stage.workload.window()?;
-    let ticks = issued.iter().map(|ticks| ticks.end).max().unwrap_or(0);
-    let passes = window.passes(ticks);
-    let copies = if window.copies > 1 {
-        format!(
-            ", and each of its {} series is replayed as up to {} copies, shifted in time",
-            window.series, window.copies
-        )
-    } else {
-        String::new()
-    };
-    (passes > 1.0 || window.copies > 1).then(|| {
-        format!(
-            "a recorded window of {} ticks was passed {passes:.2} times{copies}",
-            window.ticks
-        )
-    })
 }
 
 fn listener(parts: &Parts<'_>) -> Option<ListenerReport> {
@@ -365,9 +331,9 @@ fn notes(parts: &Parts<'_>) -> Vec<String> {
             stage.plan.workload.resolution_ns as f64 / 1e9
         ));
     }
-    notes.extend(left_out(stage));
+    notes.extend(recorded::notes(stage));
     notes.extend(on_the_way(parts));
-    notes.extend(repeats(stage, &parts.performed.driven.issued));
+    notes.extend(recorded::repeats(&stage.workload, &parts.performed.driven.issued));
     if parts.performed.driven.exceptions_dropped > 0 {
         notes.push(format!(
             "{} operations of unknown outcome could not be named",

@@ -146,7 +146,11 @@ fn timetable(plan: &Plan, workload: &Workload) -> Result<Timetable, Failure> {
         end_tick: group.ticks.end,
         samples: workload.usual_samples(index).round() as u32,
     });
-    let roster = Roster::new(groups.collect()).map_err(|error| bad(&error))?;
+    let roster = match workload.moments() {
+        Some(moments) => Roster::of_moments(groups.collect(), moments.to_vec()),
+        None => Roster::new(groups.collect()),
+    };
+    let roster = roster.map_err(|error| bad(&error))?;
     let pace = match (&plan.schedule, plan.rate) {
         (Some(schedule), _) => Pace::Shape(schedule.clone()),
         (None, AskedRate::Natural) => Pace::Fleet(Speed::NATURAL),

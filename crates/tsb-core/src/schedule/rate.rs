@@ -48,6 +48,29 @@ impl Rate {
         })
     }
 
+    /// The same where there is an exact one, else the nearest that fits: off by less than
+    /// one in 2^50.
+    ///
+    /// # Errors
+    /// When it is so large or so small that none is near.
+    pub(super) fn near(events: u128, per_ns: u128) -> Result<Self, ScheduleError> {
+        Self::from_wide(events, per_ns).or_else(|error| {
+            let (ratio, room) = (events as f64 / per_ns as f64, (LIMIT / 2) as f64);
+            if events == 0 || per_ns == 0 {
+                return Err(error);
+            }
+            // The larger part is rounded: of about 2^55 a half does not show.
+            let (events, per_ns) = if ratio < 1.0 {
+                let events = (room * ratio).floor().max(1.0);
+                (events, (events / ratio).round())
+            } else {
+                let per_ns = (room / ratio).floor().max(1.0);
+                ((per_ns * ratio).round(), per_ns)
+            };
+            Self::from_wide(events as u128, per_ns as u128)
+        })
+    }
+
     /// Operations in [`Rate::per_ns`] nanoseconds, as a reduced fraction.
     pub const fn events(self) -> u64 {
         self.events
@@ -80,17 +103,18 @@ impl Rate {
         Self::from_wide((events / left) * (num / right), (per / right) * (den / left))
     }
 
-    /// How many times `other` this is, as a fraction; `None` when `other` is 0.
+    /// How many times `other` this is, as a fraction, the nearest where the exact one does
+    /// not fit; `None` when `other` is 0.
     ///
     /// # Errors
-    /// When the fraction does not fit.
+    /// When no fraction is near.
     pub fn over(self, other: Self) -> Result<Option<(u64, u64)>, ScheduleError> {
         if other.is_zero() {
             return Ok(None);
         }
         let num = u128::from(self.events) * u128::from(other.per_ns);
         let den = u128::from(self.per_ns) * u128::from(other.events);
-        Self::from_wide(num, den).map(|ratio| Some((ratio.events, ratio.per_ns)))
+        Self::near(num, den).map(|ratio| Some((ratio.events, ratio.per_ns)))
     }
 }
 

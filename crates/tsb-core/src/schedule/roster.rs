@@ -4,11 +4,13 @@
 //! `phase + k * interval`. Groups with one interval always follow each other in one
 //! order, so the sequence is a merge of one fixed list per interval: memory is a few
 //! bytes a group, whatever the intervals are, and there is no common period to bound.
+//! Groups of a recording have ticks at times of their own instead: see [`Moments`].
 
 use std::ops::Range;
 use std::sync::Arc;
 
 use super::ScheduleError;
+use super::moments::{Moments, MomentsWalk};
 use super::rate::{Rate, gcd};
 
 /// More different intervals than this are refused: each step looks at one head each.
@@ -60,7 +62,8 @@ pub struct Slot {
     pub group: u32,
     /// Which of its ticks.
     pub tick: u64,
-    /// `phase + tick * interval`: fleet time since the start, whatever the speed.
+    /// `phase + tick * interval`, or the group's moment: fleet time since the start, whatever
+    /// the speed.
     pub offset_ns: u64,
 }
 
@@ -90,6 +93,8 @@ impl From<Slot> for Frontier {
 pub struct Roster {
     groups: Arc<[Group]>,
     classes: Vec<Class>,
+    // By group, where ticks have times of their own; there are no classes then.
+    moments: Option<Arc<[Moments]>>,
 }
 
 /// All groups with one interval, in the order in which they report.
@@ -128,6 +133,25 @@ impl Roster {
         Ok(Self {
             groups: groups.into(),
             classes,
+            moments: None,
+        })
+    }
+
+    /// A roster of groups whose ticks have times of their own: interval and phase of a group
+    /// say nothing here, and it lives for ever.
+    ///
+    /// # Errors
+    /// When there are not as many lists of moments as groups.
+    pub fn of_moments(groups: Vec<Group>, moments: Vec<Moments>) -> Result<Self, ScheduleError> {
+        if groups.len() != moments.len() {
+            let group = groups.len().min(moments.len());
+            let what = "there is no list of moments for it";
+            return Err(ScheduleError::Group { group, what });
+        }
+        Ok(Self {
+            groups: groups.into(),
+            classes: Vec::new(),
+            moments: Some(moments.into()),
         })
     }
 
@@ -138,12 +162,22 @@ impl Roster {
 
     /// Every operation of every group, in order of (fleet time, group).
     pub fn walk(&self) -> Walk {
+        if self.moments.is_some() {
+            return self.walk_range(0..u32::MAX);
+        }
         Walk::new(self.groups.clone(), &self.classes)
     }
 
     /// The same, of a contiguous range of groups only.
     pub fn walk_range(&self, range: Range<u32>) -> Walk {
         let end = range.end.min(self.groups.len() as u32);
+        if let Some(moments) = &self.moments {
+            return Walk {
+                groups: self.groups.clone(),
+                heads: Vec::new(),
+                moments: Some(Box::new(MomentsWalk::new(moments.clone(), range.start.min(end)..end))),
+            };
+        }
         Walk::new(self.groups.clone(), &classes(&self.groups, range.start.min(end)..end))
     }
 
@@ -153,6 +187,9 @@ impl Roster {
     /// # Errors
     /// When the sum has no fraction below 2^56.
     pub fn rate_at(&self, offset_ns: u64) -> Result<Rate, ScheduleError> {
+        if let Some(moments) = &self.moments {
+            return sum_moments(moments, Moments::samples);
+        }
         self.sum_rates(offset_ns, |group| u64::from(group.samples))
     }
 
@@ -161,6 +198,9 @@ impl Roster {
     /// # Errors
     /// When the sum has no fraction below 2^56.
     pub fn operations_at(&self, offset_ns: u64) -> Result<Rate, ScheduleError> {
+        if let Some(moments) = &self.moments {
+            return sum_moments(moments, Moments::per_window);
+        }
         self.sum_rates(offset_ns, |_| 1)
     }
 
@@ -197,6 +237,13 @@ impl Roster {
         else {
             return 0..0;
         };
+        if let Some(moments) = self.moments.as_ref().map(|moments| &moments[group as usize]) {
+            // At the very time of the place, only groups up to its own have had their turn.
+            let end = frontier.map_or(0, |place| {
+                moments.ticks_before(place.offset_ns.saturating_add(u64::from(group <= place.group)))
+            });
+            return 0..end;
+        }
         let end = frontier.map_or(0, |place| {
             // At the very time of the place, only groups up to its own have had their turn.
             let up_to = if group <= place.group {
@@ -233,6 +280,13 @@ impl Roster {
     }
 }
 
+/// The sum over groups of one recording, which have one window.
+fn sum_moments(moments: &[Moments], count: impl Fn(&Moments) -> u64) -> Result<Rate, ScheduleError> {
+    let window_ns = moments.first().map_or(1, Moments::window_ns);
+    let events: u128 = moments.iter().map(|moments| u128::from(count(moments))).sum();
+    Rate::near(events, u128::from(window_ns))
+}
+
 fn classes(groups: &[Group], range: Range<u32>) -> Vec<Class> {
     let mut by_interval = std::collections::BTreeMap::<u64, Vec<(u64, u32)>>::new();
     for index in range {
@@ -259,6 +313,8 @@ fn classes(groups: &[Group], range: Range<u32>) -> Vec<Class> {
 pub struct Walk {
     groups: Arc<[Group]>,
     heads: Vec<Head>,
+    // Where ticks have times of their own.
+    moments: Option<Box<MomentsWalk>>,
 }
 
 #[derive(Clone, Debug)]
@@ -284,6 +340,7 @@ impl Walk {
         let mut walk = Self {
             groups,
             heads: classes.iter().map(head).collect(),
+            moments: None,
         };
         let groups = &walk.groups;
         walk.heads
@@ -342,7 +399,9 @@ impl Iterator for Walk {
                 best = index;
             }
         }
-        let head = self.heads.get_mut(best)?;
+        let Some(head) = self.heads.get_mut(best) else {
+            return self.moments.as_mut()?.next();
+        };
         let (offset_ns, group) = head.next;
         let tick = head.tick;
         if !(head.step() && head.settle(&self.groups)) {

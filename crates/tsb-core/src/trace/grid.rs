@@ -31,6 +31,8 @@ pub struct GridCounts {
     pub absent: u64,
     /// Samples that share a cell with a later one, and are not in the grid.
     pub superseded: u64,
+    /// Samples that are in the grid, and not at the time of their tick.
+    pub moved: u64,
     /// The longest way of a sample to its tick, in nanoseconds.
     pub shift_ns_max: u64,
 }
@@ -82,13 +84,33 @@ impl Trace {
         Ok(grid)
     }
 
+    /// The interval that a recorder noted.
+    pub fn noted_interval_ns(&self) -> Option<u64> {
+        let noted = self.notes.get("interval_ns").and_then(|text| text.parse().ok());
+        noted.filter(|&interval| interval > 0)
+    }
+
+    /// Whether a grid of this interval holds every sample, none of them moved further than
+    /// `reach_ns`, and is not larger than grids can be.
+    pub fn is_on_grid(&self, interval_ns: u64, reach_ns: u64) -> bool {
+        let Some((start, end)) = self.span() else { return false };
+        let last = nearest(start, end, interval_ns).0;
+        let mut ticks = Vec::new();
+        let fits = (u128::from(last) + 1) * self.columns.len() as u128 <= u128::from(MAX_CELLS);
+        fits && self.columns.iter().all(|column| {
+            ticks.clear();
+            ticks.extend(column.times().iter().map(|&at| nearest(start, at, interval_ns)));
+            ticks.sort_unstable();
+            ticks.iter().all(|&(_, shift)| shift <= reach_ns) && ticks.windows(2).all(|pair| pair[0].0 < pair[1].0)
+        })
+    }
+
     /// The interval at which the samples were taken: what the recorder noted, or the median
     /// of the distances between neighbours, rounded to a whole multiple of 1 s, 100 ms,
     /// 10 ms, 1 ms or 1 us, the first of these that moves it by less than a hundredth.
     /// `None` when no series has two samples of different times.
     pub fn usual_interval_ns(&self) -> Option<u64> {
-        let noted = self.notes.get("interval_ns").and_then(|text| text.parse().ok());
-        if let Some(interval) = noted.filter(|&interval| interval > 0) {
+        if let Some(interval) = self.noted_interval_ns() {
             return Some(interval);
         }
         let distances = self.columns.iter().flat_map(|column| {
@@ -143,9 +165,12 @@ impl Grid {
             if at < newest[tick] {
                 return;
             }
+            // What was here before is not in the grid: it is dropped, and no longer moved.
+            self.counts.moved -= u64::from(nearest(self.start, newest[tick], self.interval_ns).1 > 0);
         }
         newest[tick] = at;
         self.values[cell] = value;
+        self.counts.moved += u64::from(shift > 0);
         self.counts.shift_ns_max = self.counts.shift_ns_max.max(shift);
     }
 
@@ -227,6 +252,7 @@ mod tests {
             present: 4,
             absent: 4,
             superseded: 0,
+            moved: 3,
             shift_ns_max: 10,
         };
         assert_eq!(grid.counts(), expected);

@@ -135,7 +135,7 @@ impl<'w> Generator<'w> {
         }
         self.set_tick(tick);
         if let Some(recorded) = &workload.recorded {
-            return self.recorded(recorded, workload.ids(group), tick, at);
+            return self.recorded(recorded, group, tick, at);
         }
         let first_block = self.first_block;
         let alive = |block: &usize| workload.layout.blocks[*block].ticks.contains(&tick);
@@ -168,12 +168,12 @@ impl<'w> Generator<'w> {
 
     /// What the recording holds at a tick. Most rows have holes, so the ids are a column;
     /// the values of one copy are handed out as they lie in the recording.
-    fn recorded(&mut self, recorded: &'w Recorded, ids: Range<u32>, tick: u64, at: Timestamp) -> Batch<'_> {
+    fn recorded(&mut self, recorded: &'w Recorded, group: usize, tick: u64, at: Timestamp) -> Batch<'_> {
         let mut count = 0;
         self.ids.clear();
         self.values.clear();
         let mut values: &[f64] = &[];
-        for piece in recorded.pieces(ids, tick) {
+        for piece in recorded.pieces(group, self.workload.ids(group), tick) {
             count += 1;
             if count == 1 {
                 values = piece.values;
@@ -198,8 +198,9 @@ impl<'w> Generator<'w> {
                 .extend(self.ids.iter().map(|id| fates.jittered(at, key(id), tick_key)));
             return Batch::new(Ids::Each(&self.ids), Times::Each(&self.times), values);
         }
+        let has_doubles = recorded.window().doubled > 0;
         match (self.ids.first(), self.ids.last()) {
-            (Some(&first), Some(&last)) if (last.0 - first.0) as usize + 1 == values.len() => {
+            (Some(&first), Some(&last)) if !has_doubles && (last.0 - first.0) as usize + 1 == values.len() => {
                 Batch::tick(first, at, values)
             }
             _ => Batch::new(Ids::Each(&self.ids), Times::One(at), values),
@@ -261,7 +262,7 @@ impl<'w> Generator<'w> {
         if let Some(recorded) = &self.workload.recorded {
             let planned = &self.workload.layout.blocks[block];
             let row = self.rows.row_mut(local);
-            for piece in recorded.pieces(planned.first..planned.first + planned.len, tick) {
+            for piece in recorded.grid_pieces(planned.first..planned.first + planned.len, tick) {
                 for (place, &value) in piece.places.iter().zip(piece.values) {
                     row[(place.0 + piece.offset - planned.first) as usize] = value;
                 }

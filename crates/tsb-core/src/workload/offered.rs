@@ -9,14 +9,18 @@ use std::ops::Range;
 
 use foldhash::fast::FixedState;
 
+use super::hash::mix64;
 use super::{Sent, Workload};
 use crate::series::SeriesId;
 use crate::time::Timestamp;
 
-/// Series that are looked at, spread over the ids.
+/// Series of a simulated fleet that are looked at, drawn at random.
 const SERIES_MAX: usize = 2048;
-/// Ticks of each that are looked at, from the first that was sent on.
+/// Ticks of each that are looked at, from the first that was sent on: its laws do not change.
 const TICKS_MAX: u64 = 4096;
+/// Values of a recording that are looked at: whole series, drawn at random, until there are
+/// so many.
+const VALUES_MAX: u64 = 1 << 23;
 /// Decimals that a value is tried with before it counts as no decimal number.
 const DECIMALS_MAX: i32 = 9;
 
@@ -27,6 +31,8 @@ pub struct Offered {
     pub repeat_rate: f64,
     /// Estimated information in a value, in bits; see [`Estimator`].
     pub entropy_bits: f64,
+    /// Share of the values of whose series only an upper bound is known. in [0, 1]
+    pub bounded_share: f64,
     /// Calculated information in a value, in bits; `None` for a recording.
     pub calculated_bits: Option<f64>,
     /// Series that the estimate rests on.
@@ -36,21 +42,30 @@ pub struct Offered {
 }
 
 impl Workload {
-    /// What the operations of `issued` (a range of ticks for each group) offered: of up
-    /// to 2,048 series spread over the ids, the first 4,096 ticks.
+    /// What the operations of `issued` (a range of ticks for each group) offered.
+    ///
+    /// Of a simulated fleet: of up to about 2,048 series drawn at random, the first 4,096
+    /// ticks. Of a recording: everything, once (what comes again in another pass is not
+    /// counted again), or where that is more than 2^23 values, that many, in whole series
+    /// drawn at random.
     pub fn offered(&self, issued: &[Range<u64>]) -> Offered {
-        let count = self.catalog().len();
-        let stride = count.div_ceil(SERIES_MAX).max(1);
         let mut replay = self.replay(Timestamp(0));
         let mut estimator = Estimator::new();
         let mut values = Vec::new();
-        for id in (0..count).step_by(stride).map(|index| SeriesId(index as u32)) {
-            let Some(ticks) = self.group_of(id).and_then(|group| issued.get(group)) else {
+        for id in self.drawn() {
+            let Some((group, ticks)) = self.group_of(id).and_then(|group| Some((group, issued.get(group)?))) else {
                 continue;
             };
             let life = self.lifetime(id).unwrap_or_default();
             let start = ticks.start.max(life.start);
-            let ticks = start..ticks.end.min(start.saturating_add(TICKS_MAX));
+            let most = match self.window() {
+                Some(_) if estimator.values >= VALUES_MAX => break,
+                Some(window) => self
+                    .moments()
+                    .map_or(window.ticks, |moments| moments[group].per_window()),
+                None => TICKS_MAX,
+            };
+            let ticks = start..ticks.end.min(start.saturating_add(most));
             values.clear();
             replay.series(id, ticks, &mut |sent: &Sent<'_>| values.extend_from_slice(sent.values));
             estimator.add(&values);
@@ -59,6 +74,25 @@ impl Workload {
             calculated_bits: self.entropy_bits_per_sample(),
             ..estimator.finish()
         }
+    }
+
+    /// Series in a random order that the seed decides: of a simulated fleet, about as many
+    /// as are looked at. A stride would meet the same place of every host.
+    fn drawn(&self) -> Vec<SeriesId> {
+        let count = self.catalog().len();
+        let draw = |id: u32| mix64(self.spec().seed ^ mix64(u64::from(id) + 1));
+        let share = SERIES_MAX as f64 / count as f64;
+        let takes_all = self.window().is_some() || share >= 1.0;
+        let limit = if takes_all {
+            u64::MAX
+        } else {
+            (share * u64::MAX as f64) as u64
+        };
+        let mut drawn: Vec<u32> = (0..count as u32).filter(|&id| draw(id) <= limit).collect();
+        if self.window().is_some() {
+            drawn.sort_by_key(|&id| draw(id));
+        }
+        drawn.into_iter().map(SeriesId).collect()
     }
 
     /// The information in a sample of the fleet as it starts, calculated from its laws:
@@ -93,14 +127,17 @@ impl Workload {
 /// error is then below a tenth of a bit. Where more are distinct, the series is too short
 /// to see their distribution, and the estimate is the entropy of sign and bit length of
 /// the difference plus its length less one: an upper bound, as if differences of one length
-/// were equally likely (at most about a bit too high for smooth distributions).
+/// were equally likely (at most about a bit too high for smooth distributions). Where fewer
+/// than a quarter of the values themselves are distinct, their entropy and 64 bits for each
+/// of them once are a bound too, and the lower of the two is taken.
 ///
 /// Either way it knows nothing of a series but its differences: what a codec can learn
-/// from longer patterns (a repeated window, a level that comes back) is not seen, and the
-/// figure is too high by that.
+/// from longer patterns (a repeated window, a course of the day) is not seen, and the figure
+/// is too high by that: a store may seal a sample in less.
 #[derive(Debug, Default)]
 pub struct Estimator {
     bits: f64,
+    bounded: u64,
     repeats: u64,
     pairs: u64,
     series: u64,
@@ -123,7 +160,15 @@ impl Estimator {
         self.pairs += values.len() as u64 - 1;
         self.series += 1;
         self.values += values.len() as u64;
-        self.bits += entropy(&differences(values)) * (values.len() - 1) as f64;
+        let pairs = values.len() as u64 - 1;
+        let mut least = entropy(&differences(values));
+        if least.is_bound
+            && let Some(bits) = entropy_of_levels(&values[1..]).filter(|bits| *bits < least.bits)
+        {
+            least.bits = bits;
+        }
+        self.bits += least.bits * pairs as f64;
+        self.bounded += if least.is_bound { pairs } else { 0 };
     }
 
     /// What was estimated.
@@ -134,6 +179,7 @@ impl Estimator {
         Offered {
             repeat_rate: self.repeats as f64 / self.pairs as f64,
             entropy_bits: self.bits / self.pairs as f64,
+            bounded_share: self.bounded as f64 / self.pairs as f64,
             calculated_bits: None,
             series: self.series,
             values: self.values,
@@ -161,6 +207,20 @@ fn differences(values: &[f64]) -> Vec<Difference> {
         .collect()
 }
 
+/// Bits a value where few levels come back: which of them it is, and each of them once.
+/// `None` where they are many.
+fn entropy_of_levels(values: &[f64]) -> Option<f64> {
+    let n = values.len() as f64;
+    let mut seen: HashMap<u64, u64, FixedState> = HashMap::default();
+    for value in values {
+        *seen.entry(value.to_bits()).or_default() += 1;
+    }
+    let is_few = seen.len() * 4 <= values.len();
+    let mut counts: Vec<u64> = seen.into_values().collect();
+    counts.sort_unstable();
+    is_few.then(|| plug_in(&counts, n) + 64.0 * counts.len() as f64 / n)
+}
+
 fn gcd(mut a: u64, mut b: u64) -> u64 {
     while b != 0 {
         (a, b) = (b, a % b);
@@ -178,8 +238,15 @@ fn as_integers(values: &[f64], scale: f64) -> Option<Vec<i64>> {
     values.iter().map(integer).collect()
 }
 
+/// Bits of a difference.
+#[derive(Clone, Copy, Debug)]
+struct Entropy {
+    bits: f64,
+    is_bound: bool,
+}
+
 /// Bits a difference, by one of the two estimates.
-fn entropy(differences: &[Difference]) -> f64 {
+fn entropy(differences: &[Difference]) -> Entropy {
     let n = differences.len() as f64;
     let mut seen: HashMap<Difference, u64, FixedState> = HashMap::default();
     for &difference in differences {
@@ -189,7 +256,10 @@ fn entropy(differences: &[Difference]) -> f64 {
         // Sorted, so that the sum does not depend on the order of the table.
         let mut counts: Vec<u64> = seen.into_values().collect();
         counts.sort_unstable();
-        return plug_in(&counts, n) + (counts.len() - 1) as f64 / (2.0 * n * std::f64::consts::LN_2);
+        return Entropy {
+            bits: plug_in(&counts, n) + (counts.len() - 1) as f64 / (2.0 * n * std::f64::consts::LN_2),
+            is_bound: false,
+        };
     }
     let mut classes = [0u64; 130];
     let mut inside = 0;
@@ -198,7 +268,10 @@ fn entropy(differences: &[Difference]) -> f64 {
         classes[length as usize + if negative { 65 } else { 0 }] += 1;
         inside += length.saturating_sub(1);
     }
-    plug_in(&classes, n) + inside as f64 / n
+    Entropy {
+        bits: plug_in(&classes, n) + inside as f64 / n,
+        is_bound: true,
+    }
 }
 
 fn plug_in(counts: &[u64], n: f64) -> f64 {
@@ -272,5 +345,53 @@ mod tests {
         assert!(estimator.finish().entropy_bits < 0.1, "{estimator:?}");
         assert_eq!(as_integers(&[0.25, -1.5], 1.0), None);
         assert_eq!(as_integers(&[0.25, -1.5], 100.0), Some(vec![25, -150]));
+    }
+
+    /// Two series, and one of them begins behind the first 4,096 ticks: the first ticks say
+    /// nothing of it.
+    #[test]
+    fn a_recording_is_estimated_over_all_of_it() {
+        let mut builder = crate::trace::TraceBuilder::new(crate::trace::Limits::default());
+        let mut push = |name: &str, ticks: Range<i64>, value: &dyn Fn(i64) -> f64| {
+            let id = builder.series(crate::series::SeriesKey::new(name)).unwrap();
+            for tick in ticks {
+                builder
+                    .push(id, Timestamp::from_secs(tick * 300), value(tick), 0)
+                    .unwrap();
+            }
+        };
+        // 20 bits that no one can guess, for 4,096 ticks; then two levels, for ten times that.
+        push("noise", 0..4096, &|tick| (mix64(tick as u64) >> 44) as f64);
+        push("levels", 4096..45_056, &|tick| (mix64(tick as u64) >> 63) as f64);
+        let trace = builder.finish();
+        for fleet in ["trace:x", "trace:x?grid=none"] {
+            let workload = Workload::of_trace(&WorkloadSpec::new(fleet.parse().unwrap(), 1), &trace).unwrap();
+            let ticks = workload.window().unwrap().ticks;
+            let whole = workload.offered(std::slice::from_ref(&(0..ticks)));
+            // 20 to 21 bits, and 1.5 of differences of 0 and 1, weighted by 1 and 10.
+            assert!((3.1..3.4).contains(&whole.entropy_bits), "{whole:?}");
+            assert!((whole.bounded_share - 4095.0 / 45_054.0).abs() < 1e-9, "{whole:?}");
+            assert_eq!((whole.series, whole.values), (2, 45_056));
+            assert_eq!(
+                workload.offered(std::slice::from_ref(&(0..10 * ticks))),
+                whole,
+                "what comes again is not counted again"
+            );
+            let begun = workload.offered(std::slice::from_ref(&(0..4096)));
+            assert!(begun.entropy_bits > 19.5 && begun.bounded_share == 1.0, "{begun:?}");
+        }
+    }
+
+    #[test]
+    fn levels_that_come_back_are_no_news() {
+        let mut estimator = Estimator::new();
+        // 128 levels of 50 bits: their differences are nearly all distinct.
+        let levels: Vec<f64> = (0..128).map(|level| (mix64(level) >> 14) as f64).collect();
+        let values: Vec<f64> = (0..40_000).map(|n| levels[(mix64(n) >> 57) as usize]).collect();
+        estimator.add(&values);
+        let offered = estimator.finish();
+        // Seven bits say which, and 64 bits what each is.
+        assert!((7.1..7.3).contains(&offered.entropy_bits), "{offered:?}");
+        assert_eq!(offered.bounded_share, 1.0);
     }
 }

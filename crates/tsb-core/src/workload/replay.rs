@@ -274,7 +274,7 @@ impl<'w> Replay<'w> {
         let workload = self.workload;
         let fates = &workload.fates;
         let jitter_key = fates.jitter_key(series.0);
-        let mut samples = recorded.samples(series.0, ticks);
+        let mut samples = recorded.samples(group, series.0, ticks);
         loop {
             self.sent.clear();
             for (tick, value) in samples.by_ref().take(CHUNK) {

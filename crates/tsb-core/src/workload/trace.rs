@@ -1,26 +1,32 @@
 //! A recorded fleet: what a [`Trace`] holds, replayed tick after tick, in any number of
 //! copies.
 //!
-//! The trace lies on its grid (see [`Trace::grid`]); tick `t` of a copy is tick
-//! `(t + shift) mod T` of the grid, where the shift is 0 for the first copy and drawn
-//! from the seed for every other, so that copies do not move in lockstep. From tick `T`
-//! on the window repeats (a shifted copy wraps round within it): [`Window`] says so, and
-//! reports print it. An absent cell of the grid is absent here too: nothing is sent.
+//! A recording that lies on a grid (see [`Trace::grid`]), or is asked to, is replayed tick
+//! by tick: tick `t` of a copy is tick `(t + shift) mod T` of the grid, where the shift is 0
+//! for the first copy and drawn from the seed for every other, so that copies do not move in
+//! lockstep. From tick `T` on the window repeats (a shifted copy wraps round within it):
+//! [`Window`] says so, and reports print it. An absent cell of the grid is absent here too:
+//! nothing is sent. Any other recording is replayed at its own times: see `own`.
 
 mod asked;
+mod own;
 mod source;
 
 use std::ops::Range;
 
 use serde::Serialize;
 
+use super::disorder::Fates;
 use super::error::WorkloadError;
 use super::fleet::FleetSpec;
 use super::hash::{Purpose, Stream};
 use super::layout::{Block, Group, Layout};
 use super::spec::{BatchMode, MAX_SERIES, Phase, WorkloadSpec};
+use crate::schedule::Moments;
 use crate::series::{Catalog, SeriesId, SeriesKey};
+use crate::time::Timestamp;
 use crate::trace::{Trace, TraceProblems};
+use own::Own;
 
 pub use asked::GridAsked;
 pub use source::TraceSource;
@@ -32,46 +38,75 @@ pub const COPY_LABEL: &str = "copy";
 const HOST_LABELS: [&str; 3] = ["host", "hostname", "instance"];
 
 /// What of a recording a workload replays, and how often.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub struct Window {
     /// Series of the recording.
     pub series: u32,
     /// Copies of it, the last perhaps in part.
     pub copies: u32,
-    /// Ticks of the recording: from this tick on, every value comes again.
+    /// Whether every sample is replayed at its own time. Otherwise on a grid of ticks.
+    pub own_times: bool,
+    /// The time of the earliest sample: it is replayed at the start of the run, and every
+    /// other of the first copy as long after it as it was recorded after it (on a grid: its
+    /// tick, and behind the phase of its host).
+    pub start: Timestamp,
+    /// Ticks of the recording: from this tick on, every value comes again. At own times, the
+    /// most moments at which a host has samples.
     pub ticks: u64,
-    /// Nanoseconds between two ticks as recorded.
+    /// Nanoseconds of fleet time after which everything comes again.
+    pub length_ns: u64,
+    /// Nanoseconds between two ticks as recorded; at own times, what is usual.
     pub recorded_interval_ns: u64,
-    /// Nanoseconds between two ticks as replayed.
+    /// Nanoseconds between two ticks as replayed; at own times, what is usual.
     pub interval_ns: u64,
-    /// Cells of series by ticks that hold a sample.
+    /// Samples that are replayed in a window: on a grid, cells that hold one.
     pub present: u64,
-    /// Cells without one: never sent.
+    /// Cells of the grid without one: never sent.
     pub absent: u64,
     /// Recorded samples that fell on the same tick as a later one: not replayed.
     pub superseded: u64,
+    /// Samples that are replayed at another time than their own, for the grid's sake.
+    pub moved: u64,
+    /// The furthest that a sample was moved, in nanoseconds.
+    pub moved_ns_max: u64,
+    /// Samples at a time at which their series has another: both are sent, in the order of
+    /// the file.
+    pub doubled: u64,
     /// Rows and blocks of the file that could not be read: see the trace's problems.
     pub problems: u64,
 }
 
 impl Window {
-    /// How often the window passes in so many ticks; above 1, values repeat.
+    /// How often the window passes in so many ticks of a grid; above 1, values repeat.
     pub fn passes(&self, ticks: u64) -> f64 {
         ticks as f64 / self.ticks as f64
     }
 }
 
-/// A recording, as the generators and the audit take it: the cells that hold a sample,
-/// once tick by tick and once series by series.
+/// A recording, as the generators and the audit take it.
 #[derive(Debug)]
 pub(crate) struct Recorded {
     window: Window,
-    by_tick: Cells<SeriesId>,
-    by_series: Cells<u32>,
-    // By copy.
+    laid: Laid,
+    // By copy: in ticks, or in nanoseconds.
     shifts: Vec<u64>,
     problems: TraceProblems,
+    decisions: Vec<String>,
     checksum: u32,
+}
+
+/// What a recording holds.
+#[derive(Debug)]
+enum Laid {
+    Grid(Gridded),
+    Own(Own),
+}
+
+/// The cells that hold a sample, once tick by tick and once series by series.
+#[derive(Debug)]
+struct Gridded {
+    by_tick: Cells<SeriesId>,
+    by_series: Cells<u32>,
 }
 
 /// Lists of cells, one after the other.
@@ -96,6 +131,10 @@ impl<T: Copy + Ord> Cells<T> {
     fn push(&mut self, key: T, value: f64) {
         self.keys.push(key);
         self.values.push(value);
+    }
+
+    fn len(&self) -> usize {
+        self.keys.len()
     }
 
     fn end_list(&mut self) {
@@ -133,16 +172,6 @@ impl Recorded {
         if !spec.intervals.is_empty() {
             return Err(WorkloadError::invalid("intervals", "a trace has one interval"));
         }
-        let asked = match &spec.fleet {
-            FleetSpec::Trace(source) => source.grid,
-            _ => None,
-        };
-        let recorded_interval_ns = match asked {
-            Some(GridAsked::Every(interval_ns)) => interval_ns,
-            None => trace.usual_interval_ns().ok_or_else(|| WorkloadError::Trace {
-                what: "the trace has no two samples of one series: it has no interval; give grid=DURATION".to_owned(),
-            })?,
-        };
         let hosts = hosts(trace);
         let order: Vec<usize> = hosts.iter().flat_map(|(_, members)| members.iter().copied()).collect();
         let series = order.len();
@@ -153,11 +182,17 @@ impl Recorded {
                 limit: MAX_SERIES as u64,
             });
         }
+        let sizes: Vec<u32> = hosts.iter().map(|(_, members)| members.len() as u32).collect();
+        let mut recorded = match grid_of(spec, trace)? {
+            Some(interval_ns) => Self::on_grid(trace, &order, interval_ns)?,
+            None => Self::at_own_times(spec, trace, &order, &sizes)?,
+        };
         let copies = asked.div_ceil(series);
-        let mut recorded = Self::lay(trace, &order, recorded_interval_ns)?;
         recorded.window.copies = copies as u32;
-        recorded.window.interval_ns = spec.interval_ns.unwrap_or(recorded_interval_ns);
-        recorded.shifts = shifts(spec.seed, copies as u64, recorded.window.ticks);
+        if let (false, Some(interval_ns)) = (recorded.window.own_times, spec.interval_ns) {
+            recorded.window.interval_ns = interval_ns;
+            recorded.window.length_ns = recorded.window.ticks.saturating_mul(interval_ns);
+        }
         let layout = Layout {
             catalog: catalog(trace, &order, asked)?,
             laws: Vec::new(),
@@ -165,12 +200,27 @@ impl Recorded {
             blocks: Vec::new(),
             groups: Vec::new(),
         };
-        let sizes: Vec<u32> = hosts.iter().map(|(_, members)| members.len() as u32).collect();
-        let layout = grouped(spec, layout, &sizes, asked as u32, recorded.window.interval_ns);
+        let mut layout = grouped(spec, layout, &sizes, asked as u32, recorded.window.interval_ns);
+        recorded.shift(spec, &mut layout, copies as u64);
         Ok((recorded, layout))
     }
 
-    fn lay(trace: &Trace, order: &[usize], interval_ns: u64) -> Result<Self, WorkloadError> {
+    fn of(trace: &Trace, laid: Laid, window: Window) -> Self {
+        Self {
+            window: Window {
+                start: trace.span().map_or(Timestamp(0), |(start, _)| start),
+                problems: trace.problems.count,
+                ..window
+            },
+            laid,
+            shifts: Vec::new(),
+            problems: trace.problems.clone(),
+            decisions: trace.decisions.clone(),
+            checksum: trace.checksum(),
+        }
+    }
+
+    fn on_grid(trace: &Trace, order: &[usize], interval_ns: u64) -> Result<Self, WorkloadError> {
         let grid = trace.grid(interval_ns).map_err(|defect| WorkloadError::Trace {
             what: format!("cannot lay the trace out in ticks of {interval_ns} ns: {defect}"),
         })?;
@@ -192,24 +242,68 @@ impl Recorded {
             by_series.end_list();
         }
         let counts = grid.counts();
-        Ok(Self {
-            window: Window {
-                series: order.len() as u32,
-                copies: 1,
-                ticks: grid.ticks() as u64,
-                recorded_interval_ns: interval_ns,
-                interval_ns,
-                present: counts.present,
-                absent: (order.len() * grid.ticks()) as u64 - counts.present,
-                superseded: counts.superseded,
-                problems: trace.problems.count,
-            },
-            by_tick,
-            by_series,
-            shifts: Vec::new(),
-            problems: trace.problems.clone(),
-            checksum: trace.checksum(),
-        })
+        let window = Window {
+            series: order.len() as u32,
+            ticks: grid.ticks() as u64,
+            length_ns: (grid.ticks() as u64).saturating_mul(interval_ns),
+            recorded_interval_ns: interval_ns,
+            interval_ns,
+            present: counts.present,
+            absent: (order.len() * grid.ticks()) as u64 - counts.present,
+            superseded: counts.superseded,
+            moved: counts.moved,
+            moved_ns_max: counts.shift_ns_max,
+            ..Window::default()
+        };
+        Ok(Self::of(trace, Laid::Grid(Gridded { by_tick, by_series }), window))
+    }
+
+    fn at_own_times(spec: &WorkloadSpec, trace: &Trace, order: &[usize], sizes: &[u32]) -> Result<Self, WorkloadError> {
+        const NO_TICKS: &str = "needs ticks, and this recording is replayed at its own times; give grid=DURATION behind \
+                                the file to have it laid on a grid";
+        let fates = Fates::new(spec);
+        for (field, is_asked) in [
+            ("interval_ns", spec.interval_ns.is_some()),
+            ("batch", spec.batch == BatchMode::Tick),
+            ("jitter", fates.jitters()),
+            ("disorder", fates.any()),
+        ] {
+            if is_asked {
+                return Err(WorkloadError::invalid(field, NO_TICKS));
+            }
+        }
+        let own = Own::lay(trace, order, sizes, spec.resolution_ns)?;
+        let window = Window {
+            series: order.len() as u32,
+            own_times: true,
+            ticks: own.ticks(),
+            length_ns: own.window_ns(),
+            recorded_interval_ns: own.interval_ns(),
+            interval_ns: own.interval_ns(),
+            present: own.samples(),
+            doubled: own.doubled(),
+            ..Window::default()
+        };
+        Ok(Self::of(trace, Laid::Own(own), window))
+    }
+
+    /// Draws where in the recording each copy begins.
+    fn shift(&mut self, spec: &WorkloadSpec, layout: &mut Layout, copies: u64) {
+        match &mut self.laid {
+            Laid::Grid(_) => self.shifts = shifts(spec.seed, copies, self.window.ticks),
+            Laid::Own(own) => {
+                self.shifts = shifts(spec.seed, copies, self.window.length_ns);
+                for shift in &mut self.shifts {
+                    *shift -= *shift % spec.resolution_ns;
+                }
+                let sizes: Vec<u32> = layout.groups.iter().map(|group| group.len).collect();
+                own.form(&sizes, &self.shifts);
+                // Hosts report when they did, not at a phase that is drawn.
+                for group in &mut layout.groups {
+                    group.phase_ns = 0;
+                }
+            }
+        }
     }
 
     pub(crate) fn window(&self) -> Window {
@@ -224,24 +318,56 @@ impl Recorded {
         self.checksum
     }
 
-    /// The row of the recording that a copy replays at a tick.
+    pub(crate) fn decisions(&self) -> &[String] {
+        &self.decisions
+    }
+
+    /// The moments of each group, where samples have their own times.
+    pub(crate) fn moments(&self) -> Option<&[Moments]> {
+        match &self.laid {
+            Laid::Grid(_) => None,
+            Laid::Own(own) => Some(own.moments()),
+        }
+    }
+
+    /// The row of the grid that a copy replays at a tick.
     fn row(&self, copy: u32, tick: u64) -> u64 {
         let ticks = self.window.ticks;
         (tick % ticks + self.shifts[copy as usize]) % ticks
     }
 
-    /// The value of a series at a tick, if it has one.
+    /// The value of a series at a tick of the grid, if it has one.
     pub(crate) fn value(&self, series: u32, tick: u64) -> Option<f64> {
+        let Laid::Grid(grid) = &self.laid else { return None };
         let (copy, place) = (series / self.window.series, series % self.window.series);
-        let (rows, values) = self.by_series.list(place as usize);
+        let (rows, values) = grid.by_series.list(place as usize);
         let index = rows.binary_search(&(self.row(copy, tick) as u32)).ok()?;
         Some(values[index])
     }
 
-    /// Every value of a series at some ticks, in ascending order.
-    pub(crate) fn samples(&self, series: u32, ticks: Range<u64>) -> impl Iterator<Item = (u64, f64)> {
+    /// Every value of a series of a group at some ticks, in ascending order.
+    pub(crate) fn samples(
+        &self,
+        group: usize,
+        series: u32,
+        ticks: Range<u64>,
+    ) -> impl Iterator<Item = (u64, f64)> + use<'_> {
         let (copy, place) = (series / self.window.series, series % self.window.series);
-        let (rows, values) = self.by_series.list(place as usize);
+        let (on_grid, own) = match &self.laid {
+            Laid::Grid(grid) => (Some(self.grid_samples(grid, copy, place, ticks)), None),
+            Laid::Own(own) => (None, Some(own.samples_of(group, place, ticks))),
+        };
+        on_grid.into_iter().flatten().chain(own.into_iter().flatten())
+    }
+
+    fn grid_samples<'a>(
+        &self,
+        grid: &'a Gridded,
+        copy: u32,
+        place: u32,
+        ticks: Range<u64>,
+    ) -> impl Iterator<Item = (u64, f64)> + use<'a> {
+        let (rows, values) = grid.by_series.list(place as usize);
         let first = self.row(copy, ticks.start);
         let start = rows.partition_point(|&row| u64::from(row) < first);
         // The tick at which row 0 was replayed last; before tick 0 if that is negative.
@@ -256,34 +382,96 @@ impl Recorded {
         samples.take_while(move |&(tick, _)| tick < ticks.end)
     }
 
-    /// How many of a range of series have a value at a tick.
-    pub(crate) fn count(&self, ids: Range<u32>, tick: u64) -> u32 {
-        self.pieces(ids, tick).map(|piece| piece.values.len() as u32).sum()
+    /// How many of the samples of a group fall due at a tick.
+    pub(crate) fn count(&self, group: usize, ids: Range<u32>, tick: u64) -> u32 {
+        let pieces = self.pieces(group, ids, tick);
+        pieces.map(|piece| piece.values.len() as u32).sum()
     }
 
     /// The mean of [`Self::count`] over the ticks of the window.
-    pub(crate) fn mean_count(&self, ids: &Range<u32>) -> f64 {
+    pub(crate) fn mean_count(&self, group: usize, ids: &Range<u32>) -> f64 {
+        let grid = match &self.laid {
+            Laid::Grid(grid) => grid,
+            Laid::Own(own) => {
+                let moments = &own.moments()[group];
+                return moments.samples() as f64 / moments.per_window() as f64;
+            }
+        };
         let series = self.window.series;
         let below = |id: u32| {
             let whole = u64::from(id / series) * self.window.present;
-            whole + self.by_series.starts[(id % series) as usize] as u64
+            whole + grid.by_series.starts[(id % series) as usize] as u64
         };
         (below(ids.end) - below(ids.start)) as f64 / self.window.ticks as f64
     }
 
-    /// What a range of series sends at a tick, copy by copy.
-    pub(crate) fn pieces(&self, ids: Range<u32>, tick: u64) -> impl Iterator<Item = Piece<'_>> {
+    /// What a group sends at a tick, copy by copy.
+    pub(crate) fn pieces(&self, group: usize, ids: Range<u32>, tick: u64) -> impl Iterator<Item = Piece<'_>> {
+        let own = match &self.laid {
+            Laid::Grid(_) => None,
+            Laid::Own(own) => Some(own.piece(group, ids.clone(), tick, self.window.series)),
+        };
+        own.into_iter().chain(self.grid_pieces(ids, tick))
+    }
+
+    /// What a range of series sends at a tick of the grid, copy by copy.
+    pub(crate) fn grid_pieces(&self, ids: Range<u32>, tick: u64) -> impl Iterator<Item = Piece<'_>> {
         let series = self.window.series;
+        let grid = match &self.laid {
+            Laid::Grid(grid) => Some(grid),
+            Laid::Own(_) => None,
+        };
         let copies = ids.start / series..ids.end.div_ceil(series);
-        copies.map(move |copy| {
-            let offset = copy * series;
-            let first = ids.start.saturating_sub(offset);
-            let end = (ids.end - offset).min(series);
-            let (places, values) = self
-                .by_tick
-                .part(self.row(copy, tick) as usize, SeriesId(first)..SeriesId(end));
-            Piece { offset, places, values }
+        grid.into_iter().flat_map(move |grid| {
+            let ids = ids.clone();
+            copies.clone().map(move |copy| {
+                let offset = copy * series;
+                let first = ids.start.saturating_sub(offset);
+                let end = (ids.end - offset).min(series);
+                let (places, values) = grid
+                    .by_tick
+                    .part(self.row(copy, tick) as usize, SeriesId(first)..SeriesId(end));
+                Piece { offset, places, values }
+            })
         })
+    }
+
+    /// Whether a series is between its first and its last sample of the window at a moment
+    /// of fleet time: one that has ended has nothing more to send until the window repeats.
+    pub(crate) fn lives_at(&self, group: usize, series: u32, offset_ns: u64) -> bool {
+        let (copy, place) = (series / self.window.series, series % self.window.series);
+        let grid = match &self.laid {
+            Laid::Grid(grid) => grid,
+            Laid::Own(own) => return own.lives_at(group, place, offset_ns),
+        };
+        let (rows, _) = grid.by_series.list(place as usize);
+        let row = self.row(copy, offset_ns / self.window.interval_ns) as u32;
+        rows.first().is_some_and(|first| *first <= row) && rows.last().is_some_and(|last| row <= *last)
+    }
+}
+
+/// The interval of the grid on which a recording is laid: what is asked for, else where it
+/// lies on one already. `None`: it is replayed at its own times.
+fn grid_of(spec: &WorkloadSpec, trace: &Trace) -> Result<Option<u64>, WorkloadError> {
+    let asked = match &spec.fleet {
+        FleetSpec::Trace(source) => source.grid,
+        _ => None,
+    };
+    match asked {
+        Some(GridAsked::Every(interval_ns)) => Ok(Some(interval_ns)),
+        Some(GridAsked::None) => Ok(None),
+        None if trace.columns.iter().all(crate::trace::Column::is_empty) => Err(WorkloadError::Trace {
+            what: "the trace holds no sample".to_owned(),
+        }),
+        // A recorder says at which interval it sampled: how late it was is not the machine's.
+        None => Ok(trace
+            .noted_interval_ns()
+            .filter(|&interval_ns| trace.is_on_grid(interval_ns, interval_ns / 2))
+            .or_else(|| {
+                trace
+                    .usual_interval_ns()
+                    .filter(|&interval_ns| trace.is_on_grid(interval_ns, 0))
+            })),
     }
 }
 

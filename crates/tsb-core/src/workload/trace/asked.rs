@@ -8,10 +8,12 @@ use serde::{Deserialize, Serialize};
 use crate::schedule::per_duration;
 use crate::workload::error::WorkloadError;
 
-/// What is asked of a grid. As text: a duration.
+/// What is asked of a grid. As text: `none`, or a duration.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(into = "String", try_from = "String")]
 pub enum GridAsked {
+    /// No grid: every sample at its own time.
+    None,
     /// A tick every so many nanoseconds; what is moved or dropped is counted. in [1, ..)
     Every(u64),
 }
@@ -20,15 +22,21 @@ impl FromStr for GridAsked {
     type Err = WorkloadError;
 
     fn from_str(text: &str) -> Result<Self, WorkloadError> {
+        if text == "none" {
+            return Ok(Self::None);
+        }
         let exact = per_duration(text).filter(|(nanos, scale)| nanos % scale == 0 && nanos / scale > 0);
-        let (nanos, scale) = exact.ok_or_else(|| WorkloadError::invalid("grid", "must be a duration, such as 10s"))?;
+        let (nanos, scale) =
+            exact.ok_or_else(|| WorkloadError::invalid("grid", "must be none or a duration, such as 10s"))?;
         Ok(Self::Every(nanos / scale))
     }
 }
 
 impl fmt::Display for GridAsked {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self::Every(nanos) = *self;
+        let Self::Every(nanos) = *self else {
+            return f.write_str("none");
+        };
         let units = [(1_000_000_000, "s"), (1_000_000, "ms"), (1_000, "us")];
         let whole = units.iter().find(|(unit, _)| nanos.is_multiple_of(*unit));
         let &(unit, name) = whole.unwrap_or(&(1, "ns"));

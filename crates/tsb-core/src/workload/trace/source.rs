@@ -42,7 +42,7 @@ pub struct TraceSource {
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub decimal_comma: bool,
     /// `grid`: whether the samples are laid on a grid of ticks, and on which. Absent: where
-    /// they lie on one already.
+    /// they lie on one already; others are replayed at their own times.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub grid: Option<GridAsked>,
 }
@@ -124,7 +124,7 @@ impl FromStr for TraceSource {
             source.set(name, value).ok_or_else(|| WorkloadError::Trace {
                 what: format!(
                     "a trace is not read with {option:?}; there are unit=s|ms|us|ns, dates=ymd|dmy|mdy, \
-                     grid=DURATION, separator=CHARACTER or separator=tab, decimal=comma, \
+                     grid=DURATION or grid=none, separator=CHARACTER or separator=tab, decimal=comma, \
                      scrape_seconds=N and histograms=true"
                 ),
             })?;
@@ -166,6 +166,7 @@ mod tests {
             "a.prom?scrape_seconds=15&histograms=true",
             "a.csv?dates=dmy&decimal=comma&grid=10s",
             "a.csv?grid=1500ms",
+            "folder?grid=none",
         ] {
             let source: TraceSource = text.parse().unwrap();
             assert_eq!(source.to_string(), text);

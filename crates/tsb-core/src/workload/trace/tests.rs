@@ -84,12 +84,18 @@ fn the_window_is_declared() {
     let expected = Window {
         series: 3,
         copies: 3,
+        own_times: false,
+        start: Timestamp::from_secs(1000),
         ticks: 10,
+        length_ns: 5 * SECOND_NS,
         recorded_interval_ns: SECOND_NS,
         interval_ns: SECOND_NS / 2,
         present: 23,
         absent: 7,
         superseded: 0,
+        moved: 0,
+        moved_ns_max: 0,
+        doubled: 0,
         problems: 0,
     };
     assert_eq!(window, expected);
@@ -166,7 +172,7 @@ fn what_makes_no_sense_with_a_trace_is_refused() {
         unit: 54,
     });
     check(churn, &small_trace(), "a trace brings its own");
-    check(spec(None), &Trace::default(), "it has no interval");
+    check(spec(None), &Trace::default(), "holds no sample");
     let mut builder = TraceBuilder::new(Limits::default());
     let id = builder.series(SeriesKey::with_labels("a", [("copy", "1")])).unwrap();
     builder.push(id, Timestamp(0), 1.0, 0).unwrap();
@@ -223,6 +229,7 @@ proptest! {
             }
         }
         let mut spec = spec(Some(asked));
+        spec.fleet = "trace:anything?grid=1s".parse().unwrap();
         spec.batch = if whole_tick { BatchMode::Tick } else { BatchMode::Host };
         spec.tick_parts = 2;
         if disorder {
