@@ -19,6 +19,7 @@ use crate::args::{DoctorArgs, Format};
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::output::print;
+use crate::render::lines::terminal_width;
 
 pub use table::table;
 
@@ -96,7 +97,7 @@ impl Finding {
 pub fn command(args: &DoctorArgs) -> Result<Exit, Failure> {
     let findings = examine(&args.dir);
     let text = match args.format {
-        Format::Text => table(&findings),
+        Format::Text => table(&findings, terminal_width()),
         Format::Json => format!(
             "{:#}\n",
             serde_json::json!({ "schema_version": 1, "findings": findings })

@@ -31,7 +31,6 @@ pub mod verify;
 use std::process::ExitCode;
 
 use clap::error::{ContextKind, ContextValue};
-use clap::{CommandFactory, Parser};
 use tsb_stores::spec::{or_nearest, redact_text};
 
 use args::{Cli, Command};
@@ -40,7 +39,7 @@ use failure::Failure;
 
 /// Runs the program with the process's arguments.
 pub fn main() -> ExitCode {
-    let ended = match Cli::try_parse() {
+    let ended = match args::parse() {
         Ok(cli) => dispatch(cli),
         Err(error) => not_parsed(&error),
     };
@@ -58,7 +57,7 @@ fn not_parsed(error: &clap::Error) -> Result<Exit, Failure> {
         return Ok(Exit::Done);
     }
     if let Some(ContextValue::String(typed)) = error.get(ContextKind::InvalidSubcommand) {
-        let command = Cli::command();
+        let command = args::command();
         let names = command.get_subcommands().map(clap::Command::get_name);
         return Err(Failure::usage(format!(
             "unknown command {typed:?}{}",

@@ -64,6 +64,18 @@ fn check_comparable(plan: &Plan) -> Result<(), Failure> {
     Ok(())
 }
 
+/// Refuses labels that are no run's.
+///
+/// # Errors
+/// When there are more labels than runs.
+pub fn check_labels(labels: usize, runs: usize) -> Result<(), Failure> {
+    if labels <= runs {
+        return Ok(());
+    }
+    Err(Failure::usage(format!("cannot give {labels} labels to {runs} runs"))
+        .hint("--label names one run after the other, in their order"))
+}
+
 /// Runs the command.
 pub fn command(args: &RunArgs) -> Result<Exit, Failure> {
     let args = &plan::with_file(args)?;
@@ -73,8 +85,10 @@ pub fn command(args: &RunArgs) -> Result<Exit, Failure> {
         return print_plan(&plan);
     }
     check_comparable(&plan)?;
+    check_labels(args.label.len(), plan.stores.len())?;
     let mut outputs = Outputs::open(&args.output)?;
     let mut hooks = Hooks::new(interrupt::flag(), args.output.quiet);
+    hooks.labels.clone_from(&args.label);
     let view = live::view(args, &mut hooks)?;
     let _exposed = expose(args, &mut hooks)?;
     let kept = Arc::new(Kept::new(outputs.report_file().cloned()));
@@ -116,7 +130,7 @@ pub fn run_each(
             stores: vec![store.clone()],
             ..plan.clone()
         };
-        let finished = match run_plan(&single, hooks, open) {
+        let mut finished = match run_plan(&single, hooks, open) {
             Ok(finished) => finished,
             Err(failure) if index == 0 => return Err(failure),
             Err(failure) => {
@@ -131,6 +145,7 @@ pub fn run_each(
         if let Some(log) = log.as_deref_mut() {
             write_hdr_log(log, &finished.driven, finished.run.started_at_ns).unwrap_or_else(say::line);
         }
+        finished.run.label = hooks.labels.get(index).cloned();
         let interrupted = finished.run.interrupted;
         kept.add(finished.run);
         if interrupted {

@@ -9,11 +9,12 @@ use crate::args::{Format, StoresArgs};
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::output::print;
+use crate::render::lines::{Lines, terminal_width};
 
 /// Runs the command.
 pub fn command(args: &StoresArgs) -> Result<Exit, Failure> {
     let text = match args.format {
-        Format::Text => text(),
+        Format::Text => text(terminal_width()),
         Format::Json => format!(
             "{:#}\n",
             json!({ "schema_version": 1, "stores": known().iter().map(value).collect::<Vec<_>>() })
@@ -32,36 +33,28 @@ fn name(store: &StoreInfo) -> String {
     }
 }
 
-fn text() -> String {
-    let mut out = String::new();
+/// Columns of the names of stores.
+const NAMES: usize = 17;
+
+fn text(width: Option<usize>) -> String {
+    let mut lines = Lines::new(width);
+    let start = |name: &str| format!("{name:<NAMES$}");
     for store in known().iter().filter(|store| store.is_built()) {
-        let _ = writeln!(
-            out,
-            "{:<16} {}\n{:<16} durability: {}",
-            name(store),
-            store.what,
-            "",
-            store.durability
-        );
+        lines.hang(&start(&name(store)), store.what, NAMES);
+        lines.hang(&start(""), &format!("durability: {}", store.durability), NAMES + 2);
         for option in store.options {
             let default = option
                 .default
                 .map_or(String::new(), |value| format!(" (default {value})"));
-            let _ = writeln!(
-                out,
-                "{:<16}   ?{}={}  {}{default}",
-                "",
-                option.name,
-                option.kind.form(),
-                option.what
-            );
+            let text = format!("?{}={}  {}{default}", option.name, option.kind.form(), option.what);
+            lines.hang(&start("  "), &text, NAMES + 4);
         }
     }
-    let _ = writeln!(out, "\nNot in this build:");
+    lines.heading("Not in this build:");
     for store in known().iter().filter(|store| !store.is_built()) {
-        let _ = writeln!(out, "{:<16} {}", name(store), store.what);
+        lines.hang(&start(&name(store)), store.what, NAMES);
     }
-    out
+    lines.finish()
 }
 
 fn csv() -> String {
@@ -94,4 +87,24 @@ fn value(store: &StoreInfo) -> serde_json::Value {
         "takes_path": store.place != Place::Nowhere,
         "options": options.collect::<Vec<_>>(),
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_store_fits_80_columns_and_is_whole_in_a_file() {
+        let (narrow, whole) = (text(Some(80)), text(None));
+        assert!(narrow.lines().all(|line| line.chars().count() <= 80), "{narrow}");
+        let words = |text: &str| text.split_whitespace().map(str::to_owned).collect::<Vec<_>>();
+        assert_eq!(words(&narrow), words(&whole));
+        for store in known() {
+            assert!(
+                whole.contains(&name(store)) && whole.contains(store.what),
+                "{}",
+                store.scheme
+            );
+        }
+    }
 }

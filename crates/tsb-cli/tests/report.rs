@@ -13,7 +13,7 @@ use serde_json::Value;
 
 fn tsb(arguments: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_tsb"));
-    command.args(arguments).stdin(Stdio::null()).env("COLUMNS", "100");
+    command.args(arguments).stdin(Stdio::null()).env("COLUMNS", "80");
     command
 }
 
@@ -51,15 +51,30 @@ fn text_reports_are_as_kept() {
     let first = first.to_str().unwrap();
     is_as_kept("reports/one.txt", &stdout(&["report", first]));
     is_as_kept("reports/side-by-side.txt", &stdout(&["report", first, first]));
+    let labelled = ["report", first, first, "--label", "before", "--label", "after"];
+    is_as_kept("reports/labelled.txt", &stdout(&labelled));
 }
 
 #[test]
 fn help_is_as_kept() {
     is_as_kept("help/tsb.txt", &stdout(&["--help"]));
+    is_as_kept("help/tsb-short.txt", &stdout(&["-h"]));
     for command in [
-        "run", "ingest", "emit", "verify", "report", "query", "record", "stores", "doctor",
+        "run",
+        "ingest",
+        "emit",
+        "verify",
+        "report",
+        "query",
+        "record",
+        "reproduce",
+        "stores",
+        "doctor",
     ] {
         is_as_kept(&format!("help/{command}.txt"), &stdout(&[command, "--help"]));
+    }
+    for command in ["run", "query"] {
+        is_as_kept(&format!("help/{command}-short.txt"), &stdout(&[command, "-h"]));
     }
 }
 

@@ -201,7 +201,9 @@ fn samples_are_printed_and_nothing_is_made() {
     };
     database.close().unwrap();
     let store = format!("sqlite:{}", filled.path("x.db").display());
-    let output = tsb(&["query", "--store", &store, "--series", &key, "--series", "nobody"]);
+    let unknown = tsb(&["query", "--store", &store, "--series", &key, "--series", "nobody"]);
+    assert_eq!(unknown.status.code(), Some(2), "{}", stderr(&unknown));
+    let output = tsb(&["query", "--store", &store, "--series", &key]);
     assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
     let text = String::from_utf8(output.stdout).unwrap();
     assert!(
@@ -248,10 +250,10 @@ fn what_is_not_ours_is_refused_and_left_alone() {
     newer.execute_batch("PRAGMA user_version=2").unwrap();
     newer.close().unwrap();
     refused(&filled.path("x.db"), &["version 2", "version 1"]);
-    refused(
-        &Filled::small("?layout=rows").path("x.db"),
-        &["layout is rows", "ticks"],
-    );
+    let rows = Filled::small("?layout=rows");
+    let store = format!("sqlite:{}?layout=ticks", rows.path("x.db").display());
+    let said = stderr(&tsb(&["query", "--store", &store, "--series", "a"]));
+    assert!(said.contains("layout is rows") && said.contains("ticks"), "{said}");
 }
 
 /// Runs the program as somebody whom permissions bind: the superuser they do not.

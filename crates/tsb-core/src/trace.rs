@@ -26,7 +26,7 @@ mod text;
 mod writer;
 
 pub use csv::{Naming, parse_csv, parse_csv_named};
-pub use dates::DateOrder;
+pub use dates::{DateOrder, date_string};
 pub(crate) use error::with_causes;
 pub use error::{NAMED_PROBLEMS, Place, TraceDefect, TraceError, TraceProblem, TraceProblems};
 pub use format::{MAGIC, VERSION};

@@ -105,7 +105,7 @@ pub enum Error {
         source: Box<dyn std::error::Error + Send + Sync>,
     },
     /// The library or operating system under the store failed.
-    #[error("cannot {action}")]
+    #[error("{}", could_not(action))]
     Backend {
         /// What could not be done, to which object: a verb first, as it stands behind
         /// "cannot" in the message (`open /var/lib/x.db`).
@@ -134,8 +134,127 @@ impl Error {
     }
 }
 
+/// What could not be done, as a fragment: `cannot open x`. Stores of others may name what they
+/// were doing instead: `failed opening x`.
+fn could_not(action: &str) -> String {
+    let verb = action.split(' ').next().unwrap_or_default();
+    let is_participle = verb.len() > 5 && verb.ends_with("ing");
+    format!("{} {action}", if is_participle { "failed" } else { "cannot" })
+}
+
 /// An error with its causes, in one line.
 pub(crate) fn chain(error: &dyn std::error::Error) -> String {
     let causes = std::iter::successors(error.source(), |cause| cause.source());
     causes.fold(error.to_string(), |text, cause| format!("{text}: {cause}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use super::*;
+
+    fn backend(action: &str) -> String {
+        let source = "disk full".into();
+        let action = action.to_owned();
+        Error::Backend { action, source }.to_string()
+    }
+
+    #[test]
+    fn an_action_reads_well_as_a_verb_and_as_what_was_being_done() {
+        assert_eq!(backend("open /x"), "cannot open /x");
+        assert_eq!(backend("opening /x"), "failed opening /x");
+        assert_eq!(backend("ping the server"), "cannot ping the server");
+    }
+
+    /// Verbs that stand behind "cannot" in this crate.
+    const VERBS: [&str; 37] = [
+        "ask",
+        "begin",
+        "check",
+        "checkpoint",
+        "close",
+        "compare",
+        "connect",
+        "count",
+        "create",
+        "drop",
+        "fetch",
+        "flush",
+        "get",
+        "go",
+        "hold",
+        "list",
+        "lock",
+        "look",
+        "make",
+        "mark",
+        "name",
+        "open",
+        "read",
+        "remove",
+        "rename",
+        "set",
+        "start",
+        "store",
+        "sync",
+        "take",
+        "talk",
+        "truncate",
+        "update",
+        "use",
+        "watch",
+        "work",
+        "write",
+    ];
+
+    /// Where an action is written down, up to its first quote.
+    const MARKS: [&str; 9] = [
+        "action: ",
+        "action: format!(",
+        ".done(",
+        ".failed(",
+        ".unknown(",
+        " trouble(",
+        " backend(",
+        "ACTION: &str = ",
+        ".within(",
+    ];
+
+    fn sources(folder: &Path, found: &mut Vec<String>) {
+        for entry in std::fs::read_dir(folder).unwrap() {
+            let path = entry.unwrap().path();
+            if path.is_dir() {
+                sources(&path, found);
+            } else if path != Path::new(file!()) && !path.ends_with("src/error.rs") {
+                found.push(std::fs::read_to_string(path).unwrap());
+            }
+        }
+    }
+
+    /// The text of every literal that stands behind a mark.
+    fn actions(source: &str) -> impl Iterator<Item = &str> {
+        MARKS.into_iter().flat_map(move |mark| {
+            let behind = source.split(mark).skip(1);
+            behind.filter_map(|text| text.trim_start().strip_prefix('"')?.split('"').next())
+        })
+    }
+
+    #[test]
+    fn every_action_of_this_crate_is_a_verb_and_its_object() {
+        let mut all = Vec::new();
+        sources(&Path::new(env!("CARGO_MANIFEST_DIR")).join("src"), &mut all);
+        let mut seen = 0;
+        // What begins with a brace is put together from a verb that stands elsewhere.
+        for action in all
+            .iter()
+            .flat_map(|source| actions(source))
+            .filter(|text| !text.starts_with('{'))
+        {
+            let verb = action.split(' ').next().unwrap();
+            assert!(VERBS.contains(&verb), "cannot {action}");
+            seen += 1;
+        }
+        assert!(seen > 60, "{seen} actions");
+    }
 }

@@ -32,6 +32,7 @@ use crate::store::{
     Stats, Store, TimeRange, Visitor,
 };
 
+mod catalog;
 mod engine;
 #[cfg(feature = "librrd")]
 mod librrd;
@@ -42,6 +43,7 @@ mod reading;
 mod series;
 mod write;
 
+pub use catalog::{file_of, series};
 use engine::{Ask, Engine, Room, retried};
 pub use options::{EngineKind, FILE_BYTES_MAX, RrdOptions};
 pub(crate) use options::{parse_archives, parse_derivation};

@@ -23,7 +23,7 @@ mod redact;
 mod table;
 mod value;
 
-pub use nearest::or_nearest;
+pub use nearest::{distance, or_nearest};
 use redact::redact;
 pub use redact::redact_text;
 use table::Make;
@@ -133,6 +133,21 @@ impl Spec {
         let mut spec = self.clone();
         spec.options.retain(|(option, _)| option != name);
         spec
+    }
+
+    /// The same store with an option of its innermost layer set to a value.
+    #[must_use]
+    pub fn with(&self, name: &str, value: &str) -> Self {
+        let mut spec = self.without(name);
+        if self.base.options.iter().any(|option| option.name == name) {
+            spec.options.push((name.to_owned(), value.to_owned()));
+        }
+        spec
+    }
+
+    /// Whether wrappers stand around the innermost store.
+    pub fn is_wrapped(&self) -> bool {
+        !self.wrappers.is_empty()
     }
 
     /// A constructor does not know the words of the user: put them in its error.

@@ -11,6 +11,7 @@
 //! Only one process writes a file; others may read it with SQLite. Every byte:
 //! `docs/formats/sqlite.md`.
 
+mod catalog;
 mod chunk;
 mod commits;
 mod cursor;
@@ -26,6 +27,7 @@ mod wal;
 use std::fmt;
 use std::path::Path;
 
+pub use catalog::catalog;
 pub use commits::{Commits, Worst};
 pub use mohawk::MohawkStore;
 pub use rows::RowStore;

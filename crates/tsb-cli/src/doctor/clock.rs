@@ -41,8 +41,8 @@ fn read_cost(clock: &dyn Clock) -> u64 {
 }
 
 fn judge_source(source: Option<&str>, cost_ns: u64) -> Finding {
-    let value = format!("{}, {} a reading", source.unwrap_or("unknown source"), nanos(cost_ns));
-    let meaning = "every operation reads the clock; a slow one adds to what is measured";
+    let value = format!("{}, {} per reading", source.unwrap_or("unknown source"), nanos(cost_ns));
+    let meaning = "every operation reads the clock; a slow clock adds to every time that is measured";
     Finding::ok("clock", value, meaning).advise_if(
         cost_ns > READ_NS_MAX,
         Level::Warn,
@@ -91,7 +91,7 @@ mod tests {
     fn a_slow_clock_is_warned_about() {
         assert_eq!(judge_source(Some("tsc"), 25).level, Level::Ok);
         assert_eq!(judge_source(Some("hpet"), 900).level, Level::Warn);
-        assert_eq!(judge_source(None, 25).value, "unknown source, 25 ns a reading");
+        assert_eq!(judge_source(None, 25).value, "unknown source, 25 ns per reading");
     }
 
     #[test]

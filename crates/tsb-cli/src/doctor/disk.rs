@@ -57,7 +57,7 @@ fn judge_file_system(kind: Option<&str>) -> Finding {
     let Some(kind) = kind else {
         return Finding::unknown("file system", "/proc/self/mountinfo");
     };
-    let meaning = "what a sync means, and costs, is the file system's business";
+    let meaning = "the file system decides what a sync means and what it costs";
     let in_memory = ["tmpfs", "ramfs"].contains(&kind);
     let remote = kind.starts_with("nfs") || ["cifs", "9p", "virtiofs"].contains(&kind) || kind.starts_with("fuse");
     let finding = Finding::ok("file system", kind, meaning);
@@ -70,7 +70,7 @@ fn judge_file_system(kind: Option<&str>) -> Finding {
     finding.advise_if(
         remote,
         Level::Warn,
-        "a shared or remote file system: its sync times are those of the other side",
+        "this file system is remote or shared: its sync times are those of the other side",
     )
 }
 

@@ -74,7 +74,7 @@ fn judge_files(limit: Option<u64>) -> Finding {
     Finding::ok("open files", format!("at most {limit}"), meaning).advise_if(
         limit < FILES_MIN,
         Level::Warn,
-        "ulimit -n 65536, before runs with many connections or a file for each series",
+        "ulimit -n 65536, before runs with many connections or with one file per series",
     )
 }
 

@@ -1,31 +1,31 @@
 //! Findings as text for a terminal.
 
 use super::{Finding, Level};
+use crate::render::lines::Lines;
 
-/// One line a finding, the advice below it where there is some, a count at the end.
-pub fn table(findings: &[Finding]) -> String {
-    let width = findings.iter().map(|finding| finding.name.len()).max().unwrap_or(0);
-    let mut lines = Vec::new();
+/// One line per finding, the advice below it where there is some, a count at the end; broken
+/// at the width of a terminal.
+pub fn table(findings: &[Finding], width: Option<usize>) -> String {
+    let names = findings.iter().map(|finding| finding.name.len()).max().unwrap_or(0);
+    let column = names + 8;
+    let mut lines = Lines::new(width);
     for finding in findings {
-        lines.push(format!(
-            "{:<4}  {:<width$}  {}",
-            finding.level.name(),
-            finding.name,
-            finding.value
-        ));
+        let start = format!("{:<4}  {:<names$}  ", finding.level.name(), finding.name);
+        lines.hang(&start, &finding.value, column);
         if let Some(advice) = &finding.advice {
-            lines.push(format!("      {:<width$}  why: {}", "", finding.meaning));
-            lines.push(format!("      {:<width$}  do: {advice}", ""));
+            let start = " ".repeat(column);
+            lines.hang(&start, &format!("why: {}", finding.meaning), column + 5);
+            lines.hang(&start, &format!("do: {advice}"), column + 4);
         }
     }
     let count = |level| findings.iter().filter(|finding| finding.level == level).count();
-    lines.push(format!(
+    lines.raw(format!(
         "{} ok, {} to know about, {} that spoil a measurement",
         count(Level::Ok),
         count(Level::Warn),
         count(Level::Bad)
     ));
-    lines.join("\n") + "\n"
+    lines.finish()
 }
 
 #[cfg(test)]
@@ -45,6 +45,6 @@ bad   build  debug
              do: build with --release
 1 ok, 0 to know about, 1 that spoil a measurement
 ";
-        assert_eq!(table(&findings), expected);
+        assert_eq!(table(&findings, None), expected);
     }
 }

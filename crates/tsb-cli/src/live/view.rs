@@ -46,7 +46,7 @@ impl Look {
         self.coarse = self.coarse.saturating_sub(1);
     }
 
-    /// Shows more time, up to 64 slices a column.
+    /// Shows more time, up to 64 slices per column.
     pub(super) const fn zoom_out(&mut self) {
         if self.coarse < 6 {
             self.coarse += 1;
@@ -336,7 +336,7 @@ fn heat(frame: &mut Frame<'_>, state: &State, look: Look, area: Rect) {
         map,
     );
     let per_column = nanos(state.subject.slice_ns * look.slices_per_column() as u64);
-    let text = format!("the last {span:.0} s, {per_column} a column");
+    let text = format!("the last {span:.0} s, {per_column} per column");
     frame.render_widget(Paragraph::new(Line::styled(text, FAINT)).right_aligned(), axis);
 }
 

@@ -8,7 +8,7 @@ use tsb_core::report::{Report, Run};
 
 const HEAD: &str = "run,store,end_s,sent,accepted,response_p50_ns,response_p99_ns,response_max_ns,lag_max_ns,staleness_max_ms,cpu_ns,rss_bytes,read_bytes,written_bytes";
 
-/// All runs of a report, one line an interval.
+/// All runs of a report, one line per interval.
 pub fn report(report: &Report) -> String {
     table(report, HEAD, slices)
 }

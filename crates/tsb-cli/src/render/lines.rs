@@ -74,6 +74,11 @@ impl Lines {
         let _ = writeln!(self.out, "{}", text.as_ref());
     }
 
+    /// `start` and then `text`, which goes on in this column where it is broken.
+    pub fn hang(&mut self, start: &str, text: &str, column: usize) {
+        self.broken(start, text, column);
+    }
+
     /// Everything.
     pub fn finish(self) -> String {
         self.out

@@ -47,6 +47,8 @@ pub struct Hooks {
     pub has_view: bool,
     /// A relay on the wire: an emulator of bad networks, or a receiver under test.
     pub between: Option<Between>,
+    /// What each run is called, in the order of the plan's stores.
+    pub labels: Vec<String>,
     /// Gets the run as it stands before it is read back: whatever ends the process then
     /// leaves what was measured.
     pub provisional: Option<Provisional>,
@@ -70,6 +72,7 @@ impl Hooks {
             board: None,
             has_view: false,
             between: None,
+            labels: Vec::new(),
             provisional: None,
         }
     }

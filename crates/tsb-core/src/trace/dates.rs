@@ -60,7 +60,10 @@ pub(crate) const DATE_OUT_OF_RANGE: &str = "a date outside the years 1677 to 226
 
 /// Reads a date, with or without a time of day; `true` when it names its zone. Without one
 /// it is taken as UTC.
-pub(crate) fn date_string(text: &str, order: DateOrder) -> Result<(Timestamp, bool), &'static str> {
+///
+/// # Errors
+/// What is wrong with it, as a fixed sentence.
+pub fn date_string(text: &str, order: DateOrder) -> Result<(Timestamp, bool), &'static str> {
     let text = text.trim();
     if text.len() > MAX_DATE_BYTES || !text.is_ascii() {
         return Err(BAD_DATE);

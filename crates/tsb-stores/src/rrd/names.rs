@@ -1,7 +1,7 @@
 //! From the key of a series to the name of its file, and only one key to each name.
 
 use std::fmt::Write as _;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use tsb_core::SeriesKey;
 
@@ -36,6 +36,46 @@ pub(crate) fn path_of(key: &SeriesKey) -> PathBuf {
     }
     path.push(format!("{rest}.rrd"));
     path
+}
+
+/// The series of a file, from its path below the folder of the store; of a file that another
+/// program named, the path itself is the name. `None` for what is no RRD file.
+pub(super) fn key_of(path: &Path) -> Option<SeriesKey> {
+    let parts: Option<Vec<&str>> = path.iter().map(|part| part.to_str()).collect();
+    let own = parts.and_then(|parts| own_key(&parts));
+    own.filter(|key| path_of(key) == path)
+        .or_else(|| path.to_str()?.strip_suffix(".rrd").map(SeriesKey::new))
+}
+
+/// The inverse of [`path_of`], for its results.
+fn own_key(parts: &[&str]) -> Option<SeriesKey> {
+    let (last, before) = parts.split_last()?;
+    let mut text = String::new();
+    for part in before {
+        text.push_str(part.strip_suffix(CONTINUED)?);
+    }
+    text.push_str(last.strip_suffix(".rrd")?);
+    let Some((name, labels)) = text.strip_suffix('}').and_then(|text| text.split_once('{')) else {
+        return unescaped(&text).map(SeriesKey::new);
+    };
+    let pairs = labels.split(',').map(|pair| {
+        let (label, value) = pair.split_once('=')?;
+        Some((unescaped(label)?, unescaped(value)?))
+    });
+    let pairs: Option<Vec<(String, String)>> = pairs.collect();
+    Some(SeriesKey::with_labels(unescaped(name)?, pairs?))
+}
+
+/// The inverse of [`escape`].
+fn unescaped(text: &str) -> Option<String> {
+    let mut bytes = Vec::with_capacity(text.len());
+    let mut parts = text.split('%');
+    bytes.extend_from_slice(parts.next()?.as_bytes());
+    for part in parts {
+        bytes.push(u8::from_str_radix(part.get(..2)?, 16).ok()?);
+        bytes.extend_from_slice(part.get(2..)?.as_bytes());
+    }
+    String::from_utf8(bytes).ok()
 }
 
 fn escape(text: &str, into: &mut String) {

@@ -16,7 +16,7 @@ pub fn or_nearest<'n>(wrong: &str, names: impl Iterator<Item = &'n str>, suffix:
 
 /// How many letters must be inserted, removed, replaced or swapped with the next to turn `a`
 /// into `b`.
-fn distance(a: &str, b: &str) -> usize {
+pub fn distance(a: &str, b: &str) -> usize {
     let (a, b): (Vec<char>, Vec<char>) = (a.chars().collect(), b.chars().collect());
     let mut rows: Vec<Vec<usize>> = vec![(0..=b.len()).collect()];
     for i in 1..=a.len() {

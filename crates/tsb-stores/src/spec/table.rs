@@ -1,5 +1,5 @@
 //! Every store there is, and the planned ones: what `tsb stores` prints and what
-//! `open` looks up. One line a store.
+//! `open` looks up. One line per store.
 
 use std::sync::Arc;
 
@@ -113,7 +113,7 @@ static KNOWN: [StoreInfo; 16] = [
     },
     StoreInfo {
         scheme: "memory",
-        what: "whole tick rows, sealed in turn into compressed blocks; late and irregular samples too",
+        what: "in memory, sealed into compressed blocks; takes late and irregular samples too",
         durability: "volatile",
         feature: None,
         is_wrapper: false,
@@ -123,26 +123,26 @@ static KNOWN: [StoreInfo; 16] = [
                 "retention",
                 Kind::Duration,
                 None,
-                "how far back samples are kept; without it for ever",
+                "how far back samples are kept; without it, for ever",
             ),
             option(
                 "max_bytes",
                 Kind::Bytes,
                 None,
-                "bound of samples and their bookkeeping; beyond it samples are refused as full",
+                "most memory for samples; beyond it, samples are refused as full",
             ),
             option(
                 "max_series",
                 Kind::Count,
                 None,
-                "bound of series; beyond it define fails",
+                "most series; beyond it, a run cannot define more",
             ),
         ],
         make: Make::Store(|_, values| Ok(Box::new(MemoryStore::new(memory_options(values)?)))),
     },
     StoreInfo {
         scheme: "ring",
-        what: "Mohawk's memory backend: one fixed slot every so often, overwriting; shows what it loses",
+        what: "Mohawk's memory backend: fixed slots of time for each series, overwritten in turn; shows what that loses",
         durability: "volatile",
         feature: None,
         is_wrapper: false,
@@ -154,13 +154,13 @@ static KNOWN: [StoreInfo; 16] = [
                 "max_bytes",
                 Kind::Bytes,
                 Some("32GiB"),
-                "bound of all slots; beyond it samples are refused as full",
+                "most memory for all slots; beyond it, samples are refused as full",
             ),
             option(
                 "max_series",
                 Kind::Count,
                 Some("1000000"),
-                "bound of series; beyond it define fails",
+                "most series; beyond it, a run cannot define more",
             ),
         ],
         make: Make::Store(|_, values| Ok(Box::new(RingStore::new(ring_options(values)?)?))),
@@ -168,7 +168,7 @@ static KNOWN: [StoreInfo; 16] = [
     StoreInfo {
         scheme: "throttle",
         what: "wraps a store: adds stalls, a known service rate, and faults; tests the instrument",
-        durability: "as what it wraps",
+        durability: "that of the store it wraps",
         feature: None,
         is_wrapper: true,
         place: Place::Nowhere,
@@ -190,25 +190,20 @@ static KNOWN: [StoreInfo; 16] = [
                 "throttle.error_one_in",
                 Kind::Count,
                 None,
-                "refuses one sample in so many, as injected",
+                "refuses one sample in N, with the reason injected",
             ),
             option(
                 "throttle.lose_one_in",
                 Kind::Count,
                 None,
-                "accepts and forgets one sample in so many",
+                "accepts one sample in N and forgets it",
             ),
-            option(
-                "throttle.alter_one_in",
-                Kind::Count,
-                None,
-                "alters one value in so many",
-            ),
+            option("throttle.alter_one_in", Kind::Count, None, "alters one value in N"),
             option(
                 "throttle.duplicate_one_in",
                 Kind::Count,
                 None,
-                "keeps one sample in so many twice",
+                "keeps one sample in N twice",
             ),
             option("throttle.seed", Kind::Number, Some("1"), "which samples the faults hit"),
         ],
@@ -222,8 +217,8 @@ static KNOWN: [StoreInfo; 16] = [
     },
     StoreInfo {
         scheme: "rrd",
-        what: "one RRD file a series in a folder, byte for byte as librrd writes it; keeps consolidated rows",
-        durability: "buffered; synced by a flush",
+        what: "one RRD file per series in a folder, byte for byte as librrd writes them; keeps consolidated rows",
+        durability: "buffered; a flush makes it synced",
         feature: None,
         is_wrapper: false,
         place: Place::Path,
@@ -232,8 +227,8 @@ static KNOWN: [StoreInfo; 16] = [
     },
     StoreInfo {
         scheme: "write-cache",
-        what: "wraps a store: rrdcached's design, a queue a series, written many samples at a time",
-        durability: "volatile; with a journal buffered or synced",
+        what: "wraps a store: rrdcached's design, one queue per series, written many samples at a time",
+        durability: "volatile; with a journal, buffered or synced",
         feature: None,
         is_wrapper: true,
         place: Place::Nowhere,
@@ -269,8 +264,8 @@ static KNOWN: [StoreInfo; 16] = [
     ),
     StoreInfo {
         scheme: "rrdcached",
-        what: "client of the real rrdcached, over unix:PATH; a batch a write, a file a series",
-        durability: "volatile; buffered by a flush, if it tells the truth",
+        what: "client of rrdcached over its socket, unix:PATH; one write per batch, one file per series",
+        durability: "volatile; a flush makes it buffered (as the daemon reports; not checked)",
         feature: None,
         is_wrapper: false,
         place: Place::Path,
@@ -284,13 +279,13 @@ const SQLITE_OPTIONS: &[OptionInfo] = &[
         "layout",
         Kind::Word(&["ticks", "rows", "mohawk"]),
         Some("ticks"),
-        "ticks: made for ingest; rows: a row a sample; mohawk: Mohawk's schema, a commit a row",
+        "ticks: made for ingest; rows: one row per sample; mohawk: Mohawk's schema, one commit per row",
     ),
     option(
         "commit",
         Kind::Interval,
         Some("each"),
-        "each write, or when timestamps have advanced by so much since the last commit",
+        "after each write, or once timestamps have advanced by this much since the last commit",
     ),
     option(
         "synchronous",
@@ -302,7 +297,7 @@ const SQLITE_OPTIONS: &[OptionInfo] = &[
         "tail",
         Kind::Count,
         Some("3600"),
-        "samples a series, on average, in memory before they move into rows of series",
+        "samples per series, on average, that stay in memory before they move into rows of their series",
     ),
     option(
         "checkpoint",
@@ -314,19 +309,19 @@ const SQLITE_OPTIONS: &[OptionInfo] = &[
         "retention",
         Kind::Duration,
         None,
-        "how far back samples are kept at least; without it for ever",
+        "how far back samples are kept at least; without it, for ever",
     ),
     option(
         "max_bytes",
         Kind::Bytes,
         None,
-        "bound of the file; beyond it commits fail as on a full disk",
+        "most bytes of the file; beyond it, commits fail as on a full disk",
     ),
     option(
         "max_series",
         Kind::Count,
         Some("1000000"),
-        "bound of series; beyond it define fails",
+        "most series; beyond it, a run cannot define more",
     ),
 ];
 
@@ -334,28 +329,28 @@ const MAX_SERIES: OptionInfo = option(
     "max_series",
     Kind::Count,
     Some("1000000"),
-    "bound of series; beyond it define fails",
+    "most series; beyond it, a run cannot define more",
 );
 
 const CREDENTIALS: OptionInfo = option(
     "credentials",
     Kind::Checked("a file", |text| !text.is_empty()),
     None,
-    "file with user:password, as an address has them",
+    "file that holds user:password",
 );
 const TLS: OptionInfo = option("tls", Kind::Word(&["0", "1"]), Some("0"), "1: speak TLS");
 const TLS_CA: OptionInfo = option(
     "tls_ca",
     Kind::Checked("a file", |text| !text.is_empty()),
     None,
-    "certificates to trust; without it the system's",
+    "file of certificates to trust; without it, the system's",
 );
 
 const fn sqlite_info() -> StoreInfo {
     StoreInfo {
         scheme: "sqlite",
-        what: "embedded SQLite: a log of ticks and rows of series behind it; or a row a sample",
-        durability: "synced; by option buffered, or volatile until the next commit",
+        what: "embedded SQLite, in one file: a log of ticks with rows of series behind it, or one row per sample",
+        durability: "synced; by option, buffered, or volatile until the next commit",
         feature: Some("sqlite"),
         is_wrapper: false,
         place: Place::Path,

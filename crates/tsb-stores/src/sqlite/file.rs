@@ -73,6 +73,28 @@ impl Database {
         Ok((database, writer))
     }
 
+    /// A file of this store, to be read beside whoever writes it.
+    pub(super) fn open_to_read(path: &Path) -> Result<(Self, Connection)> {
+        let database = Self {
+            path: path.to_owned(),
+            vfs: None,
+            is_new: false,
+            lock: Mutex::new(None),
+        };
+        let reader = database.reader()?;
+        let query = reader.query_row("PRAGMA application_id", [], |row| row.get::<_, i32>(0));
+        if database.done("read", query)? != APPLICATION_ID {
+            return Err(database.refusal("it is a database of another program"));
+        }
+        Ok((database, reader))
+    }
+
+    /// The name of the file's layout.
+    pub(super) fn layout(&self, connection: &Connection) -> Result<String> {
+        let query = "SELECT value FROM tsb WHERE name = 'layout'";
+        self.done("read", connection.query_row(query, [], |row| row.get(0)))
+    }
+
     /// One more connection, which only reads.
     pub(super) fn reader(&self) -> Result<Connection> {
         let reader = self.connect(OpenFlags::SQLITE_OPEN_READ_ONLY)?;
@@ -110,8 +132,7 @@ impl Database {
                 "its format is version {version}, and this program knows version {VERSION}; nothing was changed"
             )));
         }
-        let query = "SELECT value FROM tsb WHERE name = 'layout'";
-        let layout: String = self.done("read", writer.query_row(query, [], |row| row.get(0)))?;
+        let layout = self.layout(writer)?;
         if layout != schema.layout {
             return Err(self.refusal(&format!("its layout is {layout}, and {} was asked for", schema.layout)));
         }

@@ -112,7 +112,7 @@ fn what_the_user_did_is_shown() {
     };
     look.zoom_out();
     let picture = picture(100, 40, &state(), look);
-    for words in ["PAUSED, the run goes on", "ending", "end at once", "2.00 s a column"] {
+    for words in ["PAUSED, the run goes on", "ending", "end at once", "2.00 s per column"] {
         assert!(picture.contains(words), "{words}:\n{picture}");
     }
 }

@@ -69,7 +69,7 @@ fn table(shown: &Shown<'_>, page: &mut Markup) {
     if shown.run.latency.untimed > 0 {
         page.raw("<li><strong>");
         page.number(shown, "/latency/untimed", Unit::Count);
-        page.raw("</strong> operations ended where nobody could time them.</li>\n");
+        page.raw("</strong> operations ended where they could not be timed.</li>\n");
     }
     page.raw("</ul>\n");
 }

@@ -25,7 +25,7 @@ pub(super) fn rate_and_staleness(shown: &[Shown<'_>], page: &mut Markup) {
             "staleness",
             None,
             "Staleness",
-            "The age of the newest visible sample of the stalest series in each interval. It rises by a second a second while the store shows nothing new.",
+            "The age of the newest visible sample of the stalest series in each interval. It rises by one second per second while the store shows nothing new.",
         );
         for run in shown.iter().filter(|run| run.run.staleness.is_some()) {
             page.run_heading(run);
@@ -79,7 +79,7 @@ pub(super) fn resources(shown: &[Shown<'_>], page: &mut Markup) {
         "disk",
         None,
         "Disk",
-        "Bytes a second that the kernel counts as read from and written to a medium. Writes are counted when they are made, and may reach the medium later.",
+        "Bytes per second that the kernel counts as read from and written to a medium. Writes are counted when they are made, and may reach the medium later.",
     );
     for run in shown {
         page.run_heading(run);

@@ -36,12 +36,10 @@ fn who(shown: &[Shown<'_>], page: &mut Markup) {
         page.raw(&format!("<li><span class=\"letter run-{}\">", one.index % 6));
         page.element("", &letter(one.index), "</span> ");
         page.element("<strong>", one.name, "</strong>: ");
-        page.text(&format!(
-            "{} {}, {}. ",
-            run.target.store,
-            path(run),
-            run.durability.level
-        ));
+        if run.label.is_some() {
+            page.text(&format!("{} ", run.target.store));
+        }
+        page.text(&format!("{}, {}. ", path(run), run.durability.level));
         page.raw(&format!("<strong class=\"status {}\">", class(run.verdict.status)));
         page.element("", &run.verdict.status.to_string(), "</strong>");
         let against = against(run);

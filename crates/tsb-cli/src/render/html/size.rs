@@ -11,7 +11,7 @@ pub(super) fn section(shown: &[Shown<'_>], page: &mut Markup) {
     page.section(
         "size",
         "Size and cost of a sample",
-        "Bytes mean little without what was offered: values that repeat cost nothing to store well, random ones cannot be made small by anybody.",
+        "Bytes mean little without what was offered: values that repeat cost nothing to store well, random ones cannot be compressed.",
     );
     for run in shown {
         page.run_heading(run);

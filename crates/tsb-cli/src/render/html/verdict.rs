@@ -175,7 +175,7 @@ pub(super) fn durability(shown: &[Shown<'_>], page: &mut Markup) {
 
 const fn survives(level: Durability) -> &'static str {
     match level {
-        Durability::Unconfirmed => "Nobody said that it arrived: it may be lost anywhere on the way.",
+        Durability::Unconfirmed => "Its arrival was not acknowledged: it may be lost anywhere on the way.",
         Durability::Volatile => "It is in the store's memory: it is lost when that process ends.",
         Durability::Buffered => {
             "It is with the operating system: it survives the end of the process, and not a power cut."

@@ -136,8 +136,11 @@ fn with_version(mut response: Response) -> Response {
 
 fn error(status: u16, why: &str) -> Response {
     let mut response = with_version(Response::new(status, format!("{}\n", json!({ "error": why }))));
+    // A header is one line: sentences that stand on lines of their own are divided.
+    let lines = why.lines().map(str::trim).filter(|line| !line.is_empty());
+    let line = lines.collect::<Vec<_>>().join("; ");
     let plain = |c: &char| !c.is_control() && c.is_ascii();
-    let shown: String = why.chars().filter(plain).take(200).collect();
+    let shown: String = line.chars().filter(plain).take(200).collect();
     for part in ["X-Influxdb-Error: ", &shown, "\r\n"] {
         response.fields.push_str(part);
     }
@@ -196,5 +199,26 @@ impl Service for InfluxService {
 
     fn bad(&self, status: u16, what: &str) -> Response {
         error(status, what)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_header_of_an_error_divides_its_sentences() {
+        let response = error(
+            400,
+            "partial write: unable to parse 'cpu': missing fields\nthe store refused them\n",
+        );
+        let header = response
+            .fields
+            .lines()
+            .find(|line| line.starts_with("X-Influxdb-Error: "));
+        assert_eq!(
+            header,
+            Some("X-Influxdb-Error: partial write: unable to parse 'cpu': missing fields; the store refused them")
+        );
     }
 }

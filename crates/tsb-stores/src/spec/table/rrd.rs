@@ -19,7 +19,7 @@ const HEARTBEAT: OptionInfo = option(
     "heartbeat",
     Kind::Duration,
     None,
-    "longest time between samples, beyond it unknown; without it two steps",
+    "longest time between samples; beyond it, values are unknown; without it, two steps",
 );
 const DERIVATION: OptionInfo = option(
     "ds",
@@ -35,7 +35,7 @@ const ARCHIVES: OptionInfo = option(
         parse_archives(text).is_some()
     }),
     None,
-    "consolidation:steps:rows[:xff],...; without it those of the published benchmark",
+    "consolidation:steps:rows[:xff],...; without it, those of the published benchmark",
 );
 pub(super) static RRDCACHED_OPTIONS: [OptionInfo; 6] = [
     option(
@@ -45,7 +45,7 @@ pub(super) static RRDCACHED_OPTIONS: [OptionInfo; 6] = [
                 .all(|byte| byte.is_ascii_alphanumeric() || b"_-".contains(&byte))
         }),
         Some(""),
-        "what the names of the files begin with",
+        "start of each file's name",
     ),
     STEP,
     HEARTBEAT,
@@ -69,7 +69,7 @@ pub(super) static RRD_OPTIONS: [OptionInfo; 9] = [
         "exclusive",
         Kind::Number,
         Some("0"),
-        "1: nobody else writes the files, so no locks, and files stay mapped",
+        "1: no other process writes the files, so they are not locked and stay mapped",
     ),
     option(
         "max_open",

@@ -10,32 +10,32 @@ pub(super) static OPTIONS: [OptionInfo; 10] = [
         "write-cache.timeout",
         Kind::Duration,
         Some("300s"),
-        "a series is written so long after it was last written",
+        "time from one write of a series to the next",
     ),
     option(
         "write-cache.jitter",
         Kind::Duration,
         None,
-        "each series up to so much later, so that not all are due at once",
+        "each series waits up to this much longer, so that not all are due at once",
     ),
     option(
         "write-cache.flush",
         Kind::Duration,
         Some("1h"),
-        "how often series are looked for that nobody writes to any more",
+        "how often series that get no more samples are looked for and written",
     ),
     option("write-cache.threads", Kind::Count, Some("4"), "threads that write"),
     option(
         "write-cache.max_bytes",
         Kind::Bytes,
         Some("1GiB"),
-        "bound of what waits; beyond it samples are refused as full, and all is written at once",
+        "most bytes that wait; beyond it, samples are refused as full and everything is written at once",
     ),
     option(
         "write-cache.journal",
         Kind::Checked("a folder", |text| !text.is_empty()),
         None,
-        "folder of a journal; without it a crash loses what waits",
+        "folder of a journal; without it, a crash loses what waits",
     ),
     option(
         "write-cache.sync",
@@ -43,7 +43,7 @@ pub(super) static OPTIONS: [OptionInfo; 10] = [
             parse_sync(text).is_some()
         }),
         Some("group"),
-        "when the journal is synced: by segments, before each ack, one sync for many acks, every so often",
+        "when the journal is synced: at the end of a segment, before each ack, once for many acks, or at this interval",
     ),
     option(
         "write-cache.segment",
@@ -55,13 +55,13 @@ pub(super) static OPTIONS: [OptionInfo; 10] = [
         "write-cache.checkpoint",
         Kind::Checked("a file", |text| !text.is_empty()),
         None,
-        "file that keeps what is known of RRD files behind rrdcached's protocol, so that none is read",
+        "file that keeps the state of the RRD files behind rrdcached's protocol, so that updates read none of them",
     ),
     option(
         "write-cache.checkpoint_bytes",
         Kind::Bytes,
         Some("1GiB"),
-        "bound of what is known of them in memory; the files beyond it are read",
+        "most memory for that state; files beyond it are read",
     ),
 ];
 

@@ -1,0 +1,227 @@
+//! Series as people write them, those that a store says it holds, and those near a wrong name.
+
+use std::path::Path;
+
+use tsb_core::SeriesKey;
+use tsb_stores::spec::{Spec, distance};
+
+use crate::exit::Exit;
+use crate::failure::Failure;
+use crate::units::count;
+
+/// Names shown beside a wrong one.
+const NEAR_MAX: usize = 3;
+
+/// Letters from which on a part of a name says which was meant.
+const PART_MIN: usize = 3;
+
+/// The series of a store that can say them; `None` for one that cannot.
+pub(super) fn known(spec: &Spec) -> Result<Option<Vec<SeriesKey>>, Failure> {
+    let read = match spec.scheme() {
+        #[cfg(feature = "sqlite")]
+        "sqlite" => {
+            super::check_there(spec)?;
+            tsb_stores::sqlite::catalog(Path::new(spec.path())).map(|(_, keys)| keys)
+        }
+        "rrd" => {
+            super::check_there(spec)?;
+            tsb_stores::rrd::series(Path::new(spec.path()))
+        }
+        _ => return Ok(None),
+    };
+    let failed = |error: tsb_stores::Error| Failure::new(Exit::Invalid, format!("cannot read {spec}")).because(&error);
+    read.map(Some).map_err(failed)
+}
+
+/// The spec with what the file itself says of its layout, where the user said nothing.
+pub(super) fn completed(spec: &Spec) -> Spec {
+    #[cfg(feature = "sqlite")]
+    if spec.scheme() == "sqlite"
+        && spec.option("layout").is_none()
+        && let Ok((layout, _)) = tsb_stores::sqlite::catalog(Path::new(spec.path()))
+    {
+        return spec.with("layout", &format!("{layout:?}").to_lowercase());
+    }
+    spec.clone()
+}
+
+/// Refuses series that a store does not hold, and says which are near.
+pub(super) fn check(spec: &Spec, wanted: &[SeriesKey], known: &[SeriesKey]) -> Result<(), Failure> {
+    let Some(wrong) = wanted.iter().find(|key| !known.contains(key)) else {
+        return Ok(());
+    };
+    let near = near(wrong, known);
+    let hint = match (near.is_empty(), known.len()) {
+        (_, 0) => "it holds no series at all".to_owned(),
+        (true, all) => format!("tsb query {spec} --list prints its {} series", count(all as u64)),
+        (false, all) => format!(
+            "did you mean {}? tsb query {spec} --list prints all {}",
+            near.join(" or "),
+            count(all as u64)
+        ),
+    };
+    Err(Failure::usage(format!("cannot query {spec}"))
+        .because_of(format!("it holds no series {}", shown(wrong)))
+        .hint(hint))
+}
+
+/// The nearest names: of the same name with other labels, then those that contain it, then
+/// those with few other letters.
+fn near(wrong: &SeriesKey, known: &[SeriesKey]) -> Vec<String> {
+    let text = shown(wrong).to_lowercase();
+    let rank = |key: &SeriesKey| {
+        let name = shown(key).to_lowercase();
+        if key.name() == wrong.name() {
+            return Some((0, 0, name));
+        }
+        if text.len() >= PART_MIN && (name.contains(&text) || text.contains(&name)) {
+            return Some((1, name.len().abs_diff(text.len()), name));
+        }
+        let letters = distance(&text, &name);
+        (letters <= (text.len() / 3).max(2)).then_some((2, letters, name))
+    };
+    let mut ranked: Vec<_> = known.iter().filter_map(|key| Some((rank(key)?, key))).collect();
+    ranked.sort_unstable_by(|a, b| a.0.cmp(&b.0));
+    ranked.into_iter().take(NEAR_MAX).map(|(_, key)| shown(key)).collect()
+}
+
+/// A key as it is read again: `name{label=value,...}`, with quotes only around values that
+/// could be taken for something else.
+pub(super) fn shown(key: &SeriesKey) -> String {
+    let is_plain = |value: &str| !value.contains([',', '"', '}', '\\']);
+    let labels = key.labels().iter().map(|(label, value)| {
+        if is_plain(value) {
+            format!("{label}={value}")
+        } else {
+            format!("{label}=\"{}\"", value.replace('\\', "\\\\").replace('"', "\\\""))
+        }
+    });
+    let labels: Vec<String> = labels.collect();
+    if labels.is_empty() {
+        key.name().to_owned()
+    } else {
+        format!("{}{{{}}}", key.name(), labels.join(","))
+    }
+}
+
+/// `name` or `name{label=value,...}`, with or without quotes around the values.
+pub(super) fn parse(text: &str) -> Result<SeriesKey, Failure> {
+    let Some((name, labels)) = text.strip_suffix('}').and_then(|text| text.split_once('{')) else {
+        return Ok(SeriesKey::new(text));
+    };
+    let pairs = pairs(labels).ok_or_else(|| {
+        Failure::usage(format!("cannot use --series {text}")).because_of("a series is written name{label=value,...}")
+    })?;
+    Ok(SeriesKey::with_labels(name, pairs))
+}
+
+fn pairs(labels: &str) -> Option<Vec<(String, String)>> {
+    let mut pairs = Vec::new();
+    let mut rest = labels;
+    loop {
+        let (label, after) = rest.split_once('=')?;
+        let (value, after) = if let Some(quoted) = after.strip_prefix('"') {
+            unquoted(quoted)?
+        } else {
+            let end = after.find(',').unwrap_or(after.len());
+            (after[..end].to_owned(), &after[end..])
+        };
+        pairs.push((label.to_owned(), value));
+        match after.strip_prefix(',') {
+            Some(more) => rest = more,
+            None => return after.is_empty().then_some(pairs),
+        }
+    }
+}
+
+/// A value up to its closing quote, and what follows it.
+fn unquoted(text: &str) -> Option<(String, &str)> {
+    let mut value = String::new();
+    let mut letters = text.char_indices();
+    while let Some((at, letter)) = letters.next() {
+        match letter {
+            '"' => return Some((value, &text[at + 1..])),
+            '\\' => value.push(letters.next()?.1),
+            letter => value.push(letter),
+        }
+    }
+    None
+}
+
+/// Whether a name fits a pattern: `*` is any characters, `?` is one; without either, the name
+/// contains it.
+pub(super) fn matches(pattern: &str, name: &str) -> bool {
+    if !pattern.contains(['*', '?']) {
+        return name.contains(pattern);
+    }
+    let (pattern, name): (Vec<char>, Vec<char>) = (pattern.chars().collect(), name.chars().collect());
+    let (mut at, mut from) = (0, 0);
+    // Behind the last star: where it stands, and how much of the name it has taken.
+    let mut star: Option<(usize, usize)> = None;
+    while from < name.len() {
+        match pattern.get(at) {
+            Some('*') => {
+                star = Some((at, from));
+                at += 1;
+            }
+            Some(&letter) if letter == '?' || letter == name[from] => {
+                at += 1;
+                from += 1;
+            }
+            _ => {
+                let Some((place, taken)) = star else { return false };
+                star = Some((place, taken + 1));
+                (at, from) = (place + 1, taken + 1);
+            }
+        }
+    }
+    pattern[at..].iter().all(|&letter| letter == '*')
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn series_are_read_as_they_are_shown() {
+        for text in [
+            "a",
+            "cpu.user{host=h1}",
+            "x{a=1,b=2}",
+            "x{a=\"1,b=2\"}",
+            "x{a=\"q\\\"\\\\\"}",
+        ] {
+            assert_eq!(shown(&parse(text).unwrap()), text);
+        }
+        assert_eq!(
+            parse("cpu{host=\"a\",id=\"7\"}").unwrap(),
+            parse("cpu{host=a,id=7}").unwrap()
+        );
+        assert_eq!(shown(&parse("cpu{host=\"a\"}").unwrap()), "cpu{host=a}");
+        for bad in ["a{b}", "a{b=\"c}", "a{b=\"c\"d}", "a{}"] {
+            assert!(parse(bad).is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn patterns_have_stars_and_question_marks() {
+        let name = "cpu.user{host=h1}";
+        for pattern in ["*", "cpu*", "*h1}", "cpu.????{*", "user", "c*u*r{host=h?}", ""] {
+            assert!(matches(pattern, name), "{pattern}");
+        }
+        for pattern in ["mem*", "cpu.user", "*h2}", "?"] {
+            assert_eq!(matches(pattern, name), pattern == "cpu.user", "{pattern}");
+        }
+    }
+
+    #[test]
+    fn near_names_are_those_with_other_labels_then_those_with_few_other_letters() {
+        let known = ["cpu.user{host=a}", "cpu.user{host=b}", "cpu.system", "mem.free"].map(|text| parse(text).unwrap());
+        let of = |text: &str| near(&parse(text).unwrap(), &known);
+        assert_eq!(of("cpu.user"), ["cpu.user{host=a}", "cpu.user{host=b}"]);
+        assert_eq!(of("mem.fre"), ["mem.free"]);
+        assert_eq!(of("cpu.sytsem"), ["cpu.system"]);
+        assert_eq!(of("e"), [""; 0]);
+        assert_eq!(of("nothing like any of these"), [""; 0]);
+    }
+}
