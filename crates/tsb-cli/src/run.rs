@@ -36,6 +36,7 @@ pub(crate) use missing::{missing, missing_note};
 
 pub use engine::{Finished, Hooks, Open, run_plan, run_store};
 pub(crate) use hdr_log::write as write_hdr_log;
+pub use judge::read_back;
 pub use kept::Kept;
 pub use ledger::{Elsewhere, settle};
 pub use monitor::progress;

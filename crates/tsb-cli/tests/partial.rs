@@ -140,7 +140,7 @@ fn a_store_is_read_back_against_the_report_of_emit() {
     let verified = stdout(&ends(&["verify", &sent, "--store", store, "--format", "json"], 0));
     let verified: Value = serde_json::from_str(&verified).unwrap();
     assert_eq!(
-        verified["verified"],
+        verified["stores"][0]["ledger"]["verified"],
         transfer.json("sent.json")["ledger"]["sent"],
         "{verified:#}"
     );

@@ -122,7 +122,10 @@ fn a_run_is_verified_by_another_process_and_under_another_name() {
     assert!(stderr(&output).contains("no such file"));
     let output = filled.verify(Some(&filled.path("moved.db")));
     let result: Value = serde_json::from_slice(&output.stdout).unwrap();
-    assert_eq!(result["verified"].as_u64(), Some(accepted), "{result}");
+    assert!(result["schema_version"].as_u64() >= Some(2), "{result}");
+    let verified = &result["stores"][0];
+    assert_eq!(verified["ledger"]["verified"].as_u64(), Some(accepted), "{result}");
+    assert_eq!(verified["verdict"]["status"], "VALID", "{result}");
 }
 
 #[test]
@@ -348,10 +351,12 @@ fn a_damaged_page_is_an_error_that_names_the_file() {
                     assert!(text.contains("damaged.db"), "page {page}: {text}");
                 } else {
                     let result: Value = serde_json::from_slice(&output.stdout).unwrap();
-                    assert_eq!(result["altered"], 0, "page {page}: {result}");
-                    let is_named = text.contains("cannot trust the file") && text.contains("damaged.db");
+                    let store = &result["stores"][0];
+                    assert_eq!(store["ledger"]["altered"], 0, "page {page}: {result}");
+                    let reasons = store["verdict"]["reasons"].to_string();
+                    let is_named = reasons.contains("cannot trust the file") && reasons.contains("damaged.db");
                     assert!(
-                        result["lost"].as_u64() > Some(0) || is_named,
+                        store["ledger"]["lost"].as_u64() > Some(0) || is_named,
                         "page {page}: {result} {text}"
                     );
                 }

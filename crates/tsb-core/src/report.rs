@@ -5,8 +5,10 @@
 //! What the figures mean is in METHODOLOGY.md. It is *not* how a report looks: that is the
 //! renderer's.
 
+mod exceptions;
 mod recording;
 mod size;
+mod verification;
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -18,8 +20,10 @@ use crate::resource::{Machine, Noise, Usage};
 use crate::staleness::StalenessSummary;
 use crate::verdict::Verdict;
 
+pub use exceptions::{ExceptedTicks, Exceptions, REJECTED_MAX, RejectedStretch};
 pub use recording::RecordingReport;
 pub use size::{Cost, CpuBelow, Projection, Size};
+pub use verification::{Verification, VerifiedStore};
 
 /// The version of this model. It grows when a name is taken away or changes its meaning;
 /// new names alone do not change it.
@@ -95,6 +99,9 @@ pub struct Run {
     /// Which operations were issued: with the plan, exactly what was sent.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub issued: Vec<Issued>,
+    /// What of it does not have to be in the store; absent in reports of earlier programs.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub exceptions: Option<Exceptions>,
     /// Sentences that a reader must know before using a figure.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub notes: Vec<String>,

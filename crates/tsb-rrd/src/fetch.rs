@@ -56,7 +56,9 @@ fn read(file: &RrdFile, session: &mut Session, archive: usize, from_s: i64, to_s
     let in_all = definition.rows;
     // How long ago a row ended, in rows: 0 is the newest.
     let youngest = (newest_s.saturating_sub(to_s.min(newest_s + 1)).div_euclid(span_s) + 1).max(0) as u64;
-    let oldest = (newest_s.saturating_sub(from_s).div_euclid(span_s) + 1).clamp(0, in_all as i64) as u64;
+    // With rows of one second, "from the beginning of time" has no room for one more.
+    let oldest = newest_s.saturating_sub(from_s).div_euclid(span_s).saturating_add(1);
+    let oldest = oldest.clamp(0, in_all as i64) as u64;
     let newest_row = session.live.row(archive);
     let mut found = Vec::with_capacity(oldest.saturating_sub(youngest) as usize);
     let mut bytes = Vec::new();

@@ -252,6 +252,12 @@ fn ledger(run: &Run, lines: &mut Lines) {
     for (reason, samples) in &run.ledger.rejected_by_reason {
         lines.sentence(format!("rejected as {reason}: {}", count(*samples)));
     }
+    if let Some(at_most) = run.ledger.lost_at_most {
+        lines.sentence(format!(
+            "the store may have lost up to {}: nobody can say which samples never reached it",
+            count(at_most)
+        ));
+    }
     datagrams(run, lines);
     for loss in run.ledger.losses.iter().take(SHOWN) {
         lines.sentence(loss.to_string());

@@ -47,7 +47,7 @@ pub(super) fn assemble(parts: &Parts<'_>) -> Run {
     let (stage, performed) = (parts.stage, parts.performed);
     let driven = &performed.driven;
     let capabilities = parts.store.capabilities();
-    let ledger = Sides {
+    let sides = Sides {
         transport: stage.plan.transport,
         protocol: stage.plan.protocol,
         merges: stage.plan.wire.gro,
@@ -58,8 +58,8 @@ pub(super) fn assemble(parts: &Parts<'_>) -> Run {
         audit: parts.audit,
         heard: &performed.observed.heard,
         workload: &stage.workload,
-    }
-    .ledger();
+    };
+    let ledger = sides.ledger();
     let rate = rate(parts);
     let response = Summary::new(&driven.response.total, driven.timed_samples);
     let verdict = judge::verdict(parts, &ledger, &rate);
@@ -108,6 +108,7 @@ pub(super) fn assemble(parts: &Parts<'_>) -> Run {
         resources: performed.observed.resources.clone(),
         listener: listener(parts),
         issued: issued(&performed.driven.issued),
+        exceptions: Some(sides.exceptions()),
         notes: notes(parts),
     }
 }

@@ -14,33 +14,41 @@ pub(super) fn verdict(parts: &Parts<'_>, ledger: &LedgerReport, rate: &Rate) -> 
     violations.extend(performed.failure.clone());
     violations.extend(performed.driven.failures.iter().cloned());
     let counts = &ledger.counts;
-    let count = |counter| counts.count(counter);
     let refused = performed.rejects.total();
-    let accepted = count(Counter::Accepted);
     let interval_ns = stage.workload.groups().iter().map(|group| group.interval_ns).min();
     Evidence {
         violations,
-        lost: count(Counter::Lost),
-        altered: count(Counter::Altered),
-        duplicated: count(Counter::Duplicated),
         unread: unread(parts),
-        due: count(Counter::Due),
-        sent: count(Counter::Sent),
         strayed: strayed(parts, counts, refused),
-        received: accepted + refused,
+        received: counts.count(Counter::Accepted) + refused,
         refused,
-        accepted,
-        compared: COMPARED.into_iter().map(count).sum(),
-        uncompared: uncompared(counts),
-        verified: count(Counter::Verified),
         asked_per_second: rate.asked_per_second,
         held_per_second: rate.held_per_second,
         ceiling_per_second: rate.ceiling_per_second,
         own_lag_p99_ns: performed.driven.own_lag.total.quantile(0.99),
         interval_ns: interval_ns.map(|interval| stage.speed().map_or(interval, |speed| speed.wall_ns(interval))),
         noise: performed.observed.noise.clone(),
+        ..read_back(ledger)
     }
     .verdict()
+}
+
+/// The part of the evidence that reading back gives, at the end of a run and on any day after.
+pub fn read_back(ledger: &LedgerReport) -> Evidence {
+    let count = |counter| ledger.counts.count(counter);
+    Evidence {
+        violations: ledger.violated.clone(),
+        lost: count(Counter::Lost),
+        altered: count(Counter::Altered),
+        duplicated: count(Counter::Duplicated),
+        due: count(Counter::Due),
+        sent: count(Counter::Sent),
+        accepted: count(Counter::Accepted),
+        compared: COMPARED.into_iter().map(count).sum(),
+        uncompared: uncompared(&ledger.counts),
+        verified: count(Counter::Verified),
+        ..Evidence::default()
+    }
 }
 
 /// What the audit looked at and found to be one thing or another.

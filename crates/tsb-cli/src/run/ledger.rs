@@ -7,7 +7,7 @@ mod settle;
 
 use tsb_core::ledger::{Counter, Ledger};
 use tsb_core::net::ListenerStats;
-use tsb_core::report::LedgerReport;
+use tsb_core::report::{Exceptions, LedgerReport};
 use tsb_core::wire::Protocol;
 use tsb_core::workload::Workload;
 
@@ -56,8 +56,6 @@ impl Sides<'_> {
         counts.set(Counter::Sent, sent);
         let mut reasons = self.rejects.by_reason();
         let mut rejected = self.rejects.total();
-        // Samples that never became part of a write and that nobody can name.
-        let mut nameless = 0;
         if let Some((wire, stats)) = self.wire() {
             let received = stats.received();
             let lost = sent.saturating_sub(received);
@@ -68,13 +66,15 @@ impl Sides<'_> {
                 reasons.insert(reason.to_owned(), samples);
             }
             rejected += stats.refused + stats.unannounced;
-            nameless = lost + stats.malformed + stats.refused + stats.unannounced;
         }
         let mut accepted = self.accepted;
         if self.unsettled > 0 {
-            let absent = self.absent_behind_listener(nameless, &mut counts);
+            let absent = self.absent_behind_listener();
+            let received = counts.count(Counter::Received).saturating_sub(absent);
+            counts
+                .set(Counter::Received, received)
+                .add(Counter::LostInTransport, absent);
             accepted += self.unsettled - absent;
-            nameless += absent;
         }
         if self.driven.wire.is_none() {
             self.direct(sent, &mut counts);
@@ -90,7 +90,7 @@ impl Sides<'_> {
             ..LedgerReport::default()
         };
         if let Some(audit) = self.audit {
-            settle(&self.elsewhere(nameless), audit, &mut ledger);
+            settle(&self.elsewhere(), audit, &mut ledger);
         } else {
             let lies = self.heard.lies(emitted.unknown.samples > 0);
             ledger.violated.extend(lies.violations(self.workload));
@@ -100,11 +100,40 @@ impl Sides<'_> {
         ledger
     }
 
+    /// Samples that never became part of a write, and that nobody can name.
+    fn never_arrived(&self) -> u64 {
+        self.lost_before_listener() + self.absent_behind_listener()
+    }
+
+    /// Of these, what the listener did not hand on.
+    fn lost_before_listener(&self) -> u64 {
+        self.wire().map_or(0, |(_, stats)| {
+            let sent = self.driven.counts.sent().samples;
+            let lost = sent.saturating_sub(stats.received());
+            lost + stats.malformed + stats.refused + stats.unannounced
+        })
+    }
+
+    /// The same for a report, as far as it has names: a store is read back against it later.
+    pub(super) fn exceptions(&self) -> Exceptions {
+        let mut exceptions = Exceptions {
+            operations_unnamed: self.driven.exceptions_dropped,
+            never_arrived: self.never_arrived(),
+            ..Exceptions::default()
+        };
+        exceptions.add_operations(&self.driven.exceptions);
+        let (rejected, unnamed) = self.rejects.named();
+        exceptions.add_rejected(rejected);
+        exceptions.rejected_unnamed += unnamed;
+        exceptions
+    }
+
     /// What the store does not have to have, beyond what is known by name.
-    fn elsewhere(&self, nameless: u64) -> Elsewhere {
+    fn elsewhere(&self) -> Elsewhere {
         let is_direct = self.driven.wire.is_none();
         Elsewhere {
-            nameless: nameless + self.rejects.named().1,
+            nameless: self.never_arrived() + self.rejects.named().1,
+            is_guess: false,
             operations_unnamed: self.driven.exceptions_dropped,
             unknown: if is_direct {
                 self.driven.counts.unknown.samples
@@ -132,21 +161,12 @@ impl Sides<'_> {
 
     /// Of the samples of which a server behind the listener never said what became of them:
     /// those that are not there, or all where nothing was read back. They were lost on the way.
-    fn absent_behind_listener(&self, nameless: u64, counts: &mut Ledger) -> u64 {
-        let (_, unnamed_rejects) = self.rejects.named();
-        let absent = self.audit.map_or(self.unsettled, |audit| {
-            let unexplained = audit.tally.missing.saturating_sub(nameless + unnamed_rejects);
+    fn absent_behind_listener(&self) -> u64 {
+        let elsewhere = self.lost_before_listener() + self.rejects.named().1;
+        self.audit.map_or(self.unsettled, |audit| {
+            let unexplained = audit.tally.missing.saturating_sub(elsewhere);
             unexplained.min(self.unsettled)
-        });
-        counts.set(
-            Counter::Received,
-            counts.count(Counter::Received).saturating_sub(absent),
-        );
-        counts.set(
-            Counter::LostInTransport,
-            counts.count(Counter::LostInTransport) + absent,
-        );
-        absent
+        })
     }
 
     /// What the answers said, and whether that is what the store did.

@@ -2,6 +2,8 @@
 
 use std::ops::Range;
 
+use serde::{Deserialize, Serialize};
+
 use super::cpu::PhaseCpu;
 use crate::latency::{Recording, Summary};
 use crate::schedule::{Frontier, Timetable};
@@ -137,7 +139,8 @@ pub enum Ended {
 }
 
 /// Why an operation is not where the frontier says it is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum ExceptionKind {
     /// The target took nothing of it.
     Shed,

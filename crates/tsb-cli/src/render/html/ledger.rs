@@ -119,6 +119,10 @@ fn findings(shown: &Shown<'_>, page: &mut Markup) {
         .collect();
     let reasons = ledger.rejected_by_reason.iter();
     lines.extend(reasons.map(|(reason, samples)| format!("rejected as {reason}: {}", crate::units::count(*samples))));
+    lines.extend(ledger.lost_at_most.map(|at_most| {
+        let samples = crate::units::count(at_most);
+        format!("the store may have lost up to {samples}: nobody can say which samples never reached it")
+    }));
     lines.extend(ledger.losses.iter().take(SHOWN).map(ToString::to_string));
     if ledger.losses.len() > SHOWN {
         lines.push(format!("and {} more, named in the JSON", ledger.losses.len() - SHOWN));

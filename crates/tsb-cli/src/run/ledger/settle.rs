@@ -11,6 +11,9 @@ pub struct Elsewhere {
     /// Samples that never became part of the store, and that nobody can name: lost on the
     /// way, malformed, or rejected beyond the names that are kept.
     pub nameless: u64,
+    /// That number is no more than a guess: a report of an earlier program says what was
+    /// rejected, and not of which samples others were there.
+    pub is_guess: bool,
     /// Operations that were not sent or not answered and that nobody can name.
     pub operations_unnamed: u64,
     /// Samples handed to the store itself and never answered for; 0 behind a listener of
@@ -35,6 +38,9 @@ pub fn settle(elsewhere: &Elsewhere, audit: &Audit, ledger: &mut LedgerReport) {
             "the emitter sent {sent} samples, and the audit knows of {}",
             audit.sent
         )),
+    }
+    if elsewhere.is_guess {
+        nameless = nameless.min(missing);
     }
     let Some(split) = Split::new(nameless, missing, audit) else {
         ledger.violated.push(format!(
@@ -71,7 +77,9 @@ fn unknown(elsewhere: &Elsewhere, audit: &Audit, missing: &mut u64, counts: &mut
     if unknown == 0 {
         return 0;
     }
-    let unnamed = unknown.saturating_sub(audit.unanswered).min(*missing);
+    // Of operations without a name, no more was absent than when the run was read back.
+    let most = elsewhere.absent_before.unwrap_or(unknown).saturating_sub(audit.absent);
+    let unnamed = unknown.saturating_sub(audit.unanswered).min(*missing).min(most);
     *missing -= unnamed;
     let absent = (audit.absent + unnamed).min(unknown);
     let on_the_way = elsewhere.absent_before.unwrap_or(absent).min(absent);
@@ -269,6 +277,23 @@ mod tests {
         assert_eq!(read(6, Some(4)), (96, 4, 2));
         // A server that applied two of them late.
         assert_eq!(read(2, Some(4)), (98, 2, 0));
+    }
+
+    #[test]
+    fn a_guess_is_no_more_than_what_is_missing() {
+        let tally = Tally {
+            verified: 98,
+            missing: 2,
+            ..Tally::default()
+        };
+        let elsewhere = Elsewhere {
+            is_guess: true,
+            ..nameless(50)
+        };
+        let ledger = settled(&elsewhere, 100, 50, tally);
+        assert!(ledger.violated.is_empty(), "{ledger:?}");
+        assert_eq!(ledger.counts.get(Counter::Lost), Some(0));
+        assert!(!settled(&nameless(50), 100, 50, tally).violated.is_empty());
     }
 
     #[test]
