@@ -1,5 +1,6 @@
 //! From everything that was counted, timed and read back to one report.
 
+use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
