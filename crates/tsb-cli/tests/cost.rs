@@ -9,7 +9,7 @@ use std::thread::JoinHandle;
 
 use tsb_cli::args::RunOptions;
 use tsb_cli::plan::Plan;
-use tsb_cli::run::{Hooks, run_store};
+use tsb_cli::run::{Hooks, open_store, run_plan, run_store};
 use tsb_core::report::{Cost, Run};
 use tsb_core::time::thread_cpu_ns;
 use tsb_core::{Batch, Durability, SeriesId, SeriesKey, Timestamp};
@@ -227,9 +227,8 @@ fn run_into(spec: &str) -> Run {
     };
     let mut plan = Plan::default();
     plan.apply(&options).unwrap();
-    let store: Arc<dyn Store> = Arc::from(spec::open(spec).unwrap());
     let hooks = Hooks::new(Arc::new(AtomicBool::new(false)), true);
-    run_store(&plan.complete().unwrap(), &store, &hooks).unwrap().run
+    run_plan(&plan.complete().unwrap(), &hooks, &open_store).unwrap().run
 }
 
 #[test]
@@ -237,7 +236,8 @@ fn a_projection_goes_around_what_slows_the_store_down() {
     // At this rate the hours of fleet time that are projected from would take a quarter of
     // an hour.
     let cost = run_into("throttle+memory:?throttle.rate=20k").cost;
-    let projection = cost.projection.unwrap();
+    let why = cost.projection_absent.clone();
+    let projection = cost.projection.unwrap_or_else(|| panic!("{why:?}"));
     assert!(projection.week_bytes == 7.0 * projection.day_bytes && projection.day_bytes > 0.0);
     assert!(projection.basis.contains("of the series"), "{projection:?}");
     assert_eq!(cost.projection_absent, None);
