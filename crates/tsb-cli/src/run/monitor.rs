@@ -50,7 +50,7 @@ pub(super) struct Observed {
     pub heard: Heard,
     /// Processes watched, tsb itself first.
     pub resources: Vec<Usage>,
-    /// CPU of the watching thread, in nanoseconds.
+    /// CPU of the threads that watch, in nanoseconds.
     pub cpu_ns: u64,
     /// How much the machine was disturbed.
     pub noise: Option<Noise>,
@@ -133,7 +133,7 @@ impl<'a> Monitor<'a> {
         let mut notes = self.begin();
         let watched = catch_unwind(AssertUnwindSafe(|| self.watch_into(&mut notes)));
         let mut observed = self.end(notes);
-        observed.cpu_ns = thread_cpu_ns();
+        observed.cpu_ns += thread_cpu_ns();
         observed.broken = watched.err().and_then(|panic| Observed::broken(&*panic).broken);
         observed
     }
@@ -302,7 +302,10 @@ impl<'a> Monitor<'a> {
     fn end(&self, mut notes: Notes) -> Observed {
         self.cut_rest(&mut notes, self.subject.stage.clock.now());
         notes.observed.resources = notes.watched.usage();
-        notes.observed.noise = notes.sentry.finish();
+        if let Some((noise, cpu_ns)) = notes.sentry.finish() {
+            notes.observed.noise = Some(noise);
+            notes.observed.cpu_ns = cpu_ns;
+        }
         notes.observed
     }
 }

@@ -7,7 +7,7 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use tsb_core::resource::{Disturbance, Noise, Parties, own_thread_waited_ns};
-use tsb_core::time::{Clock, SECOND_NS};
+use tsb_core::time::{Clock, SECOND_NS, thread_cpu_ns};
 
 /// From one wake-up to the next.
 const PULSE_NS: u64 = SECOND_NS / 100;
@@ -18,7 +18,7 @@ const READ_NS: u64 = SECOND_NS / 4;
 #[derive(Debug)]
 pub(super) struct Sentry {
     stop: Arc<Stop>,
-    thread: Option<JoinHandle<Noise>>,
+    thread: Option<JoinHandle<(Noise, u64)>>,
 }
 
 /// Whether it is over, and a way to say so at once.
@@ -56,15 +56,19 @@ impl Sentry {
         let parties = Parties::with_targets(targets);
         let watching = Arc::clone(&stop);
         let thread = std::thread::Builder::new().name("tsb-sentry".to_owned());
-        let thread = thread.spawn(move || watch(&*clock, start_ns, &parties, &watching));
+        let thread = thread.spawn(move || {
+            let noise = watch(&*clock, start_ns, &parties, &watching);
+            (noise, thread_cpu_ns())
+        });
         Self {
             stop,
             thread: thread.ok(),
         }
     }
 
-    /// What was seen; `None` where no thread could be started, or none of the run was seen.
-    pub(super) fn finish(mut self) -> Option<Noise> {
+    /// What was seen, and the CPU time that it took, in nanoseconds; `None` where no thread
+    /// could be started, or none of the run was seen.
+    pub(super) fn finish(mut self) -> Option<(Noise, u64)> {
         self.stop.set();
         self.thread.take()?.join().ok()
     }
@@ -105,7 +109,7 @@ mod tests {
     #[test]
     fn a_sentry_that_is_told_to_stop_does_so_at_once() {
         let sentry = Sentry::start(Arc::new(MonotonicClock::new()), u64::MAX, &[]);
-        let noise = sentry.finish().unwrap();
+        let (noise, _) = sentry.finish().unwrap();
         assert_eq!(noise.late_max_ms, 0.0);
     }
 
