@@ -14,7 +14,7 @@ use serde::{Deserialize, Serialize};
 use tsb_core::schedule::Schedule;
 use tsb_core::time::SECOND_NS;
 use tsb_core::wire::Protocol;
-use tsb_core::workload::{FleetSpec, WorkloadSpec};
+use tsb_core::workload::{BatchMode, FleetSpec, WorkloadSpec};
 use tsb_stores::spec::Spec;
 
 pub use load::{load, with_file};
@@ -23,7 +23,7 @@ pub use transport::{Transport, WirePlan};
 use crate::failure::Failure;
 
 /// The version of the plan's form; an unknown one is refused.
-pub const PLAN_VERSION: u32 = 1;
+pub const PLAN_VERSION: u32 = 2;
 
 /// The most fleet time of a run: timestamps are nanoseconds, and end in 2262.
 const FLEET_SPAN_MAX_NS: u64 = 200 * 365 * 86_400 * SECOND_NS;
@@ -88,6 +88,7 @@ impl Default for Plan {
     fn default() -> Self {
         let mut workload = WorkloadSpec::new(FleetSpec::Kstat, 1);
         workload.series = Some(54_000);
+        workload.batch = BatchMode::Message;
         Self {
             version: PLAN_VERSION,
             stores: Vec::new(),
@@ -112,10 +113,7 @@ impl Default for Plan {
 impl Plan {
     /// Fills in what was left open, and checks the whole.
     pub fn complete(mut self) -> Result<Self, Failure> {
-        if self.version != PLAN_VERSION {
-            return Err(Failure::usage(format!("cannot run a plan of version {}", self.version))
-                .hint(format!("this program reads version {PLAN_VERSION}")));
-        }
+        self.update()?;
         if self.stores.is_empty() {
             let spec = "memory:"
                 .parse()
@@ -136,6 +134,23 @@ impl Plan {
         }
         self.check()?;
         Ok(self)
+    }
+
+    /// Makes a plan of an earlier version one of this.
+    fn update(&mut self) -> Result<(), Failure> {
+        let failure = || Failure::usage(format!("cannot run a plan of version {}", self.version));
+        match (self.version, &self.schedule) {
+            (1, Some(schedule)) if schedule.counts_samples() => Err(failure()
+                .because_of(format!(
+                    "its schedule {schedule} counts operations per second, and schedules have counted samples since version 2"
+                ))
+                .hint("give --schedule with its rates times the samples of an operation")),
+            (1 | PLAN_VERSION, _) => {
+                self.version = PLAN_VERSION;
+                Ok(())
+            }
+            _ => Err(failure().hint(format!("this program reads versions 1 to {PLAN_VERSION}"))),
+        }
     }
 
     fn check(&self) -> Result<(), Failure> {

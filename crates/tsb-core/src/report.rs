@@ -156,7 +156,8 @@ fn is_zero(count: &u64) -> bool {
 /// Samples per second.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Rate {
-    /// What the schedule asked; absent in a closed loop, which asks nothing.
+    /// What the schedule asked: what was due, over the time in which it was due; absent in a
+    /// closed loop, which asks nothing.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub asked_per_second: Option<f64>,
     /// What was accepted, over the time from the first due to the last acceptance.
@@ -292,6 +293,9 @@ impl Offered {
 pub struct Interval {
     /// Where it ends, in nanoseconds since the run's start.
     pub end_ns: u64,
+    /// Samples that fell due in it; absent in a closed loop, and in reports of schema 1.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub asked: Option<u64>,
     /// Samples sent in it.
     pub sent: u64,
     /// Samples accepted in it.

@@ -15,6 +15,7 @@ mod agenda;
 mod curve;
 mod moments;
 mod poisson;
+mod progress;
 mod rate;
 mod reach;
 mod roster;
@@ -27,6 +28,7 @@ pub use curve::{Curve, Segment};
 pub use moments::Moments;
 pub use poisson::PoissonGaps;
 pub(crate) use poisson::mix;
+pub use progress::Progress;
 pub use rate::Rate;
 pub use roster::{Frontier, Group, Roster, Slot, Walk};
 pub use text::ParseError;
@@ -39,9 +41,9 @@ use serde::{Deserialize, Serialize};
 #[non_exhaustive]
 pub enum ScheduleError {
     /// A rate whose reduced fraction does not fit.
-    #[error("cannot keep a rate of {events} operations in {per_ns} ns exactly: both must be below 2^56 once reduced")]
+    #[error("cannot keep a rate of {events} in {per_ns} ns exactly: both must be below 2^56 once reduced")]
     RateRange {
-        /// Operations.
+        /// Samples or operations.
         events: u128,
         /// In so many nanoseconds.
         per_ns: u128,
@@ -99,6 +101,9 @@ pub enum ScheduleError {
 
 /// When operations are due.
 ///
+/// By itself it numbers what it makes due, whatever that is. In a timetable a rate and a burst
+/// count samples: see [`Pace::Shape`].
+///
 /// Serialized as text, the same that [`std::str::FromStr`] reads and `Display` writes:
 ///
 /// ```
@@ -127,15 +132,15 @@ pub enum Schedule {
         /// What the gaps are drawn from.
         seed: u64,
     },
-    /// `count` operations at once, then nothing until the period is over. Text:
+    /// `count` samples at once, then nothing until the period is over. Text:
     /// `burst:54000/1s`.
     Burst {
-        /// Operations in a burst. in [1, ..)
+        /// Samples in a burst. in [1, ..)
         count: u64,
         /// From one burst to the next. in [1, ..)
         period_ns: u64,
     },
-    /// Due times as they were recorded. Text: `recorded:0s,1ms,1.5ms`, with `/10s`
+    /// Due times of operations as they were recorded. Text: `recorded:0s,1ms,1.5ms`, with `/10s`
     /// behind it to repeat.
     Recorded(Recorded),
 }
@@ -185,7 +190,7 @@ impl Recorded {
 }
 
 impl Schedule {
-    /// `per_second` operations a second, evenly spaced.
+    /// One after another at `rate`, evenly spaced.
     ///
     /// # Errors
     /// [`ScheduleError::NeverDue`] at a rate of 0.
@@ -221,6 +226,29 @@ impl Schedule {
             }
             Self::Recorded(_) => None,
         })
+    }
+
+    /// The schedule of the operations of a roster, where this one is of its samples: arrivals
+    /// at random are those of operations, so their rate is divided by the samples that an
+    /// operation has. Everything else stays as it is.
+    ///
+    /// # Errors
+    /// When the rate of operations has no exact fraction below 2^56.
+    pub fn of_operations(&self, roster: &Roster) -> Result<Self, ScheduleError> {
+        let Self::Poisson { rate, seed } = self else {
+            return Ok(self.clone());
+        };
+        let share = roster.operations_at(0)?.over(roster.rate_at(0)?)?;
+        let (num, den) = share.ok_or(ScheduleError::NeverDue)?;
+        Ok(Self::Poisson {
+            rate: rate.scaled(num, den)?,
+            seed: *seed,
+        })
+    }
+
+    /// Whether it counts samples, and not operations: a rate or bursts.
+    pub const fn counts_samples(&self) -> bool {
+        matches!(self, Self::Curve(_) | Self::Burst { .. } | Self::Poisson { .. })
     }
 
     /// Due times in order, from operation 0.
@@ -277,12 +305,20 @@ impl Cursor {
         }
     }
 
-    /// Goes to the next operation.
+    /// Goes to the next.
     #[inline]
     pub fn advance(&mut self) {
-        self.n += 1;
-        if let Some(gaps) = &mut self.gaps {
-            gaps.advance();
+        self.advance_by(1);
+    }
+
+    /// Goes past an operation of so many samples: a rate and a burst count them, arrivals and
+    /// recorded times are one for each operation.
+    #[inline]
+    pub fn advance_by(&mut self, samples: u64) {
+        match (&mut self.gaps, &self.schedule) {
+            (Some(gaps), _) => gaps.advance(),
+            (None, Schedule::Recorded(_)) => self.n += 1,
+            (None, _) => self.n += samples,
         }
     }
 }

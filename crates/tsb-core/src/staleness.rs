@@ -1,13 +1,15 @@
 //! Staleness: at some moment, now minus the newest timestamp that a query would return.
 //!
 //! Fed with all series at moments spread over the run, it is a histogram over (series,
-//! moment) pairs: what a dashboard that looks at any series at any time would find.
+//! moment) pairs: what a dashboard that looks at any series at any time would find. A series
+//! of which nothing is visible yet is as stale as its first sample is overdue, so what never
+//! arrives counts in every quantile. What the plan has ended is not stale, and whoever feeds
+//! this leaves it out.
 
 use serde::{Deserialize, Serialize};
 
 use crate::latency::Histogram;
 use crate::series::SeriesId;
-use crate::time::Timestamp;
 
 /// Ages of the newest visible sample.
 #[derive(Clone, Debug, Default)]
@@ -16,6 +18,7 @@ pub struct Staleness {
     worst: Option<(u64, SeriesId)>,
     moments: u64,
     unseen: u64,
+    never_visible: u64,
 }
 
 impl Staleness {
@@ -24,32 +27,35 @@ impl Staleness {
         Self::default()
     }
 
-    /// One moment: `now` in the time of the timestamps, and the newest visible timestamp of
-    /// series `first`, `first + 1`, ...; `None` where nothing is visible yet, which counts
-    /// as unseen. `speed` is how many nanoseconds of that time pass in one of real time:
-    /// ages are kept in real time. Returns the largest age of the moment, in nanoseconds.
-    pub fn observe(
-        &mut self,
-        now: Timestamp,
-        first: SeriesId,
-        newest: &[Option<Timestamp>],
-        speed: f64,
-    ) -> Option<u64> {
-        let mut largest: Option<(u64, SeriesId)> = None;
-        for (index, newest) in newest.iter().enumerate() {
-            let Some(newest) = *newest else {
-                self.unseen += 1;
-                continue;
-            };
-            let age = ((now - newest).max(0) as f64 / speed) as u64;
-            self.ages.record(age);
-            if largest.is_none_or(|(most, _)| age > most) {
-                largest = Some((age, SeriesId(first.0 + index as u32)));
-            }
-        }
+    /// A moment is over at which every series was looked at.
+    pub fn end_moment(&mut self) {
         self.moments += 1;
-        self.worst = self.worst.max(largest);
-        largest.map(|(age, _)| age)
+    }
+
+    /// Moments looked at.
+    pub const fn moments(&self) -> u64 {
+        self.moments
+    }
+
+    /// The newest visible sample of a series is `age_ns` old, in real time.
+    #[inline]
+    pub fn visible(&mut self, series: SeriesId, age_ns: u64) {
+        self.ages.record(age_ns);
+        if self.worst.is_none_or(|(most, _)| age_ns > most) {
+            self.worst = Some((age_ns, series));
+        }
+    }
+
+    /// Nothing of a series is visible yet, and its first sample was due `overdue_ns` ago.
+    #[inline]
+    pub fn unseen(&mut self, series: SeriesId, overdue_ns: u64) {
+        self.unseen += 1;
+        self.visible(series, overdue_ns);
+    }
+
+    /// So many series had a sample due and were never seen.
+    pub fn set_never_visible(&mut self, series: u64) {
+        self.never_visible = series;
     }
 
     /// Adds another part: series of another worker, or moments of another time.
@@ -58,9 +64,10 @@ impl Staleness {
         self.worst = self.worst.max(other.worst);
         self.moments += other.moments;
         self.unseen += other.unseen;
+        self.never_visible += other.never_visible;
     }
 
-    /// What a report says; `None` when no series was visible at any moment.
+    /// What a report says; `None` when no series was looked at.
     pub fn summary(&self) -> Option<StalenessSummary> {
         let in_ms = |ns: u64| ns as f64 / 1e6;
         let (max, worst) = self.worst?;
@@ -72,6 +79,7 @@ impl Staleness {
             observations: self.ages.count(),
             moments: self.moments,
             unseen: self.unseen,
+            never_visible: Some(self.never_visible),
         })
     }
 }
@@ -88,12 +96,16 @@ pub struct StalenessSummary {
     pub max_ms: f64,
     /// That series.
     pub worst: SeriesId,
-    /// (series, moment) pairs with a visible sample.
+    /// (series, moment) pairs. In reports of schema 1 only those with a visible sample, which
+    /// alone were in the quantiles.
     pub observations: u64,
     /// Moments looked at.
     pub moments: u64,
-    /// (series, moment) pairs with no visible sample: before the first arrived.
+    /// (series, moment) pairs with no visible sample: before the first arrived, if it did.
     pub unseen: u64,
+    /// Series of which a sample was due and none became visible. Absent in reports of schema 1.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub never_visible: Option<u64>,
 }
 
 #[cfg(test)]
@@ -101,51 +113,36 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_stalest_series_is_named_and_unseen_ones_are_counted() {
+    fn the_stalest_series_is_named_and_what_never_came_is_in_every_quantile() {
         let mut staleness = Staleness::new();
-        let at = |millis| Some(Timestamp::from_millis(millis));
-        let largest = staleness.observe(
-            Timestamp::from_millis(1_000),
-            SeriesId(10),
-            &[at(900), None, at(400)],
-            1.0,
-        );
-        assert_eq!(largest, Some(600_000_000));
-        staleness.observe(
-            Timestamp::from_millis(2_000),
-            SeriesId(10),
-            &[at(1_900), at(1_950), at(1_990)],
-            1.0,
-        );
+        for moment in 1..=10 {
+            staleness.visible(SeriesId(10), 1_000_000);
+            for lost in [11, 12] {
+                staleness.unseen(SeriesId(lost), moment * 100_000_000);
+            }
+            staleness.end_moment();
+        }
+        staleness.set_never_visible(2);
         let summary = staleness.summary().unwrap();
         assert_eq!(
             (summary.worst, summary.observations, summary.moments, summary.unseen),
-            (SeriesId(12), 5, 2, 1)
+            (SeriesId(11), 30, 10, 20)
         );
-        assert_eq!(summary.max_ms, 600.0);
-    }
-
-    #[test]
-    fn ages_are_in_real_time_whatever_the_speed_of_the_fleet() {
-        let mut staleness = Staleness::new();
-        staleness.observe(
-            Timestamp::from_secs(100),
-            SeriesId(0),
-            &[Some(Timestamp::from_secs(40))],
-            60.0,
-        );
-        assert_eq!(staleness.summary().unwrap().max_ms, 1_000.0);
+        assert_eq!((summary.max_ms, summary.never_visible), (1_000.0, Some(2)));
+        assert!(summary.p50_ms > 99.0, "{summary:?}");
     }
 
     #[test]
     fn parts_add_up_and_the_worst_stays() {
         let mut one = Staleness::new();
         let mut other = Staleness::new();
-        one.observe(Timestamp(100), SeriesId(0), &[Some(Timestamp(90))], 1.0);
-        other.observe(Timestamp(100), SeriesId(5), &[Some(Timestamp(10))], 1.0);
+        one.visible(SeriesId(0), 10);
+        other.visible(SeriesId(5), 90);
+        other.set_never_visible(3);
         one.merge(&other);
         let summary = one.summary().unwrap();
         assert_eq!((summary.observations, summary.worst), (2, SeriesId(5)));
+        assert_eq!(summary.never_visible, Some(3));
         assert_eq!(Staleness::new().summary(), None);
     }
 }

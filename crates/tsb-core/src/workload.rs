@@ -19,6 +19,8 @@ mod generator;
 mod hash;
 mod law;
 mod layout;
+mod lives;
+mod messages;
 mod names;
 mod offered;
 mod replay;
@@ -107,12 +109,7 @@ impl Workload {
 
     fn of_layout(spec: &WorkloadSpec, layout: Layout, recorded: Option<Recorded>) -> Result<Self, WorkloadError> {
         let shortest = layout.groups.iter().map(|group| group.interval_ns).min().unwrap_or(1);
-        if spec.jitter.max_ns >= shortest {
-            return Err(WorkloadError::invalid(
-                "jitter.max_ns",
-                "must be below the shortest interval",
-            ));
-        }
+        spec.jitter.fits(shortest)?;
         let has_ticks = recorded.as_ref().is_none_or(|recorded| recorded.moments().is_none());
         if has_ticks
             && layout

@@ -211,10 +211,10 @@ pub(super) const MUTATIONS: &[Mutation] = &[
         "shown.is_finite()",
     ),
     core(
-        "series that nobody has seen are left out of the staleness",
+        "series that nobody has seen are left out of the quantiles of staleness",
         "crates/tsb-core/src/staleness.rs",
-        "                self.unseen += 1;\n                continue;",
-        "                continue;",
+        "self.visible(series, overdue_ns);",
+        "let _ = (series, overdue_ns);",
     ),
     core(
         "a milepost is passed before its last byte is applied",
@@ -227,6 +227,24 @@ pub(super) const MUTATIONS: &[Mutation] = &[
         MILEPOST,
         "self.response.record(now.saturating_sub(milepost.due));",
         "self.response.record(now.saturating_sub(milepost.start));",
+    ),
+    core(
+        "what waits in the socket counts as service",
+        MILEPOST,
+        "self.service.record(now - read);",
+        "self.service.record(now - milepost.start.min(now));",
+    ),
+    core(
+        "a schedule counts operations instead of samples",
+        "crates/tsb-core/src/schedule.rs",
+        "(None, _) => self.n += samples,",
+        "(None, _) => self.n += samples.min(1),",
+    ),
+    core(
+        "what the plan has ended is still stale",
+        "crates/tsb-core/src/workload/lives.rs",
+        ".filter(|block| block.ticks.contains(&tick))",
+        ".filter(|block| block.ticks.start <= tick)",
     ),
     core(
         "missing frames of the binary protocol are not counted",

@@ -161,9 +161,11 @@ pub struct RunOptions {
     /// is the worst burst.
     #[arg(long, value_name = "PHASE", hide_short_help = true, help_heading = "Workload")]
     pub phase: Option<String>,
-    /// What one operation sends: host or tick [default: host]
+    /// What one operation sends: message, host, tick or a number of series [default: message]
     ///
-    /// `host`: the samples of one host at one moment. `tick`: those of the whole fleet.
+    /// `message`: what a host of the fleet sends at once; of `kstat`, 50 of its series. `host`: the
+    /// samples of one host at one moment. `tick`: those of the whole fleet. A number: the samples of
+    /// a host, in messages of at most this many series.
     #[arg(long, value_name = "UNIT", hide_short_help = true, help_heading = "Workload")]
     pub batch: Option<String>,
     /// Series that come and go [default: none]
@@ -197,10 +199,10 @@ pub struct RunOptions {
     #[arg(long, value_name = "SHARE", hide_short_help = true, help_heading = "Disorder")]
     pub out_of_order: Option<String>,
 
-    /// Shape of the rate over time, in operations per second
+    /// Shape of the rate over time, in samples per second
     ///
-    /// `poisson:1000`, `ramp:100..5000/60s`, `steps:1000*10s,2000*10s`, `burst:54000/1s` or
-    /// `recorded:0s,1ms,1.5ms`. Not together with --rate. Without it, the rate is constant.
+    /// `poisson:54000`, `ramp:5000..500000/60s`, `steps:10000*10s,20000*10s`, `burst:54000/1s`, or
+    /// the due times of operations, `recorded:0s,1ms,1.5ms`. Not together with --rate. Without it, the rate is constant.
     #[arg(long, value_name = "SHAPE", hide_short_help = true, help_heading = "Schedule")]
     pub schedule: Option<String>,
     /// Send this much of the fleet's time, however long that takes

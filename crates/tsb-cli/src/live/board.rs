@@ -183,6 +183,20 @@ pub struct State {
 #[derive(Debug, Default)]
 pub struct Board(Mutex<State>);
 
+impl State {
+    /// Samples per second that are asked now: by the plan, or where that changes by the newest
+    /// slice; `None` in a closed loop.
+    pub fn asked_per_second(&self) -> Option<f64> {
+        let by_slice = || {
+            let newest = self.slices.back()?;
+            let before = self.slices.iter().rev().nth(1).map_or(0, |slice| slice.end_ns);
+            let length_ns = newest.end_ns.saturating_sub(before).max(1);
+            Some(newest.asked? as f64 * 1e9 / length_ns as f64)
+        };
+        self.subject.asked_per_second.or_else(by_slice)
+    }
+}
+
 impl Board {
     /// Nothing to show yet.
     pub fn new() -> Self {

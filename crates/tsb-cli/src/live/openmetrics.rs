@@ -114,8 +114,8 @@ fn gauges(state: &State, out: &mut String) {
         (
             "tsb_asked_samples_per_second",
             "",
-            state.subject.asked_per_second,
-            "What the schedule asks.",
+            state.asked_per_second(),
+            "What the schedule asks now.",
         ),
         (
             "tsb_elapsed_seconds",

@@ -200,8 +200,7 @@ fn rates(state: &State) -> Paragraph<'_> {
     });
     let held = state.accepted as f64 * 1e9 / state.elapsed_ns.max(1) as f64;
     let asked = state
-        .subject
-        .asked_per_second
+        .asked_per_second()
         .map_or("nothing".to_owned(), |asked| format!("{}/s", scaled(asked)));
     let staleness = state.staleness_ms.map_or("-".to_owned(), |ms| nanos((ms * 1e6) as u64));
     Paragraph::new(vec![

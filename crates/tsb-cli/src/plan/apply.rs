@@ -1,8 +1,8 @@
 //! Flags (or a run file) change a plan. Each error names the flag.
 
-use tsb_core::workload::{BatchMode, FleetSpec, IntervalShare, Phase};
+use tsb_core::workload::{BatchMode, FleetSpec, IntervalShare, Jitter, Phase};
 
-use super::{AskedRate, Plan, Transport, churn};
+use super::{AskedRate, PLAN_VERSION, Plan, Transport, churn};
 use crate::args::RunOptions;
 use crate::failure::Failure;
 use crate::units;
@@ -42,6 +42,23 @@ fn rate(text: &str) -> Result<AskedRate, String> {
             0 => Err("a rate is at least 1".to_owned()),
             count => Ok(AskedRate::PerSecond(count)),
         },
+    }
+}
+
+/// What is sent together: a word, or how many series at most.
+fn batch(text: &str) -> Result<BatchMode, String> {
+    let modes = [
+        ("message", BatchMode::Message),
+        ("host", BatchMode::Host),
+        ("tick", BatchMode::Tick),
+    ];
+    match units::parse_count(text) {
+        Ok(series) => u32::try_from(series)
+            .ok()
+            .filter(|&series| series > 0)
+            .map(BatchMode::Series)
+            .ok_or_else(|| format!("an operation holds from 1 to {} series", u32::MAX)),
+        Err(_) => word(text, &modes).map_err(|why| format!("{why}, or a number of series")),
     }
 }
 
@@ -149,19 +166,13 @@ impl Plan {
             |text| word(text, &phases),
             |phase| workload.phase = phase,
         )?;
-        let batches = [("host", BatchMode::Host), ("tick", BatchMode::Tick)];
-        read(
-            "batch",
-            options.batch.as_ref(),
-            |text| word(text, &batches),
-            |batch| workload.batch = batch,
-        )
+        read("batch", options.batch.as_ref(), batch, |batch| workload.batch = batch)
     }
 
     fn apply_disorder(&mut self, options: &RunOptions) -> Result<(), Failure> {
         let workload = &mut self.workload;
         read("jitter", options.jitter.as_ref(), units::parse_duration, |ns| {
-            workload.jitter.max_ns = ns;
+            workload.jitter = Jitter::up_to(ns);
         })?;
         let disorder = &mut workload.disorder;
         let shares = [
@@ -184,6 +195,8 @@ impl Plan {
         }
         if options.schedule.is_some() {
             self.rate = AskedRate::Natural;
+            // What it said of a schedule is gone.
+            self.version = self.version.max(PLAN_VERSION);
         }
         read("rate", options.rate.as_ref(), rate, |rate| self.rate = rate)?;
         read(

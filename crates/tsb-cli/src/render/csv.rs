@@ -6,7 +6,7 @@ use std::fmt::Write;
 use tsb_core::latency::{Cells, cell_highest, cell_lowest};
 use tsb_core::report::{Report, Run};
 
-const HEAD: &str = "run,store,end_s,sent,accepted,response_p50_ns,response_p99_ns,response_max_ns,lag_max_ns,staleness_max_ms,cpu_ns,rss_bytes,read_bytes,written_bytes";
+const HEAD: &str = "run,store,end_s,sent,accepted,response_p50_ns,response_p99_ns,response_max_ns,lag_max_ns,staleness_max_ms,cpu_ns,rss_bytes,read_bytes,written_bytes,asked";
 
 /// All runs of a report, one line per interval.
 pub fn report(report: &Report) -> String {
@@ -57,7 +57,7 @@ fn slices(start: &str, run: &Run, out: &mut String) {
     for slice in &run.intervals {
         let _ = writeln!(
             out,
-            "{start},{},{},{},{},{},{},{},{},{},{},{},{}",
+            "{start},{},{},{},{},{},{},{},{},{},{},{},{},{}",
             seconds(slice.end_ns),
             slice.sent,
             slice.accepted,
@@ -70,6 +70,7 @@ fn slices(start: &str, run: &Run, out: &mut String) {
             slice.rss_bytes,
             show(slice.read_bytes),
             show(slice.written_bytes),
+            show(slice.asked),
         );
     }
 }

@@ -84,7 +84,7 @@ pub const RATE: &[Figure] = &[
         "asked",
         "/rate/asked_per_second",
         Unit::Rate,
-        "What the schedule asked. It does not wait for the store, so it is asked whether the store keeps up or not.",
+        "What the schedule asked on average: the samples that were due, over the time in which they were. It does not wait for the store, so it is asked whether the store keeps up or not.",
     ),
     figure(
         "held",
@@ -112,7 +112,7 @@ pub const STALENESS: &[Figure] = &[
         "p50",
         "/staleness/p50_ms",
         Unit::Millis,
-        "Half of all looks at any series found its newest sample no older. Half the reporting interval is the least that is possible.",
+        "Half of all looks at any series found its newest sample no older; of a series of which nothing had arrived, its first sample no longer overdue. Half the reporting interval is the least that is possible.",
     ),
     figure(
         "p99",
@@ -125,6 +125,12 @@ pub const STALENESS: &[Figure] = &[
         "/staleness/max_ms",
         Unit::Millis,
         "The stalest series at the stalest moment looked at. What lay between two looks, a tenth of a second apart, was not seen.",
+    ),
+    figure(
+        "never visible",
+        "/staleness/never_visible",
+        Unit::Count,
+        "Series of which a sample was due and none ever became visible. They are as stale as their first sample is overdue, and count in the quantiles.",
     ),
 ];
 

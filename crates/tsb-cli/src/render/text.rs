@@ -57,7 +57,7 @@ fn rates(run: &Run, lines: &mut Lines) {
     lines.heading("Rate, samples per second");
     let rate = &run.rate;
     match rate.asked_per_second {
-        Some(asked) => lines.line("asked", scaled(asked)),
+        Some(asked) => lines.line("asked", format!("{}{}", scaled(asked), asked_range(run))),
         None if !rate.closed_loop => lines.line("asked", "not known: others sent the samples"),
         None => lines.line(
             "asked",
@@ -99,6 +99,29 @@ fn rates(run: &Run, lines: &mut Lines) {
     }
 }
 
+/// From the least to the most that was asked in an interval, where that is not one rate.
+fn asked_range(run: &Run) -> String {
+    const SAME: f64 = 1.1;
+    let mut from_ns = 0;
+    let rates = run.intervals.iter().filter_map(|slice| {
+        let length_ns = slice
+            .end_ns
+            .saturating_sub(std::mem::replace(&mut from_ns, slice.end_ns));
+        Some(slice.asked? as f64 * 1e9 / length_ns.max(1) as f64)
+    });
+    let rates: Vec<f64> = rates.collect();
+    // The last one may reach beyond the end of the plan.
+    let whole = &rates[..rates.len().saturating_sub(1)];
+    let (least, most) = whole.iter().fold((f64::INFINITY, 0.0_f64), |(least, most), &rate| {
+        (least.min(rate), most.max(rate))
+    });
+    if most > least * SAME {
+        format!(" on average, from {} to {} in an interval", scaled(least), scaled(most))
+    } else {
+        String::new()
+    }
+}
+
 fn quantiles(summary: &Summary) -> String {
     let show = |value: Option<u64>| value.map_or("-".to_owned(), nanos);
     format!(
@@ -111,6 +134,19 @@ fn quantiles(summary: &Summary) -> String {
     )
 }
 
+/// How many samples an operation holds: it decides losses, commits and latency.
+fn size(summary: &Summary) -> String {
+    if summary.count == 0 {
+        return String::new();
+    }
+    let mean = summary.samples as f64 / summary.count as f64;
+    if mean < 1_000.0 && mean.fract() != 0.0 {
+        format!(" of {mean:.1} samples on average")
+    } else {
+        format!(" of {} samples", count(mean.round() as u64))
+    }
+}
+
 fn latencies(run: &Run, lines: &mut Lines) {
     let latency = &run.latency;
     if latency.response.count == 0 && latency.lag.count == 0 {
@@ -119,8 +155,9 @@ fn latencies(run: &Run, lines: &mut Lines) {
         return;
     }
     lines.heading(&format!(
-        "Latency of {} operations, until {}",
+        "Latency of {} operations{}, until {}",
         count(latency.response.count),
+        size(&latency.response),
         latency.done
     ));
     let [p50, p90, p99, p999, max] = ["p50", "p90", "p99", "p99.9", "max"];
@@ -149,6 +186,13 @@ fn latencies(run: &Run, lines: &mut Lines) {
                 staleness.p50_ms, staleness.p99_ms, staleness.max_ms
             ),
         );
+        if let Some(never) = staleness.never_visible.filter(|never| *never > 0) {
+            lines.sentence(format!(
+                "{} of {} series never became visible: they are as stale as their first sample is overdue",
+                count(never),
+                count(run.offered.series)
+            ));
+        }
     }
 }
 

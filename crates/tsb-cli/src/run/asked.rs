@@ -24,7 +24,8 @@ pub(crate) fn check(stage: &Stage, ceiling: Option<f64>) -> Result<(), Failure> 
     let asked = match &stage.timetable.pace {
         Pace::Fleet(speed) => stage.workload.samples_per_second() * speed.as_f64(),
         Pace::Shape(schedule) => {
-            let operations = operations_per_second(schedule, stage.timetable.end_ns.unwrap_or(SECOND_NS));
+            let end_ns = stage.timetable.end_ns.unwrap_or(SECOND_NS);
+            let operations = operations_per_second(schedule, end_ns, samples_per_operation);
             let is_drawn = matches!(schedule, Schedule::Poisson { .. });
             let most = if is_drawn { DRAWN_MAX } else { OPERATIONS_MAX };
             if operations > most {
@@ -55,10 +56,13 @@ fn refused(rate: &str) -> Failure {
         .hint("nothing was sent; --rate max sends as fast as the store answers")
 }
 
-/// The mean rate of a schedule until `end_ns`.
-fn operations_per_second(schedule: &Schedule, end_ns: u64) -> f64 {
+/// The mean rate of a schedule until `end_ns`. A rate and a burst count samples; arrivals at
+/// random and recorded times are those of operations by now.
+fn operations_per_second(schedule: &Schedule, end_ns: u64, samples_per_operation: f64) -> f64 {
+    let counted = || schedule.due_before(end_ns).unwrap_or(0) as f64 * SECOND_NS as f64 / end_ns.max(1) as f64;
     match schedule {
         Schedule::Poisson { rate, .. } => rate.as_per_second(),
-        _ => schedule.due_before(end_ns).unwrap_or(0) as f64 * SECOND_NS as f64 / end_ns.max(1) as f64,
+        Schedule::Recorded(_) => counted(),
+        _ => counted() / samples_per_operation,
     }
 }

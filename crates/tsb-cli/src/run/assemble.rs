@@ -140,13 +140,7 @@ fn durability(parts: &Parts<'_>, response: Summary) -> DurabilityReport {
 fn rate(parts: &Parts<'_>) -> Rate {
     let (stage, driven) = (parts.stage, &parts.performed.driven);
     let closed_loop = stage.plan.is_closed_loop();
-    let planned_ns = stage
-        .plan
-        .duration_ns
-        .filter(|_| !driven.interrupted)
-        .unwrap_or(driven.elapsed_ns)
-        .max(1);
-    let asked = driven.counts.due.samples as f64 * 1e9 / planned_ns as f64;
+    let asked = driven.counts.due.samples as f64 * 1e9 / driven.asked_ns.max(1) as f64;
     Rate {
         asked_per_second: (!closed_loop).then_some(asked),
         held_per_second: parts.performed.held_per_second(),

@@ -243,7 +243,11 @@ fn shown(stage: &Stage, store: &Arc<dyn Store>) -> Shown {
         path: format!("{}{wire}", plan.transport.name()),
         series: stage.workload.catalog().len() as u64,
         durability: store.capabilities().acknowledges.to_string(),
-        asked_per_second: stage.speed().map(|speed| natural * speed.as_f64()),
+        // What changes on the way is told slice by slice.
+        asked_per_second: stage
+            .speed()
+            .filter(|_| plan.workload.churn.is_none())
+            .map(|speed| natural * stage.workload.sent_share() * speed.as_f64()),
         planned_ns: plan.duration_ns,
         slice_ns: plan.report_interval_ns,
     }

@@ -2,15 +2,18 @@
 //!
 //! One thread, which wakes ten times a second; nothing here is on the emitting path.
 
+mod asked;
 mod horizon;
 mod noise;
 mod servers;
+mod stale;
 mod watched;
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use tsb_core::Timestamp;
 use tsb_core::emit::{Live, LiveTimes};
 use tsb_core::latency::Cells;
 use tsb_core::net::Timing;
@@ -18,7 +21,6 @@ use tsb_core::report::Interval;
 use tsb_core::resource::{Noise, Usage};
 use tsb_core::staleness::Staleness;
 use tsb_core::time::{SECOND_NS, thread_cpu_ns};
-use tsb_core::{SeriesId, Timestamp};
 use tsb_stores::Store;
 
 use super::engine::Hooks;
@@ -28,7 +30,9 @@ use super::stage::Stage;
 use crate::audit::Heard;
 use crate::live::{Phase, Timed};
 use crate::units;
+use asked::Asked;
 use noise::Sentry;
+use stale::Looks;
 use watched::Watched;
 
 /// From one look to the next.
@@ -104,8 +108,9 @@ struct Notes {
     observed: Observed,
     watched: Watched,
     sentry: Sentry,
-    series: Vec<SeriesId>,
-    newest: Vec<Option<Timestamp>>,
+    looks: Looks,
+    // A closed loop asks nothing.
+    asked: Option<Asked>,
     // At the end of the slice before.
     sent: u64,
     accepted: u64,
@@ -131,7 +136,10 @@ impl<'a> Monitor<'a> {
     /// Watches until told that it is over. What was seen before a panic is kept.
     pub(super) fn watch(&self) -> Observed {
         let mut notes = self.begin();
-        let watched = catch_unwind(AssertUnwindSafe(|| self.watch_into(&mut notes)));
+        let watched = catch_unwind(AssertUnwindSafe(|| {
+            self.watch_into(&mut notes);
+            self.look_last(&mut notes);
+        }));
         let mut observed = self.end(notes);
         observed.cpu_ns += thread_cpu_ns();
         observed.broken = watched.err().and_then(|panic| Observed::broken(&*panic).broken);
@@ -147,6 +155,7 @@ impl<'a> Monitor<'a> {
         loop {
             while clock.now() < look_ns.min(slice_end_ns) && !self.is_over.load(Ordering::Acquire) {
                 clock.wait_until((clock.now() + SLICE_NS).min(look_ns).min(slice_end_ns));
+                notes.looks.follow(subject, self.elapsed_ns(clock.now()));
             }
             if self.is_over.load(Ordering::Acquire) {
                 break;
@@ -167,17 +176,13 @@ impl<'a> Monitor<'a> {
 
     fn begin(&self) -> Notes {
         let subject = &self.subject;
-        let series = subject.stage.workload.catalog().len();
         let servers = servers::with_servers(&subject.stage.plan);
         Notes {
-            observed: Observed {
-                heard: Heard::new(series),
-                ..Observed::default()
-            },
+            observed: Observed::default(),
             watched: Watched::new(&servers),
             sentry: Sentry::start(Arc::clone(&subject.stage.clock), subject.start_ns, &servers),
-            series: (0..series as u32).map(SeriesId).collect(),
-            newest: vec![None; series],
+            looks: Looks::new(subject),
+            asked: Asked::new(subject.stage),
             sent: 0,
             accepted: 0,
             times: subject.live.times(),
@@ -186,33 +191,26 @@ impl<'a> Monitor<'a> {
         }
     }
 
-    /// Looks at the staleness of every series that is alive. A schedule with a shape of its
-    /// own has no fleet time to compare with.
-    /// Returns the largest age, in nanoseconds.
+    /// Looks at the staleness of every series. Returns the largest age, in nanoseconds.
     fn look(&self, notes: &mut Notes) -> Option<u64> {
         let subject = &self.subject;
-        let speed = subject.stage.speed()?;
-        if subject.store.newest(&notes.series, &mut notes.newest).is_err() {
-            return None;
+        let elapsed_ns = self.elapsed_ns(subject.stage.clock.now());
+        if let Some(asked) = &mut notes.asked {
+            asked.advance(subject.stage, elapsed_ns);
         }
-        horizon::hear(subject, &notes.newest, &mut notes.observed.heard);
-        let mut stalest_ns = None;
-        let elapsed = subject.stage.clock.now().saturating_sub(subject.start_ns);
-        let now = subject.base + speed.fleet_ns(elapsed) as i64;
-        let workload = &subject.stage.workload;
-        for (index, group) in workload.groups().iter().enumerate() {
-            let tick = (now - workload.timestamp(index, 0, subject.base)).max(0) as u64 / group.interval_ns;
-            if !group.ticks.contains(&tick) {
-                continue;
-            }
-            let series = group.first.index()..group.first.index() + group.len as usize;
-            let oldest = notes
-                .observed
-                .staleness
-                .observe(now, group.first, &notes.newest[series], speed.as_f64());
-            stalest_ns = stalest_ns.max(oldest);
+        notes.looks.follow(subject, elapsed_ns);
+        notes.looks.look(subject, notes.asked.as_ref(), elapsed_ns)
+    }
+
+    /// The look at what was never seen, when all is done.
+    fn look_last(&self, notes: &mut Notes) {
+        let subject = &self.subject;
+        let elapsed_ns = self.elapsed_ns(subject.stage.clock.now());
+        if let Some(asked) = &mut notes.asked {
+            asked.advance(subject.stage, elapsed_ns);
         }
-        stalest_ns
+        notes.looks.follow(subject, elapsed_ns);
+        notes.looks.end(subject, notes.asked.as_ref(), elapsed_ns);
     }
 
     /// Shows the counters as they are now to whoever watches.
@@ -236,6 +234,7 @@ impl<'a> Monitor<'a> {
         let taken = accepted(subject.live, subject.totals, subject.stage.plan.transport);
         let mut slice = Interval {
             end_ns: now.saturating_sub(subject.start_ns),
+            asked: self.asked(notes, now),
             sent: totals.samples - notes.sent,
             accepted: taken - notes.accepted,
             staleness_max_ms: notes.stalest_ns.take().map(|ns| ns as f64 / 1e6),
@@ -299,20 +298,38 @@ impl<'a> Monitor<'a> {
         }
     }
 
+    /// Time since the start.
+    fn elapsed_ns(&self, now: u64) -> u64 {
+        now.saturating_sub(self.subject.start_ns)
+    }
+
+    /// Samples that fell due in the slice that ends now.
+    fn asked(&self, notes: &mut Notes, now: u64) -> Option<u64> {
+        let asked = notes.asked.as_mut()?;
+        Some(asked.since(self.subject.stage, self.elapsed_ns(now)))
+    }
+
     fn end(&self, mut notes: Notes) -> Observed {
-        self.cut_rest(&mut notes, self.subject.stage.clock.now());
+        let now = self.subject.stage.clock.now();
+        self.cut_rest(&mut notes, now);
         notes.observed.resources = notes.watched.usage();
         if let Some((noise, cpu_ns)) = notes.sentry.finish() {
             notes.observed.noise = Some(noise);
             notes.observed.cpu_ns = cpu_ns;
         }
-        notes.observed
+        let (staleness, heard) = notes.looks.finish();
+        Observed {
+            staleness,
+            heard,
+            ..notes.observed
+        }
     }
 }
 
 /// Makes `rest` a part of the slice before it.
 fn absorb(slice: &mut Interval, rest: Interval) {
     slice.end_ns = rest.end_ns;
+    slice.asked = sum(slice.asked, rest.asked);
     slice.sent += rest.sent;
     slice.accepted += rest.accepted;
     slice.staleness_max_ms = match (slice.staleness_max_ms, rest.staleness_max_ms) {

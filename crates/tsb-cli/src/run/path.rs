@@ -182,6 +182,8 @@ pub struct Driven {
     pub start_ns: u64,
     /// From the first due time to the planned end or the last acceptance, if that is later.
     pub elapsed_ns: u64,
+    /// From the first due time to the planned end; where the run was cut short, until then.
+    pub asked_ns: u64,
     /// What the emitter counted.
     pub counts: Counts,
     /// The ticks of each group that were issued.
@@ -550,6 +552,7 @@ impl Pass<'_> {
         let driven = Driven {
             start_ns: report.start_ns,
             elapsed_ns: report.elapsed_ns(),
+            asked_ns: report.asked_ns(),
             counts: report.counts,
             issued,
             exceptions,

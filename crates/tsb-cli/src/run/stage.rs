@@ -152,7 +152,7 @@ fn timetable(plan: &Plan, workload: &Workload) -> Result<Timetable, Failure> {
     };
     let roster = roster.map_err(|error| bad(&error))?;
     let pace = match (&plan.schedule, plan.rate) {
-        (Some(schedule), _) => Pace::Shape(schedule.clone()),
+        (Some(schedule), _) => Pace::Shape(schedule.of_operations(&roster).map_err(|error| bad(&error))?),
         (None, AskedRate::Natural) => Pace::Fleet(Speed::NATURAL),
         (None, AskedRate::Max) => Pace::Shape(Schedule::Unpaced),
         (None, AskedRate::PerSecond(rate)) => {

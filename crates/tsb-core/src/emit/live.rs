@@ -3,7 +3,7 @@
 //! Each worker writes its own cache lines with relaxed stores; a reader sees numbers
 //! that are at most an operation old, and never makes a worker wait.
 
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 
 use crate::latency::{CELLS, Histogram, cell};
 
@@ -13,7 +13,7 @@ pub struct Live {
     workers: Box<[LiveWorker]>,
 }
 
-/// The counters of one worker. Two cache lines of its own, so that workers do not slow
+/// The counters of one worker. Cache lines of its own, so that workers do not slow
 /// each other.
 #[derive(Debug, Default)]
 #[repr(align(128))]
@@ -25,6 +25,8 @@ pub struct LiveWorker {
     pub(super) shed: AtomicU64,
     pub(super) unknown: AtomicU64,
     pub(super) lag_ns: AtomicU64,
+    pub(super) fleet_ns: AtomicU64,
+    pub(super) has_ended: AtomicBool,
     pub(super) interval_p50_ns: AtomicU64,
     pub(super) interval_p99_ns: AtomicU64,
     pub(super) interval_max_ns: AtomicU64,
@@ -143,6 +145,21 @@ impl Live {
 }
 
 impl LiveWorker {
+    /// Fleet time of the newest operation that was handed over.
+    pub fn fleet_ns(&self) -> u64 {
+        self.fleet_ns.load(Relaxed)
+    }
+
+    /// The worker has done all that it is to do.
+    pub(super) fn end(&self) {
+        self.has_ended.store(true, Relaxed);
+    }
+
+    /// Whether the worker has done all that it is to do.
+    pub fn has_ended(&self) -> bool {
+        self.has_ended.load(Relaxed)
+    }
+
     /// This worker, now.
     pub fn totals(&self) -> LiveTotals {
         LiveTotals {

@@ -211,6 +211,8 @@ pub struct Report<S, T> {
     pub start_ns: u64,
     /// When the last worker was done, on the run's clock.
     pub end_ns: u64,
+    /// When the last operation was due, on the run's clock.
+    pub last_due_ns: u64,
     /// The planned length, where there was one.
     pub planned_ns: Option<u64>,
     /// What became of the operations of all workers.
@@ -226,11 +228,25 @@ impl<S, T> Report<S, T> {
     /// done later; when it was cut short, until then.
     pub fn elapsed_ns(&self) -> u64 {
         let taken = self.end_ns.saturating_sub(self.start_ns);
-        let is_whole = self.workers.iter().all(|worker| worker.ended == Ended::Planned);
         match self.planned_ns {
-            Some(planned) if is_whole => taken.max(planned),
+            Some(planned) if self.is_whole() => taken.max(planned),
             _ => taken,
         }
+    }
+
+    /// Over how long what was due was due: the planned length, without what it took beyond
+    /// that; when the run was cut short, until then.
+    pub fn asked_ns(&self) -> u64 {
+        match self.planned_ns {
+            Some(planned) if self.is_whole() => planned,
+            // No plan says it: until the last operation was due.
+            None if self.is_whole() => self.last_due_ns.saturating_sub(self.start_ns),
+            _ => self.end_ns.saturating_sub(self.start_ns),
+        }
+    }
+
+    fn is_whole(&self) -> bool {
+        self.workers.iter().all(|worker| worker.ended == Ended::Planned)
     }
 
     /// So many things over the run, a second.

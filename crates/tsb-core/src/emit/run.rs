@@ -141,11 +141,17 @@ where
         };
         Ok(handles.into_iter().map(join).collect::<Vec<_>>())
     })?;
-    Ok(combine(ended, start_ns, run.timetable.end_ns))
+    Ok(combine(ended, start_ns, run.timetable.planned_ns()))
 }
 
 /// A worker's report, its part of the latencies, and when it was done.
-type Finished<S, T> = (WorkerReport<S, T>, Latency, u64);
+type Finished<S, T> = (WorkerReport<S, T>, Latency, Ends);
+
+/// The last moments of a worker, on the run's clock.
+struct Ends {
+    end_ns: u64,
+    last_due_ns: u64,
+}
 
 fn work<S: Source, T: Target>(
     run: &Run<'_>,
@@ -182,21 +188,24 @@ fn work<S: Source, T: Target>(
     }
     let ended = settle(&parts, &mut agenda, ended, &mut state);
     let end_ns = state.end_ns;
+    let last_due_ns = state.last_due_ns;
     let (report, latency) = state.finish(groups, ended, run.clock, source, target);
-    (report, latency, end_ns)
+    (report, latency, Ends { end_ns, last_due_ns })
 }
 
 fn combine<S, T>(ended: Vec<Finished<S, T>>, start_ns: u64, planned_ns: Option<u64>) -> Report<S, T> {
     let mut report = Report {
         start_ns,
         end_ns: start_ns,
+        last_due_ns: start_ns,
         planned_ns,
         counts: Counts::default(),
         latency: Latency::default(),
         workers: Vec::with_capacity(ended.len()),
     };
-    for (worker, latency, end_ns) in ended {
-        report.end_ns = report.end_ns.max(end_ns);
+    for (worker, latency, ends) in ended {
+        report.end_ns = report.end_ns.max(ends.end_ns);
+        report.last_due_ns = report.last_due_ns.max(ends.last_due_ns);
         report.counts.merge(&worker.counts);
         report.latency.merge(latency);
         report.workers.push(worker);

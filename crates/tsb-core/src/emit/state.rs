@@ -33,6 +33,8 @@ pub(super) struct State {
     pub(super) busy_ns: u64,
     /// When the target last returned, on the run's clock.
     pub(super) end_ns: u64,
+    /// When the newest operation was due, on the run's clock.
+    pub(super) last_due_ns: u64,
     /// Our own lateness since the worker last was on time.
     pub(super) own_ns: u64,
     warm_from_ns: u64,
@@ -59,6 +61,7 @@ impl State {
             phases: Phases::new(run.clock),
             busy_ns: 0,
             end_ns: start_ns,
+            last_due_ns: start_ns,
             own_ns: 0,
             warm_from_ns: start_ns.saturating_add(settings.warmup_ns),
         }
@@ -83,9 +86,10 @@ impl State {
         self.counts.shed.merge(unsent);
     }
 
-    /// Everything up to here was due.
-    pub(super) fn due_through(&mut self, frontier: Frontier) {
+    /// Everything up to here was due, the last of it at `due_ns`.
+    pub(super) fn due_through(&mut self, frontier: Frontier, due_ns: u64) {
         self.due = Some(frontier);
+        self.last_due_ns = self.last_due_ns.max(due_ns);
     }
 
     /// Accounts for one operation that reached the target.
@@ -100,6 +104,7 @@ impl State {
         let service_ns = done_ns.saturating_sub(begun_ns);
         self.busy_ns += service_ns;
         self.counts.due.add(samples);
+        self.last_due_ns = self.last_due_ns.max(due_ns.unwrap_or(begun_ns));
         let is_warm = due_ns.unwrap_or(begun_ns) >= self.warm_from_ns;
         if is_warm && let Some(lag_ns) = lag_ns {
             self.lag.record(lag_ns);
@@ -139,6 +144,8 @@ impl State {
         live.shed.store(self.counts.shed.samples, Relaxed);
         live.unknown.store(self.counts.unknown.samples, Relaxed);
         live.lag_ns.store(lag_ns, Relaxed);
+        live.fleet_ns
+            .store(self.issued.map_or(0, |slot| slot.offset_ns), Relaxed);
     }
 
     /// Ends the running interval, if it is over: before what was done after it is recorded.

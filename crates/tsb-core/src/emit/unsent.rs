@@ -14,19 +14,27 @@ const STOP_CHECK: u64 = 1 << 12;
 /// Counts what was due by the end and never issued. Returns how the worker ended: a stop
 /// during the count leaves the rest uncounted, so that run was cut short.
 pub(super) fn settle(parts: &Parts<'_>, agenda: &mut Agenda, ended: Ended, state: &mut State) -> Ended {
+    if ended != Ended::Planned {
+        // What is due until now is counted, so until now it took.
+        state.end_ns = state.end_ns.max(parts.run.clock.now());
+    }
     let ended = if parts.run.timetable.pace.is_open_loop() {
         count_unsent(parts, agenda, ended, state)
     } else {
         ended
     };
     state.publish(parts.live, 0);
+    parts.live.end();
     ended
 }
 
 fn count_unsent(parts: &Parts<'_>, agenda: &mut Agenda, ended: Ended, state: &mut State) -> Ended {
     let timetable = parts.run.timetable;
-    let elapsed_ns = parts.run.clock.now().saturating_sub(parts.start_ns);
-    let until_ns = if ended == Ended::Planned { u64::MAX } else { elapsed_ns };
+    let until_ns = if ended == Ended::Planned {
+        u64::MAX
+    } else {
+        state.end_ns.saturating_sub(parts.start_ns)
+    };
     let pending = state.pending.take();
     if !timetable.is_countable() {
         return count_one_by_one(parts, pending.into_iter().chain(agenda), until_ns, ended, state);
@@ -47,7 +55,12 @@ fn count_unsent(parts: &Parts<'_>, agenda: &mut Agenda, ended: Ended, state: &mu
             state.never_sent(never_issued, u64::from(samples));
         }
     }
-    state.due_through(frontier);
+    // Without an end in time, the last that was issued says until when something was due.
+    let ends_ns = timetable
+        .planned_ns()
+        .into_iter()
+        .chain((until_ns < u64::MAX).then_some(until_ns));
+    state.due_through(frontier, parts.start_ns.saturating_add(ends_ns.min().unwrap_or(0)));
     ended
 }
 
@@ -64,7 +77,8 @@ fn count_one_by_one(
     for (counted, planned) in (1u64..).zip(due) {
         let samples = groups.get(planned.slot.group as usize).map_or(0, |group| group.samples);
         state.never_sent(1, u64::from(samples));
-        state.due_through(Frontier::from(planned.slot));
+        let due_ns = parts.start_ns.saturating_add(planned.due_ns.unwrap_or(0));
+        state.due_through(Frontier::from(planned.slot), due_ns);
         if !was_stopped
             && counted.is_multiple_of(STOP_CHECK)
             && let Some(stopped) = parts.is_stopped()

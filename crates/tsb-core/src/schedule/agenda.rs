@@ -63,8 +63,9 @@ impl Speed {
 pub enum Pace {
     /// Each group's own time, at a speed.
     Fleet(Speed),
-    /// A schedule gives the times, the roster only the order: operation `n` of the whole
-    /// roster is due at `schedule.due(n)`.
+    /// A schedule gives the times, the roster only the order. A rate or a burst of it counts
+    /// samples, as [`Group::samples`](super::Group) has them, and an operation is due when
+    /// the first of its samples is; arrivals at random and recorded times are operations.
     Shape(Schedule),
 }
 
@@ -111,6 +112,15 @@ impl Timetable {
         }
     }
 
+    /// How long it takes, in wall time, where that is known without going through it.
+    pub fn planned_ns(&self) -> Option<u64> {
+        let by_fleet = match (&self.pace, self.fleet_end_ns) {
+            (Pace::Fleet(speed), Some(end_ns)) => Some(speed.wall_ns(end_ns)),
+            _ => None,
+        };
+        self.end_ns.into_iter().chain(by_fleet).min()
+    }
+
     /// The exact ticks of `group` among what lies at or before a place of the order.
     pub fn ticks_through(&self, group: u32, frontier: Option<Frontier>) -> Range<u64> {
         self.roster.ticks_through(group, frontier)
@@ -133,7 +143,7 @@ enum Pacer {
     Unpaced,
 }
 
-/// The due times of a schedule, of which the operations of all workers take one each.
+/// The due times of a schedule, of which the operations of all workers take theirs.
 #[derive(Clone, Debug)]
 struct Shape {
     cursor: Cursor,
@@ -148,15 +158,19 @@ impl Shape {
     /// When `own` is due, if that is before `end_ns`.
     #[inline]
     fn due(&mut self, own: Slot, end_ns: u64) -> Option<u64> {
-        while self.everyone.next()? != own {
-            self.cursor.advance();
+        loop {
+            let slot = self.everyone.next()?;
+            if slot == own {
+                break;
+            }
+            self.cursor.advance_by(self.everyone.samples(slot));
             self.passed += 1;
             if self.passed.is_multiple_of(PASSED_CHECK) && self.cursor.due()? >= end_ns {
                 return None;
             }
         }
         let due = self.cursor.due()?;
-        self.cursor.advance();
+        self.cursor.advance_by(self.everyone.samples(own));
         Some(due)
     }
 }

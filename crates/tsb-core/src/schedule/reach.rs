@@ -7,7 +7,8 @@ use super::{Frontier, Pace, Schedule, Timetable};
 const OPERATIONS_MAX: u64 = 1 << 56;
 
 impl Schedule {
-    /// How many operations are due before `end_ns`. `None` where nothing is due at times of its
+    /// How many of what it numbers are due before `end_ns`: samples of a rate or a burst,
+    /// operations of a record. `None` where nothing is due at times of its
     /// own, and for Poisson, whose due times are only known one after the other.
     pub fn due_before(&self, end_ns: u64) -> Option<u64> {
         match self {
@@ -51,17 +52,18 @@ impl Timetable {
             Pace::Fleet(speed) => Some(everything_at(speed.fleet_ns(wall_ns).min(fleet_last_ns))),
             Pace::Shape(schedule) => {
                 let due = schedule.due_before(wall_ns.saturating_add(1))?;
-                self.place_of(due, fleet_last_ns)
+                self.place_of(due, matches!(schedule, Schedule::Recorded(_)), fleet_last_ns)
             }
         }
     }
 
-    /// The place of the last of the first `count` operations, none behind `fleet_last_ns`.
-    fn place_of(&self, count: u64, fleet_last_ns: u64) -> Option<Frontier> {
+    /// The place of the operation with the last of the first `count` samples, or of the first
+    /// `count` operations; none behind `fleet_last_ns`.
+    fn place_of(&self, count: u64, are_operations: bool, fleet_last_ns: u64) -> Option<Frontier> {
         if count == 0 {
             return None;
         }
-        let through = |place: Frontier| self.operations_through(place) >= u128::from(count);
+        let through = |place: Frontier| self.counted_through(place, are_operations) >= u128::from(count);
         let offset_ns = first(fleet_last_ns, |offset_ns| through(everything_at(offset_ns)));
         let groups = self.roster.groups().len() as u64;
         let group = first(groups, |group| {
@@ -76,10 +78,15 @@ impl Timetable {
         })
     }
 
-    fn operations_through(&self, place: Frontier) -> u128 {
-        let groups = 0..self.roster.groups().len() as u32;
-        let ticks = groups.map(|group| self.ticks_through(group, Some(place)));
-        ticks.map(|ticks| u128::from(ticks.end - ticks.start)).sum()
+    /// Samples up to and with a place, as a schedule counts them, or operations.
+    fn counted_through(&self, place: Frontier, are_operations: bool) -> u128 {
+        let groups = (0..).zip(self.roster.groups());
+        let counted = groups.map(|(index, group)| {
+            let ticks = self.ticks_through(index, Some(place));
+            let each = if are_operations { 1 } else { group.samples.max(1) };
+            u128::from(ticks.end - ticks.start) * u128::from(each)
+        });
+        counted.sum()
     }
 }
 

@@ -349,6 +349,15 @@ impl Walk {
     }
 }
 
+impl Walk {
+    /// Samples that a schedule counts for an operation: one that has none takes its turn too.
+    #[inline]
+    pub(super) fn samples(&self, slot: Slot) -> u64 {
+        let group = self.groups.get(slot.group as usize);
+        group.map_or(1, |group| u64::from(group.samples.max(1)))
+    }
+}
+
 impl Head {
     /// Goes to the next place of the list; false when time has run out.
     #[inline]

@@ -211,6 +211,68 @@ proptest! {
 }
 
 #[test]
+fn an_operation_is_due_when_its_first_sample_is() {
+    let sizes = [54, 7, 1, 0];
+    let groups = sizes.map(|samples| Group::new(SECOND_NS, 0, samples)).to_vec();
+    let due = |text: &str, take: usize| {
+        let timetable = Timetable {
+            roster: Roster::new(groups.clone()).unwrap(),
+            pace: Pace::Shape(
+                schedule(text)
+                    .of_operations(&Roster::new(groups.clone()).unwrap())
+                    .unwrap(),
+            ),
+            end_ns: None,
+            fleet_end_ns: None,
+        };
+        let agenda = timetable.agenda(0..4).take(take);
+        agenda.map(|planned| planned.due_ns.unwrap()).collect::<Vec<u64>>()
+    };
+    // An operation without samples takes the turn of one.
+    assert_eq!(
+        due("1000", 6),
+        [0, 54, 61, 62, 63, 117].map(|millis| millis * 1_000_000)
+    );
+    assert_eq!(due("burst:62/1s", 5), [0, 0, 0, SECOND_NS, SECOND_NS]);
+    assert_eq!(due("recorded:0s,1ms,5ms", 9), [0, 1_000_000, 5_000_000]);
+    // 62 samples come in 4 operations.
+    let (of_samples, of_operations) = (due("poisson:62000,seed=3", 50), schedule("poisson:4000,seed=3"));
+    assert_eq!(of_samples, of_operations.cursor().take(50).collect::<Vec<_>>());
+    // Two workers together do what one does.
+    let timetable = Timetable {
+        roster: Roster::new(groups.clone()).unwrap(),
+        pace: Pace::Shape(schedule("1000")),
+        end_ns: Some(SECOND_NS),
+        fleet_end_ns: None,
+    };
+    let mut parts: Vec<_> = [0..1, 1..4]
+        .into_iter()
+        .flat_map(|range| timetable.agenda(range))
+        .collect();
+    parts.sort_unstable_by_key(|planned| planned.due_ns);
+    assert_eq!(parts, timetable.agenda(0..4).collect::<Vec<_>>());
+}
+
+#[test]
+fn how_long_a_timetable_takes_is_known_before_it_ends() {
+    let timetable = |pace, end_ns, fleet_end_ns| Timetable {
+        roster: Roster::new(vec![Group::new(SECOND_NS, 0, 1)]).unwrap(),
+        pace,
+        end_ns,
+        fleet_end_ns,
+    };
+    let double = Pace::Fleet(Speed::new(2, 1).unwrap());
+    let second = Some(SECOND_NS);
+    assert_eq!(
+        timetable(double.clone(), None, second).planned_ns(),
+        Some(SECOND_NS / 2)
+    );
+    assert_eq!(timetable(double.clone(), Some(7), second).planned_ns(), Some(7));
+    assert_eq!(timetable(double, None, None).planned_ns(), None);
+    assert_eq!(timetable(Pace::Shape(schedule("max")), None, second).planned_ns(), None);
+}
+
+#[test]
 fn speed_is_exact_and_rates_are_summed_exactly() {
     let second = Group::new(SECOND_NS, 0, 10);
     let minute = Group::new(60 * SECOND_NS, 5, 30);

@@ -9,8 +9,9 @@
 //! burst:COUNT/DURATION
 //! recorded:DURATION,...[/DURATION]
 //! ```
-//! A rate is operations a second (decimals are taken exactly), or with `/DURATION`
-//! operations in that time. A duration is a number and ns, us, ms, s, m or h.
+//! A rate is samples per second (decimals are taken exactly), or with `/DURATION` samples in
+//! that time; the count of a burst is samples too. What is recorded are due times of
+//! operations. A duration is a number and ns, us, ms, s, m or h.
 
 use std::fmt;
 use std::str::FromStr;
@@ -35,7 +36,7 @@ struct Reader<'a> {
     text: &'a str,
 }
 
-const WANT_RATE: &str = "expected a rate, such as 54000, 0.5 or 3/10s";
+const WANT_RATE: &str = "expected a rate in samples per second, such as 54000, 0.5 or 3/10s";
 const WANT_DURATION: &str = "expected a duration, such as 60s, 1.5ms or 2h";
 const WANT_COUNT: &str = "expected a whole number";
 const WANT_KIND: &str =

@@ -208,6 +208,9 @@ pub struct HostShape {
     /// Hosts are filled evenly; otherwise each to the full, and the last takes the rest.
     #[serde(default)]
     pub even: bool,
+    /// A host with more series than this sends its tick in several messages; absent: in one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub message: Option<u32>,
     /// Phases are whole multiples of this many milliseconds; 0: any nanosecond.
     #[serde(default)]
     pub phase_step_ms: u64,
@@ -313,8 +316,8 @@ impl FleetFile {
         if self.interval_ms == 0 || self.interval_ms > 366 * 86_400_000 {
             return invalid("interval_ms", "must be from 1 ms to a year");
         }
-        if self.host.series == 0 || self.host.at_least == 0 {
-            return invalid("host", "series and at_least must be at least 1");
+        if self.host.series == 0 || self.host.at_least == 0 || self.host.message == Some(0) {
+            return invalid("host", "series, at_least and message must be at least 1");
         }
         if self.families.is_empty() || self.families.len() > 4096 {
             return invalid("family", "there must be from 1 to 4096 families");

@@ -10,6 +10,7 @@ use super::churn;
 use super::error::WorkloadError;
 use super::fleet::{FleetFile, LawSpec};
 use super::hash::{Purpose, Stream};
+use super::messages;
 use super::names::{self, Place};
 use super::spec::{BatchMode, IntervalShare, MAX_SERIES, Phase, WorkloadSpec};
 use crate::series::{Catalog, SeriesId, SeriesKey};
@@ -153,7 +154,7 @@ struct Builder<'a> {
     /// Law number of the first key set of each family.
     first_law: Vec<u16>,
     layout: Layout,
-    /// Where the ids of each host begin, with its interval and phase.
+    /// Where the ids of each host, or message of one, begin, with its interval and phase.
     hosts: Vec<(u32, u64, u64, Range<usize>)>,
     units: u64,
 }
@@ -183,12 +184,29 @@ impl<'a> Builder<'a> {
         }
     }
 
-    /// Plans one host: its slots, and the generations of each.
+    /// Plans one host, message by message.
     fn host(&mut self, host: &Host) -> Result<(), WorkloadError> {
         let slots = self.slots(host);
+        let limit = messages::limit(self.spec.batch, self.file);
+        let step_ns = self.file.host.phase_step_ms * (SECOND_NS / 1000);
+        for message in messages::cut(host.series, limit) {
+            let phase_ns = message.phase(self.spec.phase, host.phase_ns, host.interval_ns, step_ns);
+            self.message(host, &slots, message.slots, phase_ns)?;
+        }
+        Ok(())
+    }
+
+    /// Plans what a host sends at once: some of its slots, and the generations of each.
+    fn message(
+        &mut self,
+        host: &Host,
+        slots: &[(u16, SeriesKey)],
+        sent: Range<usize>,
+        phase_ns: u64,
+    ) -> Result<(), WorkloadError> {
         let first_id = self.layout.law_of.len() as u32;
         let first_block = self.layout.blocks.len();
-        for (slots_of, ticks, generation) in self.generations(host) {
+        for (slots_of, ticks, generation) in self.generations(host, sent) {
             let first = self.layout.law_of.len();
             if first + slots_of.len() > MAX_SERIES {
                 return Err(too_many((first + slots_of.len()) as u64));
@@ -214,14 +232,13 @@ impl<'a> Builder<'a> {
         let blocks = first_block..self.layout.blocks.len();
         // A visitor that never comes within the horizon is no host.
         if !blocks.is_empty() {
-            self.hosts.push((first_id, host.interval_ns, host.phase_ns, blocks));
+            self.hosts.push((first_id, host.interval_ns, phase_ns, blocks));
         }
         Ok(())
     }
 
-    /// The generations of a host's slots, by birth.
-    fn generations(&mut self, host: &Host) -> Vec<(Range<usize>, Range<u64>, u32)> {
-        let all = 0..host.series as usize;
+    /// The generations of some of a host's slots, by birth.
+    fn generations(&mut self, host: &Host, all: Range<usize>) -> Vec<(Range<usize>, Range<u64>, u32)> {
         let Some(churn) = &self.spec.churn else {
             return vec![(all, 0..u64::MAX, 0)];
         };
@@ -330,7 +347,9 @@ impl<'a> Builder<'a> {
     /// Forms the groups.
     fn finish(mut self) -> Result<Layout, WorkloadError> {
         let ranges = match self.spec.batch {
-            BatchMode::Host => (0..self.hosts.len()).map(|host| host..host + 1).collect(),
+            BatchMode::Host | BatchMode::Message | BatchMode::Series(_) => {
+                (0..self.hosts.len()).map(|host| host..host + 1).collect()
+            }
             BatchMode::Tick => self.parts(),
         };
         for hosts in ranges {

@@ -102,6 +102,9 @@ impl WorkloadSpec {
         if self.interval_ns.is_some() && !self.intervals.is_empty() {
             return Err(invalid("intervals", "cannot be given together with interval_ns"));
         }
+        if self.batch == BatchMode::Series(0) {
+            return Err(invalid("batch", "must hold at least one series"));
+        }
         if self.resolution_ns == 0 {
             return Err(invalid("resolution_ns", "must be at least 1"));
         }
@@ -144,12 +147,7 @@ impl IntervalShare {
         if !self.interval_ns.is_multiple_of(spec.resolution_ns) {
             return invalid("an interval must be a multiple of resolution_ns");
         }
-        if spec.jitter.max_ns >= self.interval_ns {
-            return Err(WorkloadError::invalid(
-                "jitter.max_ns",
-                "must be below the shortest interval",
-            ));
-        }
+        spec.jitter.fits(self.interval_ns)?;
         if !(self.share.is_finite() && self.share > 0.0) {
             return invalid("a share must be above 0");
         }
@@ -175,6 +173,11 @@ pub enum BatchMode {
     /// One host's tick.
     #[default]
     Host,
+    /// What a host of this fleet sends at once: its tick, or a part of it where the fleet
+    /// file says how many series a message holds (`[host] message`).
+    Message,
+    /// As [`BatchMode::Message`], with at most this many series. in [1, ..)
+    Series(u32),
     /// The tick of the whole fleet (of all hosts with the same interval), at phase 0.
     Tick,
 }
@@ -342,6 +345,31 @@ pub struct Jitter {
 }
 
 impl Jitter {
+    /// As large as can be, with the finest step that it allows: a power of ten.
+    pub fn up_to(max_ns: u64) -> Self {
+        let mut step_ns = 1;
+        while max_ns / step_ns >= u64::from(u32::MAX) {
+            step_ns *= 10;
+        }
+        Self { max_ns, step_ns }
+    }
+
+    /// Refuses what would let a sample pass the next of its series.
+    pub(super) fn fits(self, shortest_ns: u64) -> Result<(), WorkloadError> {
+        if self.max_ns < shortest_ns {
+            return Ok(());
+        }
+        let seconds = |ns: u64| ns as f64 / SECOND_NS as f64;
+        Err(WorkloadError::invalid(
+            "jitter.max_ns",
+            &format!(
+                "must be shorter than the shortest interval: a timestamp {} s late would pass the next, after {} s",
+                seconds(self.max_ns),
+                seconds(shortest_ns)
+            ),
+        ))
+    }
+
     fn check(self, resolution_ns: u64) -> Result<(), WorkloadError> {
         let limit = u64::from(u32::MAX);
         let step_ns = self.step_ns.max(1).checked_next_multiple_of(resolution_ns);
@@ -350,7 +378,11 @@ impl Jitter {
             Some(step_ns) if step_ns <= limit && self.max_ns / step_ns < limit => Ok(()),
             _ => Err(WorkloadError::invalid(
                 "jitter.step_ns",
-                "must be at most 4 s, and not below a four-billionth of max_ns",
+                &format!(
+                    "must be from {} to {limit}, where max_ns is {}: up to {limit} steps are drawn from",
+                    self.max_ns / limit + 1,
+                    self.max_ns
+                ),
             )),
         }
     }

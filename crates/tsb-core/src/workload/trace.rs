@@ -9,6 +9,7 @@
 //! nothing is sent. Any other recording is replayed at its own times: see `own`.
 
 mod asked;
+mod life;
 mod own;
 mod source;
 
@@ -21,6 +22,7 @@ use super::error::WorkloadError;
 use super::fleet::FleetSpec;
 use super::hash::{Purpose, Stream};
 use super::layout::{Block, Group, Layout};
+use super::messages;
 use super::spec::{BatchMode, MAX_SERIES, Phase, WorkloadSpec};
 use crate::schedule::Moments;
 use crate::series::{Catalog, SeriesId, SeriesKey};
@@ -264,7 +266,7 @@ impl Recorded {
         let fates = Fates::new(spec);
         for (field, is_asked) in [
             ("interval_ns", spec.interval_ns.is_some()),
-            ("batch", spec.batch == BatchMode::Tick),
+            ("batch", matches!(spec.batch, BatchMode::Tick | BatchMode::Series(_))),
             ("jitter", fates.jitters()),
             ("disorder", fates.any()),
         ] {
@@ -538,7 +540,11 @@ fn grouped(spec: &WorkloadSpec, mut layout: Layout, hosts: &[u32], asked: u32, i
     let mut sizes = Vec::new();
     let mut left = asked;
     for &host in hosts.iter().cycle() {
-        sizes.push(host.min(left));
+        let limit = match spec.batch {
+            BatchMode::Series(limit) => Some(limit),
+            _ => None,
+        };
+        sizes.extend(messages::cut(host.min(left), limit).map(|message| message.slots.len() as u32));
         left -= host.min(left);
         if left == 0 {
             break;

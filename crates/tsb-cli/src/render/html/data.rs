@@ -26,6 +26,7 @@ fn one(shown: &Shown<'_>) -> Value {
         "names": shown.run.resources.iter().map(|usage| &usage.name).collect::<Vec<_>>(),
         "pids": shown.run.resources.iter().map(|usage| usage.pid).collect::<Vec<_>>(),
         "end_ns": column(slices, |slice| slice.end_ns),
+        "asked_samples": column(slices, |slice| slice.asked),
         "sent": column(slices, |slice| slice.sent),
         "accepted": column(slices, |slice| slice.accepted),
         "response_p50_ns": column(slices, |slice| slice.response_p50_ns),

@@ -46,6 +46,8 @@
 
   // A step reaches back to the slice before: the first value stands at both its ends.
   const steps = (column) => [column.length ? column[0] : null, ...column];
+  // What the schedule asked of each slice; reports of schema 1 know only the mean.
+  const asked = (run) => (run.asked_samples.some((value) => value != null) ? run.perSecond(run.asked_samples) : run.end_ns.map(() => run.asked));
   const name = (run, what) => (isOne ? what : what ? `${run.label} ${what}` : run.label);
 
   // What each kind of plot over time shows: lines of (label, run, column).
@@ -55,7 +57,7 @@
       lines: () => data.runs.flatMap((run) => [
         ...(isOne ? [{ label: "sent", run, column: run.perSecond(run.sent) }] : []),
         { label: name(run, "accepted"), run, column: run.perSecond(run.accepted) },
-        ...(isOne && run.asked != null ? [{ label: "asked", run, column: run.end_ns.map(() => run.asked), dash: [4, 4] }] : []),
+        ...(isOne && run.asked != null ? [{ label: "asked", run, column: asked(run), dash: [4, 4] }] : []),
       ]),
     },
     staleness: {

@@ -14,7 +14,7 @@ pub(super) fn rate_and_staleness(shown: &[Shown<'_>], page: &mut Markup) {
         "rate",
         None,
         "Samples per second",
-        "What was sent, and what the store accepted of it. Where the two part, samples wait on the way or are refused.",
+        "What the schedule asked, what was sent, and what the store accepted of it. Where they part, samples wait for the store, on the way, or are refused.",
     );
     for run in shown {
         page.run_heading(run);

@@ -1,0 +1,259 @@
+//! Looks at the staleness of every series, in every kind of run.
+//!
+//! Timestamps are fleet time, and ages are real time. Where the pace says how fast the fleet
+//! goes, one follows from the other. A schedule with a shape of its own says when each fleet
+//! time was due, and a closed loop when it was reached: "now" is then the newest fleet time
+//! that was due or issued, and an age runs from the moment at which the newest visible
+//! timestamp was.
+
+use std::ops::Range;
+
+use tsb_core::schedule::Progress;
+use tsb_core::staleness::Staleness;
+use tsb_core::{SeriesId, Timestamp};
+
+use super::asked::Asked;
+use super::{Subject, horizon};
+use crate::audit::Heard;
+
+/// The looks of a run.
+#[derive(Debug)]
+pub(super) struct Looks {
+    staleness: Staleness,
+    series: Vec<SeriesId>,
+    newest: Vec<Option<Timestamp>>,
+    // What the store said, for the audit.
+    heard: Heard,
+    // Whether anything of a series was ever visible.
+    seen: Vec<bool>,
+    // A closed loop: the groups of each worker, and how far it has come.
+    workers: Vec<(Range<u32>, Progress)>,
+}
+
+/// Fleet time as some groups have it at a moment, and what an age is in it.
+enum Now<'a> {
+    Paced {
+        // Seconds of fleet time in one second.
+        speed: f64,
+        fleet_ns: u64,
+    },
+    Followed {
+        progress: &'a Progress,
+        elapsed_ns: u64,
+    },
+}
+
+impl Now<'_> {
+    /// The newest fleet time that is due; `None` before there is one.
+    fn fleet_ns(&self) -> Option<u64> {
+        match self {
+            Self::Paced { fleet_ns, .. } => Some(*fleet_ns),
+            Self::Followed { progress, .. } => progress.fleet_ns(),
+        }
+    }
+
+    /// Real time since `fleet_ns` was due.
+    #[inline]
+    fn age(&self, fleet_ns: u64) -> u64 {
+        match self {
+            Self::Paced { speed, fleet_ns: now } => (now.saturating_sub(fleet_ns) as f64 / speed) as u64,
+            Self::Followed { progress, elapsed_ns } => elapsed_ns.saturating_sub(progress.wall_ns(fleet_ns)),
+        }
+    }
+}
+
+impl Looks {
+    /// Nothing looked at yet.
+    pub(super) fn new(subject: &Subject<'_>) -> Self {
+        let series = subject.stage.workload.catalog().len();
+        let timetable = &subject.stage.timetable;
+        let workers = if timetable.pace.is_open_loop() {
+            Vec::new()
+        } else {
+            let ranges = timetable.roster.split(subject.stage.plan.workers);
+            ranges.into_iter().map(|groups| (groups, Progress::default())).collect()
+        };
+        Self {
+            staleness: Staleness::new(),
+            series: (0..series as u32).map(SeriesId).collect(),
+            newest: vec![None; series],
+            heard: Heard::new(series),
+            seen: vec![false; series],
+            workers,
+        }
+    }
+
+    /// Notes how far a closed loop has come. Cheap: called at every waking.
+    pub(super) fn follow(&mut self, subject: &Subject<'_>, elapsed_ns: u64) {
+        for ((_, progress), live) in self.workers.iter_mut().zip(subject.live.workers()) {
+            progress.note(live.fleet_ns(), elapsed_ns);
+        }
+    }
+
+    /// Looks at every series that lives at `elapsed_ns` since the start. Returns the largest
+    /// age, in nanoseconds of real time; `None` where nothing is owed any more.
+    pub(super) fn look(&mut self, subject: &Subject<'_>, asked: Option<&Asked>, elapsed_ns: u64) -> Option<u64> {
+        let planned_ns = subject.stage.timetable.planned_ns();
+        // What the plan has ended is not stale.
+        if asked.is_some_and(Asked::has_ended) || planned_ns.is_some_and(|end| elapsed_ns > end) {
+            return None;
+        }
+        self.observe_all(subject, asked, elapsed_ns, |worker| {
+            !subject.live.workers()[worker].has_ended()
+        })
+    }
+
+    fn observe_all(
+        &mut self,
+        subject: &Subject<'_>,
+        asked: Option<&Asked>,
+        elapsed_ns: u64,
+        is_wanted: impl Fn(usize) -> bool,
+    ) -> Option<u64> {
+        self.fetch(subject)?;
+        let mut stalest_ns = None;
+        for part in parts(&self.workers, subject, asked) {
+            if part.worker.is_some_and(|worker| !is_wanted(worker)) {
+                continue;
+            }
+            let Some(now) = part.now(subject, elapsed_ns) else {
+                continue;
+            };
+            for group in part.groups {
+                let oldest = observe(&mut self.staleness, subject, &self.newest, group as usize, &now);
+                stalest_ns = stalest_ns.max(oldest);
+            }
+        }
+        self.staleness.end_moment();
+        stalest_ns
+    }
+
+    /// The last look, when all is done: a run that was too short for any has this one. Counts
+    /// the series that never became visible.
+    pub(super) fn end(&mut self, subject: &Subject<'_>, asked: Option<&Asked>, elapsed_ns: u64) {
+        // Nothing more is due after the end.
+        let planned_ns = subject.stage.timetable.planned_ns();
+        let elapsed_ns = planned_ns.map_or(elapsed_ns, |planned| elapsed_ns.min(planned));
+        if self.staleness.moments() == 0 {
+            self.observe_all(subject, asked, elapsed_ns, |_| true);
+        }
+        // A store that cannot say it any more: then what was seen has to do.
+        let _ = self.fetch(subject);
+        let mut never = 0;
+        let workload = &subject.stage.workload;
+        for part in parts(&self.workers, subject, asked) {
+            let now = part.now(subject, elapsed_ns);
+            let Some(now_ns) = now.and_then(|now| now.fleet_ns()) else {
+                continue;
+            };
+            for group in part.groups {
+                let Some(tick) = workload.tick_at(group as usize, now_ns) else {
+                    continue;
+                };
+                workload.begun(group as usize, tick, |ids, since| {
+                    let unseen = ids.filter(|&id| !self.seen[id as usize]);
+                    let owed = unseen.filter(|&id| workload.first_sent(SeriesId(id), since..tick + 1).is_some());
+                    never += owed.count() as u64;
+                });
+            }
+        }
+        self.staleness.set_never_visible(never);
+    }
+
+    /// What was seen, and what the store said.
+    pub(super) fn finish(self) -> (Staleness, Heard) {
+        (self.staleness, self.heard)
+    }
+
+    /// Asks the store.
+    fn fetch(&mut self, subject: &Subject<'_>) -> Option<()> {
+        subject.store.newest(&self.series, &mut self.newest).ok()?;
+        horizon::hear(subject, &self.newest, &mut self.heard);
+        for (seen, newest) in self.seen.iter_mut().zip(&self.newest) {
+            *seen |= newest.is_some();
+        }
+        Some(())
+    }
+}
+
+/// Groups whose fleet time is one.
+struct Part<'a> {
+    groups: Range<u32>,
+    // A closed loop: whose they are.
+    worker: Option<usize>,
+    progress: Option<&'a Progress>,
+}
+
+impl<'a> Part<'a> {
+    fn now(&self, subject: &Subject<'_>, elapsed_ns: u64) -> Option<Now<'a>> {
+        match (self.progress, subject.stage.speed()) {
+            (Some(progress), _) => Some(Now::Followed { progress, elapsed_ns }),
+            (None, Some(speed)) => Some(Now::Paced {
+                speed: speed.as_f64(),
+                fleet_ns: speed.fleet_ns(elapsed_ns),
+            }),
+            (None, None) => None,
+        }
+    }
+}
+
+/// The groups by what their fleet time follows.
+fn parts<'a>(workers: &'a [(Range<u32>, Progress)], subject: &Subject<'_>, asked: Option<&'a Asked>) -> Vec<Part<'a>> {
+    if workers.is_empty() {
+        return vec![Part {
+            groups: 0..subject.stage.timetable.roster.groups().len() as u32,
+            worker: None,
+            progress: asked.and_then(Asked::progress),
+        }];
+    }
+    let part = |(worker, (groups, progress)): (usize, &'a (Range<u32>, Progress))| Part {
+        groups: groups.clone(),
+        worker: Some(worker),
+        progress: Some(progress),
+    };
+    workers.iter().enumerate().map(part).collect()
+}
+
+/// One group at one moment. Returns its largest age.
+fn observe(
+    staleness: &mut Staleness,
+    subject: &Subject<'_>,
+    newest: &[Option<Timestamp>],
+    group: usize,
+    now: &Now<'_>,
+) -> Option<u64> {
+    let workload = &subject.stage.workload;
+    let now_ns = now.fleet_ns()?;
+    let tick = workload.tick_at(group, now_ns)?;
+    let mut largest = None;
+    // Series of a group mostly have one newest timestamp.
+    let mut known = (u64::MAX, 0);
+    let mut age_of = |fleet_ns: u64| {
+        if known.0 != fleet_ns {
+            known = (fleet_ns, now.age(fleet_ns));
+        }
+        known.1
+    };
+    workload.living(group, now_ns, |ids, since| {
+        let first = workload.timestamp(group, since, subject.base);
+        let fleet_ns = |at: Timestamp| u64::try_from(at - subject.base).unwrap_or(0);
+        for id in ids {
+            // What is of an earlier life says nothing of this one.
+            let visible = newest[id as usize].filter(|newest| *newest >= first);
+            let age = if let Some(visible) = visible {
+                let age = age_of(fleet_ns(visible));
+                staleness.visible(SeriesId(id), age);
+                age
+            } else {
+                let Some(sent) = workload.first_sent(SeriesId(id), since..tick + 1) else {
+                    continue;
+                };
+                let overdue = age_of(fleet_ns(workload.timestamp(group, sent, subject.base)));
+                staleness.unseen(SeriesId(id), overdue);
+                overdue
+            };
+            largest = largest.max(Some(age));
+        }
+    });
+    largest
+}

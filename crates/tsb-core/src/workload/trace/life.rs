@@ -1,0 +1,39 @@
+//! When a recorded series is there: from its first sample of a pass until an interval after
+//! its last.
+
+use super::{Laid, Recorded};
+
+impl Recorded {
+    /// The tick of the first sample of the life that a series has at a fleet time, of which
+    /// `tick` is the newest; `None` where it has not begun in this pass, or has ended.
+    pub(crate) fn alive_since(&self, group: usize, series: u32, tick: u64, fleet_ns: u64) -> Option<u64> {
+        match &self.laid {
+            Laid::Grid(grid) => {
+                let (copy, place) = (series / self.window.series, series % self.window.series);
+                let (rows, _) = grid.by_series.list(place as usize);
+                let (first, last) = (u64::from(*rows.first()?), u64::from(*rows.last()?));
+                let row = self.row(copy, tick);
+                if !(first..=last).contains(&row) {
+                    return None;
+                }
+                // A shifted copy may begin in the middle of a life.
+                tick.checked_sub(row - first)
+                    .or_else(|| self.first_tick(group, series).filter(|first| *first <= tick))
+            }
+            Laid::Own(own) => {
+                if !self.lives_at(group, series, fleet_ns) {
+                    return None;
+                }
+                let moments = own.moments().get(group)?;
+                let pass_ns = fleet_ns.saturating_sub(moments.within_window(fleet_ns));
+                let from = moments.ticks_before(pass_ns);
+                self.samples(group, series, from..tick + 1).next().map(|(tick, _)| tick)
+            }
+        }
+    }
+
+    /// The tick of the first sample of a series.
+    pub(crate) fn first_tick(&self, group: usize, series: u32) -> Option<u64> {
+        self.samples(group, series, 0..u64::MAX).next().map(|(tick, _)| tick)
+    }
+}
