@@ -15,6 +15,15 @@ use screen::Screen;
 #[path = "support/screen.rs"]
 mod screen;
 
+const fn size(columns: u16, rows: u16) -> Winsize {
+    Winsize {
+        ws_col: columns,
+        ws_row: rows,
+        ws_xpixel: 0,
+        ws_ypixel: 0,
+    }
+}
+
 /// A program on a terminal of its own.
 struct Session {
     child: Child,
@@ -30,30 +39,23 @@ impl Session {
         grantpt(&terminal).unwrap();
         unlockpt(&terminal).unwrap();
         let inside = ioctl_tiocgptpeer(&terminal, flags).unwrap();
+        tcsetwinsize(&terminal, size(80, 24)).unwrap();
         let end = || Stdio::from(inside.try_clone().unwrap());
         let mut command = Command::new(env!("CARGO_BIN_EXE_tsb"));
         command.args(arguments).env("TERM", "xterm-256color");
         for name in ["CI", "NO_COLOR"] {
             command.env_remove(name);
         }
-        let mut session = Self {
+        Self {
             child: command.stdin(end()).stdout(end()).stderr(end()).spawn().unwrap(),
             terminal: File::from(terminal),
             screen: Screen::default(),
-        };
-        session.resize(80, 24);
-        session
+        }
     }
 
     /// Another size, told as a terminal tells it.
     fn resize(&mut self, columns: u16, rows: u16) {
-        let size = Winsize {
-            ws_col: columns,
-            ws_row: rows,
-            ws_xpixel: 0,
-            ws_ypixel: 0,
-        };
-        tcsetwinsize(&self.terminal, size).unwrap();
+        tcsetwinsize(&self.terminal, size(columns, rows)).unwrap();
         // The terminal is not the one that controls the test, so the kernel signals nobody.
         kill_process(Pid::from_child(&self.child), Signal::WINCH).unwrap();
     }
@@ -199,4 +201,27 @@ fn a_question_mark_shows_the_keys() {
     session.press(b"q");
     let (code, screen) = session.finish();
     assert_eq!(code, Some(130), "{screen}");
+}
+
+/// What is printed on a terminal is laid out for its width; what another program reads is not.
+#[test]
+fn results_fit_the_terminal_and_are_whole_in_a_file() {
+    let fixtures = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fixtures/reports");
+    let report = fixtures.join("schema-1.json");
+    let report = report.to_str().unwrap();
+    for arguments in [&["report", report][..], &["report", report, report], &["stores"]] {
+        let (code, shown) = Session::start(arguments).finish();
+        assert_eq!(code, Some(0), "{shown}");
+        for line in shown.lines() {
+            assert!(line.chars().count() <= 80, "{arguments:?}: {line:?}");
+        }
+        let whole = Command::new(env!("CARGO_BIN_EXE_tsb"))
+            .args(arguments)
+            .output()
+            .unwrap();
+        let whole = String::from_utf8(whole.stdout).unwrap();
+        let words = |text: &str| text.split_whitespace().map(str::to_owned).collect::<Vec<_>>();
+        assert_eq!(words(&shown), words(&whole));
+        assert!(whole.lines().count() < shown.lines().count(), "{whole}");
+    }
 }

@@ -15,7 +15,7 @@ pub struct QueryArgs {
     /// Store to read, which must exist, such as sqlite:m.db or rrd:DIR
     #[arg(value_name = "STORE", required_unless_present = "store", conflicts_with = "store")]
     pub place: Option<String>,
-    /// The same as STORE, by the name that other commands have for it
+    /// Store to read, instead of STORE, by the flag of other commands
     #[arg(long, value_name = "SPEC", hide_short_help = true)]
     pub store: Option<String>,
     /// Series to print; may be given more than once

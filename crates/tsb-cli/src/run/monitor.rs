@@ -244,8 +244,10 @@ impl<'a> Monitor<'a> {
         (notes.sent, notes.accepted) = (totals.samples, taken);
         let timed = subject.watch.cut(now);
         let response = timed.as_ref().map(|timing| &timing.response);
-        if now - notes.shown_ns >= SECOND_NS * 9 / 10 && !self.is_over.load(Ordering::Acquire) {
-            let length = (now - notes.shown_ns) as f64 / 1e9;
+        // A run that ends before its first operation is due ends before its start.
+        let length_ns = now.saturating_sub(notes.shown_ns);
+        if length_ns >= SECOND_NS * 9 / 10 && !self.is_over.load(Ordering::Acquire) {
+            let length = length_ns as f64 / 1e9;
             notes.shown_ns = now;
             let p99_ns = response
                 .and_then(|response| response.quantile(0.99))
