@@ -199,7 +199,7 @@ fn a_folder_of_two_column_files_is_read_back_time_for_time() {
         notes.contains("replayed at its own times: 1,995 samples, none moved or dropped"),
         "{notes}"
     );
-    assert!(notes.contains("5 times a cell without a value"), "{notes}");
+    assert!(notes.contains("NA or the like): 5"), "{notes}");
 }
 
 /// On a grid that was asked for, what is dropped and moved is in the report.

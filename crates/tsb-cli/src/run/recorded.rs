@@ -89,7 +89,7 @@ fn left_out(stage: &Stage) -> Vec<String> {
     let kinds: Vec<String> = problems
         .kinds
         .iter()
-        .map(|(what, count)| format!("{} times {what}", units::count(*count)))
+        .map(|(what, count)| format!("{what}: {}", units::count(*count)))
         .collect();
     let mut lines = vec![format!(
         "{} rows or cells of {} were left out: {}",

@@ -21,6 +21,8 @@ const TICKS_MAX: u64 = 4096;
 /// Values of a recording that are looked at: whole series, drawn at random, until there are
 /// so many.
 const VALUES_MAX: u64 = 1 << 23;
+/// Fewer differences than this say nothing of their distribution, nor of their unit.
+const FEW: usize = 8;
 /// Decimals that a value is tried with before it counts as no decimal number.
 const DECIMALS_MAX: i32 = 9;
 
@@ -129,7 +131,8 @@ impl Workload {
 /// the difference plus its length less one: an upper bound, as if differences of one length
 /// were equally likely (at most about a bit too high for smooth distributions). Where fewer
 /// than a quarter of the values themselves are distinct, their entropy and 64 bits for each
-/// of them once are a bound too, and the lower of the two is taken.
+/// of them once are a bound too, and the lower of the two is taken. Of fewer than eight
+/// differences the bound is what each takes by itself: its sign and its bits.
 ///
 /// Either way it knows nothing of a series but its differences: what a codec can learn
 /// from longer patterns (a repeated window, a course of the day) is not seen, and the figure
@@ -200,7 +203,12 @@ fn differences(values: &[f64]) -> Vec<Difference> {
             .collect();
     };
     let sizes = integers.windows(2).map(|pair| pair[1].abs_diff(pair[0]));
-    let unit = sizes.fold(0, gcd).max(1);
+    // Of one difference the unit would be the difference itself.
+    let unit = if values.len() > FEW {
+        sizes.fold(0, gcd).max(1)
+    } else {
+        1
+    };
     let pairs = integers.windows(2);
     pairs
         .map(|pair| (pair[1] < pair[0], pair[1].abs_diff(pair[0]) / unit))
@@ -248,6 +256,14 @@ struct Entropy {
 /// Bits a difference, by one of the two estimates.
 fn entropy(differences: &[Difference]) -> Entropy {
     let n = differences.len() as f64;
+    if differences.len() < FEW {
+        let all: u32 = differences.iter().map(|&(_, size)| 65 - size.leading_zeros()).sum();
+        let is_constant = differences.iter().all(|&(_, size)| size == 0);
+        return Entropy {
+            bits: if is_constant { 0.0 } else { f64::from(all) / n },
+            is_bound: true,
+        };
+    }
     let mut seen: HashMap<Difference, u64, FixedState> = HashMap::default();
     for &difference in differences {
         *seen.entry(difference).or_default() += 1;
@@ -380,6 +396,20 @@ mod tests {
             let begun = workload.offered(std::slice::from_ref(&(0..4096)));
             assert!(begun.entropy_bits > 19.5 && begun.bounded_share == 1.0, "{begun:?}");
         }
+    }
+
+    /// Divided by their greatest common divisor, one or two differences hold nothing.
+    #[test]
+    fn a_few_values_are_not_said_to_hold_nothing() {
+        let mut estimator = Estimator::new();
+        estimator.add(&[19.5, 19.75]);
+        estimator.add(&[7.5, 7.25, 8.0]);
+        let offered = estimator.finish();
+        // Hundredths: 25 up; 25 down, 75 up. A sign and 5, 5 and 7 bits.
+        assert_eq!((offered.entropy_bits, offered.bounded_share), (20.0 / 3.0, 1.0));
+        estimator = Estimator::new();
+        estimator.add(&[4.0, 4.0, 4.0]);
+        assert_eq!(estimator.finish().entropy_bits, 0.0);
     }
 
     #[test]
