@@ -249,7 +249,7 @@ fn text(endpoint: &Endpoint, driven: &Driven) -> String {
     let verdict = if endpoint.transport.is_answered() {
         "UNVERIFIED: nothing was read back\n"
     } else {
-        "UNVERIFIED: nothing was read back, and nobody acknowledged anything\n"
+        "UNVERIFIED: nothing was read back, and nothing was acknowledged\n"
     };
     lines.push(verdict.to_owned());
     lines.join("\n")

@@ -298,7 +298,7 @@ fn ledger(run: &Run, lines: &mut Lines) {
     }
     if let Some(at_most) = run.ledger.lost_at_most {
         lines.sentence(format!(
-            "the store may have lost up to {}: nobody can say which samples never reached it",
+            "the store may have lost up to {}: it is not known which samples never reached it",
             count(at_most)
         ));
     }
@@ -327,7 +327,7 @@ fn datagrams(run: &Run, lines: &mut Lines) {
         count(datagrams.received),
     ));
     lines.sentence(format!(
-        "{} sockets, up to {} datagrams a system call, receive buffer granted {}",
+        "{} sockets, up to {} datagrams per system call, receive buffer granted {}",
         datagrams.sockets,
         datagrams.segments_per_call,
         listener

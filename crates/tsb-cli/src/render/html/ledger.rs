@@ -121,7 +121,7 @@ fn findings(shown: &Shown<'_>, page: &mut Markup) {
     lines.extend(reasons.map(|(reason, samples)| format!("rejected as {reason}: {}", crate::units::count(*samples))));
     lines.extend(ledger.lost_at_most.map(|at_most| {
         let samples = crate::units::count(at_most);
-        format!("the store may have lost up to {samples}: nobody can say which samples never reached it")
+        format!("the store may have lost up to {samples}: it is not known which samples never reached it")
     }));
     lines.extend(ledger.losses.iter().take(SHOWN).map(ToString::to_string));
     if ledger.losses.len() > SHOWN {

@@ -154,7 +154,7 @@ pub(super) fn durability(shown: &[Shown<'_>], page: &mut Markup) {
     page.section(
         "durability",
         "Durability and loss window",
-        "What an acknowledged sample had reached, and how long a sample stood to be lost before it got there.",
+        "What an acknowledged sample had reached, and how long a sample could be lost before it got there.",
     );
     for run in shown {
         page.run_heading(run);
