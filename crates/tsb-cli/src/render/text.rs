@@ -103,16 +103,18 @@ fn rates(run: &Run, lines: &mut Lines) {
 fn asked_range(run: &Run) -> String {
     const SAME: f64 = 1.1;
     let mut from_ns = 0;
-    let rates = run.intervals.iter().filter_map(|slice| {
+    let slices = run.intervals.iter().filter_map(|slice| {
         let length_ns = slice
             .end_ns
             .saturating_sub(std::mem::replace(&mut from_ns, slice.end_ns));
-        Some(slice.asked? as f64 * 1e9 / length_ns.max(1) as f64)
+        Some((length_ns.max(1), slice.asked?))
     });
-    let rates: Vec<f64> = rates.collect();
-    // The last one may reach beyond the end of the plan.
-    let whole = &rates[..rates.len().saturating_sub(1)];
-    let (least, most) = whole.iter().fold((f64::INFINITY, 0.0_f64), |(least, most), &rate| {
+    let slices: Vec<(u64, u64)> = slices.collect();
+    // A rest behind the last whole one may hold little more than the end.
+    let longest_ns = slices.iter().map(|(length_ns, _)| *length_ns).max().unwrap_or(0);
+    let whole = slices.iter().filter(|(length_ns, _)| *length_ns > longest_ns / 2);
+    let rates = whole.map(|&(length_ns, asked)| asked as f64 * 1e9 / length_ns as f64);
+    let (least, most) = rates.fold((f64::INFINITY, 0.0_f64), |(least, most), rate| {
         (least.min(rate), most.max(rate))
     });
     if most > least * SAME {
