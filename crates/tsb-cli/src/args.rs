@@ -191,7 +191,7 @@ pub struct IngestArgs {
     pub max_connections: String,
     /// Allow addresses that other machines can reach
     ///
-    /// There is no authentication: whoever reaches it can write.
+    /// There is no authentication: every client that reaches the address can write.
     #[arg(long)]
     pub allow_remote: bool,
     /// Where results go.

@@ -267,7 +267,15 @@ fn as_nobody(folder: &Path, arguments: &[&str]) -> Output {
     if rustix::process::geteuid().is_root() {
         command.uid(65_534).gid(65_534);
     }
-    command.args(arguments).stdin(Stdio::null()).output().unwrap()
+    command.args(arguments).stdin(Stdio::null());
+    loop {
+        match command.output() {
+            // A process that another test forks holds the copy open for writing until it
+            // executes its own program.
+            Err(error) if error.kind() == std::io::ErrorKind::ExecutableFileBusy => std::thread::yield_now(),
+            output => return output.unwrap(),
+        }
+    }
 }
 
 fn permit(path: &Path, mode: u32) {

@@ -311,7 +311,7 @@ impl Cursor {
         self.advance_by(1);
     }
 
-    /// Goes past an operation of so many samples: a rate and a burst count them, arrivals and
+    /// Goes past an operation of `samples` samples: a rate and a burst count them, arrivals and
     /// recorded times are one for each operation.
     #[inline]
     pub fn advance_by(&mut self, samples: u64) {

@@ -52,7 +52,7 @@ pub struct RunArgs {
     pub expose: Option<std::net::SocketAddr>,
     /// Let --expose serve an address that other machines can reach
     ///
-    /// There is no authentication: whoever reaches it can read the metrics.
+    /// There is no authentication: every client that reaches the address can read the metrics.
     #[arg(long, requires = "expose", hide_short_help = true, help_heading = "Output")]
     pub expose_remote: bool,
 }

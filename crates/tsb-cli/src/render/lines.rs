@@ -69,7 +69,7 @@ impl Lines {
         }
     }
 
-    /// A row of a table, as it is: whoever makes it knows the width.
+    /// A row of a table, printed as it is: its maker has fitted the width.
     pub fn row(&mut self, text: impl AsRef<str>) {
         let _ = writeln!(self.out, "{}", text.as_ref());
     }

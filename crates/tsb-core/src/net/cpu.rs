@@ -82,7 +82,7 @@ impl Regular {
         scaled.checked_div(u128::from(self.turns)).unwrap_or(0) as u64
     }
 
-    /// The standard error of a sum over so many other turns.
+    /// The standard error of a sum over `others` other turns.
     fn error_ns(&self, others: u64) -> f64 {
         let turns = self.turns.max(1) as f64;
         let mean = (self.wait_ns + self.wire_ns) as f64 / turns;

@@ -36,7 +36,7 @@ impl Pieces {
         ns > LONG_NS
     }
 
-    /// A piece of so many bytes took so long.
+    /// A piece of `bytes` bytes took `ns` nanoseconds.
     #[inline]
     pub(super) fn took(&mut self, bytes: usize, ns: u64) {
         if Self::is_long(ns) {

@@ -79,7 +79,7 @@ pub struct Window {
 }
 
 impl Window {
-    /// How often the window passes in so many ticks of a grid; above 1, values repeat.
+    /// How often the window passes in `ticks` ticks of a grid; above 1, values repeat.
     pub fn passes(&self, ticks: u64) -> f64 {
         ticks as f64 / self.ticks as f64
     }

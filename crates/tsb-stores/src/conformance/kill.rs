@@ -93,7 +93,7 @@ struct Said {
     durable: i64,
 }
 
-/// Lets a writer say so many lines, and kills it while it goes on.
+/// Reads some lines of a writer, and kills it while it goes on.
 fn kill_one(name: &str, address: &str, from: i64, lines: u64) -> Result<Said, Failure> {
     let words = |error: std::io::Error| Failure::from(format!("cannot run this program again: {error}"));
     let mut child = Command::new(THIS_PROGRAM)

@@ -198,7 +198,7 @@ impl LossyDisk {
     pub fn after_a_cut(&self, seed: u64) -> Self {
         let state = self.state();
         let mut rng = Rng::new(seed);
-        // A journal of the file system keeps names in order: the first so many changes.
+        // A journal of the file system keeps names in order: a prefix of the changes.
         let kept = rng.below(state.pending.len() as u64 + 1) as usize;
         let mut names = state.certain_names.clone();
         state.pending[..kept]

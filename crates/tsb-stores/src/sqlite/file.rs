@@ -73,7 +73,7 @@ impl Database {
         Ok((database, writer))
     }
 
-    /// A file of this store, to be read beside whoever writes it.
+    /// A file of this store, opened for reading while another process may write it.
     pub(super) fn open_to_read(path: &Path) -> Result<(Self, Connection)> {
         let database = Self {
             path: path.to_owned(),

@@ -45,7 +45,7 @@ impl Timer {
         })
     }
 
-    /// The thread, for whoever counts its CPU time.
+    /// The thread, so that its CPU time can be counted.
     pub(super) fn threads(&self) -> &OwnThreads {
         &self.threads
     }

@@ -21,7 +21,7 @@ const PARTS: u64 = 8;
 pub(super) struct Wal {
     /// Pages in the log after the last commit.
     pages: Arc<AtomicU64>,
-    /// Of these, the first so many are in the file as well.
+    /// How many of these, from the first, are in the file as well.
     copied: u64,
 }
 

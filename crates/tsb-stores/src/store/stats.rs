@@ -4,7 +4,7 @@ use crate::own_threads::OwnThreads;
 
 /// What a store holds.
 ///
-/// A persistent store has earlier lives. Two counts are of the place, whoever filled it:
+/// A persistent store has earlier lives. Two counts are of the place, by whichever process it was filled:
 /// `samples` and `footprint` include samples of earlier lives, and of keys that this life has
 /// not defined. The others are of this life: they start at 0 when the store is opened.
 /// Only a store that consolidates cannot count the samples behind the rows of an earlier
@@ -92,7 +92,7 @@ pub struct Footprint {
 }
 
 impl Footprint {
-    /// Open heads of so many bytes, and nothing else.
+    /// `bytes` bytes of open heads, and nothing else.
     pub const fn of_heads(head_bytes: u64) -> Self {
         Self {
             sealed_bytes: 0,

@@ -14,7 +14,7 @@ use crate::workload::error::WorkloadError;
 pub enum GridAsked {
     /// No grid: every sample at its own time.
     None,
-    /// A tick every so many nanoseconds; what is moved or dropped is counted. in [1, ..)
+    /// The nanoseconds between two ticks; what is moved or dropped is counted. in [1, ..)
     Every(u64),
 }
 

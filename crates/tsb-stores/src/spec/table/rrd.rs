@@ -144,7 +144,7 @@ fn rrd_options(values: &Values<'_>) -> Result<RrdOptions> {
     })
 }
 
-/// What files are like, whoever writes them.
+/// The layout of files, for each engine and client that writes them.
 fn rrd_layout(values: &Values<'_>) -> Result<RrdOptions> {
     let default = RrdOptions::default();
     let seconds = |name: &str| {
