@@ -2,7 +2,8 @@
 //!
 //! Reading a thread's CPU clock is a system call that costs as much as handling dozens of
 //! samples, so it is read about 500 times per second and not around operations. In between,
-//! time is told apart by the run's clock, which costs a twentieth of that and is read anyway.
+//! the run's clock divides the time between the kinds of work: reading it costs a twentieth
+//! of that, and it is read anyway.
 //! From one reading of the CPU clock to the next is a *window*. What the window used is known
 //! exactly; what each kind of work in it took is known by the run's clock, which also counts
 //! time in which the thread waited or was interrupted. So one kind of each window is *suspect*:

@@ -3,8 +3,8 @@
 //! Fed with all series at moments spread over the run, it is a histogram over (series,
 //! moment) pairs: what a dashboard that looks at any series at any time would find. A series
 //! of which nothing is visible yet is as stale as its first sample is overdue, so what never
-//! arrives counts in every quantile. What the plan has ended is not stale, and whoever feeds
-//! this leaves it out.
+//! arrives counts in every quantile. A series that the plan has ended is not stale: the
+//! caller leaves it out.
 
 use serde::{Deserialize, Serialize};
 

@@ -108,7 +108,7 @@ fn replace(real: &Path, bytes: &[u8]) -> io::Result<()> {
     let part = beside(real)?;
     let written = write_part(real, &part, bytes);
     if written.is_err() {
-        // The error that is told is the first.
+        // The first error is the one that is reported.
         let _ = fs::remove_file(&part);
     }
     written

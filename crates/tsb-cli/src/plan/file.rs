@@ -1,7 +1,7 @@
 //! Run files: TOML whose keys are the flags of `tsb run`.
 //!
 //! Each key is read as its flag would be, so a file says the same as flags by the same names,
-//! and what is wrong is told with the file, the line and the key. docs/formats/plan.md lists
+//! and an error names the file, the line and the key. docs/formats/plan.md lists
 //! the keys.
 
 use std::path::Path;

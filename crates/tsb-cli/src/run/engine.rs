@@ -127,7 +127,7 @@ pub fn run_plan(plan: &Plan, hooks: &Hooks, open: Open<'_>) -> Result<Finished, 
     ended.unwrap_or_else(|said| Err(Failure::new(Exit::Bug, "cannot run this plan").because_of(format!("it {said}"))))
 }
 
-/// Closes the store of a run that is over: what there is to report is known by now.
+/// Closes the store of a run that is over: its report is complete by now.
 fn close(store: Arc<dyn Store>, run: &mut Run) {
     let name = &run.target.store;
     let said = match caught("close", || store.close()) {
@@ -243,7 +243,7 @@ fn shown(stage: &Stage, store: &Arc<dyn Store>) -> Shown {
         path: format!("{}{wire}", plan.transport.name()),
         series: stage.workload.catalog().len() as u64,
         durability: store.capabilities().acknowledges.to_string(),
-        // What changes on the way is told slice by slice.
+        // Where churn changes the rate, it is shown for each interval instead.
         asked_per_second: stage
             .speed()
             .filter(|_| plan.workload.churn.is_none())

@@ -62,7 +62,7 @@ impl Kept {
 
     fn write(&self, report: &Report) {
         if let Some(file) = &self.file {
-            // The file is written once more at the end, where a failure is told.
+            // The file is written once more at the end, and a failure there is reported.
             let _ = json(report).and_then(|bytes| file.write(&bytes));
         }
     }

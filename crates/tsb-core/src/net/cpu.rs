@@ -2,7 +2,7 @@
 //! thread's total.
 //!
 //! The thread works in turns: it waits, reads, decodes, and has batches applied. A turn is
-//! measured or not. In a measured turn time is told apart by [`crate::cpu`]; that costs two
+//! measured or not. In a measured turn [`crate::cpu`] divides the time between them; that costs two
 //! readings of the clock for each batch, too much for a thread that has no time to spare. So
 //! every turn is measured while the thread waits long from turn to turn, and one in eight at
 //! random otherwise. Of the others together the exact sum is known: waiting and the wire took

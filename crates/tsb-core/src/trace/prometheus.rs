@@ -19,8 +19,8 @@ use crate::time::Timestamp;
 /// Most histograms that are remembered by name; rows of further ones count as a problem.
 const MAX_HISTOGRAMS: usize = 100_000;
 
-/// Reads a file of text exposition: one scrape, or several one after the other. Whether it
-/// is OpenMetrics is told by what it holds.
+/// Reads a file of text exposition: one scrape, or several one after the other. Its content
+/// decides whether it is read as OpenMetrics.
 ///
 /// # Errors
 /// A failed read, more samples than the limits allow, or timestamps of a unit that nothing

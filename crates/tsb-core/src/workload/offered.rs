@@ -18,8 +18,8 @@ use crate::time::Timestamp;
 const SERIES_MAX: usize = 2048;
 /// Ticks of each that are looked at, from the first that was sent on: its laws do not change.
 const TICKS_MAX: u64 = 4096;
-/// Values of a recording that are looked at: whole series, drawn at random, until there are
-/// so many.
+/// Most values of a recording that are looked at. Whole series are drawn at random until
+/// together they have this many.
 const VALUES_MAX: u64 = 1 << 23;
 /// Fewer differences than this say nothing of their distribution, nor of their unit.
 const FEW: usize = 8;

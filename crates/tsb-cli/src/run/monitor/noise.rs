@@ -14,7 +14,7 @@ const PULSE_NS: u64 = SECOND_NS / 100;
 /// From one reading of the kernel's counters to the next.
 const READ_NS: u64 = SECOND_NS / 4;
 
-/// Watches for disturbances until it is told to stop.
+/// Watches for disturbances until the run ends.
 #[derive(Debug)]
 pub(super) struct Sentry {
     stop: Arc<Stop>,
