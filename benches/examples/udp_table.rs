@@ -26,8 +26,9 @@ use serde_json::Value;
 use tsb_bench::mix::{self, Mix};
 use tsb_core::emit::{Operation, Outcome, Target};
 use tsb_core::net::{Address, DatagramListener, DatagramTarget, EmitOptions, Intake, IntakeSink, ListenOptions};
+use tsb_core::schedule::Slot;
 use tsb_core::time::{Clock, MonotonicClock, thread_cpu_ns};
-use tsb_core::wire::{Budget, Fatal, Malformed, Protocol, Sink};
+use tsb_core::wire::{Fatal, Malformed, NotAdmitted, Protocol, Room, Sink};
 use tsb_core::{Batch, Catalog, SeriesId, SeriesKey, Timestamp};
 
 /// Different values, sent again and again.
@@ -190,23 +191,28 @@ impl Count {
     }
 }
 
+/// The number of a series of the fleet.
+fn number_of(key: &SeriesKey) -> Option<u32> {
+    let (host, metric) = key.name().split_once(".m")?;
+    let host: usize = host.strip_prefix('h')?.parse().ok()?;
+    Some((host * mix::HOST + metric.parse::<usize>().ok()?) as u32)
+}
+
 impl Sink for Count {
-    fn series(&mut self, key: &SeriesKey) -> Option<SeriesId> {
-        let (host, metric) = key.name().split_once(".m")?;
-        let host: usize = host.strip_prefix('h')?.parse().ok()?;
-        Some(SeriesId((host * mix::HOST + metric.parse::<usize>().ok()?) as u32))
+    fn series(&mut self, key: &SeriesKey) -> Result<SeriesId, NotAdmitted> {
+        number_of(key).map(SeriesId).ok_or(NotAdmitted::Undefined)
     }
 
     fn batch(&mut self, batch: &Batch<'_>) {
         self.pending += batch.len() as u64;
     }
 
-    fn refused(&mut self, samples: usize) {
-        panic!("{samples} samples were refused");
+    fn refused(&mut self, why: NotAdmitted, samples: usize) {
+        panic!("{samples} samples were refused: {}", why.reason());
     }
 
     fn unannounced(&mut self, samples: usize) {
-        self.refused(samples);
+        panic!("{samples} samples were never announced");
     }
 
     fn malformed(&mut self, problem: &Malformed<'_>) {
@@ -226,7 +232,7 @@ impl IntakeSink for Count {
 fn measure(case: Case, ticks: &[Vec<f64>], round_ns: u64) -> Figures {
     let clock: Arc<dyn Clock> = Arc::new(MonotonicClock::new());
     let count = Count::default();
-    let (sink, budget, now, protocol) = (count.clone(), Budget::default(), Arc::clone(&clock), case.protocol);
+    let (sink, budget, now, protocol) = (count.clone(), Room::default(), Arc::clone(&clock), case.protocol);
     let ingest = move |_: &Address| Intake {
         decoder: protocol.datagram_decoder(Arc::clone(&now), &budget),
         sink: Box::new(sink.clone()),
@@ -258,7 +264,8 @@ fn measure(case: Case, ticks: &[Vec<f64>], round_ns: u64) -> Figures {
                 let first = SeriesId((index * case.operation.1) as u32);
                 let at = Timestamp::from_secs(1_700_000_000 + second + (sent / mix::SERIES as u64) as i64);
                 let batch = Batch::tick(first, at, part);
-                assert_eq!(target.send(&Operation { batch, due: 0 }), Outcome::Sent);
+                let (due, slot) = (0, Slot::default());
+                assert_eq!(target.send(&Operation { batch, due, slot }), Outcome::Sent);
             }
             target.idle();
             cpu_ns += thread_cpu_ns() - before;

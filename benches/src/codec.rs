@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use tsb_core::time::ManualClock;
-use tsb_core::wire::{Decoder, Encoder, Malformed, Protocol, Sink};
+use tsb_core::wire::{Decoder, Encoder, Malformed, NotAdmitted, Protocol, Sink};
 use tsb_core::{Batch, Catalog, Ids, SeriesId, SeriesKey, Times, Timestamp};
 
 use crate::mix::{self, Mix, Random};
@@ -88,8 +88,8 @@ struct Sum {
 }
 
 impl Sink for Sum {
-    fn series(&mut self, key: &SeriesKey) -> Option<SeriesId> {
-        Some(self.catalog.intern(key.clone()))
+    fn series(&mut self, key: &SeriesKey) -> Result<SeriesId, NotAdmitted> {
+        Ok(self.catalog.intern(key.clone()))
     }
 
     fn batch(&mut self, batch: &Batch<'_>) {
@@ -98,12 +98,12 @@ impl Sink for Sum {
         self.bits = self.bits.wrapping_add(sum(batch.values()));
     }
 
-    fn refused(&mut self, samples: usize) {
-        panic!("{samples} samples were refused");
+    fn refused(&mut self, why: NotAdmitted, samples: usize) {
+        panic!("{samples} samples were refused: {}", why.reason());
     }
 
     fn unannounced(&mut self, samples: usize) {
-        self.refused(samples);
+        panic!("{samples} samples were never announced");
     }
 
     fn malformed(&mut self, problem: &Malformed<'_>) {

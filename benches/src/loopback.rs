@@ -12,8 +12,9 @@ use tsb_core::net::{
     Mileposts, Registry, Runtime, StreamTarget,
 };
 use tsb_core::net::{ListenerReport, TargetReport};
+use tsb_core::schedule::Slot;
 use tsb_core::time::{Clock, MonotonicClock, thread_cpu_ns};
-use tsb_core::wire::{Fatal, Malformed, Protocol, Sink};
+use tsb_core::wire::{Fatal, Malformed, NotAdmitted, Protocol, Sink};
 use tsb_core::{Batch, SeriesId, SeriesKey, Timestamp};
 use tsb_stores::{Refusals, Store};
 
@@ -121,7 +122,7 @@ struct StoreSink {
 }
 
 impl Sink for StoreSink {
-    fn series(&mut self, key: &SeriesKey) -> Option<SeriesId> {
+    fn series(&mut self, key: &SeriesKey) -> Result<SeriesId, NotAdmitted> {
         self.registry.resolve(key)
     }
 
@@ -137,12 +138,12 @@ impl Sink for StoreSink {
         }
     }
 
-    fn refused(&mut self, _samples: usize) {
+    fn refused(&mut self, _why: NotAdmitted, _samples: usize) {
         self.is_broken = true;
     }
 
-    fn unannounced(&mut self, samples: usize) {
-        self.refused(samples);
+    fn unannounced(&mut self, _samples: usize) {
+        self.is_broken = true;
     }
 
     fn malformed(&mut self, _problem: &Malformed<'_>) {
@@ -259,7 +260,11 @@ impl Loopback {
         for (index, values) in values.chunks(length).enumerate() {
             let batch = Batch::tick(SeriesId((index * length) as u32), at, values);
             let due = self.clock.now();
-            let outcome = self.target.send(&Operation { batch, due });
+            let outcome = self.target.send(&Operation {
+                batch,
+                due,
+                slot: Slot::default(),
+            });
             assert_eq!(outcome, Outcome::Sent, "the socket is lost");
         }
         self.sent += values.len() as u64;

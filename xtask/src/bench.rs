@@ -57,8 +57,8 @@ fn record_path(name: &str) -> PathBuf {
     root().join("target/bench-records").join(format!("{name}.txt"))
 }
 
-/// What a reader needs to know of a baseline, as `key: value` lines.
-fn record() -> Result<String> {
+/// What a reader needs to know of a measurement's commit and machine, as `key: value` lines.
+pub(crate) fn record() -> Result<String> {
     let git = |arguments: &[&str]| capture(Command::new("git").args(arguments).current_dir(root()));
     let commit = git(&["rev-parse", "HEAD"])?;
     let changed = !git(&["status", "--porcelain"])?.trim().is_empty();

@@ -17,6 +17,9 @@ mod toolchain;
 mod tutorial;
 mod whole_run;
 
+pub(crate) use packages::has_librrd;
+pub(crate) use tests_run::counted;
+
 use std::time::Duration;
 
 use anyhow::{Result, bail};

@@ -1,5 +1,5 @@
-//! The workspace's own jobs: `cargo xtask ci`, `tidy`, `mutate`, `peers`, `screenshots`,
-//! `servers`, `view-cost`, `bench`.
+//! The workspace's own jobs: `cargo xtask ci`, `tidy`, `mutate`, `sanitize`, `floods`,
+//! `peers`, `screenshots`, `servers`, `faults`, `view-cost`, `bench`, `measure`.
 //!
 //! It imports nothing of ours and builds in seconds; what a user of `tsb` runs is not
 //! here but in `tsb-cli`.
@@ -13,9 +13,13 @@
 mod bench;
 mod browser;
 mod ci;
+mod faults;
+mod floods;
 mod golang;
+mod measure;
 mod mutate;
 mod peers;
+mod sanitize;
 mod screenshots;
 mod servers;
 mod shell;
@@ -38,6 +42,8 @@ cargo xtask JOB
   mutate [WORD]
              breaks the instrument on purpose, one place at a time, in a copy of the workspace, and
              fails if no test notices; only those whose description contains WORD
+  sanitize   the tests of every module with unsafe, built with LLVM's address sanitizer into
+             target/sanitize: some minutes the first time. It needs no nightly toolchain
   peers [--rounds N]
              builds the peer tools that a registry carries, runs them and tsb in turn on the same
              kind of work (A B B A, N times), and prints both side by side
@@ -53,14 +59,27 @@ cargo xtask JOB
              --out writes it as a page of Markdown, too
   servers equal [--out FILE]
              our client of MongoDB beside its driver alone, in turn, with batches of equal layouts
+  faults [STORE...] [--rounds N] [--only FAULT] [--seed N] [--jobs N] [--program TSB] [--out FILE]
+             kills, power cuts, damages, errors, disturbance and hostile peers, N trials of each on every
+             store with files (or those whose names begin so), with the real program; one table of what
+             became of acknowledged samples, which fails on a silent loss, a panic or a hang
   screenshots
              the pictures of docs/screenshots: runs tsb, opens its report in Chromium (wide and narrow,
              light and dark, printed), and drives the live view in tmux at three sizes
   view-cost [--rounds N]
              runs tsb with its live view and without (A B B A, N times) on a terminal of tmux, and prints
              what the view costs and what it does to latencies
+  floods [--program TSB] [--only LISTENER] [--out FILE]
+             names, bytes, senders and connections without end for each listener of tsb ingest: the bound of
+             its memory that docs/limits.md states beside the measured peak; --out writes it as Markdown, too
   bench save NAME [FILTER] | diff OLD NEW [FILTER]
              criterion baselines, each with a record of its commit and machine
+  measure cost [--rounds N] [--out FILE]
+             what a sample costs by store and size of batch: the parts that tsb run reports beside the
+             process, and beside the store alone; takes about ten minutes, and starts mongod
+  measure speed COMMIT [--rounds N] [--out FILE]
+             whether anything got slower since that commit: builds it, and runs the tables of memory,
+             SQLite, wires, TCP and RRD of both in turn; two rounds take about half an hour
   help       this text
 ";
 
@@ -75,11 +94,15 @@ fn main() -> ExitCode {
         ["ci", rest @ ..] => ci::run(rest),
         ["tidy"] => tidy::run(),
         ["mutate"] => mutate::run(""),
+        ["sanitize"] => sanitize::run(),
         ["mutate", filter] => mutate::run(filter),
+        ["faults", rest @ ..] => faults::command(rest),
         ["servers", rest @ ..] => servers::command(rest),
         ["screenshots"] => screenshots::make(),
         ["view-cost", rest @ ..] => view_cost::measure(rest),
         ["bench", rest @ ..] => bench::command(rest),
+        ["measure", rest @ ..] => measure::command(rest),
+        ["floods", rest @ ..] => floods::command(rest),
         ["peers", rest @ ..] => peers::run(rest),
         _ => {
             eprint!("xtask: no such job: {}\n\n{USAGE}", words.join(" "));

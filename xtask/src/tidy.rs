@@ -6,6 +6,7 @@
 mod lexer;
 mod manifest;
 mod prose;
+mod raw;
 mod rules;
 mod source;
 
@@ -66,7 +67,9 @@ pub(crate) fn run() -> Result<()> {
 }
 
 fn all_rules() -> impl Iterator<Item = &'static Rule> {
-    [rules::RULES, prose::RULES, manifest::RULES].into_iter().flatten()
+    [rules::RULES, raw::RULES, prose::RULES, manifest::RULES]
+        .into_iter()
+        .flatten()
 }
 
 /// What to print about a tree, and how many findings there are.

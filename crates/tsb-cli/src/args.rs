@@ -6,6 +6,7 @@
 use std::path::PathBuf;
 
 use clap::{Args, CommandFactory, FromArgMatches, Parser, Subcommand, ValueEnum};
+use tsb_stores::spec::Typed;
 
 mod options;
 mod query;
@@ -96,7 +97,7 @@ pub enum Command {
     Ingest(IngestArgs),
     /// Send a simulated fleet to a server, and nothing else
     Emit(Box<EmitArgs>),
-    /// Read a store back against the report of the run that filled it
+    /// Read a store back against the report or the journal of the run that filled it
     Verify(VerifyArgs),
     /// Show reports again: as text, page or tables; several side by side
     Report(ReportArgs),
@@ -152,18 +153,25 @@ pub enum Progress {
 
 /// The default of `tsb ingest --max-series`.
 pub const MAX_SERIES: &str = "1M";
+/// The default of `tsb ingest --max-name-bytes`.
+pub const MAX_NAME_BYTES: &str = "256MiB";
 /// The default of `tsb record --processes`.
 pub const PROCESSES: usize = 64;
 
 /// `tsb ingest`
 #[derive(Debug, Args)]
-#[command(
-    after_long_help = "Options of datagram listeners stand in the URL: ?receive-buffer=8MiB&gro=off&idle=10s\n\n\
+#[command(after_long_help = "Options of a listener stand in its URL:\n\
+    \x20 ?idle=5m              close a connection, or forget a sender of datagrams,\n\
+    \x20                       that is silent for this long. Default: 10m for\n\
+    \x20                       connections, off for datagrams. While no further\n\
+    \x20                       connection has room, silence of 1m is enough.\n\
+    \x20 ?receive-buffer=8MiB  of datagrams: room for what comes in one burst\n\
+    \x20 ?gro=off              of UDP: take each datagram by itself\n\
+    \n\
     Examples:\n  \
     tsb ingest --listen graphite+tcp://127.0.0.1:2003 --store sqlite:/tmp/m.db\n  \
     tsb ingest --listen influx+http://127.0.0.1:8086 --listen graphite+udp://127.0.0.1:2003\n  \
-    tsb ingest --listen rrdcached+unix:/run/rrdcached.sock --store write-cache+rrd:/var/rrd"
-)]
+    tsb ingest --listen rrdcached+unix:/run/rrdcached.sock --store write-cache+rrd:/var/rrd")]
 pub struct IngestArgs {
     /// Where to listen, such as graphite+tcp://127.0.0.1:2003
     ///
@@ -171,10 +179,10 @@ pub struct IngestArgs {
     /// `influx+http://127.0.0.1:8086`, `tsb+unix:///run/tsb.sock` and `tsb+unixgram:///run/tsb.sock`.
     /// `rrdcached+unix:/run/rrdcached.sock` serves rrdcached's clients, with `--store write-cache+rrd:DIR`.
     #[arg(long, value_name = "URL", required = true)]
-    pub listen: Vec<String>,
+    pub listen: Vec<Typed>,
     /// Store for what arrives, such as memory:?max_bytes=4GiB
     #[arg(long, value_name = "SPEC", default_value = "memory:")]
-    pub store: String,
+    pub store: Typed,
     /// Stop after this long; without it, at Ctrl-C
     #[arg(long, value_name = "DURATION")]
     pub duration: Option<String>,
@@ -183,10 +191,19 @@ pub struct IngestArgs {
     pub once: bool,
     /// Refuse new series beyond this number, and count them
     ///
-    /// It bounds the memory that a flood of new names can take.
+    /// With --max-name-bytes it bounds the memory that a flood of new names can take.
     #[arg(long, value_name = "N", default_value = MAX_SERIES)]
     pub max_series: String,
+    /// Refuse new series when the names take this much memory, and count them
+    ///
+    /// Names, labels and their tables count. What decoders remember of names is bounded by the
+    /// same size once more for each listener.
+    #[arg(long, value_name = "SIZE", default_value = MAX_NAME_BYTES)]
+    pub max_name_bytes: String,
     /// Refuse connections beyond this number, and count them
+    ///
+    /// Of senders of datagrams this many are remembered: for a further one, the sender that sent
+    /// the least of late is forgotten and counted.
     #[arg(long, value_name = "N", default_value = "1024")]
     pub max_connections: String,
     /// Allow addresses that other machines can reach
@@ -213,8 +230,10 @@ pub struct EmitArgs {
     ///
     /// PROTOCOL+TRANSPORT://ADDRESS. Also `tsb+udp://127.0.0.1:4270?sockets=30&gso=off`,
     /// `influx+http://127.0.0.1:8086?db=tsb` and `graphite+unix:///run/carbon.sock`.
+    /// `?timeout=10s` bounds the wait for an answer, for a server that takes nothing, and for the
+    /// end of a connection; without it, a minute, and half a minute for the end.
     #[arg(long, value_name = "URL")]
-    pub to: String,
+    pub to: Typed,
     /// Connections, one per emitting thread; without it, as --workers says
     #[arg(long, value_name = "N")]
     pub connections: Option<u64>,
@@ -226,14 +245,33 @@ pub struct EmitArgs {
 /// `tsb verify`
 #[derive(Debug, Args)]
 pub struct VerifyArgs {
-    /// JSON report of the run, as --out wrote it
+    /// JSON report of the run, as --out wrote it, or the journal that a killed run left
+    ///
+    /// The journal is beside the report, with .journal added to its name, or where --journal
+    /// put it.
     pub report: PathBuf,
     /// Store to read; without it, the one that the report names
     #[arg(long, value_name = "SPEC")]
-    pub store: Option<String>,
+    pub store: Option<Typed>,
+    /// What ended the run of a journal: kill or power-cut
+    ///
+    /// After a kill, everything that was acknowledged as buffered must be there; after a power
+    /// cut, what was acknowledged as synced. Without it, the machine's own word decides: whether
+    /// it has started again since.
+    #[arg(long, value_name = "WHAT", value_enum)]
+    pub after: Option<After>,
     /// How to print the result on stdout
     #[arg(long, value_enum, default_value_t)]
     pub format: Format,
+}
+
+/// What ended a run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum After {
+    /// The process was killed; the machine went on.
+    Kill,
+    /// The machine went down.
+    PowerCut,
 }
 
 /// `tsb report`

@@ -46,6 +46,16 @@ pub struct Scope<'a> {
     pub unsent: &'a [(u32, Range<u64>)],
     /// Ticks of groups that were sent and never answered: they may be there or not.
     pub unanswered: &'a [(u32, Range<u64>)],
+    /// The run ended anywhere among those: of each series, what is behind the newest sample
+    /// that its store accepted was not sent, or is gone with what was not acknowledged.
+    pub is_cut_off: bool,
+    /// Ticks of groups of which it is not known whether all their samples came: lost on the
+    /// way, or never answered. A row of a consolidating store that depends on one of them is
+    /// not compared.
+    pub in_doubt: &'a [(u32, Range<u64>)],
+    /// Samples that did not come, or may not have come, and that nobody can name: with any,
+    /// no row of a consolidating store is compared.
+    pub unnamed: u64,
     /// What the store said of its newest samples while the run went on.
     pub heard: &'a Heard,
     /// Auditing threads.
@@ -133,6 +143,8 @@ struct Named {
     unsent: HashMap<u32, Vec<Range<u64>>>,
     /// Of a group: the ticks that were never answered.
     unanswered: HashMap<u32, Vec<Range<u64>>>,
+    /// Of a group: the ticks that may not have come whole.
+    in_doubt: HashMap<u32, Vec<Range<u64>>>,
 }
 
 impl Named {
@@ -144,6 +156,7 @@ impl Named {
         let kinds = [
             (scope.unsent, &mut named.unsent),
             (scope.unanswered, &mut named.unanswered),
+            (scope.in_doubt, &mut named.in_doubt),
         ];
         for (list, by_group) in kinds {
             for (group, ticks) in list {

@@ -9,6 +9,7 @@ use tsb_core::Timestamp;
 use tsb_core::emit::Live;
 use tsb_core::latency::{Curve, Recording, Summary};
 use tsb_core::ledger::{Counter, Ledger};
+use tsb_core::net::Address;
 use tsb_core::report::SCHEMA_VERSION;
 use tsb_core::resource::{Machine, Process};
 use tsb_core::schedule::Speed;
@@ -19,20 +20,25 @@ use crate::args::EmitArgs;
 use crate::endpoint::Endpoint;
 use crate::exit::Exit;
 use crate::failure::Failure;
+use crate::journal::{Followed, Follower};
 use crate::live::expose;
 use crate::output::Outputs;
 use crate::plan;
 use crate::run::{
-    Driven, Hooks, Pass, Rejects, SinkTotals, Stage, Watch, fingerprint, issued, missing, missing_note, offered,
-    progress, write_hdr_log,
+    Driven, Hooks, Pass, Rejects, SinkTotals, Stage, Watch, fingerprint, header_of_emit, issued, missing, missing_note,
+    offered, progress, way_of_emit, write_hdr_log,
 };
-use crate::{interrupt, say, units};
+use crate::{foreign, interrupt, say, units};
 
 /// Runs the command.
 pub fn command(args: &EmitArgs) -> Result<Exit, Failure> {
     plan::no_effect::check_emit(args)?;
     let failure = || Failure::usage(format!("cannot emit to {}", args.to));
-    let endpoint: Endpoint = args.to.parse().map_err(|why: String| failure().because_of(why))?;
+    let endpoint: Endpoint = args
+        .to
+        .expose()
+        .parse()
+        .map_err(|why: String| failure().because_of(why))?;
     endpoint.check_sending().map_err(|why| failure().because_of(why))?;
     let address = endpoint.resolve().map_err(|error| failure().because(&error))?;
     let mut run = plan::with_file(&args.run)?;
@@ -50,27 +56,19 @@ pub fn command(args: &EmitArgs) -> Result<Exit, Failure> {
     let mut outputs = Outputs::open(&run.output)?;
     let mut hooks = Hooks::new(interrupt::flag(), run.output.quiet);
     let _exposed = expose(&run, &mut hooks)?;
+    hooks.journal = crate::run::journal(&run, &outputs)?;
+    outputs.supersedes(hooks.journal.clone());
     let stage = Stage::new(&plan, 1)?;
     crate::run::check_asked(&stage, None)?;
-    let (start_ns, base) = stage.beginning();
-    let (live, watch) = (Live::new(plan.workers), Watch::default());
-    let nowhere: Arc<dyn Store> = Arc::new(NullStore::new());
-    let pass = Pass {
-        stage: &stage,
-        timetable: &stage.timetable,
-        store: nowhere,
-        start_ns,
-        base,
-        stop: &hooks.stop,
-        live: &live,
-        totals: Arc::new(SinkTotals::default()),
-        rejects: Arc::new(Rejects::new()),
-        window: None,
-        listening: &watch,
-        between: None,
-    };
-    let driven = progress(&stage, &live, &hooks, || pass.remote(&address))?;
-    let result = result(&stage, &endpoint, base, &driven);
+    let sent = send(&stage, &endpoint, &address, &hooks)?;
+    let (base, driven) = (sent.base, sent.driven);
+    let mut result = result(&stage, &endpoint, base, &driven);
+    if let Some(failure) = hooks.journal.as_ref().and_then(|journal| journal.failure()) {
+        result["notes"]
+            .as_array_mut()
+            .into_iter()
+            .for_each(|notes| notes.push(json!(failure)));
+    }
     if let Some(log) = outputs.hdr_log() {
         write_hdr_log(log, &driven, base.0).unwrap_or_else(say::line);
     }
@@ -80,6 +78,51 @@ pub fn command(args: &EmitArgs) -> Result<Exit, Failure> {
         (true, true) => Exit::Interrupted,
         (true, false) => Exit::Done,
     })
+}
+
+/// What was sent, and from which timestamp on.
+struct Sent {
+    base: Timestamp,
+    driven: Driven,
+}
+
+/// Sends all of it, and keeps the journal.
+fn send(stage: &Stage, endpoint: &Endpoint, address: &Address, hooks: &Hooks) -> Result<Sent, Failure> {
+    let (start_ns, base) = stage.beginning();
+    let (live, watch) = (Live::new(stage.plan.workers), Watch::default());
+    let nowhere: Arc<dyn Store> = Arc::new(NullStore::new());
+    let (totals, rejects) = (Arc::new(SinkTotals::default()), Arc::new(Rejects::new()));
+    let pass = Pass {
+        stage,
+        timetable: &stage.timetable,
+        store: nowhere,
+        start_ns,
+        base,
+        stop: &hooks.stop,
+        live: &live,
+        totals: Arc::clone(&totals),
+        rejects: Arc::clone(&rejects),
+        window: None,
+        listening: &watch,
+        between: None,
+    };
+    let followed = Followed {
+        way: way_of_emit(endpoint.transport),
+        clock: &*stage.clock,
+        start_ns,
+        live: &live,
+        totals: &totals,
+        watch: &watch,
+        rejects: &rejects,
+        store: None,
+    };
+    let header = header_of_emit(stage, endpoint.to_string(), base);
+    let send = || pass.remote(address);
+    let driven = progress(stage, &live, hooks, || match &hooks.journal {
+        Some(journal) => Follower::begin(journal, header, followed).beside(send),
+        None => send(),
+    })?;
+    Ok(Sent { base, driven })
 }
 
 fn sent_for_good(driven: &Driven) -> u64 {
@@ -181,6 +224,7 @@ fn result(stage: &Stage, endpoint: &Endpoint, base: Timestamp, driven: &Driven) 
         "resources": [usage],
         "issued": issued(&driven.issued),
         "notes": notes(endpoint, driven),
+        "closing": driven.wire.as_ref().map(|wire| &wire.closings),
         "datagrams": driven.wire.as_ref().filter(|wire| wire.sent_datagrams > 0).map(|wire| json!({
             "sent": wire.sent_datagrams,
             "segments_per_call": wire.segments,
@@ -245,7 +289,8 @@ fn text(endpoint: &Endpoint, driven: &Driven) -> String {
             units::bytes(wire.send_buffer_bytes as f64),
         ));
     }
-    lines.extend(notes(endpoint, driven));
+    let notes = notes(endpoint, driven);
+    lines.extend(notes.iter().map(|note| foreign::line(note).into_owned()));
     let verdict = if endpoint.transport.is_answered() {
         "UNVERIFIED: nothing was read back\n"
     } else {

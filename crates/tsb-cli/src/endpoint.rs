@@ -14,7 +14,7 @@ use crate::units;
 const FORM: &str = "it has the form PROTOCOL+tcp://HOST:PORT, PROTOCOL+udp://HOST:PORT, PROTOCOL+http://HOST:PORT, \
     PROTOCOL+unix:///PATH or PROTOCOL+unixgram:///PATH, such as graphite+tcp://127.0.0.1:2003";
 
-const OPTIONS: &str = "its options are sockets, datagram, gso, gro, receive-buffer, db, gzip and idle, such as \
+const OPTIONS: &str = "its options are sockets, datagram, gso, gro, receive-buffer, db, gzip, timeout and idle, such as \
     ?sockets=30&datagram=1400&gso=off";
 
 /// A protocol over a transport to an address.
@@ -38,16 +38,26 @@ pub struct EndpointOptions {
     gro: Option<bool>,
     database: Option<String>,
     gzip: Option<bool>,
+    timeout_ns: Option<u64>,
     /// Asked for as the receive buffer, in bytes.
     pub receive_buffer_bytes: Option<u64>,
-    /// A sender that is silent for so long is forgotten, in nanoseconds.
+    /// A connection or sender that is silent for so long is closed or forgotten, in nanoseconds;
+    /// 0: never.
     pub idle_ns: Option<u64>,
     names: Vec<String>,
 }
 
 /// Options of a sender, and of a receiver; both may name a buffer or a silence of their own.
-const OF_SENDERS: [&str; 5] = ["sockets", "datagram", "gso", "db", "gzip"];
+const OF_SENDERS: [&str; 6] = ["sockets", "datagram", "gso", "db", "gzip", "timeout"];
 const OF_RECEIVERS: [&str; 3] = ["gro", "receive-buffer", "idle"];
+
+/// A silence after which a peer is given up, in nanoseconds; `off` is 0.
+pub fn parse_idle(value: &str) -> Result<u64, String> {
+    match value {
+        "off" => Ok(0),
+        _ => units::parse_duration(value),
+    }
+}
 
 /// Refuses an option that does nothing on a transport.
 fn has_effect(name: &str, transport: Transport) -> Result<(), String> {
@@ -55,6 +65,7 @@ fn has_effect(name: &str, transport: Transport) -> Result<(), String> {
     let needs = match name {
         "sockets" | "datagram" | "receive-buffer" if !is_datagrams => "udp or unixgram",
         "gso" | "gro" if transport != Transport::Udp => "udp",
+        "timeout" if is_datagrams => "a connection",
         "db" | "gzip" if transport != Transport::Http => "http",
         _ => return Ok(()),
     };
@@ -72,6 +83,7 @@ impl EndpointOptions {
         if let Some(name) = &self.database {
             wire.database = Some(name.clone());
         }
+        wire.timeout_ns = self.timeout_ns.or(wire.timeout_ns);
         wire.receive_buffer_bytes = self.receive_buffer_bytes.or(wire.receive_buffer_bytes);
     }
 
@@ -83,10 +95,11 @@ impl EndpointOptions {
             "gso" => self.gso = Some(units::parse_switch(value)?),
             "gro" => self.gro = Some(units::parse_switch(value)?),
             "gzip" => self.gzip = Some(units::parse_switch(value)?),
+            "timeout" => self.timeout_ns = Some(units::parse_duration(value)?),
             "db" if value.is_empty() => return Err("a database has a name".to_owned()),
             "db" => self.database = Some(value.to_owned()),
             "receive-buffer" => self.receive_buffer_bytes = Some(units::parse_bytes(value)?),
-            "idle" => self.idle_ns = Some(units::parse_duration(value)?),
+            "idle" => self.idle_ns = Some(parse_idle(value)?),
             _ => return Err(format!("unknown option {name:?}; {OPTIONS}")),
         }
         Ok(())
@@ -107,6 +120,10 @@ impl FromStr for Endpoint {
         })?;
         over(protocol, transport)?;
         let (place, query) = rest.split_once('?').unwrap_or((rest, ""));
+        // Before any part of it is quoted: a password may hold a question mark.
+        if (place.contains('@') || !is_address(place)) && rest.contains('@') && !transport.is_unix() {
+            return Err("it holds a user or a password, and tsb sends none".to_owned());
+        }
         let mut options = EndpointOptions::default();
         for option in query.split('&').filter(|option| !option.is_empty()) {
             let (name, value) = option.split_once('=').ok_or(OPTIONS)?;
@@ -114,19 +131,13 @@ impl FromStr for Endpoint {
             set.map_err(|why| format!("option {name}: {why}"))?;
             options.names.push(name.to_owned());
         }
-        if place.contains('@') {
-            return Err("it holds a user or a password, and tsb sends none".to_owned());
-        }
         let place = if transport.is_unix() {
             (place.len() > 1 && place.starts_with('/'))
                 .then_some(place)
                 .ok_or(FORM)?
         } else {
             let host = place.strip_suffix('/').unwrap_or(place);
-            let is_good = host
-                .rsplit_once(':')
-                .is_some_and(|(name, port)| !name.is_empty() && port.parse::<u16>().is_ok());
-            is_good.then_some(host).ok_or(FORM)?
+            is_address(host).then_some(host).ok_or(FORM)?
         };
         Ok(Self {
             protocol,
@@ -135,6 +146,12 @@ impl FromStr for Endpoint {
             place: place.to_owned(),
         })
     }
+}
+
+/// Whether it is `HOST:PORT`.
+fn is_address(place: &str) -> bool {
+    let parts = place.strip_suffix('/').unwrap_or(place).rsplit_once(':');
+    parts.is_some_and(|(name, port)| !name.is_empty() && port.parse::<u16>().is_ok())
 }
 
 /// Says what a protocol needs that does not run over a transport.
@@ -224,7 +241,7 @@ mod tests {
     #[test]
     fn options_change_the_wire() {
         let mut wire = WirePlan::default();
-        let text = "influx+http://h:1?db=x&gzip=1";
+        let text = "influx+http://h:1?db=x&gzip=1&timeout=5s";
         text.parse::<Endpoint>().unwrap().options.apply(&mut wire);
         let text = "tsb+udp://h:1?sockets=30&datagram=512&gso=off&gro=off&receive-buffer=8MiB&idle=2s";
         let endpoint: Endpoint = text.parse().unwrap();
@@ -237,6 +254,7 @@ mod tests {
             receive_buffer_bytes: Some(8 << 20),
             database: Some("x".to_owned()),
             gzip: true,
+            timeout_ns: Some(5_000_000_000),
         };
         assert_eq!((wire, endpoint.options.idle_ns), (expected, Some(2_000_000_000)));
     }
@@ -262,6 +280,7 @@ mod tests {
             ("tsb+unix:///a?receive-buffer=1MiB", "udp or unixgram"),
             ("tsb+unixgram:///a?gso=off", "udp"),
             ("tsb+tcp://h:1?gro=on", "udp"),
+            ("influx+udp://h:1?timeout=1s", "a connection"),
             ("influx+udp://h:1?db=x", "http"),
             ("influx+tcp://h:1?gzip=on", "http"),
         ] {
@@ -275,8 +294,14 @@ mod tests {
         assert!(sender.check_sending().is_ok() && sender.check_listening().unwrap_err().contains("tsb emit"));
         let receiver: Endpoint = "tsb+udp://h:1?idle=2s".parse().unwrap();
         assert!(receiver.check_listening().is_ok() && receiver.check_sending().unwrap_err().contains("tsb ingest"));
-        let why = "influx+http://me:pw@h:1".parse::<Endpoint>().unwrap_err();
-        assert!(why.contains("password") && !why.contains("pw"), "{why}");
+        for text in [
+            "influx+http://me:pw@h:1",
+            "influx+http://me:p?w@h:1",
+            "tsb+tcp://me:p?w=1&pw@h:1",
+        ] {
+            let why = text.parse::<Endpoint>().unwrap_err();
+            assert!(why.contains("user or a password") && !why.contains("pw"), "{why}");
+        }
     }
 
     #[test]

@@ -13,7 +13,9 @@ pub enum Exit {
     Bug = 1,
     /// Bad usage: a flag, a file, a plan that cannot be run.
     Usage = 2,
-    /// The run finished, but its figures mean nothing: data lost, or the generator was the limit.
+    /// The run finished, but its figures mean nothing: data lost, or the generator was the
+    /// limit. Or the files of a store are damaged, whichever store it is: it does not open, or
+    /// what was read of it is not all that was written.
     Invalid = 3,
     /// The target could not be reached.
     Unreachable = 4,
@@ -33,7 +35,7 @@ impl Exit {
         (Self::Usage, "bad usage: a flag, a file or a plan that cannot be run"),
         (
             Self::Invalid,
-            "the run finished but is invalid, or was limited by the generator",
+            "invalid, or limited by the generator; or a store's files are damaged",
         ),
         (Self::Unreachable, "a target cannot be reached, or a port is in use"),
         (Self::Threshold, "a threshold was crossed"),

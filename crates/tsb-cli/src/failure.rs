@@ -2,9 +2,10 @@
 
 use std::fmt;
 
-use tsb_stores::spec::{Spec, redact_text};
+use tsb_stores::spec::redact_text;
 
 use crate::exit::Exit;
+use crate::foreign;
 
 /// What could not be done. Rendered as
 ///
@@ -28,13 +29,27 @@ impl Failure {
         Self::new(Exit::Usage, what)
     }
 
-    /// A store that did not open: bad usage where that is told by its spec alone.
-    pub fn opening(spec: &Spec, error: &tsb_stores::Error) -> Self {
-        let exit = match error {
-            tsb_stores::Error::Spec { .. } => Exit::Usage,
-            _ => Exit::Unreachable,
+    /// A store that did not open. The exit code depends on the kind of the error alone: what
+    /// is wrong with the files of one store ends the program as it does with any other's.
+    pub fn opening(spec: impl fmt::Display, error: &tsb_stores::Error) -> Self {
+        let (exit, hint) = match error {
+            tsb_stores::Error::Spec { .. } => (Exit::Usage, None),
+            tsb_stores::Error::LaterFormat { .. } => {
+                let hint = "use the version of tsb that wrote it, or a later one; nothing was changed";
+                (Exit::Usage, Some(hint))
+            }
+            tsb_stores::Error::Corrupt { .. } => {
+                let hint = "nothing was changed: copy the files before anything else; docs/formats says what damage \
+                            a store can see and what it can go on without";
+                (Exit::Invalid, Some(hint))
+            }
+            _ => (Exit::Unreachable, None),
         };
-        Self::new(exit, format!("cannot open store {spec}")).because(error)
+        let failure = Self::new(exit, format!("cannot open store {spec}")).because(error);
+        match hint {
+            Some(hint) => failure.hint(hint),
+            None => failure,
+        }
     }
 
     /// A result that could not be written.
@@ -45,7 +60,7 @@ impl Failure {
     /// What failed and why, in one line: for a report.
     pub fn in_a_line(&self) -> String {
         let parts = std::iter::once(&self.what).chain(&self.causes);
-        redact_text(&parts.cloned().collect::<Vec<_>>().join(": "))
+        foreign::line(&redact_text(&parts.cloned().collect::<Vec<_>>().join(": "))).into_owned()
     }
 
     /// A failure with any exit code.
@@ -87,15 +102,21 @@ impl Failure {
 // Arguments and addresses are quoted as they were given: credentials go here, in one place.
 impl fmt::Display for Failure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "tsb: {}", redact_text(&self.what))?;
+        write!(f, "tsb: {}", clean(&self.what))?;
         for cause in &self.causes {
-            write!(f, "\n  because: {}", redact_text(cause))?;
+            write!(f, "\n  because: {}", clean(cause))?;
         }
         if let Some(hint) = &self.hint {
-            write!(f, "\n  hint: {}", redact_text(hint))?;
+            write!(f, "\n  hint: {}", clean(hint))?;
         }
         Ok(())
     }
+}
+
+/// Without credentials, and so that no line of it looks like one of ours.
+fn clean(text: &str) -> String {
+    let text = redact_text(text);
+    foreign::lines(text.trim_end()).replace('\n', "\n    ")
 }
 
 /// What a panic said.
@@ -114,7 +135,7 @@ pub fn chain(error: &(dyn std::error::Error + '_)) -> String {
         text.push_str(&error.to_string());
         next = error.source();
     }
-    text
+    foreign::line(&text).into_owned()
 }
 
 #[cfg(test)]
@@ -133,6 +154,40 @@ mod tests {
         );
         assert_eq!(failure.exit, Exit::Usage);
         assert_eq!(failure.in_a_line(), "cannot write /x/report.json: disk full");
+    }
+
+    /// One kind of damage, one exit code: the store does not matter.
+    #[test]
+    fn an_opening_that_fails_exits_by_the_kind_of_its_error() {
+        use tsb_stores::Error;
+        let path = std::path::PathBuf::from("/x/a");
+        let what = "a checksum does not match".to_owned();
+        let corrupt = Error::Corrupt {
+            path: path.clone(),
+            offset: 7,
+            what,
+        };
+        let later = Error::LaterFormat {
+            path,
+            found: "9".to_owned(),
+            reads: "2".to_owned(),
+        };
+        let spec = Error::Spec {
+            spec: "x:".to_owned(),
+            what: "no such scheme".to_owned(),
+        };
+        for store in ["sqlite:/x/a", "rrd:/x", "write-cache+rrd:/x"] {
+            let failure = Failure::opening(store, &corrupt);
+            assert_eq!(failure.exit, Exit::Invalid);
+            let text = failure.to_string();
+            assert!(
+                text.contains("/x/a is corrupt at byte 7") && text.contains("hint:"),
+                "{text}"
+            );
+            assert_eq!(Failure::opening(store, &later).exit, Exit::Usage);
+            assert_eq!(Failure::opening(store, &spec).exit, Exit::Usage);
+            assert_eq!(Failure::opening(store, &Error::Closed).exit, Exit::Unreachable);
+        }
     }
 
     #[test]

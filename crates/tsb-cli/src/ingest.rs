@@ -1,29 +1,33 @@
 //! `tsb ingest`: a listener that any client of its protocols may write to.
 
-use std::io::Write;
+use std::io::{ErrorKind, Write};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::time::Duration;
 
 use serde_json::{Value, json};
 use tsb_core::ledger::{Counter, Ledger};
 use tsb_core::net::{
-    Address, AnyListener, Carrier, Decoders, IngestCpu, Intake, ListenOptions, ListenerReport, ListenerStats, Registry,
-    Runtime,
+    Address, AnyListener, Carrier, Decoders, IngestCpu, Intake, ListenOptions, ListenerReport, ListenerStats, NetError,
+    Registry, Runtime, Undefined,
 };
-use tsb_core::report::SCHEMA_VERSION;
+use tsb_core::report::{Damage, SCHEMA_VERSION};
 use tsb_core::resource::{Machine, Process};
 use tsb_core::time::{Clock, MonotonicClock};
+use tsb_core::wire::{Budget, NotAdmitted, Room};
 use tsb_core::{SeriesId, SeriesKey, Timestamp};
-use tsb_stores::{Store, spec};
+use tsb_stores::spec::Typed;
+use tsb_stores::{Error, Store};
 
 use crate::args::IngestArgs;
+use crate::damage::Told;
 use crate::endpoint::Endpoint;
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::output::{Outputs, first_failure};
 use crate::plan::WirePlan;
 use crate::run::{Rejects, SinkTotals, StoreSink, Writer};
-use crate::{interrupt, units};
+use crate::{credentials, interrupt, units};
 
 mod files;
 mod watch;
@@ -58,6 +62,10 @@ impl Watched for Fed<'_> {
         format!("{} series", units::count(self.service.registry.len() as u64))
     }
 
+    fn damage(&self) -> Vec<Damage> {
+        self.service.store.stats().damage
+    }
+
     fn has_failed(&self) -> bool {
         self.service.totals.failure().is_some()
     }
@@ -72,13 +80,15 @@ pub fn command(args: &IngestArgs) -> Result<Exit, Failure> {
         read.map_err(|why| Failure::usage(format!("cannot read --duration {text}")).because_of(why))
     });
     let duration_ns = duration_ns.transpose()?;
-    if args.listen.iter().any(|url| files::is_for(url)) {
+    if args.listen.iter().any(files::is_for) {
         return files::command(args, &limits.listen, duration_ns);
     }
     let outputs = Outputs::open(&args.output)?;
     // Before anyone hears that it listens: from then on a signal asks for an orderly end.
     let stop = interrupt::flag();
-    let service = Service::open(args, limits.max_series)?;
+    let service = Service::open(args, &limits)?;
+    let mut told = Told::default();
+    told.tell(&*service.store, Told::line);
     let runtime =
         Runtime::start().map_err(|error| Failure::new(Exit::Bug, "cannot start the runtime").because(&error))?;
     let mut listeners = Vec::new();
@@ -90,7 +100,7 @@ pub fn command(args: &IngestArgs) -> Result<Exit, Failure> {
         service: &service,
         listeners: &listeners,
     };
-    watch(&fed, args, &*service.clock, duration_ns, &stop);
+    watch(&fed, args, &*service.clock, duration_ns, &stop, &mut told);
     let reports: Vec<ListenerReport> = listeners.into_iter().map(AnyListener::stop).collect();
     let mut cpu = IngestCpu::default();
     for report in &reports {
@@ -99,6 +109,7 @@ pub fn command(args: &IngestArgs) -> Result<Exit, Failure> {
     let stats: Vec<ListenerStats> = reports.into_iter().map(|report| report.stats).collect();
     let elapsed_ns = service.clock.now() - started;
     let closed = service.store.close();
+    told.tell(&*service.store, Told::line);
     let store = &service.store;
     let written = service
         .totals
@@ -128,6 +139,7 @@ struct Listened {
 
 struct Limits {
     max_series: usize,
+    max_name_bytes: u64,
     listen: ListenOptions,
 }
 
@@ -136,8 +148,13 @@ fn limits(args: &IngestArgs) -> Result<Limits, Failure> {
         let read = units::parse_count(text);
         read.map_err(|why| Failure::usage(format!("cannot read --{flag} {text}")).because_of(why))
     };
+    let bytes = units::parse_bytes(&args.max_name_bytes);
+    let bytes = bytes.map_err(|why| {
+        Failure::usage(format!("cannot read --max-name-bytes {}", args.max_name_bytes)).because_of(why)
+    })?;
     Ok(Limits {
         max_series: count("max-series", &args.max_series)? as usize,
+        max_name_bytes: bytes,
         listen: ListenOptions {
             max_connections: count("max-connections", &args.max_connections)? as usize,
             ..ListenOptions::default()
@@ -154,23 +171,62 @@ fn listen_options(endpoint: &Endpoint, limits: &Limits) -> ListenOptions {
         // Nobody knows how large a tick of strangers is: that of a thousand hosts.
         receive_buffer_bytes: is_datagrams.then(|| wire.receive_buffer(54_000)),
         gro: wire.gro,
-        idle_timeout: endpoint.options.idle_ns.map(std::time::Duration::from_nanos),
+        idle_timeout: idle_timeout(endpoint.options.idle_ns, is_datagrams),
         ..limits.listen.clone()
     }
 }
 
+/// Why an address cannot be listened on, and what to do about it.
+fn unbound(url: &Typed, error: &NetError) -> Failure {
+    let failure = Failure::new(Exit::Unreachable, format!("cannot listen on {url}")).because(error);
+    match error {
+        NetError::Bind { source, .. } if source.kind() == ErrorKind::AddrInUse => {
+            failure.hint("stop the process that listens there, or choose another address")
+        }
+        NetError::Bind { source, .. } if source.kind() == ErrorKind::AlreadyExists => {
+            failure.hint("move it away, or choose another path")
+        }
+        _ => failure,
+    }
+}
+
+/// How long a peer may be silent: what was asked for, in nanoseconds, or else the default of
+/// connections. Senders of datagrams make room for each other without one.
+fn idle_timeout(asked_ns: Option<u64>, is_datagrams: bool) -> Option<Duration> {
+    match asked_ns {
+        Some(0) => None,
+        Some(asked_ns) => Some(Duration::from_nanos(asked_ns)),
+        None if is_datagrams => None,
+        None => ListenOptions::default().idle_timeout,
+    }
+}
+
+/// Why a store did not define a series, as the ledger names it.
+fn undefined(error: &Error) -> Undefined {
+    let why = match error {
+        Error::TooManySeries { .. } => NotAdmitted::SeriesLimit,
+        Error::TooManyNameBytes { .. } => NotAdmitted::NameBytes,
+        _ => NotAdmitted::Undefined,
+    };
+    let cause = Failure::new(Exit::Invalid, "cannot define a series").because(error);
+    Undefined {
+        why,
+        cause: cause.in_a_line(),
+    }
+}
+
 impl Service {
-    fn open(args: &IngestArgs, max_series: usize) -> Result<Self, Failure> {
-        let store = spec::open(&args.store);
-        let store =
-            store.map_err(|error| Failure::usage(format!("cannot open --store {}", args.store)).because(&error))?;
+    fn open(args: &IngestArgs, limits: &Limits) -> Result<Self, Failure> {
+        let failure = |error: &Error| Failure::opening(&args.store, error);
+        let spec = args.store.spec().map_err(|error| failure(&error))?;
+        let store = credentials::complete(&spec)?.open().map_err(|error| failure(&error))?;
         let store: Arc<dyn Store> = Arc::from(store);
         let defined = Arc::clone(&store);
         let define = move |id: SeriesId, key: &SeriesKey| {
-            defined.define(&[(id, key.clone())]).map_err(|error| error.to_string())
+            defined.define(&[(id, key.clone())]).map_err(|error| undefined(&error))
         };
         Ok(Self {
-            registry: Arc::new(Registry::new(max_series, define)),
+            registry: Arc::new(Registry::new(limits.max_series, define).within(limits.max_name_bytes)),
             store,
             rejects: Arc::new(Rejects::new()),
             totals: Arc::new(SinkTotals::default()),
@@ -180,13 +236,13 @@ impl Service {
 
     fn listen(
         &self,
-        url: &str,
+        url: &Typed,
         allow_remote: bool,
         limits: &Limits,
         runtime: &Runtime,
     ) -> Result<AnyListener, Failure> {
         let failure = || Failure::usage(format!("cannot listen on {url}"));
-        let endpoint: Endpoint = url.parse().map_err(|why: String| failure().because_of(why))?;
+        let endpoint: Endpoint = url.expose().parse().map_err(|why: String| failure().because_of(why))?;
         endpoint.check_listening().map_err(|why| failure().because_of(why))?;
         let address = endpoint.resolve().map_err(|error| failure().because(&error))?;
         refuse_remote(url, &address, allow_remote)?;
@@ -197,7 +253,12 @@ impl Service {
             Arc::clone(&self.clock),
         );
         let (protocol, carrier) = (endpoint.protocol, endpoint.transport.carrier());
-        let decoders = Decoders::new(protocol, carrier);
+        let names = Budget::new(usize::try_from(limits.max_name_bytes).unwrap_or(usize::MAX));
+        let room = Room {
+            names,
+            ..Room::default()
+        };
+        let decoders = Decoders::new(protocol, carrier).within(room);
         let intake = move |_: &Address| Intake {
             decoder: decoders.make(Arc::clone(&clock)),
             sink: Box::new(StoreSink::new(
@@ -208,8 +269,7 @@ impl Service {
         let clock = Arc::clone(&self.clock);
         let options = listen_options(&endpoint, limits);
         let bound = AnyListener::bind(runtime.handle(), carrier, &address, options, intake, clock, None);
-        let listener = bound
-            .map_err(|error| Failure::new(Exit::Unreachable, format!("cannot listen on {url}")).because(&error))?;
+        let listener = bound.map_err(|error| unbound(url, &error))?;
         crate::say::line(format_args!(
             "listening on {} into {}, receive buffer {}",
             endpoint.shown_at(listener.address()),
@@ -269,7 +329,10 @@ impl Service {
             },
             "ledger": ledger,
             "latency": { "done": "nothing is timed: a listener does not know when samples were due", "untimed": 0 },
-            "series": { "admitted": self.registry.len(), "refused_names": self.registry.refused() },
+            "series": {
+                "admitted": self.registry.len(), "name_bytes": self.registry.name_bytes(),
+                "refused_names": self.registry.refused(), "first_error": self.registry.first_error(),
+            },
             "size": {
                 "samples": stats.samples, "bytes": footprint.total_bytes(), "sealed_bytes": footprint.sealed_bytes,
                 "sealed_samples": footprint.sealed_samples, "head_bytes": footprint.head_bytes,
@@ -283,6 +346,7 @@ impl Service {
                 "cpu_ns": usage.user_cpu_ns + usage.system_cpu_ns, "rss_bytes": usage.rss_bytes,
             }],
             "resources": [usage],
+            "damage": stats.damage,
             "listeners": listeners,
         })
     }
@@ -309,6 +373,23 @@ fn cost(cpu: &IngestCpu, accepted: u64, bytes_per_sample: Option<f64>) -> Value 
     }
     cost
 }
+
+/// What a listener counts of peers that it did not keep, and how it is said.
+const TURNED_AWAY: [(&str, &str); 4] = [
+    (
+        "refused_connections",
+        "connections refused: --max-connections were open",
+    ),
+    (
+        "accept_errors",
+        "failures to accept a connection or to receive a datagram",
+    ),
+    ("idle_closes", "connections closed because they were silent (?idle=)"),
+    (
+        "forgotten_senders",
+        "senders of datagrams forgotten to make room for others (--max-connections)",
+    ),
+];
 
 /// The result for people: the same figures, in order.
 fn text(result: &serde_json::Value) -> String {
@@ -351,6 +432,11 @@ fn text(result: &serde_json::Value) -> String {
     }
     for listener in result["listeners"].as_array().into_iter().flatten() {
         let count = |name: &str| listener[name].as_u64().unwrap_or_default();
+        for (name, what) in TURNED_AWAY {
+            if count(name) > 0 {
+                let _ = writeln!(out, "{} {what}", units::count(count(name)));
+            }
+        }
         if count("datagrams") > 0 {
             let _ = writeln!(
                 out,
@@ -361,8 +447,16 @@ fn text(result: &serde_json::Value) -> String {
             );
         }
     }
+    for damage in result["damage"].as_array().into_iter().flatten() {
+        if let Ok(damage) = serde_json::from_value::<Damage>(damage.clone()) {
+            let _ = writeln!(out, "{damage}");
+        }
+    }
     for (reason, count) in result["ledger"]["rejected_by_reason"].as_object().into_iter().flatten() {
         let _ = writeln!(out, "rejected, {reason}: {count}");
+    }
+    if let Some(error) = result["series"]["first_error"].as_str() {
+        let _ = writeln!(out, "not defined, such as: {error}");
     }
     String::from_utf8(out).unwrap_or_default()
 }

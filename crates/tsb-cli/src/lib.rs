@@ -5,13 +5,17 @@
 
 pub mod args;
 pub mod audit;
+pub mod credentials;
+pub mod damage;
 pub mod doctor;
 pub mod emit;
 pub mod endpoint;
 pub mod exit;
 pub mod failure;
+pub mod foreign;
 pub mod ingest;
 pub mod interrupt;
+pub mod journal;
 pub mod live;
 pub mod manual;
 pub mod output;
@@ -65,8 +69,9 @@ fn not_parsed(error: &clap::Error) -> Result<Exit, Failure> {
         )));
     }
     // It quotes arguments as they were given.
-    let (said, clean) = (error.to_string(), redact_text(&error.to_string()));
-    if said == clean {
+    let said = error.to_string();
+    let clean = redact_text(&said);
+    if foreign::lines(&clean) == said {
         let _ = error.print();
     } else {
         say::line(clean.trim_end());

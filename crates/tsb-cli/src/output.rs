@@ -5,6 +5,7 @@ mod target;
 
 use std::io::{self, ErrorKind, Write};
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use serde_json::Value;
 use tsb_core::report::Report;
@@ -14,7 +15,8 @@ pub use target::Target;
 use crate::args::{Format, OutputArgs};
 use crate::exit::Exit;
 use crate::failure::Failure;
-use crate::{render, say};
+use crate::journal::Journal;
+use crate::{foreign, render, say};
 
 /// Where the results of a command go.
 #[derive(Debug)]
@@ -23,15 +25,19 @@ pub struct Outputs {
     report: Option<Target>,
     page: Option<Target>,
     hdr_log: Option<(Target, Vec<u8>)>,
+    journal: Option<Arc<Journal>>,
 }
 
-/// Writes to stdout. A reader that has gone has read enough.
+/// Writes text to stdout, without what a terminal obeys. A reader that has gone has read
+/// enough.
 ///
 /// # Errors
 /// [`Exit::Unwritten`] when stdout is full.
 pub fn print(bytes: &[u8]) -> Result<(), Failure> {
+    let text = String::from_utf8_lossy(bytes);
     let mut stdout = io::stdout().lock();
-    delivered(stdout.write_all(bytes).and_then(|()| stdout.flush()))
+    let written = stdout.write_all(foreign::lines(&text).as_bytes());
+    delivered(written.and_then(|()| stdout.flush()))
 }
 
 /// What a write to stdout came to: a reader that has gone has read enough.
@@ -92,6 +98,7 @@ impl Outputs {
             report: open(&args.out)?,
             page: open(&args.html)?,
             hdr_log: open(&args.hdr_log)?.map(|target| (target, Vec::new())),
+            journal: None,
         })
     }
 
@@ -104,6 +111,7 @@ impl Outputs {
         let json = format!("{value:#}\n");
         let report = crate::reports::of_value(value)?;
         let file = self.report.as_ref().map(|target| target.write(json.as_bytes()));
+        let journal = self.end_journal(file.as_ref());
         let page = self.page.as_ref().map(|target| write_page(&report, target));
         let log = self.hdr_log.as_ref().map(|(target, bytes)| target.write(bytes));
         let shown = match self.format {
@@ -112,7 +120,7 @@ impl Outputs {
             Format::Csv => render::bytes(&report, Format::Csv),
         };
         let stdout = shown.and_then(|bytes| print(&bytes));
-        let all = [file, page, log, Some(stdout)].into_iter().flatten();
+        let all = [file, Some(journal), page, log, Some(stdout)].into_iter().flatten();
         first_failure(all.filter_map(Result::err))
     }
 
@@ -142,6 +150,19 @@ impl Outputs {
         self.hdr_log.as_mut().map(|(_, bytes)| bytes)
     }
 
+    /// The report, once it is whole, says all that this journal does.
+    pub fn supersedes(&mut self, journal: Option<Arc<Journal>>) {
+        self.journal = journal;
+    }
+
+    /// Ends the journal, where the report is whole in its file, or there is no file for it.
+    fn end_journal(&self, file: Option<&Result<(), Failure>>) -> Result<(), Failure> {
+        match &self.journal {
+            Some(journal) if file.is_none_or(Result::is_ok) => journal.finish(),
+            _ => Ok(()),
+        }
+    }
+
     /// Where the JSON report goes, if a file was named.
     pub fn report_file(&self) -> Option<&Target> {
         self.report.as_ref()
@@ -153,10 +174,11 @@ impl Outputs {
     /// The first failure; the others are said on stderr.
     pub fn write(&self, report: &Report) -> Result<(), Failure> {
         let file = self.report.as_ref().map(|target| target.write(&json(report)?));
+        let journal = self.end_journal(file.as_ref());
         let page = self.page.as_ref().map(|target| write_page(report, target));
         let log = self.hdr_log.as_ref().map(|(target, bytes)| target.write(bytes));
         let stdout = render::bytes(report, self.format).and_then(|bytes| print(&bytes));
-        let all = [file, page, log, Some(stdout)].into_iter().flatten();
+        let all = [file, Some(journal), page, log, Some(stdout)].into_iter().flatten();
         first_failure(all.filter_map(Result::err))
     }
 

@@ -19,17 +19,18 @@ use tsb_stores::spec::Spec;
 use tsb_stores::{Consolidation, Query, Resample, Store, TimeRange};
 
 use crate::args::{QueryArgs, Rows};
+use crate::damage::Told;
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::output::delivered;
-use crate::{say, units};
+use crate::{credentials, foreign, say, units};
 use print::Printer;
 
 /// Runs the command.
 pub fn command(args: &QueryArgs) -> Result<Exit, Failure> {
     let text = args.spec();
-    let spec: Spec = text
-        .parse()
+    let spec = text
+        .spec()
         .map_err(|error| Failure::usage(format!("cannot use store {text}")).because(&error))?;
     if let Some(pattern) = &args.list {
         let Some(known) = keys::known(&spec)? else {
@@ -43,16 +44,16 @@ pub fn command(args: &QueryArgs) -> Result<Exit, Failure> {
     let wanted = wanted.collect::<Result<Vec<_>, _>>()?;
     let asked = Asked::read(args)?;
     let mut printer = Printer::new(BufWriter::new(std::io::stdout().lock()), args.rfc3339);
-    if files::are_plain(&spec) {
-        files::print(&spec, &wanted, &asked, &mut printer)?;
+    let is_whole = if files::are_plain(&spec) {
+        files::print(&spec, &wanted, &asked, &mut printer)?
     } else {
-        from_store(&spec, &wanted, &asked, &mut printer)?;
-    }
+        from_store(&spec, &wanted, &asked, &mut printer)?
+    };
     let rows = printer.finish()?;
     if rows == 0 {
         say::line("tsb: there is no sample of these series in that time");
     }
-    Ok(Exit::Done)
+    Ok(if is_whole { Exit::Done } else { Exit::Invalid })
 }
 
 /// What is asked of each series.
@@ -108,7 +109,9 @@ fn list(known: &[SeriesKey], pattern: Option<&str>) -> Result<Exit, Failure> {
     let mut names: Vec<String> = known.iter().map(keys::shown).collect();
     names.retain(|name| pattern.is_none_or(|pattern| keys::matches(pattern, name)));
     names.sort_unstable();
-    let written = names.iter().try_for_each(|name| writeln!(out, "{name}"));
+    let written = names
+        .iter()
+        .try_for_each(|name| writeln!(out, "{}", foreign::line(name)));
     delivered(written.and_then(|()| out.flush()))?;
     if names.is_empty() {
         let all = units::count(known.len() as u64);
@@ -117,15 +120,21 @@ fn list(known: &[SeriesKey], pattern: Option<&str>) -> Result<Exit, Failure> {
     Ok(Exit::Done)
 }
 
+/// Prints what a store holds; whether nothing of it is known to be lost to damage.
 fn from_store(
     spec: &Spec,
     wanted: &[SeriesKey],
     asked: &Asked,
     printer: &mut Printer<impl Write>,
-) -> Result<(), Failure> {
+) -> Result<bool, Failure> {
     let store = existing(&keys::completed(spec))?;
+    let mut told = Told::default();
+    told.tell(&*store, Told::line);
     // Before anything is defined, which would make the series.
     let known = keys::known(spec)?;
+    // Samples of a series may be in a journal alone, of which its file knows nothing.
+    let has_journal = spec.option("write-cache.journal").is_some();
+    let known = known.filter(|known| !has_journal || wanted.iter().all(|key| known.contains(key)));
     if let Some(known) = &known {
         keys::check(spec, wanted, known)?;
     }
@@ -155,14 +164,16 @@ fn from_store(
         }
     });
     visited.map_err(failed)?;
-    store.close().map_err(failed)
+    store.close().map_err(failed)?;
+    told.tell(&*store, Told::line);
+    Ok(!told.may_lose_samples())
 }
 
 /// Opens a store that keeps samples, and is there.
 pub fn existing(spec: &Spec) -> Result<Box<dyn Store>, Failure> {
     check_there(spec)?;
     // Reading removes nothing, whatever the run was told.
-    let store = spec.without("drop").open();
+    let store = credentials::complete(&spec.without("drop"))?.open();
     let store = store.map_err(|error| Failure::opening(spec, &error))?;
     if !store.capabilities().persistent {
         return Err(Failure::usage(format!("cannot read {store}"))

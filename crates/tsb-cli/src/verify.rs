@@ -1,52 +1,96 @@
-//! `tsb verify`: stores, read back against the report of the run that filled them.
+//! `tsb verify`: stores, read back against the report of the run that filled them, or against
+//! the journal of a run that left none.
 //!
 //! The same audit and the same ledger as at the end of a run. Every store of the report is
 //! read; one that cannot be is said, and does not keep the others from it.
 
+mod journaled;
 mod known;
+mod show;
 
+use std::path::Path;
 use std::sync::atomic::AtomicU64;
 
 use tsb_core::Timestamp;
 use tsb_core::emit::ExceptionKind;
-use tsb_core::report::{LedgerReport, Run, SCHEMA_VERSION, Verification, VerifiedStore};
-use tsb_core::verdict::{Status, Verdict};
+use tsb_core::report::{LedgerReport, Run, VerifiedStore};
+use tsb_core::verdict::{Evidence, Status, Verdict};
 use tsb_core::workload::Workload;
 use tsb_stores::Store;
-use tsb_stores::spec::Spec;
+use tsb_stores::spec::{Spec, Typed};
 
 use crate::args::{Format, VerifyArgs};
 use crate::audit::{Audit, Heard, Scope};
+use crate::damage::Told;
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::plan::Plan;
 use crate::run::{issued_ticks, read_back, settle};
-use crate::{output, query, reports, units};
+use crate::{journal, query, reports, say, units};
 use known::Known;
-
-/// Samples named in the text; the JSON names more.
-const SHOWN: usize = 10;
+use show::print;
 
 /// Runs the command.
 ///
 /// # Errors
-/// When the report cannot be read, or the result cannot be written. What is wrong with a
-/// store is in the result.
+/// When the report or journal cannot be read, or the result cannot be written. What is wrong
+/// with a store is in the result.
 pub fn command(args: &VerifyArgs) -> Result<Exit, Failure> {
-    let runs = reports::read(&args.report)?.runs;
     if args.format == Format::Csv {
         return Err(Failure::usage("cannot write this result as CSV").hint("give --format json"));
     }
-    if let (Some(store), true) = (&args.store, runs.len() > 1) {
-        return Err(Failure::usage(format!("cannot use --store {store}"))
-            .because_of(format!("the report is of {} stores", runs.len()))
-            .hint("leave it out, and put each store where the run had it"));
+    if journal::is_journal(&args.report).unwrap_or(false) {
+        let contents = journal::read(&args.report)?;
+        let sections = contents.sections.iter();
+        let all = sections.map(|section| (section.header.store.clone(), journaled::one(section, &contents, args)));
+        if contents.sections.is_empty() {
+            say::line(format!(
+                "tsb: no record of {} is whole: nothing is known to have been acknowledged",
+                args.report.display()
+            ));
+        }
+        check_stores(args, contents.sections.len())?;
+        return finish(all.collect(), args.format);
     }
+    if args.after.is_some() {
+        return Err(Failure::usage("cannot use --after with a report")
+            .because_of("the run had ended, and brought everything to the level that its report names")
+            .hint("it is for the journal of a run that was killed"));
+    }
+    let runs = reports::read(&args.report)
+        .map_err(|failure| with_journal(failure, &args.report))?
+        .runs;
+    check_stores(args, runs.len())?;
+    let all = runs.iter().map(|run| (run.target.store.clone(), one(run, args)));
+    finish(all.collect(), args.format)
+}
+
+/// A hint at the journal that a run left where its report would be.
+fn with_journal(failure: Failure, report: &Path) -> Failure {
+    let journal = journal::beside(report);
+    if report.exists() || !journal.exists() {
+        return failure;
+    }
+    failure.hint(format!("the run left its journal: tsb verify {}", journal.display()))
+}
+
+/// Refuses one store for several runs.
+fn check_stores(args: &VerifyArgs, runs: usize) -> Result<(), Failure> {
+    match &args.store {
+        Some(store) if runs > 1 => Err(Failure::usage(format!("cannot use --store {store}"))
+            .because_of(format!("the report is of {runs} stores"))
+            .hint("leave it out, and put each store where the run had it")),
+        _ => Ok(()),
+    }
+}
+
+/// Prints what came of each store, by its name, and says how the command ends.
+fn finish(all: Vec<(String, Result<VerifiedStore, Failure>)>, format: Format) -> Result<Exit, Failure> {
     let mut failures = Vec::new();
     let mut stores = Vec::new();
-    for run in &runs {
-        stores.push(one(run, args).unwrap_or_else(|failure| {
-            let verified = unreadable(run, &failure);
+    for (name, verified) in all {
+        stores.push(verified.unwrap_or_else(|failure| {
+            let verified = unreadable(&name, &failure);
             failures.push(failure);
             verified
         }));
@@ -61,7 +105,7 @@ pub fn command(args: &VerifyArgs) -> Result<Exit, Failure> {
     if let Some(failure) = alone {
         return Err(failure);
     }
-    print(stores, args.format)?;
+    print(stores, format)?;
     let exits = failures.iter().map(|failure| failure.exit).chain(invalid);
     Ok(exits.max_by_key(|exit| gravity(*exit)).unwrap_or(Exit::Done))
 }
@@ -78,20 +122,22 @@ const fn gravity(exit: Exit) -> u8 {
 }
 
 /// A store of which nothing can be said.
-fn unreadable(run: &Run, failure: &Failure) -> VerifiedStore {
+fn unreadable(store: &str, failure: &Failure) -> VerifiedStore {
     let status = if failure.exit == Exit::Invalid {
         Status::Invalid
     } else {
         Status::Unverified
     };
     VerifiedStore {
-        store: run.target.store.clone(),
+        store: store.to_owned(),
+        journal: None,
         verdict: Verdict {
             status,
             reasons: vec![words(failure)],
             measured: Vec::new(),
         },
         ledger: None,
+        damage: Vec::new(),
     }
 }
 
@@ -118,33 +164,24 @@ fn one(run: &Run, args: &VerifyArgs) -> Result<VerifiedStore, Failure> {
             .because_of("it is of tsb ingest: who sent the samples is not known there")
             .hint("verify the report of tsb run or tsb emit, with --store"));
     }
-    let plan: Plan = serde_json::from_value(run.plan.clone())
-        .map_err(|error| Failure::usage("cannot read the plan in the report").because(&error))?;
-    let spec = match &args.store {
-        Some(text) => text
-            .parse::<Spec>()
-            .map_err(|error| Failure::usage(format!("cannot use --store {text}")).because(&error))?,
-        None => plan
-            .stores
-            .first()
-            .cloned()
-            .ok_or_else(|| Failure::usage("cannot verify: the report names no store").hint("give --store SPEC"))?,
-    };
-    let store = query::existing(&spec)?;
-    let workload = Workload::new(&plan.workload)
-        .map_err(|error| Failure::usage("cannot plan the workload again").because(&error))?;
-    store
-        .define(&workload.catalog().definitions())
-        .map_err(|error| Failure::usage(format!("cannot define the series in {store}")).because(&error))?;
+    let opened = opened(&run.plan, args.store.as_ref())?;
+    let Opened {
+        plan,
+        spec,
+        store,
+        workload,
+        mut told,
+    } = opened;
     let known = Known::of(run, plan.transport.is_wire());
     let audit = read(run, &*store, &workload, &known)?;
     let mut ledger = known.before();
     settle(&known.elsewhere(), &audit, &mut ledger);
     known.bound(&audit, &mut ledger);
-    let mut verdict = judge(&ledger);
+    let mut verdict = judge(&ledger, None);
     if let Err(failure) = query::check_structure(&spec) {
         condemn(&mut verdict, &failure);
     }
+    let damage = told.damage_of(&*store, &mut verdict);
     if let Err(error) = store.close() {
         let failure = Failure::new(Exit::Invalid, format!("cannot close {store}")).because(&error);
         condemn(&mut verdict, &failure);
@@ -153,6 +190,49 @@ fn one(run: &Run, args: &VerifyArgs) -> Result<VerifiedStore, Failure> {
         store: store.to_string(),
         verdict,
         ledger: Some(ledger),
+        journal: None,
+        damage,
+    })
+}
+
+/// What a plan names, opened again.
+struct Opened {
+    plan: Plan,
+    spec: Spec,
+    store: Box<dyn Store>,
+    workload: Workload,
+    /// What was said of damage when it was opened.
+    told: Told,
+}
+
+/// Opens the store of a plan, or another that is said to have what it had.
+fn opened(plan: &serde_json::Value, store: Option<&Typed>) -> Result<Opened, Failure> {
+    let plan: Plan = serde_json::from_value(plan.clone())
+        .map_err(|error| Failure::usage("cannot read the plan in the report").because(&error))?;
+    let spec = match store {
+        Some(text) => text
+            .spec()
+            .map_err(|error| Failure::usage(format!("cannot use --store {text}")).because(&error))?,
+        None => plan
+            .stores
+            .first()
+            .cloned()
+            .ok_or_else(|| Failure::usage("cannot verify: the report names no store").hint("give --store SPEC"))?,
+    };
+    let store = query::existing(&spec)?;
+    let mut told = Told::default();
+    told.tell(&*store, Told::line);
+    let workload = Workload::new(&plan.workload)
+        .map_err(|error| Failure::usage("cannot plan the workload again").because(&error))?;
+    store
+        .define(&workload.catalog().definitions())
+        .map_err(|error| Failure::usage(format!("cannot define the series in {store}")).because(&error))?;
+    Ok(Opened {
+        plan,
+        spec,
+        store,
+        workload,
+        told,
     })
 }
 
@@ -168,6 +248,9 @@ fn read(run: &Run, store: &dyn Store, workload: &Workload, known: &Known<'_>) ->
         rejected: &known.rejected(),
         unsent: &known.operations(ExceptionKind::Shed),
         unanswered: &known.operations(ExceptionKind::Unknown),
+        is_cut_off: false,
+        in_doubt: &known.in_doubt(),
+        unnamed: known.unnamed_in_all(),
         heard: &Heard::default(),
         threads: std::thread::available_parallelism().map_or(1, usize::from),
     };
@@ -176,8 +259,11 @@ fn read(run: &Run, store: &dyn Store, workload: &Workload, known: &Known<'_>) ->
 }
 
 /// What the ledger says of the store: the part of a run's verdict that can change later.
-fn judge(ledger: &LedgerReport) -> Verdict {
-    let evidence = read_back(ledger);
+fn judge(ledger: &LedgerReport, unread: Option<String>) -> Verdict {
+    let evidence = Evidence {
+        unread,
+        ..read_back(ledger)
+    };
     let mut verdict = evidence.verdict();
     if verdict.status == Status::Valid {
         let verified = units::count(evidence.verified);
@@ -195,42 +281,4 @@ fn judge(ledger: &LedgerReport) -> Verdict {
         ));
     }
     verdict
-}
-
-fn print(stores: Vec<VerifiedStore>, format: Format) -> Result<(), Failure> {
-    if format == Format::Text {
-        let texts: Vec<String> = stores.iter().map(text).collect();
-        return output::print(texts.concat().as_bytes());
-    }
-    let verification = Verification {
-        schema_version: SCHEMA_VERSION,
-        tsb_version: env!("CARGO_PKG_VERSION").to_owned(),
-        stores,
-    };
-    let json = serde_json::to_string_pretty(&verification);
-    let json = json.map_err(|error| Failure::new(Exit::Bug, "cannot serialize the result").because(&error))?;
-    output::print(format!("{json}\n").as_bytes())
-}
-
-/// A line for a store, and below it what is known of it.
-fn text(store: &VerifiedStore) -> String {
-    let mut lines = vec![format!("{}: {}", store.store, store.verdict.status)];
-    if let Some(ledger) = &store.ledger {
-        let counts = ledger.counts.counts();
-        let cells = counts.map(|(counter, samples)| {
-            let name = counter.name().replace('_', " ");
-            format!("{name} {}", units::count(samples))
-        });
-        lines.push(cells.collect::<Vec<_>>().join(", "));
-    }
-    lines.extend(store.verdict.reasons.iter().cloned());
-    let losses = store.ledger.as_ref().map_or(&[][..], |ledger| &ledger.losses);
-    lines.extend(losses.iter().take(SHOWN).map(ToString::to_string));
-    if losses.len() > SHOWN {
-        lines.push(format!(
-            "and {} more, named in --format json",
-            units::count((losses.len() - SHOWN) as u64)
-        ));
-    }
-    format!("{}\n", lines.join("\n  "))
 }

@@ -5,15 +5,14 @@
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
 use std::path::Path;
-use std::process::{Child, Command, Output, Stdio};
+use std::process::{Child, Output, Stdio};
 
 use serde_json::Value;
 
-fn tsb(arguments: &[&str]) -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_tsb"));
-    command.args(arguments).stdin(Stdio::null());
-    command
-}
+#[path = "support/program.rs"]
+mod program;
+
+use program::tsb;
 
 fn output(arguments: &[&str]) -> Output {
     tsb(arguments).output().unwrap()

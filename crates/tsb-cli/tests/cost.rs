@@ -12,24 +12,27 @@ use tsb_cli::plan::Plan;
 use tsb_cli::run::{Hooks, open_store, run_plan, run_store};
 use tsb_core::report::{Cost, Run};
 use tsb_core::time::thread_cpu_ns;
-use tsb_core::{Batch, Durability, SeriesId, SeriesKey, Timestamp};
 use tsb_stores::memory::{MemoryOptions, MemoryStore};
-use tsb_stores::{
-    Ack, Capabilities, OwnThreads, Position, Query, Refusals, Result, Scope, Stats, Store, Visitor, spec,
-};
+use tsb_stores::{OwnThreads, Result, Stats, Store, spec};
 
-/// A store with a thread that works all the time.
+#[path = "support/wrong.rs"]
+mod wrong;
+
+use wrong::{Fault, Wrong};
+
+/// A thread of a store's own that works all the time.
 #[derive(Debug)]
 struct Busy {
-    inner: MemoryStore,
     threads: OwnThreads,
     stop: Arc<AtomicBool>,
     burnt_ns: Arc<AtomicU64>,
     thread: std::sync::Mutex<Option<JoinHandle<()>>>,
+    /// Whether the store says what its threads used.
+    says_so: bool,
 }
 
 impl Busy {
-    fn new() -> Self {
+    fn store(says_so: bool) -> Arc<Wrong<Self>> {
         let (threads, stop, burnt_ns) = (OwnThreads::new(), Arc::new(AtomicBool::new(false)), Arc::default());
         let (is_over, burnt) = (Arc::clone(&stop), Arc::clone(&burnt_ns));
         let thread = threads.spawn("burns", move || {
@@ -38,56 +41,32 @@ impl Busy {
                 AtomicU64::store(&burnt, thread_cpu_ns(), Ordering::Relaxed);
             }
         });
-        Self {
-            inner: MemoryStore::new(MemoryOptions::default()),
+        let busy = Self {
             threads,
             stop,
             burnt_ns,
             thread: std::sync::Mutex::new(Some(thread.unwrap())),
+            says_so,
+        };
+        Wrong::new(MemoryStore::new(MemoryOptions::default()), busy)
+    }
+}
+
+impl Fault for Busy {
+    fn stats(&self, inner: &dyn Store) -> Stats {
+        let stats = inner.stats();
+        if self.says_so {
+            stats.with_threads(&self.threads)
+        } else {
+            stats
         }
     }
-}
-
-impl std::fmt::Display for Busy {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("busy")
-    }
-}
-
-impl Store for Busy {
-    fn capabilities(&self) -> Capabilities {
-        self.inner.capabilities()
-    }
-    fn define(&self, series: &[(SeriesId, SeriesKey)]) -> Result<()> {
-        self.inner.define(series)
-    }
-    fn write(&self, batch: &Batch<'_>, refused: &mut Refusals) -> Result<Ack> {
-        self.inner.write(batch, refused)
-    }
-    fn durable(&self, level: Durability) -> Position {
-        self.inner.durable(level)
-    }
-    fn flush(&self, scope: Scope<'_>, level: Durability) -> Result<()> {
-        self.inner.flush(scope, level)
-    }
-    fn query(&self, query: &Query<'_>, visit: &mut Visitor<'_>) -> Result<()> {
-        self.inner.query(query, visit)
-    }
-    fn newest(&self, series: &[SeriesId], into: &mut [Option<Timestamp>]) -> Result<()> {
-        self.inner.newest(series, into)
-    }
-    fn newest_accepted(&self, series: &[SeriesId], into: &mut [Option<Timestamp>]) -> Result<()> {
-        self.inner.newest_accepted(series, into)
-    }
-    fn stats(&self) -> Stats {
-        self.inner.stats().with_threads(&self.threads)
-    }
-    fn close(&self) -> Result<()> {
+    fn close(&self, inner: &dyn Store) -> Result<()> {
         self.stop.store(true, Ordering::Relaxed);
         if let Some(thread) = self.thread.lock().unwrap().take() {
             thread.join().unwrap();
         }
-        self.inner.close()
+        inner.close()
     }
 }
 
@@ -157,11 +136,11 @@ fn waiting_until_samples_are_due_is_not_generating() {
 
 #[test]
 fn a_store_is_charged_for_its_own_threads() {
-    let busy = Arc::new(Busy::new());
-    let before_ns = busy.burnt_ns.load(Ordering::Relaxed);
+    let busy = Busy::store(true);
+    let before_ns = busy.fault.burnt_ns.load(Ordering::Relaxed);
     let store: Arc<dyn Store> = Arc::clone(&busy) as Arc<dyn Store>;
     let finished = run(&store, "inproc", "216k");
-    let burnt_ns = (busy.burnt_ns.load(Ordering::Relaxed) - before_ns) as f64;
+    let burnt_ns = (busy.fault.burnt_ns.load(Ordering::Relaxed) - before_ns) as f64;
     let accepted = finished.ledger.counts.count(tsb_core::ledger::Counter::Accepted);
     let charged_ns = finished.cost.store_threads_cpu_ns_per_sample.unwrap() * accepted as f64;
     store.close().unwrap();
@@ -174,10 +153,59 @@ fn a_store_is_charged_for_its_own_threads() {
 }
 
 #[test]
+fn threads_that_a_store_does_not_state_are_said_to_be_in_no_part() {
+    let busy = Busy::store(false);
+    let store: Arc<dyn Store> = Arc::clone(&busy) as Arc<dyn Store>;
+    let run = run(&store, "inproc", "216k");
+    store.close().unwrap();
+    assert_eq!(run.cost.store_threads_cpu_ns_per_sample, None);
+    let said = |note: &&String| note.contains("in none of the parts") && note.contains("own_cpu_ns");
+    assert!(run.notes.iter().any(|note| said(&note)), "{:?}", run.notes);
+}
+
+#[test]
+fn a_store_that_keeps_nothing_is_said_to() {
+    let report = |store: &str| {
+        let output = std::process::Command::new(env!("CARGO_BIN_EXE_tsb"))
+            .args([
+                "run",
+                "--quiet",
+                "--no-calibrate",
+                "--transport",
+                "inproc",
+                "--series",
+                "540",
+            ])
+            .args([
+                "--interval",
+                "1s",
+                "--rate",
+                "max",
+                "--fleet-time",
+                "100s",
+                "--store",
+                store,
+            ])
+            .output()
+            .unwrap();
+        String::from_utf8(output.stdout).unwrap()
+    };
+    let text = report("null:");
+    let bytes = text
+        .lines()
+        .find(|line| line.trim_start().starts_with("bytes"))
+        .unwrap();
+    assert!(bytes.contains("the store keeps nothing"), "{text}");
+    // A hundred ticks are in open heads, all of them.
+    let text = report("memory:");
+    assert!(!text.contains("sealed so far (0 %"), "{text}");
+}
+
+#[test]
 fn two_runs_in_one_process_do_not_see_each_others_threads() {
     let (one, other) = std::thread::scope(|threads| {
         let busy = threads.spawn(|| {
-            let store: Arc<dyn Store> = Arc::new(Busy::new());
+            let store: Arc<dyn Store> = Busy::store(true);
             let run = run(&store, "tcp", "216k");
             store.close().unwrap();
             run
@@ -217,7 +245,7 @@ fn bytes_are_of_what_was_verified_and_blocks_are_of_the_file_system() {
 /// Runs a small fleet at its own rate into the store of a spec, by name.
 fn run_into(spec: &str) -> Run {
     let options = RunOptions {
-        store: vec![spec.to_owned()],
+        store: vec![spec.into()],
         workload: Some("mix".to_owned()),
         series: Some("2160".to_owned()),
         duration: Some("500ms".to_owned()),
@@ -245,7 +273,7 @@ fn a_projection_goes_around_what_slows_the_store_down() {
 
 #[test]
 fn where_too_little_was_sealed_nothing_is_projected_and_the_report_says_why() {
-    let cost = run_into("memory:?max_bytes=1").cost;
+    let cost = run_into("memory:?max_bytes=1MiB").cost;
     assert!(cost.projection.is_none());
     let why = cost.projection_absent.unwrap();
     assert!(why.contains("too few to project from"), "{why}");

@@ -2,7 +2,13 @@
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot set up has failed")]
 
-use std::process::Command;
+#[path = "support/program.rs"]
+mod program;
+#[path = "support/snapshot.rs"]
+mod snapshot;
+
+use program::tsb;
+use snapshot::is_as_kept;
 
 /// Commands with a help of their own; the first is `tsb` alone.
 const COMMANDS: [&str; 13] = [
@@ -24,10 +30,24 @@ const COMMANDS: [&str; 13] = [
 fn help(command: &str, flag: &str) -> String {
     let arguments = [command, flag];
     let given = arguments.iter().filter(|argument| !argument.is_empty());
-    let mut tsb = Command::new(env!("CARGO_BIN_EXE_tsb"));
-    let output = tsb.args(given).env("COLUMNS", "80").output().unwrap();
+    let output = tsb(&given.copied().collect::<Vec<_>>()).output().unwrap();
     assert!(output.status.success(), "tsb {command} {flag}");
     String::from_utf8(output.stdout).unwrap()
+}
+
+#[test]
+fn help_is_as_kept() {
+    is_as_kept("help/tsb.txt", &help("", "--help"));
+    is_as_kept("help/tsb-short.txt", &help("", "-h"));
+    let kept = COMMANDS
+        .iter()
+        .filter(|command| !["", "completions", "man"].contains(command));
+    for command in kept {
+        is_as_kept(&format!("help/{command}.txt"), &help(command, "--help"));
+    }
+    for command in ["run", "query"] {
+        is_as_kept(&format!("help/{command}-short.txt"), &help(command, "-h"));
+    }
 }
 
 #[test]

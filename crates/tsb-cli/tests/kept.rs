@@ -3,7 +3,6 @@
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot set up has failed")]
 
-use std::fmt;
 use std::sync::Arc;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -18,7 +17,7 @@ use tsb_core::report::{Report, Run};
 use tsb_core::verdict::Status;
 use tsb_core::{Batch, Durability, SeriesId, SeriesKey, Timestamp};
 use tsb_stores::memory::{MemoryOptions, MemoryStore};
-use tsb_stores::{Ack, Capabilities, Error, Position, Query, Refusals, Result, Scope, Stats, Store, Visitor};
+use tsb_stores::{Ack, Error, Query, Refusals, Result, Scope, Stats, Store, Visitor};
 
 /// Where a store goes wrong.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -28,6 +27,8 @@ enum At {
     Define,
     Write,
     Newest,
+    /// In the watching thread, which then ends.
+    Watched,
     Stats,
     Flush,
     Query,
@@ -35,19 +36,34 @@ enum At {
     Drop,
 }
 
-/// A store that works but for one thing.
+#[path = "support/wrong.rs"]
+mod wrong;
+
+use wrong::{Fault, Wrong};
+
+/// Goes wrong in one place.
 #[derive(Debug)]
-struct Wrong {
-    inner: MemoryStore,
+struct Trap {
     at: At,
     panics: bool,
     /// It works at first.
     is_on: AtomicBool,
     /// Set when it is asked for samples.
     was_read: Arc<AtomicBool>,
+    is_flushed: AtomicBool,
 }
 
-impl Wrong {
+/// A panic that cannot even be looked at without another: it passes whatever guards a store.
+#[derive(Debug)]
+struct Bomb;
+
+impl Drop for Bomb {
+    fn drop(&mut self) {
+        panic!("boom");
+    }
+}
+
+impl Trap {
     fn go(&self, here: At) -> Result<()> {
         if self.at != here || !self.is_on.load(Ordering::SeqCst) {
             return Ok(());
@@ -60,67 +76,69 @@ impl Wrong {
     }
 }
 
-impl Drop for Wrong {
+impl Drop for Trap {
     fn drop(&mut self) {
         self.go(At::Drop).unwrap();
     }
 }
 
-impl fmt::Display for Wrong {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("wrong")
-    }
-}
-
-impl Store for Wrong {
-    fn capabilities(&self) -> Capabilities {
-        self.inner.capabilities()
-    }
-    fn define(&self, series: &[(SeriesId, SeriesKey)]) -> Result<()> {
+impl Fault for Trap {
+    fn define(&self, inner: &dyn Store, series: &[(SeriesId, SeriesKey)]) -> Result<()> {
         self.go(At::Define)?;
-        self.inner.define(series)
+        inner.define(series)
     }
-    fn write(&self, batch: &Batch<'_>, refused: &mut Refusals) -> Result<Ack> {
-        if self.inner.stats().accepted > 1_000 {
+    fn write(&self, inner: &dyn Store, batch: &Batch<'_>, refused: &mut Refusals) -> Result<Ack> {
+        if inner.stats().accepted > 1_000 {
             self.go(At::Write)?;
         }
-        self.inner.write(batch, refused)
+        inner.write(batch, refused)
     }
-    fn durable(&self, level: Durability) -> Position {
-        self.inner.durable(level)
-    }
-    fn flush(&self, scope: Scope<'_>, level: Durability) -> Result<()> {
+    fn flush(&self, inner: &dyn Store, scope: Scope<'_>, level: Durability) -> Result<()> {
+        self.is_flushed.store(true, Ordering::SeqCst);
         self.go(At::Flush)?;
-        self.inner.flush(scope, level)
+        inner.flush(scope, level)
     }
-    fn query(&self, query: &Query<'_>, visit: &mut Visitor<'_>) -> Result<()> {
+    fn query(&self, inner: &dyn Store, query: &Query<'_>, visit: &mut Visitor<'_>) -> Result<()> {
         self.was_read.store(true, Ordering::SeqCst);
         self.go(At::Query)?;
-        self.inner.query(query, visit)
+        inner.query(query, visit)
     }
-    fn newest(&self, series: &[SeriesId], into: &mut [Option<Timestamp>]) -> Result<()> {
+    fn newest(&self, inner: &dyn Store, series: &[SeriesId], into: &mut [Option<Timestamp>]) -> Result<()> {
         self.go(At::Newest)?;
-        self.inner.newest(series, into)
+        let is_watched = self.at == At::Watched && self.is_on.load(Ordering::SeqCst);
+        // While the run goes on, the watching thread alone asks.
+        if is_watched && !self.is_flushed.load(Ordering::SeqCst) && inner.stats().accepted > 1_000 {
+            std::panic::panic_any(Bomb);
+        }
+        inner.newest(series, into)
     }
-    fn newest_accepted(&self, series: &[SeriesId], into: &mut [Option<Timestamp>]) -> Result<()> {
-        self.inner.newest_accepted(series, into)
-    }
-    fn stats(&self) -> Stats {
-        let stats = self.inner.stats();
+    fn stats(&self, inner: &dyn Store) -> Stats {
+        let stats = inner.stats();
         if stats.accepted > 0 {
             self.go(At::Stats).unwrap();
         }
         stats
     }
-    fn close(&self) -> Result<()> {
+    fn close(&self, inner: &dyn Store) -> Result<()> {
         self.go(At::Close)?;
-        self.inner.close()
+        inner.close()
     }
+}
+
+fn wrong(at: At, panics: bool, is_on: bool, was_read: &Arc<AtomicBool>) -> Arc<dyn Store> {
+    let trap = Trap {
+        at,
+        panics,
+        is_on: AtomicBool::new(is_on),
+        was_read: Arc::clone(was_read),
+        is_flushed: AtomicBool::new(false),
+    };
+    Wrong::new(MemoryStore::new(MemoryOptions::default()), trap)
 }
 
 fn plan(transport: &str) -> Plan {
     let options = RunOptions {
-        store: vec!["memory:".to_owned(), "memory:?max_series=1M".to_owned()],
+        store: vec!["memory:".into(), "memory:?max_series=1M".into()],
         workload: Some("mix".to_owned()),
         series: Some("540".to_owned()),
         rate: Some("20k".to_owned()),
@@ -142,19 +160,13 @@ fn quiet() -> Hooks {
 fn two(index: usize, at: At, panics: bool, transport: &str) -> (Report, Option<Failure>) {
     let kept = Kept::new(None);
     let plan = plan(transport);
-    let wrong = plan.stores[index].clone();
+    let bad = plan.stores[index].clone();
     let open = |single: &Plan| {
-        let is_wrong = single.stores[0] == wrong;
+        let is_wrong = single.stores[0] == bad;
         if is_wrong && at == At::Open {
             return Err(Failure::new(Exit::Unreachable, "cannot open wrong").because_of("boom"));
         }
-        Ok(Arc::new(Wrong {
-            inner: MemoryStore::new(MemoryOptions::default()),
-            at,
-            panics,
-            is_on: AtomicBool::new(is_wrong),
-            was_read: Arc::default(),
-        }) as Arc<dyn Store>)
+        Ok(wrong(at, panics, is_wrong, &Arc::default()))
     };
     let failed = run_each(&plan, &quiet(), &open, &kept, None).unwrap();
     (kept.report(), failed)
@@ -191,6 +203,31 @@ fn a_panic_of_a_store_in_any_phase_leaves_both_reports() {
         assert!(failed.is_none(), "{at:?}: {failed:?}");
         assert_eq!(report.runs.len(), 2, "{at:?}");
         is_invalid_for(&report.runs[0], word);
+        is_whole(&report.runs[1]);
+    }
+}
+
+#[test]
+fn a_panic_of_the_watching_thread_leaves_what_was_measured() {
+    for transport in ["inproc", "tcp"] {
+        let (report, failed) = two(0, At::Watched, true, transport);
+        assert!(failed.is_none(), "{failed:?}");
+        let run = &report.runs[0];
+        is_invalid_for(run, "the watching thread panicked");
+        let counts = &run.ledger.counts;
+        assert!(
+            counts.is_balanced() && run.ledger.violated.is_empty(),
+            "{:?}",
+            run.ledger
+        );
+        assert!(counts.count(Counter::Verified) > 1_000, "{counts:?}");
+        assert_eq!(counts.get(Counter::Verified), counts.get(Counter::Accepted));
+        assert!(
+            run.latency.response.count > 0 && !run.intervals.is_empty(),
+            "{transport}"
+        );
+        let accepted: u64 = run.intervals.iter().map(|interval| interval.accepted).sum();
+        assert_eq!(Some(accepted), counts.get(Counter::Accepted), "{transport}");
         is_whole(&report.runs[1]);
     }
 }
@@ -248,15 +285,7 @@ fn what_was_measured_is_kept_before_it_is_read_back() {
         assert!(!read.load(Ordering::SeqCst), "it is read back already");
         *keep.lock().unwrap() = Some(run.clone());
     }));
-    let open = |_: &Plan| {
-        Ok(Arc::new(Wrong {
-            inner: MemoryStore::new(MemoryOptions::default()),
-            at: At::Nowhere,
-            panics: false,
-            is_on: AtomicBool::new(false),
-            was_read: Arc::clone(&was_read),
-        }) as Arc<dyn Store>)
-    };
+    let open = |_: &Plan| Ok(wrong(At::Nowhere, false, false, &was_read));
     let mut plan = plan("inproc");
     plan.stores.truncate(1);
     let kept = Kept::new(None);

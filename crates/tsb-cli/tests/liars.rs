@@ -3,7 +3,6 @@
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot set up has failed")]
 
-use std::fmt;
 use std::ops::ControlFlow;
 use std::path::Path;
 use std::sync::Arc;
@@ -14,12 +13,15 @@ use tsb_cli::plan::Plan;
 use tsb_cli::run::{Finished, Hooks, run_store};
 use tsb_core::ledger::{Counter, FindingKind};
 use tsb_core::verdict::Status;
-use tsb_core::{Batch, Durability, SeriesId, SeriesKey, Timestamp};
+use tsb_core::{Batch, Durability, SeriesId, Timestamp};
 use tsb_stores::memory::{MemoryOptions, MemoryStore};
 use tsb_stores::rrd::{RrdOptions, RrdStore};
-use tsb_stores::{
-    Ack, ArchiveRule, Capabilities, Consolidation, Position, Query, Refusals, Result, Scope, Stats, Store, Visitor,
-};
+use tsb_stores::{Ack, ArchiveRule, Capabilities, Consolidation, Query, Refusals, Result, Scope, Store, Visitor};
+
+#[path = "support/wrong.rs"]
+mod wrong;
+
+use wrong::{Fault, Wrong};
 
 const SECOND: i64 = 1_000_000_000;
 
@@ -43,8 +45,7 @@ enum Lie {
 }
 
 #[derive(Debug)]
-struct Liar<S> {
-    inner: S,
+struct Liar {
     lie: Lie,
     asked: AtomicU64,
     is_flushed: AtomicBool,
@@ -52,52 +53,40 @@ struct Liar<S> {
     first: u64,
 }
 
-impl<S: Store> fmt::Display for Liar<S> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "liar({})", self.inner)
-    }
-}
-
 fn wall() -> Timestamp {
     tsb_core::time::Clock::wall(&tsb_core::time::MonotonicClock::new())
 }
 
-impl<S: Store> Store for Liar<S> {
-    fn capabilities(&self) -> Capabilities {
-        let mut capabilities = self.inner.capabilities();
+impl Fault for Liar {
+    fn capabilities(&self, inner: &dyn Store) -> Capabilities {
+        let mut capabilities = inner.capabilities();
         if matches!(self.lie, Lie::EverythingExpired | Lie::ExpiresEarly) {
             capabilities.retention_ns = Some(3_600 * SECOND);
         }
         capabilities
     }
-    fn define(&self, series: &[(SeriesId, SeriesKey)]) -> Result<()> {
-        self.inner.define(series)
-    }
-    fn write(&self, batch: &Batch<'_>, refused: &mut Refusals) -> Result<Ack> {
+    fn write(&self, inner: &dyn Store, batch: &Batch<'_>, refused: &mut Refusals) -> Result<Ack> {
         let number = self.writes.fetch_add(1, Ordering::Relaxed);
         if self.lie == Lie::ForgetsTheRest && number >= self.first {
-            let mut ack = self.inner.write(&batch_of_nothing(), refused)?;
+            let mut ack = inner.write(&batch_of_nothing(), refused)?;
             ack.accepted = batch.len();
             return Ok(ack);
         }
-        self.inner.write(batch, refused)
+        inner.write(batch, refused)
     }
-    fn durable(&self, level: Durability) -> Position {
-        self.inner.durable(level)
-    }
-    fn flush(&self, scope: Scope<'_>, level: Durability) -> Result<()> {
+    fn flush(&self, inner: &dyn Store, scope: Scope<'_>, level: Durability) -> Result<()> {
         self.is_flushed.store(true, Ordering::Relaxed);
-        self.inner.flush(scope, level)
+        inner.flush(scope, level)
     }
-    fn query(&self, query: &Query<'_>, visit: &mut Visitor<'_>) -> Result<()> {
+    fn query(&self, inner: &dyn Store, query: &Query<'_>, visit: &mut Visitor<'_>) -> Result<()> {
         match self.lie {
             Lie::EverythingExpired => Ok(()),
             // Of each series the last nine minutes, whatever is stated.
             Lie::ExpiresEarly => {
                 let mut newest = vec![None; query.series.len()];
-                self.inner.newest(query.series, &mut newest)?;
+                inner.newest(query.series, &mut newest)?;
                 let newest = newest.into_iter().flatten().max().unwrap_or(Timestamp::MIN);
-                self.inner.query(query, &mut |series, times, values| {
+                inner.query(query, &mut |series, times, values| {
                     let from = times.partition_point(|at| *at < newest + -540 * SECOND);
                     if from == times.len() {
                         return ControlFlow::Continue(());
@@ -105,11 +94,11 @@ impl<S: Store> Store for Liar<S> {
                     visit(series, &times[from..], &values[from..])
                 })
             }
-            _ => self.inner.query(query, visit),
+            _ => inner.query(query, visit),
         }
     }
-    fn newest(&self, series: &[SeriesId], into: &mut [Option<Timestamp>]) -> Result<()> {
-        self.inner.newest(series, into)?;
+    fn newest(&self, inner: &dyn Store, series: &[SeriesId], into: &mut [Option<Timestamp>]) -> Result<()> {
+        inner.newest(series, into)?;
         let asked = self.asked.fetch_add(1, Ordering::Relaxed);
         let is_over = self.is_flushed.load(Ordering::Relaxed);
         for newest in into.iter_mut().flatten() {
@@ -123,30 +112,21 @@ impl<S: Store> Store for Liar<S> {
         }
         Ok(())
     }
-    fn newest_accepted(&self, series: &[SeriesId], into: &mut [Option<Timestamp>]) -> Result<()> {
-        self.inner.newest_accepted(series, into)
-    }
-    fn stats(&self) -> Stats {
-        self.inner.stats()
-    }
-    fn close(&self) -> Result<()> {
-        self.inner.close()
-    }
 }
 
 fn batch_of_nothing() -> Batch<'static> {
     Batch::tick(SeriesId(0), Timestamp(0), &[])
 }
 
-fn liar<S: Store>(inner: S, lie: Lie, first: u64) -> Arc<dyn Store> {
-    Arc::new(Liar {
-        inner,
+fn liar(inner: impl Store, lie: Lie, first: u64) -> Arc<dyn Store> {
+    let liar = Liar {
         lie,
         asked: AtomicU64::new(0),
         is_flushed: AtomicBool::new(false),
         writes: AtomicU64::new(0),
         first,
-    })
+    };
+    Wrong::new(inner, liar)
 }
 
 fn run(store: &Arc<dyn Store>, change: impl FnOnce(&mut RunOptions)) -> Finished {

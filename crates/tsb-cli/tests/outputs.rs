@@ -12,6 +12,11 @@ use std::process::{Command, Output, Stdio};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 
+#[path = "support/program.rs"]
+mod program;
+
+use program::tsb;
+
 const SHORT: [&str; 11] = [
     "run",
     "--quiet",
@@ -25,12 +30,6 @@ const SHORT: [&str; 11] = [
     "--duration",
     "300ms",
 ];
-
-fn tsb(arguments: &[&str]) -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_tsb"));
-    command.args(arguments).stdin(Stdio::null());
-    command
-}
 
 fn short(more: &[&str]) -> Command {
     let mut command = tsb(&SHORT);

@@ -7,17 +7,16 @@ use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpListener;
 use std::path::Path;
-use std::process::{Child, Command, Output, Stdio};
+use std::process::{Child, Output, Stdio};
 
 use serde_json::Value;
 
-const FLEET: [&str; 7] = ["--quiet", "--workload", "mix", "--series", "540", "--duration", "500ms"];
+#[path = "support/program.rs"]
+mod program;
 
-fn tsb(arguments: &[&str]) -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_tsb"));
-    command.args(arguments).stdin(Stdio::null());
-    command
-}
+use program::tsb;
+
+const FLEET: [&str; 7] = ["--quiet", "--workload", "mix", "--series", "540", "--duration", "500ms"];
 
 fn ends(arguments: &[&str], code: i32) -> Output {
     let output = tsb(arguments).output().unwrap();

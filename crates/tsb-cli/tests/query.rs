@@ -138,3 +138,36 @@ fn a_store_that_cannot_say_its_series_says_that() {
     let said = refused("memory:", &["--list"], 2);
     assert!(said.contains("cannot list the series of memory:"), "{said}");
 }
+
+#[test]
+fn a_series_of_mohawks_layout_is_found_by_the_key_that_the_list_shows() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = format!("sqlite:{}?layout=mohawk", folder.path().join("m.db").display());
+    let recording = folder.path().join("labels.prom");
+    let line = |second| format!("cpu{{host=\"a\",core=\"0\"}} {second} 170000000{second}000\n");
+    std::fs::write(&recording, (0..3).map(line).collect::<String>()).unwrap();
+    let workload = format!("trace:{}", recording.display());
+    let run = [
+        "run",
+        "--store",
+        &store,
+        "--transport",
+        "inproc",
+        "--workload",
+        &workload,
+    ];
+    let short = [
+        "--rate",
+        "max",
+        "--fleet-time",
+        "3s",
+        "--no-calibrate",
+        "--no-verify",
+        "--quiet",
+    ];
+    let output = tsb(&[&run[..], &short].concat());
+    assert!(folder.path().join("m.db").exists(), "{}", text(&output.stderr));
+    let list = answer(&store, &["--list"]);
+    let key = list.lines().find(|key| key.contains('{')).unwrap();
+    assert!(answer(&store, &["--series", key]).lines().count() > 1);
+}

@@ -6,16 +6,18 @@
 use std::fmt::Write as _;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
-use std::path::{Path, PathBuf};
-use std::process::{Command, Output, Stdio};
+use std::path::Path;
+use std::process::{Output, Stdio};
 
 use serde_json::Value;
 
-fn tsb(arguments: &[&str]) -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_tsb"));
-    command.args(arguments).stdin(Stdio::null()).env("COLUMNS", "80");
-    command
-}
+#[path = "support/program.rs"]
+mod program;
+#[path = "support/snapshot.rs"]
+mod snapshot;
+
+use program::tsb;
+use snapshot::{fixture, is_as_kept};
 
 fn output(arguments: &[&str]) -> Output {
     tsb(arguments).output().unwrap()
@@ -28,21 +30,6 @@ fn stdout(arguments: &[&str]) -> String {
     String::from_utf8(output.stdout).unwrap()
 }
 
-fn fixture(name: &str) -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fixtures").join(name)
-}
-
-/// Compares with a file of fixtures/; with TSB_BLESS set, writes it.
-fn is_as_kept(name: &str, text: &str) {
-    let path = fixture(name);
-    if std::env::var_os("TSB_BLESS").is_some() {
-        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
-        std::fs::write(&path, text).unwrap();
-    }
-    let kept = std::fs::read_to_string(&path).unwrap_or_default();
-    assert_eq!(kept, text, "{name} differs; TSB_BLESS=1 cargo test writes it anew");
-}
-
 const FIRST: &str = "reports/schema-1-first.json";
 
 #[test]
@@ -53,29 +40,6 @@ fn text_reports_are_as_kept() {
     is_as_kept("reports/side-by-side.txt", &stdout(&["report", first, first]));
     let labelled = ["report", first, first, "--label", "before", "--label", "after"];
     is_as_kept("reports/labelled.txt", &stdout(&labelled));
-}
-
-#[test]
-fn help_is_as_kept() {
-    is_as_kept("help/tsb.txt", &stdout(&["--help"]));
-    is_as_kept("help/tsb-short.txt", &stdout(&["-h"]));
-    for command in [
-        "run",
-        "ingest",
-        "emit",
-        "verify",
-        "report",
-        "query",
-        "record",
-        "reproduce",
-        "stores",
-        "doctor",
-    ] {
-        is_as_kept(&format!("help/{command}.txt"), &stdout(&[command, "--help"]));
-    }
-    for command in ["run", "query"] {
-        is_as_kept(&format!("help/{command}-short.txt"), &stdout(&[command, "-h"]));
-    }
 }
 
 #[test]
@@ -105,6 +69,7 @@ fn errors_are_as_kept() {
         let output = tsb(&arguments).current_dir(dir.path()).output().unwrap();
         let _ = writeln!(all, "$ tsb {}", arguments.join(" "));
         all.push_str(&String::from_utf8_lossy(&output.stderr));
+        assert_ne!(output.status.code(), Some(0), "{arguments:?}");
         let _ = writeln!(all, "exit code {}\n", output.status.code().unwrap());
     }
     is_as_kept("help/errors.txt", &all);

@@ -2,34 +2,31 @@
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot set up has failed")]
 
-use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use tsb_cli::args::RunOptions;
 use tsb_cli::plan::Plan;
 use tsb_cli::run::{Finished, Hooks, run_store};
+use tsb_core::Batch;
 use tsb_core::ledger::Counter;
 use tsb_core::verdict::Status;
-use tsb_core::{Batch, Durability, SeriesId, SeriesKey, Timestamp};
 use tsb_stores::memory::{MemoryOptions, MemoryStore};
-use tsb_stores::{Ack, Capabilities, Error, Position, Query, Refusals, Result, Scope, Stats, Store, Visitor};
+use tsb_stores::{Ack, Error, Refusals, Result, Store};
+
+#[path = "support/wrong.rs"]
+mod wrong;
+
+use wrong::{Fault, Wrong};
 
 /// Of ten writes it takes one without saying so, keeps silent over one that it has not
 /// taken, and cannot be reached for one.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 struct Vague {
-    inner: MemoryStore,
     writes: AtomicU64,
     taken: AtomicU64,
     dropped: AtomicU64,
     unreached: AtomicU64,
-}
-
-impl fmt::Display for Vague {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("vague")
-    }
 }
 
 fn unknown() -> Error {
@@ -39,18 +36,12 @@ fn unknown() -> Error {
     }
 }
 
-impl Store for Vague {
-    fn capabilities(&self) -> Capabilities {
-        self.inner.capabilities()
-    }
-    fn define(&self, series: &[(SeriesId, SeriesKey)]) -> Result<()> {
-        self.inner.define(series)
-    }
-    fn write(&self, batch: &Batch<'_>, refused: &mut Refusals) -> Result<Ack> {
+impl Fault for Vague {
+    fn write(&self, inner: &dyn Store, batch: &Batch<'_>, refused: &mut Refusals) -> Result<Ack> {
         let samples = batch.len() as u64;
         match self.writes.fetch_add(1, Ordering::Relaxed) % 10 {
             3 => {
-                let _ = self.inner.write(batch, refused)?;
+                let _ = inner.write(batch, refused)?;
                 self.taken.fetch_add(samples, Ordering::Relaxed);
                 Err(unknown())
             }
@@ -65,40 +56,13 @@ impl Store for Vague {
                     source: "nobody listens".into(),
                 })
             }
-            _ => self.inner.write(batch, refused),
+            _ => inner.write(batch, refused),
         }
-    }
-    fn durable(&self, level: Durability) -> Position {
-        self.inner.durable(level)
-    }
-    fn flush(&self, scope: Scope<'_>, level: Durability) -> Result<()> {
-        self.inner.flush(scope, level)
-    }
-    fn query(&self, query: &Query<'_>, visit: &mut Visitor<'_>) -> Result<()> {
-        self.inner.query(query, visit)
-    }
-    fn newest(&self, series: &[SeriesId], into: &mut [Option<Timestamp>]) -> Result<()> {
-        self.inner.newest(series, into)
-    }
-    fn newest_accepted(&self, series: &[SeriesId], into: &mut [Option<Timestamp>]) -> Result<()> {
-        self.inner.newest_accepted(series, into)
-    }
-    fn stats(&self) -> Stats {
-        self.inner.stats()
-    }
-    fn close(&self) -> Result<()> {
-        self.inner.close()
     }
 }
 
-fn run(transport: &str) -> (Arc<Vague>, Finished) {
-    let store = Arc::new(Vague {
-        inner: MemoryStore::new(MemoryOptions::default()),
-        writes: AtomicU64::new(0),
-        taken: AtomicU64::new(0),
-        dropped: AtomicU64::new(0),
-        unreached: AtomicU64::new(0),
-    });
+fn run(transport: &str) -> (Arc<Wrong<Vague>>, Finished) {
+    let store = Wrong::new(MemoryStore::new(MemoryOptions::default()), Vague::default());
     let mut plan = Plan::default();
     plan.apply(&RunOptions {
         workload: Some("mix".to_owned()),
@@ -120,7 +84,11 @@ fn run(transport: &str) -> (Arc<Vague>, Finished) {
 fn what_was_never_answered_is_settled_to_the_sample() {
     let (store, finished) = run("inproc");
     let of = |count: &AtomicU64| count.load(Ordering::Relaxed);
-    let (taken, dropped, unreached) = (of(&store.taken), of(&store.dropped), of(&store.unreached));
+    let (taken, dropped, unreached) = (
+        of(&store.fault.taken),
+        of(&store.fault.dropped),
+        of(&store.fault.unreached),
+    );
     assert!(taken > 0 && dropped > 0 && unreached > 0);
     let run = &finished.run;
     let count = |counter: Counter| run.ledger.counts.get(counter);
@@ -146,7 +114,11 @@ fn what_was_never_answered_is_settled_to_the_sample() {
 fn silence_behind_a_listener_is_not_fatal_and_is_settled_by_reading_back() {
     let (store, finished) = run("tcp");
     let of = |count: &AtomicU64| count.load(Ordering::Relaxed);
-    let (taken, dropped, unreached) = (of(&store.taken), of(&store.dropped), of(&store.unreached));
+    let (taken, dropped, unreached) = (
+        of(&store.fault.taken),
+        of(&store.fault.dropped),
+        of(&store.fault.unreached),
+    );
     assert!(taken > 0 && dropped > 0 && unreached > 0);
     let run = &finished.run;
     let count = |counter: Counter| run.ledger.counts.get(counter);

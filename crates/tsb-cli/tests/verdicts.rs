@@ -148,7 +148,7 @@ fn a_run_of_which_nothing_was_verified_is_unverified() {
         (format!("{FIXED} --no-verify"), "--no-verify was given"),
         (format!("{FIXED} --store null:"), "cannot return samples"),
         (
-            format!("{FIXED} --store memory:?max_bytes=1"),
+            format!("{FIXED} --store memory:?max_bytes=64KiB"),
             "the store refused 10800 of the 10800",
         ),
         (format!("{FIXED} --missing 100%"), "nothing was due"),

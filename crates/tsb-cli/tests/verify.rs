@@ -3,7 +3,6 @@
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot set up has failed")]
 
-use std::fmt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 use std::sync::Arc;
@@ -14,11 +13,16 @@ use tsb_cli::args::RunOptions;
 use tsb_cli::output;
 use tsb_cli::plan::Plan;
 use tsb_cli::run::{Hooks, run_store};
+use tsb_core::Batch;
 use tsb_core::ledger::Counter;
 use tsb_core::report::{Report, Run, SCHEMA_VERSION};
-use tsb_core::{Batch, Durability, SeriesId, SeriesKey, Timestamp};
 use tsb_stores::spec::Spec;
-use tsb_stores::{Ack, Capabilities, Error, Position, Query, Reason, Refusals, Result, Scope, Stats, Store, Visitor};
+use tsb_stores::{Ack, Error, Reason, Refusals, Result, Store};
+
+#[path = "support/wrong.rs"]
+mod wrong;
+
+use wrong::{Fault, Wrong};
 
 fn tsb(arguments: &[&str]) -> Output {
     Command::new(env!("CARGO_BIN_EXE_tsb"))
@@ -64,16 +68,9 @@ fn count(store: &Value, name: &str) -> u64 {
 
 /// Of ten writes, one is not sent, one is taken and not answered, one is neither, and of the
 /// others every seventh sample is refused.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 struct Moody {
-    inner: Arc<dyn Store>,
     writes: AtomicU64,
-}
-
-impl fmt::Display for Moody {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "moody({})", self.inner)
-    }
 }
 
 fn silence() -> Error {
@@ -83,21 +80,15 @@ fn silence() -> Error {
     }
 }
 
-impl Store for Moody {
-    fn capabilities(&self) -> Capabilities {
-        self.inner.capabilities()
-    }
-    fn define(&self, series: &[(SeriesId, SeriesKey)]) -> Result<()> {
-        self.inner.define(series)
-    }
-    fn write(&self, batch: &Batch<'_>, refused: &mut Refusals) -> Result<Ack> {
+impl Fault for Moody {
+    fn write(&self, inner: &dyn Store, batch: &Batch<'_>, refused: &mut Refusals) -> Result<Ack> {
         match self.writes.fetch_add(1, Ordering::Relaxed) % 10 {
             2 => Err(Error::Unreachable {
                 action: "write".to_owned(),
                 source: "nobody listens".into(),
             }),
             5 => {
-                let _ = self.inner.write(batch, refused)?;
+                let _ = inner.write(batch, refused)?;
                 Err(silence())
             }
             8 => Err(silence()),
@@ -112,32 +103,11 @@ impl Store for Moody {
                         kept.push(id, at, value);
                     }
                 }
-                let mut ack = self.inner.write(&kept.as_batch(), &mut Refusals::new())?;
+                let mut ack = inner.write(&kept.as_batch(), &mut Refusals::new())?;
                 ack.rejected += rejected;
                 Ok(ack)
             }
         }
-    }
-    fn durable(&self, level: Durability) -> Position {
-        self.inner.durable(level)
-    }
-    fn flush(&self, scope: Scope<'_>, level: Durability) -> Result<()> {
-        self.inner.flush(scope, level)
-    }
-    fn query(&self, query: &Query<'_>, visit: &mut Visitor<'_>) -> Result<()> {
-        self.inner.query(query, visit)
-    }
-    fn newest(&self, series: &[SeriesId], into: &mut [Option<Timestamp>]) -> Result<()> {
-        self.inner.newest(series, into)
-    }
-    fn newest_accepted(&self, series: &[SeriesId], into: &mut [Option<Timestamp>]) -> Result<()> {
-        self.inner.newest_accepted(series, into)
-    }
-    fn stats(&self) -> Stats {
-        self.inner.stats()
-    }
-    fn close(&self) -> Result<()> {
-        self.inner.close()
     }
 }
 
@@ -146,7 +116,7 @@ fn moody(folder: &Path) -> (Run, PathBuf) {
     let path = folder.join("moody.db");
     let spec = format!("sqlite:{}?layout=rows", path.display());
     let options = RunOptions {
-        store: vec![spec.clone()],
+        store: vec![spec.as_str().into()],
         workload: Some("mix".to_owned()),
         // Eleven hosts, so that each of them meets every mood.
         series: Some("594".to_owned()),
@@ -159,10 +129,7 @@ fn moody(folder: &Path) -> (Run, PathBuf) {
     let mut plan = Plan::default();
     plan.apply(&options).unwrap();
     let inner: Arc<dyn Store> = Arc::from(spec.parse::<Spec>().unwrap().open().unwrap());
-    let store: Arc<dyn Store> = Arc::new(Moody {
-        inner,
-        writes: AtomicU64::new(0),
-    });
+    let store: Arc<dyn Store> = Wrong::new(inner, Moody::default());
     let hooks = Hooks::new(Arc::new(AtomicBool::new(false)), true);
     let mut run = run_store(&plan.complete().unwrap(), &store, &hooks).unwrap().run;
     store.close().unwrap();

@@ -134,6 +134,7 @@ impl<const KINDS: usize> Split<KINDS> {
     }
 
     /// Closes the window and returns what it used: it is for the caller to say by what.
+    #[cfg(any(feature = "net", test))]
     pub(crate) fn take(&mut self, clock: &dyn Clock) -> u64 {
         self.open = [0; KINDS];
         self.read(clock)

@@ -35,6 +35,7 @@ pub use run::{EmitError, Run, Settings, Worker, run};
 pub use source::{Fill, Source};
 
 use crate::batch::Batch;
+use crate::schedule::Slot;
 
 /// One operation: a batch and when it was due.
 #[derive(Clone, Copy, Debug)]
@@ -44,6 +45,8 @@ pub struct Operation<'a> {
     /// When it should have started, in nanoseconds of the run's clock. In a closed loop,
     /// when it did start.
     pub due: u64,
+    /// Which operation of the timetable it is.
+    pub slot: Slot,
 }
 
 /// What is known of an operation when the target returns.

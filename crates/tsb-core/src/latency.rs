@@ -12,19 +12,24 @@
 //! Each worker owns plain histograms. At the end of an interval the worker itself packs
 //! its counts into a few hundred bytes of an arena of its own: no lock, no queue and no
 //! other thread is involved, and results are merged after the run. Counts are never
-//! sampled and never dropped.
+//! sampled and never dropped. In a long run intervals are folded in pairs as they age, so
+//! that they are never more than about [`INTERVALS_MAX`].
 
 mod cells;
 mod curve;
+mod folding;
 mod histogram;
+mod interval;
 mod log;
 mod recorder;
 
 pub use cells::{CELLS, Cells, cell, cell_highest, cell_lowest};
 pub use curve::Curve;
+pub use folding::{INTERVALS_MAX, Timeline};
 pub use histogram::{BUCKETS, Histogram};
+pub use interval::Interval;
 pub use log::{LogError, LoggedSeries, write_interval_log};
-pub use recorder::{Interval, Recorder, Recording};
+pub use recorder::{Recorder, Recording};
 
 use serde::{Deserialize, Serialize};
 

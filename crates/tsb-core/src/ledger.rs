@@ -60,11 +60,14 @@ pub enum Counter {
     Unconsolidated,
     /// Accepted, and by the store's own rules in no row: its step is unknown.
     Unrepresented,
+    /// Accepted by a consolidating store, into a row that also depends on samples of which
+    /// nobody knows whether they came: what that row must say cannot be computed.
+    Uncompared,
 }
 
 impl Counter {
     /// All of them, in the report's order.
-    pub const ALL: [Self; 20] = [
+    pub const ALL: [Self; 21] = [
         Self::Due,
         Self::Shed,
         Self::Sent,
@@ -85,6 +88,7 @@ impl Counter {
         Self::Duplicated,
         Self::Unconsolidated,
         Self::Unrepresented,
+        Self::Uncompared,
     ];
 
     /// The name in reports.
@@ -110,6 +114,7 @@ impl Counter {
             Self::Duplicated => "duplicated",
             Self::Unconsolidated => "unconsolidated",
             Self::Unrepresented => "unrepresented",
+            Self::Uncompared => "uncompared",
         }
     }
 
@@ -133,6 +138,18 @@ pub struct Equation {
     pub parts: &'static [Counter],
 }
 
+/// What becomes of an accepted sample: these counts add up to [`Counter::Accepted`].
+pub const OF_ACCEPTED: [Counter; 8] = [
+    Counter::Verified,
+    Counter::Superseded,
+    Counter::Expired,
+    Counter::Lost,
+    Counter::Altered,
+    Counter::Unconsolidated,
+    Counter::Unrepresented,
+    Counter::Uncompared,
+];
+
 /// The equations between the counts. One applies where its whole is counted and at least one
 /// of its parts is; a part that cannot exist in the run counts as 0.
 pub const EQUATIONS: [Equation; 5] = [
@@ -154,15 +171,7 @@ pub const EQUATIONS: [Equation; 5] = [
     },
     Equation {
         whole: Counter::Accepted,
-        parts: &[
-            Counter::Verified,
-            Counter::Superseded,
-            Counter::Expired,
-            Counter::Lost,
-            Counter::Altered,
-            Counter::Unconsolidated,
-            Counter::Unrepresented,
-        ],
+        parts: &OF_ACCEPTED,
     },
 ];
 
@@ -367,7 +376,7 @@ mod tests {
         ledger.set(Counter::Verified, 53_990).set(Counter::Lost, 8);
         assert_eq!(
             ledger.violations()[0].to_string(),
-            "accepted 53999 is not verified + superseded + expired + lost + altered + unconsolidated + unrepresented = 53998"
+            "accepted 53999 is not verified + superseded + expired + lost + altered + unconsolidated + unrepresented + uncompared = 53998"
         );
     }
 

@@ -5,6 +5,7 @@
 //! What the figures mean is in METHODOLOGY.md. It is *not* how a report looks: that is the
 //! renderer's.
 
+mod damage;
 mod exceptions;
 mod recording;
 mod size;
@@ -20,10 +21,11 @@ use crate::resource::{Machine, Noise, Usage};
 use crate::staleness::StalenessSummary;
 use crate::verdict::Verdict;
 
+pub use damage::{Damage, DamageKind};
 pub use exceptions::{ExceptedTicks, Exceptions, REJECTED_MAX, RejectedStretch};
 pub use recording::RecordingReport;
 pub use size::{Cost, CpuBelow, Projection, Size};
-pub use verification::{Verification, VerifiedStore};
+pub use verification::{JournalReport, LevelReport, Verification, VerifiedStore};
 
 /// The version of this model. It grows when a name is taken away or changes its meaning;
 /// new names alone do not change it.
@@ -102,6 +104,9 @@ pub struct Run {
     /// What of it does not have to be in the store; absent in reports of earlier programs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub exceptions: Option<Exceptions>,
+    /// What the store found damaged in its files, from its opening to the end of the run.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub damage: Vec<Damage>,
     /// Sentences that a reader must know before using a figure.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub notes: Vec<String>,
@@ -162,6 +167,13 @@ pub struct Rate {
     pub asked_per_second: Option<f64>,
     /// What was accepted, over the time from the first due to the last acceptance.
     pub held_per_second: f64,
+    /// The same until all of it had the report's durability, where that took a flush at the
+    /// end.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub durable_per_second: Option<f64>,
+    /// The interval in which the most was asked, where a schedule asks different rates.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub peak: Option<Peak>,
     /// What the generator reached against a store that forgets, over the same path.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ceiling_per_second: Option<f64>,
@@ -169,6 +181,22 @@ pub struct Rate {
     pub closed_loop: bool,
     /// Seconds of fleet time that pass in one second.
     pub speed: f64,
+}
+
+/// The interval of a run in which the most was asked.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Peak {
+    /// Where it begins, in nanoseconds since the run's start.
+    pub from_ns: u64,
+    /// Where it ends.
+    pub end_ns: u64,
+    /// Samples that fell due in it, per second.
+    pub asked_per_second: f64,
+    /// Samples that were accepted in it, per second.
+    pub accepted_per_second: f64,
+    /// Of the samples due until it ended, the share that was accepted by the end of the next
+    /// interval. in [0, 1]
+    pub kept_share: f64,
 }
 
 /// The ledger with its balance and the losses by name.

@@ -27,6 +27,7 @@ pub use agenda::{Agenda, Pace, Planned, Speed, Timetable};
 pub use curve::{Curve, Segment};
 pub use moments::Moments;
 pub use poisson::PoissonGaps;
+#[cfg(feature = "net")]
 pub(crate) use poisson::mix;
 pub use progress::Progress;
 pub use rate::Rate;

@@ -2,8 +2,9 @@
 
 use std::collections::HashMap;
 use std::fmt;
+use std::sync::Arc;
 
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 /// A dense number for a series, local to one run or one listener.
 ///
@@ -30,10 +31,15 @@ impl fmt::Display for SeriesId {
 
 /// What a series is called: a name and sorted labels.
 ///
-/// `Display` gives `name{label=value,...}`, or only the name where there is no label.
+/// Clones share one text: a listener, its catalog and the store that it feeds hold a long name
+/// once. `Display` gives `name{label=value,...}`, or only the name where there is no label.
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct SeriesKey(Arc<Parts>);
+
+/// The text of a key.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct SeriesKey {
+#[serde(rename = "SeriesKey", deny_unknown_fields)]
+struct Parts {
     name: String,
     // Invariant: sorted by label name, label names unique.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -43,10 +49,11 @@ pub struct SeriesKey {
 impl SeriesKey {
     /// A key without labels.
     pub fn new(name: impl Into<String>) -> Self {
-        Self {
-            name: name.into(),
-            labels: Vec::new(),
-        }
+        Self::of(name.into(), Vec::new())
+    }
+
+    fn of(name: String, labels: Vec<(String, String)>) -> Self {
+        Self(Arc::new(Parts { name, labels }))
     }
 
     /// A key with labels in any order. Of two labels with one name the later wins.
@@ -67,37 +74,59 @@ impl SeriesKey {
         for (label, value) in labels {
             sorted.insert(label.into(), value.into());
         }
-        Self {
-            name: name.into(),
-            labels: sorted.into_iter().collect(),
-        }
+        Self::of(name.into(), sorted.into_iter().collect())
     }
 
     /// The name, without labels.
     pub fn name(&self) -> &str {
-        &self.name
+        &self.0.name
     }
 
     /// The labels, sorted by name.
     pub fn labels(&self) -> &[(String, String)] {
-        &self.labels
+        &self.0.labels
     }
 
     /// The value of one label.
     pub fn label(&self, name: &str) -> Option<&str> {
-        let at = self.labels.binary_search_by(|(label, _)| label.as_str().cmp(name));
-        at.ok().map(|index| self.labels[index].1.as_str())
+        let at = self.labels().binary_search_by(|(label, _)| label.as_str().cmp(name));
+        at.ok().map(|index| self.labels()[index].1.as_str())
+    }
+
+    /// Bytes of memory that the key takes beside itself, all its clones together.
+    pub fn heap_bytes(&self) -> usize {
+        let Parts { name, labels } = &*self.0;
+        let text = |text: &String| text.capacity();
+        let labels_text: usize = labels.iter().map(|(label, value)| text(label) + text(value)).sum();
+        // Two counters stand before the parts.
+        2 * size_of::<usize>()
+            + size_of::<Parts>()
+            + text(name)
+            + labels.capacity() * size_of::<(String, String)>()
+            + labels_text
+    }
+}
+
+impl Serialize for SeriesKey {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        self.0.serialize(serializer)
+    }
+}
+
+impl<'de> Deserialize<'de> for SeriesKey {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        Parts::deserialize(deserializer).map(|parts| Self(Arc::new(parts)))
     }
 }
 
 impl fmt::Display for SeriesKey {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.name)?;
-        for (index, (label, value)) in self.labels.iter().enumerate() {
+        f.write_str(self.name())?;
+        for (index, (label, value)) in self.labels().iter().enumerate() {
             f.write_str(if index == 0 { "{" } else { "," })?;
             write!(f, "{label}={value}")?;
         }
-        if self.labels.is_empty() {
+        if self.labels().is_empty() {
             Ok(())
         } else {
             f.write_str("}")
@@ -181,6 +210,17 @@ mod tests {
         assert_eq!(key.to_string(), "cpu{host=h1,zone=b}");
         assert_eq!(key.label("zone"), Some("b"));
         assert_eq!(key.label("rack"), None);
+    }
+
+    #[test]
+    fn clones_share_their_text_and_serde_keeps_its_form() {
+        let key = SeriesKey::with_labels("x".repeat(30_000), [("a", "b")]);
+        assert!(std::ptr::eq(key.clone().name(), key.name()));
+        assert!((30_000..30_400).contains(&key.heap_bytes()));
+        let json = serde_json::to_string(&SeriesKey::with_labels("m", [("a", "b")])).unwrap();
+        assert_eq!(json, r#"{"name":"m","labels":[["a","b"]]}"#);
+        assert_eq!(serde_json::to_string(&SeriesKey::new("m")).unwrap(), r#"{"name":"m"}"#);
+        assert!(serde_json::from_str::<SeriesKey>(r#"{"name":"m","other":1}"#).is_err());
     }
 
     #[test]

@@ -74,7 +74,7 @@ pub trait Clock: fmt::Debug + Send + Sync {
     /// Now, in nanoseconds since the clock's own start.
     fn now(&self) -> u64;
 
-    /// The time of day, for the timestamps of samples.
+    /// The time of day, for the timestamps of samples: it may step forward and back.
     fn wall(&self) -> Timestamp;
 
     /// Returns at `due` or as soon after as it can; at once when `due` has passed.
@@ -93,7 +93,6 @@ pub trait Clock: fmt::Debug + Send + Sync {
 #[derive(Debug)]
 pub struct MonotonicClock {
     start: Instant,
-    wall_at_start: i64,
 }
 
 /// How long before a due time the clock stops sleeping and spins. A longer stretch
@@ -104,11 +103,7 @@ impl MonotonicClock {
     /// A clock that starts now.
     #[expect(clippy::disallowed_methods, reason = "this is the clock")]
     pub fn new() -> Self {
-        let since_epoch = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-        Self {
-            start: Instant::now(),
-            wall_at_start: since_epoch.as_nanos() as i64,
-        }
+        Self { start: Instant::now() }
     }
 }
 
@@ -124,8 +119,12 @@ impl Clock for MonotonicClock {
         self.start.elapsed().as_nanos() as u64
     }
 
+    /// Asks the operating system each time, so that it follows a step of the machine's clock. What
+    /// has to go on evenly adds [`Clock::now`] to a moment that was asked for once.
+    #[expect(clippy::disallowed_methods, reason = "this is the clock")]
     fn wall(&self) -> Timestamp {
-        Timestamp(self.wall_at_start + self.now() as i64)
+        let since_epoch = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        Timestamp(since_epoch.as_nanos() as i64)
     }
 
     fn wait_until(&self, due: u64) {

@@ -121,6 +121,8 @@ pub struct Evidence {
     pub violations: Vec<String>,
     /// Samples accepted and not there.
     pub lost: u64,
+    /// The same at the most, where nobody can say of some samples whether the store lost them.
+    pub lost_at_most: Option<u64>,
     /// Samples with another value.
     pub altered: u64,
     /// Copies beyond one, and samples that were never sent.
@@ -149,6 +151,11 @@ pub struct Evidence {
     pub asked_per_second: Option<f64>,
     /// Held samples per second.
     pub held_per_second: f64,
+    /// The most that was asked in an interval, per second, where a schedule asks different
+    /// rates.
+    pub peak_asked_per_second: Option<f64>,
+    /// Of what was due by the end of that interval, the share that was accepted in time.
+    pub peak_kept_share: Option<f64>,
     /// The generator's ceiling, where it was measured.
     pub ceiling_per_second: Option<f64>,
     /// p99 of our own part of the lag: while the store was idle.

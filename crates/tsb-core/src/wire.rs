@@ -18,6 +18,7 @@ pub mod rrdcached;
 pub mod statsd;
 pub mod tsb;
 
+mod admission;
 mod columns;
 mod known;
 mod lanes;
@@ -29,10 +30,12 @@ mod stamp;
 #[cfg(test)]
 mod testing;
 
-pub use datagram::{Budget, Packer, Packets};
+pub use admission::NotAdmitted;
+pub use datagram::{Budget, Packer, Packets, Room};
 pub use protocol::{Facts, Protocol, Uncarried, UnknownProtocol};
 
 use std::fmt;
+use std::task::Waker;
 
 use crate::batch::Batch;
 use crate::series::{SeriesId, SeriesKey};
@@ -83,6 +86,10 @@ pub trait Decoder: fmt::Debug + Send {
         Next::More
     }
 
+    /// What to call when work that goes on elsewhere is done: only for a decoder that answers
+    /// [`Next::Later`].
+    fn wake_with(&mut self, _waker: &Waker) {}
+
     /// What the sequence numbers of the stream say; `None` where the protocol has none.
     fn sequence(&self) -> Option<Sequence>;
 
@@ -106,6 +113,9 @@ pub enum Next {
     More,
     /// The decoder stopped to answer, and is to be called again.
     Again,
+    /// Work that was begun goes on elsewhere; the decoder is to be called again, with the bytes
+    /// that it did not take, when the waker of [`Decoder::wake_with`] is called.
+    Later,
     /// It is over, as both sides agreed.
     Over,
 }
@@ -128,16 +138,19 @@ pub struct Sequence {
 
 /// Where a decoder puts what it finds.
 pub trait Sink {
-    /// The id of a key. A decoder asks once for each new name of its connection and
-    /// remembers the answer. `None`: the limit of series is reached; the decoder then
-    /// reports each sample of that name with [`Sink::refused`].
-    fn series(&mut self, key: &SeriesKey) -> Option<SeriesId>;
+    /// The id of a key, below 2^32 - 16. A decoder asks once for each new name of its
+    /// connection and remembers the answer, as long as it has room for that.
+    ///
+    /// # Errors
+    /// Why the name is not admitted; the decoder then reports each sample of that name with
+    /// [`Sink::refused`].
+    fn series(&mut self, key: &SeriesKey) -> Result<SeriesId, NotAdmitted>;
 
     /// Decoded samples, in the order of the wire.
     fn batch(&mut self, batch: &Batch<'_>);
 
-    /// `samples` well-formed samples of a name that the sink did not admit.
-    fn refused(&mut self, samples: usize);
+    /// `samples` well-formed samples of a name that the sink did not admit, and why.
+    fn refused(&mut self, why: NotAdmitted, samples: usize);
 
     /// `samples` well-formed samples whose series the sender names apart from them and never
     /// named.

@@ -165,7 +165,14 @@ fn datagrams_are_packed_and_sent_without_allocating() {
             for first in (0..5_000).step_by(54) {
                 let part = &values[first..5_000.min(first + 54)];
                 let batch = Batch::tick(SeriesId(first as u32), Timestamp::from_secs(second), part);
-                assert_eq!(target.send(&Operation { batch, due: 0 }), Outcome::Sent);
+                assert_eq!(
+                    target.send(&Operation {
+                        batch,
+                        due: 0,
+                        slot: Slot::default()
+                    }),
+                    Outcome::Sent
+                );
             }
             target.idle();
         };

@@ -118,9 +118,12 @@ pub(crate) fn fetch(path: &CStr, function: &CStr, start_s: i64, end_s: i64, step
     let rows = usize::try_from((end - start) / step as i64).unwrap_or(0);
     // SAFETY: by its manual, and as seen in its answers, librrd gives `sources` names and
     // `sources * rows` values (it makes room for one row more) in memory of its own, which
-    // is freed once, here, after the copy.
+    // is freed once, here, after the copy. No value may mean no memory, and null is no slice.
     let (sources, values) = unsafe {
-        let values = std::slice::from_raw_parts(data, sources * rows).to_vec();
+        let values = match sources * rows {
+            0 => Vec::new(),
+            count => std::slice::from_raw_parts(data, count).to_vec(),
+        };
         let mut texts = Vec::with_capacity(sources);
         for index in 0..sources {
             let name = *names.add(index);
@@ -190,8 +193,13 @@ struct Sink {
 
 /// Takes a part of a dump; returning another length than `length` ends it.
 unsafe extern "C" fn take(data: *const c_void, length: usize, user: *mut c_void) -> usize {
+    if length == 0 {
+        // Nothing may come as null, which is no slice.
+        return 0;
+    }
     // SAFETY: `user` is the `Sink` that `dump` passed to the same call of librrd, which calls
-    // back on this thread only; `data` has `length` bytes, by its contract.
+    // back on this thread only, and `dump` does not touch it meanwhile; `data` has `length`
+    // bytes, by its contract.
     let (sink, part) = unsafe {
         (
             &mut *user.cast::<Sink>(),

@@ -20,8 +20,8 @@ pub(crate) fn write(
         Some(stage) => stage,
         none => none.insert(Stage::new()?),
     };
-    let rows = pass.rows.write(|offset, bytes| stage.put(mapping, offset, bytes));
-    let header = rows.and_then(|()| stage.put(mapping, layout.live_offset() as u64, pass.changed(live)));
-    let written = header.and_then(|()| stage.send(mapping));
-    written.inspect_err(|_| stage.forget())
+    let mut staged = stage.to(mapping);
+    pass.rows.write(|offset, bytes| staged.put(offset, bytes))?;
+    staged.put(layout.live_offset() as u64, pass.changed(live))?;
+    staged.send()
 }

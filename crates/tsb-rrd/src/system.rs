@@ -14,13 +14,12 @@
 
 use std::ffi::c_void;
 use std::fs::File;
-use std::io::{self, IoSliceMut};
+use std::io;
 use std::mem::MaybeUninit;
 use std::os::fd::AsRawFd;
 use std::ptr::{NonNull, null_mut};
 
 use rustix::fs::{MemfdFlags, SealFlags, fcntl_add_seals, ftruncate, memfd_create};
-use rustix::io::preadv;
 use rustix::mm::{MapFlags, ProtFlags, mmap, munmap};
 
 /// Has the system begin to write the changed pages of a file to its medium. Where the medium's
@@ -52,6 +51,11 @@ const STAGE: usize = 1 << 16;
 const PLACES: usize = 64;
 
 /// A shared mapping of `length` bytes from the start of a file.
+///
+/// IMPORTANT: no reference, shared or exclusive, to a mapped byte may ever exist. Other
+/// processes change these bytes at any time, and two places of one write may overlap: both
+/// would be undefined behaviour, even for a reference that nothing reads through. So the
+/// bytes are only named by raw pointers, and touched by the kernel alone.
 #[derive(Debug)]
 pub(crate) struct Mapping {
     start: NonNull<u8>,
@@ -59,7 +63,7 @@ pub(crate) struct Mapping {
 }
 
 // SAFETY: the mapping belongs to this value alone and is not bound to a thread; nothing
-// reads or writes through the pointer but the kernel, in `Stage::send`, which takes `&mut`.
+// reads or writes through the pointer but the kernel, in `Staged::send`, which holds `&mut`.
 unsafe impl Send for Mapping {}
 // SAFETY: a shared reference gives no access to the mapped bytes.
 unsafe impl Sync for Mapping {}
@@ -82,13 +86,20 @@ impl Mapping {
         Ok(Self { start, length })
     }
 
-    /// The address of `length` bytes at `offset`, if the mapping has them.
-    fn place(&self, offset: u64, length: usize) -> io::Result<*mut u8> {
+    /// Where `length` bytes at `offset` lie, if the mapping has them.
+    fn place(&self, offset: u64, length: usize) -> io::Result<Place> {
         let offset = usize::try_from(offset).ok();
         let inside = offset.filter(|at| at.checked_add(length).is_some_and(|end| end <= self.length));
         let offset = inside.ok_or(io::ErrorKind::InvalidInput)?;
-        // SAFETY: `offset + length <= self.length`, so the result is within the mapping.
-        Ok(unsafe { self.start.as_ptr().add(offset) })
+        Ok(Place { offset, length })
+    }
+
+    /// The address of a place of this mapping.
+    fn address(&self, place: Place) -> *mut u8 {
+        debug_assert!(place.offset + place.length <= self.length, "a place of another mapping");
+        // SAFETY: `place` has found `offset + length <= self.length`, so the result is within
+        // the mapping; `Staged` uses the places of one mapping only.
+        unsafe { self.start.as_ptr().add(place.offset) }
     }
 }
 
@@ -100,18 +111,21 @@ impl Drop for Mapping {
     }
 }
 
+/// Bytes of one mapping. Only [`Mapping::place`] makes one.
+#[derive(Clone, Copy, Debug)]
+struct Place {
+    offset: usize,
+    length: usize,
+}
+
 /// Memory that is a file: what is put into it can be sent into mappings.
 #[derive(Debug)]
 pub(crate) struct Stage {
     file: File,
     memory: Mapping,
     used: usize,
-    places: Vec<(*mut u8, usize)>,
+    places: Vec<Place>,
 }
-
-// SAFETY: the pointers in `places` are only kept between `put` and `send`, which hold the
-// mapping that they point into; they are plain addresses otherwise.
-unsafe impl Send for Stage {}
 
 impl Stage {
     pub(crate) fn new() -> io::Result<Self> {
@@ -127,67 +141,87 @@ impl Stage {
         })
     }
 
-    /// Writes `bytes` to `offset` of `mapping`, at the latest with [`Stage::send`] on the
-    /// same mapping. Of two writes to one place the later wins.
-    pub(crate) fn put(&mut self, mapping: &mut Mapping, mut offset: u64, mut bytes: &[u8]) -> io::Result<()> {
+    /// The way into a mapping.
+    pub(crate) fn to<'a>(&'a mut self, mapping: &'a mut Mapping) -> Staged<'a> {
+        Staged { stage: self, mapping }
+    }
+}
+
+/// A stage on its way into one mapping. What was put and not sent is forgotten with it.
+#[derive(Debug)]
+pub(crate) struct Staged<'a> {
+    stage: &'a mut Stage,
+    mapping: &'a mut Mapping,
+}
+
+impl Staged<'_> {
+    /// Writes `bytes` to `offset` of the mapping, at the latest with [`Staged::send`]. Of two
+    /// writes to one place the later wins.
+    pub(crate) fn put(&mut self, mut offset: u64, mut bytes: &[u8]) -> io::Result<()> {
         while !bytes.is_empty() {
-            if self.used == STAGE || self.places.len() == PLACES {
-                self.send(mapping)?;
+            if self.stage.used == STAGE || self.stage.places.len() == PLACES {
+                self.send()?;
             }
-            let (now, later) = bytes.split_at(bytes.len().min(STAGE - self.used));
-            let place = mapping.place(offset, now.len())?;
+            let stage = &mut *self.stage;
+            let (now, later) = bytes.split_at(bytes.len().min(STAGE - stage.used));
+            let place = self.mapping.place(offset, now.len())?;
             // SAFETY: `used + now.len() <= STAGE`, the length of our own mapping, which
             // nobody else has and which its seal keeps from shrinking; `now` is elsewhere.
             unsafe {
-                let free = self.memory.start.as_ptr().add(self.used);
+                let free = stage.memory.start.as_ptr().add(stage.used);
                 std::ptr::copy_nonoverlapping(now.as_ptr(), free, now.len());
             }
-            self.places.push((place, now.len()));
-            self.used += now.len();
+            stage.places.push(place);
+            stage.used += now.len();
             offset += now.len() as u64;
             bytes = later;
         }
         Ok(())
     }
 
-    /// Has the kernel copy what was put into the mapping that it was put for.
+    /// Has the kernel copy what was put into the mapping.
     ///
     /// # Errors
     /// Where the file under the mapping has been cut short; some of it may be written.
-    pub(crate) fn send(&mut self, mapping: &mut Mapping) -> io::Result<()> {
-        let (start, end) = (
-            mapping.start.as_ptr(),
-            mapping.start.as_ptr().wrapping_add(mapping.length),
-        );
-        let mut slices: [IoSliceMut<'_>; PLACES] = std::array::from_fn(|_| IoSliceMut::new(&mut []));
-        let count = self.places.len();
-        for (slice, &(place, length)) in slices.iter_mut().zip(&self.places) {
-            if place < start || place.wrapping_add(length) > end {
-                self.forget();
-                return Err(io::ErrorKind::InvalidInput.into());
-            }
-            // SAFETY: within `mapping`, as just seen, which is borrowed mutably for as long
-            // as the slices live; two places may overlap, but only the kernel writes, one
-            // after the other, and nothing reads through the slices.
-            *slice = IoSliceMut::new(unsafe { std::slice::from_raw_parts_mut(place, length) });
+    pub(crate) fn send(&mut self) -> io::Result<()> {
+        const NOWHERE: libc::iovec = libc::iovec {
+            iov_base: null_mut(),
+            iov_len: 0,
+        };
+        let mut vectors = [NOWHERE; PLACES];
+        for (vector, &place) in vectors.iter_mut().zip(&self.stage.places) {
+            vector.iov_base = self.mapping.address(place).cast::<c_void>();
+            vector.iov_len = place.length;
         }
-        let result = preadv(&self.file, &mut slices[..count], 0);
-        let wanted = self.used;
+        let count = self.stage.places.len() as libc::c_int;
+        // SAFETY: `count <= PLACES` vectors, each of bytes within the mapping, which is
+        // borrowed by this value alone and stays mapped. They are raw: two may overlap, and
+        // the kernel fills one after the other. Where the file is shorter than its mapping,
+        // the kernel fails with EFAULT and raises no signal.
+        let copied = unsafe { libc::preadv(self.stage.file.as_raw_fd(), vectors.as_ptr(), count, 0) };
+        let error = (copied < 0).then(io::Error::last_os_error);
+        let wanted = self.stage.used;
         self.forget();
-        match result {
-            Ok(copied) if copied == wanted => Ok(()),
-            Ok(_) | Err(rustix::io::Errno::FAULT) => {
+        match error {
+            None if copied as usize == wanted => Ok(()),
+            Some(error) if error.raw_os_error() != Some(libc::EFAULT) => Err(error),
+            _ => {
                 let what = "the file was cut short while it was mapped";
                 Err(io::Error::new(io::ErrorKind::UnexpectedEof, what))
             }
-            Err(error) => Err(error.into()),
         }
     }
 
     /// Drops what was put and not sent.
-    pub(crate) fn forget(&mut self) {
-        self.used = 0;
-        self.places.clear();
+    fn forget(&mut self) {
+        self.stage.used = 0;
+        self.stage.places.clear();
+    }
+}
+
+impl Drop for Staged<'_> {
+    fn drop(&mut self) {
+        self.forget();
     }
 }
 
@@ -213,6 +247,7 @@ mod tests {
         let mut stage = Stage::new().unwrap();
         let mut seed = 7_u64;
         for round in 0..300 {
+            let mut staged = stage.to(&mut mapping);
             for _ in 0..=round % 90 {
                 seed = seed
                     .wrapping_mul(6_364_136_223_846_793_005)
@@ -220,15 +255,54 @@ mod tests {
                 let length = (seed >> 40) as usize % if round % 50 == 0 { 100_000 } else { 40 };
                 let offset = (seed >> 20) as usize % (LENGTH - length);
                 let bytes = vec![(seed >> 33) as u8; length];
-                stage.put(&mut mapping, offset as u64, &bytes).unwrap();
+                staged.put(offset as u64, &bytes).unwrap();
                 plain.write_all_at(&bytes, offset as u64).unwrap();
             }
-            stage.send(&mut mapping).unwrap();
+            staged.send().unwrap();
         }
         let read = |name: &str| std::fs::read(folder.path().join(name)).unwrap();
         assert!(read("mapped") == read("plain"));
-        let outside = stage.put(&mut mapping, LENGTH as u64 - 3, b"four").unwrap_err();
+        let outside = stage.to(&mut mapping).put(LENGTH as u64 - 3, b"four").unwrap_err();
         assert_eq!(outside.kind(), io::ErrorKind::InvalidInput);
+    }
+
+    /// A header and a row in it, written again and again before one call sends them all.
+    #[test]
+    fn of_places_that_overlap_the_later_wins_as_in_the_safe_twin() {
+        const LENGTH: usize = 8_192;
+        let (mapped, plain) = (tempfile::tempfile().unwrap(), tempfile::tempfile().unwrap());
+        for file in [&mapped, &plain] {
+            file.set_len(LENGTH as u64).unwrap();
+        }
+        let (mut mapping, mut stage) = (Mapping::new(&mapped, LENGTH).unwrap(), Stage::new().unwrap());
+        let mut staged = stage.to(&mut mapping);
+        for turn in 0..PLACES as u8 * 3 {
+            let (offset, length) = (u64::from(turn % 7) * 40, 90 + usize::from(turn % 5) * 60);
+            let bytes = vec![turn + 1; length];
+            staged.put(offset, &bytes).unwrap();
+            plain.write_all_at(&bytes, offset).unwrap();
+        }
+        staged.send().unwrap();
+        let read = |file: &File| {
+            let mut bytes = vec![0; LENGTH];
+            file.read_exact_at(&mut bytes, 0).unwrap();
+            bytes
+        };
+        assert!(read(&mapped) == read(&plain));
+    }
+
+    #[test]
+    fn what_was_put_and_not_sent_is_forgotten() {
+        let file = tempfile::tempfile().unwrap();
+        file.set_len(4_096).unwrap();
+        let (mut mapping, mut stage) = (Mapping::new(&file, 4_096).unwrap(), Stage::new().unwrap());
+        stage.to(&mut mapping).put(0, b"never").unwrap();
+        let mut staged = stage.to(&mut mapping);
+        staged.put(100, b"sent").unwrap();
+        staged.send().unwrap();
+        let mut bytes = [0; 104];
+        file.read_exact_at(&mut bytes, 0).unwrap();
+        assert!(bytes[..100] == [0; 100] && bytes[100..] == *b"sent");
     }
 
     /// The same writes, synced in one go and written out before.
@@ -262,13 +336,14 @@ mod tests {
         let mut mapping = Mapping::new(&file, 20_000).unwrap();
         let mut stage = Stage::new().unwrap();
         file.set_len(4_096).unwrap();
-        stage.put(&mut mapping, 100, b"still there").unwrap();
-        stage.send(&mut mapping).unwrap();
-        stage.put(&mut mapping, 200, b"there").unwrap();
-        stage.put(&mut mapping, 12_000, b"gone").unwrap();
-        let error = stage.send(&mut mapping).unwrap_err();
+        let mut staged = stage.to(&mut mapping);
+        staged.put(100, b"still there").unwrap();
+        staged.send().unwrap();
+        staged.put(200, b"there").unwrap();
+        staged.put(12_000, b"gone").unwrap();
+        let error = staged.send().unwrap_err();
         assert_eq!(error.kind(), io::ErrorKind::UnexpectedEof);
-        stage.put(&mut mapping, 300, b"there").unwrap();
-        stage.send(&mut mapping).unwrap();
+        staged.put(300, b"there").unwrap();
+        staged.send().unwrap();
     }
 }

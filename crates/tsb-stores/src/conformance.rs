@@ -46,12 +46,14 @@ mod kill;
 mod lossy;
 mod model;
 mod rng;
+mod spoil;
 mod subject;
 
 use failure::Failure;
 pub use fixture::{Bounded, Faulty, Fixture, Fresh, LossyPlace, Place};
 pub use kill::was_writer;
 pub use lossy::{Fault, LossyDisk, LossyFile};
+pub use spoil::{SpoilKind, Spoiled, spoil};
 
 /// What a check needs: where to open stores, and what they claim.
 pub(crate) struct Context {

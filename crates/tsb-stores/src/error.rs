@@ -48,6 +48,14 @@ pub enum Error {
         /// The limit.
         limit: usize,
     },
+    /// The keys of the series would take more memory than the store was told to allow.
+    #[error("name limit reached: the keys of {defined} series take the {limit} bytes that the store may use")]
+    TooManyNameBytes {
+        /// The limit.
+        limit: u64,
+        /// How many series are defined.
+        defined: usize,
+    },
     /// An earlier failure made the state unsure: nothing but closing works.
     #[error("store is poisoned by an earlier failure: {cause}")]
     Poisoned {
@@ -57,7 +65,9 @@ pub enum Error {
     /// `close` was called before.
     #[error("store is closed")]
     Closed,
-    /// Data at rest is not what was written.
+    /// Data at rest is not what was written, so that the store cannot be opened, or a call
+    /// cannot be answered. Every store has this one error for damage; what it can go on
+    /// without is in [`Stats::damage`](crate::Stats::damage).
     #[error("{path} is corrupt at byte {offset}: {what}", path = path.display())]
     Corrupt {
         /// The file.
@@ -66,6 +76,17 @@ pub enum Error {
         offset: u64,
         /// What is wrong there.
         what: String,
+    },
+    /// A file is of a format that a later version of this program writes. It is not damaged,
+    /// and was not touched.
+    #[error("{path} is of format {found}, and this version reads formats up to {reads}", path = path.display())]
+    LaterFormat {
+        /// The file.
+        path: PathBuf,
+        /// The version of its format, as the file states it.
+        found: String,
+        /// The latest version that is read here.
+        reads: String,
     },
     /// A store description that cannot be understood.
     #[error("invalid store {spec:?}: {what}")]

@@ -3,7 +3,6 @@
 //! For stores that hold their series in memory. It keeps no samples and no locks.
 
 use std::collections::HashMap;
-use std::sync::Arc;
 
 use tsb_core::{Batch, Ids, SeriesId, SeriesKey};
 
@@ -12,8 +11,8 @@ use crate::error::{Error, Result};
 /// Ids and keys, bound one to one, at most `max_series` of them.
 #[derive(Debug)]
 pub(crate) struct KeyTable {
-    keys: Vec<Option<Arc<SeriesKey>>>,
-    ids: HashMap<Arc<SeriesKey>, SeriesId, foldhash::fast::FixedState>,
+    keys: Vec<Option<SeriesKey>>,
+    ids: HashMap<SeriesKey, SeriesId, foldhash::fast::FixedState>,
     // Every id below this one is defined: the check of a whole range is one comparison.
     dense: usize,
     max_series: usize,
@@ -58,7 +57,7 @@ impl KeyTable {
 
     /// The key of an id.
     pub(crate) fn key(&self, id: SeriesId) -> Option<&SeriesKey> {
-        self.keys.get(id.index())?.as_deref()
+        self.keys.get(id.index())?.as_ref()
     }
 
     /// The first id of `batch` that has no key is an error.
@@ -88,12 +87,9 @@ impl KeyTable {
 
     /// Bytes of the table and its keys, by the lengths of what it holds.
     pub(crate) fn bytes(&self) -> u64 {
-        let entry = size_of::<Option<Arc<SeriesKey>>>() + size_of::<(Arc<SeriesKey>, SeriesId)>() + 1;
-        let texts = self.ids.keys().map(|key| {
-            let labels = key.labels().iter().map(|(label, value)| label.len() + value.len());
-            size_of::<SeriesKey>() + key.name().len() + labels.sum::<usize>()
-        });
-        (self.keys.len() * entry + texts.sum::<usize>()) as u64
+        let entry = size_of::<Option<SeriesKey>>() + size_of::<(SeriesKey, SeriesId)>() + 1;
+        let texts: usize = self.ids.keys().map(SeriesKey::heap_bytes).sum();
+        (self.keys.len() * entry + texts) as u64
     }
 
     /// Binds one pair; whether it is new.
@@ -102,7 +98,7 @@ impl KeyTable {
             return Err(Error::TooManySeries { limit: self.max_series });
         }
         if let Some(existing) = self.keys.get(id.index()).and_then(Option::as_ref) {
-            return if **existing == *key {
+            return if existing == key {
                 Ok(false)
             } else {
                 Err(conflict(id, existing))
@@ -114,11 +110,10 @@ impl KeyTable {
         if self.keys.len() <= id.index() {
             self.keys.resize(id.index() + 1, None);
         }
-        let key = Arc::new(key.clone());
         if let Some(slot) = self.keys.get_mut(id.index()) {
-            *slot = Some(Arc::clone(&key));
+            *slot = Some(key.clone());
         }
-        self.ids.insert(key, id);
+        self.ids.insert(key.clone(), id);
         Ok(true)
     }
 

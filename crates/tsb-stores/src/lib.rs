@@ -28,6 +28,7 @@
 mod block;
 #[cfg(feature = "conformance")]
 pub mod conformance;
+mod damage;
 mod disk;
 pub mod error;
 #[cfg(feature = "etcd")]
@@ -47,6 +48,7 @@ mod resample;
 pub mod ring;
 pub mod rrd;
 pub mod rrdcached;
+pub mod secret;
 pub mod spec;
 #[cfg(feature = "sqlite")]
 pub mod sqlite;
@@ -54,6 +56,7 @@ pub mod store;
 pub mod throttle;
 pub mod write_cache;
 
+pub use damage::{Damage, DamageKind, DamageLog};
 pub use error::{Error, Result};
 pub use own_threads::OwnThreads;
 pub use store::{

@@ -57,8 +57,9 @@ pub struct MemoryOptions {
     /// that hold nothing else are freed. One timestamp from far in the future therefore
     /// expires everything before it. in [0, ..)
     pub retention_ns: Option<i64>,
-    /// The most bytes that samples and their bookkeeping may occupy. What does not fit is
-    /// refused as [`Reason::Full`](crate::Reason::Full).
+    /// The most bytes that samples, their bookkeeping and the keys of the series may occupy. A
+    /// sample that does not fit is refused as [`Reason::Full`](crate::Reason::Full), and a
+    /// definition as [`Error::TooManyNameBytes`].
     pub max_bytes: Option<u64>,
     /// The most series that can be defined.
     pub max_series: Option<usize>,
@@ -384,9 +385,7 @@ impl Store for MemoryStore {
     fn define(&self, series: &[(SeriesId, SeriesKey)]) -> Result<()> {
         self.check_open()?;
         let mut table = self.series_table()?;
-        let before = table.bytes();
-        let new = table.define(series, self.options.max_series)?;
-        self.shared.budget.take_always(table.bytes() - before);
+        let new = table.define(series, self.options.max_series, &self.shared.budget)?;
         self.shared.series.store(table.len() as u32, Ordering::Relaxed);
         for id in new {
             self.shared.directory.define(id.0);

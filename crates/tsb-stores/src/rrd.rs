@@ -12,6 +12,10 @@
 //!
 //! A file is created at the first sample of its series and starts one second before it. It
 //! is *not* a cache: each write makes one pass over each file (that is `write-cache`'s job).
+//!
+//! A file that is damaged or gone costs its own series and no other: its samples are refused
+//! as damaged and its rows are not found until the file is whole again, and
+//! [`Stats::damage`](crate::Stats) names it. docs/formats/rrd.md says what damage can be seen.
 
 use std::fmt;
 use std::fs::File;
@@ -23,6 +27,7 @@ use std::sync::{Arc, Mutex, RwLock, RwLockReadGuard};
 use tsb_core::time::{Clock, MonotonicClock};
 use tsb_core::{Batch, Durability, SeriesId, SeriesKey, Timestamp};
 
+use crate::damage::DamageLog;
 use crate::disk;
 use crate::error::{Error, Result};
 use crate::keys::KeyTable;
@@ -41,18 +46,21 @@ mod native;
 mod options;
 mod reading;
 mod series;
+mod wound;
 mod write;
 
 pub use catalog::{file_of, series};
-use engine::{Ask, Engine, Room, retried};
+use engine::{Ask, Engine, Room};
 pub use options::{EngineKind, FILE_BYTES_MAX, RrdOptions};
 pub(crate) use options::{parse_archives, parse_derivation};
 pub(crate) use reading::is_representable;
-use series::{Series, Site};
+use series::{Found, Series, Site};
 
 const SECOND_NS: i64 = 1_000_000_000;
 /// How long a file may be locked by another process before that is an error.
 const LOCK_PATIENCE_NS: u64 = 1_000_000_000;
+/// The longest path of a file, in bytes: the system's bound less what a new file's name has more.
+const PATH_MAX: usize = 4_095 - 4;
 /// From one try for a lock to the next.
 const LOCK_PAUSE_NS: u64 = 1_000_000;
 
@@ -71,6 +79,7 @@ pub struct RrdStore {
     rooms: Mutex<Vec<Room>>,
     state: RwLock<State>,
     files: AtomicU64,
+    damage: DamageLog,
     accepted: AtomicU64,
     synced: AtomicU64,
 }
@@ -112,6 +121,7 @@ impl RrdStore {
             rooms: Mutex::default(),
             state: RwLock::new(State::Open),
             files: AtomicU64::new(0),
+            damage: DamageLog::new(),
             accepted: AtomicU64::new(0),
             synced: AtomicU64::new(0),
             options,
@@ -145,6 +155,42 @@ impl RrdStore {
             derivation: self.options.derivation,
             clock: &self.clock,
             files: &self.files,
+            damage: &self.damage,
+        }
+    }
+
+    /// The file of a series.
+    fn path_of(&self, key: &SeriesKey) -> Result<PathBuf> {
+        let path = self.folder.join(names::path_of(key));
+        if path.as_os_str().len() > PATH_MAX {
+            return Err(self.unsupported("a name that is longer than any path"));
+        }
+        Ok(path)
+    }
+
+    /// Files of another layout among others of the right one have a damaged header; where
+    /// there is no other, the options are wrong.
+    fn check_layout(&self, found: &mut [(SeriesId, (Series, Found))]) -> Result<()> {
+        let is_sound = |(_, (_, found)): &(SeriesId, (Series, Found))| matches!(found, Found::Sound);
+        let has_sound = self.files.load(Ordering::Acquire) > 0 || found.iter().any(is_sound);
+        for (_, (_, found)) in found {
+            *found = match std::mem::replace(found, Found::Nothing) {
+                Found::Foreign(_, error) if !has_sound => return Err(error),
+                Found::Foreign(damage, _) => Found::Damaged(damage),
+                other => other,
+            };
+        }
+        Ok(())
+    }
+
+    /// Counts what a look has found.
+    fn count(&self, found: Found) {
+        match found {
+            Found::Nothing => {}
+            Found::Sound => {
+                self.files.fetch_add(1, Ordering::AcqRel);
+            }
+            Found::Damaged(damage) | Found::Foreign(damage, _) => self.damage.note(damage),
         }
     }
 
@@ -320,25 +366,30 @@ impl Store for RrdStore {
             for (id, key) in series {
                 // A known id is in the table already, or in conflict with it.
                 if known.get(id.index()).is_none_or(Option::is_none) {
-                    let path = self.folder.join(names::path_of(key));
-                    looked.push((*id, path));
+                    looked.push((*id, self.path_of(key)?));
                 }
             }
         }
-        write(&self.keys).define(series)?;
         let mut found = Vec::with_capacity(looked.len());
         for (id, path) in looked {
-            let series = Series::look(&self.site(), path, &mut room)?;
-            found.push((id, Arc::new(Mutex::new(series))));
+            found.push((id, Series::look(&self.site(), path, &mut room)?));
         }
+        self.check_layout(&mut found)?;
+        // IMPORTANT: only now, when nothing can go wrong any more: an id that stays bound after
+        // an error is in conflict with the next key that is offered for it.
+        write(&self.keys).define(series)?;
         let mut all = write(&self.series);
-        for (id, series) in found {
+        for (id, (series, found)) in found {
             if all.len() <= id.index() {
                 all.resize(id.index() + 1, None);
             }
             // Another thread may have been faster: its state is the one in use.
-            all[id.index()].get_or_insert(series);
+            if let place @ None = &mut all[id.index()] {
+                self.count(found);
+                *place = Some(Arc::new(Mutex::new(series)));
+            }
         }
+        drop(all);
         lock(&self.rooms).push(room);
         Ok(())
     }
@@ -421,6 +472,7 @@ impl Store for RrdStore {
                 ..Footprint::default()
             },
             disk_bytes: disk::of_folder(&self.folder, "rrd"),
+            damage: self.damage.list(),
             ..Stats::default()
         }
     }

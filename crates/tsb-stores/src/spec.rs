@@ -2,7 +2,8 @@
 //!
 //! Grammar: `[wrapper+]...scheme:[path][?option=value[&option=value]...]`.
 //! A wrapper's own options carry its name: `throttle+ring:?throttle.rate=1000`.
-//! The path ends at the first `?`, a value at the next `&`; there are no escapes.
+//! The path ends at the first `?`, a value at the next `&`; there are no escapes. Before the
+//! hosts of a server may stand `user:password@`, with `%40` for an `@` in them.
 //!
 //! A [`Spec`] is parsed and checked as a whole before anything is opened. It is *not*
 //! where a store's options are judged together: their constructors do that.
@@ -15,12 +16,14 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use tsb_core::time::{Clock, MonotonicClock};
 
 use crate::error::{Error, Result};
+use crate::secret::{Credentials, HIDDEN};
 use crate::store::Store;
 use crate::write_cache::files::FileCache;
 
 mod nearest;
 mod redact;
 mod table;
+mod typed;
 mod value;
 
 pub use nearest::{distance, or_nearest};
@@ -28,6 +31,7 @@ use redact::redact;
 pub use redact::redact_text;
 use table::Make;
 pub use table::{OptionInfo, Place, StoreInfo, known};
+pub use typed::Typed;
 pub(crate) use value::Values;
 pub use value::{Kind, parse_bytes, parse_count, parse_duration_ns};
 
@@ -40,9 +44,12 @@ pub struct Spec {
     // Outermost first.
     wrappers: Vec<&'static StoreInfo>,
     base: &'static StoreInfo,
+    // Without credentials.
     path: String,
     // As written, in the order written; each is known to its layer and of its kind.
     options: Vec<(String, String)>,
+    // Those that stand in the address, or were given later.
+    credentials: Option<Credentials>,
 }
 
 /// Opens the store that `spec` describes.
@@ -61,7 +68,8 @@ impl Spec {
         let Make::Store(make) = self.base.make else {
             return Err(self.error(format!("{} opens no store", self.base.scheme)));
         };
-        let mut store = make(&self.path, &Values::new(&self.options, self.base)).map_err(|error| self.named(error))?;
+        let values = Values::new(&self.options, self.base).with_credentials(self.credentials.as_ref());
+        let mut store = make(&self.path, &values).map_err(|error| self.named(error))?;
         for wrapper in self.wrappers.iter().rev() {
             let Make::Wrapper(wrap) = wrapper.make else {
                 return Err(self.error(format!("{} is no wrapper", wrapper.scheme)));
@@ -108,6 +116,23 @@ impl Spec {
             base: self.base,
             path: self.path.clone(),
             options: options.cloned().collect(),
+            credentials: self.credentials.clone(),
+        }
+    }
+
+    /// Whether it is a server's client to which nobody has given credentials: neither its
+    /// address nor its option `credentials` does.
+    pub fn lacks_credentials(&self) -> bool {
+        let takes_them = self.base.options.iter().any(|option| option.name == "credentials");
+        takes_them && self.credentials.is_none() && self.option("credentials").is_none()
+    }
+
+    /// The same store with credentials; whatever its address says.
+    #[must_use]
+    pub fn with_credentials(&self, credentials: Credentials) -> Self {
+        Self {
+            credentials: Some(credentials),
+            ..self.clone()
         }
     }
 
@@ -116,7 +141,7 @@ impl Spec {
         self.base.place == Place::Address || self.base.scheme == "rrdcached"
     }
 
-    /// What stands between the scheme and the options; it may hold credentials.
+    /// What stands between the scheme and the options, without credentials.
     pub fn path(&self) -> &str {
         &self.path
     }
@@ -183,7 +208,6 @@ fn parse(text: &str) -> std::result::Result<Spec, String> {
         let scheme = text.split(['?', '/']).next().unwrap_or_default();
         format!("a store is written scheme:{}", or_nearest(scheme, schemes, ":"))
     })?;
-    let (path, query) = rest.split_once('?').unwrap_or((rest, ""));
     let mut layers = head.split('+').collect::<Vec<_>>();
     let base = find(layers.pop().unwrap_or_default(), false)?;
     let wrappers = layers
@@ -193,23 +217,65 @@ fn parse(text: &str) -> std::result::Result<Spec, String> {
     if let Some(repeated) = (1..wrappers.len()).find(|&index| wrappers[..index].contains(&wrappers[index])) {
         return Err(format!("wrapper {} is named twice", wrappers[repeated].scheme));
     }
+    let (user, path, query) = split(base, rest);
     if base.place == Place::Nowhere && !path.is_empty() {
-        return Err(format!("{}: takes no path, but has {:?}", base.scheme, redact(path)));
+        return Err(format!("{}: takes no path, but has {:?}", base.scheme, redact(&path)));
     }
     let mut spec = Spec {
         wrappers,
         base,
-        path: path.to_owned(),
+        path,
         options: Vec::new(),
+        // In a text that was printed they are hidden: then there are none.
+        credentials: user.filter(|user| *user != HIDDEN).map(Credentials::of_address),
     };
     for option in query.split('&').filter(|option| !option.is_empty()) {
+        // What is taken for options may be a part of a password.
+        let clear = |what: String| {
+            if base.place == Place::Address && query.contains('@') {
+                AT.to_owned()
+            } else {
+                what
+            }
+        };
         let (name, value) = option
             .split_once('=')
-            .ok_or_else(|| format!("option {option:?} has no value: write {option}=..."))?;
-        check_option(&spec, name, value)?;
+            .ok_or_else(|| clear(format!("option {option:?} has no value: write {option}=...")))?;
+        check_option(&spec, name, value).map_err(clear)?;
         spec.options.push((name.to_owned(), value.to_owned()));
     }
     Ok(spec)
+}
+
+/// What is said of options that nobody may read.
+const AT: &str = "an @ stands behind the ?; in user and password write ? as %3F and @ as %40, or put them into a file \
+    and name it with credentials=FILE";
+
+/// What stands before the last `@` of an address, the path without it, and the options.
+///
+/// A user or password may hold a `?`: options begin behind a whole address, that is, one that
+/// names a place on hosts.
+fn split<'t>(base: &StoreInfo, rest: &'t str) -> (Option<&'t str>, String, &'t str) {
+    let (path, query) = rest.split_once('?').unwrap_or((rest, ""));
+    if base.place != Place::Address {
+        return (None, path.to_owned(), query);
+    }
+    let whole = |path: &str| {
+        let hosts = path.rsplit_once('@').map_or(path, |(_, hosts)| hosts);
+        let hosts = hosts.trim_start_matches('/');
+        hosts.rsplit_once('/').is_some_and(|(_, place)| !place.is_empty())
+    };
+    let at = match path.rfind('@') {
+        Some(at) if whole(path) => Some(at),
+        None if whole(path) || !rest.contains('@') => None,
+        _ => rest.rfind('@'),
+    };
+    let Some(at) = at else {
+        return (None, path.to_owned(), query);
+    };
+    let start = rest.find("//").map_or(0, |slashes| slashes + 2).min(at);
+    let (hosts, query) = rest[at + 1..].split_once('?').unwrap_or((&rest[at + 1..], ""));
+    (Some(&rest[start..at]), format!("{}{hosts}", &rest[..start]), query)
 }
 
 /// The entry of one layer, which must be built in.
@@ -262,9 +328,13 @@ impl fmt::Display for Spec {
             write!(f, "{}+", wrapper.scheme)?;
         }
         write!(f, "{}:", self.base.scheme)?;
-        match self.base.place {
-            Place::Path => f.write_str(&self.path)?,
-            Place::Address | Place::Nowhere => f.write_str(&redact(&self.path))?,
+        match (&self.credentials, self.base.place) {
+            (Some(_), _) => {
+                let hosts = self.path.trim_start_matches('/');
+                write!(f, "{}{HIDDEN}@{hosts}", &self.path[..self.path.len() - hosts.len()])?;
+            }
+            (None, Place::Path) => f.write_str(&self.path)?,
+            (None, Place::Address | Place::Nowhere) => f.write_str(&redact(&self.path))?,
         }
         for (index, (name, value)) in self.options.iter().enumerate() {
             let option = redact(&format!("{}{name}={value}", if index == 0 { '?' } else { '&' }));

@@ -16,6 +16,7 @@ mod chunk;
 mod commits;
 mod cursor;
 mod file;
+mod lock;
 mod log;
 mod mohawk;
 mod plain;

@@ -156,6 +156,8 @@ pub enum Reason {
     Full,
     /// The store cannot represent this value or timestamp.
     Unrepresentable,
+    /// The file of its series is damaged or gone; other series are not concerned.
+    Damaged,
     /// A server refused it, for a reason that is none of these.
     Refused,
     /// No server could be reached: it was never sent there.
@@ -173,6 +175,7 @@ impl Reason {
             Self::Expired => "expired",
             Self::Full => "full",
             Self::Unrepresentable => "unrepresentable",
+            Self::Damaged => "damaged",
             Self::Refused => "refused",
             Self::Unreachable => "unreachable",
             Self::Injected => "injected",

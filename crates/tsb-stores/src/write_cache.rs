@@ -264,6 +264,7 @@ impl<S: Store> Store for WriteCache<S> {
                 free_bytes: inner.footprint.free_bytes + free_bytes,
                 ..inner.footprint
             },
+            damage: [inner.damage.clone(), self.shared.damage()].concat(),
             disk_bytes: match (
                 inner.disk_bytes,
                 self.shared.journal.as_ref().and_then(Journal::disk_bytes),

@@ -78,7 +78,7 @@ fn a_database_is_stated_with_what_lies_beside_it() {
         assert_eq!(ack.unwrap().accepted, 1);
         store.flush(Scope::All, Durability::Synced).unwrap();
         let stats = store.stats();
-        // The file that locks it is empty.
+        // The file that locks it among them, which counts commits.
         assert_eq!(stats.disk_bytes, Some(blocks_below(place.path())), "{layout}");
         assert_eq!(stats.own_cpu_ns.is_some(), layout.contains("commit=1s"), "{layout}");
         store.close().unwrap();

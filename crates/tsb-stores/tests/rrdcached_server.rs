@@ -6,6 +6,8 @@
 #[path = "support/daemon.rs"]
 #[expect(dead_code, reason = "killing it is another test's")]
 mod daemon;
+#[path = "rrdcached_server/damaged.rs"]
+mod damaged;
 #[path = "rrdcached_server/during.rs"]
 mod during;
 #[path = "rrdcached_server/librrd.rs"]
@@ -84,7 +86,7 @@ impl Ours {
                 is_listening: true,
             };
             match self.conversation.answer(peer, &mut out) {
-                Next::More => break,
+                Next::More | Next::Later => break,
                 Next::Again => {}
                 Next::Over => {
                     self.is_over = true;
@@ -481,7 +483,7 @@ const BESIDE: [(&str, fn()); 2] = [
 ];
 
 /// What is asked of ours alone.
-const ALONE: [(&str, fn()); 20] = [
+const ALONE: [(&str, fn()); 23] = [
     ("a_wrong_column_count_is_refused", a_wrong_column_count_is_refused),
     (
         "a_flush_of_a_suspended_file_says_no",
@@ -536,6 +538,18 @@ const ALONE: [(&str, fn()); 20] = [
         librrd::a_file_is_created_from_others_or_that_is_refused,
     ),
     ("a_file_is_tuned_and_dumped", librrd::a_file_is_tuned_and_dumped),
+    (
+        "a_damaged_file_takes_nothing_and_the_others_go_on",
+        damaged::a_damaged_file_takes_nothing_and_the_others_go_on,
+    ),
+    (
+        "a_file_that_is_gone_is_missing_to_the_next_update",
+        damaged::a_file_that_is_gone_is_missing_to_the_next_update,
+    ),
+    (
+        "a_replay_into_a_damaged_file_is_counted_and_named",
+        damaged::a_replay_into_a_damaged_file_is_counted_and_named,
+    ),
     ("cuts_change_nothing", cuts_change_nothing),
     ("any_bytes_are_answered", any_bytes_are_answered),
 ];

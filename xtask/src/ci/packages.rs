@@ -87,6 +87,11 @@ const PACKAGES: &[Package] = &[
         needed_by: "servers, which asks etcd whether it answers",
     },
     Package {
+        name: "strace",
+        probe: &["strace", "--version"],
+        needed_by: "faults, which records system calls and makes them fail",
+    },
+    Package {
         name: "openssl",
         probe: &["openssl", "version"],
         needed_by: "servers, which makes certificates for servers that speak TLS",
@@ -110,7 +115,7 @@ const PACKAGES: &[Package] = &[
 ];
 
 /// Whether the feature `librrd` can be built here.
-pub(super) fn has_librrd() -> bool {
+pub(crate) fn has_librrd() -> bool {
     let needed = PACKAGES
         .iter()
         .filter(|package| package.needed_by.starts_with("the feature librrd"));
@@ -125,6 +130,11 @@ pub(super) fn missing_for_clients() -> Vec<&'static str> {
 /// The packages that the step `servers` needs and that are not here.
 pub(super) fn missing_for_servers() -> Vec<&'static str> {
     missing_for("servers,")
+}
+
+/// The packages that the step `faults` needs and that are not here.
+pub(super) fn missing_for_faults() -> Vec<&'static str> {
+    missing_for("faults,")
 }
 
 fn missing_for(step: &str) -> Vec<&'static str> {

@@ -25,6 +25,7 @@ pub(super) const STEPS: &[Step] = &[
     step("clients", clients::check),
     step("servers", servers::check),
     step("run", whole_run::check),
+    step("faults", faults),
     step("soak", soak::check),
     step("page", page::check),
     step("tutorial", tutorial::check),
@@ -113,16 +114,30 @@ fn doc() -> Result<Outcome> {
 
 /// A minute a target; the examples step gives each three seconds.
 fn fuzz() -> Result<Outcome> {
-    let harnesses: [(&str, &str, &[&str]); 3] = [
+    let harnesses: [(&str, &str, &[&str]); 5] = [
         ("tsb-core", "fuzz", &["all", "--seconds", "60"]),
         ("tsb-rrd", "fuzz_files", &["60", "1"]),
         // In rounds, which are two journals each.
         ("tsb-stores", "fuzz_journal", &["25000", "1"]),
+        ("tsb-stores", "fuzz_sqlite", &["3000", "1"]),
+        ("tsb-cli", "fuzz_texts", &["60", "1"]),
     ];
     for (package, example, arguments) in harnesses {
         let mut command = cargo(&["run", "--release", "--package", package, "--example", example]);
         run(command.arg("--").args(arguments))?;
     }
+    Ok(Outcome::PASSED)
+}
+
+/// A small tier of the campaign on every store, in under two minutes of two cores; damage is
+/// judged by `tsb verify` here. All kinds, and many rounds, are run by hand.
+fn faults() -> Result<Outcome> {
+    let missing = super::packages::missing_for_faults();
+    if !missing.is_empty() {
+        return Ok(Outcome::NotRun(format!("install {}", missing.join(", "))));
+    }
+    let kinds = ["kills", "cuts", "errors", "runs", "verify"].map(|kind| ["--only", kind]);
+    crate::faults::command(&[&["--rounds", "4"][..], &kinds.concat()].concat())?;
     Ok(Outcome::PASSED)
 }
 

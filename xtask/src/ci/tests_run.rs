@@ -15,7 +15,7 @@ use failures::Failures;
 
 /// Sums of the closing lines of test programs.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub(super) struct Count {
+pub(crate) struct Count {
     passed: u64,
     failed: u64,
     ignored: u64,
@@ -39,7 +39,7 @@ impl Count {
         }
     }
 
-    pub(super) fn note(&self) -> String {
+    pub(crate) fn note(&self) -> String {
         let ignored = if self.ignored == 0 {
             String::new()
         } else {
@@ -50,7 +50,7 @@ impl Count {
 }
 
 /// Runs tests, counts them, and names those that failed with what they said.
-pub(super) fn counted(command: &mut Command) -> Result<Count> {
+pub(crate) fn counted(command: &mut Command) -> Result<Count> {
     let mut count = Count::default();
     let mut failures = Failures::default();
     let ended = run_seen(command, |line| {
@@ -136,6 +136,8 @@ const EXAMPLE_ARGUMENTS: &[(&str, &[&str])] = &[
     ("udp_table", &["quick"]),
     ("fuzz_files", &["3", "1"]),
     ("fuzz_journal", &["1000", "1"]),
+    ("fuzz_sqlite", &["100", "1"]),
+    ("fuzz_texts", &["2", "1"]),
 ];
 
 /// Tables that take minutes, or need a store of gigabytes or a server: they are run by hand,

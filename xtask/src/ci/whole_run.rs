@@ -41,7 +41,7 @@ pub(super) fn judge(code: Option<i32>, report: &Value) -> Result<String> {
     let accepted = count("accepted").context("the ledger has no accepted samples")?;
     let verified = count("verified").context("the ledger has no verified samples")?;
     // In the step that had not ended, or that is unknown, where a store consolidates.
-    let in_no_row = ["unconsolidated", "unrepresented"].map(|name| count(name).unwrap_or_default());
+    let in_no_row = ["unconsolidated", "unrepresented", "uncompared"].map(|name| count(name).unwrap_or_default());
     let in_no_row: u64 = in_no_row.iter().sum();
     if verified == 0 || verified + in_no_row != accepted {
         bail!("{verified} of {accepted} accepted samples are verified");

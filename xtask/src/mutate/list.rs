@@ -111,8 +111,8 @@ pub(super) const MUTATIONS: &[Mutation] = &[
     core(
         "an interval of the recorder is lost when it ends",
         "crates/tsb-core/src/latency/recorder.rs",
-        "            self.pack();\n            let passed",
-        "            self.current.clear();\n            let passed",
+        "            self.pack();\n            self.fold(now_ns);",
+        "            self.current.clear();\n            self.fold(now_ns);",
     ),
     core(
         "quantiles are printed with too few values behind them",
@@ -291,8 +291,8 @@ pub(super) const MUTATIONS: &[Mutation] = &[
     cli(
         "a sample of an unknown step counts by the rows above it",
         CONSOLIDATE,
-        "let is_known = step >= steps.open || steps.value(rule, step).is_some();",
-        "let is_known = true;",
+        "is_sure && (step >= steps.open || steps.value(rule, step).is_some());",
+        "is_sure;",
     ),
     cli(
         "what was not taken of an unfinished step is not missed",
@@ -303,8 +303,8 @@ pub(super) const MUTATIONS: &[Mutation] = &[
     cli(
         "a row that left its archive must still be there",
         CONSOLIDATE,
-        "} else if number < self.oldest {",
-        "} else if number < self.oldest && false {",
+        "None if number < self.oldest => Fate::Gone,",
+        "None if number < self.oldest && false => Fate::Gone,",
     ),
     cli(
         "a newest from the future is believed",

@@ -37,7 +37,7 @@ pub(super) const MUTATIONS: &[Mutation] = &[
     crash(
         "the SQLite store does not have a commit wait for the medium",
         FILE,
-        "Synchronous::Full => \"FULL\",",
+        "Synchronous::Full => \"EXTRA\",",
         "Synchronous::Full => \"NORMAL\",",
     ),
     crash(
@@ -75,12 +75,6 @@ pub(super) const MUTATIONS: &[Mutation] = &[
         FILE,
         "if version != VERSION {",
         "if false {",
-    ),
-    unit(
-        "the SQLite store lets two processes write one file",
-        FILE,
-        "match file.try_lock() {",
-        "match Ok::<(), TryLockError>(()) {",
     ),
     unit(
         "the SQLite store never copies its write-ahead log back",

@@ -7,6 +7,7 @@
 use std::path::PathBuf;
 
 use clap::Args;
+use tsb_stores::spec::Typed;
 
 use super::{Format, Progress};
 
@@ -31,6 +32,14 @@ pub struct RunArgs {
     /// beside it win. Without it, the plan is the default run.
     #[arg(long, value_name = "FILE")]
     pub plan: Option<PathBuf>,
+    /// Keep the journal of the run in this file [default: that of --out, with .journal added]
+    ///
+    /// It says several times a second which samples have been acknowledged, and at which
+    /// durability: after a kill or a power cut, `tsb verify FILE` tells which of them are not
+    /// there. The journal beside --out is removed when the report is whole; one that is named
+    /// stays. Without --out and without this, there is none.
+    #[arg(long, value_name = "FILE", hide_short_help = true, help_heading = "Output")]
+    pub journal: Option<PathBuf>,
     /// Print the plan as JSON, as --plan reads it, and run nothing
     #[arg(long, hide_short_help = true, help_heading = "Output")]
     pub print_plan: bool,
@@ -94,7 +103,7 @@ pub struct RunOptions {
     /// `tsb stores` lists the stores and their options. Give it several times to run one store
     /// after the other on the same work, and to see them side by side.
     #[arg(long, value_name = "SPEC")]
-    pub store: Vec<String>,
+    pub store: Vec<Typed>,
     /// How samples reach the store [default: tcp]
     ///
     /// One of inproc, tcp, udp, unix, unixgram and http; without it, inproc where the store is a

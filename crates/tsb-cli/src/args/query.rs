@@ -1,6 +1,7 @@
 //! The command line of `tsb query`.
 
 use clap::{Args, ValueEnum};
+use tsb_stores::spec::Typed;
 
 /// `tsb query`
 #[derive(Debug, Args)]
@@ -14,10 +15,10 @@ use clap::{Args, ValueEnum};
 pub struct QueryArgs {
     /// Store to read, which must exist, such as sqlite:m.db or rrd:DIR
     #[arg(value_name = "STORE", required_unless_present = "store", conflicts_with = "store")]
-    pub place: Option<String>,
+    pub place: Option<Typed>,
     /// Store to read, instead of STORE, by the flag of other commands
     #[arg(long, value_name = "SPEC", hide_short_help = true)]
-    pub store: Option<String>,
+    pub store: Option<Typed>,
     /// Series to print; may be given more than once
     ///
     /// Written as reports print it: name or name{label=value,...}. Quotes around a value are read too.
@@ -48,9 +49,9 @@ pub struct QueryArgs {
 
 impl QueryArgs {
     /// The store, however it was said.
-    pub fn spec(&self) -> &str {
-        let spec = self.place.as_deref().or(self.store.as_deref());
-        spec.unwrap_or_default()
+    pub fn spec(&self) -> Typed {
+        let spec = self.place.as_ref().or(self.store.as_ref());
+        spec.cloned().unwrap_or_else(|| Typed::from(""))
     }
 }
 

@@ -9,7 +9,7 @@ use tsb_core::{SeriesId, Timestamp};
 use tsb_stores::{ArchiveRule, Consolidated, Exactness, OnConflict, Query, Resample, StoreExt as _, TimeRange};
 
 use super::compare::{Columns, Difference, Rules, compare};
-use super::consolidate::{self, Found, Shown};
+use super::consolidate::{self, Doubt, Found, Shown};
 use super::newest::Wrong;
 use super::{Audit, Named, Scope};
 
@@ -121,19 +121,29 @@ impl<'a> Auditor<'a> {
     ) -> tsb_stores::Result<Option<Timestamp>> {
         let mut notes = Vec::new();
         let note = &mut |difference| notes.push(difference);
+        let mut unanswered = self.made_in(&self.named.unanswered, id);
+        let is_rows = matches!(rules.exactness, Exactness::Consolidated(_));
+        if let (true, true, Some(open)) = (self.scope.is_cut_off, is_rows, &mut unanswered) {
+            self.cut_off(open, accepted);
+        }
+        if let Some(unanswered) = &unanswered {
+            self.audit.unanswered += unanswered.values().map(|&samples| u64::from(samples)).sum::<u64>();
+        }
         let (mut tally, newest) = if let Exactness::Consolidated(rule) = rules.exactness {
             let admitted = (rules.late == OnConflict::Rejected).then(|| accepted.unwrap_or(Timestamp::MIN));
             let rows = self.archives(&rule, id)?;
             let newest = rows.first().and_then(|rows| rows.last()).map(|&(end_s, _)| end_s);
-            let tally = consolidate::compare(&rule, &self.sent, &Shown { rows, admitted }, note);
+            let doubt = self.doubt(id);
+            // Rows do not say of a sample whether it is there.
+            unanswered = None;
+            let tally = consolidate::compare(&rule, &self.sent, &doubt, &Shown { rows, admitted }, note);
             (tally, newest.map(Timestamp::from_secs))
         } else {
             self.read(id)?;
             let tally = compare(&mut self.sent, &self.found, rules, note);
             (tally, self.found.times.last().copied())
         };
-        if let Some(unanswered) = self.made_in(&self.named.unanswered, id) {
-            self.audit.unanswered += unanswered.values().map(|&samples| u64::from(samples)).sum::<u64>();
+        if let Some(unanswered) = unanswered {
             let absent = settle(&mut notes, unanswered);
             tally.missing -= absent;
             self.audit.absent += absent;
@@ -143,6 +153,26 @@ impl<'a> Auditor<'a> {
             self.audit.note(id, difference);
         }
         Ok(newest)
+    }
+
+    /// Leaves out what a series did not get before its run was cut off: rows are made of the
+    /// samples before, and none of these.
+    fn cut_off(&mut self, open: &mut HashMap<Timestamp, u32>, newest: Option<Timestamp>) {
+        let behind = |at: &Timestamp| newest.is_none_or(|newest| *at > newest + MISPLACED_NS);
+        let mut gone = open.clone();
+        gone.retain(|at, _| behind(at));
+        open.retain(|at, _| !behind(at));
+        let absent = self.sent.remove(gone);
+        self.audit.unanswered += absent;
+        self.audit.absent += absent;
+    }
+
+    /// Of which samples of a series it is not known whether the store has them.
+    fn doubt(&mut self, id: SeriesId) -> Doubt {
+        if self.scope.unnamed > 0 {
+            return Doubt::OfAny;
+        }
+        self.made_in(&self.named.in_doubt, id).map_or(Doubt::None, Doubt::Of)
     }
 
     /// The samples of a series in some ticks, by timestamp: how many there are of each.

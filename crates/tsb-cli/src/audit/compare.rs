@@ -95,6 +95,9 @@ pub struct Tally {
     pub unconsolidated: u64,
     /// In a step that a consolidating store leaves unknown by its own rules.
     pub unrepresented: u64,
+    /// In a row of a consolidating store that depends on samples of which nobody knows whether
+    /// they came, and those samples.
+    pub uncompared: u64,
 }
 
 impl Tally {
@@ -108,6 +111,7 @@ impl Tally {
         self.duplicated += other.duplicated;
         self.unconsolidated += other.unconsolidated;
         self.unrepresented += other.unrepresented;
+        self.uncompared += other.uncompared;
     }
 }
 

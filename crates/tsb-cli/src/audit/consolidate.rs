@@ -2,7 +2,10 @@
 //!
 //! By definition and not by librrd's way of getting there: a sample says the rate since the
 //! one before, a step is the mean over its known time, a row is made of its steps. It shares
-//! no code with any store. Pure.
+//! no code with any store. Of rows that depend on samples which may not have come, nothing is
+//! said. Pure.
+
+mod doubt;
 
 use std::collections::BTreeMap;
 
@@ -10,6 +13,8 @@ use tsb_core::Timestamp;
 use tsb_stores::{ArchiveRule, Consolidated, Consolidation, Derivation};
 
 use super::compare::{Columns, Difference, Tally};
+pub(super) use doubt::Doubt;
+use doubt::Samples;
 
 const MICROS: f64 = 1e6;
 /// The largest relative error that adding up in another order may make.
@@ -226,6 +231,8 @@ enum Fate {
     Gone,
     /// Not ended yet.
     Open,
+    /// It depends on a sample of which nobody knows whether it came.
+    Unsure,
 }
 
 /// One archive of one series, row by row.
@@ -236,16 +243,21 @@ struct Judged {
     open: i64,
 }
 
+/// The row of an archive with this number, in steps.
+fn steps_of(archive: ArchiveRule, number: i64) -> std::ops::RangeInclusive<i64> {
+    let length = i64::from(archive.steps);
+    number * length..=number * length + length - 1
+}
+
 impl Judged {
     fn of_sample(&self, at_us: i64) -> Fate {
         // A row holds the time up to its end, the end included.
         let number = (at_us - 1).div_euclid(self.span_us);
-        if number >= self.open {
-            Fate::Open
-        } else if number < self.oldest {
-            Fate::Gone
-        } else {
-            self.fates.get(&number).copied().unwrap_or(Fate::Unknown)
+        match self.fates.get(&number) {
+            Some(fate) => *fate,
+            None if number >= self.open => Fate::Open,
+            None if number < self.oldest => Fate::Gone,
+            None => Fate::Unknown,
         }
     }
 }
@@ -268,29 +280,43 @@ pub(super) struct Shown {
 /// Compares the rows of every archive with those that `sent` must have made, and counts the
 /// samples by what became of their rows. Of a step that no row says yet, a store that refuses
 /// late samples shows only the newest sample that it took: what was sent after it is missing.
-pub(super) fn compare(rule: &Consolidated, sent: &Columns, shown: &Shown, note: &mut dyn FnMut(Difference)) -> Tally {
+pub(super) fn compare(
+    rule: &Consolidated,
+    sent: &Columns,
+    doubt: &Doubt,
+    shown: &Shown,
+    note: &mut dyn FnMut(Difference),
+) -> Tally {
     let mut tally = Tally::default();
-    let mut samples: Vec<(i64, f64)> = sent
-        .times
-        .iter()
-        .map(|at| at.0.div_euclid(1_000))
-        .zip(sent.values.iter().copied())
-        .collect();
-    samples.sort_by_key(|sample| sample.0);
-    let Some(steps) = Steps::of(rule, &samples) else {
-        tally.duplicated = shown.rows.iter().map(|rows| rows.len() as u64).sum();
+    if matches!(doubt, Doubt::OfAny) {
+        tally.uncompared = sent.len() as u64;
         return tally;
+    }
+    let step_us = rule.step_s as i64 * 1_000_000;
+    let samples = Samples::new(sent, doubt, step_us);
+    let Some(steps) = Steps::of(rule, &samples.sure) else {
+        tally.uncompared = sent.len() as u64;
+        if sent.is_empty() {
+            tally.duplicated = shown.rows.iter().map(|rows| rows.len() as u64).sum();
+        }
+        return tally;
+    };
+    let computed = Computed {
+        rule,
+        steps: &steps,
+        samples: &samples,
     };
     let judged: Vec<Judged> = rule
         .archives()
         .zip(&shown.rows)
-        .map(|(archive, found)| judge(rule, archive, &steps, found, &mut tally, note))
+        .map(|(archive, found)| computed.judge(archive, found, &mut tally, note))
         .collect();
     let admitted_us = shown.admitted.map(|at| at.0.div_euclid(1_000) + ADMITTED_US);
-    for &(at_us, value) in &samples {
+    for &(at_us, value) in &samples.all {
         let has = |fate: Fate| judged.iter().any(|archive| archive.of_sample(at_us) == fate);
-        let step = (at_us - 1).div_euclid(rule.step_s as i64 * 1_000_000);
-        let is_known = step >= steps.open || steps.value(rule, step).is_some();
+        let step = (at_us - 1).div_euclid(step_us);
+        let is_sure = !samples.has_doubt(step..=step);
+        let is_known = is_sure && (step >= steps.open || steps.value(rule, step).is_some());
         let count = if has(Fate::Wrong) {
             &mut tally.altered
         } else if has(Fate::Missing) {
@@ -305,7 +331,9 @@ pub(super) fn compare(rule: &Consolidated, sent: &Columns, shown: &Shown, note: 
             } else {
                 &mut tally.unconsolidated
             }
-        } else if !is_known || has(Fate::Unknown) {
+        } else if has(Fate::Unsure) {
+            &mut tally.uncompared
+        } else if is_sure && !is_known || has(Fate::Unknown) {
             &mut tally.unrepresented
         } else {
             &mut tally.expired
@@ -315,54 +343,79 @@ pub(super) fn compare(rule: &Consolidated, sent: &Columns, shown: &Shown, note: 
     tally
 }
 
-fn judge(
-    rule: &Consolidated,
-    archive: ArchiveRule,
-    steps: &Steps,
-    found: &Found,
-    tally: &mut Tally,
-    note: &mut dyn FnMut(Difference),
-) -> Judged {
-    let length = i64::from(archive.steps);
-    let span_s = rule.step_s as i64 * length;
-    let open = steps.open.div_euclid(length);
-    let oldest = (open - i64::from(archive.rows)).max(steps.first.div_euclid(length));
-    let mut found: BTreeMap<i64, f64> = found.iter().map(|&(end_s, value)| (end_s, value)).collect();
-    let mut fates = BTreeMap::new();
-    for number in oldest..open {
-        let end_s = (number + 1) * span_s;
-        let at = Timestamp::from_secs(end_s);
-        let fate = match (row(rule, archive, steps, number), found.remove(&end_s)) {
-            (None, None) => Fate::Unknown,
-            (Some(expected), Some(value)) if (value - expected.value).abs() <= expected.tolerance => Fate::Right,
-            (Some(expected), Some(found)) => {
-                let expected = expected.value;
-                note(Difference::Altered { at, expected, found });
-                Fate::Wrong
+/// What the samples of one series must have made.
+struct Computed<'a> {
+    rule: &'a Consolidated,
+    steps: &'a Steps,
+    samples: &'a Samples,
+}
+
+impl Computed<'_> {
+    fn judge(
+        &self,
+        archive: ArchiveRule,
+        found: &Found,
+        tally: &mut Tally,
+        note: &mut dyn FnMut(Difference),
+    ) -> Judged {
+        let Self { rule, steps, samples } = self;
+        let length = i64::from(archive.steps);
+        let span_s = rule.step_s as i64 * length;
+        let first = samples.first_step(rule.step_s).min(steps.first).div_euclid(length);
+        let oldest = |open: i64| (open - i64::from(archive.rows)).max(first);
+        let open = steps.open.div_euclid(length);
+        // Where it ends, if all came; rows before what it keeps then may be gone.
+        let last_us = samples.all.last().map_or(0, |sample| sample.0);
+        let open_if_all = last_us.div_euclid(span_s * 1_000_000);
+        let mut found: BTreeMap<i64, f64> = found.iter().map(|&(end_s, value)| (end_s, value)).collect();
+        let mut fates = BTreeMap::new();
+        for number in oldest(open)..=open_if_all {
+            let end_s = (number + 1) * span_s;
+            let at = Timestamp::from_secs(end_s);
+            if samples.has_doubt(steps_of(archive, number)) {
+                found.remove(&end_s);
+                fates.insert(number, Fate::Unsure);
+                continue;
             }
-            (Some(expected), None) => {
-                let expected = expected.value;
-                note(Difference::Missing { at, expected });
-                Fate::Missing
+            if number >= open {
+                break;
             }
-            (None, Some(found)) => {
-                note(Difference::Invented { at, found });
-                Fate::Wrong
+            let fate = match (row(rule, archive, steps, number), found.remove(&end_s)) {
+                (None, None) => Fate::Unknown,
+                (Some(_), None) if number < oldest(open_if_all) => Fate::Gone,
+                (Some(expected), Some(value)) if (value - expected.value).abs() <= expected.tolerance => Fate::Right,
+                (Some(expected), Some(found)) => {
+                    let expected = expected.value;
+                    note(Difference::Altered { at, expected, found });
+                    Fate::Wrong
+                }
+                (Some(expected), None) => {
+                    let expected = expected.value;
+                    note(Difference::Missing { at, expected });
+                    Fate::Missing
+                }
+                (None, Some(found)) => {
+                    note(Difference::Invented { at, found });
+                    Fate::Wrong
+                }
+            };
+            fates.insert(number, fate);
+        }
+        // Rows that no sample was sent for.
+        for (end_s, found) in found {
+            if samples.has_doubt(steps_of(archive, end_s.div_euclid(span_s) - 1)) {
+                continue;
             }
-        };
-        fates.insert(number, fate);
-    }
-    // Rows that no sample was sent for.
-    for (end_s, found) in found {
-        tally.duplicated += 1;
-        let at = Timestamp::from_secs(end_s);
-        note(Difference::Invented { at, found });
-    }
-    Judged {
-        span_us: span_s * 1_000_000,
-        fates,
-        oldest,
-        open,
+            tally.duplicated += 1;
+            let at = Timestamp::from_secs(end_s);
+            note(Difference::Invented { at, found });
+        }
+        Judged {
+            span_us: span_s * 1_000_000,
+            fates,
+            oldest: oldest(open),
+            open,
+        }
     }
 }
 

@@ -11,11 +11,15 @@ use serde_json::json;
 use tsb_core::net::{Address, Intake, ListenOptions, Listener, ListenerStats, Runtime};
 use tsb_core::time::{Clock, MonotonicClock};
 use tsb_core::wire::rrdcached::NoSeries;
-use tsb_stores::spec::Spec;
-use tsb_stores::write_cache::files::{Conversation, FileCache, FileCacheStats};
+use tsb_stores::spec::Typed;
+use tsb_stores::write_cache::files::{Conversation, FileCache};
+use tsb_stores::{Damage, Error};
 
 use super::watch::{Watched, refuse_remote, watch};
-use crate::args::{IngestArgs, MAX_SERIES};
+use super::{idle_timeout, unbound};
+use crate::args::{IngestArgs, MAX_NAME_BYTES, MAX_SERIES};
+use crate::damage::Told;
+use crate::endpoint::parse_idle;
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::output::Outputs;
@@ -28,8 +32,8 @@ const FORM: &str = "it has the form rrdcached+unix:PATH or rrdcached+tcp://HOST:
 const THREADS: usize = 4;
 
 /// Whether a listener is of this kind.
-pub(super) fn is_for(url: &str) -> bool {
-    url.starts_with(SCHEME)
+pub(super) fn is_for(url: &Typed) -> bool {
+    url.expose().starts_with(SCHEME)
 }
 
 /// Runs the command.
@@ -38,8 +42,12 @@ pub(super) fn command(args: &IngestArgs, options: &ListenOptions, duration_ns: O
         let what = "files by their names and series do not go into one store";
         return Err(Failure::usage(format!("cannot listen on {other}")).because_of(what));
     }
-    if args.max_series != MAX_SERIES {
-        return Err(Failure::usage("cannot use --max-series here")
+    let given = [
+        (args.max_series != MAX_SERIES).then_some("--max-series"),
+        (args.max_name_bytes != MAX_NAME_BYTES).then_some("--max-name-bytes"),
+    ];
+    if let Some(flag) = given.into_iter().flatten().next() {
+        return Err(Failure::usage(format!("cannot use {flag} here"))
             .because_of("clients name files, and not series")
             .hint("bound the files with --store 'write-cache+rrd:DIR?max_series=N'"));
     }
@@ -47,13 +55,15 @@ pub(super) fn command(args: &IngestArgs, options: &ListenOptions, duration_ns: O
     // Before anyone hears that it listens: from then on a signal asks for an orderly end.
     let stop = interrupt::flag();
     let clock: Arc<dyn Clock> = Arc::new(MonotonicClock::new());
-    let opened = args.store.parse::<Spec>().and_then(|spec| spec.open_files(&clock));
-    let cache = opened.map_err(|error| {
-        Failure::usage(format!("cannot open --store {}", args.store))
-            .because(&error)
-            .hint("a listener of rrdcached's protocol takes --store write-cache+rrd:DIR")
+    let opened = args.store.spec().and_then(|spec| spec.open_files(&clock));
+    let cache = opened.map_err(|error| match error {
+        Error::Spec { .. } => Failure::opening(&args.store, &error)
+            .hint("a listener of rrdcached's protocol takes --store write-cache+rrd:DIR"),
+        error => Failure::opening(&args.store, &error),
     })?;
     let cache = Arc::new(cache);
+    let mut told = Told::default();
+    told.tell_list(cache.damage(), Told::line);
     let runtime =
         Runtime::start().map_err(|error| Failure::new(Exit::Bug, "cannot start the runtime").because(&error))?;
     let mut listeners = Vec::new();
@@ -65,12 +75,13 @@ pub(super) fn command(args: &IngestArgs, options: &ListenOptions, duration_ns: O
         cache: &cache,
         listeners: &listeners,
     };
-    watch(&fed, args, &*clock, duration_ns, &stop);
+    watch(&fed, args, &*clock, duration_ns, &stop, &mut told);
     let listeners: Vec<ListenerStats> = listeners.into_iter().map(|listener| listener.stop().stats).collect();
     let elapsed_ns = clock.now() - started;
     let closed = cache.close();
+    told.tell_list(cache.damage(), Told::line);
     let result = result(&cache, &listeners, elapsed_ns);
-    outputs.write_value(&result, || text(&cache.stats(), elapsed_ns))?;
+    outputs.write_value(&result, || text(&cache, elapsed_ns))?;
     let folder = cache.folder().display();
     closed
         .map_err(|error| Failure::new(Exit::Invalid, format!("cannot close the files of {folder}")).because(&error))?;
@@ -78,17 +89,19 @@ pub(super) fn command(args: &IngestArgs, options: &ListenOptions, duration_ns: O
 }
 
 fn listen(
-    url: &str,
+    url: &Typed,
     allow_remote: bool,
     options: &ListenOptions,
     cache: &Arc<FileCache>,
     clock: &Arc<dyn Clock>,
     runtime: &Runtime,
 ) -> Result<Listener, Failure> {
-    let address = address_of(url).map_err(|why| Failure::usage(format!("cannot listen on {url}")).because_of(why))?;
+    let asked = read(url.expose()).map_err(|why| Failure::usage(format!("cannot listen on {url}")).because_of(why));
+    let (address, idle_ns) = asked?;
     refuse_remote(url, &address, allow_remote)?;
     let options = ListenOptions {
         ingest_threads: THREADS,
+        idle_timeout: idle_timeout(idle_ns, false),
         ..options.clone()
     };
     let (served, handle) = (Arc::clone(cache), runtime.handle());
@@ -97,8 +110,7 @@ fn listen(
         sink: Box::new(NoSeries),
     };
     let bound = Listener::bind(handle, &address, options, intake, Arc::clone(clock), None);
-    let listener =
-        bound.map_err(|error| Failure::new(Exit::Unreachable, format!("cannot listen on {url}")).because(&error))?;
+    let listener = bound.map_err(|error| unbound(url, &error))?;
     let transport = if address.path().is_some() { "unix" } else { "tcp" };
     crate::say::line(format_args!(
         "listening on {SCHEME}{transport}://{} for the files of {}",
@@ -106,6 +118,24 @@ fn listen(
         cache.folder().display(),
     ));
     Ok(listener)
+}
+
+/// The address behind the scheme, and the silence after which a connection is closed, in
+/// nanoseconds, where it is given.
+fn read(url: &str) -> Result<(Address, Option<u64>), String> {
+    let (place, query) = url.split_once('?').unwrap_or((url, ""));
+    let mut idle_ns = None;
+    for option in query.split('&').filter(|option| !option.is_empty()) {
+        match option.split_once('=') {
+            Some(("idle", value)) => idle_ns = Some(parse_idle(value).map_err(|why| format!("option idle: {why}"))?),
+            _ => {
+                return Err(format!(
+                    "unknown option {option:?}; its only option is idle, such as ?idle=5m"
+                ));
+            }
+        }
+    }
+    Ok((address_of(place)?, idle_ns))
 }
 
 /// The address behind the scheme; rrdtool writes `unix:PATH`.
@@ -136,6 +166,10 @@ impl Watched for Fed<'_> {
 
     fn accepted(&self) -> u64 {
         self.cache.stats().account.accepted
+    }
+
+    fn damage(&self) -> Vec<Damage> {
+        self.cache.damage()
     }
 
     fn detail(&self) -> String {
@@ -170,17 +204,19 @@ fn result(cache: &FileCache, listeners: &[ListenerStats], elapsed_ns: u64) -> se
             "passes": stats.updates_written, "write_failures": stats.write_failures,
             "files": stats.files, "journal_bytes": stats.journal_bytes,
         },
+        "damage": cache.damage(),
         "listeners": listeners,
     })
 }
 
 /// The result for people: the same figures, in order.
-fn text(stats: &FileCacheStats, elapsed_ns: u64) -> String {
+fn text(cache: &FileCache, elapsed_ns: u64) -> String {
+    let stats = cache.stats();
     let account = stats.account;
     let count = units::count;
     let rate = account.accepted as f64 * 1e9 / elapsed_ns.max(1) as f64;
     let factor = account.written as f64 / stats.updates_written.max(1) as f64;
-    format!(
+    let figures = format!(
         "received {}, rejected {}, accepted {} values, {}/s\n\
          accepted {} + replayed {} = written {} + pending {} + forgotten {} + failed {}\n\
          {} passes over files, {factor:.1} values each\n",
@@ -195,12 +231,30 @@ fn text(stats: &FileCacheStats, elapsed_ns: u64) -> String {
         count(account.forgotten),
         count(account.failed),
         count(stats.updates_written),
-    )
+    );
+    let damage = cache.damage();
+    let damage = damage.iter().map(|damage| format!("{damage}\n"));
+    damage.fold(figures, |text, line| text + &line)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_connection_may_be_silent_for_as_long_as_the_url_says() {
+        let (_, idle_ns) = read("rrdcached+tcp://127.0.0.1:1?idle=5m").unwrap();
+        assert_eq!(idle_timeout(idle_ns, false), Some(std::time::Duration::from_mins(5)));
+        let (_, idle_ns) = read("rrdcached+unix:/run/a.sock?idle=off").unwrap();
+        assert_eq!(idle_timeout(idle_ns, false), None);
+        assert_eq!(read("rrdcached+unix:/run/a.sock").unwrap().1, None);
+        assert!(idle_timeout(None, false).is_some() && idle_timeout(None, true).is_none());
+        assert!(
+            read("rrdcached+unix:/run/a.sock?wait=1s")
+                .unwrap_err()
+                .contains("?idle=5m")
+        );
+    }
 
     #[test]
     fn an_address_is_a_path_or_a_port() {

@@ -4,13 +4,19 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use tsb_core::net::{Address, ListenerStats};
 use tsb_core::time::{Clock, SECOND_NS};
+use tsb_stores::Damage;
+use tsb_stores::spec::Typed;
 
 use crate::args::IngestArgs;
+use crate::damage::Told;
 use crate::failure::Failure;
 use crate::units;
 
 /// How often progress is shown and the end looked for.
 const TICK_NS: u64 = SECOND_NS / 5;
+
+/// How often the store is asked what it has found damaged: some look through their files.
+const DAMAGE_NS: u64 = 60 * SECOND_NS;
 
 /// What is watched.
 pub(super) trait Watched {
@@ -20,6 +26,8 @@ pub(super) trait Watched {
     fn accepted(&self) -> u64;
     /// What else the line of progress says.
     fn detail(&self) -> String;
+    /// What the store has found damaged so far.
+    fn damage(&self) -> Vec<Damage>;
     /// Whether there is no use in going on.
     fn has_failed(&self) -> bool {
         false
@@ -34,9 +42,10 @@ pub(super) fn watch(
     clock: &dyn Clock,
     duration_ns: Option<u64>,
     stop: &AtomicBool,
+    told: &mut Told,
 ) {
     let started = clock.now();
-    let (mut shown, mut before) = (started, 0);
+    let (mut shown, mut asked, mut before) = (started, started, 0);
     while !stop.load(Ordering::SeqCst) && !watched.has_failed() {
         let now = clock.now();
         let stats = watched.listeners();
@@ -58,12 +67,16 @@ pub(super) fn watch(
             ));
             (shown, before) = (now, accepted);
         }
+        if now - asked >= DAMAGE_NS {
+            told.tell_list(watched.damage(), Told::line);
+            asked = now;
+        }
         clock.wait_until(now + TICK_NS);
     }
 }
 
 /// Refuses an address that other machines could reach, unless that is meant.
-pub(super) fn refuse_remote(url: &str, address: &Address, allow_remote: bool) -> Result<(), Failure> {
+pub(super) fn refuse_remote(url: &Typed, address: &Address, allow_remote: bool) -> Result<(), Failure> {
     if address.is_local() || allow_remote {
         return Ok(());
     }

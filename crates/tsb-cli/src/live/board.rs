@@ -8,6 +8,8 @@ use tsb_core::emit::LiveTotals;
 use tsb_core::latency::{CELLS, Cells, cell_highest};
 use tsb_core::report::Interval;
 
+use crate::foreign;
+
 /// Slices that are kept for the view: an hour of seconds.
 const SLICES_MAX: usize = 3_600;
 
@@ -247,12 +249,12 @@ impl Board {
     }
 
     /// Keeps a sentence.
-    pub fn say(&self, text: String) {
+    pub fn say(&self, text: &str) {
         let mut state = self.lock();
         if state.said.len() == SAID_MAX {
             state.said.pop_front();
         }
-        state.said.push_back(text);
+        state.said.push_back(foreign::line(text).into_owned());
     }
 
     /// Adds a slice with the times of its operations.
@@ -319,7 +321,7 @@ mod tests {
                 },
                 &Timed::default(),
             );
-            board.say(index.to_string());
+            board.say(&index.to_string());
         }
         let state = board.lock().clone();
         assert_eq!((state.slices.len(), state.said.len()), (SLICES_MAX, SAID_MAX));

@@ -1,15 +1,17 @@
 //! An HTTP endpoint that answers one question: how is the run?
 //!
-//! One connection at a time, a short request, a deadline: whoever is slow is cut off, and
-//! nothing here can hold up a run. It is not a web server.
+//! One thread serves all clients as their bytes come, so that nobody waits for one that is slow
+//! or silent. A short request, a deadline, a bound on how many are served at a time; beyond it,
+//! the one that came first makes room. Nothing here can hold up a run. It is not a web server.
 
-use std::io::{Read, Write};
+use std::io::{ErrorKind, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use tsb_core::time::{Clock, MonotonicClock, SECOND_NS};
 
 use super::board::Board;
@@ -20,10 +22,16 @@ use crate::failure::Failure;
 /// A longer request is none of ours.
 const REQUEST_BYTES_MAX: usize = 8 << 10;
 
-/// From the first byte to the last of a request.
-const REQUEST_NS_MAX: u64 = 2 * SECOND_NS;
+/// From the beginning of a connection to the last byte of its answer.
+const SERVICE_NS_MAX: u64 = 2 * SECOND_NS;
 
-/// How long a single read or write may take.
+/// Clients that are served at a time.
+const GUESTS_MAX: usize = 256;
+
+/// The longest wait before deadlines are looked at.
+const SLICE_NS: i64 = 100_000_000;
+
+/// How long the end waits for its own connection.
 const STEP: Duration = Duration::from_millis(500);
 
 /// An endpoint that is being served; dropping it ends that.
@@ -48,15 +56,10 @@ impl Exposed {
         let address = listener.local_addr().map_err(|error| failure().because(&error))?;
         let is_over = Arc::new(AtomicBool::new(false));
         let over = Arc::clone(&is_over);
-        let serve = move || {
-            for connection in listener.incoming() {
-                if over.load(Ordering::Acquire) {
-                    break;
-                }
-                // A client that hangs up is its own business.
-                let _ = connection.and_then(|connection| answer(connection, &board));
-            }
-        };
+        listener
+            .set_nonblocking(true)
+            .map_err(|error| failure().because(&error))?;
+        let serve = move || Host::new(listener, board).serve(&over);
         let thread = std::thread::Builder::new().name("tsb-expose".to_owned()).spawn(serve);
         let thread = thread.map_err(|error| Failure::new(Exit::Bug, "cannot serve metrics").because(&error))?;
         Ok(Self {
@@ -83,52 +86,179 @@ impl Drop for Exposed {
     }
 }
 
-fn answer(mut connection: TcpStream, board: &Board) -> std::io::Result<()> {
-    connection.set_read_timeout(Some(STEP))?;
-    connection.set_write_timeout(Some(STEP))?;
-    let Some(request) = request(&mut connection)? else {
-        return reply(&mut connection, "400 Bad Request", "text/plain", "not a request\n");
+/// Who serves.
+struct Host {
+    listener: TcpListener,
+    board: Arc<Board>,
+    clock: MonotonicClock,
+    /// In the order in which they came.
+    guests: Vec<Guest>,
+    /// The last connection could not be accepted: not to be tried again at once.
+    rests: bool,
+}
+
+/// A client.
+struct Guest {
+    connection: TcpStream,
+    request: Vec<u8>,
+    /// Empty as long as the request is not whole.
+    answer: Vec<u8>,
+    written: usize,
+    until_ns: u64,
+}
+
+impl Host {
+    fn new(listener: TcpListener, board: Arc<Board>) -> Self {
+        Self {
+            listener,
+            board,
+            clock: MonotonicClock::new(),
+            guests: Vec::new(),
+            rests: false,
+        }
+    }
+
+    fn serve(mut self, is_over: &AtomicBool) {
+        while !is_over.load(Ordering::Acquire) {
+            let ready = self.wait();
+            let (now_ns, board) = (self.clock.now(), &self.board);
+            let mut index = 0;
+            self.guests.retain_mut(|guest| {
+                index += 1;
+                let is_ready = ready.get(index - 1).copied().unwrap_or_default();
+                (!is_ready || guest.go_on(board)) && now_ns < guest.until_ns
+            });
+            self.welcome();
+        }
+    }
+
+    /// Waits for clients; which of the guests have something to do.
+    fn wait(&mut self) -> Vec<bool> {
+        let mut waits: Vec<PollFd<'_>> = self.guests.iter().map(Guest::waits_for).collect();
+        if !self.rests {
+            waits.push(PollFd::new(&self.listener, PollFlags::IN));
+        }
+        let slice = Timespec {
+            tv_sec: 0,
+            tv_nsec: SLICE_NS,
+        };
+        // An interrupted wait is a short one.
+        let _ = poll(&mut waits, Some(&slice));
+        let ready = waits.iter().take(self.guests.len());
+        let ready = ready.map(|wait| !wait.revents().is_empty()).collect();
+        self.rests = false;
+        ready
+    }
+
+    /// Takes in everybody who is at the door; who came first makes room.
+    fn welcome(&mut self) {
+        for _ in 0..GUESTS_MAX {
+            match self.listener.accept() {
+                Ok((connection, _)) if connection.set_nonblocking(true).is_ok() => {
+                    if self.guests.len() == GUESTS_MAX {
+                        self.guests.remove(0);
+                    }
+                    let mut guest = Guest {
+                        connection,
+                        request: Vec::new(),
+                        answer: Vec::new(),
+                        written: 0,
+                        until_ns: self.clock.now() + SERVICE_NS_MAX,
+                    };
+                    // Most have sent their request already.
+                    if guest.go_on(&self.board) {
+                        self.guests.push(guest);
+                    }
+                }
+                Ok(_) => {}
+                Err(error) if error.kind() == ErrorKind::WouldBlock => return,
+                Err(_) => {
+                    // No file descriptor, perhaps: a guest has one.
+                    self.rests = true;
+                    if !self.guests.is_empty() {
+                        self.guests.remove(0);
+                    }
+                    return;
+                }
+            }
+        }
+    }
+}
+
+impl Guest {
+    fn waits_for(&self) -> PollFd<'_> {
+        let flags = if self.answer.is_empty() {
+            PollFlags::IN
+        } else {
+            PollFlags::OUT
+        };
+        PollFd::new(&self.connection, flags)
+    }
+
+    /// Reads and writes what can be without waiting. `false`: it is over.
+    fn go_on(&mut self, board: &Board) -> bool {
+        if self.answer.is_empty() && !self.listen(board) {
+            return false;
+        }
+        while self.written < self.answer.len() {
+            match self
+                .connection
+                .write(self.answer.get(self.written..).unwrap_or_default())
+            {
+                Ok(count) if count > 0 => self.written += count,
+                Err(error) if error.kind() == ErrorKind::WouldBlock => return true,
+                Err(error) if error.kind() == ErrorKind::Interrupted => {}
+                _ => return false,
+            }
+        }
+        self.answer.is_empty()
+    }
+
+    /// Reads the request, and has its answer made once its head is whole. `false`: it is over.
+    fn listen(&mut self, board: &Board) -> bool {
+        let mut part = [0_u8; 1024];
+        loop {
+            match self.connection.read(&mut part) {
+                Ok(0) => return false,
+                Ok(length) => self.request.extend_from_slice(part.get(..length).unwrap_or_default()),
+                Err(error) if error.kind() == ErrorKind::WouldBlock => return true,
+                Err(error) if error.kind() == ErrorKind::Interrupted => continue,
+                Err(_) => return false,
+            }
+            let is_whole = self.request.windows(4).any(|four| four == b"\r\n\r\n");
+            if is_whole || self.request.len() > REQUEST_BYTES_MAX {
+                self.answer = answer(&self.request, board);
+                return true;
+            }
+        }
+    }
+}
+
+/// The answer to a request whose head is whole, or too long.
+fn answer(request: &[u8], board: &Board) -> Vec<u8> {
+    let text = std::str::from_utf8(request).ok();
+    let line = text
+        .filter(|text| text.len() <= REQUEST_BYTES_MAX)
+        .and_then(|text| text.lines().next());
+    let Some(line) = line else {
+        return reply("400 Bad Request", "text/plain", "not a request\n");
     };
-    let mut words = request.split(' ');
+    let mut words = line.split(' ');
     match (words.next(), words.next()) {
         (Some("GET"), Some("/metrics")) => {
             let text = openmetrics::text(&board.snapshot(1));
-            reply(&mut connection, "200 OK", openmetrics::CONTENT_TYPE, &text)
+            reply("200 OK", openmetrics::CONTENT_TYPE, &text)
         }
-        (Some("GET"), Some("/")) => reply(&mut connection, "200 OK", "text/plain", "see /metrics\n"),
-        (Some("GET"), _) => reply(&mut connection, "404 Not Found", "text/plain", "see /metrics\n"),
-        _ => reply(&mut connection, "405 Method Not Allowed", "text/plain", "only GET\n"),
+        (Some("GET"), Some("/")) => reply("200 OK", "text/plain", "see /metrics\n"),
+        (Some("GET"), _) => reply("404 Not Found", "text/plain", "see /metrics\n"),
+        _ => reply("405 Method Not Allowed", "text/plain", "only GET\n"),
     }
 }
 
-/// The first line of a request, once all of its head is there; `None` when it is too long,
-/// too slow, or no text.
-fn request(connection: &mut TcpStream) -> std::io::Result<Option<String>> {
-    let clock = MonotonicClock::new();
-    let deadline_ns = clock.now() + REQUEST_NS_MAX;
-    let mut head = Vec::new();
-    let mut part = [0_u8; 1024];
-    while !head.windows(4).any(|four| four == b"\r\n\r\n") {
-        if head.len() > REQUEST_BYTES_MAX || clock.now() > deadline_ns {
-            return Ok(None);
-        }
-        match connection.read(&mut part)? {
-            0 => return Ok(None),
-            length => head.extend_from_slice(part.get(..length).unwrap_or_default()),
-        }
-    }
-    let text = String::from_utf8(head).ok();
-    Ok(text.and_then(|text| text.lines().next().map(str::to_owned)))
-}
-
-fn reply(connection: &mut TcpStream, status: &str, kind: &str, body: &str) -> std::io::Result<()> {
-    let head = format!(
-        "HTTP/1.1 {status}\r\nContent-Type: {kind}\r\nContent-Length: {}\r\nConnection: close\r\n\r\n",
-        body.len()
-    );
-    connection.write_all(head.as_bytes())?;
-    connection.write_all(body.as_bytes())?;
-    connection.flush()
+fn reply(status: &str, kind: &str, body: &str) -> Vec<u8> {
+    let length = body.len();
+    format!("HTTP/1.1 {status}\r\nContent-Type: {kind}\r\nContent-Length: {length}\r\nConnection: close\r\n\r\n{body}")
+        .into_bytes()
 }
 
 #[cfg(test)]
@@ -175,5 +305,28 @@ mod tests {
         let address = exposed.address();
         drop(exposed);
         assert!(TcpListener::bind(address).is_ok());
+    }
+
+    /// Issue 15: clients were served one at a time, so that idle ones locked out the others.
+    #[test]
+    fn idle_clients_hold_nobody_up() {
+        let exposed = Exposed::start("127.0.0.1:0".parse().unwrap(), false, Arc::default()).unwrap();
+        let mut idle = Vec::new();
+        for _ in 0..2 * GUESTS_MAX {
+            idle.push(TcpStream::connect(exposed.address()).unwrap());
+        }
+        let clock = MonotonicClock::new();
+        for _ in 0..10 {
+            assert!(ask(exposed.address(), b"GET /metrics HTTP/1.1\r\n\r\n").contains("# EOF"));
+        }
+        // One at a time, the idle ones would have taken half a second each.
+        assert!(clock.now() < 60 * SECOND_NS);
+        for mut client in idle {
+            client.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
+            let is_closed = client.read(&mut [0; 1]);
+            assert!(
+                matches!(is_closed, Ok(0)) || is_closed.is_err_and(|error| error.kind() == ErrorKind::ConnectionReset)
+            );
+        }
     }
 }

@@ -47,6 +47,11 @@ impl Target {
         &self.path
     }
 
+    /// Whether it is a file that is replaced as a whole, and not a device or a pipe.
+    pub const fn is_replaced(&self) -> bool {
+        matches!(self.way, Way::Replace(_))
+    }
+
     /// Writes the whole result. When that fails, what was there before is still there, but
     /// for devices, pipes and files in folders that take no others.
     ///

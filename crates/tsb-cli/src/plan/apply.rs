@@ -78,7 +78,7 @@ impl Plan {
                 .store
                 .iter()
                 .map(|text| {
-                    text.parse()
+                    text.spec()
                         .map_err(|error| Failure::usage(format!("cannot use --store {text}")).because(&error))
                 })
                 .collect::<Result<_, _>>()?;

@@ -61,6 +61,7 @@ pub fn with_file(args: &RunArgs) -> Result<RunArgs, Failure> {
     output.out = output.out.take().or(file.output.out);
     output.html = output.html.take().or(file.output.html);
     output.hdr_log = output.hdr_log.take().or(file.output.hdr_log);
+    args.journal = args.journal.take().or(file.journal);
     output.quiet |= file.output.quiet;
     if output.format == Format::default() {
         output.format = file.output.format;

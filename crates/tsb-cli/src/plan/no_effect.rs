@@ -73,6 +73,7 @@ pub fn check_run(args: &RunArgs) -> Result<(), Failure> {
         ("--out", &output.out),
         ("--html", &output.html),
         ("--hdr-log", &output.hdr_log),
+        ("--journal", &args.journal),
     ];
     let written = written.map(|(flag, path)| (flag, args.print_plan && path.is_some(), "--print-plan runs nothing"));
     refuse(&written, "leave one of them out")?;

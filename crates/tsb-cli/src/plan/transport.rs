@@ -1,5 +1,7 @@
 //! How samples travel, and how the wire is used.
 
+use std::time::Duration;
+
 use serde::{Deserialize, Serialize};
 use tsb_core::net::{Carrier, EmitOptions};
 use tsb_core::wire::datagram::{MAX_DATAGRAM, USUAL_DATAGRAM};
@@ -91,6 +93,10 @@ pub struct WirePlan {
     /// Compress the bodies of requests.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub gzip: bool,
+    /// How long an answer, a server that takes nothing, or the end of a connection is waited
+    /// for, in nanoseconds; without it, a minute, and half a minute for the end.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub timeout_ns: Option<u64>,
 }
 
 /// What is written into where nothing else was said.
@@ -106,6 +112,7 @@ impl Default for WirePlan {
             receive_buffer_bytes: None,
             database: None,
             gzip: false,
+            timeout_ns: None,
         }
     }
 }
@@ -135,11 +142,16 @@ impl WirePlan {
 
     /// For one of `workers` targets.
     pub fn emit_options(&self, workers: usize) -> EmitOptions {
+        let usual = EmitOptions::default();
+        let timeout = self.timeout_ns.map(Duration::from_nanos);
         EmitOptions {
             sockets: self.sockets.div_ceil(workers.max(1)),
             datagram_bytes: self.datagram_bytes,
             gso: self.gso,
-            ..EmitOptions::default()
+            stall_timeout: timeout.or(usual.stall_timeout),
+            answer_timeout: timeout.or(usual.answer_timeout),
+            close_timeout: timeout.unwrap_or(usual.close_timeout),
+            ..usual
         }
     }
 

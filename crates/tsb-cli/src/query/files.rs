@@ -7,10 +7,11 @@ use std::path::Path;
 use tsb_core::{SeriesKey, Timestamp};
 use tsb_rrd::{Cf, Layout, Row, RrdFile, Session};
 use tsb_stores::spec::Spec;
-use tsb_stores::{Consolidation, Resample};
+use tsb_stores::{Consolidation, Damage, DamageKind, Resample};
 
 use super::print::Printer;
 use super::{Asked, keys};
+use crate::damage::Told;
 use crate::exit::Exit;
 use crate::failure::Failure;
 
@@ -21,30 +22,41 @@ pub(super) fn are_plain(spec: &Spec) -> bool {
     spec.scheme() == "rrd" && !spec.is_wrapped()
 }
 
-/// Prints the known rows of each series, those of several data sources as `KEY:SOURCE`.
+/// Prints the known rows of each series, those of several data sources as `KEY:SOURCE`; whether
+/// the files of all could be read. One that could not is named, and keeps nobody from the others.
 pub(super) fn print(
     spec: &Spec,
     wanted: &[SeriesKey],
     asked: &Asked,
     printer: &mut Printer<impl Write>,
-) -> Result<(), Failure> {
+) -> Result<bool, Failure> {
     let folder = Path::new(spec.path());
     if let Some(known) = keys::known(spec)? {
         keys::check(spec, wanted, &known)?;
     }
+    let mut damaged = Vec::new();
     for key in wanted {
         let path = tsb_stores::rrd::file_of(folder, key).ok_or_else(|| gone(spec, key))?;
-        let failed = |error: tsb_rrd::Error| {
-            Failure::new(Exit::Invalid, format!("cannot read {}", path.display())).because(&error)
+        let file = match RrdFile::open(&path) {
+            Ok(file) => file,
+            Err(error) => {
+                damaged.push(damage(&path, &error)?);
+                continue;
+            }
         };
-        let file = RrdFile::open(&path).map_err(failed)?;
         let layout = file.layout();
         let (archive, shift_s) = archive(layout, asked.resample)
             .map_err(|why| Failure::usage(format!("cannot resample {}", path.display())).because_of(why))?;
         // A row is asked for by its end, and printed with it or with its start.
         let from_s = seconds_up(asked.range.start).saturating_add(shift_s);
         let to_s = seconds_up(asked.range.end).saturating_add(shift_s);
-        let rows = tsb_rrd::rows(&file, &mut Session::default(), archive, from_s, to_s).map_err(failed)?;
+        let rows = match tsb_rrd::rows(&file, &mut Session::default(), archive, from_s, to_s) {
+            Ok(rows) => rows,
+            Err(error) => {
+                damaged.push(damage(&path, &error)?);
+                continue;
+            }
+        };
         let sources = layout.sources();
         for (index, source) in sources.iter().enumerate() {
             let name = match sources.len() {
@@ -52,11 +64,24 @@ pub(super) fn print(
                 _ => format!("{}:{}", keys::shown(key), source.name),
             };
             if !printer.rows(&name, known(&rows, index, shift_s)) {
-                return Ok(());
+                return Ok(true);
             }
         }
     }
-    Ok(())
+    let mut told = Told::default();
+    told.tell_list(damaged, Told::line);
+    Ok(!told.may_lose_samples())
+}
+
+/// The damage of a file that an error speaks of, if it does.
+fn damage(path: &Path, error: &tsb_rrd::Error) -> Result<Damage, Failure> {
+    match error.cause() {
+        tsb_rrd::Error::Damaged { offset, what } => {
+            let what = format!("{what}, at byte {offset}");
+            Ok(Damage::new(DamageKind::Unreadable, path, what))
+        }
+        _ => Err(Failure::new(Exit::Invalid, format!("cannot read {}", path.display())).because(error)),
+    }
 }
 
 fn gone(spec: &Spec, key: &SeriesKey) -> Failure {

@@ -8,6 +8,7 @@ use tsb_core::Timestamp;
 use tsb_core::time::SECOND_NS;
 
 use crate::failure::Failure;
+use crate::foreign;
 use crate::output::delivered;
 
 /// Writes a head and then rows.
@@ -41,7 +42,7 @@ impl<W: Write> Printer<W> {
     /// Writes the samples of a series; whether more can be written.
     pub(super) fn rows(&mut self, name: &str, samples: impl Iterator<Item = (Timestamp, f64)>) -> bool {
         self.head();
-        let (name, mut text) = (quoted(name), String::new());
+        let (name, mut text) = (foreign::cell(name), String::new());
         for (at, value) in samples {
             let at = if self.is_rfc3339 { rfc3339(at) } else { at.to_string() };
             // Writing to a string cannot fail.
@@ -73,15 +74,6 @@ fn rfc3339(at: Timestamp) -> String {
         humantime::format_rfc3339_seconds(moment).to_string()
     } else {
         humantime::format_rfc3339_nanos(moment).to_string()
-    }
-}
-
-/// As CSV wants it, where that is needed.
-fn quoted(text: &str) -> String {
-    if text.contains([',', '"', '\n', '\r']) {
-        format!("\"{}\"", text.replace('"', "\"\""))
-    } else {
-        text.to_owned()
     }
 }
 

@@ -6,6 +6,8 @@ use std::fmt::Write;
 use tsb_core::latency::{Cells, cell_highest, cell_lowest};
 use tsb_core::report::{Report, Run};
 
+use crate::foreign;
+
 const HEAD: &str = "run,store,end_s,sent,accepted,response_p50_ns,response_p99_ns,response_max_ns,lag_max_ns,staleness_max_ms,cpu_ns,rss_bytes,read_bytes,written_bytes,asked";
 
 /// All runs of a report, one line per interval.
@@ -39,7 +41,7 @@ pub fn tables(report: &Report) -> [(&'static str, String); 4] {
 fn table(report: &Report, head: &str, rows: impl Fn(&str, &Run, &mut String)) -> String {
     let mut out = format!("{head}\n");
     for (index, run) in report.runs.iter().enumerate() {
-        let start = format!("{index},\"{}\"", run.target.store.replace('"', "\"\""));
+        let start = format!("{index},{}", foreign::quoted_cell(&run.target.store));
         rows(&start, run, &mut out);
     }
     out

@@ -93,6 +93,24 @@ pub const RATE: &[Figure] = &[
         "Samples accepted, from the first due time to the last acceptance. It says nothing about how late they were.",
     ),
     figure(
+        "held until durable",
+        "/rate/durable_per_second",
+        Unit::Rate,
+        "The same samples, from the first due time until all of them had the durability of the report, where the store reaches it after it has acknowledged. It includes the flush at the end, which a longer run spreads over more samples.",
+    ),
+    figure(
+        "highest rate asked",
+        "/rate/peak/asked_per_second",
+        Unit::Rate,
+        "The samples that fell due in the interval in which the most did, where a schedule asks different rates.",
+    ),
+    figure(
+        "accepted at the highest rate",
+        "/rate/peak/accepted_per_second",
+        Unit::Rate,
+        "The samples accepted in that interval. What is missing there was worked off later, or never.",
+    ),
+    figure(
         "ceiling",
         "/rate/ceiling_per_second",
         Unit::Rate,

@@ -18,6 +18,7 @@ use serde_json::Value;
 use tsb_core::report::{Report, Run};
 
 use super::names::{moment, names, path};
+use crate::foreign;
 use markup::Markup;
 
 const STYLE: &str = include_str!("html/page.css");
@@ -163,7 +164,8 @@ fn foot(report: &Report, page: &mut Markup) {
 fn scripts(shown: &[Shown<'_>], page: &mut Markup) -> Result<(), serde_json::Error> {
     page.raw("<script type=\"application/json\" id=\"data\">");
     // `</script>` and `<!--` cannot occur where no `<` does.
-    page.raw(&serde_json::to_string(&data::of(shown))?.replace('<', "\\u003c"));
+    let data = serde_json::to_string(&data::of(shown))?.replace('<', "\\u003c");
+    page.raw(&foreign::lines(&data));
     page.raw("</script>\n<script>\n/*\n");
     page.raw(PLOT_LICENCE);
     page.raw("*/\n");

@@ -3,6 +3,8 @@
 use std::fmt::Write;
 use std::io::IsTerminal;
 
+use crate::foreign;
+
 /// Columns that the names of figures take, with the indent before and the space behind them.
 const NAMES: usize = 15;
 
@@ -71,7 +73,7 @@ impl Lines {
 
     /// A row of a table, printed as it is: its maker has fitted the width.
     pub fn row(&mut self, text: impl AsRef<str>) {
-        let _ = writeln!(self.out, "{}", text.as_ref());
+        let _ = writeln!(self.out, "{}", foreign::line(text.as_ref()));
     }
 
     /// `start` and then `text`, which goes on in this column where it is broken.
@@ -86,6 +88,7 @@ impl Lines {
 
     /// `start` and `text`, broken between words at the width; what follows is indented.
     fn broken(&mut self, start: &str, text: &str, indent: usize) {
+        let (start, text) = (&*foreign::line(start), &*foreign::line(text));
         let Some(width) = self.width else {
             let _ = writeln!(self.out, "{start}{text}");
             return;

@@ -9,6 +9,7 @@ use super::judged;
 use super::lines::Lines;
 use super::names::{letter, path};
 use super::times;
+use crate::foreign;
 use crate::units::{bytes, bytes_each, count, nanos, nanos_each, scaled};
 
 /// The whole report, for a terminal of this width or for a file.
@@ -37,6 +38,7 @@ fn one(run: &Run, letter: Option<&str>, lines: &mut Lines) {
 fn head(run: &Run, letter: Option<&str>, lines: &mut Lines) {
     let letter = letter.map_or(String::new(), |letter| format!("{letter}  "));
     let label = run.label.as_ref().map_or(String::new(), |label| format!("{label}: "));
+    let label = foreign::line(&label);
     let work = if run.fingerprint.is_empty() {
         String::new()
     } else {
@@ -44,8 +46,8 @@ fn head(run: &Run, letter: Option<&str>, lines: &mut Lines) {
     };
     lines.raw(format!(
         "\n{letter}{label}{} {}: {} series{work}",
-        run.target.store,
-        path(run),
+        foreign::line(&run.target.store),
+        foreign::line(&path(run)),
         count(run.offered.series),
     ));
     if run.interrupted {
@@ -68,10 +70,24 @@ fn rates(run: &Run, lines: &mut Lines) {
     lines.line(
         "held",
         format!(
-            "{} at durability {level} (accepted, first due to last acceptance)",
-            scaled(rate.held_per_second)
+            "{} at durability {level} (accepted, first due to last acceptance{})",
+            scaled(rate.held_per_second),
+            until_durable(run)
         ),
     );
+    if let Some(peak) = &rate.peak {
+        lines.line(
+            "at the peak",
+            format!(
+                "asked {}, accepted {} in the interval of the highest rate; {:.1} % of what was due by its end was \
+                 accepted by the end of the next",
+                scaled(peak.asked_per_second),
+                scaled(peak.accepted_per_second),
+                // Less than all is never printed as all.
+                (peak.kept_share * 1_000.0).floor() / 10.0,
+            ),
+        );
+    }
     if let Some(wait) = run
         .durability
         .wait
@@ -99,6 +115,16 @@ fn rates(run: &Run, lines: &mut Lines) {
     }
 }
 
+/// What the rate is until everything had the level beside it, where that differs.
+fn until_durable(run: &Run) -> String {
+    const SAME: f64 = 0.99;
+    let durable = run.rate.durable_per_second;
+    let durable = durable.filter(|durable| *durable < SAME * run.rate.held_per_second);
+    durable.map_or(String::new(), |durable| {
+        format!("; {} until all of it was {}", scaled(durable), run.durability.level)
+    })
+}
+
 /// From the least to the most that was asked in an interval, where that is not one rate.
 fn asked_range(run: &Run) -> String {
     const SAME: f64 = 1.1;
@@ -110,9 +136,10 @@ fn asked_range(run: &Run) -> String {
         Some((length_ns.max(1), slice.asked?))
     });
     let slices: Vec<(u64, u64)> = slices.collect();
-    // A rest behind the last whole one may hold little more than the end.
+    // A rest behind the last whole one may hold little more than the end. Whole ones have two
+    // lengths in a long run, one twice the other.
     let longest_ns = slices.iter().map(|(length_ns, _)| *length_ns).max().unwrap_or(0);
-    let whole = slices.iter().filter(|(length_ns, _)| *length_ns > longest_ns / 2);
+    let whole = slices.iter().filter(|(length_ns, _)| *length_ns > longest_ns * 2 / 5);
     let rates = whole.map(|&(length_ns, asked)| asked as f64 * 1e9 / length_ns as f64);
     let (least, most) = rates.fold((f64::INFINITY, 0.0_f64), |(least, most), rate| {
         (least.min(rate), most.max(rate))
@@ -220,7 +247,15 @@ fn costs(run: &Run, lines: &mut Lines) {
     let shown = sizes
         .iter()
         .filter_map(|(what, size)| size.map(|size| format!("{what} {}", bytes_each(size))));
-    lines.line("bytes", shown.collect::<Vec<_>>().join(", "));
+    let shown: Vec<String> = shown.collect();
+    lines.line(
+        "bytes",
+        if shown.is_empty() {
+            "none: the store keeps nothing, and nothing went over a wire".to_owned()
+        } else {
+            shown.join(", ")
+        },
+    );
     if run.offered.entropy_bits.is_nan() {
         return;
     }

@@ -14,14 +14,14 @@ use tsb_core::report::{
 use tsb_core::resource::Machine;
 use tsb_stores::{Exactness, Stats, Store};
 
-use super::cost::bytes_of_each;
+use super::cost::{bytes_of_each, unexplained};
 use super::engine::Performed;
 use super::judge;
 use super::ledger::{Sides, done_means};
 use super::missing::{missing, missing_note};
 use super::path::Wire;
 use super::stage::Stage;
-use super::{recorded, slices};
+use super::{peak, recorded, slices};
 use crate::audit::Audit;
 
 /// What a report is made of.
@@ -48,22 +48,14 @@ pub(super) fn assemble(parts: &Parts<'_>) -> Run {
     let (stage, performed) = (parts.stage, parts.performed);
     let driven = &performed.driven;
     let capabilities = parts.store.capabilities();
-    let sides = Sides {
-        transport: stage.plan.transport,
-        protocol: stage.plan.protocol,
-        merges: stage.plan.wire.gro,
-        driven,
-        accepted: performed.accepted,
-        unsettled: performed.totals.unsettled.load(Ordering::Relaxed),
-        rejects: &performed.rejects,
-        audit: parts.audit,
-        heard: &performed.observed.heard,
-        workload: &stage.workload,
-    };
+    let sides = sides(stage, performed, parts.audit);
     let ledger = sides.ledger();
     let rate = rate(parts);
     let response = Summary::new(&driven.response.total, driven.timed_samples);
     let verdict = judge::verdict(parts, &ledger, &rate);
+    let cost = cost(parts);
+    let mut notes = notes(parts);
+    notes.extend(unexplained(&cost));
     let protocol = stage.plan.transport.is_wire().then_some(stage.plan.protocol);
     let is_delivered = protocol.is_some() && !stage.plan.transport.is_answered();
     Run {
@@ -102,7 +94,7 @@ pub(super) fn assemble(parts: &Parts<'_>) -> Run {
             }),
         },
         staleness: performed.observed.staleness.summary(),
-        cost: cost(parts),
+        cost,
         size: capabilities.query.then(|| size(&performed.stats)),
         offered: offered(stage, &performed.driven.issued),
         intervals: slices::with_latencies(&performed.observed.intervals, driven),
@@ -110,7 +102,24 @@ pub(super) fn assemble(parts: &Parts<'_>) -> Run {
         listener: listener(parts),
         issued: issued(&performed.driven.issued),
         exceptions: Some(sides.exceptions()),
-        notes: notes(parts),
+        damage: parts.store.stats().damage,
+        notes,
+    }
+}
+
+/// What each side of a run counted.
+pub(super) fn sides<'a>(stage: &'a Stage, performed: &'a Performed, audit: Option<&'a Audit>) -> Sides<'a> {
+    Sides {
+        transport: stage.plan.transport,
+        protocol: stage.plan.protocol,
+        merges: stage.plan.wire.gro,
+        driven: &performed.driven,
+        accepted: performed.accepted,
+        unsettled: performed.totals.unsettled.load(Ordering::Relaxed),
+        rejects: &performed.rejects,
+        audit,
+        heard: &performed.observed.heard,
+        workload: &stage.workload,
     }
 }
 
@@ -142,6 +151,12 @@ fn rate(parts: &Parts<'_>) -> Rate {
     let closed_loop = stage.plan.is_closed_loop();
     let asked = driven.counts.due.samples as f64 * 1e9 / driven.asked_ns.max(1) as f64;
     Rate {
+        peak: peak::of(
+            &stage.timetable,
+            &parts.performed.observed.intervals,
+            stage.plan.report_interval_ns,
+        ),
+        durable_per_second: parts.performed.durable_per_second(),
         asked_per_second: (!closed_loop).then_some(asked),
         held_per_second: parts.performed.held_per_second(),
         ceiling_per_second: parts.ceiling,
@@ -343,6 +358,7 @@ fn notes(parts: &Parts<'_>) -> Vec<String> {
     notes.extend(driven_directly(parts));
     notes.extend(unanswered(parts));
     notes.extend(parts.performed.unflushed.clone());
+    notes.extend(parts.store.stats().damage.iter().map(ToString::to_string));
     notes
 }
 

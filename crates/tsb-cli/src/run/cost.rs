@@ -13,6 +13,7 @@ use tsb_stores::{Stats, Store};
 use super::monitor::Observed;
 use super::path::Driven;
 use super::window::Window;
+use crate::units;
 
 /// How the parts were told apart, for the report.
 const METHOD: &str = "each thread's own CPU clock, read about 500 times per second and behind every long piece of work; \
@@ -176,6 +177,30 @@ fn told_apart(known: Known<'_>, here_ns: u64) -> Spent {
     }
 }
 
+/// A smaller share of the samples that is sealed says nothing about the others.
+const SEALED_SHARE_MIN: f64 = 0.01;
+
+/// A larger share of the process that is in no part is said to be.
+const UNEXPLAINED_MAX: f64 = 0.03;
+
+/// What of the process's CPU time is in no part, in words, where that is a good deal of it.
+pub(super) fn unexplained(cost: &Cost) -> Option<String> {
+    let (sum, process) = (cost.parts_cpu_ns_per_sample?, cost.process_cpu_ns_per_sample?);
+    let rest = process - sum;
+    let threads = if cost.store_threads_cpu_ns_per_sample.is_some() {
+        "other work in this process"
+    } else {
+        "threads of a store that does not say what they used (Stats::own_cpu_ns), or other work in this process"
+    };
+    (rest > process * UNEXPLAINED_MAX).then(|| {
+        format!(
+            "{} of the process's CPU time per sample ({:.0} %) are in none of the parts: {threads}",
+            units::nanos_each(rest),
+            rest * 100.0 / process
+        )
+    })
+}
+
 /// Bytes for each sample that is known to be stored: verified where something was read back,
 /// else accepted.
 pub(super) fn bytes_of_each(cost: &mut Cost, stats: &Stats, stored: u64) {
@@ -183,7 +208,8 @@ pub(super) fn bytes_of_each(cost: &mut Cost, stats: &Stats, stored: u64) {
     let of_each = |bytes: Option<u64>| Some(bytes.filter(|bytes| *bytes > 0 && stored > 0)? as f64 / stored as f64);
     cost.bytes_per_sample = of_each(Some(footprint.total_bytes()));
     cost.disk_bytes_per_sample = of_each(stats.disk_bytes);
-    let is_sealed = footprint.sealed_samples > 0 && footprint.sealed_bytes > 0;
+    let enough = (stats.samples as f64 * SEALED_SHARE_MIN).max(1.0);
+    let is_sealed = footprint.sealed_samples as f64 >= enough && footprint.sealed_bytes > 0;
     cost.sealed_bytes_per_sample = is_sealed.then(|| footprint.sealed_bytes as f64 / footprint.sealed_samples as f64);
 }
 
@@ -239,6 +265,17 @@ mod tests {
     }
 
     #[test]
+    fn what_is_in_no_part_is_said_where_it_is_much() {
+        // 18,900 of which 18,600 are in parts.
+        assert_eq!(unexplained(&spent().of_each(1_000)), None);
+        let without = |threads_ns| Spent { threads_ns, ..spent() }.of_each(1_000);
+        let said = unexplained(&without(None)).unwrap();
+        assert!(said.contains("(17 %)") && said.contains("own_cpu_ns"), "{said}");
+        let said = unexplained(&without(Some(1_000))).unwrap();
+        assert!(said.contains("other work") && !said.contains("own_cpu_ns"), "{said}");
+    }
+
+    #[test]
     fn nothing_accepted_has_no_cost_of_a_sample() {
         assert_eq!(spent().of_each(0).process_cpu_ns_per_sample, None);
     }
@@ -255,6 +292,10 @@ mod tests {
         assert_eq!(cost.bytes_per_sample, Some(4.0));
         assert_eq!(cost.disk_bytes_per_sample, Some(8.192));
         assert_eq!(cost.sealed_bytes_per_sample, Some(0.5));
+        // Less than a hundredth of four thousand says nothing about the rest.
+        stats.footprint.sealed_samples = 39;
+        bytes_of_each(&mut cost, &stats, 1_000);
+        assert_eq!(cost.sealed_bytes_per_sample, None);
         bytes_of_each(&mut cost, &stats, 0);
         assert_eq!((cost.bytes_per_sample, cost.disk_bytes_per_sample), (None, None));
     }

@@ -10,7 +10,7 @@ use tsb_core::emit::{ExceptionKind, Live};
 use tsb_core::report::Run;
 use tsb_stores::{Scope as FlushScope, Stats, Store};
 
-use super::assemble::{Parts, assemble};
+use super::assemble::{Parts, assemble, sides};
 use super::cost::{Known, Span, Spent};
 use super::guarded::{Guarded, caught, poisoned};
 use super::monitor::{Monitor, Observed, Subject};
@@ -19,10 +19,12 @@ use super::rejects::Rejects;
 use super::sink::SinkTotals;
 use super::stage::Stage;
 use super::window::Window;
-use super::{aftermath, asked, ceiling, fit, projection};
+use super::{aftermath, asked, ceiling, fit, journaled, projection};
 use crate::audit::{Audit, Scope};
+use crate::damage::Told;
 use crate::exit::Exit;
 use crate::failure::Failure;
+use crate::journal::{Followed, Follower, Journal};
 use crate::live::{Board, Phase, Subject as Shown};
 use crate::plan::{Plan, Transport};
 use crate::units;
@@ -52,6 +54,8 @@ pub struct Hooks {
     /// Gets the run as it stands before it is read back: whatever ends the process then
     /// leaves what was measured.
     pub provisional: Option<Provisional>,
+    /// What is left of a run that is killed.
+    pub journal: Option<Arc<Journal>>,
 }
 
 impl std::fmt::Debug for Hooks {
@@ -74,6 +78,7 @@ impl Hooks {
             between: None,
             labels: Vec::new(),
             provisional: None,
+            journal: None,
         }
     }
 
@@ -81,7 +86,7 @@ impl Hooks {
     /// quiet.
     pub fn say(&self, text: impl FnOnce() -> String) {
         match &self.board {
-            Some(board) if self.has_view => board.say(text()),
+            Some(board) if self.has_view => board.say(&text()),
             _ => self.say_line(text),
         }
     }
@@ -90,6 +95,14 @@ impl Hooks {
     pub fn say_line(&self, text: impl FnOnce() -> String) {
         if !self.quiet && !self.has_view {
             crate::say::line(text());
+        }
+    }
+
+    /// Prints a warning, also under `--quiet`.
+    pub fn warn(&self, text: &str) {
+        match &self.board {
+            Some(board) if self.has_view => board.say(text),
+            _ => crate::say::line(format_args!("tsb: {text}")),
         }
     }
 
@@ -168,6 +181,8 @@ fn run_opened(plan: &Plan, store: &Arc<dyn Store>, hooks: &Hooks) -> Result<Fini
     let raw = store;
     let store: &Arc<dyn Store> = &(Arc::clone(&guarded) as Arc<dyn Store>);
     let capabilities = store.capabilities();
+    let mut told = Told::default();
+    told.tell(&**store, |said| hooks.warn(said));
     let stage = prepare(plan, store)?;
     if let Some(board) = &hooks.board {
         board.begin(shown(&stage, store));
@@ -203,8 +218,11 @@ fn run_opened(plan: &Plan, store: &Arc<dyn Store>, hooks: &Hooks) -> Result<Fini
         performed.unread = None;
     }
     let audit = is_read.then(|| read_back(&stage, store, base, &mut performed, hooks));
+    told.tell(&**store, |said| hooks.warn(said));
     hooks.enter(Phase::Reporting);
     let mut run = report(&performed, audit.flatten().as_ref());
+    run.notes
+        .extend(hooks.journal.as_ref().and_then(|journal| journal.failure()));
     for said in guarded.panics().into_iter().chain(performed.observed.broken.take()) {
         aftermath::condemn(&mut run, said);
     }
@@ -262,6 +280,8 @@ pub(super) struct Performed {
     pub observed: Observed,
     /// Waits for the level that the store reaches, where its acks say less.
     pub window: Option<Arc<Window>>,
+    /// When everything had that level, on the clock, where its acks say less.
+    pub flushed_ns: Option<u64>,
     /// What the store took.
     pub accepted: u64,
     /// What it refused.
@@ -285,6 +305,15 @@ impl Performed {
     pub(super) fn held_per_second(&self) -> f64 {
         self.accepted as f64 * 1e9 / self.driven.elapsed_ns.max(1) as f64
     }
+
+    /// The same until all of them had the level that the store reaches.
+    pub(super) fn durable_per_second(&self) -> Option<f64> {
+        let flushed_ns = self.flushed_ns.filter(|_| self.failure.is_none())?;
+        let taken_ns = flushed_ns
+            .saturating_sub(self.driven.start_ns)
+            .max(self.driven.elapsed_ns);
+        Some(self.accepted as f64 * 1e9 / taken_ns.max(1) as f64)
+    }
 }
 
 fn perform(
@@ -300,7 +329,7 @@ fn perform(
         Arc::new(Rejects::new()),
         Watch::default(),
     );
-    let window = Window::of(&**store, &stage.clock, (start_ns, base), stage.speed());
+    let window = Window::of(&**store, &stage.clock, (start_ns, base), &stage.timetable);
     let pass = Pass {
         stage,
         timetable: &stage.timetable,
@@ -325,32 +354,34 @@ fn perform(
         watch: &watch,
         hooks,
     });
+    let followed = Followed {
+        way: journaled::way(stage.plan.transport),
+        clock: &*stage.clock,
+        start_ns,
+        live: &live,
+        totals: &totals,
+        watch: &watch,
+        rejects: &rejects,
+        store: Some(&**store),
+    };
+    let mut follower = journaled::follower(hooks, stage, base, followed);
     let mut span = Span::begin(&**store);
-    let (driven, observed) = std::thread::scope(|threads| {
-        let watching = threads.spawn(|| monitor.watch());
-        let driven = caught("the emitter", || pass.drive());
-        monitor.finish();
-        let observed = watching.join().unwrap_or_else(|panic| Observed::broken(&*panic));
-        let driven = driven.unwrap_or_else(|said| Err(Failure::new(Exit::Bug, "cannot send").because_of(said)));
-        driven.map(|driven| (driven, observed))
-    })?;
+    let (driven, mut observed) = drive(&pass, &monitor, follower.as_mut())?;
     let mut failure = totals.failure().map(|error| crate::failure::chain(&*error));
     hooks.enter(Phase::Flushing);
-    let level = store.capabilities().reaches;
-    let mut unflushed = None;
-    if failure.is_none()
-        && let Err(error) = span.flushing(|| store.flush(FlushScope::All, level))
-    {
-        note(&error, cannot("flush", store, &error), &mut unflushed, &mut failure);
-    }
-    if let Some(window) = window.as_ref().filter(|_| unflushed.is_none()) {
-        window.flushed(&**store);
+    let unflushed = flush(store, &mut span, &mut failure);
+    let flushed = window.as_ref().filter(|_| unflushed.is_none());
+    let flushed_ns = flushed.map(|window| window.flushed(&**store));
+    if let Some(follower) = &mut follower {
+        follower.end();
+        observed.cpu_ns += follower.cpu_ns;
     }
     let (spent, stats) = span.end(&**store, Known::of(&driven, &observed, window.as_deref()));
     Ok(Performed {
         spent,
         stats,
         window,
+        flushed_ns,
         accepted: accepted(&live, &totals, stage.plan.transport),
         driven,
         observed,
@@ -359,6 +390,40 @@ fn perform(
         failure,
         unflushed,
         unread: None,
+    })
+}
+
+/// Brings everything to the level that the store reaches. Returns why a silent server was not
+/// asked to.
+fn flush(store: &Arc<dyn Store>, span: &mut Span, failure: &mut Option<String>) -> Option<String> {
+    let level = store.capabilities().reaches;
+    let mut unflushed = None;
+    if failure.is_none()
+        && let Err(error) = span.flushing(|| store.flush(FlushScope::All, level))
+    {
+        note(&error, cannot("flush", store, &error), &mut unflushed, failure);
+    }
+    unflushed
+}
+
+/// Drives the pass, while others watch it and keep its journal.
+fn drive(
+    pass: &Pass<'_>,
+    monitor: &Monitor<'_>,
+    follower: Option<&mut Follower<'_>>,
+) -> Result<(Driven, Observed), Failure> {
+    let is_over = &AtomicBool::new(false);
+    std::thread::scope(|threads| {
+        let watching = threads.spawn(|| monitor.watch());
+        let following = follower.map(|follower| threads.spawn(move || follower.follow(is_over)));
+        let driven = caught("the emitter", || pass.drive());
+        monitor.finish();
+        is_over.store(true, Ordering::Release);
+        let observed = watching.join().unwrap_or_else(|panic| Observed::broken(&*panic));
+        // What it wrote by then is sound, and nothing else needs it.
+        let _ = following.map(std::thread::ScopedJoinHandle::join);
+        let driven = driven.unwrap_or_else(|said| Err(Failure::new(Exit::Bug, "cannot send").because_of(said)));
+        driven.map(|driven| (driven, observed))
     })
 }
 
@@ -405,12 +470,13 @@ fn audit(
     let series = stage.workload.catalog().len() as u64;
     hooks.say(|| format!("reading back {} series", units::count(series)));
     let (rejected, _) = performed.rejects.named();
-    let of_kind = |wanted: ExceptionKind| -> Vec<(u32, Range<u64>)> {
+    let of_kinds = |wanted: &[ExceptionKind]| -> Vec<(u32, Range<u64>)> {
         let exceptions = performed.driven.exceptions.iter();
-        let chosen = exceptions.filter(|(_, _, kind)| *kind == wanted);
+        let chosen = exceptions.filter(|(_, _, kind)| wanted.contains(kind));
         chosen.map(|(group, ticks, _)| (*group, ticks.clone())).collect()
     };
-    let (unsent, unanswered) = (of_kind(ExceptionKind::Shed), of_kind(ExceptionKind::Unknown));
+    let (unsent, unanswered) = (of_kinds(&[ExceptionKind::Shed]), of_kinds(&[ExceptionKind::Unknown]));
+    let in_doubt = of_kinds(&[ExceptionKind::Unknown, ExceptionKind::Lost]);
     let scope = Scope {
         cpu_ns,
         store: &**store,
@@ -424,6 +490,9 @@ fn audit(
         } else {
             &unanswered
         },
+        is_cut_off: false,
+        in_doubt: &in_doubt,
+        unnamed: sides(stage, performed, None).unnamed(),
         heard: &performed.observed.heard,
         threads: std::thread::available_parallelism().map_or(1, usize::from),
     };

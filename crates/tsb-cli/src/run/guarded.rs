@@ -124,7 +124,7 @@ impl Store for Guarded {
             Ok(stats) => *last = stats,
             Err(said) => self.note(&said),
         }
-        *last
+        last.clone()
     }
 
     fn close(&self) -> Result<()> {

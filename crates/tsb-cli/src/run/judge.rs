@@ -25,6 +25,8 @@ pub(super) fn verdict(parts: &Parts<'_>, ledger: &LedgerReport, rate: &Rate) -> 
         asked_per_second: rate.asked_per_second,
         held_per_second: rate.held_per_second,
         ceiling_per_second: rate.ceiling_per_second,
+        peak_asked_per_second: rate.peak.map(|peak| peak.asked_per_second),
+        peak_kept_share: rate.peak.map(|peak| peak.kept_share),
         own_lag_p99_ns: performed.driven.own_lag.total.quantile(0.99),
         interval_ns: interval_ns.map(|interval| stage.speed().map_or(interval, |speed| speed.wall_ns(interval))),
         noise: performed.observed.noise.clone(),
@@ -39,6 +41,7 @@ pub fn read_back(ledger: &LedgerReport) -> Evidence {
     Evidence {
         violations: ledger.violated.clone(),
         lost: count(Counter::Lost),
+        lost_at_most: ledger.lost_at_most,
         altered: count(Counter::Altered),
         duplicated: count(Counter::Duplicated),
         due: count(Counter::Due),
@@ -78,6 +81,10 @@ fn uncompared(counts: &Ledger) -> Vec<Uncompared> {
         (
             Counter::Unrepresented,
             "are in steps that the store leaves unknown by its own rules; make its heartbeat longer, or the interval shorter",
+        ),
+        (
+            Counter::Uncompared,
+            "are in rows that also depend on samples which may not have come, so that nobody can compute them; lose fewer on the way",
         ),
         (
             Counter::Expired,

@@ -100,7 +100,7 @@ impl Sides<'_> {
         ledger
     }
 
-    /// Samples that never became part of a write, and that nobody can name.
+    /// Samples that never became part of a write.
     fn never_arrived(&self) -> u64 {
         self.lost_before_listener() + self.absent_behind_listener()
     }
@@ -114,11 +114,26 @@ impl Sides<'_> {
         })
     }
 
+    /// Of the samples that never arrived, those that are in no operation of the exceptions.
+    fn never_arrived_unnamed(&self) -> u64 {
+        let lost = self.wire().map_or(0, |(wire, stats)| {
+            let sent = self.driven.counts.sent().samples;
+            let lost = if wire.are_lost_named {
+                0
+            } else {
+                sent.saturating_sub(stats.received())
+            };
+            lost + stats.malformed + stats.refused + stats.unannounced
+        });
+        lost + self.absent_behind_listener()
+    }
+
     /// The same for a report, as far as it has names: a store is read back against it later.
     pub(super) fn exceptions(&self) -> Exceptions {
         let mut exceptions = Exceptions {
             operations_unnamed: self.driven.exceptions_dropped,
             never_arrived: self.never_arrived(),
+            never_arrived_unnamed: Some(self.never_arrived_unnamed()),
             ..Exceptions::default()
         };
         exceptions.add_operations(&self.driven.exceptions);
@@ -126,6 +141,11 @@ impl Sides<'_> {
         exceptions.add_rejected(rejected);
         exceptions.rejected_unnamed += unnamed;
         exceptions
+    }
+
+    /// Samples that may be missing in the store, and that nobody can name.
+    pub(super) fn unnamed(&self) -> u64 {
+        self.never_arrived_unnamed() + self.rejects.named().1 + self.driven.exceptions_dropped
     }
 
     /// What the store does not have to have, beyond what is known by name.

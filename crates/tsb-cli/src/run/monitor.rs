@@ -15,7 +15,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use tsb_core::Timestamp;
 use tsb_core::emit::{Live, LiveTimes};
-use tsb_core::latency::Cells;
+use tsb_core::latency::{Cells, Timeline};
 use tsb_core::net::Timing;
 use tsb_core::report::Interval;
 use tsb_core::resource::{Noise, Usage};
@@ -68,7 +68,7 @@ impl Observed {
         let said = crate::failure::panic_message(panic);
         Self {
             broken: Some(format!(
-                "the watching thread panicked: {said}; staleness, resources and noise are known up to then only"
+                "the watching thread panicked: {said}; staleness is known up to then only"
             )),
             ..Self::default()
         }
@@ -106,9 +106,13 @@ pub(super) struct Monitor<'a> {
 /// The state of the watching thread.
 struct Notes {
     observed: Observed,
+    slices: Timeline<Interval>,
     watched: Watched,
     sentry: Sentry,
     looks: Looks,
+    // It panicked: from then on it looks at no series.
+    is_blind: bool,
+    slice_end_ns: u64,
     // A closed loop asks nothing.
     asked: Option<Asked>,
     // At the end of the slice before.
@@ -133,16 +137,24 @@ impl<'a> Monitor<'a> {
         self.is_over.store(true, Ordering::Release);
     }
 
-    /// Watches until told that it is over. What was seen before a panic is kept.
+    /// Watches until told that it is over. What was seen before a panic is kept, and the slices
+    /// go on behind it.
     pub(super) fn watch(&self) -> Observed {
+        const TRIES: u32 = 2;
         let mut notes = self.begin();
-        let watched = catch_unwind(AssertUnwindSafe(|| {
-            self.watch_into(&mut notes);
-            self.look_last(&mut notes);
-        }));
+        let mut broken = None;
+        for _ in 0..TRIES {
+            let watched = catch_unwind(AssertUnwindSafe(|| {
+                self.watch_into(&mut notes);
+                self.look_last(&mut notes);
+            }));
+            let Err(panic) = watched else { break };
+            notes.is_blind = true;
+            broken = broken.or_else(|| Observed::broken(&*panic).broken);
+        }
         let mut observed = self.end(notes);
         observed.cpu_ns += thread_cpu_ns();
-        observed.broken = watched.err().and_then(|panic| Observed::broken(&*panic).broken);
+        observed.broken = broken;
         observed
     }
 
@@ -150,11 +162,10 @@ impl<'a> Monitor<'a> {
         let subject = &self.subject;
         let clock = &subject.stage.clock;
         let slice_ns = subject.stage.plan.report_interval_ns;
-        let mut slice_end_ns = subject.start_ns + slice_ns;
         let mut look_ns = subject.start_ns + LOOK_NS;
         loop {
-            while clock.now() < look_ns.min(slice_end_ns) && !self.is_over.load(Ordering::Acquire) {
-                clock.wait_until((clock.now() + SLICE_NS).min(look_ns).min(slice_end_ns));
+            while clock.now() < look_ns.min(notes.slice_end_ns) && !self.is_over.load(Ordering::Acquire) {
+                clock.wait_until((clock.now() + SLICE_NS).min(look_ns).min(notes.slice_end_ns));
                 notes.looks.follow(subject, self.elapsed_ns(clock.now()));
             }
             if self.is_over.load(Ordering::Acquire) {
@@ -167,9 +178,10 @@ impl<'a> Monitor<'a> {
                 self.show(now, stalest_ns);
                 look_ns += LOOK_NS * (1 + (now - look_ns) / LOOK_NS);
             }
-            if now >= slice_end_ns {
-                self.cut(notes, now);
-                slice_end_ns += slice_ns * (1 + (now - slice_end_ns) / slice_ns);
+            if now >= notes.slice_end_ns {
+                let slice = self.cut(notes, now);
+                notes.slices.push(notes.slice_end_ns - slice_ns, now, slice, absorb);
+                notes.slice_end_ns += slice_ns * (1 + (now - notes.slice_end_ns) / slice_ns);
             }
         }
     }
@@ -179,9 +191,12 @@ impl<'a> Monitor<'a> {
         let servers = servers::with_servers(&subject.stage.plan);
         Notes {
             observed: Observed::default(),
+            slices: Timeline::new(subject.start_ns, subject.stage.plan.report_interval_ns),
             watched: Watched::new(&servers),
             sentry: Sentry::start(Arc::clone(&subject.stage.clock), subject.start_ns, &servers),
             looks: Looks::new(subject),
+            is_blind: false,
+            slice_end_ns: subject.start_ns + subject.stage.plan.report_interval_ns,
             asked: Asked::new(subject.stage),
             sent: 0,
             accepted: 0,
@@ -199,6 +214,9 @@ impl<'a> Monitor<'a> {
             asked.advance(subject.stage, elapsed_ns);
         }
         notes.looks.follow(subject, elapsed_ns);
+        if notes.is_blind {
+            return None;
+        }
         notes.looks.look(subject, notes.asked.as_ref(), elapsed_ns)
     }
 
@@ -210,6 +228,9 @@ impl<'a> Monitor<'a> {
             asked.advance(subject.stage, elapsed_ns);
         }
         notes.looks.follow(subject, elapsed_ns);
+        if notes.is_blind {
+            return;
+        }
         notes.looks.end(subject, notes.asked.as_ref(), elapsed_ns);
     }
 
@@ -228,7 +249,7 @@ impl<'a> Monitor<'a> {
     }
 
     /// Ends a slice.
-    fn cut(&self, notes: &mut Notes, now: u64) {
+    fn cut(&self, notes: &mut Notes, now: u64) -> Interval {
         let subject = &self.subject;
         let totals = subject.live.totals();
         let taken = accepted(subject.live, subject.totals, subject.stage.plan.transport);
@@ -255,7 +276,7 @@ impl<'a> Monitor<'a> {
             subject.hooks.say_line(|| line(&slice, length, p99_ns, totals.lag_ns));
         }
         self.tell(notes, &slice, timed.as_ref());
-        notes.observed.intervals.push(slice);
+        slice
     }
 
     /// Shows a slice to whoever watches, with the times of its operations: the listener's
@@ -286,18 +307,23 @@ impl<'a> Monitor<'a> {
         board.add(slice, &Timed { delivery, service, lag });
     }
 
-    /// The rest behind the last slice: one of its own, or a part of the last where it is
-    /// too short to be one.
-    fn cut_rest(&self, notes: &mut Notes, now: u64) {
-        let cut_ns = notes.observed.intervals.last().map_or(0, |slice| slice.end_ns);
-        let rest_ns = now.saturating_sub(self.subject.start_ns).saturating_sub(cut_ns);
-        self.cut(notes, now);
-        let slices = &mut notes.observed.intervals;
-        let Some(rest) = slices.pop() else { return };
+    /// All slices, with the rest behind the last: one of its own, or a part of the last where
+    /// it is too short to be one.
+    fn all_slices(&self, notes: &mut Notes, now: u64) -> Vec<Interval> {
+        let start_ns = self.subject.start_ns;
+        let slice_ns = self.subject.stage.plan.report_interval_ns;
+        let rest = self.cut(notes, now);
+        let mut timeline = std::mem::replace(&mut notes.slices, Timeline::new(start_ns, slice_ns));
+        // As far as the emitter has folded its own.
+        timeline.fold(now, absorb);
+        let mut slices: Vec<Interval> = timeline.into_entries().collect();
+        let cut_ns = slices.last().map_or(0, |slice| slice.end_ns);
+        let rest_ns = now.saturating_sub(start_ns).saturating_sub(cut_ns);
         match slices.last_mut() {
-            Some(last) if rest_ns < self.subject.stage.plan.report_interval_ns / REST_SHARE => absorb(last, rest),
+            Some(last) if rest_ns < slice_ns / REST_SHARE => absorb(last, rest),
             _ => slices.push(rest),
         }
+        slices
     }
 
     /// Time since the start.
@@ -313,7 +339,7 @@ impl<'a> Monitor<'a> {
 
     fn end(&self, mut notes: Notes) -> Observed {
         let now = self.subject.stage.clock.now();
-        self.cut_rest(&mut notes, now);
+        notes.observed.intervals = self.all_slices(&mut notes, now);
         notes.observed.resources = notes.watched.usage();
         if let Some((noise, cpu_ns)) = notes.sentry.finish() {
             notes.observed.noise = Some(noise);

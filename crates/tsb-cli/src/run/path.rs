@@ -1,32 +1,40 @@
 //! The way of a sample from the emitter into a store: a call, or sockets.
 
+mod watch;
+
+use std::collections::BTreeMap;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::ops::Range;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use tsb_core::emit::{
     self, Counts, Ended, ExceptionKind, Live, Operation, Outcome, PhaseCpu, Settings, Source, Target,
 };
-use tsb_core::latency::{Interval, Recording};
+use tsb_core::latency::Recording;
 use tsb_core::net::{
-    Address, AnyListener, AnyTarget, Carrier, DatagramTarget, Decoders, HttpTarget, IngestCpu, Intake, ListenOptions,
-    ListenerStats, Mileposts, NetError, Registry, Runtime, StreamTarget, Timing,
+    Address, AnyListener, AnyTarget, Carrier, DatagramTarget, Decoders, HttpTarget, IngestCpu, Intake, Interrupter,
+    ListenOptions, ListenerStats, Mileposts, NetError, Registry, Runtime, StreamTarget,
 };
 use tsb_core::schedule::{Slot, Timetable};
 use tsb_core::wire::http::Client;
+use tsb_core::wire::{Budget, Room};
 use tsb_core::workload::Generator;
 use tsb_core::{Batch, Timestamp};
 use tsb_stores::{Error, Store};
 
 use super::engine::Between;
 use super::rejects::Rejects;
+use super::remote;
 use super::sink::{SinkTotals, StoreSink, Writer};
 use super::stage::Stage;
 use super::window::Window;
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::plan::Transport;
+
+pub use watch::Watch;
+pub(super) use watch::lock;
 
 /// Operations in flight that one connection can time.
 const MILEPOSTS: usize = 1 << 16;
@@ -57,7 +65,7 @@ impl Target for Inproc {
         if self.unpublished == PUBLISH_EVERY {
             self.idle();
         }
-        match self.writer.write(&operation.batch) {
+        match self.writer.write(&operation.batch, Some(operation.due)) {
             Ok((accepted, rejected)) => Outcome::Done {
                 accepted: accepted as u32,
                 rejected: rejected as u32,
@@ -121,60 +129,6 @@ impl std::fmt::Debug for Pass<'_> {
     }
 }
 
-/// What a watcher sees of a listener while the pass goes on.
-#[derive(Debug, Default)]
-pub struct Watch {
-    listener: Mutex<Option<AnyListener>>,
-    timings: Mutex<Timings>,
-}
-
-/// Times that the mileposts told, by interval.
-#[derive(Debug, Default)]
-struct Timings {
-    response: Recording,
-    delivery: Recording,
-    service: Recording,
-    samples: u64,
-    since_ns: u64,
-}
-
-impl Watch {
-    /// Ends an interval at `now`: what was timed since the last call are its histograms.
-    /// Returns the times of that interval.
-    pub fn cut(&self, now_ns: u64) -> Option<Timing> {
-        let listener = lock(&self.listener);
-        let listener = listener.as_ref()?;
-        let mut timing = Timing::new();
-        listener.drain_timing(&mut timing);
-        self.add(&timing, now_ns);
-        Some(timing)
-    }
-
-    fn add(&self, timing: &Timing, now_ns: u64) {
-        let mut timings = lock(&self.timings);
-        let start_ns = std::mem::replace(&mut timings.since_ns, now_ns);
-        timings.samples += timing.samples;
-        let Timings {
-            response,
-            delivery,
-            service,
-            ..
-        } = &mut *timings;
-        for (histogram, recording) in [
-            (&timing.response, response),
-            (&timing.delivery, delivery),
-            (&timing.service, service),
-        ] {
-            recording.total.merge(histogram);
-            recording.intervals.push(Interval {
-                start_ns,
-                end_ns: now_ns,
-                histogram: histogram.clone(),
-            });
-        }
-    }
-}
-
 /// What a pass came to.
 #[derive(Debug)]
 pub struct Driven {
@@ -188,8 +142,8 @@ pub struct Driven {
     pub counts: Counts,
     /// The ticks of each group that were issued.
     pub issued: Vec<Range<u64>>,
-    /// Issued operations that the target shed, or that may have been applied or not:
-    /// (group, ticks).
+    /// Issued operations that the target shed, that may have been applied or not, or that
+    /// did not arrive whole: (group, ticks).
     pub exceptions: Vec<(u32, Range<u64>, ExceptionKind)>,
     /// Exceptions that are not in the list.
     pub exceptions_dropped: u64,
@@ -232,8 +186,12 @@ pub struct Wire {
     pub untimed: u64,
     /// Of these, operations that did not arrive whole.
     pub lost_operations: u64,
+    /// How the connections ended, in the words of a target's report, and how many did so.
+    pub closings: BTreeMap<&'static str, u64>,
     /// It is known of every operation that was handed over whether it arrived.
     pub are_marked: bool,
+    /// Those that did not arrive whole are among the exceptions by name, all of them.
+    pub are_lost_named: bool,
     /// Datagrams that the kernel took.
     pub sent_datagrams: u64,
     /// Datagrams that one call may bring; 1 without segmentation.
@@ -248,10 +206,6 @@ pub struct Wire {
     pub ingest_cpu: IngestCpu,
     /// CPU of the thread that carries the sockets, in nanoseconds.
     pub net_cpu_ns: u64,
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 fn runtime() -> Result<Runtime, Failure> {
@@ -297,32 +251,32 @@ impl Pass<'_> {
             (_, address) => address.clone(),
         };
         let granted = listener.granted();
-        *lock(&self.listening.listener) = Some(listener);
+        self.listening.begin(listener);
         // An answer is when an operation is done, as its sender sees it.
         let is_answered = self.stage.plan.transport.is_answered();
         // Datagrams bear the address of the relay that passed them on.
         let is_relayed = self.between.is_some() && self.stage.plan.transport.may_lose();
         let are_marked = !is_answered && !is_relayed;
-        let (mut driven, mut wire) = self.send(&address, are_marked.then_some(&mileposts))?;
+        let (mut driven, mut wire) = self.send(&address, are_marked.then_some(&mileposts), None)?;
         if is_relayed {
             self.await_silence();
         }
-        if let Some(listener) = lock(&self.listening.listener).take() {
-            let report = listener.stop();
+        if let Some(report) = self.listening.stop(&*self.stage.clock) {
             wire.ingest_cpu = report.cpu;
-            self.listening.add(&report.timing, self.stage.clock.now());
-            wire.untimed += report.timing.unfinished + report.timing.lost;
-            wire.lost_operations = report.timing.lost + report.timing.unfinished;
             wire.stats = Some(report.stats);
             wire.receive_buffer_bytes = Some(granted.receive_bytes as u64);
         }
+        let timings = self.listening.take_timings();
+        wire.lost_operations = timings.lost;
+        wire.untimed += timings.lost;
         if !is_answered {
-            let mut timings = lock(&self.listening.timings);
-            let known = timings.response.total.count() + wire.untimed;
+            let (lost, known) = (timings.lost, timings.response.total.count() + wire.untimed);
             wire.are_marked = known == driven.counts.handed_over.operations;
-            driven.response = std::mem::take(&mut timings.response);
-            driven.delivery = std::mem::take(&mut timings.delivery);
-            driven.service = std::mem::take(&mut timings.service);
+            wire.are_lost_named = wire.are_marked && wire.untimed == lost && timings.named.len() as u64 == lost;
+            driven.exceptions.extend(lost_ticks(timings.named));
+            driven.response = timings.response.recording();
+            driven.delivery = timings.delivery.recording();
+            driven.service = timings.service.recording();
             driven.timed_samples = timings.samples;
         }
         let last_ns = self.totals.last_ns.load(Ordering::Relaxed);
@@ -336,11 +290,7 @@ impl Pass<'_> {
     fn await_silence(&self) {
         const SILENCE_NS: u64 = 300_000_000;
         let clock = &self.stage.clock;
-        let bytes = || {
-            lock(&self.listening.listener)
-                .as_ref()
-                .map_or(0, |listener| listener.stats().bytes)
-        };
+        let bytes = || self.listening.bytes();
         let mut seen = bytes();
         loop {
             clock.wait_until(clock.now() + SILENCE_NS);
@@ -352,17 +302,20 @@ impl Pass<'_> {
         }
     }
 
-    /// To somebody else's listener.
-    pub fn remote(&self, address: &Address) -> Result<Driven, Failure> {
-        let (mut driven, wire) = self.send(address, None)?;
-        driven.wire = Some(wire);
-        Ok(driven)
-    }
-
     /// Runs the emitter with a target for each worker.
-    fn send(&self, address: &Address, mileposts: Option<&Arc<Mileposts>>) -> Result<(Driven, Wire), Failure> {
+    pub(super) fn send(
+        &self,
+        address: &Address,
+        mileposts: Option<&Arc<Mileposts>>,
+        interrupters: Option<&Mutex<Vec<Interrupter>>>,
+    ) -> Result<(Driven, Wire), Failure> {
         let report = self.emit(|| {
-            self.connect(address, mileposts).map_err(|error| {
+            let target = self.connect(address, mileposts).inspect(|target| {
+                if let Some(interrupters) = interrupters {
+                    lock(interrupters).push(target.interrupter());
+                }
+            });
+            target.map_err(|error| {
                 let hint = match &error {
                     NetError::Answered { .. } => {
                         "something answers there: check the protocol, the port and the database"
@@ -378,6 +331,7 @@ impl Pass<'_> {
         let mut wire = Wire::default();
         for target in targets {
             let report = target.finish();
+            *wire.closings.entry(remote::word(report.closing)).or_default() += 1;
             wire.sent_bytes += report.written_bytes;
             wire.unsent_samples += report.unsent_samples;
             wire.skipped_samples += report.skipped_samples;
@@ -385,7 +339,12 @@ impl Pass<'_> {
             wire.sent_datagrams += report.datagrams;
             wire.segments = report.segments;
             wire.send_buffer_bytes = report.granted.send_bytes as u64;
-            driven.failures.extend(report.errors.iter().map(ToString::to_string));
+            // The user knows of an interruption.
+            let failed = report
+                .errors
+                .iter()
+                .filter(|error| !matches!(error, NetError::Interrupted { .. }));
+            driven.failures.extend(failed.map(ToString::to_string));
         }
         Ok((driven, wire))
     }
@@ -438,7 +397,7 @@ impl Pass<'_> {
     }
 
     fn listen(&self, runtime: &Runtime, mileposts: &Arc<Mileposts>) -> Result<AnyListener, Failure> {
-        lock(&self.listening.timings).since_ns = self.start_ns;
+        self.listening.since(self.start_ns, self.stage.plan.report_interval_ns);
         let catalog = self.stage.workload.catalog().clone();
         let limit = self.stage.plan.max_series as usize;
         let registry = Arc::new(Registry::with_catalog(catalog, limit, |_, _| {
@@ -451,7 +410,11 @@ impl Pass<'_> {
         );
         let (protocol, clock) = (self.stage.plan.protocol, Arc::clone(&self.stage.clock));
         let carrier = self.stage.plan.transport.carrier();
-        let decoders = Decoders::new(protocol, carrier);
+        // The names are those of the plan, which says itself how many they may be.
+        let decoders = Decoders::new(protocol, carrier).within(Room {
+            names: Budget::new(usize::MAX),
+            ..Room::default()
+        });
         let window = self.window.cloned();
         let intake = move |_: &Address| Intake {
             decoder: decoders.make(Arc::clone(&clock)),
@@ -488,6 +451,8 @@ impl Pass<'_> {
                 .max(plan.wire.sockets + plan.workers),
             receive_buffer_bytes: is_datagrams.then(|| plan.wire.receive_buffer(self.stage.workload.catalog().len())),
             gro: plan.wire.gro,
+            // Some fleets report once in a day.
+            idle_timeout: None,
             ..ListenOptions::default()
         }
     }
@@ -525,6 +490,7 @@ impl Pass<'_> {
             settings: Settings {
                 start_ns: Some(self.start_ns.max(self.stage.clock.now())),
                 interval_ns: self.stage.plan.report_interval_ns,
+                sent_share: self.stage.workload.sent_share(),
                 ..Settings::default()
             },
         };
@@ -581,6 +547,19 @@ impl Pass<'_> {
         };
         (driven, targets)
     }
+}
+
+/// Operations by group, their ticks in a row as one entry.
+fn lost_ticks(mut named: Vec<(u32, u64)>) -> Vec<(u32, Range<u64>, ExceptionKind)> {
+    named.sort_unstable();
+    let mut all: Vec<(u32, Range<u64>, ExceptionKind)> = Vec::new();
+    for (group, tick) in named {
+        match all.last_mut() {
+            Some((last, ticks, _)) if *last == group && ticks.end == tick => ticks.end += 1,
+            _ => all.push((group, tick..tick + 1, ExceptionKind::Lost)),
+        }
+    }
+    all
 }
 
 /// How much was accepted so far, whichever way it went.

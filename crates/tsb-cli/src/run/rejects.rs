@@ -63,6 +63,14 @@ impl Rejects {
         (inner.named.clone(), total - inner.named.len() as u64)
     }
 
+    /// The refused samples by name behind the first `from` of them; and how many there were in
+    /// all, with or without a name.
+    pub fn since(&self, from: usize) -> (Vec<(SeriesId, Timestamp)>, u64) {
+        let inner = self.inner.lock().unwrap_or_else(PoisonError::into_inner);
+        let named = inner.named.get(from..).unwrap_or_default().to_vec();
+        (named, inner.by_reason.values().sum())
+    }
+
     /// The series that had a refusal.
     pub fn series(&self) -> HashSet<SeriesId> {
         let inner = self.inner.lock().unwrap_or_else(PoisonError::into_inner);

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use tsb_core::net::{IntakeSink, Registry};
 use tsb_core::time::Clock;
-use tsb_core::wire::{Fatal, Malformed, Sink};
+use tsb_core::wire::{Fatal, Malformed, NotAdmitted, Sink};
 use tsb_core::{Batch, SeriesId, SeriesKey};
 use tsb_stores::{Error, Reason, Refusals, Store};
 
@@ -31,6 +31,11 @@ pub struct SinkTotals {
 }
 
 impl SinkTotals {
+    /// Samples that the store has taken or refused by name.
+    pub fn applied(&self) -> u64 {
+        self.accepted.load(Ordering::Acquire) + self.rejected.load(Ordering::Acquire)
+    }
+
     /// The store's first failure.
     pub fn failure(&self) -> Option<Arc<Error>> {
         self.failure
@@ -93,13 +98,14 @@ impl Writer {
         self
     }
 
-    /// Writes one batch: how many samples were accepted and rejected.
+    /// Writes one batch: how many samples were accepted and rejected. `due_ns`: when it was
+    /// due, on the run's clock, where the caller knows it.
     ///
     /// # Errors
     /// The store's own, as it is: who calls knows whether the run can go on.
-    pub fn write(&mut self, batch: &Batch<'_>) -> tsb_stores::Result<(usize, usize)> {
+    pub fn write(&mut self, batch: &Batch<'_>, due_ns: Option<u64>) -> tsb_stores::Result<(usize, usize)> {
         let waits = self.waits.as_mut().filter(|_| !batch.is_empty());
-        let since_ns = waits.map(|waits| waits.begin(batch.time(0)));
+        let since_ns = waits.map(|waits| waits.begin(batch.time(0), due_ns));
         let written = self.store.write(batch, &mut self.refused);
         if !self.refused.is_empty() {
             self.rejects.add(batch, self.refused.as_slice());
@@ -129,11 +135,11 @@ impl Writer {
         if self.accepted > 0 {
             self.totals
                 .accepted
-                .fetch_add(std::mem::take(&mut self.accepted), Ordering::Relaxed);
+                .fetch_add(std::mem::take(&mut self.accepted), Ordering::Release);
         }
         let rejected = std::mem::take(&mut self.rejected);
         if rejected > 0 {
-            self.totals.rejected.fetch_add(rejected, Ordering::Relaxed);
+            self.totals.rejected.fetch_add(rejected, Ordering::Release);
         }
         rejected
     }
@@ -168,19 +174,19 @@ impl StoreSink {
 }
 
 impl Sink for StoreSink {
-    fn series(&mut self, key: &SeriesKey) -> Option<SeriesId> {
+    fn series(&mut self, key: &SeriesKey) -> Result<SeriesId, NotAdmitted> {
         self.registry.resolve(key)
     }
 
     fn batch(&mut self, batch: &Batch<'_>) {
         // The listener would close the connection, and nobody would hear why.
-        let written = caught("write", || self.writer.write(batch)).unwrap_or_else(|said| Err(poisoned(&said)));
+        let written = caught("write", || self.writer.write(batch, None)).unwrap_or_else(|said| Err(poisoned(&said)));
         match written {
             Ok(_) => {}
             // A server may come back: what comes later is tried again.
             Err(error @ (Error::Unknown { .. } | Error::Unanswered { .. })) => {
                 let samples = batch.len() as u64;
-                self.writer.totals.unsettled.fetch_add(samples, Ordering::Relaxed);
+                self.writer.totals.unsettled.fetch_add(samples, Ordering::Release);
                 self.writer.totals.hinder(error);
             }
             Err(error @ Error::Unreachable { .. }) => {
@@ -195,7 +201,7 @@ impl Sink for StoreSink {
     }
 
     // The listener counts these three.
-    fn refused(&mut self, _samples: usize) {}
+    fn refused(&mut self, _why: NotAdmitted, _samples: usize) {}
 
     fn unannounced(&mut self, _samples: usize) {}
 

@@ -10,6 +10,7 @@ use tsb_core::wire::{Protocol, Uncarried};
 use tsb_core::workload::{FleetSpec, Workload};
 use tsb_stores::Store;
 
+use crate::credentials;
 use crate::endpoint::over;
 use crate::failure::Failure;
 use crate::plan::{AskedRate, Plan};
@@ -137,7 +138,7 @@ fn tried(protocol: Protocol, workload: &Workload) -> Result<(u64, usize), Uncarr
 }
 
 /// A timetable from what the plan says of rates and shapes.
-fn timetable(plan: &Plan, workload: &Workload) -> Result<Timetable, Failure> {
+pub(crate) fn timetable(plan: &Plan, workload: &Workload) -> Result<Timetable, Failure> {
     let bad = |error: &dyn std::error::Error| Failure::usage("cannot follow this schedule").because(error);
     let groups = workload.groups().iter().enumerate().map(|(index, group)| Group {
         interval_ns: group.interval_ns,
@@ -174,7 +175,8 @@ pub fn open_store(plan: &Plan) -> Result<Arc<dyn Store>, Failure> {
     let Some(spec) = plan.stores.first() else {
         return Err(Failure::usage("cannot run without a store").hint("give --store memory:"));
     };
-    let store = spec.open().map_err(|error| Failure::opening(spec, &error))?;
+    let store = credentials::complete(spec)?.open();
+    let store = store.map_err(|error| Failure::opening(spec, &error))?;
     Ok(Arc::from(store))
 }
 

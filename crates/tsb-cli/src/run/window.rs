@@ -10,7 +10,7 @@ use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use tsb_core::latency::{Histogram, Summary};
-use tsb_core::schedule::Speed;
+use tsb_core::schedule::{Agenda, Pace, Planned, Progress, Timetable};
 use tsb_core::time::Clock;
 use tsb_core::{Durability, Timestamp};
 use tsb_stores::{Position, Store};
@@ -29,8 +29,7 @@ pub struct Window {
     level: Durability,
     start_ns: u64,
     base: Timestamp,
-    // Without a fleet time there is no due time: then a wait begins when a write does.
-    speed: Option<Speed>,
+    timetable: Timetable,
     settled: Mutex<Settled>,
 }
 
@@ -58,7 +57,7 @@ impl Window {
         store: &dyn Store,
         clock: &Arc<dyn Clock>,
         (start_ns, base): (u64, Timestamp),
-        speed: Option<Speed>,
+        timetable: &Timetable,
     ) -> Option<Arc<Self>> {
         let capabilities = store.capabilities();
         (capabilities.acknowledges < capabilities.reaches).then(|| {
@@ -67,21 +66,14 @@ impl Window {
                 level: capabilities.reaches,
                 start_ns,
                 base,
-                speed,
+                timetable: timetable.clone(),
                 settled: Mutex::default(),
             })
         })
     }
 
-    /// When a sample was due, on the clock.
-    fn due_ns(&self, at: Timestamp, now: u64) -> u64 {
-        let fleet_ns = u64::try_from(at - self.base).unwrap_or(0);
-        let due = |speed: Speed| self.start_ns.saturating_add(speed.wall_ns(fleet_ns)).min(now);
-        self.speed.map_or(now, due)
-    }
-
-    /// Settles what was left when the writers ended: it has just been flushed.
-    pub fn flushed(&self, store: &dyn Store) {
+    /// Settles what was left when the writers ended: it has just been flushed. Returns when.
+    pub fn flushed(&self, store: &dyn Store) -> u64 {
         let now = self.clock.now();
         let durable = store.durable(self.level);
         let mut settled = self.settled.lock().unwrap_or_else(PoisonError::into_inner);
@@ -93,6 +85,7 @@ impl Window {
                 settled.untimed += 1;
             }
         }
+        now
     }
 
     /// The waits so far, and how many writes could not be timed.
@@ -107,10 +100,42 @@ impl Window {
     }
 }
 
+/// When a fleet time is due where a schedule says it: it is gone through as the writes come.
+#[derive(Debug)]
+struct Walk {
+    agenda: Agenda,
+    next: Option<Planned>,
+    progress: Progress,
+}
+
+impl Walk {
+    fn new(timetable: &Timetable) -> Self {
+        let mut agenda = timetable.agenda(0..timetable.roster.groups().len() as u32);
+        Self {
+            next: agenda.next(),
+            agenda,
+            progress: Progress::default(),
+        }
+    }
+
+    /// Since the start.
+    fn due_ns(&mut self, fleet_ns: u64) -> u64 {
+        while let Some(Planned { slot, due_ns }) = self.next
+            && slot.offset_ns <= fleet_ns
+        {
+            self.progress.note(slot.offset_ns, due_ns.unwrap_or(0));
+            self.next = self.agenda.next();
+        }
+        self.progress.wall_ns(fleet_ns)
+    }
+}
+
 /// The part of one writer.
 #[derive(Debug)]
 pub struct Waits {
     window: Arc<Window>,
+    // Where neither the pace of the fleet nor the caller says when a write was due.
+    walk: Option<Walk>,
     waiting: VecDeque<Probe>,
     mine: Settled,
     /// What a write costs here that settles none.
@@ -120,8 +145,11 @@ pub struct Waits {
 impl Waits {
     /// Nothing waits yet.
     pub fn new(window: Arc<Window>) -> Self {
+        let timetable = &window.timetable;
+        let is_shaped = matches!(timetable.pace, Pace::Shape(_)) && timetable.pace.is_open_loop();
         let mut new = Self {
             usual_ns: 0,
+            walk: is_shaped.then(|| Walk::new(timetable)),
             window,
             waiting: VecDeque::with_capacity(REMEMBERED),
             mine: Settled::default(),
@@ -135,7 +163,7 @@ impl Waits {
     fn rehearse(&mut self) -> u64 {
         let begun = self.window.clock.now();
         for write in 0..REHEARSED {
-            let since_ns = self.begin(self.window.base);
+            let since_ns = self.begin(self.window.base, None);
             self.remember(Position(write), since_ns, 1);
         }
         let taken = self.window.clock.now() - begun;
@@ -156,9 +184,20 @@ impl Waits {
         }
     }
 
-    /// When a write of samples from `at` on began to wait.
-    pub fn begin(&self, at: Timestamp) -> u64 {
-        self.window.due_ns(at, self.window.clock.now())
+    /// When a write of samples from `at` on began to wait: when it was due, which the caller
+    /// may know, or else follows from its timestamp. In a closed loop nothing is due, and it
+    /// waits from now on.
+    pub fn begin(&mut self, at: Timestamp, due_ns: Option<u64>) -> u64 {
+        let window = &self.window;
+        let now = window.clock.now();
+        let fleet_ns = || u64::try_from(at - window.base).unwrap_or(0);
+        let since_start = match (due_ns, &mut self.walk, &window.timetable.pace) {
+            (Some(due_ns), ..) => return due_ns.min(now),
+            (None, Some(walk), _) => walk.due_ns(fleet_ns()),
+            (None, None, Pace::Fleet(speed)) => speed.wall_ns(fleet_ns()),
+            (None, None, Pace::Shape(_)) => return now,
+        };
+        window.start_ns.saturating_add(since_start).min(now)
     }
 
     /// Notes a write, and settles those before it that have got there.
@@ -193,17 +232,54 @@ impl Drop for Waits {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use tsb_core::time::ManualClock;
+    use tsb_core::schedule::{Group, Roster, Speed};
+    use tsb_core::time::{ManualClock, SECOND_NS};
     use tsb_core::{Batch, SeriesId, SeriesKey};
     use tsb_stores::StoreExt;
     use tsb_stores::memory::{MemoryOptions, MemoryStore};
     use tsb_stores::spec;
 
+    /// One group of ten samples each second, up to a minute.
+    fn paced(pace: Pace) -> Timetable {
+        Timetable {
+            roster: Roster::new(vec![Group::new(SECOND_NS, 0, 10)]).unwrap(),
+            pace,
+            end_ns: Some(60 * SECOND_NS),
+            fleet_end_ns: None,
+        }
+    }
+
+    #[test]
+    fn a_wait_in_a_schedule_begins_when_the_operation_was_due() {
+        let folder = tempfile::tempdir().unwrap();
+        let store = spec::open(&format!("sqlite:{}?commit=2h", folder.path().join("x.db").display())).unwrap();
+        let clock = Arc::new(ManualClock::new());
+        let shared: Arc<dyn Clock> = Arc::clone(&clock) as Arc<dyn Clock>;
+        let start_ns = 7 * SECOND_NS;
+        // Ten operations of ten samples each second, of a fleet that reports once a second.
+        let hundred = Pace::Shape("constant:100".parse().unwrap());
+        let window = |pace| Window::of(&*store, &shared, (start_ns, Timestamp(0)), &paced(pace)).unwrap();
+        let mut waits = Waits::new(window(hundred));
+        // All are written 30 seconds late.
+        clock.wait_until(start_ns + 30 * SECOND_NS);
+        let tick = |tick: u64| Timestamp((tick * SECOND_NS) as i64);
+        for number in [0, 1, 5, 100, 7] {
+            let expected = start_ns + number * SECOND_NS / 10;
+            assert_eq!(waits.begin(tick(number), None), expected, "operation {number}");
+        }
+        // Who knows when it was due says it; nothing waits before it is written.
+        assert_eq!(waits.begin(tick(3), Some(start_ns + 5)), start_ns + 5);
+        assert_eq!(waits.begin(tick(590), None), start_ns + 30 * SECOND_NS);
+        // A closed loop has no due times.
+        let mut flat_out = Waits::new(window(Pace::Shape("max".parse().unwrap())));
+        assert_eq!(flat_out.begin(tick(1), None), start_ns + 30 * SECOND_NS);
+    }
+
     #[test]
     fn a_store_that_says_all_with_its_acks_has_no_window() {
         let clock: Arc<dyn Clock> = Arc::new(ManualClock::new());
         let store = MemoryStore::new(MemoryOptions::default());
-        assert!(Window::of(&store, &clock, (0, Timestamp(0)), None).is_none());
+        assert!(Window::of(&store, &clock, (0, Timestamp(0)), &paced(Pace::Fleet(Speed::NATURAL))).is_none());
     }
 
     #[test]
@@ -214,11 +290,12 @@ mod tests {
         store.define(&[(SeriesId(0), SeriesKey::new("a"))]).unwrap();
         let clock = Arc::new(ManualClock::new());
         let shared: Arc<dyn Clock> = Arc::clone(&clock) as Arc<dyn Clock>;
-        let window = Window::of(&*store, &shared, (0, Timestamp(0)), Some(Speed::NATURAL)).unwrap();
+        let timetable = paced(Pace::Fleet(Speed::NATURAL));
+        let window = Window::of(&*store, &shared, (0, Timestamp(0)), &timetable).unwrap();
         let mut waits = Waits::new(Arc::clone(&window));
         for tick in 0..3 {
             clock.wait_until(tick * 1_000 + 10);
-            let since = waits.begin(Timestamp(tick as i64 * 1_000));
+            let since = waits.begin(Timestamp(tick as i64 * 1_000), None);
             assert_eq!(since, tick * 1_000);
             let ack = store.write_all(&Batch::tick(SeriesId(0), Timestamp(tick as i64 * 1_000), &[1.0]));
             waits.end(&*store, ack.unwrap().position, since, 1);

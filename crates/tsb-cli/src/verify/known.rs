@@ -11,7 +11,7 @@ use crate::audit::Audit;
 use crate::run::Elsewhere;
 
 /// What is found by reading back, and is found anew.
-const READ_BACK: [Counter; 8] = [
+const READ_BACK: [Counter; 9] = [
     Counter::Verified,
     Counter::Superseded,
     Counter::Expired,
@@ -20,6 +20,7 @@ const READ_BACK: [Counter; 8] = [
     Counter::Duplicated,
     Counter::Unconsolidated,
     Counter::Unrepresented,
+    Counter::Uncompared,
 ];
 
 /// The report of a run, as far as it matters here.
@@ -53,6 +54,24 @@ impl<'a> Known<'a> {
         }
         let operations = self.exceptions.map(|exceptions| exceptions.operations_of(kind));
         operations.unwrap_or_default()
+    }
+
+    /// Operations of which it is not known whether all their samples came.
+    pub(super) fn in_doubt(&self) -> Vec<(u32, Range<u64>)> {
+        let exceptions = self.exceptions.into_iter();
+        let in_doubt = |exceptions: &Exceptions| {
+            let [unknown, lost] =
+                [ExceptionKind::Unknown, ExceptionKind::Lost].map(|kind| exceptions.operations_of(kind));
+            [unknown, lost].concat()
+        };
+        exceptions.flat_map(in_doubt).collect()
+    }
+
+    /// Samples that may not have come, and that nobody can name.
+    pub(super) fn unnamed_in_all(&self) -> u64 {
+        let elsewhere = self.elsewhere();
+        let without_lists = elsewhere.nameless + elsewhere.operations_unnamed;
+        self.exceptions.map_or(without_lists, Exceptions::unnamed)
     }
 
     /// The ledger of the run without what reading back found.

@@ -6,6 +6,8 @@
 mod codec;
 #[path = "targets/dalmatiner.rs"]
 mod dalmatiner;
+#[path = "targets/fleet.rs"]
+mod fleet;
 #[path = "targets/graphite.rs"]
 mod graphite;
 #[path = "targets/http.rs"]
@@ -103,5 +105,9 @@ pub(crate) const TARGETS: &[Target] = &[
     Target {
         name: "csv",
         check: trace::csv,
+    },
+    Target {
+        name: "fleet",
+        check: fleet::check,
     },
 ];

@@ -3,7 +3,8 @@
 //! Each worker writes its own cache lines with relaxed stores; a reader sees numbers
 //! that are at most an operation old, and never makes a worker wait.
 
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::Ordering::{Acquire, Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicU64};
 
 use crate::latency::{CELLS, Histogram, cell};
 
@@ -26,6 +27,8 @@ pub struct LiveWorker {
     pub(super) unknown: AtomicU64,
     pub(super) lag_ns: AtomicU64,
     pub(super) fleet_ns: AtomicU64,
+    pub(super) excepted: AtomicU64,
+    pub(super) issued: AtomicU64,
     pub(super) has_ended: AtomicBool,
     pub(super) interval_p50_ns: AtomicU64,
     pub(super) interval_p99_ns: AtomicU64,
@@ -148,6 +151,18 @@ impl LiveWorker {
     /// Fleet time of the newest operation that was handed over.
     pub fn fleet_ns(&self) -> u64 {
         self.fleet_ns.load(Relaxed)
+    }
+
+    /// How many operations of its agenda the target has answered or taken, empty ones in
+    /// between included. What [`Self::totals`] and [`Self::excepted`] return afterwards covers
+    /// at least these.
+    pub fn issued(&self) -> u64 {
+        self.issued.load(Acquire)
+    }
+
+    /// Samples of issued operations that the target shed, or of which nothing is known.
+    pub fn excepted(&self) -> u64 {
+        self.excepted.load(Relaxed)
     }
 
     /// The worker has done all that it is to do.

@@ -41,7 +41,7 @@ pub struct Counts {
     pub due: Tally,
     /// Due but never sent: refused by the target with [`super::Outcome::Shed`], or not
     /// sent before the run ended. Samples of operations that were never prepared are
-    /// counted as the roster declares them.
+    /// counted as the roster declares them, times [`super::Settings::sent_share`].
     pub shed: Tally,
     /// Answered by the target.
     pub done: Tally,
@@ -139,13 +139,15 @@ pub enum Ended {
 }
 
 /// Why an operation is not where the frontier says it is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ExceptionKind {
     /// The target took nothing of it.
     Shed,
     /// It may have been applied or not.
     Unknown,
+    /// It was sent, and at least a part of it was lost on the way to the receiver.
+    Lost,
 }
 
 /// Ticks of one group that were issued and did not end as done or handed over.

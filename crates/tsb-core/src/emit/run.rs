@@ -40,7 +40,7 @@ pub enum EmitError {
 }
 
 /// What may be set; the defaults are those of `tsb run`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Settings {
     /// When the run starts, on the run's clock; `None`: 5 ms after the call, so that
     /// every thread is there in time.
@@ -53,6 +53,9 @@ pub struct Settings {
     pub interval_ns: u64,
     /// Room for operations with an unusual end, a worker: reserved before the start.
     pub exceptions_max: usize,
+    /// Samples sent of each that the roster declares, on average: operations that are never
+    /// prepared are counted so. in [0, ..)
+    pub sent_share: f64,
 }
 
 impl Default for Settings {
@@ -63,6 +66,7 @@ impl Default for Settings {
             warmup_ns: 0,
             interval_ns: SECOND_NS,
             exceptions_max: 1 << 16,
+            sent_share: 1.0,
         }
     }
 }

@@ -1,7 +1,7 @@
 //! What a worker has found out so far: counts, times, and operations to name.
 
 use std::ops::Range;
-use std::sync::atomic::Ordering::Relaxed;
+use std::sync::atomic::Ordering::{Relaxed, Release};
 
 use super::Outcome;
 use super::cpu::Phases;
@@ -27,6 +27,10 @@ pub(super) struct State {
     /// Handed to the target, which has not returned.
     pub(super) in_flight: Option<(Slot, u64)>,
     pub(super) issued: Option<Frontier>,
+    /// Operations taken from the agenda and issued, the empty ones too.
+    pub(super) issued_operations: u64,
+    /// Samples of those that were shed or are unknown.
+    excepted: u64,
     due: Option<Frontier>,
     exceptions: Exceptions,
     pub(super) phases: Phases,
@@ -38,6 +42,9 @@ pub(super) struct State {
     /// Our own lateness since the worker last was on time.
     pub(super) own_ns: u64,
     warm_from_ns: u64,
+    sent_share: f64,
+    /// Samples of operations that were never prepared, before they are rounded.
+    never_sent: f64,
 }
 
 impl State {
@@ -56,6 +63,8 @@ impl State {
             pending: None,
             in_flight: None,
             issued: None,
+            issued_operations: 0,
+            excepted: 0,
             due: None,
             exceptions: Exceptions::new(groups, settings.exceptions_max),
             phases: Phases::new(run.clock),
@@ -64,6 +73,8 @@ impl State {
             last_due_ns: start_ns,
             own_ns: 0,
             warm_from_ns: start_ns.saturating_add(settings.warmup_ns),
+            sent_share: settings.sent_share,
+            never_sent: 0.0,
         }
     }
 
@@ -72,15 +83,24 @@ impl State {
         if let Some((slot, samples)) = self.in_flight.take() {
             self.counts.due.add(samples);
             self.counts.unknown.add(samples);
+            self.excepted += samples;
             self.exceptions.add(slot, ExceptionKind::Unknown);
         }
     }
 
-    /// Counts operations that were due and are never sent, of `samples` samples each.
+    /// Counts operations that were due and are never sent, of `samples` samples each by the
+    /// roster.
     pub(super) fn never_sent(&mut self, operations: u64, samples: u64) {
+        let samples = operations.saturating_mul(samples);
+        let before = self.never_sent.round();
+        self.never_sent += samples as f64 * self.sent_share;
         let unsent = Tally {
             operations,
-            samples: operations.saturating_mul(samples),
+            samples: if self.sent_share == 1.0 {
+                samples
+            } else {
+                (self.never_sent.round() - before) as u64
+            },
         };
         self.counts.due.merge(unsent);
         self.counts.shed.merge(unsent);
@@ -125,10 +145,12 @@ impl State {
             Outcome::Sent => self.counts.handed_over.add(samples),
             Outcome::Shed => {
                 self.counts.shed.add(samples);
+                self.excepted += samples;
                 self.exceptions.add(slot, ExceptionKind::Shed);
             }
             Outcome::Unknown | Outcome::Fatal => {
                 self.counts.unknown.add(samples);
+                self.excepted += samples;
                 self.exceptions.add(slot, ExceptionKind::Unknown);
             }
         }
@@ -146,6 +168,9 @@ impl State {
         live.lag_ns.store(lag_ns, Relaxed);
         live.fleet_ns
             .store(self.issued.map_or(0, |slot| slot.offset_ns), Relaxed);
+        live.excepted.store(self.excepted, Relaxed);
+        // Last, so that a reader of this finds the counts of at least these operations.
+        live.issued.store(self.issued_operations, Release);
     }
 
     /// Ends the running interval, if it is over: before what was done after it is recorded.

@@ -125,7 +125,7 @@ fn a_stall_of_a_second_is_felt_by_a_thousand_responses_and_one_service() {
         .response
         .intervals
         .iter()
-        .map(|i| i.histogram.count_above(MS))
+        .map(|i| i.histogram().count_above(MS))
         .collect();
     assert_eq!(slow_at.iter().sum::<u64>(), slow);
     assert_eq!(slow_at[..3], [0, 0, 0]);
@@ -335,6 +335,54 @@ fn a_rate_far_beyond_what_can_be_sent_is_counted_without_walking_there() {
     assert_eq!(ends, [fast - 1_000_000 + 1, slow]);
     assert_eq!(due.operations, ends[0] + ends[1]);
     assert!(report.counts.done.operations < 10, "{:?}", report.counts);
+}
+
+#[test]
+fn what_is_never_sent_leaves_out_what_would_have_been_missing() {
+    let clock = ManualClock::new();
+    let stop = AtomicBool::new(false);
+    let timetable = Timetable {
+        // Of 7 samples 0.9 are sent: 6.3 each.
+        roster: Roster::new(vec![Group::new(1_000_000, 0, 7)]).unwrap(),
+        pace: Pace::Fleet(Speed::NATURAL),
+        end_ns: Some(SECOND_NS),
+        fleet_end_ns: None,
+    };
+    for pace in [
+        Pace::Fleet(Speed::NATURAL),
+        Pace::Shape("poisson:1000".parse().unwrap()),
+    ] {
+        let timetable = Timetable {
+            pace,
+            ..timetable.clone()
+        };
+        let live = Live::new(1);
+        let run = Run {
+            clock: &clock,
+            timetable: &timetable,
+            stop: &stop,
+            live: &live,
+            settings: Settings {
+                sent_share: 0.9,
+                ..Settings::default()
+            },
+        };
+        let worker = Worker {
+            groups: 0..1,
+            source: Fill::new(|_: &Slot, buffer: &mut BatchBuf| buffer.push(SeriesId(0), Timestamp(0), 1.0)),
+            // The first takes longer than the whole run.
+            target: |operation: &Operation<'_>| {
+                clock.advance(2 * SECOND_NS);
+                accept(operation)
+            },
+        };
+        let counts = super::run(&run, vec![worker]).unwrap().counts;
+        let shed = counts.shed;
+        assert!(shed.operations > 900, "{counts:?}");
+        let expected = shed.operations as f64 * 6.3;
+        assert!((shed.samples as f64 - expected).abs() <= 0.5, "{counts:?}");
+        assert_eq!(counts.due.samples, shed.samples + counts.done.samples);
+    }
 }
 
 #[test]

@@ -134,12 +134,13 @@ pub(super) fn drive<S: Source, T: Target>(
         let samples = batch.len() as u64;
         state.pending = None;
         state.issued = Some(slot.into());
+        state.issued_operations += 1;
         if samples == 0 {
             continue;
         }
         state.in_flight = Some((slot, samples));
         let due = due_ns.unwrap_or(begun_ns);
-        let outcome = target.send(&Operation { batch, due });
+        let outcome = target.send(&Operation { batch, due, slot });
         let done_ns = clock.now();
         state.in_flight = None;
         state.phases.called(done_ns, clock);

@@ -79,7 +79,7 @@ pub fn write_interval_log(
     for (interval, tag) in lines {
         let since = Duration::from_nanos(interval.start_ns.saturating_sub(start_ns));
         let length = Duration::from_nanos(interval.end_ns.saturating_sub(interval.start_ns));
-        let standard = standard(&interval.histogram)?;
+        let standard = standard(&interval.histogram())?;
         let written = writer.write_histogram(&standard, since, length, Some(tag));
         written.map_err(|error| encode_error(&error))?;
     }

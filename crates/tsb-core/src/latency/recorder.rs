@@ -1,27 +1,38 @@
 //! A recorder: the histogram of the running interval, and the packed ones before it.
 //!
-//! An interval that has ended is packed as (distance to the next used bucket, count)
-//! pairs of variable-length integers, about 2 bytes a pair, into an arena that was
-//! reserved for the planned run. Packing walks 7,424 counters (about 5 us) and allocates
-//! nothing while the arena lasts; should a run outlive its plan, the arena grows.
+//! An interval that has ended is packed into an arena that was reserved for the planned
+//! run, and intervals are folded in pairs as they age, so that a run of any length takes a
+//! bounded room. Packing walks 7,424 counters (about 5 us), folding a pair as many; neither
+//! allocates while the arenas last. Should a run outlive its plan, they grow to the bound.
 
+use super::folding::{Folding, INTERVALS_MAX, Step};
 use super::histogram::Histogram;
+use super::interval::{Interval, Sums, pack, unpack};
 
 /// Bytes reserved for an interval: 500 used buckets, more than a second's latencies have.
 const RESERVED_BYTES: usize = 1_024;
-/// At most this much is reserved; untouched memory costs nothing.
-const RESERVED_BYTES_MAX: usize = 64 << 20;
 
 /// Records values into intervals. Owned by one worker.
 #[derive(Clone, Debug)]
 pub struct Recorder {
     current: Histogram,
     total: Histogram,
-    interval_ns: u64,
+    folding: Folding,
     // When the running interval started and ends, on the run's clock.
     start_ns: u64,
     end_ns: u64,
+    pairs: Lane,
+    single: Lane,
+    // Two intervals on their way to one. Empty between calls.
+    both: Histogram,
+}
+
+/// Packed intervals in order.
+#[derive(Clone, Debug, Default)]
+struct Lane {
     ended: Vec<Packed>,
+    // Those before it have left.
+    head: usize,
     arena: Vec<u8>,
 }
 
@@ -30,9 +41,7 @@ struct Packed {
     start_ns: u64,
     end_ns: u64,
     bytes: (usize, usize),
-    sum: u128,
-    min: u64,
-    max: u64,
+    sums: Sums,
 }
 
 /// What one or several recorders hold when a run is over.
@@ -44,31 +53,81 @@ pub struct Recording {
     pub intervals: Vec<Interval>,
 }
 
-/// The histogram of one interval.
-#[derive(Clone, Debug)]
-pub struct Interval {
-    /// When it began, in nanoseconds of the run's clock.
-    pub start_ns: u64,
-    /// When it ended.
-    pub end_ns: u64,
-    /// What was done within it.
-    pub histogram: Histogram,
+impl Lane {
+    fn with_capacity(intervals: u64) -> Self {
+        let intervals = intervals as usize;
+        Self {
+            ended: Vec::with_capacity(intervals),
+            head: 0,
+            arena: Vec::with_capacity(intervals * RESERVED_BYTES),
+        }
+    }
+
+    fn left(&self) -> &[Packed] {
+        &self.ended[self.head..]
+    }
+
+    fn bytes(&self, packed: &Packed) -> &[u8] {
+        &self.arena[packed.bytes.0..packed.bytes.1]
+    }
+
+    /// Adds a histogram, if anything was recorded in it.
+    fn push(&mut self, start_ns: u64, end_ns: u64, histogram: &Histogram) {
+        let Some(sums) = Sums::of(histogram) else { return };
+        let from = self.arena.len();
+        pack(histogram, &mut self.arena);
+        self.ended.push(Packed {
+            start_ns,
+            end_ns,
+            bytes: (from, self.arena.len()),
+            sums,
+        });
+    }
+
+    /// Takes over what is left in another.
+    fn append(&mut self, other: &Self) {
+        for packed in other.left() {
+            let from = self.arena.len();
+            self.arena.extend_from_slice(other.bytes(packed));
+            self.ended.push(Packed {
+                bytes: (from, self.arena.len()),
+                ..*packed
+            });
+        }
+    }
+
+    /// Forgets everything, keeps the memory.
+    fn clear(&mut self) {
+        self.ended.clear();
+        self.arena.clear();
+        self.head = 0;
+    }
+
+    fn intervals(&self) -> impl Iterator<Item = Interval> + '_ {
+        let left = self.left().iter();
+        left.map(|packed| Interval::of_packed(packed.start_ns, packed.end_ns, self.bytes(packed), packed.sums))
+    }
 }
 
 impl Recorder {
     /// A recorder of intervals of `interval_ns` that begin at `start_ns`, with room for
     /// a run of `planned_ns`.
     pub fn new(start_ns: u64, interval_ns: u64, planned_ns: u64) -> Self {
-        let interval_ns = interval_ns.max(1);
-        let intervals = (planned_ns / interval_ns).saturating_add(2).min(1 << 20) as usize;
+        let folding = Folding::new(start_ns, interval_ns);
+        let (start_ns, end_ns) = folding.around(start_ns);
+        let intervals = (planned_ns / interval_ns.max(1)).saturating_add(2);
+        // The two lanes change places each time that all intervals are pairs.
+        let single = intervals.min(2 * INTERVALS_MAX);
+        let pairs = if intervals > INTERVALS_MAX { single } else { 0 };
         Self {
             current: Histogram::new(),
             total: Histogram::new(),
-            interval_ns,
+            folding,
             start_ns,
-            end_ns: start_ns.saturating_add(interval_ns),
-            ended: Vec::with_capacity(intervals),
-            arena: Vec::with_capacity((intervals * RESERVED_BYTES).min(RESERVED_BYTES_MAX)),
+            end_ns,
+            pairs: Lane::with_capacity(pairs),
+            single: Lane::with_capacity(single),
+            both: Histogram::new(),
         }
     }
 
@@ -94,109 +153,67 @@ impl Recorder {
     pub fn cut(&mut self, now_ns: u64) {
         if self.is_over(now_ns) {
             self.pack();
-            let passed = (now_ns - self.start_ns) / self.interval_ns;
-            let step = passed.saturating_mul(self.interval_ns);
-            self.start_ns = self.start_ns.saturating_add(step);
-            self.end_ns = self.start_ns.saturating_add(self.interval_ns);
+            self.fold(now_ns);
+            (self.start_ns, self.end_ns) = self.folding.around(now_ns);
         }
     }
 
     fn pack(&mut self) {
-        let histogram = &self.current;
-        let (Some(min), Some(max)) = (histogram.min(), histogram.max()) else {
-            return;
-        };
-        let from = self.arena.len();
-        let mut previous = 0;
-        for (bucket, count) in histogram.used() {
-            write_varint(&mut self.arena, (bucket - previous) as u64);
-            write_varint(&mut self.arena, count);
-            previous = bucket;
-        }
-        self.ended.push(Packed {
-            start_ns: self.start_ns,
-            end_ns: self.end_ns,
-            bytes: (from, self.arena.len()),
-            sum: histogram.sum(),
-            min,
-            max,
-        });
-        self.total.merge(histogram);
+        self.single.push(self.start_ns, self.end_ns, &self.current);
+        self.total.merge(&self.current);
         self.current.clear();
+    }
+
+    /// Folds what is old enough.
+    fn fold(&mut self, now_ns: u64) {
+        while let Some(step) = self.folding.step(now_ns) {
+            match step {
+                Step::Pair { start_ns, end_ns } => self.pair(start_ns, end_ns),
+                Step::Doubled => {
+                    self.pairs.append(&self.single);
+                    self.single.clear();
+                    std::mem::swap(&mut self.pairs, &mut self.single);
+                }
+            }
+        }
+    }
+
+    /// Makes one of the single intervals that begin before `end_ns`.
+    fn pair(&mut self, start_ns: u64, end_ns: u64) {
+        let older = self.single.left().iter().take_while(|packed| packed.start_ns < end_ns);
+        let older = older.count();
+        for packed in &self.single.left()[..older] {
+            unpack(self.single.bytes(packed), packed.sums, &mut self.both);
+        }
+        self.single.head += older;
+        self.pairs.push(start_ns, end_ns, &self.both);
+        self.both.clear();
     }
 
     /// Ends the last interval and gives everything.
     pub fn finish(mut self) -> Recording {
         self.pack();
-        let intervals = self.ended.iter().map(|packed| {
-            let mut histogram = Histogram::new();
-            let bytes = &self.arena[packed.bytes.0..packed.bytes.1];
-            histogram.restore(Pairs { bytes, bucket: 0 }, packed.sum, packed.min, packed.max);
-            Interval {
-                start_ns: packed.start_ns,
-                end_ns: packed.end_ns,
-                histogram,
-            }
-        });
         Recording {
-            intervals: intervals.collect(),
+            intervals: self.pairs.intervals().chain(self.single.intervals()).collect(),
             total: self.total,
         }
     }
 }
 
 impl Recording {
-    /// Adds another worker's recording of the same run: intervals that begin together
-    /// are merged.
+    /// Adds another worker's recording of the same run. Intervals that begin together are
+    /// merged; where one worker has folded two that the other has not, both are.
     pub fn merge(&mut self, other: Self) {
         self.total.merge(&other.total);
-        for interval in other.intervals {
-            let found = self
-                .intervals
-                .binary_search_by_key(&interval.start_ns, |mine| mine.start_ns);
-            match found {
-                Ok(index) => self.intervals[index].histogram.merge(&interval.histogram),
-                Err(index) => self.intervals.insert(index, interval),
+        let mut all = std::mem::take(&mut self.intervals);
+        all.extend(other.intervals);
+        all.sort_by_key(|interval| interval.start_ns);
+        for interval in all {
+            match self.intervals.last_mut() {
+                Some(last) if interval.start_ns < last.end_ns => last.merge(&interval),
+                _ => self.intervals.push(interval),
             }
         }
-    }
-}
-
-fn write_varint(out: &mut Vec<u8>, mut value: u64) {
-    while value >= 128 {
-        out.push(value as u8 | 128);
-        value >>= 7;
-    }
-    out.push(value as u8);
-}
-
-/// The packed pairs of an interval.
-struct Pairs<'a> {
-    bytes: &'a [u8],
-    bucket: usize,
-}
-
-impl Pairs<'_> {
-    fn varint(&mut self) -> Option<u64> {
-        let (mut value, mut shift) = (0, 0);
-        loop {
-            let (&byte, rest) = self.bytes.split_first()?;
-            self.bytes = rest;
-            value |= u64::from(byte & 127) << shift;
-            shift += 7;
-            if byte < 128 {
-                return Some(value);
-            }
-        }
-    }
-}
-
-impl Iterator for Pairs<'_> {
-    type Item = (usize, u64);
-
-    fn next(&mut self) -> Option<(usize, u64)> {
-        self.bucket += self.varint()? as usize;
-        Some((self.bucket, self.varint()?))
     }
 }
 
@@ -214,12 +231,12 @@ mod tests {
         let recording = recorder.finish();
         let starts: Vec<u64> = recording.intervals.iter().map(|i| i.start_ns).collect();
         assert_eq!(starts, [1_000, 1_100, 1_400]);
-        assert_eq!(recording.intervals[0].histogram.max(), Some(u64::MAX));
-        assert_eq!(recording.intervals[1].histogram.sum(), 300);
-        assert_eq!(recording.intervals[2].histogram.min(), Some(12));
+        assert_eq!(recording.intervals[0].histogram().max(), Some(u64::MAX));
+        assert_eq!(recording.intervals[1].histogram().sum(), 300);
+        assert_eq!(recording.intervals[2].histogram().min(), Some(12));
         assert_eq!(recording.total.count(), 5);
         let mut sum = Histogram::new();
-        recording.intervals.iter().for_each(|i| sum.merge(&i.histogram));
+        recording.intervals.iter().for_each(|i| i.add_to(&mut sum));
         assert_eq!(sum, recording.total);
     }
 
@@ -240,8 +257,8 @@ mod tests {
         let merged = &mut recordings[0];
         merged.merge(other);
         assert_eq!(merged.intervals.len(), 10);
-        assert_eq!(merged.intervals[2].histogram.count(), 2);
-        assert_eq!(merged.intervals[3].histogram.count(), 1);
+        assert_eq!(merged.intervals[2].histogram().count(), 2);
+        assert_eq!(merged.intervals[3].histogram().count(), 1);
         assert_eq!(merged.total.count(), 15);
         assert!(merged.intervals.is_sorted_by_key(|i| i.start_ns));
     }
@@ -249,16 +266,71 @@ mod tests {
     #[test]
     fn a_planned_run_fits_the_reserved_arena() {
         let mut recorder = Recorder::new(0, 100, 1_000);
-        let reserved = recorder.arena.capacity();
+        let reserved = recorder.single.arena.capacity();
         for tick in 0..10u64 {
             recorder.cut(tick * 100);
             (0..400).for_each(|i| recorder.record(i * i * 1_000));
         }
-        let used = recorder.arena.len();
+        let used = recorder.single.arena.len();
         assert!(
-            used > 0 && recorder.arena.capacity() == reserved,
+            used > 0 && recorder.single.arena.capacity() == reserved,
             "{used} of {reserved}"
         );
         assert_eq!(recorder.finish().total.count(), 4_000);
+    }
+
+    /// Bytes that a recorder has reserved or used.
+    fn room(recorder: &Recorder) -> usize {
+        let lanes = [&recorder.pairs, &recorder.single];
+        let entries = lanes.map(|lane| lane.ended.capacity() * size_of::<Packed>() + lane.arena.capacity());
+        entries.iter().sum()
+    }
+
+    #[test]
+    fn a_day_takes_no_more_room_than_an_hour() {
+        let second = 1_000_000_000;
+        let mut recorder = Recorder::new(0, second, 86_400 * second);
+        let reserved = room(&recorder);
+        let (mut count, mut rooms) = (0, Vec::new());
+        for tick in 0..86_400u64 {
+            recorder.cut(tick * second);
+            for operation in 0..25 {
+                recorder.record(1_000_000 + (tick * 7_919 + operation * 104_729) % 900_000);
+                count += 1;
+            }
+            if tick % 3_600 == 3_599 {
+                rooms.push(room(&recorder));
+            }
+        }
+        assert!(rooms.iter().all(|&room| room == reserved), "{reserved}: {rooms:?}");
+        assert!(reserved < 5 << 20, "{reserved}");
+        let recording = recorder.finish();
+        assert!(recording.intervals.len() as u64 <= INTERVALS_MAX + 1);
+        let mut sum = Histogram::new();
+        recording.intervals.iter().for_each(|i| i.add_to(&mut sum));
+        assert_eq!((sum.count(), &sum), (count, &recording.total));
+    }
+
+    #[test]
+    fn workers_that_folded_at_different_moments_merge() {
+        let mut recordings = [1_500, 1_499, 1_030].map(|last| {
+            let mut recorder = Recorder::new(0, 10, 0);
+            for tick in 0..=last {
+                recorder.cut(tick * 10);
+                recorder.record(tick);
+            }
+            recorder.finish()
+        });
+        let count: u64 = recordings.iter().map(|recording| recording.total.count()).sum();
+        let [first, ..] = &mut recordings;
+        let mut merged = std::mem::take(first);
+        for other in recordings {
+            merged.merge(other);
+        }
+        assert!(merged.intervals.windows(2).all(|two| two[0].end_ns <= two[1].start_ns));
+        let mut sum = Histogram::new();
+        merged.intervals.iter().for_each(|i| i.add_to(&mut sum));
+        assert_eq!((sum.count(), &sum), (count, &merged.total));
+        assert!(merged.intervals.len() as u64 <= INTERVALS_MAX + 1);
     }
 }

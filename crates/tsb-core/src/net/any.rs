@@ -12,12 +12,13 @@ use super::ingest::Ingest;
 use super::listener::{Listener, ListenerReport};
 use super::milepost::{Mileposts, Timing};
 use super::options::{Granted, ListenOptions};
+use super::parker::Interrupter;
 use super::stats::ListenerStats;
 use super::target::{StreamTarget, TargetReport};
 use crate::emit::{Operation, Outcome, Target};
 use crate::time::Clock;
 use crate::wire::http::Databases;
-use crate::wire::{Budget, Decoder, Protocol};
+use crate::wire::{Decoder, Protocol, Room};
 
 /// How bytes travel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -35,7 +36,7 @@ pub enum Carrier {
 pub struct Decoders {
     protocol: Protocol,
     carrier: Carrier,
-    budget: Budget,
+    room: Room,
     databases: Databases,
 }
 
@@ -45,20 +46,28 @@ impl Decoders {
         Self {
             protocol,
             carrier,
-            budget: Budget::default(),
+            room: Room::default(),
             databases: Databases::default(),
         }
+    }
+
+    /// What decoders remember and hold takes memory from `room`, by default 256 MiB of either
+    /// kind for all decoders together.
+    #[must_use]
+    pub fn within(mut self, room: Room) -> Self {
+        self.room = room;
+        self
     }
 
     /// A decoder for a connection, or for a sender of datagrams.
     pub fn make(&self, clock: Arc<dyn Clock>) -> Box<dyn Decoder> {
         let protocol = self.protocol;
         match self.carrier {
-            Carrier::Stream => protocol.decoder(clock),
-            Carrier::Datagrams => protocol.datagram_decoder(clock, &self.budget),
+            Carrier::Stream => protocol.decoder_within(clock, &self.room),
+            Carrier::Datagrams => protocol.datagram_decoder(clock, &self.room),
             Carrier::Requests => {
-                let decoder = protocol.http_decoder(Arc::clone(&clock), &self.budget, &self.databases);
-                decoder.unwrap_or_else(|| protocol.decoder(clock))
+                let decoder = protocol.http_decoder(Arc::clone(&clock), &self.room, &self.databases);
+                decoder.unwrap_or_else(|| protocol.decoder_within(clock, &self.room))
             }
         }
     }
@@ -149,6 +158,15 @@ pub enum AnyTarget {
 }
 
 impl AnyTarget {
+    /// Ends a blocked send or finish from another thread.
+    pub fn interrupter(&self) -> Interrupter {
+        match self {
+            Self::Stream(target) => target.interrupter(),
+            Self::Datagrams(target) => target.interrupter(),
+            Self::Requests(target) => target.interrupter(),
+        }
+    }
+
     /// Sends what is left, and ends.
     pub fn finish(self) -> TargetReport {
         match self {

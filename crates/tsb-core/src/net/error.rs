@@ -58,6 +58,14 @@ pub enum NetError {
         /// Its answer, or what is wrong with it, cut at 200 characters.
         what: String,
     },
+    /// The peer did not answer within [`super::EmitOptions::answer_timeout`].
+    #[error("{address} did not answer within {after_ms} ms")]
+    Unanswered {
+        /// The peer.
+        address: Address,
+        /// How long was waited.
+        after_ms: u64,
+    },
     /// Waiting was ended by an [`super::Interrupter`].
     #[error("sending to {address} was interrupted")]
     Interrupted {

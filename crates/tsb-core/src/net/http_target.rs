@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::sync::Arc;
+use std::time::Duration;
 
 use super::address::Address;
 use super::error::NetError;
@@ -13,6 +14,9 @@ use crate::emit::{Operation, Outcome, Target};
 use crate::time::Clock;
 use crate::wire::Encoder;
 use crate::wire::http::{Answer, BadAnswer, Client, Gzip, Verdict};
+
+/// Answers of the kind of `100 Continue` that may come before the answer to one request.
+const MAX_INTERIM: usize = 16;
 
 /// Sends each operation as one request and waits for its answer, on the thread that calls
 /// it, which must not be one of tokio's.
@@ -118,9 +122,11 @@ impl HttpTarget {
             Some(out) => out,
             None => self.reconnect()?,
         };
-        let stall = self.options.stall_timeout;
-        out.write(&self.request, &self.parker, &*self.clock, stall, &mut self.report)?;
+        let deadline = Deadline::new(&self.options, &*self.clock);
+        let left = deadline.left(&*self.clock, &self.address)?;
+        out.write(&self.request, &self.parker, &*self.clock, left, &mut self.report)?;
         self.answer.clear();
+        let mut interim = 0;
         loop {
             let read = Answer::read(&self.answer).map_err(|BadAnswer(what)| self.answered(what.to_owned()))?;
             if let Some((answer, length)) = read {
@@ -129,10 +135,21 @@ impl HttpTarget {
                     return Ok(answer);
                 }
                 // Only a word on the way.
+                interim += 1;
+                if interim > MAX_INTERIM {
+                    let what = format!("{} again and again, and nothing else", answer.status);
+                    return Err(self.answered(what));
+                }
                 self.answer.drain(..length);
                 continue;
             }
-            if out.read(&self.parker, stall, &mut self.answer)? == 0 {
+            if self.parker.is_interrupted() {
+                let address = self.address.clone();
+                return Err(NetError::Interrupted { address });
+            }
+            let left = deadline.left(&*self.clock, &self.address)?;
+            let read = out.read(&self.parker, left, &mut self.answer);
+            if read.map_err(|error| deadline.unanswered(error))? == 0 {
                 return Err(self.answered("nothing, it closed the connection".to_owned()));
             }
         }
@@ -211,6 +228,52 @@ impl Target for HttpTarget {
                 self.is_lost = true;
                 Outcome::Unknown
             }
+        }
+    }
+}
+
+/// When an answer must be there.
+#[derive(Clone, Copy, Debug)]
+struct Deadline {
+    /// The whole time, and when it is over; `None` waits for ever.
+    limit: Option<(Duration, u64)>,
+    /// The longest that the peer may take nothing and say nothing.
+    stall: Option<Duration>,
+}
+
+impl Deadline {
+    fn new(options: &EmitOptions, clock: &dyn Clock) -> Self {
+        let until = |limit: Duration| (limit, clock.now().saturating_add(limit.as_nanos() as u64));
+        Self {
+            limit: options.answer_timeout.map(until),
+            stall: options.stall_timeout,
+        }
+    }
+
+    /// How long the next wait may be.
+    fn left(self, clock: &dyn Clock, address: &Address) -> Result<Option<Duration>, NetError> {
+        let Some((limit, until)) = self.limit else {
+            return Ok(self.stall);
+        };
+        let left = Duration::from_nanos(until.saturating_sub(clock.now()));
+        if left.is_zero() {
+            return Err(NetError::Unanswered {
+                address: address.clone(),
+                after_ms: limit.as_millis() as u64,
+            });
+        }
+        Ok(Some(self.stall.map_or(left, |stall| stall.min(left))))
+    }
+
+    /// What a wait for bytes of the answer that was too long is called.
+    fn unanswered(self, error: NetError) -> NetError {
+        let limit = self.limit.map(|(limit, _)| limit);
+        match error {
+            NetError::Stalled { address, after_ms } => NetError::Unanswered {
+                address,
+                after_ms: limit.map_or(after_ms, |limit| limit.as_millis() as u64),
+            },
+            other => other,
         }
     }
 }

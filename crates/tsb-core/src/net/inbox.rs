@@ -34,13 +34,15 @@ pub(super) struct Mail {
     pub(super) opened: Vec<(Plain, Address)>,
     /// Connections (by number) that have something to read.
     pub(super) ready: Vec<u64>,
+    /// It is time to look for connections that bring nothing.
+    pub(super) looks: bool,
     /// Nothing will be opened any more: drain and end.
     pub(super) is_last: bool,
 }
 
 impl Mail {
     fn is_empty(&self) -> bool {
-        self.opened.is_empty() && self.ready.is_empty() && !self.is_last
+        self.opened.is_empty() && self.ready.is_empty() && !self.looks && !self.is_last
     }
 }
 
@@ -48,6 +50,11 @@ impl Inbox {
     /// A new connection.
     pub(super) fn open(&self, stream: Plain, peer: Address) {
         self.post(|mail| mail.opened.push((stream, peer)));
+    }
+
+    /// It is time to look for connections that bring nothing.
+    pub(super) fn look(&self) {
+        self.post(|mail| mail.looks = true);
     }
 
     /// The last mail.
@@ -71,6 +78,7 @@ impl Inbox {
     pub(super) fn fetch(&self, reactor: &Runtime, mail: &mut Mail, limit: Option<Duration>) {
         mail.opened.clear();
         mail.ready.clear();
+        mail.looks = false;
         match limit {
             None => reactor.block_on(self.filled()),
             // One look at the sockets.

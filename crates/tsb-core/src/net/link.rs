@@ -1,7 +1,7 @@
 //! One accepted connection, as its ingest thread sees it.
 
 use std::fmt;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll, Waker};
 
@@ -21,7 +21,7 @@ use super::window::{Rest, Window};
 use crate::batch::Batch;
 use crate::series::{SeriesId, SeriesKey};
 use crate::time::Clock;
-use crate::wire::{Malformed, Next, Peer, Sink};
+use crate::wire::{Malformed, Next, NotAdmitted, Peer, Sink};
 
 /// What the threads of a listener share.
 pub(super) struct Shared {
@@ -30,6 +30,34 @@ pub(super) struct Shared {
     pub(super) ingest: Box<dyn Ingest>,
     pub(super) clock: Arc<dyn Clock>,
     pub(super) mileposts: Option<Arc<Mileposts>>,
+    /// A connection was turned away since somebody last looked for one to close.
+    pub(super) was_crowded: AtomicBool,
+}
+
+impl Shared {
+    /// What the threads of a new listener share.
+    pub(super) fn new(
+        options: ListenOptions,
+        ingest: impl Ingest + 'static,
+        clock: Arc<dyn Clock>,
+        mileposts: Option<Arc<Mileposts>>,
+    ) -> Arc<Self> {
+        Arc::new(Self {
+            options,
+            counters: Counters::default(),
+            ingest: Box::new(ingest),
+            clock,
+            mileposts,
+            was_crowded: AtomicBool::new(false),
+        })
+    }
+
+    /// Whether there is no room for a further connection, or was none for the last.
+    pub(super) fn is_crowded(&self) -> bool {
+        let open = self.counters.open_connections.load(Ordering::Acquire);
+        let is_full = open >= self.options.max_connections.max(1) as u64;
+        self.was_crowded.swap(false, Ordering::AcqRel) || is_full
+    }
 }
 
 impl fmt::Debug for Shared {
@@ -77,6 +105,8 @@ pub(super) struct Link {
     /// When it last brought something, on the clock of the listener.
     pub(super) read_at: u64,
     pub(super) answers: Answers,
+    /// Its decoder waits for work that goes on elsewhere.
+    pub(super) is_busy: bool,
     peer: Address,
     waker: Waker,
     intake: Intake,
@@ -91,12 +121,15 @@ pub(super) struct Link {
 
 impl Link {
     pub(super) fn new(stream: Stream, peer: Address, waker: Waker, shared: &Shared) -> Self {
+        let mut intake = shared.ingest.connect(&peer);
+        intake.decoder.wake_with(&waker);
         Self {
             stream: Some(stream),
+            is_busy: false,
             rest: Rest::default(),
             read_at: shared.clock.now(),
             answers: Answers::default(),
-            intake: shared.ingest.connect(&peer),
+            intake,
             peer,
             waker,
             claim: Claim::Open,
@@ -161,8 +194,11 @@ impl Link {
             self.consumed += count as u64;
             least = if count == 0 { taken * 2 } else { 0 };
             let rejected = self.apply(shared, timing)?;
-            // Until here it took them, and what is left is taken up now.
-            self.pieces.took(count, self.read_at.saturating_sub(self.arrived_at));
+            // Until here it took them, and what is left is taken up now. The last record of a
+            // piece is seldom whole: what counts is what was offered, or pieces would never grow.
+            if count > 0 {
+                self.pieces.took(taken, self.read_at.saturating_sub(self.arrived_at));
+            }
             self.arrived_at = self.read_at;
             let next = self.answer(rejected);
             self.speak(shared);
@@ -170,6 +206,10 @@ impl Link {
             match next {
                 Next::More if taken == all => return Ok(()),
                 Next::Over => return Err(End::Eof),
+                Next::Later => {
+                    self.is_busy = true;
+                    return Ok(());
+                }
                 Next::More | Next::Again => {}
             }
             if self.answers.are_held() {
@@ -283,7 +323,8 @@ pub(super) struct Counting<'a> {
     counters: &'a Counters,
     meter: Option<&'a mut Meter>,
     samples: u64,
-    refused: u64,
+    // By reason, in the order of `NotAdmitted::ALL`.
+    refused: [u64; NotAdmitted::ALL.len()],
     unannounced: u64,
     malformed: u64,
 }
@@ -295,7 +336,7 @@ impl<'a> Counting<'a> {
             counters,
             meter: meter.when_on(),
             samples: 0,
-            refused: 0,
+            refused: [0; NotAdmitted::ALL.len()],
             unannounced: 0,
             malformed: 0,
         }
@@ -303,8 +344,8 @@ impl<'a> Counting<'a> {
 
     pub(super) fn publish(self) {
         add(&self.counters.samples, self.samples);
-        if self.refused > 0 {
-            add(&self.counters.refused, self.refused);
+        if self.refused != [0; NotAdmitted::ALL.len()] {
+            self.counters.refused(self.refused);
         }
         if self.unannounced > 0 {
             add(&self.counters.unannounced, self.unannounced);
@@ -316,7 +357,7 @@ impl<'a> Counting<'a> {
 }
 
 impl Sink for Counting<'_> {
-    fn series(&mut self, key: &SeriesKey) -> Option<SeriesId> {
+    fn series(&mut self, key: &SeriesKey) -> Result<SeriesId, NotAdmitted> {
         self.inner.series(key)
     }
 
@@ -330,9 +371,9 @@ impl Sink for Counting<'_> {
         meter.applied();
     }
 
-    fn refused(&mut self, samples: usize) {
-        self.refused += samples as u64;
-        self.inner.refused(samples);
+    fn refused(&mut self, why: NotAdmitted, samples: usize) {
+        self.refused[why as usize] += samples as u64;
+        self.inner.refused(why, samples);
     }
 
     fn unannounced(&mut self, samples: usize) {

@@ -8,6 +8,7 @@ use std::time::Duration;
 use tokio::runtime::{Builder, Handle};
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
+use tokio::time::MissedTickBehavior;
 
 use super::address::Address;
 use super::cpu::IngestCpu;
@@ -17,13 +18,18 @@ use super::ingest::Ingest;
 use super::link::Shared;
 use super::milepost::{Mileposts, Timing};
 use super::options::{Granted, ListenOptions};
-use super::stats::{Counters, ListenerStats, add};
+use super::stats::{ListenerStats, add};
 use super::stream::{Door, Plain, remove};
 use super::worker::Worker;
 use crate::time::Clock;
 
 /// How long to wait before accepting again after it failed (no file descriptor, ...).
 const ACCEPT_PAUSE: Duration = Duration::from_millis(10);
+
+/// Connections that bring nothing are looked for four times in this, or in the idle time-out
+/// between the two.
+const LOOK_MIN: Duration = Duration::from_millis(4);
+const LOOK_MAX: Duration = Duration::from_secs(2);
 
 /// Accepts connections, decodes what they bring, and has it applied.
 ///
@@ -58,8 +64,8 @@ pub struct ListenerReport {
 }
 
 impl Listener {
-    /// Listens on `address` (port 0: any free one; a Unix path must not exist) and serves at
-    /// once.
+    /// Listens on `address` (port 0: any free one; a Unix path must not exist, or be a socket
+    /// that nobody listens on any more, which is replaced) and serves at once.
     ///
     /// `clock` is that of the run; with `mileposts` the operations of targets that share
     /// them are timed. Whoever passes an address other than loopback exposes the ingest
@@ -83,13 +89,7 @@ impl Listener {
             address: address.clone(),
             source,
         })?;
-        let shared = Arc::new(Shared {
-            options,
-            counters: Counters::default(),
-            ingest: Box::new(ingest),
-            clock,
-            mileposts,
-        });
+        let shared = Shared::new(options, ingest, clock, mileposts);
         let mut new = Self {
             address,
             granted,
@@ -122,9 +122,6 @@ impl Listener {
         };
         let mut reactor = Builder::new_current_thread();
         reactor.enable_io();
-        if self.shared.options.idle_timeout.is_some() {
-            reactor.enable_time();
-        }
         let reactor = reactor.build().map_err(failed)?;
         let (shared, its_inbox, its_timing) = (Arc::clone(&self.shared), Arc::clone(&inbox), Arc::clone(&timing));
         let thread = thread::Builder::new().name(format!("tsb-ingest-{index}"));
@@ -215,16 +212,21 @@ struct Acceptor {
 
 impl Acceptor {
     async fn run(mut self, listener: Door, mut stopped: oneshot::Receiver<()>) {
+        let idle = self.shared.options.idle_timeout;
+        let mut look = tokio::time::interval(idle.unwrap_or_default().clamp(LOOK_MIN, LOOK_MAX) / 4);
+        look.set_missed_tick_behavior(MissedTickBehavior::Delay);
         loop {
             tokio::select! {
                 biased;
                 _ = &mut stopped => break,
+                _ = look.tick(), if idle.is_some() => self.inboxes.iter().for_each(|inbox| inbox.look()),
                 accepted = listener.accept() => {
                     // The ingest thread registers it anew, with its own reactor.
                     if let Ok((stream, peer)) = accepted {
                         self.admit(stream, peer);
                     } else {
                         add(&self.shared.counters.accept_errors, 1);
+                        self.shared.was_crowded.store(true, Ordering::Release);
                         tokio::time::sleep(ACCEPT_PAUSE).await;
                     }
                 }
@@ -249,6 +251,7 @@ impl Acceptor {
         let open = counters.open_connections.load(Ordering::Acquire);
         if open >= self.shared.options.max_connections.max(1) as u64 {
             add(&counters.refused_connections, 1);
+            self.shared.was_crowded.store(true, Ordering::Release);
             return;
         }
         add(&counters.open_connections, 1);

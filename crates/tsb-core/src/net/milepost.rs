@@ -39,6 +39,10 @@ pub(super) struct Milepost {
     pub(super) start: u64,
     /// How many samples it holds.
     pub(super) samples: u32,
+    /// Its group in the roster.
+    pub(super) group: u32,
+    /// Which tick of the group it is.
+    pub(super) tick: u64,
 }
 
 /// Room for the marks of so many datagrams an operation. A full receive buffer holds some ten
@@ -144,7 +148,13 @@ pub struct Timing {
     pub unfinished: u64,
     /// Operations of which a datagram was lost: they never ended, so they have no time.
     pub lost: u64,
+    /// The group and the tick of the unfinished and the lost: of the first 131,072, beside the
+    /// counts, which are exact.
+    pub named: Vec<(u32, u64)>,
 }
+
+/// Operations that did not arrive whole are named up to this many.
+const NAMED_MAX: usize = 1 << 17;
 
 impl Timing {
     /// Nothing timed yet.
@@ -156,6 +166,7 @@ impl Timing {
             samples: 0,
             unfinished: 0,
             lost: 0,
+            named: Vec::new(),
         }
     }
 
@@ -169,8 +180,21 @@ impl Timing {
     }
 
     /// An operation did not arrive whole.
-    pub(super) fn lose(&mut self) {
+    pub(super) fn lose(&mut self, milepost: &Milepost) {
         self.lost += 1;
+        self.name(milepost);
+    }
+
+    /// The end of an operation never came.
+    pub(super) fn leave(&mut self, milepost: &Milepost) {
+        self.unfinished += 1;
+        self.name(milepost);
+    }
+
+    fn name(&mut self, milepost: &Milepost) {
+        if self.named.len() < NAMED_MAX {
+            self.named.push((milepost.group, milepost.tick));
+        }
     }
 
     /// Passes every milepost up to offset `applied`, at time `now`; the bytes up to there
@@ -187,8 +211,8 @@ impl Timing {
 
     /// Gives up on whatever mileposts are left.
     pub(super) fn abandon(&mut self, mileposts: &mut Consumer<Milepost>) {
-        while mileposts.pop().is_ok() {
-            self.unfinished += 1;
+        while let Ok(milepost) = mileposts.pop() {
+            self.leave(&milepost);
         }
     }
 
@@ -200,6 +224,8 @@ impl Timing {
         self.samples += other.samples;
         self.unfinished += other.unfinished;
         self.lost += other.lost;
+        let room = NAMED_MAX.saturating_sub(self.named.len());
+        self.named.extend(other.named.drain(..).take(room));
         other.response.clear();
         other.delivery.clear();
         other.service.clear();
@@ -234,6 +260,8 @@ mod tests {
                 due,
                 start,
                 samples: 5,
+                group: 3,
+                tick: due,
             })
             .unwrap();
         }
@@ -244,10 +272,10 @@ mod tests {
         assert_eq!(timing.delivery.max(), Some(390));
         assert_eq!(timing.service.max(), Some(100));
         timing.abandon(&mut claimed);
-        assert_eq!(timing.unfinished, 1);
+        assert_eq!((timing.unfinished, &timing.named[..]), (1, &[(3, 2_000)][..]));
         let mut sum = Timing::new();
         sum.absorb(&mut timing);
-        assert_eq!((sum.response.count(), sum.unfinished), (1, 1));
+        assert_eq!((sum.response.count(), sum.unfinished, sum.named.len()), (1, 1, 1));
         assert_eq!((timing.response.count(), timing.samples), (0, 0));
     }
 }

@@ -18,6 +18,9 @@ pub struct EmitOptions {
     pub connect_timeout: Duration,
     /// A peer that takes nothing for so long is given up; `None` waits for ever.
     pub stall_timeout: Option<Duration>,
+    /// How long a request and its answer may take together, from its first byte to be written to
+    /// the last byte of the answer; `None` waits for ever.
+    pub answer_timeout: Option<Duration>,
     /// How long [`super::StreamTarget::finish`] waits for the peer to read everything.
     pub close_timeout: Duration,
     /// Sockets of a [`super::DatagramTarget`]. in [1, ..)
@@ -39,6 +42,7 @@ impl Default for EmitOptions {
             send_buffer_bytes: None,
             connect_timeout: Duration::from_secs(5),
             stall_timeout: Some(Duration::from_mins(1)),
+            answer_timeout: Some(Duration::from_mins(1)),
             close_timeout: Duration::from_secs(30),
             sockets: 1,
             datagram_bytes: USUAL_DATAGRAM,
@@ -53,7 +57,9 @@ impl Default for EmitOptions {
 pub struct ListenOptions {
     /// Threads that read, decode and apply. in [1, ..)
     pub ingest_threads: usize,
-    /// Further connections are closed at once and counted. in [1, ..)
+    /// The listener closes further connections at once, and counts them. It remembers as many
+    /// senders of datagrams: to admit another, it forgets one that has sent little
+    /// lately, and counts it. in [1, ..)
     pub max_connections: usize,
     /// How much one read may bring: the buffer of each ingest thread. in [4 KiB, ..)
     ///
@@ -63,7 +69,11 @@ pub struct ListenOptions {
     /// the decoder thinks. A connection holds no more than a read buffer and twice this,
     /// and only when it has sent more than 16 KiB of an unfinished record.
     pub max_record_bytes: usize,
-    /// A connection that brings nothing for so long is closed; `None` keeps it.
+    /// A connection that brings nothing for so long is closed, and a sender of datagrams
+    /// forgotten; `None` keeps it. Where there is no room for a further connection, those that
+    /// bring nothing for [`ROOM_AFTER`] are closed. in [1 ms, ..)
+    ///
+    /// Ten minutes: longer than what clients usually wait between two reports.
     pub idle_timeout: Option<Duration>,
     /// Asked for as `SO_RCVBUF`; `None` leaves the size to the kernel, which adapts it to a
     /// connection, but never to datagrams: whatever comes in one burst has to fit.
@@ -81,13 +91,17 @@ impl Default for ListenOptions {
             max_connections: 1024,
             read_bytes: 256 << 10,
             max_record_bytes: wire::MAX_RECORD,
-            idle_timeout: None,
+            idle_timeout: Some(Duration::from_mins(10)),
             receive_buffer_bytes: None,
             gro: true,
             drain_timeout: Duration::from_secs(30),
         }
     }
 }
+
+/// Where there is no room for a further connection, those that bring nothing for so long are
+/// closed, if [`ListenOptions::idle_timeout`] is not shorter, and is set.
+pub const ROOM_AFTER: Duration = Duration::from_mins(1);
 
 /// Socket buffers as the kernel granted them: it doubles what is asked for, and caps it
 /// silently.

@@ -89,6 +89,11 @@ impl Parker {
         Interrupter(Arc::clone(&self.interruption))
     }
 
+    /// Whether an [`Interrupter`] has ended all waits.
+    pub(super) fn is_interrupted(&self) -> bool {
+        self.interruption.is_wanted()
+    }
+
     /// Runs a future to its end, uninterrupted.
     pub(super) fn block_on<F: Future>(&self, future: F) -> F::Output {
         self.reactor.block_on(future)

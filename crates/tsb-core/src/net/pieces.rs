@@ -36,7 +36,7 @@ impl Pieces {
         ns > LONG_NS
     }
 
-    /// A piece of `bytes` bytes took `ns` nanoseconds.
+    /// A piece of `bytes` bytes, as [`Pieces::next`] said, took `ns` nanoseconds.
     #[inline]
     pub(super) fn took(&mut self, bytes: usize, ns: u64) {
         if Self::is_long(ns) {

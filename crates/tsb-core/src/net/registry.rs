@@ -7,20 +7,43 @@ use std::fmt;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use crate::series::{Catalog, SeriesId, SeriesKey};
+use crate::wire::NotAdmitted;
+
+/// Ids that are never given out: decoders have uses of their own for them.
+const RESERVED_IDS: usize = 16;
+
+/// Why a series could not be defined.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Undefined {
+    /// What its samples are refused for.
+    pub why: NotAdmitted,
+    /// The store's own words.
+    pub cause: String,
+}
+
+impl From<String> for Undefined {
+    fn from(cause: String) -> Self {
+        let why = NotAdmitted::Undefined;
+        Self { why, cause }
+    }
+}
 
 /// Defines a new series where its samples will be written; an error does not admit it.
-type Define = dyn Fn(SeriesId, &SeriesKey) -> Result<(), String> + Send + Sync;
+type Define = dyn Fn(SeriesId, &SeriesKey) -> Result<(), Undefined> + Send + Sync;
 
-/// Keys to ids, shared by all connections of a listener, and never more than `max_series`.
+/// Keys to ids, shared by all connections of a listener: never more than `max_series`, and with
+/// [`Registry::within`] never more than a number of bytes.
 pub struct Registry {
     names: Mutex<Names>,
     max_series: usize,
+    max_name_bytes: u64,
     define: Box<Define>,
 }
 
 #[derive(Debug, Default)]
 struct Names {
     catalog: Catalog,
+    bytes: u64,
     refused: u64,
     first_error: Option<String>,
 }
@@ -28,48 +51,69 @@ struct Names {
 impl Registry {
     /// An empty table. `define` is called for each new series before its id is given
     /// out, so that no sample can be written before its series is defined.
-    pub fn new<F>(max_series: usize, define: F) -> Self
+    pub fn new<F, E>(max_series: usize, define: F) -> Self
     where
-        F: Fn(SeriesId, &SeriesKey) -> Result<(), String> + Send + Sync + 'static,
+        F: Fn(SeriesId, &SeriesKey) -> Result<(), E> + Send + Sync + 'static,
+        E: Into<Undefined>,
     {
         Self::with_catalog(Catalog::new(), max_series, define)
     }
 
     /// A table that knows `catalog` from the start; those series are defined already.
-    pub fn with_catalog<F>(catalog: Catalog, max_series: usize, define: F) -> Self
+    pub fn with_catalog<F, E>(catalog: Catalog, max_series: usize, define: F) -> Self
     where
-        F: Fn(SeriesId, &SeriesKey) -> Result<(), String> + Send + Sync + 'static,
+        F: Fn(SeriesId, &SeriesKey) -> Result<(), E> + Send + Sync + 'static,
+        E: Into<Undefined>,
     {
         let names = Names {
+            bytes: catalog.keys().iter().map(bytes_of).sum(),
             catalog,
             ..Names::default()
         };
         Self {
             names: Mutex::new(names),
             // The ids are 32 bits wide.
-            max_series: max_series.min(u32::MAX as usize),
-            define: Box::new(define),
+            max_series: max_series.min(u32::MAX as usize - RESERVED_IDS),
+            max_name_bytes: u64::MAX,
+            define: Box::new(move |id, key| define(id, key).map_err(Into::into)),
         }
     }
 
-    /// The id of `key`, new or known; `None` when the limit is reached or the series
-    /// could not be defined. Fits [`crate::wire::Sink::series`].
-    pub fn resolve(&self, key: &SeriesKey) -> Option<SeriesId> {
+    /// Admits no further name once the known ones take `max_name_bytes` of memory: their text,
+    /// their labels, and the table itself.
+    #[must_use]
+    pub fn within(mut self, max_name_bytes: u64) -> Self {
+        self.max_name_bytes = max_name_bytes;
+        self
+    }
+
+    /// The id of `key`, new or known. Fits [`crate::wire::Sink::series`].
+    ///
+    /// # Errors
+    /// Which limit is reached, or that the series could not be defined.
+    pub fn resolve(&self, key: &SeriesKey) -> Result<SeriesId, NotAdmitted> {
         let mut names = self.lock();
         if let Some(id) = names.catalog.id(key) {
-            return Some(id);
+            return Ok(id);
         }
-        if names.catalog.len() >= self.max_series {
+        let bytes = bytes_of(key);
+        let limit = if names.catalog.len() >= self.max_series {
+            Some(NotAdmitted::SeriesLimit)
+        } else {
+            (names.bytes + bytes > self.max_name_bytes).then_some(NotAdmitted::NameBytes)
+        };
+        if let Some(why) = limit {
             names.refused += 1;
-            return None;
+            return Err(why);
         }
         let id = SeriesId(names.catalog.len() as u32);
-        if let Err(error) = (self.define)(id, key) {
+        if let Err(Undefined { why, cause }) = (self.define)(id, key) {
             names.refused += 1;
-            names.first_error.get_or_insert(error);
-            return None;
+            names.first_error.get_or_insert(cause);
+            return Err(why);
         }
-        Some(names.catalog.intern(key.clone()))
+        names.bytes += bytes;
+        Ok(names.catalog.intern(key.clone()))
     }
 
     /// How many series are known.
@@ -80,6 +124,11 @@ impl Registry {
     /// Whether no series is known.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
+    }
+
+    /// Bytes of memory that the known names take.
+    pub fn name_bytes(&self) -> u64 {
+        self.lock().bytes
     }
 
     /// How often a name was turned away. A decoder that forgets refused names asks again,
@@ -104,12 +153,18 @@ impl Registry {
     }
 }
 
+/// What one more name takes: its key, its text, and its places in the catalog.
+fn bytes_of(key: &SeriesKey) -> u64 {
+    (key.heap_bytes() + 2 * size_of::<(SeriesKey, SeriesId)>()) as u64
+}
+
 impl fmt::Debug for Registry {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let names = self.lock();
         f.debug_struct("Registry")
             .field("series", &names.catalog.len())
             .field("max_series", &self.max_series)
+            .field("name_bytes", &names.bytes)
             .field("refused", &names.refused)
             .finish()
     }
@@ -127,12 +182,12 @@ mod tests {
         let seen = Arc::clone(&defined);
         let registry = Registry::new(2, move |id, key| {
             seen.lock().unwrap().push((id, key.clone()));
-            Ok(())
+            Ok::<(), String>(())
         });
-        assert_eq!(registry.resolve(&SeriesKey::new("a")), Some(SeriesId(0)));
-        assert_eq!(registry.resolve(&SeriesKey::new("b")), Some(SeriesId(1)));
-        assert_eq!(registry.resolve(&SeriesKey::new("a")), Some(SeriesId(0)));
-        assert_eq!(registry.resolve(&SeriesKey::new("c")), None);
+        assert_eq!(registry.resolve(&SeriesKey::new("a")), Ok(SeriesId(0)));
+        assert_eq!(registry.resolve(&SeriesKey::new("b")), Ok(SeriesId(1)));
+        assert_eq!(registry.resolve(&SeriesKey::new("a")), Ok(SeriesId(0)));
+        assert_eq!(registry.resolve(&SeriesKey::new("c")), Err(NotAdmitted::SeriesLimit));
         assert_eq!(registry.refused(), 1);
         assert_eq!(defined.lock().unwrap().len(), 2);
         assert_eq!(registry.catalog().len(), 2);
@@ -141,8 +196,40 @@ mod tests {
     #[test]
     fn a_series_that_cannot_be_defined_is_not_admitted() {
         let registry = Registry::new(10, |_, _| Err("full".to_owned()));
-        assert_eq!(registry.resolve(&SeriesKey::new("a")), None);
+        assert_eq!(registry.resolve(&SeriesKey::new("a")), Err(NotAdmitted::Undefined));
         assert!(registry.is_empty());
         assert_eq!(registry.first_error().as_deref(), Some("full"));
+    }
+
+    /// Issue 15: 8,000 names of 30 kB took 1.2 GB, because names were counted and not their
+    /// bytes.
+    #[test]
+    fn names_count_by_their_bytes() {
+        let registry = Registry::new(1_000_000, |_, _| Ok::<(), String>(())).within(1 << 20);
+        let long = |index: usize| SeriesKey::new(format!("{index}{}", "x".repeat(30_000)));
+        let outcomes: Vec<_> = (0..100).map(|index| registry.resolve(&long(index))).collect();
+        let admitted = outcomes.iter().filter(|outcome| outcome.is_ok()).count();
+        assert!((30..35).contains(&admitted), "{admitted}");
+        assert_eq!(outcomes[99], Err(NotAdmitted::NameBytes));
+        assert_eq!(registry.resolve(&long(0)), Ok(SeriesId(0)), "what is known stays so");
+        assert!(registry.name_bytes() <= 1 << 20 && registry.refused() == 100 - admitted as u64);
+        let labels = (0..100).map(|index| (format!("label{index}"), "x".repeat(300)));
+        let labelled = SeriesKey::with_labels("m", labels);
+        assert!(labelled.heap_bytes() > 30_000, "labels count, too");
+    }
+
+    /// Issue 15: any failed define was called `series_limit`.
+    #[test]
+    fn a_store_says_why_a_series_is_not_admitted() {
+        let registry = Registry::new(10, |_, key: &SeriesKey| match key.name() {
+            "full" => Err(Undefined {
+                why: NotAdmitted::SeriesLimit,
+                cause: "the store has its own limit".to_owned(),
+            }),
+            _ => Err(Undefined::from("no such folder".to_owned())),
+        });
+        assert_eq!(registry.resolve(&SeriesKey::new("bad")), Err(NotAdmitted::Undefined));
+        assert_eq!(registry.resolve(&SeriesKey::new("full")), Err(NotAdmitted::SeriesLimit));
+        assert_eq!(registry.first_error().as_deref(), Some("no such folder"));
     }
 }

@@ -6,7 +6,7 @@ use std::sync::{Mutex, PoisonError};
 
 use serde::Serialize;
 
-use crate::wire::Malformed;
+use crate::wire::{Malformed, NotAdmitted};
 
 /// Examples kept of each kind of malformed record.
 const EXAMPLES: usize = 3;
@@ -23,8 +23,8 @@ pub struct ListenerStats {
     pub connections: u64,
     /// Connections open now.
     pub open_connections: u64,
-    /// Connections closed at once because there were too many; over datagrams: datagrams
-    /// of senders beyond the limit.
+    /// Connections closed at once because there were too many. Over datagrams there are none:
+    /// see [`Self::forgotten_senders`].
     pub refused_connections: u64,
     /// Connections that could not be accepted (no file descriptor left, and the like).
     pub accept_errors: u64,
@@ -34,8 +34,14 @@ pub struct ListenerStats {
     pub undecoded_bytes: u64,
     /// Samples handed over to sinks.
     pub samples: u64,
-    /// Well-formed samples of names that were not admitted.
+    /// Well-formed samples of names that were not admitted: the sum of the next three.
     pub refused: u64,
+    /// Of names beyond the limit of series.
+    pub refused_series_limit: u64,
+    /// Of names beyond the limit of bytes of names.
+    pub refused_name_bytes: u64,
+    /// Of names whose series the store could not define.
+    pub refused_not_defined: u64,
     /// Well-formed samples whose series the sender never named.
     pub unannounced: u64,
     /// Malformed records.
@@ -54,6 +60,9 @@ pub struct ListenerStats {
     /// Senders of datagrams that said that nothing follows: of them the missing samples
     /// are known to the last.
     pub ended_senders: u64,
+    /// Senders of datagrams that were forgotten to make room for others. Where samples are
+    /// numbered, one that comes back is a new sender, of which what came before is missing.
+    pub forgotten_senders: u64,
     /// Samples that came again and were not applied.
     pub repeated_samples: u64,
     /// What the kernel dropped because a receive buffer was full, in its own count: of
@@ -126,6 +135,9 @@ counters!(
     undecoded_bytes,
     samples,
     refused,
+    refused_series_limit,
+    refused_name_bytes,
+    refused_not_defined,
     unannounced,
     malformed,
     datagrams,
@@ -133,6 +145,7 @@ counters!(
     missing_datagrams,
     missing_samples,
     ended_senders,
+    forgotten_senders,
     repeated_samples,
     kernel_drops,
     untold_kernel_drops,
@@ -151,7 +164,12 @@ counters!(
 impl ListenerStats {
     /// Well-formed samples that were not handed over, each under why.
     pub fn turned_away(&self) -> impl Iterator<Item = (&'static str, u64)> {
-        let reasons = [("series_limit", self.refused), ("unannounced", self.unannounced)];
+        let reasons = [
+            (NotAdmitted::SeriesLimit.reason(), self.refused_series_limit),
+            (NotAdmitted::NameBytes.reason(), self.refused_name_bytes),
+            (NotAdmitted::Undefined.reason(), self.refused_not_defined),
+            ("unannounced", self.unannounced),
+        ];
         reasons.into_iter().filter(|(_, samples)| *samples > 0)
     }
 
@@ -162,6 +180,20 @@ impl ListenerStats {
 }
 
 impl Counters {
+    /// Counts samples of names that were not admitted, by reason in the order of
+    /// [`NotAdmitted::ALL`].
+    pub(super) fn refused(&self, samples: [u64; NotAdmitted::ALL.len()]) {
+        add(&self.refused, samples.iter().sum());
+        for (why, samples) in NotAdmitted::ALL.into_iter().zip(samples) {
+            let counter = match why {
+                NotAdmitted::SeriesLimit => &self.refused_series_limit,
+                NotAdmitted::NameBytes => &self.refused_name_bytes,
+                NotAdmitted::Undefined => &self.refused_not_defined,
+            };
+            add(counter, samples);
+        }
+    }
+
     /// Counts one malformed record and keeps it if it is among the first of its kind.
     pub(super) fn malformed(&self, problem: &Malformed<'_>) {
         let mut kinds = self.kinds.lock().unwrap_or_else(PoisonError::into_inner);

@@ -3,6 +3,7 @@
 use std::io::{self, ErrorKind, Read, Write};
 use std::os::fd::AsRawFd;
 use std::os::linux::net::SocketAddrExt;
+use std::os::unix::fs::FileTypeExt;
 use std::os::unix::net as unix;
 use std::path::Path;
 use std::pin::Pin;
@@ -185,6 +186,7 @@ impl Door {
         match address {
             Address::Inet(address) => bind_tcp(*address, options),
             Address::Unix(path) => {
+                replace_stale(path, Type::STREAM)?;
                 let listener = UnixListener::bind(path)?;
                 let socket = SockRef::from(&listener);
                 if let Some(bytes) = options.receive_buffer_bytes {
@@ -255,6 +257,34 @@ fn bind_tcp(address: net::SocketAddr, options: &ListenOptions) -> io::Result<(Do
     let listener = socket.listen(BACKLOG)?;
     let address = Address::Inet(listener.local_addr()?);
     Ok((Door::Tcp(listener), address, granted))
+}
+
+/// Removes the socket at `path` if nobody listens on it any more: a process that was killed
+/// leaves it behind. Two processes that start at the same moment may both find it so; the later
+/// one is then the one that is reached.
+///
+/// # Errors
+/// [`ErrorKind::AddrInUse`] where somebody listens on it, [`ErrorKind::AlreadyExists`] where the
+/// path holds something else.
+pub(super) fn replace_stale(path: &Path, kind: Type) -> io::Result<()> {
+    let Ok(found) = fs::symlink_metadata(path) else {
+        return Ok(());
+    };
+    if !found.file_type().is_socket() {
+        return Err(io::Error::new(
+            ErrorKind::AlreadyExists,
+            "the path exists and is no socket",
+        ));
+    }
+    let probe = Socket::new(Domain::UNIX, kind, None)?;
+    probe.set_nonblocking(true)?;
+    match probe.connect(&SockAddr::unix(path)?) {
+        Err(error) if error.kind() == ErrorKind::ConnectionRefused => fs::remove_file(path),
+        _ => Err(io::Error::new(
+            ErrorKind::AddrInUse,
+            "another process listens on this socket",
+        )),
+    }
 }
 
 /// Removes the file of a Unix socket, which would keep the next listener from binding.

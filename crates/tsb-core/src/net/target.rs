@@ -192,14 +192,16 @@ impl StreamTarget {
         self.buffer.len() >= self.options.flush_bytes
     }
 
-    fn lay_milepost(&mut self, due: u64, start: u64, samples: u64) {
+    fn lay_milepost(&mut self, operation: &Operation<'_>, start: u64) {
         if let Some(out) = self.out.as_mut() {
             let milepost = Milepost {
                 from: 0,
                 end: out.written() + self.buffer.len() as u64,
-                due,
+                due: operation.due,
                 start,
-                samples: samples as u32,
+                samples: operation.batch.len() as u32,
+                group: operation.slot.group,
+                tick: operation.slot.tick,
             };
             self.report.untimed += u64::from(!out.lay(milepost));
         }
@@ -290,7 +292,7 @@ impl Target for StreamTarget {
         self.encoder.encode(&batch.slice(from..batch.len()), &mut self.buffer);
         self.report.skipped_samples = self.skipped_before + self.encoder.skipped();
         // Before its last byte can leave: whoever reads that looks for the milepost.
-        self.lay_milepost(operation.due, start, samples);
+        self.lay_milepost(operation, start);
         if self.is_full() && !self.flush() {
             return Outcome::Unknown;
         }

@@ -17,6 +17,7 @@ use fixed::{BAD, ENDLESS, FixedDecoder, FixedEncoder, Inlet, PANIC, RECORD, WORS
 use super::*;
 use crate::batch::Batch;
 use crate::emit::{Operation, Outcome, Target};
+use crate::schedule::Slot;
 use crate::series::SeriesId;
 use crate::time::{Clock, MonotonicClock, Timestamp};
 use crate::wire::Decoder;
@@ -64,8 +65,14 @@ impl Bed {
     where
         M: Fn() -> Box<dyn Decoder> + Send + Sync + 'static,
     {
+        Self::in_time(address, options, make, Arc::new(MonotonicClock::new()))
+    }
+
+    fn in_time<M>(address: &Address, options: ListenOptions, make: M, clock: Arc<dyn Clock>) -> Self
+    where
+        M: Fn() -> Box<dyn Decoder> + Send + Sync + 'static,
+    {
         let runtime = Runtime::start().unwrap();
-        let clock: Arc<dyn Clock> = Arc::new(MonotonicClock::new());
         let mileposts = Mileposts::new(100_000);
         let (inlet, applied) = Inlet::new();
         let listener = Listener::bind(
@@ -129,7 +136,14 @@ fn send_ticks(mut target: StreamTarget, clock: &dyn Clock, first: u32, count: us
         let values = values(first, tick, count);
         let batch = Batch::tick(SeriesId(first), Timestamp::from_secs(i64::from(tick)), &values);
         let due = clock.now();
-        assert_eq!(target.send(&Operation { batch, due }), Outcome::Sent);
+        assert_eq!(
+            target.send(&Operation {
+                batch,
+                due,
+                slot: Slot::default()
+            }),
+            Outcome::Sent
+        );
         if tick % 7 == 0 {
             target.idle();
         }
@@ -375,6 +389,7 @@ fn a_lost_connection_is_unknown_then_shed_then_made_anew() {
     let operation = Operation {
         batch: Batch::tick(SeriesId(0), at, &values),
         due: 0,
+        slot: Slot::default(),
     };
     assert_eq!(target.send(&operation), Outcome::Sent);
     bed.await_samples(10);
@@ -425,6 +440,7 @@ fn a_peer_that_reads_nothing_is_given_up_or_interrupted() {
     let operation = Operation {
         batch: Batch::tick(SeriesId(0), Timestamp::from_secs(1), &values),
         due: 0,
+        slot: Slot::default(),
     };
     let mut target = connect(Some(Duration::from_millis(20)));
     while target.send(&operation) == Outcome::Sent {}

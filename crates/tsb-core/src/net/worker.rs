@@ -14,6 +14,7 @@ use super::cpu::{IngestCpu, Meter};
 use super::inbox::{Inbox, Mail};
 use super::link::{End, Link, Shared};
 use super::milepost::Timing;
+use super::options::ROOM_AFTER;
 use super::stats::add;
 use super::stream::{Plain, Stream};
 use super::window::Window;
@@ -72,18 +73,11 @@ impl Worker {
 
     /// Serves until the last mail, then drains what was received.
     pub(super) fn run(mut self) -> IngestCpu {
-        let idle = self.shared.options.idle_timeout;
-        let look_every = idle.map(|idle| (idle / 4).max(Duration::from_millis(1)));
-        let mut looked_at = self.shared.clock.now();
         let mut mail = Mail::default();
         let mut has_spare_time = true;
         loop {
             self.meter.turn(has_spare_time);
-            let limit = if self.again.is_empty() {
-                look_every
-            } else {
-                Some(Duration::ZERO)
-            };
+            let limit = (!self.again.is_empty()).then_some(Duration::ZERO);
             // One look at the sockets is the wire's.
             has_spare_time = if limit == Some(Duration::ZERO) {
                 self.inbox.fetch(&self.reactor, &mut mail, limit);
@@ -107,11 +101,14 @@ impl Worker {
                     self.serve(id);
                 }
             }
-            if let (Some(idle), Some(every)) = (idle, look_every)
-                && self.shared.clock.now().saturating_sub(looked_at) >= every.as_nanos() as u64
+            if mail.looks
+                && let Some(idle) = self.shared.options.idle_timeout
             {
-                self.close_idle(idle);
-                looked_at = self.shared.clock.now();
+                self.close_idle(if self.shared.is_crowded() {
+                    idle.min(ROOM_AFTER)
+                } else {
+                    idle
+                });
             }
         }
     }
@@ -235,10 +232,11 @@ fn step(
     if link.answers.are_held() {
         return Ok(false);
     }
-    // What was not decoded because of its answers comes first.
-    if was_held || link.read(window, shared)? {
+    // What was not decoded because of its answers, or of work elsewhere, comes first.
+    let was_busy = std::mem::take(&mut link.is_busy);
+    if was_held || was_busy || link.read(window, shared)? {
         link.digest(window, shared, timing, meter)?;
-        return Ok(true);
+        return Ok(!link.is_busy);
     }
     Ok(false)
 }

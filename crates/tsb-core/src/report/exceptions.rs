@@ -16,7 +16,7 @@ pub const REJECTED_MAX: usize = 1 << 16;
 /// What does not have to be there, by name, and how much of it has no name.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Exceptions {
-    /// Issued operations that were not sent, or never answered.
+    /// Issued operations that were not sent, never answered, or lost on the way.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub operations: Vec<ExceptedTicks>,
     /// Operations of that kind that are not in the list.
@@ -28,13 +28,18 @@ pub struct Exceptions {
     /// Samples that the store refused and that are not in the list.
     #[serde(default)]
     pub rejected_unnamed: u64,
-    /// Samples that never became part of a write, and that nobody can name: lost on the way,
-    /// malformed, or refused by the listener.
+    /// Samples that never became part of a write: lost on the way, malformed, or refused by
+    /// the listener. Those lost on the way are among the samples of the operations that say so,
+    /// where all of these are named; nobody can name the others.
     #[serde(default)]
     pub never_arrived: u64,
+    /// Of these, samples that are in no operation of the list; absent in reports of earlier
+    /// programs, which named none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub never_arrived_unnamed: Option<u64>,
 }
 
-/// Ticks of some groups that were issued and not sent, or not answered.
+/// Ticks of some groups that were issued and not sent, not answered, or lost on the way.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ExceptedTicks {
     /// What became of them.
@@ -63,10 +68,16 @@ pub struct RejectedStretch {
 }
 
 impl Exceptions {
+    /// Samples that may be missing in the store although no list here names them. Operations
+    /// without a name are counted as one sample each, at the least.
+    pub fn unnamed(&self) -> u64 {
+        self.never_arrived_unnamed.unwrap_or(self.never_arrived) + self.rejected_unnamed + self.operations_unnamed
+    }
+
     /// Names operations: groups in a row with the same ticks are one entry.
     pub fn add_operations(&mut self, operations: &[(u32, Range<u64>, ExceptionKind)]) {
         let mut sorted: Vec<_> = operations.iter().collect();
-        sorted.sort_by_key(|(group, ticks, kind)| (ticks.start, ticks.end, *kind == ExceptionKind::Unknown, *group));
+        sorted.sort_by_key(|(group, ticks, kind)| (ticks.start, ticks.end, *kind, *group));
         for (group, ticks, kind) in sorted {
             let one = ExceptedTicks {
                 kind: *kind,

@@ -56,7 +56,7 @@ impl Group {
 }
 
 /// One operation: a tick of a group, and when it belongs in fleet time.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Slot {
     /// The group's index in the roster.
     pub group: u32,

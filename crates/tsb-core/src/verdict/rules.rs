@@ -79,14 +79,14 @@ impl Evidence {
             findings.add(Status::Unverified, unread.as_str());
             return;
         }
-        let Some(compared) = share(self.compared, self.accepted) else {
+        let compared = self.compared.saturating_sub(self.perhaps_lost());
+        let Some(share) = share(compared, self.accepted) else {
             findings.add(Status::Unverified, self.why_nothing_was_accepted());
             return;
         };
         let why = self.uncompared.iter().filter(|uncompared| uncompared.samples > 0);
-        let why: Vec<String> = why
-            .map(|uncompared| format!("{} {}", uncompared.samples, uncompared.why))
-            .collect();
+        let why = why.map(|uncompared| format!("{} {}", uncompared.samples, uncompared.why));
+        let why: Vec<String> = why.chain(self.perhaps_lost_in_words()).collect();
         let why = if why.is_empty() {
             String::new()
         } else {
@@ -96,14 +96,28 @@ impl Evidence {
             Measured::share_at_least(
                 Status::Unverified,
                 "compared, of the accepted samples",
-                compared,
+                share,
                 COMPARED_SHARE_MIN,
             ),
             &format!(
                 "{} of {} accepted samples could be compared with what was sent, {{figure}}{why}",
-                self.compared, self.accepted
+                compared, self.accepted
             ),
         );
+    }
+
+    /// Samples of which nobody can say whether the store lost them.
+    fn perhaps_lost(&self) -> u64 {
+        self.lost_at_most.map_or(0, |at_most| at_most.saturating_sub(self.lost))
+    }
+
+    fn perhaps_lost_in_words(&self) -> Option<String> {
+        let samples = self.perhaps_lost();
+        (samples > 0).then(|| {
+            format!(
+                "{samples} may have been lost by the store or on the way, and nobody can say which; lose fewer on the way"
+            )
+        })
     }
 
     /// Which step the last samples got to, and what to do about it.
@@ -129,9 +143,11 @@ impl Evidence {
 
     fn generator_limited(&self, findings: &mut Findings) {
         // A closed loop asks for nothing: what it held stands beside the ceiling.
-        if let (Some(asked), Some(ceiling)) = (self.asked_per_second, self.ceiling_per_second)
+        if let (Some(mean), Some(ceiling)) = (self.asked_per_second, self.ceiling_per_second)
             && ceiling > 0.0
         {
+            // Of a schedule that climbs, its highest rate.
+            let asked = self.peak_asked_per_second.map_or(mean, |peak| peak.max(mean));
             findings.weigh(
                 Measured::share_at_most(
                     Status::GeneratorLimited,
@@ -197,6 +213,20 @@ impl Evidence {
                 &format!("held {:.0}/s of {asked:.0}/s asked: {{figure}}", self.held_per_second),
             );
         }
+        if let (Some(peak), Some(kept)) = (self.peak_asked_per_second, self.peak_kept_share) {
+            findings.weigh(
+                Measured::share_at_least(
+                    Status::StoreLimited,
+                    "held at the highest rate, of what was due by then",
+                    kept,
+                    HELD_SHARE_MIN,
+                ),
+                &format!(
+                    "of what was due by the end of the interval with the highest rate, {peak:.0}/s, a share of {{figure}} \
+                     was accepted by the end of the next interval; the rest was worked off later, if at all"
+                ),
+            );
+        }
         if let Some(refused) = share(self.refused, self.received) {
             findings.weigh(
                 Measured::share_at_most(
@@ -253,7 +283,8 @@ impl Evidence {
             format!(", {} of the asked rate held", beside(held, HELD_SHARE_MIN, 4))
         });
         let ceiling = match (self.asked_per_second, self.ceiling_per_second) {
-            (Some(asked), Some(ceiling)) => {
+            (Some(mean), Some(ceiling)) => {
+                let asked = self.peak_asked_per_second.map_or(mean, |peak| peak.max(mean));
                 let used = beside(asked / ceiling, CEILING_SHARE_MAX, 4);
                 format!(", {used} of the generator's ceiling used")
             }

@@ -93,7 +93,25 @@ const CASES: &[(&str, Change, Change, Status)] = &[
         |run| run.compared = 534_599,
         Status::Unverified,
     ),
+    (
+        "perhaps lost",
+        |run| run.lost_at_most = Some(5_400),
+        |run| run.lost_at_most = Some(5_401),
+        Status::Unverified,
+    ),
     ("nothing due", |_| (), |run| run.accepted = 0, Status::Unverified),
+    (
+        "ceiling at the highest rate",
+        |run| (run.ceiling_per_second, run.peak_asked_per_second) = (Some(100_000.0), Some(90_000.0)),
+        |run| (run.ceiling_per_second, run.peak_asked_per_second) = (Some(100_000.0), Some(90_001.0)),
+        Status::GeneratorLimited,
+    ),
+    (
+        "held at the highest rate",
+        |run| (run.peak_asked_per_second, run.peak_kept_share) = (Some(60_000.0), Some(0.99)),
+        |run| (run.peak_asked_per_second, run.peak_kept_share) = (Some(60_000.0), Some(0.989_9)),
+        Status::StoreLimited,
+    ),
     (
         "ceiling",
         |run| run.ceiling_per_second = Some(60_000.0),

@@ -22,8 +22,8 @@ pub(crate) use pack::DalmatinerPacker;
 
 use crate::series::{SeriesId, SeriesKey};
 use crate::time::{SECOND_NS, Timestamp};
-use crate::wire::Sink;
 use crate::wire::known::Known;
+use crate::wire::{NotAdmitted, Sink};
 
 /// The bucket of a series without the label `bucket`: that of the published benchmark.
 pub const DEFAULT_BUCKET: &str = "tachyon";
@@ -159,7 +159,7 @@ pub(crate) fn first_of(seconds: u64, points: usize) -> Option<Timestamp> {
 #[inline(always)]
 pub(crate) fn push_seconds(
     known: &mut Known,
-    (id, mut at): (Option<SeriesId>, Timestamp),
+    (id, mut at): (Result<SeriesId, NotAdmitted>, Timestamp),
     points: impl Iterator<Item = Option<Result<f64, &'static str>>>,
     sink: &mut dyn Sink,
 ) -> Result<(), &'static str> {

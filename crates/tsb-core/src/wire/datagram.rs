@@ -9,7 +9,7 @@ mod budget;
 mod lines;
 mod packets;
 
-pub use budget::Budget;
+pub use budget::{Budget, Room};
 pub use packets::Packets;
 
 pub(crate) use lines::{LinePacker, WholeDatagrams};

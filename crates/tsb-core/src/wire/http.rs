@@ -26,7 +26,7 @@ pub use influx::Databases;
 use std::sync::Arc;
 
 use crate::time::Clock;
-use crate::wire::{Budget, Decoder, Protocol};
+use crate::wire::{Decoder, Protocol, Room};
 
 /// The longest head of a request or an answer, in bytes.
 pub const MAX_HEAD: usize = 16 << 10;
@@ -41,15 +41,15 @@ const MAX_HEADERS: usize = 64;
 pub(crate) fn decoder(
     protocol: Protocol,
     clock: Arc<dyn Clock>,
-    budget: &Budget,
+    room: &Room,
     databases: &Databases,
 ) -> Option<Box<dyn Decoder>> {
     let service: Box<dyn decode::Service> = match protocol {
-        Protocol::Influx => Box::new(influx::InfluxService::new(clock, databases)),
-        Protocol::KairosdbJson => Box::new(kairosdb::KairosdbService::new(&clock)),
+        Protocol::Influx => Box::new(influx::InfluxService::new(clock, room, databases)),
+        Protocol::KairosdbJson => Box::new(kairosdb::KairosdbService::new(&clock, room)),
         _ => return None,
     };
-    Some(Box::new(HttpDecoder::new(service, budget)))
+    Some(Box::new(HttpDecoder::new(service, &room.held)))
 }
 
 #[cfg(test)]

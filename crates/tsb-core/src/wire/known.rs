@@ -9,10 +9,10 @@
 
 use crate::series::{SeriesId, SeriesKey};
 use crate::time::{Clock, Timestamp};
-use crate::wire::Sink;
 use crate::wire::columns::Columns;
 use crate::wire::names::{Hash, Names};
 use crate::wire::order::Order;
+use crate::wire::{NotAdmitted, Room, Sink};
 
 /// The longest name that is remembered, in bytes.
 pub(crate) const LONGEST_NAME: usize = 65_534;
@@ -55,6 +55,12 @@ impl Known {
             order: Order::new(),
             ahead: Ahead::default(),
         }
+    }
+
+    /// Has the names take their memory from what a listener allows all its connections, and
+    /// `beside` bytes more for each name that the decoder keeps itself.
+    pub(crate) fn within(&mut self, room: &Room, beside: usize) {
+        self.names.within(room, beside);
     }
 
     /// Whether names come in no order and none is announced: then the decoder looks ahead
@@ -146,7 +152,7 @@ impl Known {
         name: &[u8],
         key: impl FnOnce() -> Result<SeriesKey, &'static str>,
         sink: &mut dyn Sink,
-    ) -> Result<(Option<usize>, Option<SeriesId>), &'static str> {
+    ) -> Result<(Option<usize>, Result<SeriesId, NotAdmitted>), &'static str> {
         if let Some(entry) = self.find(name) {
             return Ok((Some(entry), self.id(entry)));
         }
@@ -158,19 +164,19 @@ impl Known {
         Ok((entry, id))
     }
 
-    /// The series of an entry; `None` is one that the sink did not admit.
+    /// The series of an entry, where the sink admitted it.
     #[inline(always)]
-    pub(crate) fn id(&self, entry: usize) -> Option<SeriesId> {
+    pub(crate) fn id(&self, entry: usize) -> Result<SeriesId, NotAdmitted> {
         self.names.id(entry)
     }
 
-    /// Takes one sample; `None` is a series that the sink did not admit.
+    /// Takes one sample, or refuses it for the reason that its name was not admitted for.
     #[inline(always)]
-    pub(crate) fn push(&mut self, id: Option<SeriesId>, at: Timestamp, value: f64, sink: &mut dyn Sink) {
+    pub(crate) fn push(&mut self, id: Result<SeriesId, NotAdmitted>, at: Timestamp, value: f64, sink: &mut dyn Sink) {
         match id {
-            Some(id) if self.order.is_kept() => self.columns.push(id, at, value, sink),
-            Some(id) => self.columns.push_alone(id, at, value, sink),
-            None => sink.refused(1),
+            Ok(id) if self.order.is_kept() => self.columns.push(id, at, value, sink),
+            Ok(id) => self.columns.push_alone(id, at, value, sink),
+            Err(why) => sink.refused(why, 1),
         }
     }
 

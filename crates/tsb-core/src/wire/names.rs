@@ -8,13 +8,16 @@
 
 mod cell;
 mod hash;
+pub(super) mod share;
 
 pub(crate) use cell::{Cell, INLINE};
 pub(crate) use hash::Hash;
+use share::Share;
 
 use crate::series::SeriesId;
 use crate::wire::lanes::{find_at_most, prefetch};
 use crate::wire::number::{LAST_START, Window, lane};
+use crate::wire::{NotAdmitted, Room};
 
 /// The longest name, terminator included, that is looked at within a window.
 pub(crate) const LONGEST: usize = LAST_START;
@@ -24,9 +27,6 @@ const MAX_REFUSED: usize = 65_536;
 
 /// The bytes that refused names may take together.
 const MAX_REFUSED_BYTES: usize = 4 << 20;
-
-/// Stands for the id of a name that the sink did not admit.
-pub(crate) const REFUSED: u32 = u32::MAX;
 
 /// Stands for no entry.
 const NONE: u32 = u32::MAX;
@@ -42,6 +42,8 @@ pub(crate) struct Names {
     seed: u64,
     refused: usize,
     refused_bytes: usize,
+    /// Memory of the names, from what all connections of a listener share.
+    share: Share,
 }
 
 /// Eight entries in a cache line, to be compared at once: which of them is the right one
@@ -88,7 +90,14 @@ impl Names {
             seed,
             refused: 0,
             refused_bytes: 0,
+            share: Share::default(),
         }
+    }
+
+    /// Takes the memory of the names from what a listener allows all its connections, and for
+    /// each name `beside` bytes that the owner of the table keeps itself. The table is empty.
+    pub(crate) fn within(&mut self, room: &Room, beside: usize) {
+        self.share = Share::new(&room.names, size_of::<Cell>() + beside);
     }
 
     /// How many names there are.
@@ -102,11 +111,14 @@ impl Names {
         (self.cells.get(entry..).unwrap_or_default(), &self.rests)
     }
 
-    /// The series of a name; `None` when it was refused.
+    /// The series of a name, where it was admitted.
     #[inline(always)]
-    pub(crate) fn id(&self, entry: usize) -> Option<SeriesId> {
+    pub(crate) fn id(&self, entry: usize) -> Result<SeriesId, NotAdmitted> {
         let id = self.cells[entry].id;
-        (id != REFUSED).then_some(SeriesId(id))
+        if id < NotAdmitted::FIRST {
+            return Ok(SeriesId(id));
+        }
+        Err(NotAdmitted::of(id))
     }
 
     /// The length of name `entry`, terminator included, when the window begins with it.
@@ -187,30 +199,52 @@ impl Names {
 
     /// Whether any further name of a window would be remembered.
     pub(crate) fn has_room(&self) -> bool {
-        self.rests.len() < u32::MAX as usize
+        !self.share.is_used_up()
+            && self.rests.len() < u32::MAX as usize
             && self.refused < MAX_REFUSED
             && self.refused_bytes + LONGEST <= MAX_REFUSED_BYTES
     }
 
     /// Remembers a new name and what the sink said of it. `None`: there is no room to
-    /// remember it, as too many were refused.
-    pub(crate) fn insert(&mut self, name: &[u8], id: Option<SeriesId>) -> Option<usize> {
-        if id.is_none() && (self.refused >= MAX_REFUSED || self.refused_bytes + name.len() > MAX_REFUSED_BYTES) {
+    /// remember it, as too many were refused, or the memory that connections share is used up.
+    pub(crate) fn insert(&mut self, name: &[u8], id: Result<SeriesId, NotAdmitted>) -> Option<usize> {
+        let is_refused = id.is_err();
+        if is_refused && (self.refused >= MAX_REFUSED || self.refused_bytes + name.len() > MAX_REFUSED_BYTES) {
             return None;
         }
-        let cell = Cell::new(name, self.terminator, id.map_or(REFUSED, |id| id.0), &mut self.rests)?;
-        if id.is_none() {
+        let entry = self.cells.len();
+        let grows = 2 * (entry + 1) > 8 * self.buckets.len();
+        if !self.reserve(name.len(), grows) {
+            return None;
+        }
+        let id = id.map_or_else(NotAdmitted::stand_in, |id| id.0);
+        let cell = Cell::new(name, self.terminator, id, &mut self.rests)?;
+        if is_refused {
             self.refused += 1;
             self.refused_bytes += name.len();
         }
-        let entry = self.cells.len();
-        if 2 * (entry + 1) > 8 * self.buckets.len() {
+        if grows {
             self.grow();
         }
         self.cells.push(cell);
         let hash = Hash::of(name, self.terminator, self.seed);
         place(&mut self.buckets, hash, entry);
         Some(entry)
+    }
+
+    /// Asks for the memory of one more name before it is allocated.
+    fn reserve(&mut self, length: usize, grows: bool) -> bool {
+        let rest = (length + 1).saturating_sub(INLINE);
+        let cells = share::grown(self.cells.capacity(), self.cells.len() + 1);
+        let rests = share::grown(self.rests.capacity(), self.rests.len() + rest);
+        let buckets = self.buckets.len() << u32::from(grows);
+        let fixed = rests + buckets * size_of::<Bucket>();
+        if !self.share.reach(cells, fixed) {
+            return false;
+        }
+        self.cells.reserve_exact(cells - self.cells.len());
+        self.rests.reserve_exact(rests - self.rests.len());
+        true
     }
 
     fn grow(&mut self) {
@@ -267,6 +301,7 @@ pub(crate) fn find_end_from(window: &Window, from: usize, end: u8) -> Option<usi
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::wire::Budget;
     use crate::wire::number::WINDOW;
 
     fn window(text: &[u8]) -> Window {
@@ -283,12 +318,12 @@ mod tests {
             .collect();
         for (index, text) in texts.iter().enumerate() {
             assert_eq!(names.find(text), None);
-            assert_eq!(names.insert(text, Some(SeriesId(index as u32 + 10))), Some(index));
+            assert_eq!(names.insert(text, Ok(SeriesId(index as u32 + 10))), Some(index));
         }
         for (index, text) in texts.iter().enumerate() {
             assert_eq!(names.find(text), Some(index));
             assert!(names.is(index, text) && !names.is(index, &text[1..]) && !names.is(index + 1, text));
-            assert_eq!(names.id(index), Some(SeriesId(index as u32 + 10)));
+            assert_eq!(names.id(index), Ok(SeriesId(index as u32 + 10)));
             if text.len() < LONGEST {
                 let mut line = text.clone();
                 line.push(b' ');
@@ -313,19 +348,48 @@ mod tests {
     #[test]
     fn refused_names_are_remembered_up_to_a_bound() {
         let mut names = Names::new(b' ', 7);
-        let entry = names.insert(b"refused", None).unwrap();
-        assert_eq!((names.find(b"refused"), names.id(entry)), (Some(entry), None));
+        let why = NotAdmitted::NameBytes;
+        let entry = names.insert(b"refused", Err(why)).unwrap();
+        assert_eq!((names.find(b"refused"), names.id(entry)), (Some(entry), Err(why)));
         let mut remembered = 1;
         for index in 0..70_000_u32 {
-            remembered += usize::from(names.insert(&index.to_le_bytes(), None).is_some());
+            remembered += usize::from(names.insert(&index.to_le_bytes(), Err(why)).is_some());
         }
         assert_eq!(remembered, MAX_REFUSED);
         assert!(!names.has_room());
-        assert!(names.insert(b"admitted", Some(SeriesId(1))).is_some());
+        assert!(names.insert(b"admitted", Ok(SeriesId(1))).is_some());
         assert_eq!(
-            Names::new(b' ', 7).insert(&vec![b'x'; MAX_REFUSED_BYTES + 1], None),
+            Names::new(b' ', 7).insert(&vec![b'x'; MAX_REFUSED_BYTES + 1], Err(why)),
             None
         );
+    }
+
+    /// Issue 15: names were bounded by their number, not by their bytes.
+    #[test]
+    fn long_names_share_a_bound_and_give_it_back() {
+        const BYTES: usize = 1 << 20;
+        let room = Room {
+            names: Budget::new(BYTES),
+            ..Room::default()
+        };
+        let mut tables: Vec<Names> = (0..4).map(|seed| Names::new(b' ', seed)).collect();
+        for names in &mut tables {
+            names.within(&room, 0);
+        }
+        let mut remembered = 0;
+        for index in 0..400_usize {
+            let name = format!("{index}{}", "x".repeat(30_000));
+            remembered += usize::from(
+                tables[index % 4]
+                    .insert(name.as_bytes(), Ok(SeriesId(index as u32)))
+                    .is_some(),
+            );
+        }
+        let held: usize = tables.iter().map(|names| names.rests.capacity()).sum();
+        assert!((4..BYTES / 30_000).contains(&remembered), "{remembered}");
+        assert!(held <= BYTES && !tables[0].has_room(), "{held}");
+        drop(tables);
+        assert_eq!(room.names.left(), BYTES);
     }
 
     #[test]

@@ -18,7 +18,7 @@ use crate::wire::pickle::{PickleDecoder, PickleEncoder};
 use crate::wire::put::{Dialect, PutDecoder, PutEncoder};
 use crate::wire::statsd::{StatsdDecoder, StatsdEncoder};
 use crate::wire::tsb::{TsbDatagramDecoder, TsbDecoder, TsbEncoder, TsbPacker};
-use crate::wire::{Budget, Decoder, Encoder, Packer};
+use crate::wire::{Decoder, Encoder, Packer, Room};
 
 const MILLI_NS: u64 = 1_000_000;
 
@@ -232,20 +232,27 @@ impl Protocol {
         })
     }
 
-    /// A decoder for one connection. The clock is for protocols that can say "now".
+    /// A decoder for one connection, with memory of its own. The clock is for protocols that
+    /// can say "now".
     pub fn decoder(self, clock: Arc<dyn Clock>) -> Box<dyn Decoder> {
+        self.decoder_within(clock, &Room::default())
+    }
+
+    /// A decoder for one connection. What it remembers takes memory from `room`, which all
+    /// connections of a listener share.
+    pub fn decoder_within(self, clock: Arc<dyn Clock>, room: &Room) -> Box<dyn Decoder> {
         match self {
-            Self::Graphite => Box::new(GraphiteDecoder::new(clock)),
-            Self::DalmatinerJuly => Box::new(JulyDecoder::new(&clock)),
-            Self::DalmatinerAugust => Box::new(AugustDecoder::new(&clock)),
-            Self::DalmatinerStream | Self::DalmatinerBatch => Box::new(StreamDecoder::new(&clock)),
-            Self::Influx => Box::new(InfluxDecoder::new(clock)),
-            Self::Kairosdb => Box::new(PutDecoder::new(Dialect::Kairosdb, &clock)),
-            Self::KairosdbJson => Box::new(KairosdbJsonDecoder::new(&clock)),
-            Self::Opentsdb => Box::new(PutDecoder::new(Dialect::Opentsdb, &clock)),
-            Self::Pickle => Box::new(PickleDecoder::new(clock)),
-            Self::Statsd => Box::new(StatsdDecoder::new(clock)),
-            Self::Tsb => Box::new(TsbDecoder::new()),
+            Self::Graphite => Box::new(GraphiteDecoder::new(clock).within(room)),
+            Self::DalmatinerJuly => Box::new(JulyDecoder::new(&clock).within(room)),
+            Self::DalmatinerAugust => Box::new(AugustDecoder::new(&clock).within(room)),
+            Self::DalmatinerStream | Self::DalmatinerBatch => Box::new(StreamDecoder::new(&clock).within(room)),
+            Self::Influx => Box::new(InfluxDecoder::new(clock).within(room)),
+            Self::Kairosdb => Box::new(PutDecoder::new(Dialect::Kairosdb, &clock).within(room)),
+            Self::KairosdbJson => Box::new(KairosdbJsonDecoder::new(&clock).within(room)),
+            Self::Opentsdb => Box::new(PutDecoder::new(Dialect::Opentsdb, &clock).within(room)),
+            Self::Pickle => Box::new(PickleDecoder::new(clock).within(room)),
+            Self::Statsd => Box::new(StatsdDecoder::new(clock).within(room)),
+            Self::Tsb => Box::new(TsbDecoder::new().within(room)),
         }
     }
 
@@ -278,28 +285,22 @@ impl Protocol {
         }
     }
 
-    /// A decoder for one connection with requests, where the protocol is their body. Bodies
-    /// that are kept come out of the budget, and `databases` are those of all connections.
-    pub fn http_decoder(
-        self,
-        clock: Arc<dyn Clock>,
-        budget: &Budget,
-        databases: &Databases,
-    ) -> Option<Box<dyn Decoder>> {
-        http::decoder(self, clock, budget, databases)
+    /// A decoder for one connection with requests, where the protocol is their body. Names and
+    /// bodies that are kept come out of `room`, and `databases` are those of all connections.
+    pub fn http_decoder(self, clock: Arc<dyn Clock>, room: &Room, databases: &Databases) -> Option<Box<dyn Decoder>> {
+        http::decoder(self, clock, room, databases)
     }
 
     /// A decoder for the datagrams of one peer, each of which is presented whole. What is
-    /// held for all peers of a listener comes out of one budget.
-    pub fn datagram_decoder(self, clock: Arc<dyn Clock>, budget: &Budget) -> Box<dyn Decoder> {
+    /// remembered and held for all peers of a listener comes out of one `room`.
+    pub fn datagram_decoder(self, clock: Arc<dyn Clock>, room: &Room) -> Box<dyn Decoder> {
+        let records = |decoder: Box<dyn Decoder>| Box::new(WholeDatagrams::of_records(decoder));
         match self {
-            Self::Tsb => Box::new(TsbDatagramDecoder::new(budget)),
-            Self::DalmatinerAugust => Box::new(WholeDatagrams::of_records(Box::new(AugustDecoder::of_datagrams(
-                &clock,
-            )))),
-            Self::DalmatinerJuly => Box::new(WholeDatagrams::of_records(self.decoder(clock))),
-            Self::Influx => Box::new(WholeDatagrams::of_records(Box::new(InfluxDecoder::of_datagrams(clock)))),
-            _ => Box::new(WholeDatagrams::of_lines(self.decoder(clock))),
+            Self::Tsb => Box::new(TsbDatagramDecoder::new(room)),
+            Self::DalmatinerAugust => records(Box::new(AugustDecoder::of_datagrams(&clock).within(room))),
+            Self::DalmatinerJuly => records(self.decoder_within(clock, room)),
+            Self::Influx => records(Box::new(InfluxDecoder::of_datagrams(clock).within(room))),
+            _ => Box::new(WholeDatagrams::of_lines(self.decoder_within(clock, room))),
         }
     }
 }
@@ -391,8 +392,7 @@ mod tests {
         for protocol in Protocol::ALL {
             let facts = protocol.facts();
             assert!(facts.streams || facts.datagrams || facts.http, "{protocol}");
-            let decoder =
-                protocol.http_decoder(Arc::new(ManualClock::new()), &Budget::default(), &Databases::default());
+            let decoder = protocol.http_decoder(Arc::new(ManualClock::new()), &Room::default(), &Databases::default());
             assert_eq!(decoder.is_some(), facts.http, "{protocol}");
         }
     }

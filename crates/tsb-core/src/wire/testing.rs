@@ -7,7 +7,7 @@ use proptest::prelude::*;
 use crate::batch::{Batch, Ids, Times};
 use crate::series::{Catalog, SeriesId, SeriesKey};
 use crate::time::{Clock, ManualClock, SECOND_NS, Timestamp};
-use crate::wire::{Decoder, Fatal, Malformed, Sink};
+use crate::wire::{Decoder, Fatal, Malformed, NotAdmitted, Sink};
 
 /// What a decoder handed over.
 #[derive(Debug, Default)]
@@ -45,15 +45,15 @@ pub(crate) fn named(catalog: &Catalog, samples: &[(SeriesId, Timestamp, f64)]) -
 }
 
 impl Sink for Heap {
-    fn series(&mut self, key: &SeriesKey) -> Option<SeriesId> {
+    fn series(&mut self, key: &SeriesKey) -> Result<SeriesId, NotAdmitted> {
         self.asked += 1;
         if let Some(id) = self.catalog.id(key) {
-            return Some(id);
+            return Ok(id);
         }
         if self.limit > 0 && self.catalog.len() >= self.limit {
-            return None;
+            return Err(NotAdmitted::SeriesLimit);
         }
-        Some(self.catalog.intern(key.clone()))
+        Ok(self.catalog.intern(key.clone()))
     }
 
     fn batch(&mut self, batch: &Batch<'_>) {
@@ -66,7 +66,7 @@ impl Sink for Heap {
         self.samples.extend(batch.iter());
     }
 
-    fn refused(&mut self, samples: usize) {
+    fn refused(&mut self, _why: NotAdmitted, samples: usize) {
         self.refused += samples;
     }
 

@@ -62,12 +62,9 @@ impl Connection {
     /// Nothing is asked yet.
     pub(super) fn new(address: &Address, options: &EtcdOptions) -> Result<Self> {
         let members = endpoints(address, options)?;
-        let credentials = address.credentials().map(|credentials| {
-            let (name, password) = credentials.split_once(':').unwrap_or((credentials, ""));
-            Authenticate {
-                name: name.to_owned(),
-                password: password.to_owned(),
-            }
+        let credentials = address.credentials().map(|credentials| Authenticate {
+            name: credentials.user().to_owned(),
+            password: credentials.password().to_owned(),
         });
         Ok(Self {
             current: Mutex::new(Current {

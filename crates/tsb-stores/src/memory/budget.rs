@@ -18,6 +18,11 @@ impl Budget {
         }
     }
 
+    /// The most bytes that may be taken.
+    pub(super) fn max(&self) -> u64 {
+        self.max
+    }
+
     /// Takes `bytes`, or nothing and says false.
     pub(super) fn take(&self, bytes: usize) -> bool {
         let before = self.taken.fetch_add(bytes as u64, Ordering::Relaxed);
@@ -38,13 +43,9 @@ impl Budget {
         if used <= taken {
             self.give(taken - used);
         } else {
-            self.take_always(used - taken);
+            // It is needed to keep what was accepted.
+            self.taken.fetch_add((used - taken) as u64, Ordering::Relaxed);
         }
-    }
-
-    /// Takes what cannot be refused: the series table.
-    pub(super) fn take_always(&self, bytes: usize) {
-        self.taken.fetch_add(bytes as u64, Ordering::Relaxed);
     }
 }
 

@@ -4,6 +4,7 @@ use std::collections::HashMap;
 
 use tsb_core::{SeriesId, SeriesKey};
 
+use super::budget::Budget;
 use crate::error::{Error, Result};
 
 type Map<K, V> = HashMap<K, V, foldhash::fast::RandomState>;
@@ -16,19 +17,20 @@ pub(super) struct SeriesTable {
     bytes: usize,
 }
 
-/// What one more series occupies, about: two table slots and two copies of the key.
+/// What one more series occupies, about: its text, and two slots in tables that double.
 fn bytes_of(key: &SeriesKey) -> usize {
-    let labels = key
-        .labels()
-        .iter()
-        .map(|(label, value)| label.len() + value.len() + size_of::<(String, String)>());
-    let strings = key.name().len() + labels.sum::<usize>();
-    2 * (strings + size_of::<(SeriesId, SeriesKey)>() + 8)
+    key.heap_bytes() + 4 * (size_of::<(SeriesId, SeriesKey)>() + 1)
 }
 
 impl SeriesTable {
-    /// Binds `series`, or nothing at all. Returns the ids that are new.
-    pub(super) fn define(&mut self, series: &[(SeriesId, SeriesKey)], max: Option<usize>) -> Result<Vec<SeriesId>> {
+    /// Binds `series`, or nothing at all, and takes the memory of their keys from `budget`.
+    /// Returns the ids that are new.
+    pub(super) fn define(
+        &mut self,
+        series: &[(SeriesId, SeriesKey)],
+        max: Option<usize>,
+        budget: &Budget,
+    ) -> Result<Vec<SeriesId>> {
         let mut new: Vec<(SeriesId, &SeriesKey)> = Vec::new();
         let mut fresh_ids: Map<SeriesId, &SeriesKey> = Map::default();
         let mut fresh_keys: Map<&SeriesKey, SeriesId> = Map::default();
@@ -51,8 +53,15 @@ impl SeriesTable {
         {
             return Err(Error::TooManySeries { limit });
         }
+        let bytes = new.iter().map(|(_, key)| bytes_of(key)).sum();
+        if !budget.take(bytes) {
+            return Err(Error::TooManyNameBytes {
+                limit: budget.max(),
+                defined: self.keys.len(),
+            });
+        }
+        self.bytes += bytes;
         for (id, key) in &new {
-            self.bytes += bytes_of(key);
             self.ids.insert((*key).clone(), *id);
             self.keys.insert(*id, (*key).clone());
         }
@@ -80,32 +89,54 @@ mod tests {
 
     #[test]
     fn binding_is_idempotent_and_all_or_nothing() {
-        let mut table = SeriesTable::default();
+        let (mut table, budget) = (SeriesTable::default(), Budget::new(None));
         let pair = |id, name: &str| (SeriesId(id), SeriesKey::new(name));
         assert_eq!(
             table
-                .define(&[pair(0, "a"), pair(1, "b"), pair(0, "a")], Some(2))
+                .define(&[pair(0, "a"), pair(1, "b"), pair(0, "a")], Some(2), &budget)
                 .unwrap()
                 .len(),
             2
         );
-        assert_eq!(table.define(&[pair(0, "a")], Some(2)).unwrap(), []);
+        assert_eq!(table.define(&[pair(0, "a")], Some(2), &budget).unwrap(), []);
         assert!(matches!(
-            table.define(&[pair(2, "c")], Some(2)),
+            table.define(&[pair(2, "c")], Some(2), &budget),
             Err(Error::TooManySeries { limit: 2 })
         ));
         assert!(matches!(
-            table.define(&[pair(3, "c"), pair(0, "c")], None),
+            table.define(&[pair(3, "c"), pair(0, "c")], None, &budget),
             Err(Error::Conflict { .. })
         ));
         assert!(matches!(
-            table.define(&[pair(3, "a")], None),
+            table.define(&[pair(3, "a")], None, &budget),
             Err(Error::Conflict { .. })
         ));
         assert!(matches!(
-            table.define(&[pair(4, "d"), pair(5, "d")], None),
+            table.define(&[pair(4, "d"), pair(5, "d")], None, &budget),
             Err(Error::Conflict { .. })
         ));
         assert_eq!(table.len(), 2);
+    }
+
+    /// Issue 15: names were counted, and not their bytes.
+    #[test]
+    fn keys_stay_within_the_budget_and_count_once() {
+        let (mut table, budget) = (SeriesTable::default(), Budget::new(Some(1 << 20)));
+        let long = |id: u32| (SeriesId(id), SeriesKey::new(format!("{id}{}", "x".repeat(30_000))));
+        let defined = (0..100)
+            .filter(|id| table.define(&[long(*id)], None, &budget).is_ok())
+            .count();
+        assert!((30..35).contains(&defined), "{defined}");
+        let refused = table.define(&[long(99)], None, &budget).unwrap_err();
+        assert!(
+            matches!(refused, Error::TooManyNameBytes { limit: 1_048_576, .. }),
+            "{refused}"
+        );
+        assert_eq!(
+            table.define(&[long(0)], None, &budget).unwrap(),
+            [],
+            "what is known costs nothing"
+        );
+        assert!(table.bytes() <= 1 << 20);
     }
 }

@@ -26,7 +26,7 @@ fn uri(address: &Address) -> Result<String> {
     }
     let hosts = address.hosts();
     Ok(match address.credentials() {
-        Some(credentials) => format!("mongodb://{credentials}@{hosts}/"),
+        Some(credentials) => format!("mongodb://{}@{hosts}/", credentials.in_address()),
         None => format!("mongodb://{hosts}/"),
     })
 }
@@ -54,7 +54,7 @@ impl Connection {
             spec: "mongo:".to_owned(),
             // The driver's words may quote what it could not read.
             what: if address.credentials().is_some() {
-                "the driver cannot read the address; in user and password write % as %25, / as %2F, @ as %40".to_owned()
+                "the driver cannot read the address".to_owned()
             } else {
                 error.to_string()
             },

@@ -3,12 +3,12 @@
 use std::fmt;
 
 use crate::error::{Error, Result};
+use crate::secret::Credentials;
 
 /// An address. It is printed without its credentials.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Address {
-    /// `user:password`, as it is written in addresses: with `%40` for `@`.
-    credentials: Option<String>,
+    credentials: Option<Credentials>,
     /// `host:port`, comma, and so on.
     hosts: String,
     place: String,
@@ -33,7 +33,7 @@ impl Address {
             .rsplit_once('/')
             .ok_or_else(|| wrong(&format!("no {what} is named")))?;
         let (credentials, hosts) = match authority.rsplit_once('@') {
-            Some((credentials, hosts)) => (Some(credentials.to_owned()), hosts),
+            Some((credentials, hosts)) => (Some(Credentials::of_address(credentials)), hosts),
             None => (None, authority),
         };
         if hosts.split(',').any(str::is_empty) || hosts.contains('/') {
@@ -51,24 +51,13 @@ impl Address {
         })
     }
 
-    /// The same with the credentials of a file, `user:password`.
+    /// The same with credentials.
     #[must_use]
-    pub fn with_credentials(self, credentials: &str) -> Self {
-        let credentials = Some(credentials.trim().to_owned());
-        Self { credentials, ..self }
-    }
-
-    /// The same with the credentials that a file holds, where one is named.
-    ///
-    /// # Errors
-    /// [`Error::Backend`] where it cannot be read.
-    pub fn with_credentials_of(self, file: Option<&str>) -> Result<Self> {
-        let Some(file) = file else { return Ok(self) };
-        let text = std::fs::read_to_string(file).map_err(|source| Error::Backend {
-            action: format!("read the credentials in {file}"),
-            source: source.into(),
-        })?;
-        Ok(self.with_credentials(&text))
+    pub fn with_credentials(self, credentials: Credentials) -> Self {
+        Self {
+            credentials: Some(credentials),
+            ..self
+        }
     }
 
     /// The database, the prefix: what is used of the servers.
@@ -76,9 +65,9 @@ impl Address {
         &self.place
     }
 
-    /// `user:password`; not to be printed.
-    pub fn credentials(&self) -> Option<&str> {
-        self.credentials.as_deref()
+    /// Who asks.
+    pub const fn credentials(&self) -> Option<&Credentials> {
+        self.credentials.as_ref()
     }
 
     /// `host:port`, comma, and so on.
@@ -114,10 +103,11 @@ mod tests {
         let address = parse("//me:p%40ss@a:1,b/runs").unwrap();
         assert_eq!(address.to_string(), "***@a:1,b/runs");
         assert_eq!(format!("{address:?}"), "Address(***@a:1,b/runs)");
-        assert_eq!(address.credentials(), Some("me:p%40ss"));
+        assert_eq!(address.credentials().map(Credentials::password), Some("p@ss"));
         assert_eq!((address.hosts(), address.place()), ("a:1,b", "runs"));
-        let plain = parse("//a/runs").unwrap().with_credentials("me:x\n");
-        assert_eq!(plain.credentials(), Some("me:x"));
+        let given = Credentials::parse("me:x").unwrap();
+        let given = parse("//a/runs").unwrap().with_credentials(given);
+        assert_eq!(given.credentials().map(Credentials::user), Some("me"));
     }
 
     #[test]

@@ -5,6 +5,7 @@ use std::path::Path;
 
 use tsb_rrd::{Ahead, KeptFile, RrdFile, Seen, Session, Stage};
 
+use crate::damage::Damage;
 use crate::error::{Error, Result};
 
 /// Our own engine or librrd. A path is used by one caller at a time.
@@ -101,8 +102,42 @@ pub(super) enum Stop {
 pub(super) enum Trouble {
     /// Another process has the lock: try again.
     Locked,
-    /// Anything else.
+    /// It will not be done either if it is tried again at once.
+    Ended(Ended),
+}
+
+/// What an engine could not do, whatever the locks.
+#[derive(Debug)]
+pub(super) enum Ended {
+    /// This file is damaged, gone or not ours to read. It says nothing of other files.
+    Damaged(Box<Damage>),
+    /// A sound header, and another one than the store's files have: this file's header is
+    /// damaged, or the store was opened with the wrong options, which is the error.
+    Foreign(Box<Damage>, Error),
+    /// Something that concerns the store as a whole.
     Failed(Error),
+}
+
+impl Ended {
+    /// The damage of a file that was sound before.
+    pub(super) fn damage(self) -> Result<Damage> {
+        match self {
+            Self::Damaged(damage) | Self::Foreign(damage, _) => Ok(*damage),
+            Self::Failed(error) => Err(error),
+        }
+    }
+
+    /// The error of a call that had no file before.
+    pub(super) fn error(self) -> Error {
+        match self {
+            Self::Failed(error) | Self::Foreign(_, error) => error,
+            Self::Damaged(damage) => Error::Corrupt {
+                path: damage.path,
+                offset: 0,
+                what: damage.what,
+            },
+        }
+    }
 }
 
 /// The result of an engine's call.
@@ -114,24 +149,30 @@ pub(super) fn failed(
     path: &Path,
     source: impl Into<Box<dyn std::error::Error + Send + Sync>>,
 ) -> Trouble {
-    Trouble::Failed(Error::Backend {
+    Trouble::Ended(Ended::Failed(failure(action, path, source)))
+}
+
+/// The same as the error itself.
+pub(super) fn failure(action: &str, path: &Path, source: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> Error {
+    Error::Backend {
         action: format!("{action} {}", path.display()),
         source: source.into(),
-    })
+    }
 }
 
 /// The same call again while another process has the lock, for as long as `wait` says.
-pub(super) fn retried<T>(path: &Path, mut wait: impl FnMut() -> bool, mut call: impl FnMut() -> Done<T>) -> Result<T> {
+pub(super) fn retried<T>(
+    path: &Path,
+    mut wait: impl FnMut() -> bool,
+    mut call: impl FnMut() -> Done<T>,
+) -> std::result::Result<T, Ended> {
     loop {
         match call() {
             Ok(done) => return Ok(done),
-            Err(Trouble::Failed(error)) => return Err(error),
+            Err(Trouble::Ended(ended)) => return Err(ended),
             Err(Trouble::Locked) if wait() => {}
             Err(Trouble::Locked) => {
-                return Err(Error::Backend {
-                    action: format!("lock {}", path.display()),
-                    source: "another process holds its lock".into(),
-                });
+                return Err(Ended::Failed(failure("lock", path, "another process holds its lock")));
             }
         }
     }

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use tsb_librrd::{Creation, Error as LibrrdError};
 use tsb_rrd::{Layout, Seen, Stage};
 
-use super::engine::{Ask, Done, Engine, Kept, Look, Pass, Room, Stop, Trouble, failed};
+use super::engine::{Ask, Done, Ended, Engine, Kept, Look, Pass, Room, Stop, Trouble, failed};
 use super::native::Native;
 
 /// librrd, one file at a time in each thread.
@@ -123,9 +123,14 @@ impl Engine for Librrd {
         let Some(archive) = self.layout.archives().get(ask.archive) else {
             return Ok(());
         };
-        let error = |error| trouble("fetch from", path, error);
+        let mut seen = Room::default();
+        // librrd says in its own words what is wrong with a file; our reader knows whose fault it is.
+        let mut error = |error| match self.reader.look(path, &mut seen) {
+            Err(damaged @ Trouble::Ended(Ended::Damaged(_) | Ended::Foreign(..))) => damaged,
+            _ => trouble("fetch from", path, error),
+        };
         let span_s = (archive.steps * self.layout.step_s()) as i64;
-        let last_s = tsb_librrd::last(path).map_err(error)?;
+        let last_s = tsb_librrd::last(path).map_err(&mut error)?;
         let newest_s = last_s.div_euclid(span_s) * span_s;
         // No further back than the archive reaches, or librrd answers from another one.
         let oldest_s = newest_s - archive.rows as i64 * span_s;

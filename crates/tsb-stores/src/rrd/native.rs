@@ -6,8 +6,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use tsb_rrd::{Error as RrdError, Held, KeptFile, Layout, RrdFile, Seen, Stage, Updated, rows};
 
-use super::engine::{Ask, Done, Engine, Kept, Look, Pass, Room, Stop, Trouble, failed};
-use crate::error::Error;
+use super::engine::{Ask, Done, Engine, Kept, Look, Pass, Room, Stop, failed};
+use super::wound::{foreign, trouble};
 
 /// Our engine: passes under librrd's lock, or files held for ourselves.
 #[derive(Debug)]
@@ -107,20 +107,6 @@ impl Native {
     }
 }
 
-/// The words of `tsb-rrd` in those of the store.
-fn trouble(action: &str, path: &Path, error: RrdError) -> Trouble {
-    match error {
-        RrdError::File { source, .. } => trouble(action, path, *source),
-        RrdError::Locked => Trouble::Locked,
-        RrdError::Damaged { offset, what } => Trouble::Failed(Error::Corrupt {
-            path: path.to_owned(),
-            offset,
-            what,
-        }),
-        other => failed(action, path, other),
-    }
-}
-
 fn micros(at: tsb_rrd::Moment) -> i64 {
     at.seconds.saturating_mul(1_000_000).saturating_add(at.micros)
 }
@@ -142,25 +128,24 @@ fn pass_of(updated: Updated, path: &Path) -> Done<Pass> {
 
 impl Engine for Native {
     fn create(&self, path: &Path, start_s: i64) -> Done<()> {
-        tsb_rrd::create(path, &self.layout, start_s, seed_of(path)).map_err(|error| trouble("create", path, error))
+        let created = tsb_rrd::create(path, &self.layout, start_s, seed_of(path));
+        // There was no file that could be damaged.
+        created.map_err(|error| failed("create", path, error))
     }
 
     fn look(&self, path: &Path, room: &mut Room) -> Done<Look> {
-        let result = RrdFile::open(path).and_then(|file| {
-            if **file.layout() != *self.layout {
-                return Err(RrdError::Unsupported(
-                    "its layout is another than the one asked for".to_owned(),
-                ));
-            }
-            let newest_us = micros(file.newest(&mut room.session)?);
-            let known = rows(&file, &mut room.session, 0, i64::MIN, i64::MAX)?;
-            let mut known = known.into_iter().rev().filter(|row| is_known(&row.values));
-            Ok(Look {
-                newest_us,
-                row_s: known.next().map(|row| row.end_s),
-            })
-        });
-        result.map_err(|error| trouble("read", path, error))
+        let error = |error| trouble("read", path, error);
+        let file = RrdFile::open(path).map_err(error)?;
+        if **file.layout() != *self.layout {
+            return Err(foreign(path));
+        }
+        let newest_us = micros(file.newest(&mut room.session).map_err(error)?);
+        let known = rows(&file, &mut room.session, 0, i64::MIN, i64::MAX).map_err(error)?;
+        let mut known = known.into_iter().rev().filter(|row| is_known(&row.values));
+        Ok(Look {
+            newest_us,
+            row_s: known.next().map(|row| row.end_s),
+        })
     }
 
     fn update(&self, path: &Path, kept: &mut Kept, room: &mut Room, readings: &[String]) -> Done<Pass> {

@@ -7,10 +7,11 @@ use tsb_core::time::MonotonicClock;
 use tsb_core::{Batch, Timestamp};
 use tsb_rrd::{Seen, Stage};
 
-use super::engine::{Ask, Engine, Kept, Pass, Room, Stop};
+use super::engine::{Ask, Ended, Engine, Kept, Pass, Room, Stop, Trouble, retried};
+use super::patience;
 use super::reading::{Micros, write};
-use super::{patience, retried};
-use crate::error::Result;
+use crate::damage::{Damage, DamageLog};
+use crate::error::{Error, Result};
 use crate::store::{Derivation, Reason, Refusals};
 
 /// What a series needs of its store.
@@ -18,8 +19,10 @@ pub(super) struct Site<'a> {
     pub(super) engine: &'a dyn Engine,
     pub(super) derivation: Derivation,
     pub(super) clock: &'a MonotonicClock,
-    /// How many files there are.
+    /// How many sound files there are.
     pub(super) files: &'a AtomicU64,
+    /// What is known of the damaged ones.
+    pub(super) damage: &'a DamageLog,
 }
 
 /// A series and its file, which may not be there yet.
@@ -27,29 +30,80 @@ pub(super) struct Site<'a> {
 pub(super) struct Series {
     path: PathBuf,
     kept: Kept,
-    // The newest reading in the file; `None`: there is no file.
+    // The newest reading in the file; `None`: there is no file, or it is damaged.
     newest: Option<Micros>,
     // The end of the newest known row of the first archive.
     row_s: Option<i64>,
+    // The file is damaged or gone: samples are refused, and none are found, until it is whole
+    // again. It is never made anew: what it held would be gone without a word.
+    is_damaged: bool,
+}
+
+/// What a look at the file of a series has found.
+#[derive(Debug)]
+pub(super) enum Found {
+    /// There is none yet.
+    Nothing,
+    /// A sound one.
+    Sound,
+    /// One that cannot be used.
+    Damaged(Damage),
+    /// One that cannot be used, or that shows that the options are those of another store:
+    /// then the error says so.
+    Foreign(Damage, Error),
 }
 
 impl Series {
     /// A series with what its file holds, if there is one.
-    pub(super) fn look(site: &Site<'_>, path: PathBuf, room: &mut Room) -> Result<Self> {
+    ///
+    /// # Errors
+    /// What concerns more than this file.
+    pub(super) fn look(site: &Site<'_>, path: PathBuf, room: &mut Room) -> Result<(Self, Found)> {
         let mut series = Self {
             kept: Kept::Nothing,
             newest: None,
             row_s: None,
+            is_damaged: false,
             path,
         };
-        if series.path.exists() {
-            let wait = patience(site.clock);
-            let look = retried(&series.path, wait, || site.engine.look(&series.path, room))?;
-            series.newest = Some(Micros(look.newest_us));
-            series.row_s = look.row_s;
+        let found = match series.path.try_exists() {
+            Ok(false) => Found::Nothing,
+            _ => series.read_head(site, room)?,
+        };
+        series.is_damaged = matches!(found, Found::Damaged(_) | Found::Foreign(..));
+        Ok((series, found))
+    }
+
+    /// Takes over what a file says that is there.
+    fn read_head(&mut self, site: &Site<'_>, room: &mut Room) -> Result<Found> {
+        match retried(&self.path, patience(site.clock), || site.engine.look(&self.path, room)) {
+            Ok(look) => {
+                self.newest = Some(Micros(look.newest_us));
+                self.row_s = look.row_s;
+                Ok(Found::Sound)
+            }
+            Err(Ended::Damaged(damage)) => Ok(Found::Damaged(*damage)),
+            Err(Ended::Foreign(damage, error)) => Ok(Found::Foreign(*damage, error)),
+            Err(Ended::Failed(error)) => Err(error),
+        }
+    }
+
+    /// Whether the file can be used: where it could not, it is looked at again, as somebody
+    /// may have put a whole one in its place.
+    fn is_usable(&mut self, site: &Site<'_>, room: &mut Room) -> Result<bool> {
+        if self.is_damaged && matches!(self.read_head(site, room)?, Found::Sound) {
+            self.is_damaged = false;
             site.files.fetch_add(1, Ordering::Relaxed);
         }
-        Ok(series)
+        Ok(!self.is_damaged)
+    }
+
+    /// Notes that the file cannot be used any more, and lets go of it.
+    fn note_damage(&mut self, site: &Site<'_>, damage: Damage) {
+        site.engine.let_go(&mut self.kept);
+        (self.newest, self.row_s, self.is_damaged) = (None, None, true);
+        site.files.fetch_sub(1, Ordering::Relaxed);
+        site.damage.note(damage);
     }
 
     /// The newest timestamp that a raw query would return.
@@ -88,6 +142,10 @@ impl Series {
         room: &mut Room,
         refused: &mut Refusals,
     ) -> Result<usize> {
+        if !self.is_usable(site, room)? {
+            indexes.for_each(|index| refused.push(index, Reason::Damaged));
+            return Ok(0);
+        }
         let mut texts = std::mem::take(&mut room.texts);
         let mut taken = std::mem::take(&mut room.indexes);
         let first = self.admit(site, batch, indexes, &mut texts, &mut taken, refused);
@@ -159,12 +217,22 @@ impl Series {
         // A reading that is refused ends a pass: what follows it takes another.
         let mut done = 0;
         while done < taken.len() {
+            let pass = match self.pass(site, room, &texts[done..taken.len()]) {
+                Ok(pass) => pass,
+                Err(ended) => {
+                    self.note_damage(site, ended.damage()?);
+                    for &index in &taken[done..] {
+                        refused.push(index, Reason::Damaged);
+                    }
+                    break;
+                }
+            };
             let Pass {
                 applied,
                 stopped,
                 newest_us,
                 row_s,
-            } = self.pass(site, room, &texts[done..taken.len()])?;
+            } = pass;
             self.newest = Some(Micros(newest_us));
             self.row_s = self.row_s.max(row_s);
             accepted += applied;
@@ -183,11 +251,11 @@ impl Series {
         Ok(accepted)
     }
 
-    fn pass(&mut self, site: &Site<'_>, room: &mut Room, texts: &[String]) -> Result<Pass> {
+    fn pass(&mut self, site: &Site<'_>, room: &mut Room, texts: &[String]) -> std::result::Result<Pass, Ended> {
         let Self { path, kept, .. } = self;
         retried(path, patience(site.clock), || {
             let result = site.engine.update(path, kept, room, texts);
-            if matches!(result, Err(super::engine::Trouble::Failed(_))) {
+            if matches!(result, Err(Trouble::Ended(_))) {
                 // Whatever state is kept, the file knows better.
                 site.engine.let_go(kept);
             }
@@ -204,9 +272,10 @@ impl Series {
             })?;
         }
         let start_s = first.seconds() - 1;
-        retried(&self.path, patience(site.clock), || {
+        let created = retried(&self.path, patience(site.clock), || {
             site.engine.create(&self.path, start_s)
-        })?;
+        });
+        created.map_err(Ended::error)?;
         self.newest = Some(Micros(start_s * 1_000_000));
         site.files.fetch_add(1, Ordering::Relaxed);
         Ok(())
@@ -220,15 +289,20 @@ impl Series {
         ask: &Ask,
         into: &mut Vec<(i64, f64)>,
     ) -> Result<()> {
-        if self.newest.is_none() {
+        if !self.is_usable(site, room)? || self.newest.is_none() {
             return Ok(());
         }
         let Self { path, kept, .. } = self;
         let before = into.len();
-        retried(path, patience(site.clock), || {
+        let read = retried(path, patience(site.clock), || {
             into.truncate(before);
             site.engine.rows(path, kept, room, ask, into)
-        })
+        });
+        if let Err(ended) = read {
+            into.truncate(before);
+            self.note_damage(site, ended.damage()?);
+        }
+        Ok(())
     }
 }
 

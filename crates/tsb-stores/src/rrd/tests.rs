@@ -1,5 +1,7 @@
 //! What conformance cannot know: files, foreign writers, damage.
 
+mod damage;
+
 use std::process::Command;
 
 use tsb_core::time::MonotonicClock;
@@ -163,17 +165,6 @@ fn a_file_locked_by_another_process_is_waited_for_and_then_an_error() {
 }
 
 #[test]
-fn a_damaged_file_is_an_error_and_stays_as_it_is() {
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("a.rrd");
-    std::fs::write(&path, b"RRD\0 not really").unwrap();
-    let store = RrdStore::open(folder.path(), options()).unwrap();
-    let error = store.define(&[(SeriesId(0), SeriesKey::new("a"))]).unwrap_err();
-    assert!(matches!(error, Error::Corrupt { .. }), "{error}");
-    assert_eq!(std::fs::read(&path).unwrap(), b"RRD\0 not really");
-}
-
-#[test]
 fn a_file_of_another_layout_is_refused() {
     let folder = tempfile::tempdir().unwrap();
     let store = one_series(folder.path(), options());
@@ -272,13 +263,17 @@ fn cold_files_of_a_batch_are_read_ahead_and_get_the_same_bytes() {
         let read = |folder: &Path| std::fs::read(folder.join(format!("s{id}.rrd"))).unwrap();
         assert!(read(cold.path()) == read(warm.path()), "file {id}");
     }
-    // One that cannot be written ends the batch, and what was opened for it is closed.
+    // One that cannot be written costs its own sample, and what was opened for it is closed.
     let before = open_files(cold.path());
     std::fs::write(cold.path().join("s150.rrd"), "no RRD file").unwrap();
     chill(cold.path());
     let values = vec![1.0; 300];
     let at = Timestamp::from_secs(START + 100);
-    assert!(chilled.write_all(&Batch::tick(SeriesId(0), at, &values)).is_err());
+    let mut refused = Refusals::new();
+    let ack = chilled
+        .write(&Batch::tick(SeriesId(0), at, &values), &mut refused)
+        .unwrap();
+    assert_eq!((ack.accepted, ack.rejected), (299, 1));
     assert!(open_files(cold.path()) <= before);
 }
 

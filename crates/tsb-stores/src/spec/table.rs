@@ -129,7 +129,7 @@ static KNOWN: [StoreInfo; 16] = [
                 "max_bytes",
                 Kind::Bytes,
                 None,
-                "most memory for samples; beyond it, samples are refused as full",
+                "most memory for samples and names; beyond it, samples are refused as full, and series not defined",
             ),
             option(
                 "max_series",
@@ -336,7 +336,7 @@ const CREDENTIALS: OptionInfo = option(
     "credentials",
     Kind::Checked("a file", |text| !text.is_empty()),
     None,
-    "file that holds user:password",
+    "file that holds user:password, and that others cannot read; without it, the variable of docs/formats/plan.md",
 );
 const TLS: OptionInfo = option("tls", Kind::Word(&["0", "1"]), Some("0"), "1: speak TLS");
 const TLS_CA: OptionInfo = option(

@@ -156,6 +156,7 @@ fn no_credential_is_printed() {
             ("slot".to_owned(), "1s".to_owned()),
             ("password".to_owned(), "hunter2".to_owned()),
         ],
+        credentials: None,
         ..base
     };
     assert_eq!(spec.to_string(), "ring://***@h?slot=1s&password=***");
@@ -283,4 +284,89 @@ fn an_option_can_be_left_out() {
     let spec: Spec = "memory:?retention=7d&max_series=5".parse().unwrap();
     assert_eq!(spec.without("retention").to_string(), "memory:?max_series=5");
     assert_eq!(spec.without("slot"), spec);
+}
+
+#[cfg(any(feature = "mongo", feature = "etcd"))]
+mod of_servers {
+    use super::*;
+    use crate::secret::Credentials;
+
+    const SCHEME: &str = if cfg!(feature = "mongo") { "mongo" } else { "etcd" };
+
+    fn spec(rest: &str) -> Spec {
+        format!("{SCHEME}:{rest}").parse().unwrap()
+    }
+
+    #[test]
+    fn credentials_are_taken_out_of_the_address() {
+        for (rest, user, password) in [
+            ("//me:hunter2@h:1/db", "me", "hunter2"),
+            ("//me:hunter2@h:1,i/db?timeout=1s", "me", "hunter2"),
+            ("//me:hunter%3F%40@h/db?timeout=1s", "me", "hunter?@"),
+            ("//me:hunt?er2@h/db?timeout=1s", "me", "hunt?er2"),
+            ("//me:hunt@er?2@h/db", "me", "hunt@er?2"),
+            ("//me:hu/nt@h/db", "me", "hu/nt"),
+            ("//me@h/db", "me", ""),
+        ] {
+            let spec = spec(rest);
+            let given = spec.credentials.as_ref().unwrap();
+            assert_eq!((given.user(), given.password()), (user, password), "{rest}");
+            assert!(
+                !spec.path().contains('@') && spec.path().ends_with("/db"),
+                "{}",
+                spec.path()
+            );
+            let shown = format!("{spec} {spec:?}");
+            assert!(!shown.contains("hu") && shown.contains("//***@h"), "{shown}");
+            // What was printed is read again, without them.
+            let again: Spec = spec.to_string().parse().unwrap();
+            assert!(again.lacks_credentials() && !spec.lacks_credentials());
+            assert_eq!(again.path(), spec.path());
+        }
+    }
+
+    #[test]
+    fn an_at_sign_in_an_option_is_none_of_the_address() {
+        let spec = spec("//h:1/db?credentials=/etc/me@home");
+        assert_eq!(
+            (spec.path(), spec.option("credentials")),
+            ("//h:1/db", Some("/etc/me@home"))
+        );
+        assert!(spec.credentials.is_none() && !spec.lacks_credentials());
+    }
+
+    #[test]
+    fn what_cannot_be_read_prints_no_part_of_a_password() {
+        for rest in [
+            "//me:12/hunter?2@h/db",
+            "//me:12/x?hunter2@h/db",
+            "//me:12/x?hunter=2@h/db",
+            "//me:12/x?timeout=hunter2@h/db",
+            "//me:hunter?2@h",
+            "me:hunter2@h/db",
+            "//h/db?pwd=hunter2",
+            "//h/db?user=hunter2",
+            "//h/db?credentials=me:hunter2",
+            "//me:hunter2@h/db?credentials=/x",
+        ] {
+            let error = format!("{SCHEME}:{rest}").parse::<Spec>().and_then(|spec| spec.open());
+            let error = error.map(|store| store.to_string()).unwrap_err();
+            let text = format!("{error} {error:?}");
+            assert!(!text.contains("hunter"), "{text}");
+            let typed = Typed::from(format!("{SCHEME}:{rest}"));
+            let shown = format!("{typed} {typed:?}");
+            assert!(!shown.contains("hunter"), "{shown}");
+        }
+    }
+
+    #[test]
+    fn given_credentials_are_used_where_there_are_none() {
+        let credentials = Credentials::parse("me:hunter2").unwrap();
+        let spec = spec("//h/db");
+        assert!(spec.lacks_credentials());
+        let given = spec.with_credentials(credentials);
+        assert!(!given.lacks_credentials());
+        assert_eq!(given.to_string(), format!("{SCHEME}://***@h/db"));
+        assert!(!"memory:".parse::<Spec>().unwrap().lacks_credentials());
+    }
 }

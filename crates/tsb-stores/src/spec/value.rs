@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use super::StoreInfo;
 use crate::error::{Error, Result};
+use crate::secret::Credentials;
 
 /// What an option's value must look like.
 #[derive(Clone, Copy, Debug)]
@@ -135,11 +136,40 @@ fn scaled(text: &str, units: &[(&str, u64)]) -> Option<u64> {
 pub(crate) struct Values<'a> {
     given: &'a [(String, String)],
     info: &'static StoreInfo,
+    #[cfg_attr(
+        not(any(feature = "mongo", feature = "etcd")),
+        expect(dead_code, reason = "only clients of servers take them")
+    )]
+    credentials: Option<&'a Credentials>,
 }
 
 impl<'a> Values<'a> {
     pub(super) fn new(given: &'a [(String, String)], info: &'static StoreInfo) -> Self {
-        Self { given, info }
+        Self {
+            given,
+            info,
+            credentials: None,
+        }
+    }
+
+    /// The same with the credentials of the address.
+    pub(super) fn with_credentials(self, credentials: Option<&'a Credentials>) -> Self {
+        Self { credentials, ..self }
+    }
+
+    /// Those of the address, else those of the file that the option `credentials` names.
+    #[cfg(any(feature = "mongo", feature = "etcd"))]
+    pub(crate) fn credentials(&self) -> Result<Option<Credentials>> {
+        match (self.credentials, self.word("credentials")?) {
+            (Some(_), Some(_)) => Err(Error::Spec {
+                spec: format!("{}:", self.info.scheme),
+                what: "credentials stand in the address, and option credentials names others: leave one of them out"
+                    .to_owned(),
+            }),
+            (Some(credentials), None) => Ok(Some(credentials.clone())),
+            (None, Some(file)) => Credentials::read(&file).map(Some),
+            (None, None) => Ok(None),
+        }
     }
 
     /// Nanoseconds; `None` where the option has neither value nor default.

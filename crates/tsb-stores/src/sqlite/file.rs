@@ -3,9 +3,7 @@
 //! It knows which program, version and layout a file is of, and nothing of the tables.
 
 use std::fmt::Write as _;
-use std::fs::{self, File, TryLockError};
-use std::io;
-use std::os::unix::fs::MetadataExt;
+use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 use std::time::Duration;
@@ -13,7 +11,10 @@ use std::time::Duration;
 use rusqlite::ffi::ErrorCode;
 use rusqlite::{Connection, MAIN_DB, OpenFlags};
 
+use super::lock::{Lock, real_path};
+use super::wal::{Found, Wal, Witness};
 use super::{SqliteOptions, Synchronous};
+use crate::damage::Damage;
 use crate::disk;
 use crate::error::{Error, Result};
 use crate::locks::lock;
@@ -34,6 +35,8 @@ pub(super) struct Database {
     vfs: Option<String>,
     /// Whether there was nothing in the file.
     pub(super) is_new: bool,
+    /// What the log was like, before SQLite had it.
+    found: Found,
     lock: Mutex<Option<Lock>>,
 }
 
@@ -54,15 +57,24 @@ impl Database {
                 what: "sqlite: needs the path of a file".to_owned(),
             });
         }
+        let (path, lock, found) = if options.vfs.is_some() {
+            // A medium of its own, which only a test has.
+            (path.to_owned(), None, Found::default())
+        } else {
+            let path = real_path(path);
+            let lock = Lock::take(&path)?;
+            let found = Found::look(&path, lock.file()).map_err(|error| Error::Backend {
+                action: format!("read the log of {}", path.display()),
+                source: error.into(),
+            })?;
+            (path, Some(lock), found)
+        };
         let mut database = Self {
-            path: path.to_owned(),
+            path,
             vfs: options.vfs.clone(),
             is_new: false,
-            lock: Mutex::new(if options.vfs.is_some() {
-                None
-            } else {
-                Some(Lock::take(path)?)
-            }),
+            found,
+            lock: Mutex::new(lock),
         };
         let writer = database.connect(OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_CREATE)?;
         if database.done("open", writer.is_readonly(MAIN_DB))? {
@@ -79,6 +91,7 @@ impl Database {
             path: path.to_owned(),
             vfs: None,
             is_new: false,
+            found: Found::default(),
             lock: Mutex::new(None),
         };
         let reader = database.reader()?;
@@ -142,7 +155,9 @@ impl Database {
     fn settle(&self, writer: &Connection, options: &SqliteOptions, schema: &Schema) -> Result<()> {
         let synchronous = match options.synchronous {
             Synchronous::Normal => "NORMAL",
-            Synchronous::Full => "FULL",
+            // Beyond FULL, the removal of a rollback journal is synced: one that came back after
+            // a power cut would undo the last commit. With a write-ahead log both are the same.
+            Synchronous::Full => "EXTRA",
         };
         if self.is_new {
             self.done(
@@ -227,15 +242,30 @@ impl Database {
         }
     }
 
+    /// Watches the log of the connection that writes, and says in the file of the lock how long
+    /// it is.
+    pub(super) fn watch(&self, connection: &mut Connection) -> Result<Wal> {
+        let lock = lock(&self.lock);
+        let counted = lock.as_ref().map(|lock| (self.path.as_path(), lock.file()));
+        self.done("watch the log of", Wal::watch(connection, counted, &self.found))
+    }
+
+    /// What of the log was lost or damaged. `holds` looks in the database for what a commit has
+    /// written.
+    pub(super) fn damage(&self, holds: impl FnOnce(Witness) -> Result<bool>) -> Result<Vec<Damage>> {
+        self.found.damage(&self.path, holds)
+    }
+
     /// Bytes of the write-ahead log.
     pub(super) fn journal_bytes(&self) -> u64 {
         let journal = beside(&self.path, "-wal");
         fs::metadata(journal).map_or(0, |metadata| metadata.len())
     }
 
-    /// Blocks of the database, its write-ahead log and its shared memory, in bytes.
+    /// Blocks of the database, its write-ahead log, its shared memory and the file that locks it, in
+    /// bytes.
     pub(super) fn disk_bytes(&self) -> Option<u64> {
-        let beside = ["-wal", "-shm", "-journal"].map(|end| beside(&self.path, end));
+        let beside = ["-wal", "-shm", "-journal", "-lock"].map(|end| beside(&self.path, end));
         disk::of_files(std::iter::once(&*self.path).chain(beside.iter().map(PathBuf::as_path)))
     }
 
@@ -255,6 +285,7 @@ pub(super) fn check(path: &Path) -> Result<()> {
         path: path.to_owned(),
         vfs: None,
         is_new: false,
+        found: Found::default(),
         lock: Mutex::new(None),
     };
     let reader = database.reader()?;
@@ -266,57 +297,8 @@ pub(super) fn check(path: &Path) -> Result<()> {
 }
 
 /// The name of a file that belongs to another.
-fn beside(path: &Path, suffix: &str) -> PathBuf {
+pub(super) fn beside(path: &Path, suffix: &str) -> PathBuf {
     let mut name = path.as_os_str().to_owned();
     name.push(suffix);
     PathBuf::from(name)
-}
-
-/// Keeps other writers of this program away from a file: an advisory lock of a file beside
-/// it. SQLite's own locks last for a transaction only, and the newest samples are in the
-/// memory of whoever writes.
-#[derive(Debug)]
-struct Lock {
-    path: PathBuf,
-    _file: File,
-}
-
-impl Lock {
-    fn take(database: &Path) -> Result<Self> {
-        let path = beside(database, "-lock");
-        let failed = |error: io::Error| Error::Backend {
-            action: format!("open {}", database.display()),
-            source: format!("cannot lock {}: {error}", path.display()).into(),
-        };
-        loop {
-            let file = File::options()
-                .create(true)
-                .truncate(false)
-                .write(true)
-                .open(&path)
-                .map_err(failed)?;
-            match file.try_lock() {
-                Ok(()) => {}
-                Err(TryLockError::Error(error)) => return Err(failed(error)),
-                Err(TryLockError::WouldBlock) => {
-                    return Err(Error::Backend {
-                        action: format!("open {}", database.display()),
-                        source: "another process, or this one, has it open as a store".into(),
-                    });
-                }
-            }
-            // Whoever had it may have removed it meanwhile: then it is the lock of nothing.
-            let held = file.metadata().map_err(failed)?;
-            if fs::metadata(&path).is_ok_and(|now| now.ino() == held.ino()) {
-                return Ok(Self { path, _file: file });
-            }
-        }
-    }
-}
-
-impl Drop for Lock {
-    fn drop(&mut self) {
-        // A leftover lock file is harmless: it is the lock of it that counts.
-        let _ = fs::remove_file(&self.path);
-    }
 }

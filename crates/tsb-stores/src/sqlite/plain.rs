@@ -9,8 +9,9 @@ use tsb_core::{Batch, Durability, Timestamp};
 
 use super::file::{Database, PAGE_BYTES};
 use super::timer::Waiting;
-use super::wal::Wal;
+use super::wal::{Wal, Witness};
 use super::{Commit, SqliteOptions, Synchronous};
+use crate::damage::Damage;
 use crate::error::{Error, Result};
 use crate::locks::lock;
 use crate::store::{Footprint, Position, Stats};
@@ -19,7 +20,6 @@ use crate::store::{Footprint, Position, Stats};
 #[derive(Debug)]
 pub(super) struct Plain<S> {
     pub(super) options: SqliteOptions,
-    pub(super) database: Database,
     inner: Mutex<Inner<S>>,
     accepted: AtomicU64,
     superseded: AtomicU64,
@@ -28,6 +28,10 @@ pub(super) struct Plain<S> {
     held_before: u64,
     failure: OnceLock<String>,
     closed: AtomicBool,
+    /// What was lost of the log before it was opened.
+    damage: Vec<Damage>,
+    // Last: its lock is given back when the connection is closed.
+    pub(super) database: Database,
 }
 
 /// What is behind the lock.
@@ -39,6 +43,8 @@ pub(super) struct Inner<S> {
     pub(super) is_open: bool,
     newest: i64,
     committed_until: Option<i64>,
+    /// A sample of the open transaction: its series and its time.
+    pub(super) last: Witness,
     wal: Wal,
 }
 
@@ -56,16 +62,17 @@ impl<S> Plain<S> {
         state: S,
         held: u64,
     ) -> Result<Self> {
-        let wal = database.done("watch the log of", Wal::watch(&mut connection))?;
+        let damage = database.damage(|witness| holds(&database, &connection, witness))?;
+        let wal = database.watch(&mut connection)?;
         Ok(Self {
             options,
-            database,
             inner: Mutex::new(Inner {
                 connection: Some(connection),
                 state,
                 is_open: false,
                 newest: i64::MIN,
                 committed_until: None,
+                last: Witness::default(),
                 wal,
             }),
             accepted: AtomicU64::new(0),
@@ -75,6 +82,8 @@ impl<S> Plain<S> {
             held_before: held,
             failure: OnceLock::new(),
             closed: AtomicBool::new(false),
+            damage,
+            database,
         })
     }
 
@@ -159,6 +168,8 @@ impl<S> Plain<S> {
             }
             self.sound(committed)?;
             inner.is_open = false;
+            let is_synced = self.options.synchronous == Synchronous::Full;
+            inner.wal.committed(inner.last, is_synced);
         }
         inner.committed_until = Some(inner.newest);
         let position = self.accepted.load(Ordering::Acquire);
@@ -182,12 +193,12 @@ impl<S> Plain<S> {
             self.commit(&mut inner)?;
         }
         if level == Durability::Synced {
-            self.sync(&inner)?;
+            self.sync(&mut inner)?;
         }
         Ok(())
     }
 
-    fn sync(&self, inner: &Inner<S>) -> Result<()> {
+    fn sync(&self, inner: &mut Inner<S>) -> Result<()> {
         let position = self.committed.load(Ordering::Acquire);
         if self.synced.load(Ordering::Acquire) < position {
             // A commit that waits syncs the whole log, what was committed before included.
@@ -199,6 +210,7 @@ impl<S> Plain<S> {
                 self.run(inner, "PRAGMA synchronous=NORMAL")
             });
             self.sound(synced)?;
+            inner.wal.committed(inner.last, true);
             self.synced.store(position, Ordering::Release);
         }
         Ok(())
@@ -218,7 +230,7 @@ impl<S> Plain<S> {
             return Ok(());
         }
         let flushed = match self.failure.get() {
-            None => self.commit(&mut inner).and_then(|()| self.sync(&inner)),
+            None => self.commit(&mut inner).and_then(|()| self.sync(&mut inner)),
             Some(cause) => Err(Error::Poisoned { cause: cause.clone() }),
         };
         let closed = inner
@@ -244,6 +256,7 @@ impl<S> Plain<S> {
             expired: 0,
             footprint,
             disk_bytes: self.database.disk_bytes(),
+            damage: self.damage.clone(),
             ..Stats::default()
         }
     }
@@ -277,6 +290,12 @@ impl<S: Send + 'static> Waiting for Plain<S> {
         let mut inner = self.lock()?;
         self.commit(&mut inner)
     }
+}
+
+/// Whether the table of samples has one.
+fn holds(database: &Database, connection: &Connection, Witness(series, at): Witness) -> Result<bool> {
+    let sql = "SELECT EXISTS (SELECT 1 FROM sample WHERE series = ?1 AND at = ?2)";
+    database.done("read", connection.query_row(sql, [series, at], |row| row.get(0)))
 }
 
 /// The latest timestamp of a batch, the earliest there is when it is empty.

@@ -15,6 +15,7 @@ use tsb_core::{Batch, Durability, SeriesId, SeriesKey, Timestamp};
 use super::file::{Database, Schema};
 use super::plain::{Inner, Plain, newest_of};
 use super::timer::Timer;
+use super::wal::Witness;
 use super::{Commit, SqliteOptions};
 use crate::error::{Error, Result};
 use crate::locks::{read, write};
@@ -108,6 +109,9 @@ impl RowStore {
             self.plain.begin(inner)?;
             let inserted = self.insert(inner, &batch, refused);
             let (accepted, superseded) = self.plain.sound(inserted)?;
+            if let Some((id, at, _)) = batch.iter().filter(|(_, _, value)| value.is_finite()).last() {
+                inner.last = Witness(i64::from(id.0), at.0);
+            }
             self.plain.wrote(inner, newest_of(&batch), accepted, superseded)?;
             Ok(accepted)
         });

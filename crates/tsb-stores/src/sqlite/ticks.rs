@@ -25,6 +25,7 @@ use super::commits::Commits;
 use super::file::{Database, Schema};
 use super::timer::{Timer, Waiting};
 use super::{Commit, SqliteOptions, Synchronous};
+use crate::damage::Damage;
 use crate::error::{Error, Result};
 use crate::locks::lock;
 use crate::numbers::Keys;
@@ -64,7 +65,6 @@ pub struct TickStore {
 #[derive(Debug)]
 struct Shared {
     options: SqliteOptions,
-    database: Database,
     readers: Readers,
     writer: Mutex<Writer>,
     keys: RwLock<Keys>,
@@ -84,6 +84,10 @@ struct Shared {
     synced: AtomicU64,
     failure: OnceLock<String>,
     closed: AtomicBool,
+    /// What was lost of the log before it was opened.
+    damage: Vec<Damage>,
+    // Last: its lock is given back when all connections are closed.
+    database: Database,
 }
 
 fn panicked<T>(_: PoisonError<T>) -> Error {

@@ -1,5 +1,6 @@
 //! What a store says that it holds and occupies.
 
+use crate::damage::Damage;
 use crate::own_threads::OwnThreads;
 
 /// What a store holds.
@@ -20,7 +21,7 @@ use crate::own_threads::OwnThreads;
 /// stats.footprint = Footprint::of_heads(16_000);
 /// assert_eq!(stats.footprint.total_bytes(), 16_000);
 /// ```
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Stats {
     /// Series that `define` has bound in this life. A key of an earlier life counts once it
@@ -44,6 +45,9 @@ pub struct Stats {
     /// ([`crate::OwnThreads`] counts it); `None` where there are none, or the store cannot
     /// say. What a caller's thread uses inside the store is not in it.
     pub own_cpu_ns: Option<u64>,
+    /// What the store found damaged in its files in this life, at its opening or later, and
+    /// went on without; see [`crate::DamageLog`]. A store without files has none.
+    pub damage: Vec<Damage>,
 }
 
 impl Stats {
@@ -58,6 +62,7 @@ impl Stats {
             footprint: Footprint::of_heads(0),
             disk_bytes: None,
             own_cpu_ns: None,
+            damage: Vec::new(),
         }
     }
 

@@ -167,12 +167,15 @@ impl<S: Store> Shared<S> {
             self.unsynced
                 .remember(settled.map(|(part, _)| (part.id, part.last_record, ())));
         }
-        match outcomes.into_iter().find_map(|(_, outcome)| outcome.trouble) {
+        if let Some(trouble) = outcomes.iter().find_map(|(_, outcome)| outcome.trouble.as_ref()) {
+            self.note_trouble(chain(trouble));
+        }
+        // What was refused for good waits for the next flush to say so; it keeps no reader from
+        // the rest.
+        let mut left = outcomes.into_iter().filter(|(_, outcome)| !outcome.left.is_empty());
+        match left.find_map(|(_, outcome)| outcome.trouble) {
             None => Ok(()),
-            Some(error) => {
-                self.note_trouble(chain(&error));
-                Err(error)
-            }
+            Some(error) => Err(error),
         }
     }
 

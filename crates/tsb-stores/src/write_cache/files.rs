@@ -26,6 +26,7 @@ use super::account::Account;
 use super::checkpoint::checkpoint;
 use super::journal::{Journal, Medium};
 use super::options::{Sync, WriteCacheOptions, invalid};
+use crate::damage::Damage;
 use crate::error::{Error, Result};
 use crate::locks::lock;
 use crate::own_threads::OwnThreads;
@@ -85,6 +86,8 @@ impl FileBounds {
 pub struct FileCache {
     shared: Arc<Shared>,
     threads: Mutex<Vec<JoinHandle<()>>>,
+    /// Locked while a large file is created: one at a time.
+    creating: Mutex<()>,
 }
 
 /// What `STATS` says.
@@ -164,6 +167,7 @@ impl FileCache {
         }
         let cache = Self {
             threads: Mutex::default(),
+            creating: Mutex::default(),
             shared,
         };
         cache.start(options)?;
@@ -371,6 +375,14 @@ impl FileCache {
             write_failures: counters.write_failures.load(Ordering::Relaxed),
             account: self.shared.account(),
         }
+    }
+
+    /// What was found damaged of the journal, the checkpoint and the files.
+    pub fn damage(&self) -> Vec<Damage> {
+        let journal = self.shared.journal.as_ref().map(Journal::damage);
+        let checkpoint = self.shared.memory.as_ref().map(known::Memory::damage);
+        let files = std::iter::once(self.shared.damage.list());
+        journal.into_iter().chain(checkpoint).chain(files).flatten().collect()
     }
 
     /// Writes all that waits, suspended files included, and has it synced where there is a

@@ -13,15 +13,23 @@ use tsb_core::{SeriesId, SeriesKey};
 
 use super::checkpoint::Settled;
 use super::options::{JournalOptions, Sync};
+use crate::damage::{Damage, DamageKind, DamageLog};
 use crate::disk;
 use crate::error::{Error, Result, chain};
 use crate::locks::{Bell, lock};
 
+mod begin;
+mod findings;
+mod head;
 mod medium;
+mod order;
 mod record;
 mod replay;
+mod scan;
 
-use medium::{Folder, name_of};
+use begin::{begin, keep_aside, mark, mark_before_first};
+use head::{HEAD_LEN, Head};
+use medium::{Folder, MARKER, name_of};
 pub use medium::{Medium, Segment};
 pub(super) use record::Admitted;
 use record::Mark;
@@ -49,14 +57,18 @@ pub(super) struct Journal {
     turned: Bell,
     reached: Reached,
     journaled_bytes: AtomicU64,
+    damage: DamageLog,
 }
 
 /// The segment that is written, and those before it.
 #[derive(Debug)]
 pub(super) struct Book {
     segment: Arc<dyn Segment>,
-    number: u32,
+    head: Head,
+    // The oldest segment that has to be there and its first record, as the marker says.
+    oldest: (u32, u64),
     bytes: u64,
+    // A number for each sample, so that a gap says how many are missing.
     next_record: u64,
     // The position of the store after the last record.
     position: u64,
@@ -99,11 +111,25 @@ impl Journal {
 
     pub(super) fn on(medium: Box<dyn Medium>, sync: Sync, segment_bytes: u64) -> Result<Opened> {
         let found = replay::replay(&*medium)?;
-        let segment = begin(&*medium, found.next_number)?;
+        let damage = DamageLog::new();
+        found.damage.iter().cloned().for_each(|found| damage.note(found));
+        mark_before_first(&*medium, &found)?;
+        let head = Head {
+            number: found.next_number,
+            first_record: found.next_record,
+            life: found.next_number,
+        };
+        let oldest = if found.segments.is_empty() && found.damage.is_empty() {
+            (head.number, head.first_record)
+        } else {
+            (found.oldest, found.oldest_record)
+        };
+        let segment = begin(&*medium, oldest, head)?;
         let book = Book {
             segment,
-            number: found.next_number,
-            bytes: record::HEAD_LEN as u64,
+            head,
+            oldest,
+            bytes: HEAD_LEN as u64,
             next_record: found.next_record,
             position: 0,
             sealed: found.segments,
@@ -122,11 +148,17 @@ impl Journal {
                 turned: Bell::default(),
                 reached: Reached::default(),
                 journaled_bytes: AtomicU64::new(0),
+                damage,
             },
             held: found.held,
             readings: found.readings,
             torn_bytes: found.torn_bytes,
         })
+    }
+
+    /// What was found damaged of it.
+    pub(super) fn damage(&self) -> Vec<Damage> {
+        self.damage.list()
     }
 
     pub(super) fn policy(&self) -> Sync {
@@ -189,7 +221,7 @@ impl Journal {
             record::write_names(buffer, number, &names);
         }
         record::write_samples(buffer, number, admitted);
-        book.next_record += 1;
+        book.next_record += admitted.len() as u64;
         book.position = position;
         self.put(&mut book)?;
         match self.sync {
@@ -203,7 +235,7 @@ impl Journal {
         Ok(())
     }
 
-    /// Appends readings of one file, each ended by a line feed, after which the cache is at
+    /// Appends a count of readings of one file, each ended by a line feed, after which the cache is at
     /// `position`; with its name, if the segment has to be told. The record's number.
     ///
     /// Nothing is promised before [`Journal::confirm`]: one write, and with the policy `group`
@@ -213,7 +245,7 @@ impl Journal {
         mut book: MutexGuard<'_, Book>,
         id: SeriesId,
         name: Option<&SeriesKey>,
-        lines: &str,
+        (count, lines): (u64, &str),
         position: u64,
     ) -> Result<u64> {
         let number = book.next_record;
@@ -221,7 +253,7 @@ impl Journal {
             record::write_names(&mut book.buffer, number, &[(id, name)]);
         }
         record::write_readings(&mut book.buffer, number, id, lines);
-        book.next_record += 1;
+        book.next_record += count;
         book.position = position;
         if self.sync == Sync::Each {
             self.put(&mut book)?;
@@ -288,7 +320,7 @@ impl Journal {
     /// Ends the segment that is written, if there is something in it.
     pub(super) fn rotate(&self) -> Result<()> {
         let mut book = self.book();
-        if book.bytes > record::HEAD_LEN as u64 || !book.buffer.is_empty() {
+        if book.bytes > HEAD_LEN as u64 || !book.buffer.is_empty() {
             self.turn_page(&mut book)?;
         }
         Ok(())
@@ -307,17 +339,37 @@ impl Journal {
         self.book().next_record
     }
 
-    /// Removes segments of which all records are before `record`.
+    /// Removes segments of which all records are before `record`, and keeps damaged ones aside.
     pub(super) fn retire(&self, record: u64) -> Result<()> {
         let mut book = self.book();
-        while let Some(sealed) = book.sealed.front()
-            && sealed.last_record < record
-        {
-            self.medium
-                .remove(&sealed.name)
-                .map_err(|source| self.failed("remove", &sealed.name, source))?;
-            book.sealed.pop_front();
+        let is_settled = |sealed: &&Sealed| sealed.last_record < record;
+        let settled = book.sealed.iter().take_while(is_settled).count();
+        if settled == 0 {
+            return Ok(());
         }
+        let (left, head) = (book.sealed.get(settled), book.head);
+        book.oldest = left.map_or((head.number, head.first_record), |left| {
+            (left.number, left.first_record)
+        });
+        // IMPORTANT: before they go, or their absence would be damage after a crash.
+        let marked = mark(&*self.medium, book.oldest, head);
+        marked.map_err(|source| self.failed("write", MARKER, source))?;
+        for sealed in book.sealed.drain(..settled) {
+            self.put_away(&sealed)?;
+        }
+        Ok(())
+    }
+
+    fn put_away(&self, sealed: &Sealed) -> Result<()> {
+        if !sealed.is_damaged {
+            let removed = self.medium.remove(&sealed.name);
+            return removed.map_err(|source| self.failed("remove", &sealed.name, source));
+        }
+        let aside = keep_aside(&*self.medium, &sealed.name);
+        let aside = aside.map_err(|source| self.failed("rename", &sealed.name, source))?;
+        let what = "what could be read of it is in the store; remove it when nobody needs it";
+        let path = self.medium.path_of(&aside);
+        self.damage.note(Damage::new(DamageKind::KeptAside, path, what));
         Ok(())
     }
 
@@ -348,18 +400,26 @@ impl Journal {
     }
 
     fn turn_page(&self, book: &mut Book) -> Result<()> {
-        // IMPORTANT: before the next segment begins. Replay takes damage in any but the last
-        // segment for corruption.
+        // IMPORTANT: before the next segment begins. Replay takes what is missing at the end of
+        // any but the last segment for damage.
         self.sync_book(book)?;
         let sealed = Sealed {
-            name: name_of(book.number),
+            name: name_of(book.head.number),
+            number: book.head.number,
+            first_record: book.head.first_record,
             last_record: book.next_record - 1,
             bytes: book.bytes,
+            is_damaged: false,
         };
-        book.segment = begin(&*self.medium, book.number + 1)?;
+        let head = Head {
+            number: book.head.number + 1,
+            first_record: book.next_record,
+            life: book.head.life,
+        };
+        book.segment = begin(&*self.medium, book.oldest, head)?;
         book.sealed.push_back(sealed);
-        book.number += 1;
-        book.bytes = record::HEAD_LEN as u64;
+        book.head = head;
+        book.bytes = HEAD_LEN as u64;
         Ok(())
     }
 
@@ -407,7 +467,7 @@ impl Journal {
             // What is in earlier segments was synced when they ended.
             (
                 Arc::clone(&book.segment),
-                book.number,
+                book.head.number,
                 book.next_record - 1,
                 book.position,
             )
@@ -421,7 +481,7 @@ impl Journal {
 
     /// After this nothing more is written.
     fn broken(&self, verb: &str, book: &mut Book, source: std::io::Error) -> Error {
-        let error = self.failed(verb, &name_of(book.number), source);
+        let error = self.failed(verb, &name_of(book.head.number), source);
         book.failure = Some(chain(&error));
         error
     }
@@ -442,18 +502,6 @@ impl Book {
 
     /// The segment that it will be in.
     pub(super) fn segment(&self) -> u32 {
-        self.number
+        self.head.number
     }
-}
-
-fn begin(medium: &dyn Medium, number: u32) -> Result<Arc<dyn Segment>> {
-    let name = name_of(number);
-    let begun = medium.create(&name).and_then(|segment| {
-        segment.append(&record::head(number))?;
-        Ok(segment)
-    });
-    begun.map_err(|source| Error::Backend {
-        action: format!("begin {}", medium.path_of(&name).display()),
-        source: source.into(),
-    })
 }

@@ -99,7 +99,9 @@ impl<C: Kept> Keeper<C> {
             .sync_ns
             .map_or(LOOK, |sync_ns| LOOK.min(Duration::from_nanos(sync_ns)));
         let mut flush_at_ns = self.started_ns.saturating_add(self.flush_ns);
-        let (mut sync_at_ns, mut retry_at_ns) = (self.started_ns, self.started_ns);
+        let mut sync_at_ns = self.started_ns;
+        // A cache that has just been opened has nothing to try again yet.
+        let mut retry_at_ns = self.started_ns.saturating_add(RETRY_NS / 4);
         while cache.rest(look) {
             let now_ns = cache.clock().now();
             if now_ns >= flush_at_ns {

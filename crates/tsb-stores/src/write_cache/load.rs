@@ -46,6 +46,8 @@ pub(super) struct Outcome {
     pub(super) left: Vec<Sample>,
     /// The store may have taken some of that.
     pub(super) is_unsure: bool,
+    /// The store refused samples because the file of the series is damaged.
+    pub(super) is_damaged: bool,
     /// Why something was left or failed.
     pub(super) trouble: Option<Error>,
 }
@@ -173,6 +175,7 @@ impl Load {
                 continue;
             }
             outcome.written -= 1;
+            outcome.is_damaged |= refusal.reason == Reason::Damaged;
             match refusal.reason {
                 Reason::Expired => outcome.expired += 1,
                 Reason::Full => outcome.left.push(self.sample(index)),

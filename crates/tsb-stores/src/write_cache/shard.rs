@@ -3,7 +3,7 @@
 //! It is *not* concurrent: whoever has its lock has it to themselves. So the account
 //! balances at every moment at which somebody can look.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
 use tsb_core::SeriesId;
@@ -17,6 +17,9 @@ use crate::store::Reason;
 const NEVER: u64 = u64::MAX;
 /// How long a series rests that could not be written.
 pub(super) const RETRY_NS: u64 = 1_000_000_000;
+/// How long a series takes nothing whose file was found damaged; then one sample finds out
+/// whether it still is.
+const DAMAGED_NS: u64 = 10_000_000_000;
 
 /// One series, in less than a cache line.
 #[derive(Debug)]
@@ -113,6 +116,8 @@ pub(super) struct Shard {
     arena: Arena,
     // Each series stands here once at most.
     due: VecDeque<u32>,
+    // Series whose files are damaged, and from when on one sample of each is taken again.
+    damaged: BTreeMap<u32, u64>,
     account: Account,
     // Pending samples that take the place of another.
     repeats: u64,
@@ -150,6 +155,7 @@ impl Shard {
             queues: Vec::new(),
             arena: Arena::new(budget),
             due: VecDeque::new(),
+            damaged: BTreeMap::new(),
             account: Account::default(),
             repeats: 0,
             being_written: 0,
@@ -178,6 +184,9 @@ impl Shard {
     #[inline]
     pub(super) fn admit(&mut self, id: SeriesId, at: i64, value: f64, moment: Moment) -> Result<(), Reason> {
         let place = place_of(id);
+        if !self.damaged.is_empty() && !self.is_usable(place, moment.now_ns) {
+            return Err(Reason::Damaged);
+        }
         let queue = &mut self.queues[place];
         let is_repeat = queue.has_newest && self.pace.is_same(queue.newest, at);
         if queue.has_newest && (at < queue.newest || (is_repeat && !self.pace.takes_repeats)) {
@@ -209,6 +218,21 @@ impl Shard {
             self.due.push_back(place as u32);
         }
         Ok(())
+    }
+
+    /// Whether a series may take a sample. One whose file is damaged takes one at a time, which
+    /// is due at once.
+    #[cold]
+    fn is_usable(&mut self, place: usize, now_ns: u64) -> bool {
+        let Some(again_ns) = self.damaged.get_mut(&(place as u32)) else {
+            return true;
+        };
+        if now_ns < *again_ns {
+            return false;
+        }
+        *again_ns = now_ns.saturating_add(DAMAGED_NS);
+        self.queues[place].due_ns = 0;
+        true
     }
 
     /// The newest timestamp that was admitted.
@@ -279,8 +303,13 @@ impl Shard {
     pub(super) fn replay(&mut self, id: SeriesId, samples: &[(u64, Sample)]) {
         let queue = &mut self.queues[place_of(id)];
         // One that is there may have been there before its last change was journaled.
-        let takes_repeats = self.pace.takes_repeats;
-        let is_new = |at: i64| !queue.has_newest || at > queue.newest || (takes_repeats && at == queue.newest);
+        // Where it is not written once more, it may be called a little earlier: a file keeps
+        // times as the store resolves them.
+        let is_there = |at: i64| {
+            at < queue.newest
+                || (!self.pace.takes_repeats && (at == queue.newest || self.pace.is_same(queue.newest, at)))
+        };
+        let is_new = |at: i64| !queue.has_newest || !is_there(at);
         let news = samples.iter().filter(|(_, sample)| is_new(sample.0));
         let news: Vec<(u64, Sample)> = news.copied().collect();
         let (Some(first), Some(last)) = (news.first(), news.last()) else {
@@ -367,6 +396,12 @@ impl Shard {
         self.being_written -= 1;
         self.turns += 1;
         self.repeats -= u64::from(part.repeats);
+        if outcome.is_damaged {
+            let again_ns = now_ns.saturating_add(DAMAGED_NS);
+            self.damaged.insert(place_of(part.id) as u32, again_ns);
+        } else if outcome.written > 0 {
+            self.damaged.remove(&(place_of(part.id) as u32));
+        }
         queue.is_unsure = outcome.is_unsure;
         queue.has_left = !outcome.left.is_empty();
         if outcome.left.is_empty() {

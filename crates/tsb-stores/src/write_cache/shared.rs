@@ -13,6 +13,7 @@ use super::chunk::Budget;
 use super::journal::{Held, Journal, Opened};
 use super::options::WriteCacheOptions;
 use super::shard::{BLOCK, Moment, Pace, SHARDS, Shard, shard_of};
+use crate::damage::Damage;
 use crate::error::{Error, Result, chain};
 use crate::keys::KeyTable;
 use crate::locks::{Bell, lock, read, write};
@@ -450,6 +451,11 @@ impl<S: Store> Shared<S> {
 
     pub(super) fn pending_bytes(&self) -> u64 {
         self.budget.used_bytes()
+    }
+
+    /// What is damaged of the journal.
+    pub(super) fn damage(&self) -> Vec<Damage> {
+        self.journal.as_ref().map_or_else(Vec::new, Journal::damage)
     }
 
     pub(super) fn journal_bytes(&self) -> u64 {

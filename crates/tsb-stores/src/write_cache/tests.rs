@@ -347,49 +347,6 @@ fn a_journal_gives_back_what_waited_when_its_cache_is_dropped() {
 }
 
 #[test]
-fn a_damaged_journal_is_an_error_and_its_end_is_not() {
-    let folder = tempfile::tempdir().unwrap();
-    let journal = folder.path().join("journal");
-    let options = WriteCacheOptions {
-        journal: Some(JournalOptions {
-            segment_bytes: 500,
-            ..JournalOptions::new(&journal, Sync::Group)
-        }),
-        ..WriteCacheOptions::default()
-    };
-    let open = || {
-        WriteCache::new(
-            files(&folder.path().join("files")),
-            &options,
-            Arc::new(ManualClock::new()),
-        )
-    };
-    let cache = open().unwrap();
-    define(&cache, 3);
-    ticks(&cache, 3, 9);
-    drop(cache);
-    let mut segments: Vec<_> = std::fs::read_dir(&journal)
-        .unwrap()
-        .map(|entry| entry.unwrap().path())
-        .collect();
-    segments.sort();
-    let last = segments.last().unwrap();
-    let whole = std::fs::read(last).unwrap();
-    std::fs::write(last, &whole[..whole.len() - 3]).unwrap();
-    let cache = open().unwrap();
-    define(&cache, 3);
-    assert!(cache.torn_bytes() > 0);
-    assert_eq!(cache.account().replayed, 24);
-    drop(cache);
-    // Opened again it is whole.
-    assert_eq!(open().unwrap().torn_bytes(), 0);
-    let mut first = std::fs::read(&segments[0]).unwrap();
-    first[60] ^= 1;
-    std::fs::write(&segments[0], first).unwrap();
-    assert!(matches!(open(), Err(Error::Corrupt { .. })));
-}
-
-#[test]
 fn a_journal_before_a_store_that_keeps_nothing_is_refused() {
     let folder = tempfile::tempdir().unwrap();
     let options = WriteCacheOptions {
@@ -415,3 +372,5 @@ fn a_journal_before_a_store_that_keeps_nothing_is_refused() {
         assert!(WriteCache::new(memory(), &options, Arc::new(ManualClock::new())).is_err());
     }
 }
+
+mod damage;

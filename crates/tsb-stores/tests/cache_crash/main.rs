@@ -54,6 +54,14 @@ fn any_journal_is_replayed_or_refused() {
     assert!((1..200).contains(&sound), "{sound} of 200");
 }
 
+/// Journals of both kinds, damaged at random places: what does not come back is spoken of.
+fn no_loss_is_silent() {
+    let folder = tempfile::tempdir().unwrap();
+    let outcomes = damage::losses(folder.path(), 600, &mut random_of(5));
+    println!("{outcomes:?}");
+    assert!(outcomes["said"] > 100 && outcomes["nothing lost"] > 100, "{outcomes:?}");
+}
+
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().collect();
     if arguments.get(1).is_some_and(|word| word == kill::CHILD) {
@@ -82,6 +90,10 @@ fn main() -> ExitCode {
     }));
     trials.push(Trial::test("damage::any_journal_is_replayed_or_refused", || {
         any_journal_is_replayed_or_refused();
+        Ok(())
+    }));
+    trials.push(Trial::test("damage::no_loss_is_silent", || {
+        no_loss_is_silent();
         Ok(())
     }));
     libtest_mimic::run(&Arguments::from_args(), trials).exit_code()

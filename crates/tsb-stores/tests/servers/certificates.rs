@@ -1,5 +1,6 @@
 //! A certificate for loopback, and the authority that signed it, made by the openssl program.
 
+use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
 use std::process::Command;
 
@@ -48,6 +49,7 @@ impl Certificates {
     pub(crate) fn credentials(&self, name: &str, text: &str) -> Result<String, Failed> {
         let file = self.file(name);
         std::fs::write(&file, text)?;
+        std::fs::set_permissions(&file, std::fs::Permissions::from_mode(0o600))?;
         Ok(file.display().to_string())
     }
 }

@@ -1,5 +1,8 @@
-//! Journals with anything in them: opening one is an error, or gives a cache whose account
-//! balances, and the same again when it is opened again.
+//! Damaged journals: whatever is in one, opening it is an error, or says what is lost.
+//!
+//! Journals of both kinds (samples of series, readings of files) are made by caches that are
+//! dropped, as a kill leaves them. [`check`] gives any bytes to a cache; [`check_loss`] damages
+//! a journal whose samples are known, and holds what comes back and what is said against them.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -11,18 +14,33 @@ use tsb_rrd::{Archive, Cf, DataSource, DsKind, Layout, Session};
 use tsb_stores::rrd::{RrdOptions, RrdStore};
 use tsb_stores::write_cache::files::{FileBounds, FileCache, FileSystem};
 use tsb_stores::write_cache::{JournalOptions, Sync, WriteCache, WriteCacheOptions};
-use tsb_stores::{Store, StoreExt};
+use tsb_stores::{Damage, DamageKind, Store, StoreExt};
 
 use crate::lossy::Lossy;
 
 /// The first bytes of a segment, and the lengths of its head and of what precedes a body.
-const MAGIC: &[u8] = b"tsbjrnl1";
-const HEAD_LEN: usize = 16;
+const MAGIC: &[u8] = b"tsbjrnl2";
+const HEAD_LEN: usize = 32;
 const PREFIX_LEN: usize = 17;
+const SEGMENT: &str = "tsb.journal.0";
+const NAMES: [&str; 2] = ["a.rrd", "b.rrd"];
+const SERIES: u32 = 3;
+const SECONDS: i64 = 12;
+
+type Files = BTreeMap<String, Vec<u8>>;
 
 /// The journals of caches that took samples, readings, marks and names, in segments of any
 /// length, one after the other.
 pub(crate) fn corpus(folder: &Path) -> Vec<Vec<u8>> {
+    prepare(folder);
+    let journals = [300, 1 << 20]
+        .into_iter()
+        .flat_map(|bytes| [Kind::Readings, Kind::Samples].map(|kind| kind.journal(folder, bytes, true)));
+    journals.map(|files| segments_of(&files).concat()).collect()
+}
+
+/// Makes the files that readings are for.
+fn prepare(folder: &Path) {
     let layout = Layout::new(
         10,
         vec![DataSource::new("a", DsKind::Gauge, 20)],
@@ -30,13 +48,14 @@ pub(crate) fn corpus(folder: &Path) -> Vec<Vec<u8>> {
     );
     let layout = Arc::new(layout.unwrap());
     std::fs::create_dir_all(folder.join("base")).unwrap();
-    for name in ["a.rrd", "b.rrd"] {
-        tsb_rrd::create(&folder.join("base").join(name), &layout, 1_699_999_999, 1).unwrap();
+    for name in NAMES {
+        tsb_rrd::replace(&folder.join("base").join(name), &layout, 1_699_999_999, 1).unwrap();
     }
-    [200, 1 << 20]
-        .into_iter()
-        .flat_map(|bytes| [readings(folder, bytes), samples(folder, bytes)])
-        .collect()
+}
+
+fn segments_of(files: &Files) -> Vec<Vec<u8>> {
+    let segments = files.iter().filter(|(name, _)| name.starts_with(SEGMENT));
+    segments.map(|(_, bytes)| bytes.clone()).collect()
 }
 
 /// Nothing here has to outlive a power cut.
@@ -83,43 +102,82 @@ fn series(folder: &Path, segment_bytes: u64, medium: Lossy) -> tsb_stores::Resul
 }
 
 fn keys() -> Vec<(SeriesId, SeriesKey)> {
-    (0..3)
+    (0..SERIES)
         .map(|id| (SeriesId(id), SeriesKey::new(format!("s.{id}"))))
         .collect()
 }
 
-fn readings(folder: &Path, segment_bytes: u64) -> Vec<u8> {
-    let medium = Lossy::default();
-    let cache = files(folder, segment_bytes, medium.clone()).unwrap();
-    let mut session = Session::default();
-    for second in 0..12 {
-        for name in ["a.rrd", "b.rrd"] {
-            let words = [0, 1].map(|later| format!("{}:{second}.5", 1_800_000_000 + second * 2 + later));
-            let taken = cache.update(name, words.into_iter().map(Into::into), &mut session);
-            cache.confirm(taken.unwrap().record.unwrap()).unwrap();
+/// What a journal holds.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Kind {
+    Samples,
+    Readings,
+}
+
+impl Kind {
+    /// The journal of a cache that was dropped, with a series or file forgotten at the end.
+    fn journal(self, folder: &Path, segment_bytes: u64, forgets: bool) -> Files {
+        let medium = Lossy::default();
+        match self {
+            Self::Samples => {
+                let cache = series(folder, segment_bytes, medium.clone()).unwrap();
+                cache.define(&keys()).unwrap();
+                for second in 0..SECONDS {
+                    let at = Timestamp::from_secs(1_700_000_000 + second);
+                    let ack = cache.write_all(&Batch::tick(SeriesId(0), at, &[1.5, 2.5, 3.5]));
+                    assert_eq!(ack.unwrap().accepted, 3);
+                }
+                if forgets {
+                    cache.forget(SeriesId(1)).unwrap();
+                }
+            }
+            Self::Readings => {
+                let cache = files(folder, segment_bytes, medium.clone()).unwrap();
+                let mut session = Session::default();
+                for second in 0..SECONDS {
+                    for name in NAMES {
+                        let words = [0, 1].map(|later| format!("{}:{second}.5", 1_800_000_000 + second * 2 + later));
+                        let taken = cache.update(name, words.into_iter().map(Into::into), &mut session);
+                        cache.confirm(taken.unwrap().record.unwrap()).unwrap();
+                    }
+                }
+                if forgets {
+                    cache.forget(NAMES[1]).unwrap();
+                }
+            }
+        }
+        medium.files()
+    }
+
+    /// Opens a journal: how many samples wait in it, and what is said of damage.
+    fn open(self, folder: &Path, medium: Lossy) -> tsb_stores::Result<(u64, Vec<Damage>)> {
+        match self {
+            Self::Samples => {
+                let cache = series(folder, 1 << 20, medium)?;
+                cache.define(&keys())?;
+                let account = cache.account();
+                assert!(account.balances(), "{account:?}");
+                Ok((account.replayed, cache.stats().damage))
+            }
+            Self::Readings => {
+                let cache = files(folder, 1 << 20, medium)?;
+                let account = cache.stats().account;
+                assert!(account.balances(), "{account:?}");
+                Ok((account.replayed, cache.damage()))
+            }
         }
     }
-    cache.forget("b.rrd").unwrap();
-    drop(cache);
-    medium.bytes().concat()
-}
 
-fn samples(folder: &Path, segment_bytes: u64) -> Vec<u8> {
-    let medium = Lossy::default();
-    let cache = series(folder, segment_bytes, medium.clone()).unwrap();
-    cache.define(&keys()).unwrap();
-    for second in 0..12 {
-        let at = Timestamp::from_secs(1_700_000_000 + second);
-        let ack = cache.write_all(&Batch::tick(SeriesId(0), at, &[1.5, 2.5, 3.5]));
-        assert_eq!(ack.unwrap().accepted, 3);
+    fn written(self) -> u64 {
+        match self {
+            Self::Samples => u64::from(SERIES) * SECONDS as u64,
+            Self::Readings => 2 * NAMES.len() as u64 * SECONDS as u64,
+        }
     }
-    cache.forget(SeriesId(1)).unwrap();
-    drop(cache);
-    medium.bytes().concat()
 }
 
-/// Opens a journal of these bytes, as they are and with right checksums; whether each was
-/// taken for sound.
+/// Opens a journal of these bytes, as they are and with right checksums; how many of them
+/// were taken for sound.
 pub(crate) fn check(folder: &Path, bytes: &[u8]) -> usize {
     let segments = segments(bytes);
     let mended = segments
@@ -151,8 +209,10 @@ fn mended(number: u32, bytes: &[u8]) -> Vec<u8> {
     if bytes.len() >= HEAD_LEN {
         bytes[..8].copy_from_slice(MAGIC);
         bytes[8..12].copy_from_slice(&number.to_le_bytes());
-        let sum = crc32fast::hash(&bytes[..12]);
-        bytes[12..HEAD_LEN].copy_from_slice(&sum.to_le_bytes());
+        for (end, sum) in [(12, 12..16), (28, 28..32)] {
+            let value = crc32fast::hash(&bytes[..end]);
+            bytes[sum].copy_from_slice(&value.to_le_bytes());
+        }
     }
     let mut at = HEAD_LEN;
     while let Some(len) = bytes.get(at..at + 4).and_then(|len| len.try_into().ok()) {
@@ -166,22 +226,134 @@ fn mended(number: u32, bytes: &[u8]) -> Vec<u8> {
 }
 
 fn is_sound(folder: &Path, segments: &BTreeMap<u32, Vec<u8>>) -> bool {
-    let medium = Lossy::with(segments);
-    let opened = files(folder, 1 << 20, medium.clone()).map(|cache| cache.stats().account);
-    if let Ok(account) = &opened {
-        assert!(account.balances(), "{account:?}");
-        let again = files(folder, 1 << 20, medium.clone()).unwrap().stats().account;
-        assert_eq!(again.replayed, account.replayed);
+    let given = segments.iter();
+    let given: Files = given
+        .map(|(number, bytes)| (format!("tsb.journal.{number:010}"), bytes.clone()))
+        .collect();
+    [Kind::Readings, Kind::Samples].into_iter().any(|kind| {
+        let medium = Lossy::with(&given);
+        let opened = kind.open(folder, medium.clone());
+        assert_untouched(&given, &medium);
+        let Ok((replayed, damage)) = opened else { return false };
+        let (again, _) = kind.open(folder, medium).unwrap();
+        assert_eq!(again, replayed);
+        // A marker cannot be made of bytes that may be anything.
+        damage.iter().all(|one| one.what.contains("marker"))
+    })
+}
+
+/// No segment that was found is changed by opening it.
+fn assert_untouched(given: &Files, medium: &Lossy) {
+    let found = medium.files();
+    for (name, bytes) in given.iter().filter(|(name, _)| name.starts_with(SEGMENT)) {
+        assert_eq!(found.get(name), Some(bytes), "{name}");
     }
-    // Nothing is overwritten: the last segment may be cut.
-    for (found, given) in medium.bytes().iter().zip(segments.values()) {
-        assert!(given.starts_with(found));
+}
+
+/// Damages a journal whose samples are known: opening it is an error, or every sample that
+/// does not come back is spoken of. What it says, in a word for each outcome.
+pub(crate) fn check_loss(
+    folder: &Path,
+    kind: Kind,
+    segment_bytes: u64,
+    random: &mut impl FnMut(usize) -> usize,
+) -> &'static str {
+    prepare(folder);
+    let whole = kind.journal(folder, segment_bytes, false);
+    let (given, done) = damaged(&whole, random);
+    let medium = Lossy::with(&given);
+    let Ok((replayed, damage)) = kind.open(folder, medium.clone()) else {
+        assert_untouched(&given, &medium);
+        return "refused";
+    };
+    assert_untouched(&given, &medium);
+    let lost = kind.written().checked_sub(replayed);
+    let lost = lost.unwrap_or_else(|| panic!("{kind:?}, {done}: {replayed} came back"));
+    let known = damage.iter().filter(|one| one.may_lose_samples());
+    let at_most = known.clone().try_fold(0, |sum, one| Some(sum + one.samples_at_most?));
+    let is_torn = damage.iter().any(|one| one.kind == DamageKind::Torn);
+    let is_said = is_torn || at_most.is_none_or(|at_most| lost <= at_most);
+    assert!(
+        is_said || done.is_cut,
+        "{kind:?}, {done}: {lost} lost, said: {damage:?}"
+    );
+    // Whoever opens it next hears of the loss too: nothing is settled yet. A marker is made anew.
+    let (again, said) = kind.open(folder, medium).unwrap();
+    assert_eq!(again, replayed, "{kind:?}, {done}");
+    let is_said_again = lost == 0 || said.len() >= damage.len();
+    assert!(is_said_again, "{kind:?}, {done}: {damage:?}, then {said:?}");
+    match (lost, damage.is_empty()) {
+        (0, _) => "nothing lost",
+        (_, false) => "said",
+        (_, true) => "cut between records",
     }
-    let cache = series(folder, 1 << 20, Lossy::with(segments));
-    let is_sound = opened.is_ok() || cache.is_ok();
-    if let Ok(cache) = cache {
-        cache.define(&keys()).unwrap();
-        assert!(cache.account().balances(), "{:?}", cache.account());
+}
+
+/// What was done to a journal.
+struct Done {
+    text: String,
+    /// The newest segment was cut: between two records, nobody can tell that from a crash.
+    is_cut: bool,
+}
+
+impl std::fmt::Display for Done {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&self.text)
     }
-    is_sound
+}
+
+/// One damage of one file at a random place.
+fn damaged(whole: &Files, random: &mut impl FnMut(usize) -> usize) -> (Files, Done) {
+    let mut files = whole.clone();
+    let names: Vec<&String> = whole.keys().collect();
+    let name = names[random(names.len())];
+    let newest = names.iter().rfind(|name| name.starts_with(SEGMENT)).unwrap();
+    let bytes = files.get_mut(name).unwrap();
+    let at = random(bytes.len());
+    let mut is_cut = false;
+    let what = match random(6) {
+        0 | 1 => {
+            bytes[at] ^= 1 << random(8);
+            format!("a bit flipped at {at}")
+        }
+        2 => {
+            let end = bytes.len().min(at + 1 + random(200));
+            bytes[at..end].fill(0);
+            format!("zeros from {at} to {end}")
+        }
+        3 => {
+            bytes.truncate(at);
+            is_cut = name == *newest;
+            format!("cut at {at}")
+        }
+        4 => {
+            files.remove(name);
+            "removed".to_owned()
+        }
+        _ => {
+            let other = format!("tsb.journal.{:010}", random(12));
+            let bytes = files.remove(name).unwrap();
+            files.entry(other.clone()).or_insert(bytes);
+            format!("renamed to {other}")
+        }
+    };
+    let text = format!("{name} of {} files: {what}", whole.len());
+    (files, Done { text, is_cut })
+}
+
+/// Damages journals of both kinds, with long segments and with short ones; how often each
+/// outcome was seen.
+pub(crate) fn losses(
+    folder: &Path,
+    rounds: u64,
+    random: &mut impl FnMut(usize) -> usize,
+) -> BTreeMap<&'static str, u64> {
+    let mut outcomes = BTreeMap::new();
+    for round in 0..rounds {
+        let kind = [Kind::Samples, Kind::Readings][round as usize % 2];
+        let segment_bytes = [200, 400, 1 << 20][random(3)];
+        let outcome = check_loss(folder, kind, segment_bytes, random);
+        *outcomes.entry(outcome).or_default() += 1;
+    }
+    outcomes
 }

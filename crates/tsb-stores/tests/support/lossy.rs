@@ -42,11 +42,15 @@ impl Medium for Lossy {
         Ok(())
     }
 
-    fn truncate(&self, name: &str, len: u64) -> io::Result<()> {
-        let all = self.0.lock().unwrap();
-        let mut bytes = all.get(name).ok_or(io::ErrorKind::NotFound)?.lock().unwrap();
-        bytes.certain.truncate(len as usize);
-        bytes.unsynced.clear();
+    fn rename(&self, name: &str, to: &str) -> io::Result<()> {
+        let mut all = self.0.lock().unwrap();
+        let bytes = all.remove(name).ok_or(io::ErrorKind::NotFound)?;
+        all.insert(to.to_owned(), bytes);
+        Ok(())
+    }
+
+    fn replace(&self, name: &str, bytes: &[u8]) -> io::Result<()> {
+        self.put(name, bytes);
         Ok(())
     }
 
@@ -72,16 +76,22 @@ impl Segment for Written {
 }
 
 impl Lossy {
-    /// These segments, by their numbers.
-    pub(crate) fn with(segments: &BTreeMap<u32, Vec<u8>>) -> Self {
-        let segments = segments.iter().map(|(number, bytes)| {
-            let bytes = Bytes {
-                certain: bytes.clone(),
-                unsynced: Vec::new(),
-            };
-            (format!("tsb.journal.{number:010}"), Arc::new(Mutex::new(bytes)))
-        });
-        Self(Arc::new(Mutex::new(segments.collect())))
+    /// These files, by their names.
+    pub(crate) fn with(files: &BTreeMap<String, Vec<u8>>) -> Self {
+        let medium = Self::default();
+        for (name, bytes) in files {
+            medium.put(name, bytes);
+        }
+        medium
+    }
+
+    fn put(&self, name: &str, bytes: &[u8]) {
+        let bytes = Bytes {
+            certain: bytes.to_vec(),
+            unsynced: Vec::new(),
+        };
+        let bytes = Arc::new(Mutex::new(bytes));
+        self.0.lock().unwrap().insert(name.to_owned(), bytes);
     }
 
     /// Nothing can be appended while this runs.
@@ -91,10 +101,15 @@ impl Lossy {
         run()
     }
 
-    /// The bytes of all segments, in their order.
-    pub(crate) fn bytes(&self) -> Vec<Vec<u8>> {
-        let names = self.names().unwrap();
-        names.iter().map(|name| self.read(name).unwrap()).collect()
+    /// The bytes of all files by their names.
+    pub(crate) fn files(&self) -> BTreeMap<String, Vec<u8>> {
+        let names = self.names().unwrap().into_iter();
+        names
+            .map(|name| {
+                let bytes = self.read(&name).unwrap();
+                (name, bytes)
+            })
+            .collect()
     }
 
     /// What is there when the power is back: of what was not synced some bytes, or their

@@ -25,13 +25,26 @@ fn options(derivation: Derivation) -> RrdOptions {
 
 /// Writes samples to a real store; what is expected, and what every archive returns.
 fn filled(derivation: Derivation, samples: &[(i64, f64)]) -> (Consolidated, Columns, Shown) {
+    filled_but(derivation, samples, |_| false)
+}
+
+/// The same of a store to which some of the samples, by number, never come.
+fn filled_but(
+    derivation: Derivation,
+    samples: &[(i64, f64)],
+    is_lost: impl Fn(usize) -> bool,
+) -> (Consolidated, Columns, Shown) {
     let folder = tempfile::tempdir().unwrap();
     let options = options(derivation);
     let store = RrdStore::open(folder.path(), options.clone()).unwrap();
     store.define(&[(SeriesId(0), SeriesKey::new("a"))]).unwrap();
     let mut sent = Columns::default();
-    for &(at_ms, value) in samples {
+    for (index, &(at_ms, value)) in samples.iter().enumerate() {
         let at = Timestamp::from_millis(at_ms);
+        if is_lost(index) {
+            sent.push(at, value);
+            continue;
+        }
         let ack = store
             .write(&Batch::tick(SeriesId(0), at, &[value]), &mut Refusals::new())
             .unwrap();
@@ -100,7 +113,7 @@ fn every_row_of_a_real_store_is_as_computed() {
         for seed in 0..12 {
             let (rule, sent, found) = filled(derivation, &irregular(seed, derivation));
             let mut notes = Vec::new();
-            let tally = compare(&rule, &sent, &found, &mut |note| notes.push(note));
+            let tally = compare(&rule, &sent, &Doubt::None, &found, &mut |note| notes.push(note));
             assert!(notes.is_empty(), "{derivation:?}, seed {seed}: {notes:?}");
             let compared = tally.verified + tally.unconsolidated + tally.expired + tally.unrepresented;
             assert_eq!(compared, sent.len() as u64);
@@ -120,7 +133,7 @@ fn a_wrong_a_missing_and_an_invented_row_are_seen() {
     let (rule, sent, sound) = filled(Derivation::Gauge, &samples);
     let tally_of = |shown: &Shown| {
         let mut notes = 0;
-        (compare(&rule, &sent, shown, &mut |_| notes += 1), notes)
+        (compare(&rule, &sent, &Doubt::None, shown, &mut |_| notes += 1), notes)
     };
     assert_eq!(tally_of(&sound).1, 0);
     let mut wrong = sound.clone();
@@ -138,7 +151,7 @@ fn a_wrong_a_missing_and_an_invented_row_are_seen() {
 }
 fn tally(rule: &Consolidated, sent: &Columns, shown: &Shown) -> (Tally, Vec<Difference>) {
     let mut notes = Vec::new();
-    let tally = compare(rule, sent, shown, &mut |note| notes.push(note));
+    let tally = compare(rule, sent, &Doubt::None, shown, &mut |note| notes.push(note));
     (tally, notes)
 }
 
@@ -230,4 +243,65 @@ fn of_an_unfinished_step_what_the_store_did_not_take_is_missing() {
         ..shown
     };
     assert_eq!(tally(&rule, &sent, &silent).0.missing, 0);
+}
+
+const DERIVATIONS: [Derivation; 4] = [
+    Derivation::Gauge,
+    Derivation::Counter,
+    Derivation::Derive,
+    Derivation::Absolute,
+];
+
+/// Drops a few samples, some of them in a row, the first and the last; some of those in doubt
+/// came all the same.
+fn with_losses(seed: u64, derivation: Derivation) -> (Consolidated, Columns, Doubt, Shown) {
+    let is_lost = |index: usize| index == 0 || index == 299 || (index as u64 * 7 + seed) % 43 < 2;
+    let samples = irregular(seed, derivation);
+    let (rule, sent, shown) = filled_but(derivation, &samples, is_lost);
+    let in_doubt = |index: usize| is_lost(index) || (index as u64 + seed).is_multiple_of(61);
+    let doubt = samples.iter().enumerate().filter(|(index, _)| in_doubt(*index));
+    let doubt = doubt.map(|(_, &(at_ms, _))| (Timestamp::from_millis(at_ms), 1));
+    (rule, sent, Doubt::Of(doubt.collect()), shown)
+}
+
+#[test]
+fn rows_that_depend_on_lost_samples_are_not_compared_and_the_others_are() {
+    for derivation in DERIVATIONS {
+        for seed in 0..12 {
+            let (rule, sent, doubt, shown) = with_losses(seed, derivation);
+            let mut notes = Vec::new();
+            let tally = compare(&rule, &sent, &doubt, &shown, &mut |note| notes.push(note));
+            assert!(notes.is_empty(), "{derivation:?}, seed {seed}: {notes:?}");
+            assert_eq!((tally.altered, tally.missing, tally.duplicated), (0, 0, 0));
+            let others = tally.unconsolidated + tally.expired + tally.unrepresented;
+            assert_eq!(tally.verified + tally.uncompared + others, sent.len() as u64);
+            assert!(tally.verified > 25 && tally.uncompared > 14, "seed {seed}: {tally:?}");
+            // Nobody says which were lost: the rows of a sound store differ from all that was sent.
+            let blind = compare(&rule, &sent, &Doubt::None, &shown, &mut |_| ());
+            assert!(blind.altered + blind.missing > 0, "{blind:?}");
+            let none = compare(&rule, &sent, &Doubt::OfAny, &shown, &mut |_| ());
+            assert_eq!((none.uncompared, none.verified), (sent.len() as u64, 0));
+        }
+    }
+}
+
+#[test]
+fn a_row_that_can_be_compared_is_compared_beside_lost_samples() {
+    let (rule, sent, doubt, sound) = with_losses(3, Derivation::Gauge);
+    let whole = compare(&rule, &sent, &doubt, &sound, &mut |_| ());
+    let (mut altered, mut missing) = (0, 0);
+    for row in 0..sound.rows[0].len() {
+        let mut wrong = sound.clone();
+        wrong.rows[0][row].1 += 1.0;
+        altered += u64::from(compare(&rule, &sent, &doubt, &wrong, &mut |_| ()).altered > 0);
+        let mut gone = sound.clone();
+        gone.rows[0].remove(row);
+        missing += u64::from(compare(&rule, &sent, &doubt, &gone, &mut |_| ()).missing > 0);
+    }
+    // Of the finest archive at least every second row is compared.
+    let rows = sound.rows[0].len() as u64;
+    assert!(
+        altered * 2 > rows && missing * 2 > rows,
+        "{altered}, {missing} of {rows}: {whole:?}"
+    );
 }

@@ -45,7 +45,7 @@ fn state() -> State {
         board.add(slice, &timed);
     }
     board.enter(Phase::Running);
-    board.say("calibrating against a store that forgets".to_owned());
+    board.say("calibrating against a store that forgets");
     let mut state = board.snapshot(usize::MAX);
     state.elapsed_ns = 30_000_000_000;
     state.accepted = 1_620_000;

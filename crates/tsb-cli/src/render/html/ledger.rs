@@ -106,6 +106,7 @@ const fn branch_meaning(counter: Counter) -> &'static str {
         Counter::Duplicated => "copies beyond one",
         Counter::Unconsolidated => "in a step that no row says yet",
         Counter::Unrepresented => "in a step that the store leaves unknown by its own rules",
+        Counter::Uncompared => "in a row that depends on samples which may not have come",
         _ => "",
     }
 }

@@ -5,6 +5,7 @@ use std::fmt::Write;
 use serde_json::Value;
 
 use super::Shown;
+use crate::foreign;
 use crate::render::figures::{Figure, Unit};
 use crate::render::names::letter;
 
@@ -30,7 +31,7 @@ impl Markup {
 
     /// Text, escaped.
     pub(super) fn text(&mut self, text: &str) {
-        for c in text.chars() {
+        for c in foreign::lines(text).chars() {
             match c {
                 '&' => self.out.push_str("&amp;"),
                 '<' => self.out.push_str("&lt;"),

@@ -42,6 +42,9 @@ pub fn settle(elsewhere: &Elsewhere, audit: &Audit, ledger: &mut LedgerReport) {
     if elsewhere.is_guess {
         nameless = nameless.min(missing);
     }
+    // A row that is compared depends on none of them.
+    let of_uncompared = nameless.min(audit.tally.uncompared);
+    nameless -= of_uncompared;
     let Some(split) = Split::new(nameless, missing, audit) else {
         ledger.violated.push(format!(
             "{nameless} samples never reached the store, but only {missing} are missing in it"
@@ -61,6 +64,7 @@ pub fn settle(elsewhere: &Elsewhere, audit: &Audit, ledger: &mut LedgerReport) {
     for (counter, samples) in [
         (Counter::Unconsolidated, tally.unconsolidated),
         (Counter::Unrepresented, tally.unrepresented),
+        (Counter::Uncompared, tally.uncompared - of_uncompared),
     ] {
         if samples > 0 {
             ledger.counts.set(counter, samples);

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use tsb_core::time::{Clock, ManualClock, SECOND_NS};
-use tsb_core::wire::{Decoder, MAX_RECORD, Malformed, Protocol, Sink};
+use tsb_core::wire::{Decoder, MAX_RECORD, Malformed, NotAdmitted, Protocol, Sink};
 use tsb_core::{Batch, Catalog, SeriesId, SeriesKey};
 
 /// Samples by key, in the order of the wire; everything that can be compared.
@@ -26,9 +26,10 @@ pub(super) struct Heap {
 }
 
 impl Sink for Heap {
-    fn series(&mut self, key: &SeriesKey) -> Option<SeriesId> {
+    fn series(&mut self, key: &SeriesKey) -> Result<SeriesId, NotAdmitted> {
         let known = self.catalog.id(key);
-        known.or_else(|| (self.catalog.len() < ADMITTED).then(|| self.catalog.intern(key.clone())))
+        let admitted = known.or_else(|| (self.catalog.len() < ADMITTED).then(|| self.catalog.intern(key.clone())));
+        admitted.ok_or(NotAdmitted::SeriesLimit)
     }
 
     fn batch(&mut self, batch: &Batch<'_>) {
@@ -40,7 +41,7 @@ impl Sink for Heap {
         }
     }
 
-    fn refused(&mut self, samples: usize) {
+    fn refused(&mut self, _why: NotAdmitted, samples: usize) {
         self.found.refused += samples;
     }
 

@@ -1,6 +1,6 @@
 //! The decoders of DalmatinerDB's binary protocols.
 
-use tsb_core::wire::{Budget, Protocol};
+use tsb_core::wire::{Protocol, Room};
 
 use super::codec::{Found, Heap, check_again, check_pieces, check_twice, clock};
 
@@ -33,7 +33,7 @@ pub(super) fn stream(bytes: &[u8]) {
 
 fn datagram(protocol: Protocol, bytes: &[u8]) -> Found {
     let mut heap = Heap::default();
-    let mut decoder = protocol.datagram_decoder(clock(), &Budget::default());
+    let mut decoder = protocol.datagram_decoder(clock(), &Room::default());
     assert_eq!(
         decoder.decode(bytes, &mut heap),
         Ok(bytes.len()),

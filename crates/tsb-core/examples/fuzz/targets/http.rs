@@ -1,7 +1,7 @@
 //! The decoders of requests: samples and answers, however the bytes are cut.
 
 use tsb_core::wire::http::Databases;
-use tsb_core::wire::{Budget, Decoder, MAX_RECORD, Next, Peer, Protocol};
+use tsb_core::wire::{Decoder, MAX_RECORD, Next, Peer, Protocol, Room};
 
 use super::codec::{Found, Heap, clock};
 
@@ -10,15 +10,15 @@ use super::codec::{Found, Heap, clock};
 pub(super) fn check(bytes: &[u8]) {
     let is_gzip = bytes.windows(4).any(|word| word.eq_ignore_ascii_case(b"gzip"));
     for protocol in [Protocol::Influx, Protocol::KairosdbJson] {
-        let budget = Budget::default();
-        let all = budget.left();
-        let whole = talk(protocol, bytes, bytes.len().max(1), &budget);
+        let room = Room::default();
+        let all = room.held.left();
+        let whole = talk(protocol, bytes, bytes.len().max(1), &room);
         for piece in [1 + bytes.len() / 3, 61, 5] {
             if piece * 400 > bytes.len() {
-                assert_same(&talk(protocol, bytes, piece, &budget), &whole, piece, is_gzip);
+                assert_same(&talk(protocol, bytes, piece, &room), &whole, piece, is_gzip);
             }
         }
-        assert_eq!(budget.left(), all, "memory is given back");
+        assert_eq!(room.held.left(), all, "memory is given back");
     }
 }
 
@@ -38,15 +38,15 @@ fn assert_same(one: &(Found, Vec<u8>), other: &(Found, Vec<u8>), piece: usize, i
     );
 }
 
-fn decoder(protocol: Protocol, budget: &Budget) -> Box<dyn Decoder> {
+fn decoder(protocol: Protocol, room: &Room) -> Box<dyn Decoder> {
     let databases = Databases::default();
     assert!(databases.create("d"));
-    let decoder = protocol.http_decoder(clock(), budget, &databases);
+    let decoder = protocol.http_decoder(clock(), room, &databases);
     decoder.unwrap_or_else(|| panic!("{protocol} is no body of requests"))
 }
 
-fn talk(protocol: Protocol, bytes: &[u8], piece: usize, budget: &Budget) -> (Found, Vec<u8>) {
-    let mut decoder = decoder(protocol, budget);
+fn talk(protocol: Protocol, bytes: &[u8], piece: usize, room: &Room) -> (Found, Vec<u8>) {
+    let mut decoder = decoder(protocol, room);
     let (mut heap, mut answers) = (Heap::default(), Vec::new());
     let (mut start, mut end) = (0, 0);
     while end < bytes.len() {
@@ -62,7 +62,7 @@ fn talk(protocol: Protocol, bytes: &[u8], piece: usize, budget: &Budget) -> (Fou
                 is_listening: true,
             };
             match decoder.answer(peer, &mut answers) {
-                Next::More => break,
+                Next::More | Next::Later => break,
                 Next::Again => {}
                 Next::Over => return (heap.found, answers),
             }

@@ -16,7 +16,7 @@ use socket2::{Domain, SockAddr, Socket, Type};
 use super::drops;
 use crate::net::address::Address;
 use crate::net::options::{Granted, ListenOptions};
-use crate::net::stream::remove;
+use crate::net::stream::{remove, replace_stale};
 
 /// Room for what one call can bring: the longest datagram, or as many as fit with GRO.
 pub(super) const BUFFER_BYTES: usize = 64 << 10;
@@ -59,6 +59,7 @@ impl Inlet {
             Address::Unix(path) => {
                 let socket = Socket::new(Domain::UNIX, Type::DGRAM, None)?;
                 ask_for_room(&socket, options)?;
+                replace_stale(path, Type::DGRAM)?;
                 socket.bind(&SockAddr::unix(path)?)?;
                 socket
             }

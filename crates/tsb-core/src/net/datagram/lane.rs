@@ -85,6 +85,8 @@ impl Lane {
             due: operation.due,
             start,
             samples: batch.len() as u32,
+            group: operation.slot.group,
+            tick: operation.slot.tick,
         };
         if let Some(marks) = &mut self.marks {
             means.report.untimed += u64::from(!marks.lay(from, milepost));

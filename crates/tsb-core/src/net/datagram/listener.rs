@@ -15,7 +15,7 @@ use crate::net::link::Shared;
 use crate::net::listener::ListenerReport;
 use crate::net::milepost::{Mileposts, Timing};
 use crate::net::options::{Granted, ListenOptions};
-use crate::net::stats::{Counters, ListenerStats, add};
+use crate::net::stats::{ListenerStats, add};
 use crate::time::Clock;
 
 /// Receives datagrams, decodes each by itself, and has their samples applied.
@@ -40,8 +40,8 @@ struct Hand {
 }
 
 impl DatagramListener {
-    /// Listens on `address` (port 0: any free one; a Unix path must not exist) and serves at
-    /// once.
+    /// Listens on `address` (port 0: any free one; a Unix path must not exist, or be a socket
+    /// that nobody reads any more, which is replaced) and serves at once.
     ///
     /// `clock` is that of the run; with `mileposts` the operations of targets that share
     /// them are timed. Whoever passes an address other than loopback exposes the ingest to
@@ -76,13 +76,7 @@ impl DatagramListener {
             address: bound,
             granted: inlets.first().map(|inlet| inlet.granted).unwrap_or_default(),
             merges: inlets.iter().all(|inlet| inlet.merges),
-            shared: Arc::new(Shared {
-                options,
-                counters: Counters::default(),
-                ingest: Box::new(ingest),
-                clock,
-                mileposts,
-            }),
+            shared: Shared::new(options, ingest, clock, mileposts),
             stop: Arc::default(),
             threads: Vec::new(),
         };

@@ -1,4 +1,8 @@
-//! Who sends to a datagram socket: found by address, and never more than a limit.
+//! Who sends to a datagram socket: found by address.
+//!
+//! What is kept of senders is bounded, and being heard is not: where there is no room for a
+//! new sender, the one that has sent the least of late is forgotten. What waited of it is
+//! counted, and it is a new sender when it comes back.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
@@ -12,8 +16,8 @@ use crate::net::milepost::Timing;
 use crate::net::stats::add;
 use crate::wire::Sequence;
 
-/// A silent peer makes room for a new one after so long, whatever the idle time-out is.
-const ROOM_AFTER_NS: u64 = 60_000_000_000;
+/// How many searches for room a sender outlasts for each datagram behind its first.
+const CREDIT: usize = 16;
 
 /// One sender.
 #[derive(Debug)]
@@ -23,6 +27,8 @@ pub(super) struct Peer {
     track: Option<Track>,
     /// When it last sent something.
     heard_at: u64,
+    /// How many searches for room it outlasts.
+    credit: u8,
     /// What of its account is in the counters.
     booked: Sequence,
     /// Bytes decoded so far.
@@ -51,44 +57,36 @@ pub(super) struct Peers {
     all: Vec<Peer>,
     /// Who sent last.
     last: usize,
+    /// Who is looked at first when room is needed.
+    hand: usize,
     touched: Vec<usize>,
 }
 
 impl Peers {
-    /// Makes sure that the sender is known, and returns its place. `None`: there are too
-    /// many.
+    /// Makes sure that the sender is known, and returns its place.
     pub(super) fn find(
         &mut self,
         address: &Address,
         shared: &Shared,
         timing: &Mutex<Timing>,
         meter: &mut Meter,
-    ) -> Option<usize> {
+    ) -> usize {
         if self.all.get(self.last).is_some_and(|peer| peer.address == *address) {
-            return Some(self.last);
+            return self.last;
         }
         if let Some(place) = self.by_address.get(address) {
             self.last = *place;
-            return Some(*place);
+            return *place;
         }
-        if self.all.len() >= shared.options.max_connections.max(1) {
-            let now = shared.clock.now();
-            let idle_ns = shared
-                .options
-                .idle_timeout
-                .map_or(ROOM_AFTER_NS, |idle| idle.as_nanos() as u64);
-            self.close_if(shared, timing, meter, |peer| {
-                peer.has_ended || now.saturating_sub(peer.heard_at) >= idle_ns.min(ROOM_AFTER_NS)
-            });
-        }
-        if self.all.len() >= shared.options.max_connections.max(1) {
-            return None;
+        while self.all.len() >= shared.options.max_connections.max(1) {
+            self.make_room(shared, timing, meter);
         }
         let peer = Peer {
             address: address.clone(),
             intake: shared.ingest.connect(address),
             track: shared.mileposts.as_ref().and_then(|all| all.track(address)),
             heard_at: shared.clock.now(),
+            credit: 0,
             booked: Sequence::default(),
             consumed: 0,
             is_touched: false,
@@ -99,12 +97,37 @@ impl Peers {
         self.last = self.all.len();
         self.by_address.insert(address.clone(), self.last);
         self.all.push(peer);
-        Some(self.last)
+        self.last
+    }
+
+    /// Forgets one sender: the first, in turn, that said that nothing follows or has no credit.
+    /// Each look costs a sender some, so a search is short on average however many strangers
+    /// come, and strangers that come once make room for each other.
+    fn make_room(&mut self, shared: &Shared, timing: &Mutex<Timing>, meter: &mut Meter) {
+        loop {
+            self.hand %= self.all.len().max(1);
+            let Some(peer) = self.all.get_mut(self.hand) else {
+                return;
+            };
+            if peer.has_ended || peer.credit == 0 {
+                let (address, has_ended) = (peer.address.clone(), peer.has_ended);
+                self.close(&address, shared, timing, meter);
+                add(&shared.counters.forgotten_senders, u64::from(!has_ended));
+                return;
+            }
+            peer.credit -= 1;
+            self.hand += 1;
+        }
     }
 
     /// Decodes datagrams of a peer. `false`: it is over with this peer.
     pub(super) fn take(&mut self, place: usize, read: &Read<'_>, shared: &Shared, meter: &mut Meter) -> bool {
         let peer = &mut self.all[place];
+        if peer.consumed > 0 {
+            let datagrams = read.bytes.len().div_ceil(read.each.max(1));
+            let earned = datagrams.saturating_mul(CREDIT).min(usize::from(u8::MAX));
+            peer.credit = peer.credit.saturating_add(earned as u8);
+        }
         if !peer.is_touched {
             peer.is_touched = true;
             self.touched.push(place);
@@ -212,14 +235,18 @@ impl Peers {
     fn forget(&mut self, address: &Address) -> Option<Peer> {
         let place = self.by_address.remove(address)?;
         let peer = self.all.swap_remove(place);
+        // The last one has moved into its place.
+        let moved_from = self.all.len();
         if let Some(moved) = self.all.get(place) {
             self.by_address.insert(moved.address.clone(), place);
         }
         self.last = 0;
-        // Places have changed: whoever was touched is found by its own mark.
-        self.touched = (0..self.all.len())
-            .filter(|&place| self.all[place].is_touched)
-            .collect();
+        self.touched.retain(|&touched| touched != place);
+        for touched in &mut self.touched {
+            if *touched == moved_from {
+                *touched = place;
+            }
+        }
         Some(peer)
     }
 }

@@ -94,11 +94,14 @@ impl Receiver {
             match self.inlet.receive(&mut self.buffer) {
                 Ok(Some(received)) => {
                     calls += 1;
-                    let taken_at = self.now();
-                    self.take(&received, taken_at);
-                    if Pieces::is_long(self.now() - *began_at.get_or_insert(taken_at)) {
-                        break;
+                    let mut taken_at = self.now();
+                    if Pieces::is_long(taken_at - *began_at.get_or_insert(taken_at)) {
+                        // What was taken before does not wait for this one, which ends the turn.
+                        self.apply();
+                        taken_at = self.now();
+                        calls = TOGETHER;
                     }
+                    self.take(&received, taken_at);
                 }
                 Ok(None) => may_be_more = false,
                 Err(_) => {
@@ -164,8 +167,13 @@ impl Receiver {
                 from + piece - piece % received.each
             };
             self.decode(received, from..end, taken_at);
+            if received.each >= received.bytes {
+                // One datagram cannot be divided, so nobody needs the time that it took.
+                return;
+            }
             let now = self.now();
-            self.pieces.took(end - from, now - taken_at);
+            // What was offered, of which whole datagrams fill only a part, or pieces would never grow.
+            self.pieces.took(piece, now - taken_at);
             from = end;
             if !is_last {
                 self.apply();
@@ -182,14 +190,15 @@ impl Receiver {
             at,
         };
         let found = catch_unwind(AssertUnwindSafe(|| peers.find(&received.from, shared, timing, meter)));
-        let Ok(Some(place)) = found else {
-            add(&shared.counters.refused_connections, 1);
-            add(&shared.counters.undecoded_bytes, read.bytes.len() as u64);
+        let Ok(place) = found else {
+            add(&shared.counters.panicked_connections, 1);
+            not_taken(&read, shared);
             return;
         };
         let taken = catch_unwind(AssertUnwindSafe(|| peers.take(place, &read, shared, meter)));
         if taken.is_err() {
             peers.drop_broken(place, shared);
+            not_taken(&read, shared);
         }
     }
 
@@ -208,4 +217,17 @@ impl Receiver {
             }
         }
     }
+}
+
+/// Counts datagrams whose decoder or sink panicked, a bug: how many samples were in them nobody
+/// knows, so each counts as one malformed record.
+fn not_taken(read: &Read<'_>, shared: &Shared) {
+    for datagram in read.bytes.chunks(read.each) {
+        add(&shared.counters.malformed, 1);
+        shared.counters.malformed(&Malformed {
+            what: "a datagram that the listener could not take (a bug of tsb)",
+            bytes: datagram,
+        });
+    }
+    add(&shared.counters.undecoded_bytes, read.bytes.len() as u64);
 }

@@ -163,7 +163,7 @@ impl Track {
                 self.lost.pop_front();
             }
             if self.lost.front().is_some_and(|lost| lost.start < next.end) {
-                timing.lose();
+                timing.lose(&next.clone());
             } else {
                 while reads.next_if(|(passed, _)| *passed < next.end).is_some() {}
                 timing.record(next, reads.peek().map_or(now, |(_, at)| *at), now);
@@ -179,8 +179,8 @@ impl Track {
 
     /// Gives up on whatever is left; returns how many datagrams never came.
     pub(in crate::net) fn abandon(&mut self, timing: &mut Timing) -> u64 {
-        while self.mileposts.pop().is_ok() {
-            timing.unfinished += 1;
+        while let Ok(milepost) = self.mileposts.pop() {
+            timing.leave(&milepost);
         }
         let mut lost = 0;
         while self.marks.pop().is_ok() {
@@ -209,6 +209,8 @@ mod tests {
             due: 100,
             start: 110,
             samples: 5,
+            group: 7,
+            tick: end,
         }
     }
 
@@ -262,6 +264,7 @@ mod tests {
         assert_eq!(track.arrive(b"of another"), 0);
         track.pass(&mut timing, 1_000);
         assert_eq!((lost, timing.response.count(), timing.lost), (2, 3, 2));
+        assert_eq!(timing.named, [(7, 3), (7, 8)]);
         // Their last datagrams were read at 300, 500 and 1,100; what is read late is not timed
         // as read after it was applied.
         assert_eq!((timing.delivery.min(), timing.delivery.max()), (Some(190), Some(890)));

@@ -8,7 +8,7 @@ use super::super::{Address, Intake, IntakeSink, Registry};
 use crate::batch::{Batch, BatchBuf};
 use crate::series::{SeriesId, SeriesKey};
 use crate::time::Timestamp;
-use crate::wire::{Decoder, Encoder, Fatal, Malformed, Sequence, Sink};
+use crate::wire::{Decoder, Encoder, Fatal, Malformed, NotAdmitted, Sequence, Sink};
 
 /// Bytes of a record.
 pub(super) const RECORD: usize = 16;
@@ -117,7 +117,7 @@ impl Inlet {
             arrived: Arc::default(),
             events,
             gate: Arc::default(),
-            registry: Arc::new(Registry::new(MAX_SERIES, |_, _| Ok(()))),
+            registry: Arc::new(Registry::new(MAX_SERIES, |_, _| Ok::<(), String>(()))),
         };
         (inlet, seen)
     }
@@ -145,7 +145,7 @@ struct FixedSink {
 }
 
 impl Sink for FixedSink {
-    fn series(&mut self, key: &SeriesKey) -> Option<SeriesId> {
+    fn series(&mut self, key: &SeriesKey) -> Result<SeriesId, NotAdmitted> {
         self.inlet.registry.resolve(key)
     }
 
@@ -156,11 +156,9 @@ impl Sink for FixedSink {
         }
     }
 
-    fn refused(&mut self, _samples: usize) {}
+    fn refused(&mut self, _why: NotAdmitted, _samples: usize) {}
 
-    fn unannounced(&mut self, samples: usize) {
-        self.refused(samples);
-    }
+    fn unannounced(&mut self, _samples: usize) {}
 
     fn malformed(&mut self, _problem: &Malformed<'_>) {}
 }

@@ -1,10 +1,14 @@
 //! Hostile peers over connections: bounded, counted, and the others unharmed.
 
 use std::collections::VecDeque;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::task::Waker;
 
 use super::*;
 use crate::series::{Catalog, SeriesKey};
-use crate::wire::Protocol;
+use crate::time::ManualClock;
+use crate::wire::{self, Fatal, Next, Protocol, Sink};
 
 fn graphite(options: ListenOptions) -> Bed {
     let make = || Protocol::Graphite.decoder(Arc::new(MonotonicClock::new()));
@@ -52,6 +56,75 @@ fn half_a_line_and_silence_ends_after_the_idle_time() {
     assert_eq!((stats.samples, stats.idle_closes, stats.malformed), (2_000, 1, 1));
 }
 
+/// Issue 15: 1,024 idle clients locked out all others, for good.
+#[test]
+fn idle_clients_make_room_for_others() {
+    let clock = Arc::new(ManualClock::new());
+    let options = ListenOptions {
+        max_connections: 8,
+        ..ListenOptions::default()
+    };
+    let make = || Box::new(FixedDecoder::default()) as Box<dyn Decoder>;
+    let bed = Bed::in_time(
+        &Address::from(ANY_PORT),
+        options,
+        make,
+        Arc::clone(&clock) as Arc<dyn Clock>,
+    );
+    let mut idle: Vec<TcpStream> = (0..8).map(|_| bed.client()).collect();
+    for (index, client) in idle.iter_mut().enumerate() {
+        client.write_all(&record(index as u32, 0, 1.0)).unwrap();
+    }
+    // A connection is idle from its last bytes on: all are read before the clock moves.
+    bed.await_samples(8);
+    assert!(
+        is_closed(&mut bed.client()),
+        "there is no room, and nobody has been idle for long"
+    );
+    clock.advance(ROOM_AFTER.as_nanos() as u64);
+    assert!(idle.iter_mut().all(is_closed));
+    bed.client().write_all(&record(9, 0, 1.0)).unwrap();
+    bed.await_samples(1);
+    let stats = bed.listener.stop().stats;
+    assert_eq!((stats.idle_closes, stats.refused_connections, stats.samples), (8, 1, 9));
+}
+
+/// Without a crowd, silence is ended later.
+#[test]
+fn silence_ends_after_ten_minutes_by_default() {
+    let clock = Arc::new(ManualClock::new());
+    let make = || Box::new(FixedDecoder::default()) as Box<dyn Decoder>;
+    let told = Arc::clone(&clock) as Arc<dyn Clock>;
+    let bed = Bed::in_time(&Address::from(ANY_PORT), ListenOptions::default(), make, told);
+    let mut silent = bed.client();
+    silent.write_all(&record(1, 0, 1.0)).unwrap();
+    bed.await_samples(1);
+    clock.advance(600 * crate::time::SECOND_NS);
+    assert!(is_closed(&mut silent));
+    assert_eq!(bed.listener.stop().stats.idle_closes, 1);
+}
+
+/// Issue 15: a socket left by a kill kept the next listener from starting.
+#[test]
+fn a_socket_that_nobody_listens_on_is_replaced_and_nothing_else_is() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("left.sock");
+    drop(std::os::unix::net::UnixListener::bind(&path).unwrap());
+    assert!(path.exists(), "the standard library leaves it, as a kill does");
+    let make = || Box::new(FixedDecoder::default()) as Box<dyn Decoder>;
+    let bed = Bed::over(&Address::Unix(path.clone()), ListenOptions::default(), make);
+    let why = |path: &std::path::Path| {
+        let refused = Bed::bind(&Address::Unix(path.to_owned()), ListenOptions::default()).unwrap_err();
+        std::error::Error::source(&refused).unwrap().to_string()
+    };
+    assert_eq!(why(&path), "another process listens on this socket");
+    drop(bed);
+    let file = folder.path().join("file");
+    std::fs::write(&file, "kept").unwrap();
+    assert_eq!(why(&file), "the path exists and is no socket");
+    assert_eq!(std::fs::read(&file).unwrap(), b"kept");
+}
+
 #[test]
 fn ten_thousand_connections_are_refused_beyond_the_limit() {
     const CONNECTIONS: usize = 10_000;
@@ -64,7 +137,14 @@ fn ten_thousand_connections_are_refused_beyond_the_limit() {
     let mut send = |second| {
         let batch = Batch::tick(SeriesId(0), Timestamp::from_secs(second), &values);
         let due = bed.clock.now();
-        assert_eq!(target.send(&Operation { batch, due }), Outcome::Sent);
+        assert_eq!(
+            target.send(&Operation {
+                batch,
+                due,
+                slot: Slot::default()
+            }),
+            Outcome::Sent
+        );
         target.idle();
     };
     send(0);
@@ -118,4 +198,71 @@ fn connections_over_unix_sockets_are_as_good_as_over_tcp() {
         assert_ticks(&bed.inlet, worker * 1_000, count, ticks);
     }
     assert!(!path.exists(), "the file is removed");
+}
+
+/// Takes nothing as long as its work goes on elsewhere.
+#[derive(Clone, Debug, Default)]
+struct Busy {
+    is_done: Arc<AtomicBool>,
+    waker: Arc<Mutex<Option<Waker>>>,
+}
+
+impl Decoder for Busy {
+    fn decode(&mut self, bytes: &[u8], _sink: &mut dyn Sink) -> Result<usize, Fatal> {
+        Ok(if self.is_done.load(Ordering::Acquire) {
+            bytes.len()
+        } else {
+            0
+        })
+    }
+
+    fn answer(&mut self, _peer: wire::Peer, out: &mut Vec<u8>) -> Next {
+        if !self.is_done.load(Ordering::Acquire) {
+            return Next::Later;
+        }
+        if self.waker.lock().unwrap().take().is_some() {
+            out.extend_from_slice(b"done");
+        }
+        Next::Over
+    }
+
+    fn wake_with(&mut self, waker: &Waker) {
+        *self.waker.lock().unwrap() = Some(waker.clone());
+    }
+
+    fn sequence(&self) -> Option<wire::Sequence> {
+        None
+    }
+
+    fn finish(&mut self, _rest: &[u8], _sink: &mut dyn Sink) {}
+}
+
+/// Issue 15: a command that takes long held up every client of its thread.
+#[test]
+fn work_elsewhere_holds_up_its_own_connection_only() {
+    let busy = Busy::default();
+    let (first, is_first) = (Mutex::new(busy.clone()), AtomicBool::new(true));
+    let make = move || -> Box<dyn Decoder> {
+        if is_first.swap(false, Ordering::AcqRel) {
+            Box::new(first.lock().unwrap().clone())
+        } else {
+            Box::new(FixedDecoder::default())
+        }
+    };
+    let bed = Bed::decoding(ANY_PORT, ListenOptions::default(), make);
+    let mut waiting = bed.client();
+    waiting.write_all(b"work").unwrap();
+    while bed.listener.stats().bytes < 4 {
+        thread::yield_now();
+    }
+    bed.client().write_all(&record(1, 0, 1.0)).unwrap();
+    while bed.inlet.arrived.lock().unwrap().is_empty() {
+        thread::yield_now();
+    }
+    busy.is_done.store(true, Ordering::Release);
+    let waker = busy.waker.lock().unwrap().clone();
+    waker.unwrap().wake();
+    let mut said = String::new();
+    waiting.read_to_string(&mut said).unwrap();
+    assert_eq!(said, "done");
 }

@@ -28,7 +28,11 @@ fn target_of(bed: &Bed, client: Client, protocol: Protocol, series: usize, optio
 
 fn send(target: &mut HttpTarget, second: i64, values: &[f64]) -> Outcome {
     let batch = Batch::tick(SeriesId(0), Timestamp::from_secs(second), values);
-    target.send(&Operation { batch, due: 0 })
+    target.send(&Operation {
+        batch,
+        due: 0,
+        slot: Slot::default(),
+    })
 }
 
 #[test]

@@ -6,7 +6,7 @@ use super::point::read9;
 use super::{cut, cut_slice, first_of, key_of_metric, push_seconds};
 use crate::time::Clock;
 use crate::wire::known::{Known, LONGEST_NAME};
-use crate::wire::{Decoder, Fatal, MAX_RECORD, Malformed, Sequence, Sink};
+use crate::wire::{Decoder, Fatal, MAX_RECORD, Malformed, Room, Sequence, Sink};
 
 /// The samples of one block.
 #[derive(Clone, Copy, Debug)]
@@ -57,6 +57,13 @@ impl JulyDecoder {
     pub fn new(clock: &Arc<dyn Clock>) -> Self {
         let known = Known::new(&**clock);
         Self { known }
+    }
+
+    /// Has its names take their memory from what a listener allows all its connections.
+    #[must_use]
+    pub fn within(mut self, room: &Room) -> Self {
+        self.known.within(room, 0);
+        self
     }
 }
 
@@ -160,6 +167,13 @@ impl AugustDecoder {
             is_datagram: true,
             ..Self::new(clock)
         }
+    }
+
+    /// Has its names take their memory from what a listener allows all its connections.
+    #[must_use]
+    pub fn within(mut self, room: &Room) -> Self {
+        self.known.within(room, 0);
+        self
     }
 
     /// The body of a frame, or a datagram. `Err`: what cannot be parsed.

@@ -80,7 +80,7 @@ mod tests {
     use crate::series::SeriesKey;
     use crate::time::{ManualClock, Timestamp};
     use crate::wire::testing::Heap;
-    use crate::wire::{Budget, Decoder, Protocol};
+    use crate::wire::{Decoder, Protocol, Room};
     use crate::{Batch, SeriesId};
 
     fn catalog(series: usize) -> Catalog {
@@ -111,7 +111,7 @@ mod tests {
                     "{form:?} {limit}"
                 );
                 let mut heap = Heap::default();
-                let budget = Budget::default();
+                let budget = Room::default();
                 for datagram in &datagrams {
                     // A decoder that has seen no other.
                     let clock = Arc::new(ManualClock::new());

@@ -10,7 +10,7 @@ use super::point::read8;
 use super::{cut, cut_slice, first_of, key_of_elements, push_seconds};
 use crate::time::Clock;
 use crate::wire::known::Known;
-use crate::wire::{Decoder, Fatal, MAX_RECORD, Malformed, Sequence, Sink};
+use crate::wire::{Decoder, Fatal, MAX_RECORD, Malformed, Room, Sequence, Sink};
 
 /// The longest data of an entry, in bytes, so that a record fits into 64 KiB.
 const MAX_DATA: usize = 32 << 10;
@@ -53,6 +53,13 @@ impl StreamDecoder {
             state: State::Command,
             bucket: Vec::new(),
         }
+    }
+
+    /// Has its names take their memory from what a listener allows all its connections.
+    #[must_use]
+    pub fn within(mut self, room: &Room) -> Self {
+        self.known.within(room, 0);
+        self
     }
 
     /// One record from the beginning of the bytes.

@@ -6,7 +6,7 @@ use super::*;
 use crate::batch::{Batch, BatchBuf};
 use crate::series::{Catalog, SeriesId};
 use crate::wire::testing::{Heap, any_samples, clock, feed, named};
-use crate::wire::{Budget, Decoder, Encoder, Fatal, MAX_RECORD, Protocol};
+use crate::wire::{Decoder, Encoder, Fatal, MAX_RECORD, Protocol, Room};
 
 const FORMS: [Form; 4] = [Form::July, Form::August, Form::Stream, Form::Batch];
 
@@ -64,7 +64,7 @@ fn the_vectors_of_the_specification_go_both_ways() {
         std::slice::from_ref(&sample)
     );
     let mut heap = Heap::default();
-    let mut decoder = Protocol::DalmatinerAugust.datagram_decoder(clock(), &Budget::default());
+    let mut decoder = Protocol::DalmatinerAugust.datagram_decoder(clock(), &Room::default());
     assert_eq!(decoder.decode(&august[4..], &mut heap), Ok(82));
     assert_eq!(heap.named(), [sample]);
 

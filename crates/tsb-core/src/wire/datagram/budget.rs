@@ -32,6 +32,27 @@ impl Budget {
     }
 }
 
+/// Memory that the decoders of one listener share.
+#[derive(Clone, Debug, Default)]
+pub struct Room {
+    /// Names that decoders remember: tables of names, and of announced series. Where it is used
+    /// up, a text decoder asks its sink for the series of each sample, which is slower and loses
+    /// nothing; a further announcement is malformed.
+    pub names: Budget,
+    /// Samples that wait for their announcement, and bodies of requests.
+    pub held: Budget,
+}
+
+impl Room {
+    /// Room for `bytes` bytes of either kind.
+    pub fn of(bytes: usize) -> Self {
+        Self {
+            names: Budget::new(bytes),
+            held: Budget::new(bytes),
+        }
+    }
+}
+
 impl Default for Budget {
     /// 256 MiB: the tables of 32 million announced series, or what fell between them.
     fn default() -> Self {

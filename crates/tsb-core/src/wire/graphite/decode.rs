@@ -17,7 +17,7 @@ use crate::wire::names::{Hash, Names, find_end};
 use crate::wire::number::{Decimal, WINDOW, Window, parse_f64, read_decimal, window_at};
 use crate::wire::order::Order;
 use crate::wire::stamp::Stamp;
-use crate::wire::{Decoder, Fatal, Malformed, Sequence, Sink};
+use crate::wire::{Decoder, Fatal, Malformed, Room, Sequence, Sink};
 
 /// How many names are looked up together.
 const GROUP: usize = 32;
@@ -72,6 +72,13 @@ impl GraphiteDecoder {
             gathered: Box::new([Pending::default(); GROUP]),
             guessed: Box::new([Pending::default(); GROUP]),
         }
+    }
+
+    /// Has its names take their memory from what a listener allows all its connections.
+    #[must_use]
+    pub fn within(mut self, room: &Room) -> Self {
+        self.names.within(room, 0);
+        self
     }
 
     /// Decodes lines of `bytes` from `at` on, as long as they are of the usual kind and
@@ -163,8 +170,8 @@ impl GraphiteDecoder {
             return at;
         };
         match self.names.id(entry) {
-            Some(id) => self.columns.push(id, self.tail.at(), decimal.value, sink),
-            None => sink.refused(1),
+            Ok(id) => self.columns.push(id, self.tail.at(), decimal.value, sink),
+            Err(why) => sink.refused(why, 1),
         }
         self.expected = entry + 1;
         at + next
@@ -195,8 +202,8 @@ impl GraphiteDecoder {
                     return at;
                 };
                 match self.names.id(entry) {
-                    Some(id) => self.columns.push_alone(id, pending.at, pending.value, sink),
-                    None => sink.refused(1),
+                    Ok(id) => self.columns.push_alone(id, pending.at, pending.value, sink),
+                    Err(why) => sink.refused(why, 1),
                 }
                 successors += usize::from(entry == self.expected);
                 self.expected = entry + 1;
@@ -284,8 +291,8 @@ impl GraphiteDecoder {
         };
         self.expected = entry.map_or(self.expected, |entry| entry + 1);
         match id {
-            Some(id) => self.columns.push(id, at, line.value, sink),
-            None => sink.refused(1),
+            Ok(id) => self.columns.push(id, at, line.value, sink),
+            Err(why) => sink.refused(why, 1),
         }
         Ok(())
     }

@@ -10,8 +10,8 @@ use super::head::Head;
 use super::outcome::{Outcome, Response};
 use super::query::Parameters;
 use crate::time::Clock;
-use crate::wire::Decoder;
 use crate::wire::influx::{InfluxDecoder, Precision};
+use crate::wire::{Decoder, NotAdmitted, Room};
 
 /// Whose answers these are: clients look for it.
 const VERSION: &str = "X-Influxdb-Version: 1.8.10\r\n";
@@ -108,9 +108,9 @@ pub(super) struct InfluxService {
 }
 
 impl InfluxService {
-    pub(super) fn new(clock: Arc<dyn Clock>, databases: &Databases) -> Self {
+    pub(super) fn new(clock: Arc<dyn Clock>, room: &Room, databases: &Databases) -> Self {
         Self {
-            lines: InfluxDecoder::new(clock),
+            lines: InfluxDecoder::new(clock).within(room),
             databases: databases.clone(),
         }
     }
@@ -126,6 +126,16 @@ impl InfluxService {
         let why = || format!("invalid precision {asked:?} (use n, u, ms, s, m or h)");
         self.lines.set_precision(precision.ok_or_else(|| error(400, &why()))?);
         Ok(Task::Records)
+    }
+}
+
+/// Why names were not admitted, in a sentence for a client.
+fn not_admitted(why: Option<NotAdmitted>) -> &'static str {
+    match why {
+        Some(NotAdmitted::SeriesLimit) => "the limit of series is reached",
+        Some(NotAdmitted::NameBytes) => "the limit of bytes of names is reached",
+        Some(NotAdmitted::Undefined) => "the store could not define their series",
+        None => "their series were never announced",
     }
 }
 
@@ -187,7 +197,7 @@ impl Service for InfluxService {
             return error(400, &outcome.reasons);
         }
         let whys = [
-            (outcome.refused, "the limit of series is reached"),
+            (outcome.refused, not_admitted(outcome.not_admitted)),
             (outcome.rejected, "the store refused them"),
         ];
         let said = Some(outcome.reasons.as_str()).filter(|reasons| !reasons.is_empty());

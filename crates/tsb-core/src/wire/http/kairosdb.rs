@@ -9,8 +9,8 @@ use super::head::Head;
 use super::outcome::{Outcome, Response};
 use super::query::Parameters;
 use crate::time::Clock;
-use crate::wire::Decoder;
 use crate::wire::kairosdb::KairosdbJsonDecoder;
+use crate::wire::{Decoder, Room};
 
 /// The interface of one connection.
 #[derive(Debug)]
@@ -19,9 +19,9 @@ pub(super) struct KairosdbService {
 }
 
 impl KairosdbService {
-    pub(super) fn new(clock: &Arc<dyn Clock>) -> Self {
+    pub(super) fn new(clock: &Arc<dyn Clock>, room: &Room) -> Self {
         Self {
-            bodies: KairosdbJsonDecoder::new(clock),
+            bodies: KairosdbJsonDecoder::new(clock).within(room),
         }
     }
 }

@@ -4,7 +4,7 @@ use std::fmt::Write;
 
 use crate::batch::Batch;
 use crate::series::{SeriesId, SeriesKey};
-use crate::wire::{Malformed, Sink};
+use crate::wire::{Malformed, NotAdmitted, Sink};
 
 /// Complaints are collected up to so many bytes.
 const MAX_REASONS: usize = 4 << 10;
@@ -21,6 +21,8 @@ pub(super) struct Outcome {
     pub(super) samples: u64,
     /// Samples of names that were not admitted.
     pub(super) refused: u64,
+    /// Why the last of those names was not admitted.
+    pub(super) not_admitted: Option<NotAdmitted>,
     /// Samples that the store did not take.
     pub(super) rejected: u64,
     /// Records that are none.
@@ -55,7 +57,7 @@ pub(super) struct Noting<'a> {
 }
 
 impl Sink for Noting<'_> {
-    fn series(&mut self, key: &SeriesKey) -> Option<SeriesId> {
+    fn series(&mut self, key: &SeriesKey) -> Result<SeriesId, NotAdmitted> {
         self.inner.series(key)
     }
 
@@ -64,9 +66,10 @@ impl Sink for Noting<'_> {
         self.inner.batch(batch);
     }
 
-    fn refused(&mut self, samples: usize) {
+    fn refused(&mut self, why: NotAdmitted, samples: usize) {
         self.outcome.refused += samples as u64;
-        self.inner.refused(samples);
+        self.outcome.not_admitted = Some(why);
+        self.inner.refused(why, samples);
     }
 
     fn unannounced(&mut self, samples: usize) {

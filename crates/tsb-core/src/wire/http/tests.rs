@@ -13,7 +13,7 @@ fn decoder(protocol: Protocol) -> Box<dyn Decoder> {
     let databases = Databases::default();
     assert!(databases.create("d"));
     let clock = Arc::new(ManualClock::new());
-    super::decoder(protocol, clock, &Budget::default(), &databases).unwrap()
+    super::decoder(protocol, clock, &Room::default(), &databases).unwrap()
 }
 
 /// Presents `bytes` in pieces of at most `step`, and returns what was answered.

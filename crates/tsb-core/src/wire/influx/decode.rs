@@ -21,7 +21,7 @@ use crate::wire::lanes::prefetch;
 use crate::wire::names::{Hash, Names};
 use crate::wire::number::{WINDOW, Window, window_at};
 use crate::wire::order::Order;
-use crate::wire::{Decoder, Fatal, MAX_RECORD, Malformed, Sequence, Sink, unended};
+use crate::wire::{Decoder, Fatal, MAX_RECORD, Malformed, NotAdmitted, Room, Sequence, Sink, unended};
 
 /// How many names are looked up together.
 const GROUP: usize = 32;
@@ -106,6 +106,13 @@ impl InfluxDecoder {
             whole: true,
             ..Self::new(clock)
         }
+    }
+
+    /// Has its names take their memory from what a listener allows all its connections.
+    #[must_use]
+    pub fn within(mut self, room: &Room) -> Self {
+        self.names.within(room, size_of::<Follow>());
+        self
     }
 
     /// What the timestamps of the lines to come count.
@@ -247,8 +254,8 @@ impl InfluxDecoder {
 
     fn take(&mut self, entry: usize, at: Timestamp, value: f64, sink: &mut dyn Sink) {
         match self.names.id(entry) {
-            Some(id) => self.columns.push(id, at, value, sink),
-            None => sink.refused(1),
+            Ok(id) => self.columns.push(id, at, value, sink),
+            Err(why) => sink.refused(why, 1),
         }
     }
 
@@ -341,8 +348,8 @@ impl InfluxDecoder {
     #[inline(always)]
     fn take_alone(&mut self, entry: usize, at: Timestamp, value: f64, sink: &mut dyn Sink) {
         match self.names.id(entry) {
-            Some(id) => self.columns.push_alone(id, at, value, sink),
-            None => sink.refused(1),
+            Ok(id) => self.columns.push_alone(id, at, value, sink),
+            Err(why) => sink.refused(why, 1),
         }
     }
 
@@ -452,13 +459,13 @@ impl InfluxDecoder {
             self.follows.resize(self.names.len(), Follow::NEVER);
             // Only then do both have one line head, now and for ever.
             if before.is_some_and(|before| before + 1 == entry) {
-                self.follows[entry] = Follow::new(key, id.map_or(u32::MAX, |id| id.0));
+                self.follows[entry] = Follow::new(key, id.map_or_else(NotAdmitted::stand_in, |id| id.0));
             }
             self.expected = entry + 1;
         }
         match id {
-            Some(id) => self.columns.push(id, at, value, sink),
-            None => sink.refused(1),
+            Ok(id) => self.columns.push(id, at, value, sink),
+            Err(why) => sink.refused(why, 1),
         }
         Ok(entry)
     }

@@ -16,7 +16,7 @@ use crate::wire::known::Known;
 use crate::wire::number::{WINDOW, window_or_copy};
 use crate::wire::put::{DEFAULT_TAG, is_allowed};
 use crate::wire::stamp::Stamp;
-use crate::wire::{Decoder, Fatal, Malformed, Sequence, Sink};
+use crate::wire::{Decoder, Fatal, Malformed, Room, Sequence, Sink};
 
 /// Turns bodies into batches: each call of [`Decoder::decode`] is one.
 ///
@@ -50,6 +50,13 @@ impl KairosdbJsonDecoder {
             stamp: Stamp::new(),
             name: Vec::new(),
         }
+    }
+
+    /// Has its names take their memory from what a listener allows all its connections.
+    #[must_use]
+    pub fn within(mut self, room: &Room) -> Self {
+        self.known.within(room, 0);
+        self
     }
 
     fn metric(&mut self, metric: &Metric, sink: &mut dyn Sink) -> Result<(), &'static str> {

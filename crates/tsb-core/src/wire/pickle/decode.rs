@@ -9,7 +9,7 @@ use crate::time::{Clock, SECOND_NS, Timestamp};
 use crate::wire::graphite::series_key;
 use crate::wire::known::{Known, LONGEST_NAME};
 use crate::wire::number::parse_f64;
-use crate::wire::{Decoder, Fatal, Malformed, Sequence, Sink};
+use crate::wire::{Decoder, Fatal, Malformed, Room, Sequence, Sink};
 
 /// Turns the frames of one connection into batches.
 ///
@@ -36,6 +36,13 @@ impl PickleDecoder {
             clock,
             frame: Vec::new(),
         }
+    }
+
+    /// Has its names take their memory from what a listener allows all its connections.
+    #[must_use]
+    pub fn within(mut self, room: &Room) -> Self {
+        self.known.within(room, 0);
+        self
     }
 
     /// One pickle, without its length.

@@ -8,7 +8,7 @@ use crate::time::Clock;
 use crate::wire::known::Known;
 use crate::wire::number::{WINDOW, window_or_copy};
 use crate::wire::stamp::Stamp;
-use crate::wire::{Decoder, Fatal, Malformed, Next, Peer, Sequence, Sink};
+use crate::wire::{Decoder, Fatal, Malformed, Next, Peer, Room, Sequence, Sink};
 
 const TOO_LONG: &str = "a line is longer than 1024 bytes";
 
@@ -50,6 +50,13 @@ impl PutDecoder {
         }
     }
 
+    /// Has its names take their memory from what a listener allows all its connections.
+    #[must_use]
+    pub fn within(mut self, room: &Room) -> Self {
+        self.known.within(room, 0);
+        self
+    }
+
     fn line(&mut self, bytes: &[u8], sink: &mut dyn Sink) {
         if std::mem::take(&mut self.is_skipping) {
             return;
@@ -87,7 +94,7 @@ impl PutDecoder {
         let key = || line::key(put.metric, put.tags, dialect).map_err(|problem| problem.what);
         let (_, id) = self.known.entry(&self.name, key, sink)?;
         self.known.push(id, put.at, put.value, sink);
-        if id.is_none() {
+        if id.is_err() {
             self.say_unknown(put.metric);
         }
         Ok(())
@@ -118,7 +125,7 @@ impl PutDecoder {
             };
             let id = self.known.id(entry);
             self.known.push(id, line.at, line.value, sink);
-            if id.is_none() {
+            if id.is_err() {
                 self.say_unknown(&window[line.metric]);
             }
             at += line.next;

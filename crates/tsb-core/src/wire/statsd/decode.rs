@@ -7,7 +7,7 @@ use crate::series::SeriesId;
 use crate::time::Clock;
 use crate::wire::known::Known;
 use crate::wire::number::{WINDOW, Window, find_from, read_decimal, window_or_copy};
-use crate::wire::{Decoder, Fatal, MAX_RECORD, Malformed, Sequence, Sink, unended};
+use crate::wire::{Decoder, Fatal, MAX_RECORD, Malformed, NotAdmitted, Room, Sequence, Sink, unended};
 
 /// Turns the lines of one connection or one sender into batches.
 ///
@@ -40,6 +40,13 @@ impl StatsdDecoder {
             gauges: Vec::new(),
             name: Vec::new(),
         }
+    }
+
+    /// Has its names take their memory from what a listener allows all its connections.
+    #[must_use]
+    pub fn within(mut self, room: &Room) -> Self {
+        self.known.within(room, size_of::<f64>());
+        self
     }
 
     fn line(&mut self, bytes: &[u8], sink: &mut dyn Sink) {
@@ -139,7 +146,11 @@ impl StatsdDecoder {
     }
 
     /// Sets a gauge or moves it; returns its id and the value that holds now.
-    fn set_gauge(&mut self, said: Said, sink: &mut dyn Sink) -> Result<(Option<SeriesId>, f64), &'static str> {
+    fn set_gauge(
+        &mut self,
+        said: Said,
+        sink: &mut dyn Sink,
+    ) -> Result<(Result<SeriesId, NotAdmitted>, f64), &'static str> {
         let (entry, id) = self.entry(Kind::Gauge, sink)?;
         let Some(entry) = entry else {
             return Ok((id, said.value));
@@ -158,7 +169,7 @@ impl StatsdDecoder {
     }
 }
 
-type Entry = (Option<usize>, Option<SeriesId>);
+type Entry = (Option<usize>, Result<SeriesId, NotAdmitted>);
 
 /// One `value|type[|@rate][|#tags]`.
 fn read(part: &[u8]) -> Result<Said, &'static str> {

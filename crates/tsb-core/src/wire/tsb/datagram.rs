@@ -3,8 +3,8 @@
 use super::account::Account;
 use super::frame::{self, ANNOUNCE, END, HEADER, Header, SAMPLES};
 use super::held::{Frame, Held};
-use super::table::{ENTRY, NotAnnounced, Rows, Table};
-use crate::wire::{Budget, Decoder, Fatal, Malformed, Sequence, Sink};
+use super::table::{NotAnnounced, Rows, Table};
+use crate::wire::{Decoder, Fatal, Malformed, Room, Sequence, Sink};
 
 /// How many ids an announcement may leave out, beside as many again as are known: the
 /// datagrams that announce them may be lost or late.
@@ -20,21 +20,18 @@ pub struct TsbDatagramDecoder {
     table: Table,
     account: Account,
     held: Held,
-    budget: Budget,
-    /// What the table took of the budget, in bytes.
-    charged: usize,
 }
 
 impl TsbDatagramDecoder {
     /// A decoder for one peer.
-    pub fn new(budget: &Budget) -> Self {
+    pub fn new(room: &Room) -> Self {
+        let mut table = Table::default();
+        table.within(room);
         Self {
             session: None,
-            table: Table::default(),
+            table,
             account: Account::default(),
-            held: Held::new(budget.clone()),
-            budget: budget.clone(),
-            charged: 0,
+            held: Held::new(room.held.clone()),
         }
     }
 
@@ -44,7 +41,6 @@ impl TsbDatagramDecoder {
             self.give_up(sink);
             self.table.clear();
             self.account = Account::default();
-            self.release();
         }
         self.session = Some(session);
     }
@@ -54,10 +50,6 @@ impl TsbDatagramDecoder {
         for frame in self.held.ready(|_| true) {
             sink.unannounced(frame.samples as usize);
         }
-    }
-
-    fn release(&mut self) {
-        self.budget.give_back(std::mem::take(&mut self.charged));
     }
 
     #[inline]
@@ -104,18 +96,7 @@ impl TsbDatagramDecoder {
     }
 
     fn announce(&mut self, body: &[u8], sink: &mut dyn Sink) -> Result<(), &'static str> {
-        // Every key takes at least four bytes, so this bounds what the table may grow by.
-        let most = self.table.len() + GAP + body.len() / 4;
-        let grows = (2 * most * ENTRY).saturating_sub(self.charged);
-        let announced = if self.budget.left() < grows {
-            Err("there is no memory for more announced series")
-        } else {
-            self.table.announce(body, self.table.len() + GAP, sink)
-        };
-        let taken = (self.table.len() * ENTRY).saturating_sub(self.charged);
-        if taken > 0 && self.budget.take(taken) {
-            self.charged += taken;
-        }
+        let announced = self.table.announce(body, self.table.len() + GAP, sink);
         if announced == Ok(true) {
             self.resume(sink);
         }
@@ -171,12 +152,6 @@ impl Decoder for TsbDatagramDecoder {
 
     fn finish(&mut self, _rest: &[u8], sink: &mut dyn Sink) {
         self.give_up(sink);
-    }
-}
-
-impl Drop for TsbDatagramDecoder {
-    fn drop(&mut self) {
-        self.release();
     }
 }
 

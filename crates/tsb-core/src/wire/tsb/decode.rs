@@ -2,7 +2,7 @@
 
 use super::frame::{self, ANNOUNCE, HEADER, Header, SAMPLES};
 use super::table::{NOT_ANNOUNCED, Rows, Table};
-use crate::wire::{Decoder, Fatal, Malformed, Sequence, Sink};
+use crate::wire::{Decoder, Fatal, Malformed, Room, Sequence, Sink};
 
 /// Turns the frames of one connection into batches.
 #[derive(Default)]
@@ -15,6 +15,13 @@ impl TsbDecoder {
     /// A decoder for one connection.
     pub fn new() -> Self {
         Self::default()
+    }
+
+    /// Has its table take its memory from what a listener allows all its connections.
+    #[must_use]
+    pub fn within(mut self, room: &Room) -> Self {
+        self.table.within(room);
+        self
     }
 
     /// The account of the sequence numbers so far.

@@ -6,19 +6,18 @@ use super::{MAX_SERIES, is_range};
 use crate::batch::{Batch, Ids, Times};
 use crate::series::SeriesId;
 use crate::time::Timestamp;
-use crate::wire::Sink;
+use crate::wire::names::share::{Share, grown};
+use crate::wire::{NotAdmitted, Room, Sink};
 
-/// Stands for the id of a series that the sink did not admit.
-const REFUSED: u32 = u32::MAX;
-
-/// Stands for the id of a series whose announcement has not come.
-const HOLE: u32 = u32::MAX - 1;
+/// Stands for the id of a series whose announcement has not come; those above, for series that
+/// the sink did not admit.
+const HOLE: u32 = NotAdmitted::FIRST - 1;
 
 /// What is said of samples of a series that is not in the table.
 pub(super) const NOT_ANNOUNCED: &str = "a series is not announced";
 
 /// What an id of the table takes, in bytes.
-pub(super) const ENTRY: usize = 8;
+const ENTRY: usize = 8;
 
 /// The ids of one sender.
 #[derive(Default)]
@@ -31,6 +30,8 @@ pub(super) struct Table {
     values: Vec<f64>,
     columns: Vec<SeriesId>,
     times: Vec<Timestamp>,
+    /// Memory of the ids, from what all senders of a listener share.
+    share: Share,
 }
 
 /// The id on the wire that nobody announced.
@@ -80,6 +81,12 @@ impl<'a> Rows<'a> {
 }
 
 impl Table {
+    /// Takes the memory of the ids from what a listener allows all its senders. The table is
+    /// empty.
+    pub(super) fn within(&mut self, room: &Room) {
+        self.share = Share::new(&room.names, ENTRY);
+    }
+
     /// One more than the highest id.
     pub(super) fn len(&self) -> usize {
         self.ids.len()
@@ -94,6 +101,23 @@ impl Table {
     pub(super) fn clear(&mut self) {
         self.ids = Vec::new();
         self.sums = Vec::new();
+        self.share.give_back();
+    }
+
+    /// Makes room for an id. `false`: there is no memory for it.
+    fn reach(&mut self, id: usize) -> bool {
+        if id < self.ids.len() {
+            return true;
+        }
+        let capacity = grown(self.ids.capacity(), id + 1);
+        if !self.share.reach(capacity, 0) {
+            return false;
+        }
+        self.ids.reserve_exact(capacity - self.ids.len());
+        self.sums.reserve_exact(capacity - self.sums.len());
+        self.ids.resize(id + 1, HOLE);
+        self.sums.resize(id + 1, 0);
+        true
     }
 
     /// Enters the keys of an announcement, which may leave out up to `gap` ids. Returns
@@ -124,11 +148,10 @@ impl Table {
             if id >= MAX_SERIES {
                 return Err("more than 2^24 series are announced");
             }
-            if id >= self.ids.len() {
-                self.ids.resize(id + 1, HOLE);
-                self.sums.resize(id + 1, 0);
+            if !self.reach(id) {
+                return Err("there is no memory for more announced series");
             }
-            self.ids[id] = sink.series(&key).map_or(REFUSED, |id| id.0);
+            self.ids[id] = sink.series(&key).map_or_else(NotAdmitted::stand_in, |id| id.0);
             self.sums[id] = sum;
             is_news = true;
         }
@@ -203,15 +226,20 @@ impl Table {
 
     /// Takes the samples of refused series out of the columns.
     fn drop_refused(&mut self, sink: &mut dyn Sink) {
-        let refused = self.columns.iter().filter(|id| id.0 == REFUSED).count();
+        let refused = self.columns.iter().filter(|id| id.0 > HOLE).count();
         if refused == 0 {
             return;
+        }
+        for why in NotAdmitted::ALL {
+            let samples = self.columns.iter().filter(|id| id.0 == why.stand_in()).count();
+            if samples > 0 {
+                sink.refused(why, samples);
+            }
         }
         let ids = &self.columns;
         keep_admitted(&mut self.values, ids);
         keep_admitted(&mut self.times, ids);
-        self.columns.retain(|id| id.0 != REFUSED);
-        sink.refused(refused);
+        self.columns.retain(|id| id.0 < HOLE);
     }
 }
 
@@ -225,5 +253,5 @@ fn fill<T, const N: usize>(column: &mut Vec<T>, bytes: &[u8], read: impl Fn(&[u8
 
 fn keep_admitted<T>(column: &mut Vec<T>, ids: &[SeriesId]) {
     let mut ids = ids.iter();
-    column.retain(|_| ids.next().is_some_and(|id| id.0 != REFUSED));
+    column.retain(|_| ids.next().is_some_and(|id| id.0 < HOLE));
 }

@@ -63,8 +63,10 @@ mod client {
     use crate::store::Store;
 
     pub(super) fn open(path: &str, values: &Values<'_>) -> Result<Box<dyn Store>> {
-        let address = Address::parse("etcd", "prefix", path)?;
-        let address = address.with_credentials_of(values.word("credentials")?.as_deref())?;
+        let mut address = Address::parse("etcd", "prefix", path)?;
+        if let Some(credentials) = values.credentials()? {
+            address = address.with_credentials(credentials);
+        }
         Ok(Box::new(etcd::open(&address, &options(values)?)?))
     }
 

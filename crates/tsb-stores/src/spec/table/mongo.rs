@@ -97,8 +97,10 @@ mod client {
     use crate::store::Store;
 
     pub(super) fn open(path: &str, values: &Values<'_>) -> Result<Box<dyn Store>> {
-        let address = Address::parse("mongo", "database", path)?;
-        let address = address.with_credentials_of(values.word("credentials")?.as_deref())?;
+        let mut address = Address::parse("mongo", "database", path)?;
+        if let Some(credentials) = values.credentials()? {
+            address = address.with_credentials(credentials);
+        }
         Ok(Box::new(mongo::open(&address, &options(values)?)?))
     }
 

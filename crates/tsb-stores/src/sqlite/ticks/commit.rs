@@ -13,6 +13,7 @@ use crate::numbers::labels_to_json;
 use crate::sqlite::Synchronous;
 use crate::sqlite::commits::Worst;
 use crate::sqlite::file::PAGE_BYTES;
+use crate::sqlite::wal::Witness;
 
 /// New series that are written with one commit: what they may add to its time.
 const KEYS_AT_ONCE: usize = 1000;
@@ -50,6 +51,7 @@ impl Writer {
         if shared.options.synchronous == Synchronous::Full {
             shared.synced.store(position, Ordering::Release);
         }
+        self.count(shared);
         self.settle(shared)?;
         let turned_at = self.clock.now();
         let journal_bytes = self.wal.bytes();
@@ -64,6 +66,12 @@ impl Writer {
         };
         self.commits.note(one, journal_bytes);
         Ok(())
+    }
+
+    /// Says outside of the log that it holds one commit more.
+    fn count(&mut self, shared: &Shared) {
+        let is_synced = shared.options.synchronous == Synchronous::Full;
+        self.wal.committed(Witness(self.seq, 0), is_synced);
     }
 
     /// Makes what `fill` does one transaction: all of it, or nothing.
@@ -84,6 +92,7 @@ impl Writer {
             let rest = self.new_keys.split_off(KEYS_AT_ONCE);
             let written = self.transact(shared, |writer| writer.put_keys(shared));
             self.new_keys = rest;
+            self.count(shared);
             let written = written.and_then(|()| self.checkpoint_when_due(shared));
             written.map_err(|error| poison(shared, "a commit of series", error))?;
         }
@@ -168,6 +177,7 @@ impl Writer {
                 self.run(shared, "PRAGMA synchronous=NORMAL")
             });
             synced.map_err(|error| poison(shared, "a sync", error))?;
+            self.wal.committed(Witness(self.seq, 0), true);
             shared.synced.store(position, Ordering::Release);
         }
         Ok(())

@@ -170,6 +170,7 @@ impl Shared {
             expired,
             footprint: self.footprint().unwrap_or_default(),
             disk_bytes: self.database.disk_bytes(),
+            damage: self.damage.clone(),
             ..Stats::default()
         }
     }

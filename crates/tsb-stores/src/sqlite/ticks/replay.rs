@@ -18,7 +18,7 @@ use crate::error::Result;
 use crate::numbers::{Keys, key_of};
 use crate::sqlite::SqliteOptions;
 use crate::sqlite::file::Database;
-use crate::sqlite::wal::Wal;
+use crate::sqlite::wal::Witness;
 use ahead::Read;
 
 /// A row of the table of generations.
@@ -50,7 +50,7 @@ impl Row {
 /// Opens a file and brings its newest samples back into memory.
 pub(super) fn open(path: &Path, options: SqliteOptions) -> Result<Shared> {
     let (database, mut connection) = Database::open(path, &options, &SCHEMA)?;
-    let wal = database.done("watch the log of", Wal::watch(&mut connection))?;
+    let wal = database.watch(&mut connection)?;
     let (keys, key_bytes) = read_keys(&database, &connection)?;
     let rows = read_generations(&database, &connection)?;
     let series = keys.len() as u32;
@@ -90,9 +90,8 @@ pub(super) fn open(path: &Path, options: SqliteOptions) -> Result<Shared> {
     let mut writer = Writer::new(connection, wal, first.first_seq, state);
     writer.key_bytes = key_bytes;
     let max_series = options.max_series;
-    let shared = Shared {
+    let mut shared = Shared {
         options,
-        database,
         readers: Readers::open(),
         writer: Mutex::new(writer),
         keys: RwLock::new(Keys::new(keys, max_series)),
@@ -108,17 +107,26 @@ pub(super) fn open(path: &Path, options: SqliteOptions) -> Result<Shared> {
         synced: AtomicU64::new(0),
         failure: OnceLock::new(),
         closed: AtomicBool::new(false),
+        damage: Vec::new(),
+        database,
     };
+    bring_back(&shared, series, aging, head)?;
+    let next = shared.writer()?.seq;
+    shared.damage = shared.database.damage(|Witness(seq, _)| Ok(seq <= next))?;
+    Ok(shared)
+}
+
+/// Brings the newest samples back into memory.
+fn bring_back(shared: &Shared, series: u32, aging: Option<&Row>, head: &Row) -> Result<()> {
     let mut replay = Replay {
-        shared: &shared,
+        shared,
         series,
         skipped: vec![i64::MIN; series as usize],
     };
     if let Some(aging) = aging {
         replay.aging(aging, head)?;
     }
-    replay.head(head)?;
-    Ok(shared)
+    replay.head(head)
 }
 
 fn read_keys(database: &Database, connection: &Connection) -> Result<(Vec<SeriesKey>, u64)> {

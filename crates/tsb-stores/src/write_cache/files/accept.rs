@@ -58,15 +58,25 @@ impl Shared {
     ) -> std::result::Result<Taken, FileError> {
         self.check_open()?;
         let shelved = self.shelf_of(name);
-        if let Some(place) = shelved.lock().find(name) {
-            return self.accept(name, place, readings);
-        }
-        self.admit(name, session)?;
-        match shelved.lock().find(name) {
-            Some(place) => self.accept(name, place, readings),
+        let is_known = match shelved.lock().find(name) {
+            Some(place) if !place.0.is_damaged => return self.accept(name, place, readings),
+            found => found.is_some(),
+        };
+        let looked = if is_known {
+            self.look_again(name, session)
+        } else {
+            self.admit(name, session)
+        };
+        let mut shelf = shelved.lock();
+        let refused = match (looked, shelf.find(name)) {
+            (Ok(()), Some(place)) => return self.accept(name, place, readings),
+            (Err(error), _) => error,
             // Somebody has removed it in between.
-            None => Err(FileError::Missing(self.base.shown(name))),
-        }
+            (Ok(()), None) => FileError::Missing(self.base.shown(name)),
+        };
+        let rejected = readings.count() as u64;
+        self.counters.values_rejected.fetch_add(rejected, Ordering::Relaxed);
+        Err(refused)
     }
 
     /// Accepts one reading as nearly all are: for a file that is known, in its plain form, in
@@ -79,7 +89,7 @@ impl Shared {
         let shelf = &mut *self.shelves()[shelf_of_hash(hash)].lock();
         let (entry, account) = (shelf.entries.find(hash, name)?, &mut shelf.account);
         let at = tsb_rrd::check_plain(&entry.layout, reading)?;
-        if at <= entry.newest || !self.has_room(entry, reading) {
+        if at <= entry.newest || entry.is_damaged || !self.has_room(entry, reading) {
             return None;
         }
         let end = entry.end();
@@ -207,7 +217,7 @@ impl Shared {
         let segment = book.segment();
         let name = (entry.named_in != segment).then_some(&*entry.key);
         let position = self.counters.on_record.fetch_add(count, Ordering::Relaxed) + count;
-        let record = journal.append_readings(book, entry.id, name, entry.lines_from(end), position);
+        let record = journal.append_readings(book, entry.id, name, (count, entry.lines_from(end)), position);
         let record = record.map_err(|error| {
             entry.cut(end);
             self.poison(&error)

@@ -71,6 +71,20 @@ impl Base {
         })
     }
 
+    /// Brings a file to the medium, and its name and those of the folders above it.
+    pub(super) fn keep(&self, path: &Path) -> io::Result<()> {
+        File::open(path)?.sync_all()?;
+        let folders = path
+            .ancestors()
+            .skip(1)
+            .take_while(|folder| folder.starts_with(&self.root));
+        // The base folder may have been made just now, too.
+        for folder in folders.chain(self.root.parent()) {
+            File::open(folder)?.sync_all()?;
+        }
+        Ok(())
+    }
+
     /// The name of a file that a client wrote, relative or absolute. Looks at no file.
     pub(super) fn name<'a>(&self, word: &'a str) -> Result<Cow<'a, str>, FileError> {
         let below = self

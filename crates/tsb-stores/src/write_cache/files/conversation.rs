@@ -5,6 +5,7 @@
 
 use std::fmt;
 use std::sync::Arc;
+use std::task::Waker;
 
 use tsb_core::wire::rrdcached::{Command, Reply, Words, line};
 use tsb_core::wire::{Decoder, Fatal, MAX_RECORD, Malformed, Next, Peer, Sequence, Sink};
@@ -12,8 +13,10 @@ use tsb_rrd::Session;
 
 use super::FileCache;
 use super::accept::{EXPECTED, PlainUpdate};
+use begun::Begun;
 
 mod answer;
+mod begun;
 mod fetch;
 
 /// While so many bytes of replies wait, no further command is read.
@@ -38,6 +41,8 @@ pub struct Conversation {
     now_ns: u64,
     has_more: bool,
     is_over: bool,
+    /// A file that is being created elsewhere: no command is read before it is done.
+    begun: Begun,
 }
 
 /// One command.
@@ -73,6 +78,26 @@ impl Conversation {
             now_ns: 0,
             has_more: false,
             is_over: false,
+            begun: Begun::default(),
+        }
+    }
+
+    /// Says what became of the file that was being created, if it is done. `false`: it is not.
+    fn is_idle(&mut self) -> bool {
+        let Some(created) = self.begun.poll() else {
+            return !self.begun.is_busy();
+        };
+        self.say_created(created);
+        true
+    }
+
+    fn say_created(&mut self, created: Result<(), String>) {
+        match created {
+            Ok(()) => {
+                self.say(Reply::Created);
+                self.send();
+            }
+            Err(no) => self.say_no(&no),
         }
     }
 
@@ -132,6 +157,7 @@ impl Conversation {
             }
             Command::End => self.end_batch(),
             _ => match self.obey(command, words) {
+                Ok(()) if self.begun.is_busy() => {}
                 Ok(()) => self.send(),
                 Err(no) => self.say_no(&no),
             },
@@ -220,7 +246,7 @@ impl Decoder for Conversation {
         let mut lines = [Line::default(); EXPECTED];
         let mut at = 0;
         self.has_more = false;
-        while !self.is_over {
+        while !self.is_over && self.is_idle() {
             let count = self.read(&bytes[at..], &mut lines);
             if count == 0 {
                 break;
@@ -233,10 +259,13 @@ impl Decoder for Conversation {
                 }
                 at += line.len;
                 self.hear(line, sink);
-                if self.is_over {
+                if self.is_over || self.begun.is_busy() {
                     break;
                 }
             }
+        }
+        if self.begun.is_busy() {
+            return Ok(at);
         }
         let unended = &bytes[at..];
         if unended.len() >= MAX_RECORD && !self.is_over {
@@ -259,9 +288,14 @@ impl Decoder for Conversation {
         self.replies.shrink_to(HELD);
         match (self.is_over, self.has_more) {
             (true, _) => Next::Over,
+            _ if self.begun.is_busy() => Next::Later,
             (_, true) => Next::Again,
             _ => Next::More,
         }
+    }
+
+    fn wake_with(&mut self, waker: &Waker) {
+        self.begun.wake_with(waker);
     }
 
     fn sequence(&self) -> Option<Sequence> {
@@ -269,6 +303,9 @@ impl Decoder for Conversation {
     }
 
     fn finish(&mut self, rest: &[u8], sink: &mut dyn Sink) {
+        if let Some(created) = self.begun.wait() {
+            self.say_created(created);
+        }
         if !rest.is_empty() {
             let what = "the last command has no end";
             sink.malformed(&Malformed { what, bytes: rest });

@@ -9,6 +9,7 @@ use super::error::FileError;
 use super::librrd::{self, NewFile};
 use super::shelf::Claim;
 use crate::error::chain;
+use crate::locks::lock;
 
 /// Seconds of a step, where a client says none, or 0: rrdtool's.
 const STEP_S: u64 = 300;
@@ -16,6 +17,9 @@ const STEP_S: u64 = 300;
 const START_MIN_S: i64 = 315_360_000;
 /// A file without a start takes updates from this many seconds ago on.
 const START_BEFORE_S: i64 = 10;
+
+/// A file of up to this many bytes is created at once.
+const QUICK_BYTES: u64 = 1 << 20;
 
 /// What a client asks of a new file, besides its name and definitions.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -69,11 +73,38 @@ impl FileCache {
             Some(layout) => self.make(&name, layout, creation),
             None => self.make_with_librrd(&path, creation, definitions, &copied),
         };
+        let kept = made.is_ok().then(|| self.keep(&path)).transpose();
         drop(claims);
+        kept.map_err(io)?;
         made.map_err(|error| match error.cause() {
             RrdError::Exists => self.exists(&name),
             _ => FileError::Create(chain(&error)),
         })
+    }
+
+    /// Brings a new file to the medium where values are acknowledged as synced: they must not
+    /// outlive their file.
+    fn keep(&self, path: &Path) -> std::io::Result<()> {
+        let journal = self.shared.journal.as_ref();
+        if journal.is_some_and(|journal| journal.policy().is_before_ack()) {
+            self.shared.base.keep(path)?;
+        }
+        Ok(())
+    }
+
+    /// Whether creating a file takes so long that others should not wait for it: it is large, or
+    /// librrd reads other files for it.
+    pub(super) fn is_slow_to_create(creation: &Creation, definitions: &[String]) -> bool {
+        let step_s = if creation.step_s == 0 { STEP_S } else { creation.step_s };
+        let copies = creation.template.is_some() || !creation.sources.is_empty();
+        copies || tsb_rrd::file_len_max(step_s, definitions, 0) > QUICK_BYTES
+    }
+
+    /// Creates a file, one after the other: large files at once would share the disk, and fill it
+    /// no sooner.
+    pub(super) fn create_in_turn(&self, file: &str, creation: &Creation, definitions: &[String]) -> Done<()> {
+        let _turn = lock(&self.creating);
+        self.create(file, creation, definitions, &mut Session::default())
     }
 
     fn make(&self, name: &str, layout: &Layout, creation: &Creation) -> tsb_rrd::Result<()> {

@@ -29,6 +29,8 @@ struct Way {
     leaves_open: bool,
     /// Our own engine does not handle the file.
     is_for_librrd: bool,
+    /// It was damaged or gone when it was tried last.
+    was_damaged: bool,
 }
 
 impl Way {
@@ -52,6 +54,11 @@ struct Passed {
     /// Bytes of the text that are settled: what follows is to be tried again.
     settled: usize,
     why: Option<RrdError>,
+    /// The file is damaged or gone. What waits is tried once more, in case somebody is just
+    /// putting a whole one there, and then it is lost.
+    is_damaged: bool,
+    /// Somebody has put a file there that our own engine does not handle.
+    is_for_librrd: bool,
     newest: Option<Moment>,
     layout: Option<Arc<Layout>>,
     known: Option<Known>,
@@ -98,6 +105,7 @@ impl Shared {
                 keeps: self.memory.is_some(),
                 leaves_open: outlet.is_some(),
                 is_for_librrd: entry.is_for_librrd,
+                was_damaged: entry.is_damaged,
             };
             (shelved.claim(shelf, name), way, layout, load)
         };
@@ -153,7 +161,12 @@ impl Shared {
             let trouble = entry.trouble.get_or_insert_default();
             trouble.lost += passed.failed;
             trouble.why = chain(&why);
+            if passed.is_damaged && passed.failed > 0 {
+                self.note_loss(name, &trouble.why, passed.failed);
+            }
         }
+        entry.is_damaged = passed.is_damaged;
+        entry.is_for_librrd |= passed.is_for_librrd;
         if left > 0 {
             self.has_trouble.store(true, Ordering::Release);
         } else if self.journal.is_some() {
@@ -237,27 +250,40 @@ fn pass(path: &std::path::Path, mut way: Way, mut layout: Arc<Layout>, load: &Lo
                     done += 1;
                 }
             }
-            Err(error) => match error.cause() {
-                RrdError::Changed if reopens < REOPENS => {
-                    reopens += 1;
-                    if let Ok(file) = RrdFile::open(path) {
-                        layout = Arc::clone(file.layout());
-                        passed.layout = Some(Arc::clone(&layout));
-                    }
-                }
-                RrdError::Io { source, .. } if source.kind() == std::io::ErrorKind::NotFound => {
+            Err(error) => {
+                let error = match error.cause() {
+                    RrdError::Changed if reopens < REOPENS => match RrdFile::open(path) {
+                        Ok(file) => {
+                            reopens += 1;
+                            layout = Arc::clone(file.layout());
+                            passed.layout = Some(Arc::clone(&layout));
+                            continue;
+                        }
+                        Err(error) => error,
+                    },
+                    _ => error,
+                };
+                passed.is_damaged = is_damage(&error);
+                passed.is_for_librrd = librrd::is_for_librrd(&error);
+                if passed.is_damaged && (way.was_damaged || is_gone(&error)) {
                     passed.failed += rest.len() as u64;
-                    passed.why = Some(error);
                     done = readings.len();
                 }
-                _ => {
-                    passed.why = Some(error);
-                    break;
-                }
-            },
+                passed.why = Some(error);
+                break;
+            }
         }
     }
     (passed.known, passed.open) = (way.known, way.ready);
     passed.settled = readings[..done].iter().map(|reading| reading.len() + 1).sum();
     passed
+}
+
+/// Whether this file cannot be written as it is, whatever may be tried again.
+fn is_damage(error: &RrdError) -> bool {
+    is_gone(error) || matches!(error.cause(), RrdError::Damaged { .. })
+}
+
+fn is_gone(error: &RrdError) -> bool {
+    matches!(error.cause(), RrdError::Io { source, .. } if source.kind() == std::io::ErrorKind::NotFound)
 }

@@ -45,6 +45,8 @@ pub(super) struct Entry {
     pub(super) named_in: u32,
     pub(super) is_queued: bool,
     pub(super) is_suspended: bool,
+    /// The file is damaged or gone: it is looked at again before it takes anything.
+    pub(super) is_damaged: bool,
     /// Whether something of it could not be written, and is to be tried again.
     has_left: bool,
     // What follows is rare, and elsewhere: an update has less of an entry to wait for.
@@ -95,6 +97,7 @@ impl Entry {
             named_in: 0,
             is_queued: false,
             is_suspended: false,
+            is_damaged: false,
             has_left: false,
             known: None,
             ready: None,

@@ -17,6 +17,7 @@ use tsb_rrd::Known;
 
 use super::super::options::CheckpointOptions;
 use super::base::Base;
+use crate::damage::{Damage, DamageKind, DamageLog};
 use crate::error::{Error, Result};
 use crate::locks::lock;
 
@@ -35,14 +36,16 @@ pub(super) struct Memory {
     asleep: Mutex<HashMap<Box<str>, Known, FixedState>>,
     /// One checkpoint at a time.
     saving: Mutex<()>,
+    damage: DamageLog,
 }
 
 impl Memory {
-    /// What a checkpoint says, if there is one; where it is damaged, what it says before that.
+    /// What a checkpoint says, if there is one; where it is damaged, what it says before that,
+    /// and a finding.
     ///
     /// # Errors
-    /// [`Error::Backend`] where it cannot be read, [`Error::Corrupt`] where the file is
-    /// something else.
+    /// [`Error::Backend`] where it cannot be read, [`Error::LaterFormat`], [`Error::Corrupt`]
+    /// where the file is something else.
     pub(super) fn open(options: &CheckpointOptions) -> Result<Self> {
         let memory = Self {
             path: options.path.clone(),
@@ -50,6 +53,7 @@ impl Memory {
             bytes: AtomicU64::new(0),
             asleep: Mutex::default(),
             saving: Mutex::default(),
+            damage: DamageLog::new(),
         };
         match File::open(&memory.path) {
             Ok(file) => memory.load(file)?,
@@ -73,20 +77,60 @@ impl Memory {
         let mut magic = Vec::with_capacity(MAGIC.len());
         let read = input.by_ref().take(MAGIC.len() as u64).read_to_end(&mut magic);
         read.map_err(|error| self.failed("read", error))?;
-        if !MAGIC.starts_with(&magic) {
+        self.check_magic(&magic)?;
+        let (mut body, mut at) = (Vec::new(), magic.len() as u64);
+        loop {
+            match next(&mut input, &mut body) {
+                Ok(Some((name, known, bytes))) => {
+                    self.put_away(name.into(), Some(known));
+                    at += bytes;
+                }
+                Ok(None) if magic.len() == MAGIC.len() => break,
+                Ok(None) => {
+                    self.note("it ends within its first bytes", at);
+                    break;
+                }
+                Err(what) => {
+                    self.note(what, at);
+                    break;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn check_magic(&self, magic: &[u8]) -> Result<()> {
+        let (kind, version) = MAGIC.split_at(MAGIC.len() - 1);
+        match magic.strip_prefix(kind) {
+            Some([found]) if found.is_ascii_digit() && version != [*found] => Err(Error::LaterFormat {
+                path: self.path.clone(),
+                found: char::from(*found).to_string(),
+                reads: String::from_utf8_lossy(version).into_owned(),
+            }),
+            _ if MAGIC.starts_with(magic) => Ok(()),
             // IMPORTANT: it would be replaced.
-            return Err(Error::Corrupt {
+            _ => Err(Error::Corrupt {
                 path: self.path.clone(),
                 offset: 0,
                 what: "it is not a checkpoint".to_owned(),
-            });
+            }),
         }
-        let mut body = Vec::new();
-        // What is not whole was cut off or damaged: those files are read.
-        while let Some((name, known)) = next(&mut input, &mut body) {
-            self.put_away(name.into(), Some(known));
-        }
-        Ok(())
+    }
+
+    /// Notes damage. It costs no sample: what a checkpoint does not say is read from the files.
+    fn note(&self, what: &str, at: u64) {
+        let what = format!("{what} at byte {at}, so the files of which it knew more are read instead");
+        let damage = Damage::new(DamageKind::Unreadable, &self.path, what).with_samples_at_most(0);
+        let length = std::fs::metadata(&self.path).map(|file| file.len().saturating_sub(at));
+        self.damage.note(match length {
+            Ok(bytes) => damage.with_bytes(bytes),
+            Err(_) => damage,
+        });
+    }
+
+    /// What was found damaged of the checkpoint.
+    pub(super) fn damage(&self) -> Vec<Damage> {
+        self.damage.list()
     }
 
     /// What is known of a file that somebody names, if that is how it is now.
@@ -191,23 +235,44 @@ impl Records<'_> {
     }
 }
 
-/// The next record; `None`: there is none that is whole.
-fn next<'a>(input: &mut impl Read, body: &'a mut Vec<u8>) -> Option<(&'a str, Known)> {
-    let mut word = || {
-        let mut bytes = [0; 4];
-        input.read_exact(&mut bytes).ok()?;
-        Some(u32::from_le_bytes(bytes))
-    };
-    let (length, sum) = (word()?, word()?);
+/// The next record and its length; `None`: the checkpoint ends here.
+///
+/// # Errors
+/// What is wrong with it.
+fn next<'a>(
+    input: &mut impl Read,
+    body: &'a mut Vec<u8>,
+) -> std::result::Result<Option<(&'a str, Known, u64)>, &'static str> {
+    const CUT: &str = "a record is cut short";
+    const WRONG: &str = "a record does not hold what it should";
+    let mut prefix = Vec::with_capacity(8);
+    let read = input.by_ref().take(8).read_to_end(&mut prefix);
+    read.map_err(|_| "a record cannot be read")?;
+    if prefix.is_empty() {
+        return Ok(None);
+    }
+    let (length, sum) = prefix.split_first_chunk::<4>().ok_or(CUT)?;
+    let (length, sum) = (
+        u32::from_le_bytes(*length),
+        u32::from_le_bytes(sum.try_into().map_err(|_| CUT)?),
+    );
     if length > RECORD_MAX {
-        return None;
+        return Err("a record is longer than any");
     }
     body.clear();
-    let read = input.take(u64::from(length)).read_to_end(body).ok()?;
-    if read != length as usize || crc32fast::hash(body) != sum {
-        return None;
+    let read = input.take(u64::from(length)).read_to_end(body);
+    let read = read.map_err(|_| "a record cannot be read")?;
+    if read != length as usize {
+        return Err(CUT);
     }
-    let (length, rest) = body.split_first_chunk::<4>()?;
-    let (name, known) = rest.split_at_checked(u32::from_le_bytes(*length) as usize)?;
-    Some((std::str::from_utf8(name).ok()?, Known::from_bytes(known)?))
+    if crc32fast::hash(body) != sum {
+        return Err("a checksum does not match");
+    }
+    let (name_length, rest) = body.split_first_chunk::<4>().ok_or(WRONG)?;
+    let (name, known) = rest
+        .split_at_checked(u32::from_le_bytes(*name_length) as usize)
+        .ok_or(WRONG)?;
+    let name = std::str::from_utf8(name).map_err(|_| WRONG)?;
+    let known = Known::from_bytes(known).ok_or(WRONG)?;
+    Ok(Some((name, known, 8 + u64::from(length))))
 }

@@ -23,6 +23,7 @@ use super::known::Memory;
 use super::librrd;
 use super::outlet::Outlet;
 use super::shelf::{Shelf, Shelved};
+use crate::damage::{Damage, DamageKind, DamageLog};
 use crate::error::{Error, chain};
 use crate::locks::{Bell, lock};
 
@@ -50,6 +51,8 @@ pub(super) struct Shared {
     pub(super) journal: Option<Journal>,
     /// What is known of files, where that is kept.
     pub(super) memory: Option<Memory>,
+    /// Files that were found damaged or gone.
+    pub(super) damage: DamageLog,
     pub(super) counters: Counters,
     pub(super) due: Mutex<Due>,
     /// Drained files on their way out, where that is begun.
@@ -75,6 +78,16 @@ pub(super) struct Shared {
     jitter_ns: u64,
     pub(super) max_bytes: u64,
     pub(super) bounds: FileBounds,
+}
+
+/// What the header of a file says.
+#[derive(Debug)]
+struct Head {
+    layout: Arc<Layout>,
+    /// When the newest reading is from.
+    newest: Moment,
+    /// Our own engine does not handle it.
+    is_for_librrd: bool,
 }
 
 /// Files that are to be written.
@@ -114,6 +127,7 @@ impl Shared {
             clock,
             journal,
             memory,
+            damage: DamageLog::new(),
             counters: Counters::default(),
             due: Mutex::default(),
             outlet: (options.timeout_ns >= WRITTEN_OUT_NS).then(Outlet::default),
@@ -233,31 +247,91 @@ impl Shared {
         let known = self.memory.as_ref().and_then(|memory| memory.wake(name, &file));
         let header = known.as_ref().and_then(|known| self.header_of(known, session));
         let is_known = header.is_some();
-        let path = self.base.path(name);
-        let mut is_for_librrd = false;
         let found = match header {
-            Some(found) => Ok(found),
-            None => match RrdFile::open(&path) {
-                Ok(file) => file.newest(session).map(|newest| (Arc::clone(file.layout()), newest)),
-                Err(error) if librrd::is_for_librrd(&error) => {
-                    is_for_librrd = true;
-                    librrd::layout(&path).map(|(layout, newest)| (Arc::new(layout), newest))
-                }
-                Err(error) => Err(error),
+            Some((layout, newest)) => Head {
+                layout,
+                newest,
+                is_for_librrd: false,
             },
+            None => self.head_of(name, session)?,
         };
-        let (layout, newest) = found.map_err(|error| self.rrd_error(name, error))?;
         let known = known.filter(|_| is_known);
         let id = SeriesId(self.next_id.fetch_add(1, Ordering::Relaxed));
-        let mut entry = Entry::new(id, name, self.interned(layout), newest, self.clock.now());
+        let mut entry = Entry::new(id, name, found.layout, found.newest, self.clock.now());
         entry.due_ns = self.next_due(&entry);
         let known = self.memory.as_ref().and_then(|memory| memory.hold(known));
         entry.known = known.map(Box::new);
-        entry.is_for_librrd = is_for_librrd;
+        entry.is_for_librrd = found.is_for_librrd;
         shelved.lock().entries.insert(entry);
         self.files.fetch_add(1, Ordering::Relaxed);
         drop(claim);
         Ok(())
+    }
+
+    /// Looks at a file that was damaged or gone: somebody may have put a whole one there.
+    ///
+    /// # Errors
+    /// What is wrong with it. Nothing has changed.
+    pub(super) fn look_again(&self, name: &str, session: &mut Session) -> std::result::Result<(), FileError> {
+        self.base.check_file(name)?;
+        let shelved = self.shelf_of(name);
+        let claim = shelved.claim(&mut shelved.lock_idle(name), name);
+        let found = self.head_of(name, session)?;
+        if let Some(entry) = shelved.lock().entries.get_mut(name) {
+            // What waits is older than what may come, and is judged again when it is written.
+            entry.newest = if entry.pending() == 0 {
+                found.newest
+            } else {
+                entry.newest.max(found.newest)
+            };
+            entry.layout = found.layout;
+            entry.is_for_librrd = found.is_for_librrd;
+            entry.is_damaged = false;
+        }
+        drop(claim);
+        Ok(())
+    }
+
+    /// What a file says of itself, by our own engine or by librrd, for a caller who has claimed
+    /// it.
+    fn head_of(&self, name: &str, session: &mut Session) -> std::result::Result<Head, FileError> {
+        let path = self.base.path(name);
+        let mut is_for_librrd = false;
+        let found = match RrdFile::open(&path) {
+            Ok(file) => file.newest(session).map(|newest| (Arc::clone(file.layout()), newest)),
+            Err(error) if librrd::is_for_librrd(&error) => {
+                is_for_librrd = true;
+                librrd::layout(&path).map(|(layout, newest)| (Arc::new(layout), newest))
+            }
+            Err(error) => Err(error),
+        };
+        let (layout, newest) = found.map_err(|error| {
+            if let tsb_rrd::Error::Damaged { .. } = error.cause() {
+                self.note_damage(name, error.cause().to_string());
+            }
+            self.rrd_error(name, error)
+        })?;
+        Ok(Head {
+            layout: self.interned(layout),
+            newest,
+            is_for_librrd,
+        })
+    }
+
+    /// Notes that a file cannot take what waits for it, and that this is lost.
+    pub(super) fn note_loss(&self, name: &str, why: &str, values: u64) {
+        self.note_damage(name, format!("{why}; {values} value(s) that waited for it are lost"));
+    }
+
+    fn note_damage(&self, name: &str, what: String) {
+        let path = self.base.path(name);
+        let is_gone = matches!(path.try_exists(), Ok(false));
+        let kind = if is_gone {
+            DamageKind::Missing
+        } else {
+            DamageKind::Unreadable
+        };
+        self.damage.note(Damage::new(kind, path, what));
     }
 
     /// The words of the engine in those of the protocol.
@@ -424,12 +498,14 @@ impl Shared {
             .base
             .name(name)
             .and_then(|name| self.admit(&name, &mut Session::default()));
+        let why_not = admitted.as_ref().err().map(ToString::to_string);
         let mut shelf = self.shelf_of(name).lock();
         shelf.account.replayed += count;
         let Shelf { entries, account, .. } = &mut *shelf;
         let (Ok(()), Some(entry)) = (admitted, entries.get_mut(name)) else {
-            // The file is gone, and with it the place for them.
+            // The file is damaged or gone, and with it the place for them.
             account.failed += count;
+            self.note_loss(name, &why_not.unwrap_or_else(|| "the file is gone".to_owned()), count);
             return;
         };
         for (record, reading) in readings {

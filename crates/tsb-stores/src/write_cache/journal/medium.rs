@@ -7,9 +7,9 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// Segments by name.
+/// Segments by name, and a small file beside them.
 pub trait Medium: Debug + Send + Sync + 'static {
-    /// Names of all segments, in any order.
+    /// Names of all files of the journal, in any order.
     fn names(&self) -> io::Result<Vec<String>>;
 
     /// All bytes of a segment.
@@ -21,8 +21,12 @@ pub trait Medium: Debug + Send + Sync + 'static {
     /// Removes a segment; a power cut may bring it back.
     fn remove(&self, name: &str) -> io::Result<()>;
 
-    /// Cuts a segment, for good.
-    fn truncate(&self, name: &str, len: u64) -> io::Result<()>;
+    /// Gives a segment another name, which outlives a power cut when this returns.
+    fn rename(&self, name: &str, to: &str) -> io::Result<()>;
+
+    /// Makes `bytes` all that a file holds, whether it was there or not. A power cut leaves
+    /// the old file or the new one; when this returns, the new one.
+    fn replace(&self, name: &str, bytes: &[u8]) -> io::Result<()>;
 
     /// Nothing more will be written: somebody else may open it.
     fn release(&self);
@@ -50,11 +54,15 @@ pub(super) struct Folder {
 
 /// Every segment's name begins with it.
 const PREFIX: &str = "tsb.journal.";
+/// The file that says which segments there are.
+pub(super) const MARKER: &str = "tsb.journal.marker";
+/// What becomes the marker.
+const BESIDE: &str = "tsb.marker.new";
 
 impl Folder {
     /// Opens a folder, which is made if it is not there.
     pub(super) fn open(path: &Path) -> io::Result<Self> {
-        std::fs::create_dir_all(path)?;
+        make(path)?;
         let file = File::open(path)?;
         rustix::fs::flock(&file, rustix::fs::FlockOperation::NonBlockingLockExclusive).map_err(|error| {
             if error == rustix::io::Errno::WOULDBLOCK {
@@ -68,6 +76,24 @@ impl Folder {
             file,
         })
     }
+}
+
+/// Makes a folder and those above it. A folder's name is in the one above, which is synced: a
+/// power cut must not take the journal as a whole.
+fn make(path: &Path) -> io::Result<()> {
+    if path.as_os_str().is_empty() || path.is_dir() {
+        return Ok(());
+    }
+    let above = match path.parent() {
+        Some(above) if !above.as_os_str().is_empty() => above,
+        _ => Path::new("."),
+    };
+    make(above)?;
+    match std::fs::create_dir(path) {
+        Err(error) if error.kind() != io::ErrorKind::AlreadyExists => return Err(error),
+        _ => {}
+    }
+    File::open(above)?.sync_all()
 }
 
 impl Medium for Folder {
@@ -97,10 +123,19 @@ impl Medium for Folder {
         std::fs::remove_file(self.path.join(name))
     }
 
-    fn truncate(&self, name: &str, len: u64) -> io::Result<()> {
-        let file = OpenOptions::new().write(true).open(self.path.join(name))?;
-        file.set_len(len)?;
-        file.sync_all()
+    fn rename(&self, name: &str, to: &str) -> io::Result<()> {
+        std::fs::rename(self.path.join(name), self.path.join(to))?;
+        self.file.sync_all()
+    }
+
+    fn replace(&self, name: &str, bytes: &[u8]) -> io::Result<()> {
+        // Not a name of the journal: a crash may leave it, and the next opening writes over it.
+        let beside = self.path.join(BESIDE);
+        let mut file = File::create(&beside)?;
+        file.write_all(bytes)?;
+        file.sync_all()?;
+        std::fs::rename(beside, self.path.join(name))?;
+        self.file.sync_all()
     }
 
     fn release(&self) {

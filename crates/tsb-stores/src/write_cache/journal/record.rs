@@ -6,14 +6,16 @@ use tsb_core::{SeriesId, SeriesKey};
 
 use super::super::chunk::Sample;
 
-/// The first bytes of a segment; its number and a checksum follow.
-const MAGIC: &[u8; 8] = b"tsbjrnl1";
-/// Length of a segment's head.
-pub(super) const HEAD_LEN: usize = 16;
 /// Length, checksum, number and kind of a record.
 const PREFIX_LEN: usize = 17;
 /// No record is longer: a length beyond it is damage.
 const LEN_MAX: usize = 1 << 30;
+/// No record has a higher number: one beyond it is damage.
+pub(super) const NUMBER_MAX: u64 = 1 << 62;
+/// A record that is looked for behind damage has a number at most this far from the one before.
+const NUMBERS_LOST_MAX: u64 = 1 << 40;
+/// Names that one record holds.
+const NAMES_MAX: usize = 64;
 
 const NAMES: u8 = 1;
 const SAMPLES: u8 = 2;
@@ -25,21 +27,6 @@ const READINGS: u8 = 5;
 const SHAPE_RANGE: u8 = 1;
 /// The samples share one timestamp.
 const SHAPE_ONE_TIME: u8 = 2;
-
-/// The head of segment `number`.
-pub(super) fn head(number: u32) -> [u8; HEAD_LEN] {
-    let mut head = [0; HEAD_LEN];
-    head[..8].copy_from_slice(MAGIC);
-    head[8..12].copy_from_slice(&number.to_le_bytes());
-    let sum = crc32fast::hash(&head[..12]);
-    head[12..].copy_from_slice(&sum.to_le_bytes());
-    head
-}
-
-/// Whether these bytes begin like segment `number`.
-pub(super) fn has_head(bytes: &[u8], number: u32) -> bool {
-    bytes.get(..HEAD_LEN) == Some(&head(number)[..])
-}
 
 /// The samples of one write, as they are admitted.
 #[derive(Debug, Default)]
@@ -68,8 +55,14 @@ impl Admitted {
     }
 }
 
-/// Appends a record of names.
+/// Appends names, in records of a few: damage of one costs the names that are in it.
 pub(super) fn write_names(into: &mut Vec<u8>, number: u64, names: &[(SeriesId, &SeriesKey)]) {
+    names
+        .chunks(NAMES_MAX)
+        .for_each(|names| write_some_names(into, number, names));
+}
+
+fn write_some_names(into: &mut Vec<u8>, number: u64, names: &[(SeriesId, &SeriesKey)]) {
     record(into, number, NAMES, |into| {
         into.extend((names.len() as u32).to_le_bytes());
         for (id, key) in names {
@@ -165,6 +158,19 @@ pub(super) enum Record {
     Readings(SeriesId, String),
 }
 
+impl Record {
+    /// How many numbers the record takes: one for each sample, reading or record of marks.
+    /// Names have the number of the record behind them.
+    pub(super) fn numbers(&self) -> u64 {
+        match self {
+            Self::Names(_) => 0,
+            Self::Samples(samples) => samples.len() as u64,
+            Self::Readings(_, lines) => lines.lines().count() as u64,
+            Self::Marks(..) => 1,
+        }
+    }
+}
+
 /// The record at the start of `bytes`, its number and its length; or what is wrong.
 pub(super) fn read(bytes: &[u8]) -> Result<(u64, Record, usize), &'static str> {
     let mut prefix = Reader(bytes.get(..PREFIX_LEN).ok_or("a record is cut short")?);
@@ -172,8 +178,8 @@ pub(super) fn read(bytes: &[u8]) -> Result<(u64, Record, usize), &'static str> {
     let sum = prefix.u32()?;
     let number = prefix.u64()?;
     let kind = prefix.u8()?;
-    if len > LEN_MAX {
-        return Err("a record is longer than any");
+    if len > LEN_MAX || number > NUMBER_MAX {
+        return Err("a record is longer than any, or its number is higher");
     }
     let whole = bytes.get(..PREFIX_LEN + len).ok_or("a record is cut short")?;
     if crc32fast::hash(&whole[8..]) != sum {
@@ -193,6 +199,20 @@ pub(super) fn read(bytes: &[u8]) -> Result<(u64, Record, usize), &'static str> {
     } else {
         Err("a record is longer than what it holds")
     }
+}
+
+/// The length of the record that these bytes may begin, if it ends within them and its number
+/// may follow `last`. Cheap, and true of few places that begin no record.
+pub(super) fn len_if_plausible(bytes: &[u8], last: u64) -> Option<usize> {
+    let mut prefix = Reader(bytes.get(..PREFIX_LEN)?);
+    let len = PREFIX_LEN + prefix.u32().ok()? as usize;
+    prefix.u32().ok()?;
+    let number = prefix.u64().ok()?;
+    let kind = prefix.u8().ok()?;
+    let is_plausible = (NAMES..=READINGS).contains(&kind)
+        && len <= bytes.len()
+        && (last..=last.saturating_add(NUMBERS_LOST_MAX)).contains(&number);
+    is_plausible.then_some(len)
 }
 
 /// Bytes that are left of a record: every read is checked, and nothing is allocated for

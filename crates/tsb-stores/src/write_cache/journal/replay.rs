@@ -1,13 +1,22 @@
 //! What a journal still holds: samples that were accepted and not settled.
+//!
+//! Nothing is changed here, whatever is found: a torn end stays, and a damaged segment is
+//! read around. What is missing is counted by the numbers of records, which have no gaps.
 
 use std::collections::HashMap;
 use std::collections::VecDeque;
+use std::ops::Range;
 
 use tsb_core::{SeriesId, SeriesKey};
 
 use super::super::chunk::Sample;
-use super::medium::{Medium, number_of};
-use super::record::{self, HEAD_LEN, Record};
+use super::findings::{Gap, Wrong};
+use super::head::{Begins, Head, Marker};
+use super::medium::Medium;
+use super::order::{self, Marked, Place};
+use super::record::Record;
+use super::scan::{Piece, Scan};
+use crate::damage::Damage;
 use crate::error::{Error, Result};
 
 /// Samples by the key of their series, each with the number of its record.
@@ -20,9 +29,14 @@ pub(in super::super) type HeldReadings = HashMap<SeriesKey, Vec<(u64, String)>, 
 #[derive(Debug)]
 pub(super) struct Sealed {
     pub(super) name: String,
+    pub(super) number: u32,
+    /// The number of its first record; 0: that is not known.
+    pub(super) first_record: u64,
     /// All its records have this number or a lower one.
     pub(super) last_record: u64,
     pub(super) bytes: u64,
+    /// It is kept aside when its records are settled, and not removed.
+    pub(super) is_damaged: bool,
 }
 
 /// What was found in a journal.
@@ -31,129 +45,473 @@ pub(super) struct Found {
     pub(super) held: Held,
     pub(super) readings: HeldReadings,
     pub(super) segments: VecDeque<Sealed>,
+    /// The oldest segment that has to be there, by the marker or, without one, by name.
+    pub(super) oldest: u32,
+    /// The number of its first record; 0: that is not known.
+    pub(super) oldest_record: u64,
     pub(super) next_number: u32,
     pub(super) next_record: u64,
+    /// Whether there is a marker that says something.
+    pub(super) has_marker: bool,
+    /// Whether there is one that cannot be read.
+    pub(super) is_marker_damaged: bool,
     /// Bytes after the last whole record: what a crash cut off.
     pub(super) torn_bytes: u64,
+    /// What of it is damaged.
+    pub(super) damage: Vec<Damage>,
 }
 
 /// Reads all segments in order.
 ///
 /// # Errors
-/// [`Error::Corrupt`] for damage anywhere but at the end of the last segment: a segment is
-/// synced before the next one begins, so a crash leaves no other damage.
+/// [`Error::LaterFormat`] where a later version wrote one of the files; [`Error::Backend`]
+/// where one cannot be read; [`Error::Corrupt`] where no segment can follow.
 pub(super) fn replay(medium: &dyn Medium) -> Result<Found> {
-    let mut names = read(medium, "", "list", |_| medium.names())?;
-    names.retain(|name| number_of(name).is_some());
-    names.sort_unstable();
-    let mut found = Found {
-        next_number: 1,
-        next_record: 1,
-        ..Found::default()
-    };
-    let count = names.len();
-    for (index, name) in names.into_iter().enumerate() {
-        let number = number_of(&name).unwrap_or_default();
-        let bytes = read(medium, &name, "read", |name| medium.read(name))?;
-        let (end, what) = segment(&mut found, number, &bytes);
-        if let Some(what) = what {
-            if index + 1 < count {
-                return Err(Error::Corrupt {
-                    path: medium.path_of(&name),
-                    offset: end as u64,
-                    what: what.to_owned(),
-                });
-            }
-            // Or it would be damage in the middle when there are more segments.
-            read(medium, &name, "cut", |name| medium.truncate(name, end as u64))?;
-            found.torn_bytes = (bytes.len() - end) as u64;
-        }
-        found.next_number = number.checked_add(1).ok_or_else(|| Error::Corrupt {
-            path: medium.path_of(&name),
-            offset: 0,
-            what: "no segment can follow it".to_owned(),
-        })?;
-        found.segments.push_back(Sealed {
-            name,
-            last_record: found.next_record - 1,
-            bytes: bytes.len() as u64,
-        });
+    let names = read(medium, "", "list", |_| medium.names())?;
+    let marked = Marked::read(medium, &names)?;
+    let places = order::by_name(&names);
+    let (mut replay, numbers) = Replay::run(medium, marked, &places)?;
+    let is_misnamed = |(place, number): (&Place, &Option<u32>)| number.is_some_and(|number| number != place.named);
+    if places.iter().zip(&numbers).any(is_misnamed) {
+        (replay, _) = Replay::run(medium, marked, &order::by_head(places, &numbers))?;
     }
-    found.held.retain(|_, samples| !samples.is_empty());
-    found.readings.retain(|_, readings| !readings.is_empty());
+    let mut found = replay.end();
+    found.damage.extend(order::kept_aside(medium, &names));
     Ok(found)
 }
 
-fn read<T>(medium: &dyn Medium, name: &str, verb: &str, call: impl Fn(&str) -> std::io::Result<T>) -> Result<T> {
+pub(super) fn read<T>(
+    medium: &dyn Medium,
+    name: &str,
+    verb: &str,
+    call: impl Fn(&str) -> std::io::Result<T>,
+) -> Result<T> {
     call(name).map_err(|source| Error::Backend {
         action: format!("{verb} the journal {}", medium.path_of(name).display()),
         source: source.into(),
     })
 }
 
-/// Reads one segment: where it ends, and what is wrong there if that is not its end.
-fn segment(found: &mut Found, number: u32, bytes: &[u8]) -> (usize, Option<&'static str>) {
-    if bytes.is_empty() {
-        // A crash came before its head, and replay has cut what there was of it.
-        return (0, None);
-    }
-    if !record::has_head(bytes, number) {
-        return (0, Some("it does not begin as a segment does"));
-    }
-    let mut keys: HashMap<SeriesId, SeriesKey> = HashMap::new();
-    let mut at = HEAD_LEN;
-    while at < bytes.len() {
-        let (number, record, len) = match record::read(&bytes[at..]) {
-            Ok(read) => read,
-            Err(what) => return (at, Some(what)),
-        };
-        if number < found.next_record.saturating_sub(1) || number == u64::MAX {
-            return (at, Some("a record is out of order"));
-        }
-        if let Err(what) = apply(found, &mut keys, number, record) {
-            return (at, Some(what));
-        }
-        found.next_record = number + 1;
-        at += len;
-    }
-    (at, None)
+/// What a record holds of one series.
+#[derive(Debug)]
+enum Item {
+    Sample(Sample),
+    Reading(String),
 }
 
-fn apply(
-    found: &mut Found,
-    keys: &mut HashMap<SeriesId, SeriesKey>,
+/// What no record has named when it was read.
+#[derive(Debug)]
+struct Unnamed {
+    segment: usize,
+    life: u32,
+    id: SeriesId,
     number: u64,
-    record: Record,
-) -> std::result::Result<(), &'static str> {
-    const UNNAMED: &str = "a series has no name in this segment";
-    match record {
-        Record::Names(names) => keys.extend(names),
-        Record::Samples(samples) => {
-            for (id, sample) in samples {
-                let key = keys.get(&id).ok_or(UNNAMED)?;
-                if let Some(held) = found.held.get_mut(key) {
-                    held.push((number, sample));
-                } else {
-                    found.held.insert(key.clone(), vec![(number, sample)]);
-                }
+    item: Item,
+}
+
+/// A replay on its way through the segments.
+#[derive(Debug)]
+struct Replay<'a> {
+    medium: &'a dyn Medium,
+    marked: Marked,
+    found: Found,
+    /// What is wrong with each segment of `found.segments`.
+    wrong: Vec<Wrong>,
+    gaps: Vec<Gap>,
+    /// The last gap lies directly before what is read next.
+    is_behind_gap: bool,
+    /// The segment that was read last gives each sample a number.
+    counts_samples: bool,
+    /// The number that comes next if nothing is missing; `None`: that is not known.
+    expected: Option<u64>,
+    /// The highest number of a record that was applied.
+    last: u64,
+    /// Names by the life of their ids.
+    names: HashMap<(u32, SeriesId), SeriesKey>,
+    unnamed: Vec<Unnamed>,
+    /// Up to which record a series is settled.
+    settled: HashMap<SeriesKey, u64>,
+    is_marker_needed: bool,
+}
+
+/// How the records of a segment are counted and named.
+#[derive(Clone, Copy, Debug)]
+struct Rules {
+    /// Each sample has a number; in format 1 each record has one.
+    counts_samples: bool,
+    life: u32,
+}
+
+/// Ids of segments without a life mean nothing beyond them.
+const NO_LIFE: u32 = 0;
+
+impl<'a> Replay<'a> {
+    /// Reads the segments, and says which number each gives itself.
+    fn run(medium: &'a dyn Medium, marked: Marked, places: &[Place]) -> Result<(Self, Vec<Option<u32>>)> {
+        let marker = marked.known();
+        let oldest = marker.map_or_else(
+            || places.first().map_or(1, |place| place.number),
+            |marker| marker.oldest,
+        );
+        let oldest_record = marker.map_or(0, |marker| marker.oldest_record);
+        let mut replay = Self {
+            medium,
+            marked,
+            found: Found {
+                oldest,
+                oldest_record,
+                next_number: 1,
+                ..Found::default()
+            },
+            wrong: Vec::new(),
+            gaps: Vec::new(),
+            is_behind_gap: false,
+            counts_samples: true,
+            expected: (oldest_record > 0).then_some(oldest_record),
+            last: 0,
+            names: HashMap::new(),
+            unnamed: Vec::new(),
+            settled: HashMap::new(),
+            is_marker_needed: false,
+        };
+        let mut numbers = Vec::with_capacity(places.len());
+        let mut next = oldest;
+        for place in places {
+            if place.number > next {
+                replay.miss(next, place.number - 1);
+            }
+            let bytes = read(medium, &place.name, "read", |name| medium.read(name))?;
+            numbers.push(order::number_in(medium, &place.name, &bytes)?);
+            replay.segment(place, &bytes);
+            let after = place.number.checked_add(1);
+            next = next.max(after.ok_or_else(|| replay.no_more(&place.name))?);
+        }
+        replay.miss_the_newest(next)?;
+        replay.found.next_number = replay.found.next_number.max(next);
+        // A segment under another name is in the way until it goes.
+        let is_taken = |number: u32| places.iter().any(|place| place.named == number);
+        while is_taken(replay.found.next_number) {
+            let after = replay.found.next_number.checked_add(1);
+            replay.found.next_number = after.ok_or_else(|| replay.no_more(""))?;
+        }
+        Ok((replay, numbers))
+    }
+
+    fn no_more(&self, name: &str) -> Error {
+        Error::Corrupt {
+            path: self.medium.path_of(name),
+            offset: 0,
+            what: "no segment can follow it".to_owned(),
+        }
+    }
+
+    /// Notes that segments are not there, all up to `last`.
+    fn miss(&mut self, first: u32, last: u32) {
+        self.gaps.push(Gap {
+            first,
+            last,
+            lost: None,
+        });
+        self.is_behind_gap = true;
+    }
+
+    fn miss_the_newest(&mut self, next: u32) -> Result<()> {
+        let Some(Marker { newest, .. }) = self.marked.known().copied() else {
+            return Ok(());
+        };
+        if newest.number >= next {
+            self.miss(next, newest.number);
+            self.meet(newest.first_record);
+            // Of the newest nobody knows what was in it.
+            if let Some(gap) = self.gaps.last_mut() {
+                gap.lost = None;
             }
         }
-        Record::Readings(id, lines) => {
-            let key = keys.get(&id).ok_or(UNNAMED)?;
-            let held = found.readings.entry(key.clone()).or_default();
-            held.extend(lines.lines().map(|line| (number, line.to_owned())));
+        let after = newest.number.checked_add(1);
+        let after = after.ok_or_else(|| self.no_more(super::medium::MARKER))?;
+        self.found.next_number = self.found.next_number.max(after);
+        Ok(())
+    }
+
+    fn segment(&mut self, place: &Place, bytes: &[u8]) {
+        let begins = Begins::of(bytes);
+        let mut wrong = Wrong::default();
+        if place.named != place.number {
+            wrong.misnamed = Some(place.number);
         }
-        Record::Marks(_, marks) => {
-            for (id, upto) in marks {
-                let key = keys.get(&id).ok_or(UNNAMED)?;
-                if let Some(held) = found.held.get_mut(key) {
-                    held.retain(|(record, _)| *record > upto);
+        self.is_marker_needed |= matches!(begins, Begins::Second(_));
+        let is_retired = begins.number() == Some(place.number) && place.number < self.found.oldest;
+        if is_retired {
+            self.wrong.push(wrong);
+        } else {
+            let rules = self.begin(place, begins, &mut wrong);
+            self.wrong.push(wrong);
+            self.counts_samples = rules.counts_samples;
+            self.records(bytes, begins.len(), rules);
+        }
+        self.found.segments.push_back(Sealed {
+            name: place.name.clone(),
+            number: place.number,
+            first_record: match begins {
+                Begins::Second(head) => head.first_record,
+                _ => 0,
+            },
+            last_record: self.next_record() - 1,
+            bytes: bytes.len() as u64,
+            is_damaged: false,
+        });
+    }
+
+    /// Looks at the head of a segment: how its records are to be read.
+    fn begin(&mut self, place: &Place, begins: Begins, wrong: &mut Wrong) -> Rules {
+        let newest = self.marked.known().map(|marker| marker.newest);
+        let head = match begins {
+            Begins::Second(head) => Some(head),
+            // The marker has a copy of the newest.
+            Begins::Damaged => newest.filter(|newest| newest.number == place.number),
+            Begins::First(_) | Begins::Later(_) => None,
+        };
+        // The head was on the medium before the marker named it: no crash takes it back.
+        let is_begun = newest.is_some_and(|newest| place.number <= newest.number);
+        wrong.has_no_head = matches!(begins, Begins::Damaged) && is_begun;
+        if let Some(Head { first_record, .. }) = head {
+            self.meet(first_record);
+        }
+        self.names.retain(|(life, _), _| *life != NO_LIFE);
+        Rules {
+            counts_samples: !matches!(begins, Begins::First(_)),
+            life: head.map_or(NO_LIFE, |head| head.life),
+        }
+    }
+
+    /// The records go on at `number`: what was expected before it and did not come is lost.
+    fn meet(&mut self, number: u64) {
+        let missing = self.expected.map(|expected| number.saturating_sub(expected));
+        if std::mem::take(&mut self.is_behind_gap) {
+            if let Some(gap) = self.gaps.last_mut() {
+                gap.lost = missing.filter(|_| self.counts_samples);
+            }
+        } else if let Some((missing, before)) = missing.filter(|missing| *missing > 0).zip(self.wrong.last_mut()) {
+            before.lose_tail(missing);
+            before.is_loss_unknown |= !self.counts_samples;
+        }
+        self.expected = Some(self.expected.unwrap_or(0).max(number));
+    }
+
+    fn records(&mut self, bytes: &[u8], start: usize, rules: Rules) {
+        let mut scan = Scan::new(bytes, start);
+        let mut is_first = true;
+        while let Some(piece) = scan.next(self.last) {
+            let is_record = matches!(piece, Piece::Record(..));
+            match piece {
+                Piece::Record(number, record) => {
+                    self.record(number, record, rules, is_first);
+                    is_first = false;
                 }
-                if let Some(held) = found.readings.get_mut(key) {
-                    held.retain(|(record, _)| *record > upto);
+                Piece::Bad { from, to, what } => self.bad(from..to, what, to == bytes.len()),
+            }
+            if let Some(wrong) = self.wrong.last_mut() {
+                wrong.ends_with_record = is_record;
+            }
+        }
+    }
+
+    fn bad(&mut self, at: Range<usize>, what: &'static str, is_tail: bool) {
+        let Some(wrong) = self.wrong.last_mut() else { return };
+        if is_tail {
+            wrong.tail = Some(what);
+            wrong.tail_bytes = at.len() as u64;
+            return;
+        }
+        wrong.bad_bytes += at.len() as u64;
+        if at.start == 0 {
+            wrong.has_no_head = true;
+        } else {
+            wrong.first_bad.get_or_insert((at.start, what));
+        }
+    }
+
+    fn record(&mut self, number: u64, record: Record, rules: Rules, is_first: bool) {
+        let is_names = matches!(record, Record::Names(_));
+        if number <= self.last {
+            if let Some(wrong) = self.wrong.last_mut().filter(|_| !is_names) {
+                wrong.repeated += 1;
+            }
+            // Names do no harm, and what follows may need them.
+            if is_names {
+                self.apply(number, record, rules);
+            }
+            return;
+        }
+        self.follow(number, rules, is_first);
+        if !is_names {
+            self.last = number;
+            let numbers = if rules.counts_samples {
+                record.numbers().max(1)
+            } else {
+                1
+            };
+            self.expected = Some(number.saturating_add(numbers));
+        }
+        self.apply(number, record, rules);
+    }
+
+    /// Counts what is missing before a record.
+    fn follow(&mut self, number: u64, rules: Rules, is_first: bool) {
+        let has_bad = self.wrong.last().is_some_and(|wrong| wrong.bad_bytes > 0);
+        if is_first && !has_bad {
+            // The segments before it are to blame, if the head has not said so.
+            let current = self.wrong.pop();
+            self.meet(number);
+            self.wrong.extend(current);
+            return;
+        }
+        let Some(wrong) = self.wrong.last_mut() else { return };
+        match self.expected {
+            Some(expected) if number > expected => {
+                wrong.lost += number - expected;
+                // A number of format 1 is a write, of any number of samples.
+                wrong.is_loss_unknown |= !rules.counts_samples;
+            }
+            Some(_) => {}
+            None => wrong.is_loss_unknown = true,
+        }
+        self.expected = Some(self.expected.unwrap_or(0).max(number));
+    }
+
+    fn apply(&mut self, number: u64, record: Record, rules: Rules) {
+        match record {
+            Record::Names(names) => {
+                let named = names.into_iter().map(|(id, key)| ((rules.life, id), key));
+                self.names.extend(named);
+            }
+            Record::Samples(samples) => {
+                for (id, sample) in samples {
+                    self.hold(rules.life, id, number, Item::Sample(sample));
+                }
+            }
+            Record::Readings(id, lines) => {
+                for line in lines.lines() {
+                    self.hold(rules.life, id, number, Item::Reading(line.to_owned()));
+                }
+            }
+            Record::Marks(_, marks) => {
+                for (id, upto) in marks {
+                    // A mark that nobody can read is missed by nobody: the store has the samples.
+                    let Some(key) = self.names.get(&(rules.life, id)) else {
+                        continue;
+                    };
+                    self.found.settle(key, upto);
+                    let settled = self.settled.entry(key.clone()).or_default();
+                    *settled = upto.max(*settled);
                 }
             }
         }
     }
-    Ok(())
+
+    fn hold(&mut self, life: u32, id: SeriesId, number: u64, item: Item) {
+        if let Some(key) = self.names.get(&(life, id)) {
+            self.found.hold(key, number, item);
+        } else {
+            self.unnamed.push(Unnamed {
+                segment: self.wrong.len().saturating_sub(1),
+                life,
+                id,
+                number,
+                item,
+            });
+        }
+    }
+
+    fn next_record(&self) -> u64 {
+        self.expected.unwrap_or(1).max(self.last + 1)
+    }
+
+    /// What was found, when all segments are read.
+    fn end(mut self) -> Found {
+        self.name_the_unnamed();
+        self.found.next_record = self.next_record();
+        self.found.has_marker = self.marked.known().is_some();
+        self.found.is_marker_damaged = self.marked == Marked::Damaged;
+        let medium = self.medium;
+        if let Some(newest) = self.wrong.last_mut() {
+            // Nothing behind it says what was in it.
+            newest.is_loss_unknown |= newest.has_no_head && !newest.ends_with_record;
+        }
+        for (sealed, wrong) in self.found.segments.iter_mut().zip(&self.wrong) {
+            sealed.is_damaged = wrong.is_damaged();
+            self.found.torn_bytes += wrong.tail_bytes;
+            self.found.damage.extend(wrong.findings(&medium.path_of(&sealed.name)));
+        }
+        let folder = order::folder(medium);
+        self.found
+            .damage
+            .extend(self.gaps.iter().map(|gap| gap.finding(&folder)));
+        let marker = self.marked.finding(medium, self.is_marker_needed);
+        self.found.damage.extend(marker);
+        self.found.held.retain(|_, samples| !samples.is_empty());
+        self.found.readings.retain(|_, readings| !readings.is_empty());
+        self.found
+    }
+
+    /// Damage may have taken a record of names: another segment of the same life has them too.
+    fn name_the_unnamed(&mut self) {
+        let mut is_disordered = false;
+        for Unnamed {
+            segment,
+            life,
+            id,
+            number,
+            item,
+        } in std::mem::take(&mut self.unnamed)
+        {
+            let key = self.names.get(&(life, id)).filter(|_| life != NO_LIFE);
+            let Some(key) = key else {
+                if let Some(wrong) = self.wrong.get_mut(segment) {
+                    wrong.unnamed += 1;
+                }
+                continue;
+            };
+            if self.settled.get(key).is_none_or(|upto| number > *upto) {
+                self.found.hold(key, number, item);
+                is_disordered = true;
+            }
+        }
+        if is_disordered {
+            let samples = self.found.held.values_mut();
+            samples.for_each(|samples| samples.sort_by_key(|(number, _)| *number));
+            let readings = self.found.readings.values_mut();
+            readings.for_each(|readings| readings.sort_by_key(|(number, _)| *number));
+        }
+    }
+}
+
+impl Found {
+    fn hold(&mut self, key: &SeriesKey, number: u64, item: Item) {
+        match item {
+            Item::Sample(sample) => {
+                if let Some(held) = self.held.get_mut(key) {
+                    held.push((number, sample));
+                } else {
+                    self.held.insert(key.clone(), vec![(number, sample)]);
+                }
+            }
+            Item::Reading(line) => {
+                if let Some(held) = self.readings.get_mut(key) {
+                    held.push((number, line));
+                } else {
+                    self.readings.insert(key.clone(), vec![(number, line)]);
+                }
+            }
+        }
+    }
+
+    fn settle(&mut self, key: &SeriesKey, upto: u64) {
+        if let Some(held) = self.held.get_mut(key) {
+            held.retain(|(record, _)| *record > upto);
+        }
+        if let Some(held) = self.readings.get_mut(key) {
+            held.retain(|(record, _)| *record > upto);
+        }
+    }
 }

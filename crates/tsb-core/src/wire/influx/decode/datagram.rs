@@ -5,7 +5,7 @@ use super::InfluxDecoder;
 use crate::batch::{Batch, Ids, Times};
 use crate::series::{SeriesId, SeriesKey};
 use crate::time::Timestamp;
-use crate::wire::{Malformed, Sink};
+use crate::wire::{Malformed, NotAdmitted, Sink};
 
 impl InfluxDecoder {
     /// Every line of a datagram, or none.
@@ -60,13 +60,16 @@ pub(super) struct Held {
     ids: Vec<SeriesId>,
     times: Vec<Timestamp>,
     values: Vec<f64>,
-    refused: usize,
+    // By reason, in the order of `NotAdmitted::ALL`.
+    refused: [usize; NotAdmitted::ALL.len()],
 }
 
 impl Held {
     fn release(&self, sink: &mut dyn Sink) {
-        if self.refused > 0 {
-            sink.refused(self.refused);
+        for (why, samples) in NotAdmitted::ALL.into_iter().zip(self.refused) {
+            if samples > 0 {
+                sink.refused(why, samples);
+            }
         }
         if !self.values.is_empty() {
             let (ids, times) = (Ids::Each(&self.ids), Times::Each(&self.times));
@@ -78,14 +81,14 @@ impl Held {
         self.ids.clear();
         self.times.clear();
         self.values.clear();
-        self.refused = 0;
+        self.refused = [0; NotAdmitted::ALL.len()];
     }
 }
 
 impl Sink for Held {
-    fn series(&mut self, _key: &SeriesKey) -> Option<SeriesId> {
+    fn series(&mut self, _key: &SeriesKey) -> Result<SeriesId, NotAdmitted> {
         // Only names that are known are usual.
-        None
+        Err(NotAdmitted::Undefined)
     }
 
     fn batch(&mut self, batch: &Batch<'_>) {
@@ -96,13 +99,12 @@ impl Sink for Held {
         }
     }
 
-    fn refused(&mut self, samples: usize) {
-        self.refused += samples;
+    fn refused(&mut self, why: NotAdmitted, samples: usize) {
+        self.refused[why as usize] += samples;
     }
 
-    fn unannounced(&mut self, samples: usize) {
-        self.refused(samples);
-    }
+    // Lines name their series themselves.
+    fn unannounced(&mut self, _samples: usize) {}
 
     // Lines of the usual kind are good.
     fn malformed(&mut self, _problem: &Malformed<'_>) {}

@@ -1,10 +1,12 @@
 //! What is done for each command, and what is answered.
 
 use std::fmt::Write;
+use std::sync::Arc;
 
 use tsb_core::wire::rrdcached::{Command, Reply, Words, scientific};
 use tsb_rrd::Fact;
 
+use super::super::FileCache;
 use super::super::create::Creation;
 use super::super::error::FileError;
 use super::Conversation;
@@ -216,8 +218,24 @@ impl Conversation {
                 _ => return Err(wrong()),
             }
         }
+        if self.batch.is_none() && FileCache::is_slow_to_create(&creation, &definitions) {
+            return self.begin_to_create(file.into_owned(), creation, definitions);
+        }
         self.cache.create(&file, &creation, &definitions, &mut self.session)?;
         self.say(Reply::Created);
+        Ok(())
+    }
+
+    /// Has a file created on a thread of its own: other clients share this one.
+    fn begin_to_create(&mut self, file: String, creation: Creation, definitions: Vec<String>) -> Said {
+        let cache = Arc::clone(&self.cache);
+        self.begun.begin(move || {
+            let created = cache.create_in_turn(&file, &creation, &definitions);
+            created.map_err(String::from)
+        })?;
+        if !self.begun.is_busy() {
+            self.say(Reply::Created);
+        }
         Ok(())
     }
 

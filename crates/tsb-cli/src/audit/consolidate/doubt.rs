@@ -1,0 +1,84 @@
+//! Which steps depend on samples of which nobody knows whether they came. Pure.
+//!
+//! A sample says the rate since the one before, so one that may be absent changes the time
+//! from the sample before it to the one after it, and nothing else.
+
+use std::collections::HashMap;
+
+use tsb_core::Timestamp;
+
+use super::super::compare::Columns;
+
+/// Of which samples of a series it is not known whether they came.
+#[derive(Clone, Debug, Default)]
+pub(in crate::audit) enum Doubt {
+    /// Of none.
+    #[default]
+    None,
+    /// Of these, by timestamp.
+    Of(HashMap<Timestamp, u32>),
+    /// Of any: samples are missing, and nobody can say which.
+    OfAny,
+}
+
+impl Doubt {
+    fn covers(&self, at: Timestamp) -> bool {
+        match self {
+            Self::None => false,
+            Self::Of(samples) => samples.contains_key(&at),
+            Self::OfAny => true,
+        }
+    }
+}
+
+/// The samples of a series in the order of time, and the steps that cannot be computed.
+#[derive(Debug)]
+pub(super) struct Samples {
+    /// In microseconds, with the value.
+    pub(super) all: Vec<(i64, f64)>,
+    /// Of these, those that came.
+    pub(super) sure: Vec<(i64, f64)>,
+    // First and last step of each stretch in doubt; both columns ascend.
+    in_doubt: Vec<(i64, i64)>,
+}
+
+impl Samples {
+    pub(super) fn new(sent: &Columns, doubt: &Doubt, step_us: i64) -> Self {
+        let mut marked: Vec<(i64, f64, bool)> = sent
+            .times
+            .iter()
+            .zip(&sent.values)
+            .map(|(at, value)| (at.0.div_euclid(1_000), *value, doubt.covers(*at)))
+            .collect();
+        marked.sort_by_key(|sample| sample.0);
+        let step_of = |index: usize| marked.get(index).map(|sample| sample.0.div_euclid(step_us));
+        let mut in_doubt = Vec::new();
+        let mut from = 0;
+        for run in marked.chunk_by(|one, next| one.2 == next.2) {
+            let end = from + run.len();
+            if run.first().is_some_and(|first| first.2) {
+                let before = from.checked_sub(1).and_then(step_of);
+                in_doubt.push((before.unwrap_or(i64::MIN), step_of(end).unwrap_or(i64::MAX)));
+            }
+            from = end;
+        }
+        let sure = marked.iter().filter(|sample| !sample.2);
+        Self {
+            sure: sure.map(|&(at, value, _)| (at, value)).collect(),
+            in_doubt,
+            all: marked.into_iter().map(|(at, value, _)| (at, value)).collect(),
+        }
+    }
+
+    /// The step in which the first of all samples begins a file: a second before it.
+    pub(super) fn first_step(&self, step_s: u64) -> i64 {
+        let first_s = self.all.first().map_or(0, |sample| sample.0.div_euclid(1_000_000));
+        (first_s - 1).div_euclid(step_s as i64)
+    }
+
+    /// Whether any of `steps` cannot be computed.
+    pub(super) fn has_doubt(&self, steps: std::ops::RangeInclusive<i64>) -> bool {
+        let next = self.in_doubt.partition_point(|(_, last)| last < steps.start());
+        self.in_doubt.get(next).is_some_and(|(first, _)| first <= steps.end())
+    }
+}

@@ -1,0 +1,156 @@
+//! The histogram of one interval in a few hundred bytes: (distance to the next used bucket,
+//! count) pairs of variable-length integers, about 2 bytes per pair.
+
+use super::histogram::Histogram;
+
+/// The histogram of one interval, packed.
+#[derive(Clone, Debug)]
+pub struct Interval {
+    /// When it began, in nanoseconds of the run's clock.
+    pub start_ns: u64,
+    /// When it ended.
+    pub end_ns: u64,
+    pairs: Box<[u8]>,
+    sums: Sums,
+}
+
+/// What is exact about a histogram, beside the counts of its buckets.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Sums {
+    sum: u128,
+    min: u64,
+    max: u64,
+}
+
+impl Sums {
+    /// Those of a histogram; `None` where nothing was recorded.
+    pub(super) fn of(histogram: &Histogram) -> Option<Self> {
+        Some(Self {
+            sum: histogram.sum(),
+            min: histogram.min()?,
+            max: histogram.max()?,
+        })
+    }
+}
+
+impl Interval {
+    /// Packs a histogram.
+    pub fn new(start_ns: u64, end_ns: u64, histogram: &Histogram) -> Self {
+        let mut pairs = Vec::new();
+        pack(histogram, &mut pairs);
+        let empty = Sums {
+            sum: 0,
+            min: u64::MAX,
+            max: 0,
+        };
+        Self::of_packed(start_ns, end_ns, &pairs, Sums::of(histogram).unwrap_or(empty))
+    }
+
+    pub(super) fn of_packed(start_ns: u64, end_ns: u64, pairs: &[u8], sums: Sums) -> Self {
+        Self {
+            start_ns,
+            end_ns,
+            pairs: pairs.into(),
+            sums,
+        }
+    }
+
+    /// What was done within it.
+    pub fn histogram(&self) -> Histogram {
+        let mut histogram = Histogram::new();
+        self.add_to(&mut histogram);
+        histogram
+    }
+
+    /// Adds what was done within it to a histogram.
+    pub fn add_to(&self, histogram: &mut Histogram) {
+        unpack(&self.pairs, self.sums, histogram);
+    }
+
+    /// Makes another interval a part of this one.
+    pub fn merge(&mut self, other: &Self) {
+        let mut both = self.histogram();
+        other.add_to(&mut both);
+        let (start_ns, end_ns) = (self.start_ns.min(other.start_ns), self.end_ns.max(other.end_ns));
+        *self = Self::new(start_ns, end_ns, &both);
+    }
+}
+
+/// Appends the counts of a histogram.
+pub(super) fn pack(histogram: &Histogram, out: &mut Vec<u8>) {
+    let mut previous = 0;
+    for (bucket, count) in histogram.used() {
+        write_varint(out, (bucket - previous) as u64);
+        write_varint(out, count);
+        previous = bucket;
+    }
+}
+
+/// Adds packed counts to a histogram.
+pub(super) fn unpack(bytes: &[u8], sums: Sums, histogram: &mut Histogram) {
+    histogram.restore(Pairs { bytes, bucket: 0 }, sums.sum, sums.min, sums.max);
+}
+
+fn write_varint(out: &mut Vec<u8>, mut value: u64) {
+    while value >= 128 {
+        out.push(value as u8 | 128);
+        value >>= 7;
+    }
+    out.push(value as u8);
+}
+
+/// The packed pairs of an interval.
+struct Pairs<'a> {
+    bytes: &'a [u8],
+    bucket: usize,
+}
+
+impl Pairs<'_> {
+    fn varint(&mut self) -> Option<u64> {
+        let (mut value, mut shift) = (0, 0);
+        loop {
+            let (&byte, rest) = self.bytes.split_first()?;
+            self.bytes = rest;
+            value |= u64::from(byte & 127) << shift;
+            shift += 7;
+            if byte < 128 {
+                return Some(value);
+            }
+        }
+    }
+}
+
+impl Iterator for Pairs<'_> {
+    type Item = (usize, u64);
+
+    fn next(&mut self) -> Option<(usize, u64)> {
+        self.bucket += self.varint()? as usize;
+        Some((self.bucket, self.varint()?))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_packed_comes_back_and_merges_exactly() {
+        let mut histograms = [Histogram::new(), Histogram::new()];
+        for value in 0..2_000u64 {
+            histograms[usize::from(value % 3 == 0)].record(value * value * value);
+        }
+        let [one, other] = histograms;
+        let mut packed = Interval::new(10, 20, &one);
+        assert_eq!(packed.histogram(), one);
+        packed.merge(&Interval::new(20, 30, &other));
+        let mut both = one;
+        both.merge(&other);
+        assert_eq!((packed.start_ns, packed.end_ns, packed.histogram()), (10, 30, both));
+    }
+
+    #[test]
+    fn an_empty_interval_is_empty() {
+        let empty = Interval::new(0, 1, &Histogram::new());
+        assert_eq!(empty.histogram(), Histogram::new());
+    }
+}

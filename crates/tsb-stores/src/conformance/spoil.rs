@@ -1,0 +1,243 @@
+//! Damage to the files of a store: bits, pages, ends and names, chosen by a seed.
+//!
+//! A store that is closed, or whose process was killed, leaves files; [`spoil`] damages one of
+//! them as a medium, a careless administrator or a half-restored backup does. What the store
+//! then says when it is opened is the test: what is missing or changed has to be said.
+//!
+//! ```
+//! use tsb_stores::conformance::spoil;
+//!
+//! # fn main() -> std::io::Result<()> {
+//! # let folder = tempfile::tempdir()?;
+//! std::fs::write(folder.path().join("log"), [7; 5000])?;
+//! let spoiled = spoil(folder.path(), 3)?.expect("there is a file");
+//! println!("{spoiled}");
+//! # Ok(())
+//! # }
+//! ```
+
+use std::fmt;
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use super::rng::Rng;
+
+/// Bytes of a page, as most media and stores have them.
+const PAGE: usize = 4096;
+/// The most bytes that are put behind the end of a file.
+const GARBAGE_MAX: u64 = 600;
+
+/// Damages tried for each file.
+const TRIES: usize = 8;
+
+/// What was done to a file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum SpoilKind {
+    /// One bit is another.
+    FlippedBit,
+    /// Up to sixteen bytes are others.
+    Garbled,
+    /// A page of 4,096 bytes is zero.
+    ZeroedPage,
+    /// The end is missing.
+    Truncated,
+    /// Bytes that nobody wrote follow the end.
+    Extended,
+    /// It has the content of another file, and that one its own.
+    Swapped,
+    /// It is gone.
+    Removed,
+}
+
+impl SpoilKind {
+    /// All kinds.
+    pub const ALL: [Self; 7] = [
+        Self::FlippedBit,
+        Self::Garbled,
+        Self::ZeroedPage,
+        Self::Truncated,
+        Self::Extended,
+        Self::Swapped,
+        Self::Removed,
+    ];
+}
+
+/// One damage: what, where.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Spoiled {
+    /// What was done.
+    pub kind: SpoilKind,
+    /// The damaged file.
+    pub file: PathBuf,
+    /// The offset of the first byte that changed, or the new length; 0 for a whole file.
+    pub at: u64,
+    /// The file that it has changed places with.
+    pub with: Option<PathBuf>,
+}
+
+impl fmt::Display for Spoiled {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:?} {} at {}", self.kind, self.file.display(), self.at)
+    }
+}
+
+/// Damages one file below `folder`; the same `seed` damages equal files equally. `None` where
+/// no file can be damaged in a way that changes it.
+///
+/// # Errors
+/// Where a file cannot be read or written.
+pub fn spoil(folder: &Path, seed: u64) -> io::Result<Option<Spoiled>> {
+    let mut rng = Rng::new(seed);
+    let mut files = Vec::new();
+    collect(folder, &mut files)?;
+    files.sort_unstable();
+    rng.shuffle(&mut files);
+    // A kind that changes nothing in a file gives way to another one.
+    for file in files.iter().cycle().take(files.len() * TRIES) {
+        let kind = rng.pick(&SpoilKind::ALL);
+        let other = &files[rng.below(files.len() as u64) as usize];
+        if let Some(at) = damage(kind, file, other, &mut rng)? {
+            return Ok(Some(Spoiled {
+                kind,
+                file: file.clone(),
+                at,
+                with: (kind == SpoilKind::Swapped).then(|| other.clone()),
+            }));
+        }
+    }
+    Ok(None)
+}
+
+fn collect(folder: &Path, into: &mut Vec<PathBuf>) -> io::Result<()> {
+    for entry in fs::read_dir(folder)? {
+        let entry = entry?;
+        let kind = entry.file_type()?;
+        if kind.is_dir() {
+            collect(&entry.path(), into)?;
+        } else if kind.is_file() {
+            into.push(entry.path());
+        }
+    }
+    Ok(())
+}
+
+/// Where the file was damaged; `None` where this kind would change nothing.
+fn damage(kind: SpoilKind, file: &Path, other: &Path, rng: &mut Rng) -> io::Result<Option<u64>> {
+    let before = fs::read(file)?;
+    let len = before.len() as u64;
+    let mut bytes = before.clone();
+    let at = match kind {
+        SpoilKind::Removed => {
+            fs::remove_file(file)?;
+            return Ok(Some(0));
+        }
+        SpoilKind::Swapped => return swap(file, &before, other),
+        SpoilKind::Extended => {
+            let more = 1 + rng.below(GARBAGE_MAX);
+            bytes.extend((0..more).map(|_| rng.next() as u8));
+            len
+        }
+        _ if bytes.is_empty() => return Ok(None),
+        SpoilKind::FlippedBit => {
+            let at = rng.below(len);
+            bytes[at as usize] ^= 1 << rng.below(8);
+            at
+        }
+        SpoilKind::Garbled => {
+            let at = rng.below(len);
+            let end = (at + 1 + rng.below(16)).min(len);
+            bytes[at as usize..end as usize].fill_with(|| rng.next() as u8);
+            at
+        }
+        SpoilKind::ZeroedPage => {
+            let at = rng.below(len) as usize / PAGE * PAGE;
+            let end = (at + PAGE).min(bytes.len());
+            bytes[at..end].fill(0);
+            at as u64
+        }
+        SpoilKind::Truncated => {
+            let at = rng.below(len);
+            bytes.truncate(at as usize);
+            at
+        }
+    };
+    if bytes == before {
+        return Ok(None);
+    }
+    fs::write(file, bytes)?;
+    Ok(Some(at))
+}
+
+fn swap(file: &Path, before: &[u8], other: &Path) -> io::Result<Option<u64>> {
+    let theirs = fs::read(other)?;
+    if theirs == before {
+        return Ok(None);
+    }
+    fs::write(file, &theirs)?;
+    fs::write(other, before)?;
+    Ok(Some(0))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn contents(folder: &Path) -> Vec<(PathBuf, Vec<u8>)> {
+        let mut files = Vec::new();
+        collect(folder, &mut files).unwrap();
+        files.sort_unstable();
+        let read = |file: PathBuf| {
+            let bytes = fs::read(&file).unwrap();
+            (file, bytes)
+        };
+        files.into_iter().map(read).collect()
+    }
+
+    fn fill(folder: &Path) {
+        fs::create_dir_all(folder.join("deeper")).unwrap();
+        fs::write(folder.join("a"), vec![1; 10_000]).unwrap();
+        fs::write(folder.join("deeper/b"), vec![2; 300]).unwrap();
+        fs::write(folder.join("lock"), []).unwrap();
+    }
+
+    #[test]
+    fn every_damage_changes_something_and_every_kind_comes_up() {
+        let mut seen = Vec::new();
+        for seed in 0..100 {
+            let folder = tempfile::tempdir().unwrap();
+            fill(folder.path());
+            let before = contents(folder.path());
+            let spoiled = spoil(folder.path(), seed).unwrap().unwrap();
+            assert_ne!(contents(folder.path()), before, "{spoiled}");
+            assert!(spoiled.file.starts_with(folder.path()));
+            seen.push(spoiled.kind);
+        }
+        assert!(SpoilKind::ALL.iter().all(|kind| seen.contains(kind)), "{seen:?}");
+    }
+
+    #[test]
+    fn the_same_seed_damages_equal_files_equally() {
+        let spoiled = |seed| {
+            let folder = tempfile::tempdir().unwrap();
+            let place = folder.path().join("place");
+            fill(&place);
+            let spoiled = spoil(&place, seed).unwrap().unwrap();
+            let name = |file: &Path| file.strip_prefix(&place).unwrap().to_owned();
+            let bytes: Vec<_> = contents(&place)
+                .into_iter()
+                .map(|(file, bytes)| (name(&file), bytes))
+                .collect();
+            (spoiled.kind, name(&spoiled.file), spoiled.at, bytes)
+        };
+        // The order in which a folder lists its files does not matter.
+        assert!((0..20).all(|seed| spoiled(seed) == spoiled(seed)));
+    }
+
+    #[test]
+    fn nothing_can_be_damaged_where_there_is_no_file() {
+        let folder = tempfile::tempdir().unwrap();
+        assert_eq!(spoil(folder.path(), 1).unwrap(), None);
+    }
+}

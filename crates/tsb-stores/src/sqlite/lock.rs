@@ -1,0 +1,175 @@
+//! Who may write a file: one store, whatever names the file has.
+//!
+//! SQLite's own locks last for a transaction, and the newest samples are in the memory of the
+//! store that writes. So a store holds an advisory lock of the database itself, which is one
+//! lock under all of its names, and one of a file beside it. The second is taken first: a
+//! process that closes any descriptor of a database loses the locks that SQLite has of it, so
+//! the database is opened only where this process does not have it already.
+
+use std::fs::{self, File, TryLockError};
+use std::io;
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use super::file::beside;
+use crate::error::{Error, Result};
+
+/// Symbolic links that are followed to where a file would be made.
+const LINKS_MAX: usize = 40;
+
+/// Keeps other stores away from a file for as long as it lives.
+#[derive(Debug)]
+pub(super) struct Lock {
+    path: PathBuf,
+    wal: PathBuf,
+    /// The file beside the database.
+    file: Arc<File>,
+    // Held, and closed after SQLite has closed its own.
+    _database: Option<File>,
+}
+
+impl Lock {
+    /// Takes the lock of a database, by its real path.
+    pub(super) fn take(database: &Path) -> Result<Self> {
+        let path = beside(database, "-lock");
+        let file = beside_database(database, &path)?;
+        check_names(database)?;
+        let held = hold(database)?;
+        Ok(Self {
+            path,
+            wal: beside(database, "-wal"),
+            file: Arc::new(file),
+            _database: held,
+        })
+    }
+
+    /// The file beside the database: it also says how long the log is.
+    pub(super) fn file(&self) -> &Arc<File> {
+        &self.file
+    }
+}
+
+impl Drop for Lock {
+    fn drop(&mut self) {
+        // What it says of a log is needed for as long as there is one. A leftover file is
+        // harmless otherwise: it is the lock of it that counts.
+        if fs::metadata(&self.wal).map_or(true, |wal| wal.len() == 0) {
+            let _ = fs::remove_file(&self.path);
+        }
+    }
+}
+
+/// The path of a file behind all symbolic links, also where the file is not there yet.
+pub(super) fn real_path(path: &Path) -> PathBuf {
+    let mut path = path.to_owned();
+    for _ in 0..LINKS_MAX {
+        if let Ok(real) = fs::canonicalize(&path) {
+            return real;
+        }
+        let folder = path.parent().map(Path::to_owned).unwrap_or_default();
+        match fs::read_link(&path) {
+            Ok(target) => path = folder.join(target),
+            Err(_) => break,
+        }
+    }
+    let folder = match path.parent() {
+        Some(folder) if !folder.as_os_str().is_empty() => fs::canonicalize(folder),
+        _ => fs::canonicalize("."),
+    };
+    match (folder, path.file_name()) {
+        (Ok(folder), Some(name)) => folder.join(name),
+        _ => path,
+    }
+}
+
+fn failed(database: &Path, what: impl Into<String>) -> Error {
+    Error::Backend {
+        action: format!("open {}", database.display()),
+        source: what.into().into(),
+    }
+}
+
+fn taken(database: &Path) -> Error {
+    failed(database, "another process, or this one, has it open as a store")
+}
+
+/// The locked file beside a database.
+fn beside_database(database: &Path, path: &Path) -> Result<File> {
+    let cannot = |error: io::Error| failed(database, format!("cannot lock {}: {error}", path.display()));
+    loop {
+        let file = File::options()
+            .create(true)
+            .truncate(false)
+            .read(true)
+            .write(true)
+            .open(path)
+            .map_err(cannot)?;
+        match file.try_lock() {
+            Ok(()) => {}
+            Err(TryLockError::Error(error)) => return Err(cannot(error)),
+            Err(TryLockError::WouldBlock) => return Err(taken(database)),
+        }
+        // Whoever had it may have removed it meanwhile: then it is the lock of nothing.
+        let held = file.metadata().map_err(cannot)?;
+        if fs::metadata(path).is_ok_and(|now| now.ino() == held.ino()) {
+            return Ok(file);
+        }
+    }
+}
+
+/// Refuses a file with several names: SQLite keeps a log for each name, so that what is
+/// committed under one is not there under the others.
+fn check_names(database: &Path) -> Result<()> {
+    match fs::metadata(database) {
+        Ok(there) if there.is_file() && there.nlink() > 1 => Err(failed(
+            database,
+            format!(
+                "it has {} names (hard links), and SQLite would keep a log of its own for each of them; \
+                 remove the other names, or make a copy of it",
+                there.nlink()
+            ),
+        )),
+        _ => Ok(()),
+    }
+}
+
+/// The locked database. Where it cannot be opened or made, SQLite will say why.
+fn hold(database: &Path) -> Result<Option<File>> {
+    let opened = File::open(database).or_else(|_| {
+        let mut new = File::options();
+        new.read(true).write(true).create_new(true).mode(0o644).open(database)
+    });
+    let Ok(file) = opened else { return Ok(None) };
+    match file.try_lock() {
+        Ok(()) => Ok(Some(file)),
+        Err(TryLockError::WouldBlock) => Err(taken(database)),
+        // A file system without such locks has that of the file beside it.
+        Err(TryLockError::Error(_)) => Ok(None),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_path_is_real_also_where_nothing_is_there() {
+        let folder = tempfile::tempdir().unwrap();
+        let real = fs::canonicalize(folder.path()).unwrap();
+        let (file, link, dangling) = (real.join("a"), real.join("b"), real.join("c"));
+        std::os::unix::fs::symlink(&file, &link).unwrap();
+        std::os::unix::fs::symlink("b", &dangling).unwrap();
+        for path in [&file, &link, &dangling] {
+            assert_eq!(real_path(path), file);
+        }
+        fs::write(&file, "x").unwrap();
+        for path in [&file, &link, &dangling] {
+            assert_eq!(real_path(path), file);
+        }
+        let (first, second) = (real.join("x"), real.join("y"));
+        std::os::unix::fs::symlink(&second, &first).unwrap();
+        std::os::unix::fs::symlink(&first, &second).unwrap();
+        assert_eq!(real_path(&first).parent(), Some(&*real), "a circle ends");
+    }
+}

@@ -1,0 +1,67 @@
+//! The files of a journal besides the bytes of segments: which are begun, marked and kept.
+//!
+//! Each step leaves, wherever a crash comes, files of which replay says nothing wrong.
+
+use std::sync::Arc;
+
+use super::head::{Head, Marker};
+use super::medium::{MARKER, Medium, Segment, name_of};
+use super::order;
+use super::replay::Found;
+use crate::error::{Error, Result};
+
+/// Begins a segment: when this returns, it and its head outlive a power cut, and the marker
+/// says so.
+pub(super) fn begin(medium: &dyn Medium, oldest: (u32, u64), head: Head) -> Result<Arc<dyn Segment>> {
+    let name = name_of(head.number);
+    let begun = medium.create(&name).and_then(|segment| {
+        segment.append(&head.to_bytes())?;
+        segment.sync()?;
+        mark(medium, oldest, head)?;
+        Ok(segment)
+    });
+    begun.map_err(|source| Error::Backend {
+        action: format!("begin {}", medium.path_of(&name).display()),
+        source: source.into(),
+    })
+}
+
+/// Says in the marker which segment is the newest, and that none before the oldest is needed.
+pub(super) fn mark(medium: &dyn Medium, (oldest, oldest_record): (u32, u64), newest: Head) -> std::io::Result<()> {
+    let marker = Marker {
+        oldest,
+        oldest_record,
+        newest,
+    };
+    medium.replace(MARKER, &marker.to_bytes())
+}
+
+/// Writes a marker where there is none, before the first segment that needs one; one that is
+/// damaged is kept aside.
+pub(super) fn mark_before_first(medium: &dyn Medium, found: &Found) -> Result<()> {
+    if found.has_marker {
+        return Ok(());
+    }
+    let newest = Head {
+        number: found.next_number - 1,
+        first_record: found.next_record,
+        life: 0,
+    };
+    let kept = if found.is_marker_damaged {
+        keep_aside(medium, MARKER).map(drop)
+    } else {
+        Ok(())
+    };
+    kept.and_then(|()| mark(medium, (found.oldest, found.oldest_record), newest))
+        .map_err(|source| Error::Backend {
+            action: format!("write {}", medium.path_of(MARKER).display()),
+            source: source.into(),
+        })
+}
+
+/// Gives a damaged file a name under which nothing reads or removes it; that name.
+pub(super) fn keep_aside(medium: &dyn Medium, name: &str) -> std::io::Result<String> {
+    let aside = order::aside(name, &medium.names()?);
+    medium.rename(name, &aside)?;
+    Ok(aside)
+}

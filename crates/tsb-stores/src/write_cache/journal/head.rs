@@ -1,0 +1,236 @@
+//! The first bytes of a segment, and the marker: the file that says which segments exist.
+//!
+//! It knows no files: bytes from heads and markers, and back from bytes that may be anything.
+
+/// The first bytes of a segment of any version; a digit for the version follows.
+const MAGIC: &[u8; 7] = b"tsbjrnl";
+/// The same of a marker.
+const MARKER_MAGIC: &[u8; 7] = b"tsbmark";
+/// The version that is written.
+const VERSION: u8 = b'2';
+/// The version of markers that is written.
+const MARKER_VERSION: u8 = b'1';
+/// Length of the head of a segment that is written.
+pub(super) const HEAD_LEN: usize = 32;
+/// Length of the head in format 1, which is the part that every version has.
+const HEAD_1_LEN: usize = 16;
+/// Length of a marker.
+const MARKER_LEN: usize = 40;
+
+/// What a segment says of itself.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Head {
+    /// Its number.
+    pub(super) number: u32,
+    /// The number that its first record has, or that the next one would have had.
+    pub(super) first_record: u64,
+    /// The number of the first segment of the same opening: ids mean the same in all of them.
+    pub(super) life: u32,
+}
+
+impl Head {
+    /// Its bytes.
+    pub(super) fn to_bytes(self) -> [u8; HEAD_LEN] {
+        let mut bytes = [0; HEAD_LEN];
+        bytes[..7].copy_from_slice(MAGIC);
+        bytes[7] = VERSION;
+        bytes[8..12].copy_from_slice(&self.number.to_le_bytes());
+        let sum = crc32fast::hash(&bytes[..12]);
+        bytes[12..16].copy_from_slice(&sum.to_le_bytes());
+        bytes[16..24].copy_from_slice(&self.first_record.to_le_bytes());
+        bytes[24..28].copy_from_slice(&self.life.to_le_bytes());
+        let sum = crc32fast::hash(&bytes[..28]);
+        bytes[28..].copy_from_slice(&sum.to_le_bytes());
+        bytes
+    }
+}
+
+/// How a file begins.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Begins {
+    /// As a segment of format 1 with this number.
+    First(u32),
+    /// As a segment of format 2.
+    Second(Head),
+    /// As a segment of a format that this version does not know.
+    Later(char),
+    /// As no segment.
+    Damaged,
+}
+
+impl Begins {
+    /// How these bytes begin.
+    pub(super) fn of(bytes: &[u8]) -> Self {
+        Self::read(bytes).unwrap_or(Self::Damaged)
+    }
+
+    fn read(bytes: &[u8]) -> Option<Self> {
+        let common = bytes.get(..HEAD_1_LEN)?;
+        if !common.starts_with(MAGIC) || crc32fast::hash(&common[..12]) != u32_at(common, 12)? {
+            return None;
+        }
+        let number = u32_at(common, 8)?;
+        match common[7] {
+            b'1' => Some(Self::First(number)),
+            VERSION => {
+                let head = bytes.get(..HEAD_LEN)?;
+                let is_whole = crc32fast::hash(&head[..28]) == u32_at(head, 28)?;
+                is_whole.then_some(())?;
+                Some(Self::Second(Head {
+                    number,
+                    first_record: u64_at(head, 16)?,
+                    life: u32_at(head, 24)?,
+                }))
+            }
+            version => Some(Self::Later(char::from(version))),
+        }
+    }
+
+    /// The number that the file gives itself.
+    pub(super) fn number(self) -> Option<u32> {
+        match self {
+            Self::First(number) => Some(number),
+            Self::Second(head) => Some(head.number),
+            Self::Later(_) | Self::Damaged => None,
+        }
+    }
+
+    /// Where its first record begins.
+    pub(super) fn len(self) -> usize {
+        match self {
+            Self::First(_) => HEAD_1_LEN,
+            Self::Second(_) => HEAD_LEN,
+            Self::Later(_) | Self::Damaged => 0,
+        }
+    }
+}
+
+/// Which segments exist: without it, nobody could tell that the first or the last is gone.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Marker {
+    /// No segment before this one is needed any more.
+    pub(super) oldest: u32,
+    /// The number of its first record; 0: that is not known.
+    pub(super) oldest_record: u64,
+    /// The head of the newest segment.
+    pub(super) newest: Head,
+}
+
+/// Why a marker says nothing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum NoMarker {
+    /// It is of a version that this one does not know.
+    Later(char),
+    /// It is damaged.
+    Damaged,
+}
+
+impl Marker {
+    /// Its bytes.
+    pub(super) fn to_bytes(self) -> [u8; MARKER_LEN] {
+        let mut bytes = [0; MARKER_LEN];
+        bytes[..7].copy_from_slice(MARKER_MAGIC);
+        bytes[7] = MARKER_VERSION;
+        bytes[8..12].copy_from_slice(&self.oldest.to_le_bytes());
+        bytes[12..16].copy_from_slice(&self.newest.number.to_le_bytes());
+        bytes[16..24].copy_from_slice(&self.newest.first_record.to_le_bytes());
+        bytes[24..28].copy_from_slice(&self.newest.life.to_le_bytes());
+        bytes[28..36].copy_from_slice(&self.oldest_record.to_le_bytes());
+        let sum = crc32fast::hash(&bytes[..36]);
+        bytes[36..].copy_from_slice(&sum.to_le_bytes());
+        bytes
+    }
+
+    /// The marker in these bytes.
+    pub(super) fn of(bytes: &[u8]) -> Result<Self, NoMarker> {
+        Self::read(bytes).unwrap_or(Err(NoMarker::Damaged))
+    }
+
+    fn read(bytes: &[u8]) -> Option<Result<Self, NoMarker>> {
+        let is_whole = bytes.len() == MARKER_LEN
+            && bytes.starts_with(MARKER_MAGIC)
+            && crc32fast::hash(&bytes[..36]) == u32_at(bytes, 36)?;
+        is_whole.then_some(())?;
+        if bytes[7] != MARKER_VERSION {
+            return Some(Err(NoMarker::Later(char::from(bytes[7]))));
+        }
+        Some(Ok(Self {
+            oldest: u32_at(bytes, 8)?,
+            oldest_record: u64_at(bytes, 28)?,
+            newest: Head {
+                number: u32_at(bytes, 12)?,
+                first_record: u64_at(bytes, 16)?,
+                life: u32_at(bytes, 24)?,
+            },
+        }))
+    }
+}
+
+fn u32_at(bytes: &[u8], at: usize) -> Option<u32> {
+    let word = bytes.get(at..at + 4)?;
+    word.try_into().ok().map(u32::from_le_bytes)
+}
+
+fn u64_at(bytes: &[u8], at: usize) -> Option<u64> {
+    let word = bytes.get(at..at + 8)?;
+    word.try_into().ok().map(u64::from_le_bytes)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const HEAD: Head = Head {
+        number: 7,
+        first_record: 1 << 40,
+        life: 5,
+    };
+
+    const MARKER: Marker = Marker {
+        oldest: 3,
+        oldest_record: 9,
+        newest: HEAD,
+    };
+
+    #[test]
+    fn a_head_comes_back_and_no_bit_of_it_can_flip_unseen() {
+        let bytes = HEAD.to_bytes();
+        assert_eq!(Begins::of(&bytes), Begins::Second(HEAD));
+        for bit in 0..bytes.len() * 8 {
+            let mut altered = bytes;
+            altered[bit / 8] ^= 1 << (bit % 8);
+            assert_eq!(Begins::of(&altered), Begins::Damaged, "{bit}");
+        }
+        for len in 0..bytes.len() {
+            assert_eq!(Begins::of(&bytes[..len]), Begins::Damaged, "{len}");
+        }
+    }
+
+    #[test]
+    fn a_later_version_is_told_from_damage() {
+        let mut bytes = HEAD.to_bytes();
+        for (version, expected) in [(b'1', Begins::First(7)), (b'3', Begins::Later('3'))] {
+            bytes[7] = version;
+            let sum = crc32fast::hash(&bytes[..12]);
+            bytes[12..16].copy_from_slice(&sum.to_le_bytes());
+            assert_eq!(Begins::of(&bytes), expected);
+        }
+        let mut bytes = MARKER.to_bytes();
+        bytes[7] = b'2';
+        let sum = crc32fast::hash(&bytes[..36]);
+        bytes[36..].copy_from_slice(&sum.to_le_bytes());
+        assert_eq!(Marker::of(&bytes), Err(NoMarker::Later('2')));
+    }
+
+    #[test]
+    fn a_marker_comes_back_and_no_bit_of_it_can_flip_unseen() {
+        let bytes = MARKER.to_bytes();
+        assert_eq!(Marker::of(&bytes), Ok(MARKER));
+        assert_eq!(Marker::of(&bytes[..MARKER_LEN - 1]), Err(NoMarker::Damaged));
+        for bit in 0..bytes.len() * 8 {
+            let mut altered = bytes;
+            altered[bit / 8] ^= 1 << (bit % 8);
+            assert_eq!(Marker::of(&altered), Err(NoMarker::Damaged), "{bit}");
+        }
+    }
+}

@@ -1,0 +1,168 @@
+//! In which order the segments of a journal are read, and which of them are missing.
+//!
+//! A segment's name has its number, and so has its head. Where they differ the head is
+//! believed, since its checksum proves it and a name is easily changed.
+
+use std::path::{Path, PathBuf};
+
+use super::head::{Begins, Marker, NoMarker};
+use super::medium::{MARKER, Medium, number_of};
+use super::replay::read;
+use crate::damage::{Damage, DamageKind};
+use crate::error::{Error, Result};
+
+/// A segment, by its name and by what it says of itself.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Place {
+    pub(super) name: String,
+    /// The number in its name.
+    pub(super) named: u32,
+    /// The number in its head, or that of its name if it has no head.
+    pub(super) number: u32,
+}
+
+/// What the marker says, if it can be read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Marked {
+    /// There is none: a journal of format 1 has none.
+    Absent,
+    Known(Marker),
+    Damaged,
+}
+
+impl Marked {
+    pub(super) fn read(medium: &dyn Medium, names: &[String]) -> Result<Self> {
+        if !names.iter().any(|name| name == MARKER) {
+            return Ok(Self::Absent);
+        }
+        let bytes = read(medium, MARKER, "read", |name| medium.read(name))?;
+        match Marker::of(&bytes) {
+            Ok(marker) => Ok(Self::Known(marker)),
+            Err(NoMarker::Damaged) => Ok(Self::Damaged),
+            Err(NoMarker::Later(version)) => Err(later(medium, MARKER, version, '1')),
+        }
+    }
+
+    pub(super) fn known(&self) -> Option<&Marker> {
+        match self {
+            Self::Known(marker) => Some(marker),
+            Self::Absent | Self::Damaged => None,
+        }
+    }
+
+    /// What is wrong with it, where segments of format 2 say that there has to be one.
+    pub(super) fn finding(&self, medium: &dyn Medium, is_needed: bool) -> Option<Damage> {
+        const BLIND: &str = "so that segments missing before the first or behind the last would not be noticed";
+        let path = medium.path_of(MARKER);
+        match self {
+            Self::Known(_) => None,
+            Self::Absent => is_needed.then(|| {
+                let what = format!("the marker of the journal is gone, {BLIND}");
+                Damage::new(DamageKind::Missing, path, what)
+            }),
+            Self::Damaged => {
+                let what = format!("it is not a marker of a journal, {BLIND}");
+                Some(Damage::new(DamageKind::Unreadable, path, what))
+            }
+        }
+    }
+}
+
+/// The segments in the order of the numbers in their names.
+pub(super) fn by_name(names: &[String]) -> Vec<Place> {
+    let places = names.iter().filter_map(|name| {
+        let number = number_of(name)?;
+        Some(Place {
+            name: name.clone(),
+            named: number,
+            number,
+        })
+    });
+    let mut places: Vec<Place> = places.collect();
+    places.sort_unstable_by_key(|place| place.number);
+    places
+}
+
+/// The segments in the order of the numbers in their heads; of two with one number, the one
+/// of that name comes first.
+pub(super) fn by_head(mut places: Vec<Place>, numbers: &[Option<u32>]) -> Vec<Place> {
+    for (place, number) in places.iter_mut().zip(numbers) {
+        place.number = number.unwrap_or(place.named);
+    }
+    places.sort_by_key(|place| (place.number, place.named != place.number, place.named));
+    places
+}
+
+/// A file of a version that is not known here.
+pub(super) fn later(medium: &dyn Medium, name: &str, found: char, reads: char) -> Error {
+    Error::LaterFormat {
+        path: medium.path_of(name),
+        found: found.to_string(),
+        reads: reads.to_string(),
+    }
+}
+
+/// The number that a segment gives itself.
+///
+/// # Errors
+/// [`Error::LaterFormat`].
+pub(super) fn number_in(medium: &dyn Medium, name: &str, bytes: &[u8]) -> Result<Option<u32>> {
+    match Begins::of(bytes) {
+        Begins::Later(version) => Err(later(medium, name, version, '2')),
+        begins => Ok(begins.number()),
+    }
+}
+
+/// Damaged files of earlier openings, which are not read any more.
+pub(super) fn kept_aside(medium: &dyn Medium, names: &[String]) -> Vec<Damage> {
+    let kept = names.iter().filter(|name| is_aside(name));
+    kept.map(|name| {
+        let what = "an earlier opening found damage in it and recovered what it could; remove it when nobody needs it";
+        Damage::new(DamageKind::KeptAside, medium.path_of(name), what)
+    })
+    .collect()
+}
+
+const ASIDE: &str = ".damaged";
+
+fn is_aside(name: &str) -> bool {
+    name.contains(ASIDE)
+}
+
+/// A name for a damaged file that no other has.
+pub(super) fn aside(name: &str, names: &[String]) -> String {
+    let first = format!("{name}{ASIDE}");
+    let further = (2_u32..).map(|copy| format!("{name}{ASIDE}.{copy}"));
+    let mut free = std::iter::once(first.clone())
+        .chain(further)
+        .filter(|aside| !names.contains(aside));
+    free.next().unwrap_or(first)
+}
+
+/// The folder of a journal, for findings about files that are not there.
+pub(super) fn folder(medium: &dyn Medium) -> PathBuf {
+    let marker = medium.path_of(MARKER);
+    marker.parent().map_or_else(|| marker.clone(), Path::to_path_buf)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn heads_decide_where_names_lie_and_the_rightly_named_copy_is_first() {
+        let names = [2, 3, 9, 4].map(|number| format!("tsb.journal.{number:010}"));
+        let places = by_name(&names);
+        assert_eq!(places.iter().map(|place| place.named).collect::<Vec<_>>(), [2, 3, 4, 9]);
+        let ordered = by_head(places, &[Some(3), Some(3), None, Some(1)]);
+        let ordered: Vec<(u32, u32)> = ordered.iter().map(|place| (place.number, place.named)).collect();
+        assert_eq!(ordered, [(1, 9), (3, 3), (3, 2), (4, 4)]);
+    }
+
+    #[test]
+    fn a_damaged_file_takes_no_name_of_another() {
+        let names = vec!["a".to_owned(), "a.damaged".to_owned(), "a.damaged.2".to_owned()];
+        assert_eq!(aside("b", &names), "b.damaged");
+        assert_eq!(aside("a", &names), "a.damaged.3");
+    }
+}

@@ -1,0 +1,286 @@
+//! Journals in a folder, damaged: what is said, what comes back, and what stays as it is.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use super::*;
+use crate::damage::{Damage, DamageKind};
+
+/// A folder with a journal of three series and nine ticks that nobody had time to settle.
+struct Bed {
+    folder: tempfile::TempDir,
+    segment_bytes: u64,
+}
+
+impl Bed {
+    fn new(segment_bytes: u64) -> Self {
+        let bed = Self {
+            folder: tempfile::tempdir().unwrap(),
+            segment_bytes,
+        };
+        let cache = bed.open().unwrap();
+        define(&cache, 3);
+        ticks(&cache, 3, 9);
+        bed
+    }
+
+    fn open(&self) -> Result<WriteCache<RrdStore>> {
+        let options = WriteCacheOptions {
+            journal: Some(JournalOptions {
+                segment_bytes: self.segment_bytes,
+                ..JournalOptions::new(self.journal(), Sync::Group)
+            }),
+            ..WriteCacheOptions::default()
+        };
+        let inner = files(&self.folder.path().join("files"));
+        WriteCache::new(inner, &options, Arc::new(ManualClock::new()))
+    }
+
+    fn journal(&self) -> PathBuf {
+        self.folder.path().join("journal")
+    }
+
+    fn segment(&self, number: u32) -> PathBuf {
+        self.journal().join(format!("tsb.journal.{number:010}"))
+    }
+
+    /// The number of the newest segment.
+    fn newest(&self) -> u32 {
+        (1..1_000)
+            .take_while(|&number| self.segment(number).exists())
+            .last()
+            .unwrap()
+    }
+
+    fn contents(&self) -> BTreeMap<PathBuf, Vec<u8>> {
+        let entries = std::fs::read_dir(self.journal()).unwrap();
+        let paths = entries.map(|entry| entry.unwrap().path());
+        paths.map(|path| (path.clone(), std::fs::read(path).unwrap())).collect()
+    }
+
+    /// Opens it and defines the series: how many samples come back, and what is said.
+    fn replayed(&self) -> (u64, Vec<Damage>) {
+        let cache = self.open().unwrap();
+        define(&cache, 3);
+        assert!(cache.account().balances());
+        (cache.account().replayed, cache.stats().damage)
+    }
+}
+
+fn alter(path: &Path, change: impl FnOnce(&mut Vec<u8>)) {
+    let mut bytes = std::fs::read(path).unwrap();
+    change(&mut bytes);
+    std::fs::write(path, bytes).unwrap();
+}
+
+#[test]
+fn a_torn_end_is_said_and_stays_until_it_is_settled() {
+    let bed = Bed::new(1 << 20);
+    alter(&bed.segment(1), |bytes| bytes.truncate(bytes.len() - 3));
+    let torn = std::fs::read(bed.segment(1)).unwrap();
+    for _ in 0..2 {
+        let (replayed, damage) = bed.replayed();
+        assert_eq!((replayed, damage.len(), damage[0].kind), (24, 1, DamageKind::Torn));
+        assert!(damage[0].bytes > Some(20) && !damage[0].may_lose_samples());
+        assert_eq!(std::fs::read(bed.segment(1)).unwrap(), torn);
+    }
+    let cache = bed.open().unwrap();
+    assert!(cache.torn_bytes() > 20);
+    define(&cache, 3);
+    cache.close().unwrap();
+    drop(cache);
+    let cache = bed.open().unwrap();
+    assert_eq!((cache.torn_bytes(), cache.stats().damage), (0, Vec::new()));
+}
+
+/// Issue 15: one flipped bit in the newest segment took all that stood behind it.
+#[test]
+fn a_flipped_bit_in_the_newest_segment_loses_at_most_its_record_and_says_so() {
+    let whole = std::fs::read(Bed::new(1 << 20).segment(1)).unwrap();
+    for bit in (0..whole.len() * 8).step_by(211) {
+        let bed = Bed::new(1 << 20);
+        alter(&bed.segment(1), |bytes| bytes[bit / 8] ^= 1 << (bit % 8));
+        let (replayed, damage) = bed.replayed();
+        assert_eq!(damage.len(), 1, "bit {bit}: {damage:?}");
+        let is_said = damage[0].kind == DamageKind::Torn || damage[0].samples_at_most == Some(27 - replayed);
+        assert!(is_said, "bit {bit}: {replayed}, {damage:?}");
+        // Names stand before all, and a record of samples is a tick of three.
+        let least = if bit / 8 < 32 {
+            27
+        } else if bit / 8 < 110 {
+            0
+        } else {
+            24
+        };
+        assert!(replayed >= least, "bit {bit}: {replayed}, {damage:?}");
+    }
+}
+
+/// Issue 15: damage of the first 16 bytes truncated the file to nothing.
+#[test]
+fn a_damaged_head_costs_nothing_and_nothing_is_truncated() {
+    let bed = Bed::new(1 << 20);
+    alter(&bed.segment(1), |bytes| bytes[..16].fill(0xff));
+    let before = std::fs::read(bed.segment(1)).unwrap();
+    let (replayed, damage) = bed.replayed();
+    assert_eq!(replayed, 27, "{damage:?}");
+    assert_eq!((damage.len(), damage[0].samples_at_most), (1, Some(0)), "{damage:?}");
+    assert!(
+        damage[0].what.contains("does not begin as a segment does"),
+        "{damage:?}"
+    );
+    assert_eq!(std::fs::read(bed.segment(1)).unwrap(), before);
+}
+
+#[test]
+fn a_damaged_segment_is_kept_aside_when_its_samples_are_settled() {
+    let bed = Bed::new(200);
+    alter(&bed.segment(2), |bytes| bytes[120] ^= 1);
+    let before = std::fs::read(bed.segment(2)).unwrap();
+    let cache = bed.open().unwrap();
+    define(&cache, 3);
+    let replayed = cache.account().replayed;
+    assert!((20..27).contains(&replayed), "{replayed}");
+    cache.close().unwrap();
+    assert_eq!(cache.account().written, replayed);
+    drop(cache);
+    assert!(!bed.segment(1).exists() && !bed.segment(2).exists());
+    let kept = bed.segment(2).with_extension("0000000002.damaged");
+    assert_eq!(std::fs::read(&kept).unwrap(), before);
+    for _ in 0..2 {
+        let (replayed, damage) = bed.replayed();
+        assert_eq!((replayed, damage.len()), (0, 1), "{damage:?}");
+        assert_eq!((damage[0].kind, &damage[0].path), (DamageKind::KeptAside, &kept));
+    }
+    std::fs::remove_file(kept).unwrap();
+    assert_eq!(bed.replayed().1, Vec::new());
+}
+
+#[test]
+fn a_missing_segment_is_noticed_wherever_it_was() {
+    let last = Bed::new(200).newest();
+    assert!(last > 3);
+    for number in 1..=last {
+        let bed = Bed::new(200);
+        std::fs::remove_file(bed.segment(number)).unwrap();
+        let (replayed, damage) = bed.replayed();
+        assert_eq!(
+            (damage.len(), damage[0].kind),
+            (1, DamageKind::Missing),
+            "{number}: {damage:?}"
+        );
+        assert!(
+            damage[0].what.contains(&format!("segment {number} is missing")),
+            "{damage:?}"
+        );
+        assert!(damage[0].may_lose_samples());
+        // Of the newest nobody knows what was in it; of the others it is known to the sample.
+        let expected = (number < last).then_some(27 - replayed);
+        assert_eq!(damage[0].samples_at_most, expected, "{number}");
+    }
+    let bed = Bed::new(200);
+    (1..=last).for_each(|number| std::fs::remove_file(bed.segment(number)).unwrap());
+    let (replayed, damage) = bed.replayed();
+    assert_eq!((replayed, damage.len()), (0, 1));
+    assert!(
+        damage[0].what.contains(&format!("segments 1 to {last} are missing")),
+        "{damage:?}"
+    );
+}
+
+#[test]
+fn a_segment_under_another_name_is_read_in_its_place() {
+    for (from, to) in [(2, 9), (3, 0), (1, 30)] {
+        let bed = Bed::new(200);
+        std::fs::rename(bed.segment(from), bed.segment(to)).unwrap();
+        let (replayed, damage) = bed.replayed();
+        assert_eq!((replayed, damage.len()), (27, 1), "{damage:?}");
+        let what = format!("it is segment {from} under another name");
+        assert!(
+            damage[0].what.contains(&what) && damage[0].samples_at_most == Some(0),
+            "{damage:?}"
+        );
+    }
+}
+
+#[test]
+fn a_copy_of_a_segment_is_read_once() {
+    let bed = Bed::new(200);
+    std::fs::copy(bed.segment(2), bed.segment(9)).unwrap();
+    let (replayed, damage) = bed.replayed();
+    assert_eq!((replayed, damage.len()), (27, 1), "{damage:?}");
+    assert_eq!(damage[0].path, bed.segment(9));
+    assert!(
+        damage[0].what.contains("came before") && !damage[0].may_lose_samples(),
+        "{damage:?}"
+    );
+}
+
+#[test]
+fn a_segment_that_was_cut_between_two_records_is_noticed_by_the_next_one() {
+    let bed = Bed::new(200);
+    // The tick before the last: the first of the next segment says that it is missing.
+    let whole = std::fs::read(bed.segment(1)).unwrap();
+    let tick = 17 + 5 + 4 + 8 + 3 * 8;
+    alter(&bed.segment(1), |bytes| bytes.truncate(whole.len() - tick));
+    let (replayed, damage) = bed.replayed();
+    assert_eq!((replayed, damage.len()), (24, 1), "{damage:?}");
+    assert_eq!(
+        (damage[0].kind, damage[0].samples_at_most),
+        (DamageKind::Missing, Some(3)),
+        "{damage:?}"
+    );
+}
+
+#[test]
+fn names_that_are_damaged_are_taken_from_another_segment_of_that_life() {
+    let bed = Bed::new(200);
+    alter(&bed.segment(2), |bytes| bytes[60] ^= 1);
+    let (replayed, damage) = bed.replayed();
+    assert_eq!((replayed, damage.len()), (27, 1), "{damage:?}");
+    assert_eq!(damage[0].samples_at_most, Some(0), "{damage:?}");
+}
+
+#[test]
+fn a_later_format_is_an_error_and_nothing_is_touched() {
+    let bed = Bed::new(200);
+    alter(&bed.segment(2), |bytes| {
+        bytes[7] = b'3';
+        let sum = crc32fast::hash(&bytes[..12]);
+        bytes[12..16].copy_from_slice(&sum.to_le_bytes());
+    });
+    let before = bed.contents();
+    let error = bed.open().unwrap_err();
+    assert!(
+        matches!(&error, Error::LaterFormat { path, found, .. } if *path == bed.segment(2) && found == "3"),
+        "{error:?}"
+    );
+    assert_eq!(bed.contents(), before);
+}
+
+#[test]
+fn a_marker_that_is_gone_or_damaged_is_said_once_and_made_again() {
+    let bed = Bed::new(200);
+    let marker = bed.journal().join("tsb.journal.marker");
+    std::fs::remove_file(&marker).unwrap();
+    let (replayed, damage) = bed.replayed();
+    assert_eq!(
+        (replayed, damage.len(), damage[0].kind),
+        (27, 1, DamageKind::Missing),
+        "{damage:?}"
+    );
+    assert_eq!(bed.replayed(), (27, Vec::new()));
+    alter(&marker, |bytes| bytes[9] ^= 4);
+    let (replayed, damage) = bed.replayed();
+    assert_eq!(
+        (replayed, damage.len(), damage[0].kind),
+        (27, 1, DamageKind::Unreadable),
+        "{damage:?}"
+    );
+    let (replayed, damage) = bed.replayed();
+    assert_eq!(
+        (replayed, damage.len(), damage[0].kind),
+        (27, 1, DamageKind::KeptAside),
+        "{damage:?}"
+    );
+}

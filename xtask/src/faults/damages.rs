@@ -1,0 +1,81 @@
+//! Damage: one file of a place is spoiled, and the place opened.
+
+use anyhow::{Result, bail};
+use rustix::process::Signal;
+
+use super::judge::{Allowed, Given, Outcome, examine};
+use super::rng::Rng;
+use super::service::Starting;
+use super::spoil::spoil;
+use super::stores::Keeps;
+use super::trial::{Place, Trial};
+
+/// Ticks of a place that is damaged.
+const TICKS: u64 = 120;
+
+/// A place with samples, of which copies are damaged.
+#[derive(Debug)]
+pub(super) struct Template {
+    place: Place,
+    given: Given,
+}
+
+impl Template {
+    /// Fills a place in two lives; the second is killed, or ends in order.
+    pub(super) fn new(trial: &Trial<'_>, seed: u64) -> Result<Self> {
+        let mut rng = Rng::new(seed);
+        let place = Place::new(trial, "template", seed)?;
+        let mut given = Given::default();
+        let ends = [Signal::TERM, rng.pick(&[Signal::TERM, Signal::KILL, Signal::KILL])];
+        for end in ends {
+            let Ok(service) = Starting::spawn(trial.program, &[], trial.subject, &place.root)?.listening()? else {
+                bail!("{} does not listen", trial.subject.name);
+            };
+            let mut client = service.client(trial.subject)?;
+            for _ in 0..TICKS / 4 + rng.below(TICKS / 2) {
+                let tick = given.next();
+                let answer = client.send(tick);
+                if !given.note(tick, &answer) {
+                    bail!("{} does not take tick {tick}: {answer:?}", trial.subject.name);
+                }
+            }
+            service.stop(end);
+        }
+        given.faults.push(given.acked.len());
+        Ok(Self { place, given })
+    }
+
+    /// Damages a copy, and opens it.
+    pub(super) fn spoiled(&self, trial: &Trial<'_>, seed: u64) -> Result<(Outcome, String)> {
+        let place = Place::new(trial, "damage", seed)?;
+        place.fill(&self.place.root)?;
+        let Some(spoiled) = spoil(&place.root, seed)? else {
+            bail!("{} has no file that can be damaged", trial.subject.name);
+        };
+        let name = spoiled
+            .file
+            .file_name()
+            .unwrap_or_default()
+            .to_string_lossy()
+            .into_owned();
+        let allowed = Allowed {
+            // What a kill takes is gone with or without damage.
+            keeps: match trial.subject.after_kill {
+                Keeps::Nothing => Keeps::All,
+                keeps => keeps,
+            },
+            is_blind: spoiled
+                .with
+                .iter()
+                .chain([&spoiled.file])
+                .any(|file| trial.subject.is_blind(&file.to_string_lossy())),
+        };
+        let mut given = self.given.clone();
+        let outcome = examine(trial.program, trial.subject, &place.root, &mut given, allowed)?;
+        place.keep_if_wrong(&outcome);
+        Ok((
+            outcome,
+            format!("seed {seed}, {:?} {name} at {}", spoiled.kind, spoiled.at),
+        ))
+    }
+}

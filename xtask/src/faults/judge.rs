@@ -1,0 +1,301 @@
+//! The judge: what was acknowledged against what the store gives back when it is opened again.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::process::Command;
+
+use anyhow::Result;
+use rustix::process::Signal;
+
+use super::client::Answer;
+use super::service::{Ended, Starting, finish};
+use super::stores::{Keeps, SERIES, START_S, Subject, value};
+
+/// What a place was given.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Given {
+    /// Ticks that were acknowledged, in order.
+    pub(super) acked: Vec<u64>,
+    /// Ticks that were sent, and of which nobody said anything.
+    pub(super) unsure: Vec<u64>,
+    /// The number of acknowledged ticks when each fault struck.
+    pub(super) faults: Vec<usize>,
+}
+
+impl Given {
+    /// The next tick that was never sent.
+    pub(super) fn next(&self) -> u64 {
+        let last = self.acked.last().max(self.unsure.iter().max());
+        last.map_or(0, |last| last + 1)
+    }
+
+    /// Notes an answer; whether more can be sent.
+    pub(super) fn note(&mut self, tick: u64, answer: &Answer) -> bool {
+        match answer {
+            Answer::Taken => self.acked.push(tick),
+            Answer::Refused(_) | Answer::Gone | Answer::Silence => self.unsure.push(tick),
+        }
+        *answer == Answer::Taken
+    }
+}
+
+/// How a trial ended.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Outcome {
+    /// All that was acknowledged is there, and nothing was said.
+    Whole,
+    /// All is there, and damage was reported.
+    WholeAndSaid(String),
+    /// Something is missing that the level of its acknowledgement does not cover.
+    Within,
+    /// Something is missing or changed, and the program says so.
+    Said(String),
+    /// The store does not open, or does not answer, and says why.
+    Refused(String),
+    /// Something is missing or changed in a file whose format cannot show it.
+    Unseen,
+    /// Something is missing or changed, and nothing was said.
+    Silent(String),
+    /// A panic, an abort, or an exit code that means a bug.
+    Panicked(String),
+    /// The program did not end.
+    Hung(String),
+}
+
+/// What a fault may take without a word.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Allowed {
+    pub(super) keeps: Keeps,
+    /// The damaged file's format cannot show it.
+    pub(super) is_blind: bool,
+}
+
+/// Opens a place with `tsb ingest`, gives it one tick more, closes it in order, reads all of it
+/// with `tsb query`, and compares.
+pub(super) fn examine(
+    program: &Path,
+    subject: &Subject,
+    root: &Path,
+    given: &mut Given,
+    allowed: Allowed,
+) -> Result<Outcome> {
+    let starting = Starting::spawn(program, &[], subject, root)?;
+    let service = match starting.listening()? {
+        Ok(service) => service,
+        Err(ended) => return Ok(of_end(&ended)),
+    };
+    let tick = given.next();
+    let answer = match service.client(subject) {
+        Ok(mut client) => client.send(tick),
+        Err(_) => Answer::Gone,
+    };
+    given.note(tick, &answer);
+    let ended = service.stop(Signal::TERM);
+    if ended.status.is_none() || ended.has_panicked() || !ended.is_success() {
+        return Ok(of_end(&ended));
+    }
+    match answer {
+        Answer::Silence => return Ok(Outcome::Hung("no answer to a tick".to_owned())),
+        Answer::Refused(why) => return Ok(Outcome::Refused(why)),
+        Answer::Gone => {
+            return Ok(Outcome::Silent(format!(
+                "the listener ended a connection: {}",
+                ended.said
+            )));
+        }
+        Answer::Taken => {}
+    }
+    let (text, read) = query(program, subject, root)?;
+    if read.has_panicked() {
+        return Ok(of_end(&read));
+    }
+    let complaint = [ended.complaint(), read.complaint()].concat();
+    if !read.is_success() && text.is_empty() {
+        return Ok(Outcome::Refused(complaint));
+    }
+    let found = compare(subject, given, &text);
+    Ok(weigh(&found, given, allowed, &complaint))
+}
+
+/// All series of a place, by `tsb query`.
+fn query(program: &Path, subject: &Subject, root: &Path) -> Result<(String, Ended)> {
+    let mut command = Command::new(program);
+    command.args(["query", &subject.inner(root)]);
+    for series in 0..SERIES {
+        command.args(["--series", &subject.key(series)]);
+    }
+    finish(&mut command)
+}
+
+fn of_end(ended: &Ended) -> Outcome {
+    if ended.status.is_none() {
+        return Outcome::Hung(ended.complaint());
+    }
+    if ended.has_panicked() {
+        return Outcome::Panicked(ended.complaint());
+    }
+    if ended.complaint().is_empty() {
+        return Outcome::Silent(format!("ended with {:?} and no word", ended.status));
+    }
+    Outcome::Refused(ended.complaint())
+}
+
+/// What differs.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(super) struct Found {
+    /// Acknowledged ticks of which a sample is missing, by their place in the order of acks.
+    missing: Vec<usize>,
+    /// Samples that nobody sent.
+    wrong: Vec<String>,
+}
+
+/// Compares the CSV of `tsb query` with what was given.
+pub(super) fn compare(subject: &Subject, given: &Given, text: &str) -> Found {
+    let mut rows: BTreeMap<(u64, u64), &str> = BTreeMap::new();
+    let mut found = Found::default();
+    for line in text.lines().skip(1) {
+        match parse(line) {
+            Some((series, tick, number)) => _ = rows.insert((series, tick), number),
+            None => found.wrong.push(line.to_owned()),
+        }
+    }
+    for (index, &tick) in given.acked.iter().enumerate() {
+        let is_missing = |series| !rows.contains_key(&(series, tick));
+        if (0..SERIES).any(is_missing) && !(subject.skips_first && tick == 0) {
+            found.missing.push(index);
+        }
+    }
+    // A consolidated row of a tick that may be missing has the value of the next one.
+    let is_known = |tick| given.acked.contains(&tick);
+    for ((series, tick), number) in rows {
+        let is_right = number.parse() == Ok(value(series, tick) as f64);
+        if !is_right && !given.unsure.contains(&tick) || !is_known(tick) && !given.unsure.contains(&tick) {
+            found.wrong.push(format!("s{series} at tick {tick} is {number}"));
+        }
+    }
+    found
+}
+
+/// `s0{_field=v},1700000000.000000000,0.0`
+fn parse(line: &str) -> Option<(u64, u64, &str)> {
+    let (rest, number) = line.rsplit_once(',')?;
+    let (name, at) = rest.rsplit_once(',')?;
+    let name = name.trim_matches('"').strip_prefix('s')?;
+    let series = name.split('{').next()?.parse().ok()?;
+    let seconds: u64 = at.strip_suffix(".000000000")?.parse().ok()?;
+    Some((series, seconds.checked_sub(START_S)?, number))
+}
+
+fn weigh(found: &Found, given: &Given, allowed: Allowed, complaint: &str) -> Outcome {
+    let is_whole = found.missing.is_empty() && found.wrong.is_empty();
+    match (is_whole, complaint.is_empty()) {
+        (true, true) => return Outcome::Whole,
+        (true, false) => return Outcome::WholeAndSaid(complaint.to_owned()),
+        (false, false) => return Outcome::Said(complaint.to_owned()),
+        (false, true) => {}
+    }
+    let is_covered = |index: &usize| match allowed.keeps {
+        Keeps::All => false,
+        Keeps::Nothing => true,
+        Keeps::AllBut(ticks) => {
+            let ticks = ticks as usize;
+            given
+                .faults
+                .iter()
+                .any(|&fault| *index < fault && index + ticks >= fault)
+        }
+    };
+    if found.wrong.is_empty() && found.missing.iter().all(is_covered) {
+        return Outcome::Within;
+    }
+    if allowed.is_blind {
+        return Outcome::Unseen;
+    }
+    let first = found.missing.first().map(|&index| given.acked[index]);
+    let wrong = found.wrong.first().cloned().unwrap_or_default();
+    Outcome::Silent(format!(
+        "{} of {} acknowledged ticks are missing (the first is {first:?}), {} samples are wrong {wrong}",
+        found.missing.len(),
+        given.acked.len(),
+        found.wrong.len(),
+    ))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fmt::Write as _;
+
+    use super::*;
+    use crate::faults::stores::SUBJECTS;
+
+    fn csv(ticks: &[u64]) -> String {
+        let mut text = "series,time,value\n".to_owned();
+        for tick in ticks {
+            for series in 0..SERIES {
+                let at = START_S + tick;
+                let number = value(series, *tick);
+                let _ = writeln!(text, "s{series}{{_field=v}},{at}.000000000,{number}.0");
+            }
+        }
+        text
+    }
+
+    fn given(acked: &[u64], unsure: &[u64]) -> Given {
+        Given {
+            acked: acked.to_vec(),
+            unsure: unsure.to_vec(),
+            faults: vec![acked.len()],
+        }
+    }
+
+    fn judged(given: &Given, text: &str, keeps: Keeps, complaint: &str) -> Outcome {
+        let allowed = Allowed { keeps, is_blind: false };
+        weigh(&compare(&SUBJECTS[0], given, text), given, allowed, complaint)
+    }
+
+    #[test]
+    fn what_is_missing_or_changed_is_silent_unless_it_is_said_or_not_covered() {
+        let given = given(&[0, 1, 2, 4], &[3]);
+        for ticks in [&[0, 1, 2, 4][..], &[0, 1, 2, 3, 4]] {
+            assert_eq!(judged(&given, &csv(ticks), Keeps::All, ""), Outcome::Whole);
+        }
+        let short = csv(&[0, 1, 2]);
+        assert!(matches!(judged(&given, &short, Keeps::All, ""), Outcome::Silent(_)));
+        assert_eq!(
+            judged(&given, &short, Keeps::All, "m.db is damaged"),
+            Outcome::Said("m.db is damaged".to_owned())
+        );
+        assert_eq!(judged(&given, &short, Keeps::AllBut(1), ""), Outcome::Within);
+        let early = csv(&[0, 2, 4]);
+        assert!(matches!(
+            judged(&given, &early, Keeps::AllBut(2), ""),
+            Outcome::Silent(_)
+        ));
+        let wrong = csv(&[0, 1, 2, 4]).replace(",17.0", ",18.0");
+        assert!(matches!(judged(&given, &wrong, Keeps::Nothing, ""), Outcome::Silent(_)));
+        let foreign = csv(&[0, 1, 2, 4, 9]);
+        assert!(matches!(
+            judged(&given, &foreign, Keeps::Nothing, ""),
+            Outcome::Silent(_)
+        ));
+        assert_eq!(
+            judged(&given, &csv(&[0, 1, 2, 4]), Keeps::All, "said"),
+            Outcome::WholeAndSaid("said".to_owned())
+        );
+    }
+
+    #[test]
+    fn a_sample_of_one_series_is_enough_to_miss_a_tick() {
+        let given = given(&[0, 1], &[]);
+        let text = csv(&[0, 1]).replace("s2{_field=v},1700000001.000000000,6.0\n", "");
+        let found = compare(&SUBJECTS[0], &given, &text);
+        assert_eq!((found.missing, found.wrong.len()), (vec![1], 0));
+    }
+
+    #[test]
+    fn the_next_tick_follows_all_that_were_sent() {
+        assert_eq!(Given::default().next(), 0);
+        assert_eq!(given(&[0, 1], &[2]).next(), 3);
+        assert_eq!(given(&[0, 3], &[2]).next(), 4);
+    }
+}

@@ -1,0 +1,284 @@
+//! Whether anything got slower since an earlier commit: tables of both in turn.
+//!
+//! The tables are those of `benches/`, built from each commit with the same profile. Within a
+//! round the order is old, new, new, old, so that what changes on the machine meanwhile
+//! favours neither. A row is compared with the row of the same name; one that only one commit
+//! has is left out, and said.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use anyhow::{Context, Result, bail};
+
+use super::{Wish, folder, page};
+use crate::shell::{capture, cargo, root, run};
+use crate::table::Table;
+use crate::turns;
+
+const ROUNDS: usize = 2;
+
+/// A table of `benches/`, and where its figures stand.
+struct Probe {
+    /// What it measures.
+    name: &'static str,
+    /// The program below `target/release`: an example, or a bench.
+    program: Program,
+    arguments: &'static [&'static str],
+    /// Columns (which two spaces or more divide) that name a row.
+    key: usize,
+    /// The columns that are compared: their headings, their places, whether more is better.
+    figures: &'static [(&'static str, usize, bool)],
+}
+
+enum Program {
+    Example(&'static str),
+    Bench(&'static str),
+}
+
+/// `@` in an argument stands for a folder of the probe's own.
+const PROBES: &[Probe] = &[
+    Probe {
+        name: "memory",
+        program: Program::Bench("store_write"),
+        arguments: &["--bench", "table"],
+        key: 1,
+        figures: &[("write, CPU-ns", 2, false)],
+    },
+    Probe {
+        name: "wires",
+        program: Program::Example("wire_table"),
+        arguments: &[],
+        key: 2,
+        figures: &[("encode, CPU-ns", 4, false), ("decode, CPU-ns", 6, false)],
+    },
+    Probe {
+        name: "end to end",
+        program: Program::Example("loopback_table"),
+        arguments: &[],
+        key: 3,
+        figures: &[("M samples/s", 3, true)],
+    },
+    Probe {
+        name: "sqlite",
+        program: Program::Example("sqlite_table"),
+        arguments: &["write", "@"],
+        key: 1,
+        figures: &[("write, CPU-ns", 1, false)],
+    },
+    Probe {
+        name: "rrd, files made",
+        program: Program::Example("rrd_table"),
+        arguments: &["prepare", "@", "3000"],
+        key: 1,
+        figures: &[],
+    },
+    Probe {
+        name: "rrd",
+        program: Program::Example("rrd_table"),
+        arguments: &["run", "@", "3000", "1"],
+        key: 1,
+        figures: &[("synced, CPU-us", 2, false), ("not synced, CPU-us", 8, false)],
+    },
+];
+
+/// What the runs of one commit printed: the figures of each row and column.
+type Seen = BTreeMap<(String, &'static str), Vec<f64>>;
+
+/// Builds both commits, runs their tables, and prints the ratios.
+pub(super) fn measure(old: &str, arguments: &[&str]) -> Result<()> {
+    let wish = Wish::parse(arguments, ROUNDS)?;
+    let work = folder("speed")?;
+    let sides = [build(Some(old), &work.join("old"))?, build(None, &work.join("new"))?];
+    let mut table = Table::new(&["table", "row", "figure", ">old", ">new", ">ratio"]);
+    let mut missing = Vec::new();
+    for probe in PROBES {
+        let data = work.join("data").join(probe.name.split(',').next().unwrap_or_default());
+        std::fs::create_dir_all(&data)?;
+        let mut seen = [Seen::new(), Seen::new()];
+        // What only makes files is run once, by the older program.
+        let turns: Vec<usize> = match probe.figures {
+            [] => vec![0],
+            _ => turns::ROUND.repeat(wish.rounds),
+        };
+        for side in turns {
+            println!("{}: {}", probe.name, ["old", "new"][side]);
+            read(probe, &probe.run(&sides[side], &data)?, &mut seen[side]);
+        }
+        compare(probe.name, &seen, &mut table, &mut missing);
+    }
+    println!("\n{}", table.render());
+    for row in &missing {
+        println!("only one of the two commits has {row}");
+    }
+    let command = format!("cargo xtask measure speed {old} --rounds {}", wish.rounds);
+    let note = "\nMedians; `ratio` is above 1 where the new commit is faster.\n";
+    let rest = format!("{}{note}", table.markdown());
+    wish.save(&page("Before and after", &command, &rest)?)
+}
+
+impl Probe {
+    fn run(&self, side: &Path, data: &Path) -> Result<String> {
+        let program = match self.program {
+            Program::Example(name) => side.join("release/examples").join(name),
+            Program::Bench(name) => newest(&side.join("release/deps"), name)?,
+        };
+        let mut command = Command::new(program);
+        for argument in self.arguments {
+            match *argument {
+                "@" => command.arg(data),
+                word => command.arg(word),
+            };
+        }
+        capture(&mut command)
+    }
+}
+
+/// Builds the tables of a commit, or of the work tree; returns cargo's target folder.
+fn build(commit: Option<&str>, place: &Path) -> Result<PathBuf> {
+    let sources = place.join("sources");
+    let git = |arguments: &[&str]| capture(Command::new("git").args(arguments).current_dir(root()));
+    if let Some(commit) = commit {
+        std::fs::create_dir_all(&sources)?;
+        let archive = place.join("sources.tar");
+        git(&["archive", "--output", &archive.display().to_string(), commit])
+            .with_context(|| format!("{commit} is no commit of this repository"))?;
+        capture(Command::new("tar").arg("-xf").arg(&archive).arg("-C").arg(&sources))?;
+    }
+    let from = if commit.is_some() { sources } else { root() };
+    let target = place.join("target");
+    let mut examples = cargo(&["build", "--release", "--package", "tsb-bench", "--examples"]);
+    run(examples.current_dir(&from).env("CARGO_TARGET_DIR", &target))?;
+    let mut benches = cargo(&["bench", "--package", "tsb-bench", "--no-run", "--bench", "store_write"]);
+    run(benches.current_dir(&from).env("CARGO_TARGET_DIR", &target))?;
+    Ok(target)
+}
+
+/// The program that cargo built last under this name.
+fn newest(folder: &Path, name: &str) -> Result<PathBuf> {
+    let mut programs = Vec::new();
+    for entry in std::fs::read_dir(folder)? {
+        let path = entry?.path();
+        let file = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        let is_it = file.strip_prefix(name).is_some_and(|rest| rest.starts_with('-'));
+        if is_it && path.extension().is_none() {
+            programs.push((path.metadata()?.modified()?, path));
+        }
+    }
+    let Some((_, path)) = programs.into_iter().max() else {
+        bail!("cargo built no {name} in {}", folder.display());
+    };
+    Ok(path)
+}
+
+/// Adds the figures of every row of a table.
+fn read(probe: &Probe, text: &str, seen: &mut Seen) {
+    for line in text.lines() {
+        let columns: Vec<&str> = columns(line, probe.key);
+        for &(heading, at, _) in probe.figures {
+            let Some(figure) = columns.get(at).and_then(|word| word.parse::<f64>().ok()) else {
+                continue;
+            };
+            let key = columns[..probe.key].join(" ");
+            seen.entry((key, heading)).or_default().push(figure);
+        }
+    }
+}
+
+/// The columns of a line: what names it may have single spaces within, figures stand apart.
+fn columns(line: &str, key: usize) -> Vec<&str> {
+    let parts = line.split("  ").map(str::trim).filter(|part| !part.is_empty());
+    let (mut names, mut figures) = (Vec::new(), Vec::new());
+    for part in parts {
+        if names.len() < key && figures.is_empty() && part.parse::<f64>().is_err() {
+            names.push(part);
+        } else {
+            figures.extend(part.split(' '));
+        }
+    }
+    names.extend(figures);
+    names
+}
+
+fn compare(name: &str, seen: &[Seen; 2], table: &mut Table, missing: &mut Vec<String>) {
+    let [old, new] = seen;
+    for (row, figures) in old {
+        let Some([_, before, _]) = turns::spread(figures.clone()) else {
+            continue;
+        };
+        let Some([_, after, _]) = new.get(row).cloned().and_then(turns::spread) else {
+            missing.push(format!("{name} {} {}", row.0, row.1));
+            continue;
+        };
+        let more_is_better = PROBES.iter().any(|probe| {
+            let figure = probe.figures.iter().find(|figure| figure.0 == row.1);
+            probe.name == name && figure.is_some_and(|figure| figure.2)
+        });
+        let ratio = if more_is_better { after / before } else { before / after };
+        let cells = [before, after].map(|figure| format!("{figure:.2}"));
+        table.row(&[name, &row.0, row.1, &cells[0], &cells[1], &format!("{ratio:.3}")]);
+    }
+    let only_new = new.keys().filter(|row| !old.contains_key(*row));
+    missing.extend(only_new.map(|row| format!("{name} {} {}", row.0, row.1)));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn probe(name: &str) -> &'static Probe {
+        PROBES.iter().find(|probe| probe.name == name).expect("it is listed")
+    }
+
+    fn figures(name: &str, line: &str) -> Vec<(String, f64)> {
+        let mut seen = Seen::new();
+        read(probe(name), line, &mut seen);
+        seen.into_iter().map(|((row, _), figures)| (row, figures[0])).collect()
+    }
+
+    #[test]
+    fn rows_are_found_by_name_and_figures_by_place() {
+        let memory =
+            "tick-54000                 3600     4.74   211.1      6.25       729  82101502     0.438    114.3";
+        assert_eq!(figures("memory", memory), [("tick-54000".to_owned(), 4.74)]);
+        let sqlite = "ticks commit=1s, tick of 54,000           24.8   40.2633            13.4..49.4   194400000";
+        assert_eq!(
+            figures("sqlite", sqlite),
+            [("ticks commit=1s, tick of 54,000".to_owned(), 24.8)]
+        );
+        let wire = "statsd            host-54        37.76      47.0     21.26      52.0     19.24           54.0";
+        let row = "statsd host-54".to_owned();
+        assert_eq!(figures("wires", wire), [(row.clone(), 19.24), (row, 21.26)]);
+        let loopback =
+            "tsb       tcp       host-54         124.2     9.1     4.96       3.73           201.8             1318";
+        assert_eq!(figures("end to end", loopback), [("tsb tcp host-54".to_owned(), 124.2)]);
+        let heading =
+            "memory, 54,000 series     ticks   CPU-ns     M/s  first ns  worst us  B sealed  B/sample heads MB";
+        assert_eq!(figures("memory", heading), []);
+    }
+
+    #[test]
+    fn a_ratio_above_one_is_faster_whatever_the_figure() {
+        let seen = |heading, figure| Seen::from([(("row".to_owned(), heading), vec![figure])]);
+        let ratio = |name, heading, before, after| {
+            let (mut table, mut missing) = (Table::new(&["a", "b", "c", "d", "e", "f"]), Vec::new());
+            compare(
+                name,
+                &[seen(heading, before), seen(heading, after)],
+                &mut table,
+                &mut missing,
+            );
+            assert_eq!(missing, Vec::<String>::new());
+            table
+                .render()
+                .lines()
+                .last()
+                .expect("a row")
+                .rsplit(' ')
+                .next()
+                .map(str::to_owned)
+        };
+        assert_eq!(ratio("memory", "write, CPU-ns", 4.0, 2.0).as_deref(), Some("2.000"));
+        assert_eq!(ratio("end to end", "M samples/s", 4.0, 2.0).as_deref(), Some("0.500"));
+    }
+}
