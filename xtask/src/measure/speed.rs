@@ -12,7 +12,7 @@ use std::process::Command;
 use anyhow::{Context, Result, bail};
 
 use super::{Wish, folder, page};
-use crate::shell::{capture, cargo, root, run};
+use crate::shell::{capture, cargo, root, run, target_folder};
 use crate::table::Table;
 use crate::turns;
 
@@ -25,6 +25,8 @@ struct Probe {
     /// The program below `target/release`: an example, or a bench.
     program: Program,
     arguments: &'static [&'static str],
+    /// What the names of its rows hold; a program may print other tables, too.
+    rows: &'static str,
     /// Columns (which two spaces or more divide) that name a row.
     key: usize,
     /// The columns that are compared: their headings, their places, whether more is better.
@@ -42,6 +44,7 @@ const PROBES: &[Probe] = &[
         name: "memory",
         program: Program::Bench("store_write"),
         arguments: &["--bench", "table"],
+        rows: "",
         key: 1,
         figures: &[("write, CPU-ns", 2, false)],
     },
@@ -49,6 +52,7 @@ const PROBES: &[Probe] = &[
         name: "wires",
         program: Program::Example("wire_table"),
         arguments: &[],
+        rows: "",
         key: 2,
         figures: &[("encode, CPU-ns", 4, false), ("decode, CPU-ns", 6, false)],
     },
@@ -56,6 +60,7 @@ const PROBES: &[Probe] = &[
         name: "end to end",
         program: Program::Example("loopback_table"),
         arguments: &[],
+        rows: "",
         key: 3,
         figures: &[("M samples/s", 3, true)],
     },
@@ -63,13 +68,59 @@ const PROBES: &[Probe] = &[
         name: "sqlite",
         program: Program::Example("sqlite_table"),
         arguments: &["write", "@"],
+        rows: "",
         key: 1,
         figures: &[("write, CPU-ns", 1, false)],
+    },
+    Probe {
+        name: "emitter",
+        program: Program::Bench("emit_ceiling"),
+        arguments: &["--bench", "table"],
+        rows: "/",
+        key: 1,
+        figures: &[("operation, CPU-ns", 1, false)],
+    },
+    Probe {
+        name: "histogram",
+        program: Program::Bench("latency_record"),
+        arguments: &["--bench", "table"],
+        rows: "",
+        key: 1,
+        figures: &[("record, CPU-ns", 1, false)],
+    },
+    Probe {
+        name: "datagrams",
+        program: Program::Example("udp_table"),
+        arguments: &["costs", "1"],
+        rows: " o",
+        key: 4,
+        figures: &[("send, CPU-ns", 6, false), ("receive, CPU-ns", 8, false)],
+    },
+    Probe {
+        name: "write cache, no journal",
+        program: Program::Example("cache_table"),
+        arguments: &[],
+        rows: "batches of",
+        key: 2,
+        figures: &[("accept, CPU-ns", 2, false)],
+    },
+    Probe {
+        name: "write cache, journal",
+        program: Program::Example("cache_table"),
+        arguments: &[],
+        rows: "of an ack",
+        key: 2,
+        figures: &[
+            ("M updates/s", 2, true),
+            ("accept, CPU-ns", 3, false),
+            ("ack p50, us", 4, false),
+        ],
     },
     Probe {
         name: "rrd, files made",
         program: Program::Example("rrd_table"),
         arguments: &["prepare", "@", "3000"],
+        rows: "",
         key: 1,
         figures: &[],
     },
@@ -77,6 +128,7 @@ const PROBES: &[Probe] = &[
         name: "rrd",
         program: Program::Example("rrd_table"),
         arguments: &["run", "@", "3000", "1"],
+        rows: "",
         key: 1,
         figures: &[("synced, CPU-us", 2, false), ("not synced, CPU-us", 8, false)],
     },
@@ -88,12 +140,15 @@ type Seen = BTreeMap<(String, &'static str), Vec<f64>>;
 /// Builds both commits, runs their tables, and prints the ratios.
 pub(super) fn measure(old: &str, arguments: &[&str]) -> Result<()> {
     let wish = Wish::parse(arguments, ROUNDS)?;
-    let work = folder("speed")?;
-    let sides = [build(Some(old), &work.join("old"))?, build(None, &work.join("new"))?];
+    let data = folder("speed-data")?;
+    let sides = [
+        build_commit(old)?,
+        build(&root(), &target_folder()?.join("measure/new"))?,
+    ];
     let mut table = Table::new(&["table", "row", "figure", ">old", ">new", ">ratio"]);
     let mut missing = Vec::new();
     for probe in PROBES {
-        let data = work.join("data").join(probe.name.split(',').next().unwrap_or_default());
+        let data = data.join(probe.name.split(',').next().unwrap_or_default());
         std::fs::create_dir_all(&data)?;
         let mut seen = [Seen::new(), Seen::new()];
         // What only makes files is run once, by the older program.
@@ -134,24 +189,33 @@ impl Probe {
     }
 }
 
-/// Builds the tables of a commit, or of the work tree; returns cargo's target folder.
-fn build(commit: Option<&str>, place: &Path) -> Result<PathBuf> {
-    let sources = place.join("sources");
+/// Builds the tables of a commit in a folder that is named after it, and kept for the next time.
+fn build_commit(name: &str) -> Result<PathBuf> {
     let git = |arguments: &[&str]| capture(Command::new("git").args(arguments).current_dir(root()));
-    if let Some(commit) = commit {
-        std::fs::create_dir_all(&sources)?;
-        let archive = place.join("sources.tar");
-        git(&["archive", "--output", &archive.display().to_string(), commit])
-            .with_context(|| format!("{commit} is no commit of this repository"))?;
-        capture(Command::new("tar").arg("-xf").arg(&archive).arg("-C").arg(&sources))?;
+    let commit = git(&["rev-parse", "--verify", &format!("{name}^{{commit}}")])
+        .with_context(|| format!("{name} is no commit of this repository"))?;
+    let commit = commit.trim();
+    let place = target_folder()?.join("measure").join(commit);
+    let sources = place.join("sources");
+    std::fs::create_dir_all(&sources)?;
+    let archive = place.join("sources.tar");
+    git(&["archive", "--output", &archive.display().to_string(), commit])?;
+    capture(Command::new("tar").arg("-xf").arg(&archive).arg("-C").arg(&sources))?;
+    build(&sources, &place.join("target"))
+}
+
+/// Builds the tables of a source tree into `target`, and returns it.
+fn build(sources: &Path, target: &Path) -> Result<PathBuf> {
+    let here = |mut command: Command| run(command.current_dir(sources).env("CARGO_TARGET_DIR", target));
+    here(cargo(&["build", "--release", "--package", "tsb-bench", "--examples"]))?;
+    let mut benches = cargo(&["bench", "--package", "tsb-bench", "--no-run"]);
+    for probe in PROBES {
+        if let Program::Bench(name) = probe.program {
+            benches.args(["--bench", name]);
+        }
     }
-    let from = if commit.is_some() { sources } else { root() };
-    let target = place.join("target");
-    let mut examples = cargo(&["build", "--release", "--package", "tsb-bench", "--examples"]);
-    run(examples.current_dir(&from).env("CARGO_TARGET_DIR", &target))?;
-    let mut benches = cargo(&["bench", "--package", "tsb-bench", "--no-run", "--bench", "store_write"]);
-    run(benches.current_dir(&from).env("CARGO_TARGET_DIR", &target))?;
-    Ok(target)
+    here(benches)?;
+    Ok(target.to_owned())
 }
 
 /// The program that cargo built last under this name.
@@ -180,6 +244,9 @@ fn read(probe: &Probe, text: &str, seen: &mut Seen) {
                 continue;
             };
             let key = columns[..probe.key].join(" ");
+            if !key.contains(probe.rows) {
+                continue;
+            }
             seen.entry((key, heading)).or_default().push(figure);
         }
     }
@@ -252,6 +319,18 @@ mod tests {
         let loopback =
             "tsb       tcp       host-54         124.2     9.1     4.96       3.73           201.8             1318";
         assert_eq!(figures("end to end", loopback), [("tsb tcp host-54".to_owned(), 124.2)]);
+        let accept = "  1000 series, batches of     1     15.1     15.4";
+        let row = "1000 series, batches of 1".to_owned();
+        assert_eq!(figures("write cache, no journal", accept), [(row, 15.1)]);
+        let journal = "interval 1s       1 of an ack     0.812    1200.1       1.1       3.2";
+        let row = "interval 1s 1 of an ack".to_owned();
+        let seen = [(row.clone(), 0.812), (row.clone(), 1200.1), (row, 1.1)];
+        assert_eq!(figures("write cache, journal", journal), seen);
+        assert_eq!(figures("write cache, journal", accept), []);
+        let udp =
+            "tsb               host-54     on   off    2.96             400.1     9.11    109.8       4.21    237.5";
+        let row = "tsb host-54 on off".to_owned();
+        assert_eq!(figures("datagrams", udp), [(row.clone(), 4.21), (row, 9.11)]);
         let heading =
             "memory, 54,000 series     ticks   CPU-ns     M/s  first ns  worst us  B sealed  B/sample heads MB";
         assert_eq!(figures("memory", heading), []);
