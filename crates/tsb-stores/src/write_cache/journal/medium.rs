@@ -148,6 +148,13 @@ impl Medium for Folder {
     }
 }
 
+impl Drop for Folder {
+    fn drop(&mut self) {
+        // A process that another thread has just forked has copies of the descriptor.
+        self.release();
+    }
+}
+
 impl Segment for File {
     fn append(&self, bytes: &[u8]) -> io::Result<()> {
         let mut file = self;
