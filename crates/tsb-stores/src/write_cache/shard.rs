@@ -6,7 +6,7 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
-use tsb_core::SeriesId;
+use tsb_core::{SeriesId, Timestamp};
 
 use super::account::Account;
 use super::chunk::{Arena, Budget, Chain, Sample};
@@ -72,6 +72,24 @@ pub(super) struct Moment {
     pub(super) record: u64,
 }
 
+/// What is known of the samples of a series of which some wait.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Waiting {
+    /// The newest timestamp that was admitted.
+    pub(super) newest: i64,
+    /// From when on no two samples are farther apart than the heartbeat.
+    pub(super) known_from: i64,
+}
+
+impl Waiting {
+    /// The end of the newest row that has ended, and whether a store of rows that has all
+    /// samples knows its value.
+    pub(super) fn row(self, row_ns: i64) -> (Timestamp, bool) {
+        let end = self.newest.div_euclid(row_ns) * row_ns;
+        (Timestamp(end), self.known_from <= end.saturating_sub(row_ns))
+    }
+}
+
 /// When a series is due.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Pace {
@@ -83,6 +101,8 @@ pub(super) struct Pace {
     pub(super) slot_ns: Option<i64>,
     /// The store takes another sample with the newest timestamp.
     pub(super) takes_repeats: bool,
+    /// A store of rows knows what was between two samples that are no farther apart.
+    pub(super) heartbeat_ns: i64,
 }
 
 impl Pace {
@@ -113,6 +133,9 @@ pub(super) struct Shard {
     index: usize,
     pace: Pace,
     queues: Vec<Queue>,
+    // A place a queue, which is read seldom: since when samples have been admitted without a
+    // gap between them that the store does not know.
+    known_from: Vec<i64>,
     arena: Arena,
     // Each series stands here once at most.
     due: VecDeque<u32>,
@@ -153,6 +176,7 @@ impl Shard {
             index,
             pace,
             queues: Vec::new(),
+            known_from: Vec::new(),
             arena: Arena::new(budget),
             due: VecDeque::new(),
             damaged: BTreeMap::new(),
@@ -172,11 +196,16 @@ impl Shard {
         let place = place_of(id);
         if self.queues.len() <= place {
             self.queues.resize_with(place + 1, || Queue::EMPTY);
+            self.known_from.resize(place + 1, i64::MIN);
         }
         let queue = &mut self.queues[place];
-        if let Some(newest) = newest {
-            queue.newest = queue.newest.max(newest);
+        if let Some(newest) = newest
+            && (!queue.has_newest || newest > queue.newest)
+        {
+            queue.newest = newest;
             queue.has_newest = true;
+            // What was before is the store's to know.
+            self.known_from[place] = newest;
         }
     }
 
@@ -198,6 +227,9 @@ impl Shard {
         }
         if !self.arena.push(&mut queue.chain, (at, value)) {
             return Err(Reason::Full);
+        }
+        if at.saturating_sub(queue.newest) > self.pace.heartbeat_ns {
+            self.known_from[place] = at;
         }
         queue.newest = at;
         queue.has_newest = true;
@@ -239,6 +271,13 @@ impl Shard {
     pub(super) fn newest(&self, id: SeriesId) -> Option<i64> {
         let queue = self.queues.get(place_of(id))?;
         queue.has_newest.then_some(queue.newest)
+    }
+
+    /// What waits of a series, if something does.
+    pub(super) fn waiting(&self, id: SeriesId) -> Option<Waiting> {
+        let newest = self.holds(id).then(|| self.newest(id)).flatten()?;
+        let known_from = self.known_from.get(place_of(id)).copied()?;
+        Some(Waiting { newest, known_from })
     }
 
     /// Whether the segment of the journal has still to name the series: asked once for each.
@@ -319,6 +358,7 @@ impl Shard {
         queue.last_record = last.0;
         queue.newest = last.1.0;
         queue.has_newest = true;
+        self.known_from[place_of(id)] = last.1.0;
         // At once: they have waited longer than any other.
         queue.due_ns = 0;
         queue.count += news.len() as u32;
@@ -413,6 +453,10 @@ impl Shard {
             // Not at once, and not only after another timeout.
             queue.due_ns = now_ns.saturating_add(RETRY_NS);
         }
+        if outcome.failed + outcome.expired > 0 {
+            // The store lacks samples that were admitted.
+            self.known_from[place_of(part.id)] = queue.newest;
+        }
         let account = &mut self.account;
         account.written += outcome.written;
         account.failed += outcome.failed;
@@ -426,6 +470,9 @@ impl Shard {
             return (0, 0);
         };
         let count = u64::from(std::mem::take(&mut queue.count));
+        if count > 0 {
+            self.known_from[place_of(id)] = queue.newest;
+        }
         self.repeats -= u64::from(std::mem::take(&mut queue.repeats));
         self.arena.drain(&mut queue.chain, |_| ());
         self.account.forgotten += count;
@@ -447,7 +494,7 @@ impl Shard {
 
     /// Bytes of the queues, and of chunks that nobody uses.
     pub(super) fn bytes(&self) -> (u64, u64) {
-        let queues = self.queues.capacity() * size_of::<Queue>();
+        let queues = self.queues.capacity() * (size_of::<Queue>() + size_of::<i64>());
         (queues as u64, self.arena.free_bytes())
     }
 }

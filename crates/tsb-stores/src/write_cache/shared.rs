@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, RwLock, RwLockReadGuard};
 
-use tsb_core::time::Clock;
+use tsb_core::time::{Clock, SECOND_NS};
 use tsb_core::{Batch, Durability, Ids, SeriesId, SeriesKey, Timestamp};
 
 use super::account::Account;
@@ -12,7 +12,7 @@ use super::checkpoint::{Unsynced, checkpoint};
 use super::chunk::Budget;
 use super::journal::{Held, Journal, Opened};
 use super::options::WriteCacheOptions;
-use super::shard::{BLOCK, Moment, Pace, SHARDS, Shard, shard_of};
+use super::shard::{BLOCK, Moment, Pace, SHARDS, Shard, Waiting, shard_of};
 use crate::damage::Damage;
 use crate::error::{Error, Result, chain};
 use crate::keys::KeyTable;
@@ -103,6 +103,10 @@ impl<S: Store> Shared<S> {
                 _ => None,
             },
             takes_repeats: capabilities.duplicate != OnConflict::Rejected,
+            heartbeat_ns: match capabilities.exactness {
+                Exactness::Consolidated(rule) => i64::try_from(rule.heartbeat_s.saturating_mul(SECOND_NS)).unwrap_or(i64::MAX),
+                _ => i64::MAX,
+            },
         };
         let budget = Arc::new(Budget::new(options.max_bytes));
         let (journal, held, torn_bytes) = match opened {
@@ -361,42 +365,54 @@ impl<S: Store> Shared<S> {
     pub(super) fn newest(&self, series: &[SeriesId], into: &mut [Option<Timestamp>]) -> Result<()> {
         let _open = self.begin()?;
         self.check_each(series)?;
-        let waiting: Vec<Option<i64>> = series.iter().map(|&id| self.newest_waiting(id)).collect();
+        let waiting: Vec<Option<Waiting>> = series.iter().map(|&id| self.shard(id).waiting(id)).collect();
         self.inner.newest(series, into)?;
         if let Exactness::Consolidated(rule) = self.inner.capabilities().exactness {
             let steps = rule.archives().next().map_or(1, |archive| archive.steps);
-            let row_ns = (rule.step_s * u64::from(steps)) as i64 * 1_000_000_000;
+            let row_ns = (rule.step_s * u64::from(steps) * SECOND_NS) as i64;
             return self.newest_rows(series, into, &waiting, row_ns);
         }
         for (slot, waiting) in into.iter_mut().zip(waiting) {
-            *slot = (*slot).max(waiting.map(Timestamp));
+            *slot = (*slot).max(waiting.map(|waiting| Timestamp(waiting.newest)));
         }
         Ok(())
     }
 
-    fn newest_waiting(&self, id: SeriesId) -> Option<i64> {
-        let shard = self.shard(id);
-        shard.holds(id).then(|| shard.newest(id)).flatten()
-    }
-
-    /// Only the file can say whether a row is known: it is asked once a row that has ended.
+    /// A row that has ended has a value where no gap before it was beyond the heartbeat. It is
+    /// not written for an answer: a run asks ten times per second, and the cache would be empty.
+    /// Behind a gap, and behind the first sample, only the file can say: its samples are written,
+    /// and it is asked.
     fn newest_rows(
         &self,
         series: &[SeriesId],
         into: &mut [Option<Timestamp>],
-        waiting: &[Option<i64>],
+        waiting: &[Option<Waiting>],
         row_ns: i64,
     ) -> Result<()> {
-        let ended = series.iter().zip(waiting).zip(&*into).filter(|((_, waiting), slot)| {
-            let end = waiting.map(|at| Timestamp(at.div_euclid(row_ns) * row_ns));
-            end > **slot
-        });
-        let ended: Vec<SeriesId> = ended.map(|((id, _), _)| *id).collect();
-        if ended.is_empty() {
+        let mut asked = Vec::new();
+        for (place, waiting) in waiting.iter().enumerate() {
+            let Some((end, is_known)) = waiting.map(|waiting| waiting.row(row_ns)) else {
+                continue;
+            };
+            if Some(end) > into[place] {
+                if is_known {
+                    into[place] = Some(end);
+                } else {
+                    asked.push(place);
+                }
+            }
+        }
+        if asked.is_empty() {
             return Ok(());
         }
-        self.write_series(&ended)?;
-        self.inner.newest(series, into)
+        let ids: Vec<SeriesId> = asked.iter().map(|&place| series[place]).collect();
+        self.write_series(&ids)?;
+        let mut rows = vec![None; ids.len()];
+        self.inner.newest(&ids, &mut rows)?;
+        for (place, row) in asked.into_iter().zip(rows) {
+            into[place] = row;
+        }
+        Ok(())
     }
 
     pub(super) fn forget(&self, id: SeriesId) -> Result<u64> {

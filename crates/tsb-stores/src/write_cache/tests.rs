@@ -169,6 +169,38 @@ fn a_late_sample_is_refused_when_it_arrives_also_after_a_restart() {
     assert_eq!((cache.account().failed, cache.account().written), (0, 1));
 }
 
+/// Issue 14: a question for the newest row had every row that had ended written first. A run
+/// asks ten times per second, so a cache in front of files cached nothing.
+#[test]
+fn the_newest_row_is_known_without_writing_and_is_the_files() {
+    let folders = [tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap()];
+    let (cache, _clock) = still(files(folders[0].path()));
+    let plain = files(folders[1].path());
+    let stores: [&dyn Store; 2] = [&cache, &plain];
+    stores.iter().for_each(|store| define(*store, 3));
+    let agree = |second| {
+        let rows = stores.map(|store| {
+            assert_eq!(tick(store, 3, second), 3);
+            let mut rows = [None; 3];
+            store.newest(&[SeriesId(0), SeriesId(1), SeriesId(2)], &mut rows).unwrap();
+            rows
+        });
+        assert_eq!(rows[0], rows[1], "after {second} s");
+    };
+    // Off the grid of the rows, and denser than it.
+    (0..40).for_each(|number| agree(3 + number * 7));
+    let written = cache.account().written;
+    assert!(written <= 9, "{written} of 120 samples were written for an answer");
+    // At the heartbeat all is known; beyond it only the files know from when on.
+    (0..20).for_each(|number| agree(336 + number * 60));
+    assert_eq!(cache.account().written, written, "nothing more");
+    (0..20).for_each(|number| agree(1_600 + number * 61));
+    (0..20).for_each(|number| agree(2_900 + number * 13));
+    // After what was forgotten, and in the next life, the files have a gap.
+    assert!(cache.forget(SeriesId(1)).unwrap() > 0);
+    cache.close().unwrap();
+}
+
 #[test]
 fn at_the_bound_samples_are_refused_and_all_is_written() {
     let clock = Arc::new(ManualClock::new());
