@@ -15,20 +15,25 @@ pub(crate) fn command(arguments: &[&str]) -> Result<()> {
     match arguments {
         ["cost", rest @ ..] => cost::measure(rest),
         ["speed", old, rest @ ..] => speed::measure(old, rest),
-        _ => bail!("measure: cost [--rounds N] [--out FILE], or speed COMMIT [--rounds N] [--out FILE]"),
+        _ => bail!("measure: cost [--rounds N] [--out FILE], or speed COMMIT [--only TABLE] [--rounds N] [--out FILE]"),
     }
 }
 
-/// What both are told: how many rounds, and where the page goes.
+/// What both are told: how many rounds, where the page goes, and the tables that are wanted.
 #[derive(Debug, PartialEq, Eq)]
 struct Wish {
     rounds: usize,
     out: Option<PathBuf>,
+    only: Vec<String>,
 }
 
 impl Wish {
     fn parse(arguments: &[&str], rounds: usize) -> Result<Self> {
-        let mut wish = Self { rounds, out: None };
+        let mut wish = Self {
+            rounds,
+            out: None,
+            only: Vec::new(),
+        };
         for pair in arguments.chunks(2) {
             match pair {
                 ["--rounds", number] => {
@@ -37,11 +42,17 @@ impl Wish {
                         _ => bail!("--rounds needs a number above 0, not {number}"),
                     };
                 }
+                ["--only", name] => wish.only.push((*name).to_owned()),
                 ["--out", file] => wish.out = Some(PathBuf::from(*file)),
                 other => bail!("measure: no such argument: {}", other.join(" ")),
             }
         }
         Ok(wish)
+    }
+
+    /// Whether a table is wanted: each, where none was named.
+    fn wants(&self, table: &str) -> bool {
+        self.only.is_empty() || self.only.iter().any(|only| only == table)
     }
 
     /// Writes the page, where one was asked for.
@@ -75,7 +86,9 @@ mod tests {
 
     #[test]
     fn a_wish_is_understood_or_refused() {
-        let wish = Wish::parse(&["--rounds", "5", "--out", "x.md"], 3).expect("both are known");
+        let all = ["--rounds", "5", "--out", "x.md", "--only", "wires"];
+        let wish = Wish::parse(&all, 3).expect("all are known");
+        assert!(wish.wants("wires") && !wish.wants("memory"));
         assert_eq!((wish.rounds, wish.out), (5, Some(PathBuf::from("x.md"))));
         for bad in [&["--rounds", "0"][..], &["--rounds"], &["--fast", "1"]] {
             assert!(Wish::parse(bad, 3).is_err(), "{bad:?}");

@@ -1,7 +1,7 @@
 //! The parts of a sample's cost by store and size of batch: as `tsb run` reports them, and the
 //! store alone.
 
-use anyhow::Result;
+use anyhow::{Result, bail};
 
 use super::{Wish, folder, page};
 use crate::servers;
@@ -18,6 +18,9 @@ Figures are nanoseconds of CPU per sample; `sum` adds the parts, and `process` i
 /// Builds what it needs, starts mongod, and prints the table.
 pub(super) fn measure(arguments: &[&str]) -> Result<()> {
     let wish = Wish::parse(arguments, ROUNDS)?;
+    if !wish.only.is_empty() {
+        bail!("measure cost: there is one table, so --only has no effect");
+    }
     let build = ["build", "--release", "--package"];
     run(cargo(&build).args(["tsb-cli", "--features", "mongo"]))?;
     run(cargo(&build).args(["tsb-bench", "--features", "mongo", "--example", "cost_table"]))?;

@@ -27,8 +27,10 @@ struct Probe {
     arguments: &'static [&'static str],
     /// What the names of its rows hold; a program may print other tables, too.
     rows: &'static str,
-    /// Columns (which two spaces or more divide) that name a row.
+    /// Columns that name a row.
     key: usize,
+    /// Names hold single spaces; otherwise any space divides columns.
+    has_phrases: bool,
     /// The columns that are compared: their headings, their places, whether more is better.
     figures: &'static [(&'static str, usize, bool)],
 }
@@ -46,6 +48,7 @@ const PROBES: &[Probe] = &[
         arguments: &["--bench", "table"],
         rows: "",
         key: 1,
+        has_phrases: false,
         figures: &[("write, CPU-ns", 2, false)],
     },
     Probe {
@@ -54,6 +57,7 @@ const PROBES: &[Probe] = &[
         arguments: &[],
         rows: "",
         key: 2,
+        has_phrases: false,
         figures: &[("encode, CPU-ns", 4, false), ("decode, CPU-ns", 6, false)],
     },
     Probe {
@@ -62,6 +66,7 @@ const PROBES: &[Probe] = &[
         arguments: &[],
         rows: "",
         key: 3,
+        has_phrases: false,
         figures: &[("M samples/s", 3, true)],
     },
     Probe {
@@ -70,6 +75,7 @@ const PROBES: &[Probe] = &[
         arguments: &["write", "@"],
         rows: "",
         key: 1,
+        has_phrases: true,
         figures: &[("write, CPU-ns", 1, false)],
     },
     Probe {
@@ -78,6 +84,7 @@ const PROBES: &[Probe] = &[
         arguments: &["--bench", "table"],
         rows: "/",
         key: 1,
+        has_phrases: false,
         figures: &[("operation, CPU-ns", 1, false)],
     },
     Probe {
@@ -86,6 +93,7 @@ const PROBES: &[Probe] = &[
         arguments: &["--bench", "table"],
         rows: "",
         key: 1,
+        has_phrases: false,
         figures: &[("record, CPU-ns", 1, false)],
     },
     Probe {
@@ -94,6 +102,7 @@ const PROBES: &[Probe] = &[
         arguments: &["costs", "1"],
         rows: " o",
         key: 4,
+        has_phrases: false,
         figures: &[("send, CPU-ns", 6, false), ("receive, CPU-ns", 8, false)],
     },
     Probe {
@@ -102,6 +111,7 @@ const PROBES: &[Probe] = &[
         arguments: &[],
         rows: "batches of",
         key: 2,
+        has_phrases: true,
         figures: &[("accept, CPU-ns", 2, false)],
     },
     Probe {
@@ -110,6 +120,7 @@ const PROBES: &[Probe] = &[
         arguments: &[],
         rows: "of an ack",
         key: 2,
+        has_phrases: true,
         figures: &[
             ("M updates/s", 2, true),
             ("accept, CPU-ns", 3, false),
@@ -122,6 +133,7 @@ const PROBES: &[Probe] = &[
         arguments: &["prepare", "@", "3000"],
         rows: "",
         key: 1,
+        has_phrases: true,
         figures: &[],
     },
     Probe {
@@ -130,6 +142,7 @@ const PROBES: &[Probe] = &[
         arguments: &["run", "@", "3000", "1"],
         rows: "",
         key: 1,
+        has_phrases: true,
         figures: &[("synced, CPU-us", 2, false), ("not synced, CPU-us", 8, false)],
     },
 ];
@@ -140,6 +153,12 @@ type Seen = BTreeMap<(String, &'static str), Vec<f64>>;
 /// Builds both commits, runs their tables, and prints the ratios.
 pub(super) fn measure(old: &str, arguments: &[&str]) -> Result<()> {
     let wish = Wish::parse(arguments, ROUNDS)?;
+    let tables = PROBES.iter().map(Probe::table);
+    if let Some(only) = wish.only.iter().find(|&only| tables.clone().all(|name| name != only)) {
+        let mut known: Vec<&str> = tables.collect();
+        known.dedup();
+        bail!("no table is called '{only}'; there are {}", known.join(", "));
+    }
     let data = folder("speed-data")?;
     let sides = [
         build_commit(old)?,
@@ -147,8 +166,8 @@ pub(super) fn measure(old: &str, arguments: &[&str]) -> Result<()> {
     ];
     let mut table = Table::new(&["table", "row", "figure", ">old", ">new", ">ratio"]);
     let mut missing = Vec::new();
-    for probe in PROBES {
-        let data = data.join(probe.name.split(',').next().unwrap_or_default());
+    for probe in PROBES.iter().filter(|probe| wish.wants(probe.table())) {
+        let data = data.join(probe.table());
         std::fs::create_dir_all(&data)?;
         let mut seen = [Seen::new(), Seen::new()];
         // What only makes files is run once, by the older program.
@@ -173,6 +192,29 @@ pub(super) fn measure(old: &str, arguments: &[&str]) -> Result<()> {
 }
 
 impl Probe {
+    /// The name that `--only` knows; several probes may read one table.
+    fn table(&self) -> &'static str {
+        self.name.split(',').next().unwrap_or(self.name)
+    }
+
+    /// The columns of a line: the names first, then the figures, which always stand apart.
+    fn columns<'a>(&self, line: &'a str) -> Vec<&'a str> {
+        if !self.has_phrases {
+            return line.split_whitespace().collect();
+        }
+        let parts = line.split("  ").map(str::trim).filter(|part| !part.is_empty());
+        let (mut names, mut figures) = (Vec::new(), Vec::new());
+        for part in parts {
+            if names.len() < self.key && figures.is_empty() && part.parse::<f64>().is_err() {
+                names.push(part);
+            } else {
+                figures.extend(part.split(' '));
+            }
+        }
+        names.extend(figures);
+        names
+    }
+
     fn run(&self, side: &Path, data: &Path) -> Result<String> {
         let program = match self.program {
             Program::Example(name) => side.join("release/examples").join(name),
@@ -238,7 +280,7 @@ fn newest(folder: &Path, name: &str) -> Result<PathBuf> {
 /// Adds the figures of every row of a table.
 fn read(probe: &Probe, text: &str, seen: &mut Seen) {
     for line in text.lines() {
-        let columns: Vec<&str> = columns(line, probe.key);
+        let columns = probe.columns(line);
         for &(heading, at, _) in probe.figures {
             let Some(figure) = columns.get(at).and_then(|word| word.parse::<f64>().ok()) else {
                 continue;
@@ -250,21 +292,6 @@ fn read(probe: &Probe, text: &str, seen: &mut Seen) {
             seen.entry((key, heading)).or_default().push(figure);
         }
     }
-}
-
-/// The columns of a line: what names it may have single spaces within, figures stand apart.
-fn columns(line: &str, key: usize) -> Vec<&str> {
-    let parts = line.split("  ").map(str::trim).filter(|part| !part.is_empty());
-    let (mut names, mut figures) = (Vec::new(), Vec::new());
-    for part in parts {
-        if names.len() < key && figures.is_empty() && part.parse::<f64>().is_err() {
-            names.push(part);
-        } else {
-            figures.extend(part.split(' '));
-        }
-    }
-    names.extend(figures);
-    names
 }
 
 fn compare(name: &str, seen: &[Seen; 2], table: &mut Table, missing: &mut Vec<String>) {
@@ -314,6 +341,8 @@ mod tests {
             [("ticks commit=1s, tick of 54,000".to_owned(), 24.8)]
         );
         let wire = "statsd            host-54        37.76      47.0     21.26      52.0     19.24           54.0";
+        let long = "dalmatiner-august host-54 48.81    19.2      4.61       1.0     94.40    54.0";
+        assert_eq!(figures("wires", long)[0].0, "dalmatiner-august host-54");
         let row = "statsd host-54".to_owned();
         assert_eq!(figures("wires", wire), [(row.clone(), 19.24), (row, 21.26)]);
         let loopback =

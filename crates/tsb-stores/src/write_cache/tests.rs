@@ -182,7 +182,9 @@ fn the_newest_row_is_known_without_writing_and_is_the_files() {
         let rows = stores.map(|store| {
             assert_eq!(tick(store, 3, second), 3);
             let mut rows = [None; 3];
-            store.newest(&[SeriesId(0), SeriesId(1), SeriesId(2)], &mut rows).unwrap();
+            store
+                .newest(&[SeriesId(0), SeriesId(1), SeriesId(2)], &mut rows)
+                .unwrap();
             rows
         });
         assert_eq!(rows[0], rows[1], "after {second} s");
