@@ -26,6 +26,7 @@
 //! It is *not* the instrument (that is `tsb-core`) and prints nothing.
 
 mod block;
+mod boot;
 #[cfg(feature = "conformance")]
 pub mod conformance;
 mod damage;

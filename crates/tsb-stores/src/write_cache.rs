@@ -41,7 +41,7 @@ mod shared;
 
 pub use account::Account;
 use journal::Journal;
-pub use journal::{Medium, Segment};
+pub use journal::{Medium, Note, Segment};
 use options::invalid;
 pub use options::{CheckpointOptions, JournalOptions, Sync, WriteCacheOptions};
 use shared::Shared;

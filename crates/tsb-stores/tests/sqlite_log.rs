@@ -5,6 +5,7 @@
 #![expect(clippy::unwrap_used, reason = "a test that cannot set up has failed")]
 
 use std::fs;
+use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
 
 use tsb_core::{Batch, SeriesId, SeriesKey, Timestamp};
@@ -28,16 +29,29 @@ fn define(store: &dyn Store) {
 
 impl Killed {
     fn new(layout: Layout, options: &SqliteOptions) -> Self {
+        Self::after_each(layout, options, COMMITS..=COMMITS).pop().unwrap()
+    }
+
+    /// One life, killed after each of these commits.
+    fn after_each(layout: Layout, options: &SqliteOptions, commits: RangeInclusive<i64>) -> Vec<Self> {
         let life = tempfile::tempdir().unwrap();
         let store = open(&life.path().join("x.db"), layout, options.clone()).unwrap();
         define(&*store);
-        for tick in 1..=COMMITS {
+        let mut killed = Vec::new();
+        for tick in 1..=*commits.end() {
             let values = [tick as f64];
             let batch = Batch::tick(SeriesId(0), Timestamp(tick * 1_000_000), &values);
             assert_eq!(store.write_all(&batch).unwrap().accepted, 1);
+            if commits.contains(&tick) {
+                killed.push(Self::copy_of(life.path()));
+            }
         }
+        killed
+    }
+
+    fn copy_of(files: &Path) -> Self {
         let folder = tempfile::tempdir().unwrap();
-        for entry in fs::read_dir(life.path()).unwrap() {
+        for entry in fs::read_dir(files).unwrap() {
             let entry = entry.unwrap();
             fs::copy(entry.path(), folder.path().join(entry.file_name())).unwrap();
         }
@@ -136,6 +150,40 @@ fn a_log_that_is_gone_cut_or_damaged_is_said() {
     }
 }
 
+/// Issue 15: of a log that is in the database, SQLite used what was left before a damaged page,
+/// and turned the database back to it.
+#[test]
+fn what_is_left_of_a_log_never_turns_the_database_back() {
+    let options = SqliteOptions {
+        checkpoint_bytes: 4096 * 8,
+        ..SqliteOptions::default()
+    };
+    let ends = 21..=40;
+    for layout in LAYOUTS {
+        let (mut all_there, mut lost) = (0, 0);
+        for (commits, killed) in ends.clone().zip(Killed::after_each(layout, &options, ends.clone())) {
+            let length = fs::metadata(killed.wal()).unwrap().len() as usize;
+            for at in [length / 5, length / 2, length - 3000] {
+                let copy = Killed::copy_of(killed.folder.path());
+                flip(&copy.wal(), at);
+                let real = fs::canonicalize(copy.wal()).unwrap();
+                let (rows, damage) = copy.open(layout);
+                let what = format!("{layout:?}, {commits} commits, byte {at} of {length}: {rows}, {damage:?}");
+                if rows as i64 == commits {
+                    // A log that is left alone was written over, or is put aside and said.
+                    assert!(!damage.iter().any(Damage::may_lose_samples), "{what}");
+                    all_there += 1;
+                } else {
+                    assert!(is_said(&damage, &real), "{what}");
+                    lost += 1;
+                }
+                assert_eq!(copy.open(layout), (rows, Vec::new()), "{what}");
+            }
+        }
+        assert!(all_there > 0 && lost > 0, "{layout:?}: {all_there}, {lost}");
+    }
+}
+
 fn cut(wal: &Path, length: usize) {
     let bytes = fs::read(wal).unwrap();
     fs::write(wal, &bytes[..length]).unwrap();
@@ -187,6 +235,23 @@ fn a_damaged_copy_without_its_count_is_said_where_commits_follow_the_damage() {
     let real = fs::canonicalize(killed.wal()).unwrap();
     let (rows, damage) = killed.open(Layout::Ticks);
     assert!(rows < COMMITS as usize && is_said(&damage, &real), "{damage:?}");
+}
+
+/// Two files had changed places: of the count it was said that no sample was lost by it, and of
+/// the log nothing.
+#[test]
+fn a_log_that_is_none_is_said_also_where_the_count_is_damaged() {
+    for layout in LAYOUTS {
+        let killed = Killed::new(layout, &SqliteOptions::default());
+        let (wal, count) = (killed.wal(), killed.beside("-lock"));
+        let (log, counted) = (fs::read(&wal).unwrap(), fs::read(&count).unwrap());
+        fs::write(&wal, &counted).unwrap();
+        fs::write(&count, &log).unwrap();
+        let real = fs::canonicalize(&wal).unwrap();
+        let (rows, damage) = killed.open(layout);
+        assert!(rows < COMMITS as usize && is_said(&damage, &real), "{rows}, {damage:?}");
+        assert_eq!(fs::read(killed.beside("-wal.damaged-1")).unwrap(), counted);
+    }
 }
 
 #[test]

@@ -52,7 +52,7 @@ impl Wal {
             Ok(())
         }))?;
         let counter =
-            counted.map(|(database, file)| Counter::new(beside(database, "-wal"), file, &found.log, found.witness));
+            counted.map(|(database, file)| Counter::new(beside(database, "-wal"), file, &found.log, found.count));
         Ok(Self {
             pages,
             copied: 0,
@@ -85,6 +85,9 @@ impl Wal {
         }
         let is_due = self.bytes() >= bound && (pages - self.copied) * FRAME_BYTES >= bound / PARTS;
         if is_due {
+            if let Some(counter) = &mut self.counter {
+                counter.copying();
+            }
             let mut statement = connection.prepare_cached("PRAGMA wal_checkpoint(PASSIVE)")?;
             let copied: i64 = statement.query_row([], |row| row.get(2))?;
             self.copied = copied.max(0).unsigned_abs().min(pages);

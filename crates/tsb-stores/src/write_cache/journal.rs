@@ -19,6 +19,7 @@ use crate::error::{Error, Result, chain};
 use crate::locks::{Bell, lock};
 
 mod begin;
+mod count;
 mod findings;
 mod head;
 mod medium;
@@ -28,9 +29,10 @@ mod replay;
 mod scan;
 
 use begin::{begin, keep_aside, mark, mark_before_first};
+use count::Counter;
 use head::{HEAD_LEN, Head};
 use medium::{Folder, MARKER, name_of};
-pub use medium::{Medium, Segment};
+pub use medium::{Medium, Note, Segment};
 pub(super) use record::Admitted;
 use record::Mark;
 use replay::Sealed;
@@ -57,6 +59,8 @@ pub(super) struct Journal {
     turned: Bell,
     reached: Reached,
     journaled_bytes: AtomicU64,
+    /// Says beside the segments how far this journal has got.
+    counter: Counter,
     damage: DamageLog,
 }
 
@@ -125,6 +129,8 @@ impl Journal {
             (found.oldest, found.oldest_record)
         };
         let segment = begin(&*medium, oldest, head)?;
+        // IMPORTANT: after the head, which says from now on what the older count had said.
+        let counter = Counter::begin(&*medium, head.first_record)?;
         let book = Book {
             segment,
             head,
@@ -148,6 +154,7 @@ impl Journal {
                 turned: Bell::default(),
                 reached: Reached::default(),
                 journaled_bytes: AtomicU64::new(0),
+                counter,
                 damage,
             },
             held: found.held,
@@ -395,6 +402,10 @@ impl Journal {
         book.buffer.clear();
         book.bytes += len;
         self.journaled_bytes.fetch_add(len, Ordering::Relaxed);
+        // Otherwise no ack stands for them before they are synced.
+        if !self.sync.is_before_ack() {
+            self.counter.handed(book.next_record);
+        }
         self.reached.buffered.fetch_max(book.position, Ordering::AcqRel);
         Ok(())
     }
@@ -427,6 +438,7 @@ impl Journal {
         self.hand_over(book)?;
         let synced = book.segment.sync();
         synced.map_err(|source| self.broken("sync", book, source))?;
+        self.counter.synced(book.next_record);
         self.reached.synced.fetch_max(book.position, Ordering::AcqRel);
         Ok(())
     }
@@ -475,6 +487,7 @@ impl Journal {
         segment
             .sync()
             .map_err(|source| self.failed("sync", &name_of(number), source))?;
+        self.counter.synced(last + 1);
         self.reached.synced.fetch_max(position, Ordering::AcqRel);
         Ok(last)
     }

@@ -177,7 +177,9 @@ fn the_newest_row_is_known_without_writing_and_is_the_files() {
     let (cache, _clock) = still(files(folders[0].path()));
     let plain = files(folders[1].path());
     let stores: [&dyn Store; 2] = [&cache, &plain];
-    stores.iter().for_each(|store| define(*store, 3));
+    for store in stores {
+        define(store, 3);
+    }
     let agree = |second| {
         let rows = stores.map(|store| {
             assert_eq!(tick(store, 3, second), 3);

@@ -9,7 +9,7 @@ use tsb_core::time::MonotonicClock;
 use tsb_core::{Batch, Durability, SeriesId, SeriesKey, Timestamp};
 use tsb_stores::rrd::RrdStore;
 use tsb_stores::write_cache::WriteCache;
-use tsb_stores::{Ack, Capabilities, Position, Query, Refusals, Result, Scope, Stats, Store, Visitor};
+use tsb_stores::{Ack, Capabilities, Damage, Position, Query, Refusals, Result, Scope, Stats, Store, Visitor};
 
 use crate::lossy::Lossy;
 use crate::{random_of, script};
@@ -134,6 +134,10 @@ fn cut(policy: &str, random: &mut impl FnMut(usize) -> usize) -> std::result::Re
         std::fs::write(path, bytes).unwrap();
     }
     let cache = open(left, &certain).map_err(words)?;
+    let mut damage = cache.stats().damage.into_iter();
+    if let Some(alarm) = damage.find(Damage::may_lose_samples) {
+        return Err(format!("what a power cut may take is said to be lost: {alarm}"));
+    }
     let whole = script::check(&cache, &files_at, promised, end)?;
     Ok(end - whole)
 }

@@ -14,7 +14,7 @@ use tsb_rrd::{Archive, Cf, DataSource, DsKind, Layout, Session};
 use tsb_stores::rrd::{RrdOptions, RrdStore};
 use tsb_stores::write_cache::files::{FileBounds, FileCache, FileSystem};
 use tsb_stores::write_cache::{JournalOptions, Sync, WriteCache, WriteCacheOptions};
-use tsb_stores::{Damage, DamageKind, Store, StoreExt};
+use tsb_stores::{Damage, Store, StoreExt};
 
 use crate::lossy::Lossy;
 
@@ -271,46 +271,23 @@ pub(crate) fn check_loss(
     let lost = lost.unwrap_or_else(|| panic!("{kind:?}, {done}: {replayed} came back"));
     let known = damage.iter().filter(|one| one.may_lose_samples());
     let at_most = known.clone().try_fold(0, |sum, one| Some(sum + one.samples_at_most?));
-    let is_torn = damage.iter().any(|one| one.kind == DamageKind::Torn);
-    let is_said = is_torn || at_most.is_none_or(|at_most| lost <= at_most);
-    assert!(
-        is_said || done.is_cut,
-        "{kind:?}, {done}: {lost} lost, said: {damage:?}"
-    );
+    let is_said = at_most.is_none_or(|at_most| lost <= at_most);
+    assert!(is_said, "{kind:?}, {done}: {lost} lost, said: {damage:?}");
     // Whoever opens it next hears of the loss too: nothing is settled yet. A marker is made anew.
     let (again, said) = kind.open(folder, medium).unwrap();
     assert_eq!(again, replayed, "{kind:?}, {done}");
     let is_said_again = lost == 0 || said.len() >= damage.len();
     assert!(is_said_again, "{kind:?}, {done}: {damage:?}, then {said:?}");
-    match (lost, damage.is_empty()) {
-        (0, _) => "nothing lost",
-        (_, false) => "said",
-        (_, true) => "cut between records",
-    }
+    if lost == 0 { "nothing lost" } else { "said" }
 }
 
-/// What was done to a journal.
-struct Done {
-    text: String,
-    /// The newest segment was cut: between two records, nobody can tell that from a crash.
-    is_cut: bool,
-}
-
-impl std::fmt::Display for Done {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(&self.text)
-    }
-}
-
-/// One damage of one file at a random place.
-fn damaged(whole: &Files, random: &mut impl FnMut(usize) -> usize) -> (Files, Done) {
+/// One damage of one file at a random place, and what was done.
+fn damaged(whole: &Files, random: &mut impl FnMut(usize) -> usize) -> (Files, String) {
     let mut files = whole.clone();
     let names: Vec<&String> = whole.keys().collect();
     let name = names[random(names.len())];
-    let newest = names.iter().rfind(|name| name.starts_with(SEGMENT)).unwrap();
     let bytes = files.get_mut(name).unwrap();
     let at = random(bytes.len());
-    let mut is_cut = false;
     let what = match random(6) {
         0 | 1 => {
             bytes[at] ^= 1 << random(8);
@@ -323,7 +300,6 @@ fn damaged(whole: &Files, random: &mut impl FnMut(usize) -> usize) -> (Files, Do
         }
         3 => {
             bytes.truncate(at);
-            is_cut = name == *newest;
             format!("cut at {at}")
         }
         4 => {
@@ -337,8 +313,8 @@ fn damaged(whole: &Files, random: &mut impl FnMut(usize) -> usize) -> (Files, Do
             format!("renamed to {other}")
         }
     };
-    let text = format!("{name} of {} files: {what}", whole.len());
-    (files, Done { text, is_cut })
+    let done = format!("{name} of {} files: {what}", whole.len());
+    (files, done)
 }
 
 /// Damages journals of both kinds, with long segments and with short ones; how often each

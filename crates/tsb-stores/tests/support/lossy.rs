@@ -5,7 +5,10 @@ use std::io;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 
-use tsb_stores::write_cache::{Medium, Segment};
+use tsb_stores::write_cache::{Medium, Note, Segment};
+
+/// The file that is written over and never synced.
+const COUNT: &str = "tsb.journal.count";
 
 /// Segments in memory: the bytes that are certain, and those that are not.
 #[derive(Clone, Debug, Default)]
@@ -54,6 +57,12 @@ impl Medium for Lossy {
         Ok(())
     }
 
+    fn note(&self, name: &str) -> io::Result<Arc<dyn Note>> {
+        self.put(name, b"");
+        let bytes = Arc::clone(&self.0.lock().unwrap()[name]);
+        Ok(Arc::new(Written(bytes)))
+    }
+
     fn release(&self) {}
 
     fn path_of(&self, name: &str) -> PathBuf {
@@ -71,6 +80,13 @@ impl Segment for Written {
         let mut bytes = self.0.lock().unwrap();
         let unsynced = std::mem::take(&mut bytes.unsynced);
         bytes.certain.extend(unsynced);
+        Ok(())
+    }
+}
+
+impl Note for Written {
+    fn overwrite(&self, bytes: &[u8]) -> io::Result<()> {
+        self.0.lock().unwrap().certain = bytes.to_vec();
         Ok(())
     }
 }
@@ -118,6 +134,16 @@ impl Lossy {
         let all = self.0.lock().unwrap();
         let segments = all.iter().map(|(name, bytes)| {
             let mut bytes = bytes.lock().unwrap().clone();
+            if name == COUNT {
+                // Of the boot before, or not there.
+                let whole = &mut bytes.certain;
+                whole[8] ^= 1;
+                let sum = crc32fast::hash(&whole[..40]);
+                whole[40..].copy_from_slice(&sum.to_le_bytes());
+                if random(4) == 0 {
+                    whole.fill(0);
+                }
+            }
             let len = random(bytes.unsynced.len() + 1);
             bytes.unsynced.truncate(len);
             if random(2) == 0 && len > 0 {

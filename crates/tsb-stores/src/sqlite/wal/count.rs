@@ -4,20 +4,21 @@
 //! A record in the file of the lock, written over after each commit, without a sync: so it is
 //! right after a kill, and may be older after a power cut. Bytes: `docs/formats/sqlite.md`.
 
-use std::fs::{self, File};
+use std::fs::File;
 use std::io::{self, Read};
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use super::scan::Log;
+use crate::boot::boot;
 
-/// "tsbw", and the version in the last byte.
+/// "tsbw", and the version in the last byte. The byte between them is 1 during a checkpoint.
 const MAGIC: [u8; 8] = *b"tsbw\0\0\0\x01";
+/// Where that byte is.
+const COPYING_AT: usize = 4;
 /// Bytes of a record.
 const RECORD: usize = 88;
-/// Where the kernel says which boot of the machine this is.
-const BOOT_ID: &str = "/proc/sys/kernel/random/boot_id";
 
 /// What the database holds if, and only if, it has a commit: a frame of the log and 0, or a
 /// series and a time. Both 0: a commit of which nothing is known.
@@ -37,6 +38,8 @@ pub(super) struct Count {
     pub(super) synced: u64,
     /// Of these, pages that are in the database as well.
     pub(super) copied: u64,
+    /// A checkpoint may have copied some of the others.
+    pub(super) is_copying: bool,
     /// Commits since the store was opened.
     pub(super) commits: u64,
     /// What the last of them has written.
@@ -54,16 +57,16 @@ pub(super) enum Said {
     Count(Count),
 }
 
-/// The boot of this machine; all 0 where the kernel does not say.
-pub(super) fn boot() -> [u8; 16] {
-    let text = fs::read_to_string(BOOT_ID).unwrap_or_default();
-    let digits: Vec<u8> = text.bytes().filter(u8::is_ascii_hexdigit).collect();
-    let mut boot = [0; 16];
-    for (byte, pair) in boot.iter_mut().zip(digits.chunks_exact(2)) {
-        let pair = std::str::from_utf8(pair).unwrap_or_default();
-        *byte = u8::from_str_radix(pair, 16).unwrap_or(0);
-    }
-    boot
+/// What of a log is missing that had been committed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Lack {
+    /// Pages that are neither in a log nor in the database.
+    pub(super) pages: u64,
+    /// What is left of the log is older than the database: with it, SQLite would turn pages back.
+    pub(super) is_stale: bool,
+    /// No other program has copied the log, so that a page more or less in the database proves
+    /// nothing.
+    pub(super) is_sure: bool,
 }
 
 impl Count {
@@ -86,6 +89,7 @@ impl Count {
             bytes[at..at + part.len()].copy_from_slice(part);
             at += part.len();
         }
+        bytes[COPYING_AT] = u8::from(self.is_copying);
         let sum = u64::from(crc32fast::hash(&bytes[..at]));
         bytes[at..].copy_from_slice(&sum.to_le_bytes());
         bytes
@@ -96,7 +100,9 @@ impl Count {
             let eight = bytes.get(at..at + 8).and_then(|eight| eight.try_into().ok());
             u64::from_le_bytes(eight.unwrap_or_default())
         };
-        if bytes[..8] != MAGIC || number(RECORD - 8) != u64::from(crc32fast::hash(&bytes[..RECORD - 8])) {
+        let mut magic = MAGIC;
+        magic[COPYING_AT] = bytes[COPYING_AT] & 1;
+        if bytes[..8] != magic || number(RECORD - 8) != u64::from(crc32fast::hash(&bytes[..RECORD - 8])) {
             return None;
         }
         let mut boot = [0; 16];
@@ -108,25 +114,31 @@ impl Count {
             pages: number(32),
             synced: number(40),
             copied: number(48),
+            is_copying: bytes[COPYING_AT] == 1,
             commits: number(56),
             witness: Witness(number(64) as i64, number(72) as i64),
         })
     }
 
-    /// How many pages that had been committed are neither in a log nor in the database, where
-    /// that can be told.
-    pub(super) fn missing_in(&self, log: &Log, boot: [u8; 16]) -> u64 {
+    /// What of the log is missing that had been committed, where that can be told.
+    pub(super) fn lack_of(&self, log: &Log, boot: [u8; 16]) -> Lack {
         // After a power cut, what was not synced may be gone.
         let committed = if self.boot == boot { self.pages } else { self.synced };
-        if self.copied >= committed {
-            // All of it is in the database, and the log may have started over.
-            return 0;
-        }
+        let uncopied = committed.saturating_sub(self.copied);
         match log.salts {
-            Some(salts) if salts == self.salts => committed.saturating_sub(log.pages.max(self.copied)),
+            // A log that is wholly in the database may have started over, but under other salts.
+            Some(salts) if salts == self.salts => Lack {
+                pages: uncopied.min(committed.saturating_sub(log.pages)),
+                is_stale: log.pages < self.copied,
+                is_sure: true,
+            },
             // The count of before a power cut may be of an earlier log.
-            Some(_) if self.boot != boot => 0,
-            _ => committed - self.copied,
+            Some(_) if self.boot != boot => Lack::default(),
+            _ => Lack {
+                pages: uncopied,
+                is_stale: false,
+                is_sure: self.is_copying,
+            },
         }
     }
 }
@@ -152,18 +164,22 @@ pub(super) struct Counter {
 }
 
 impl Counter {
-    /// Goes on from a log as it was found.
-    pub(super) fn new(wal: PathBuf, file: &Arc<File>, log: &Log, witness: Witness) -> Self {
+    /// Goes on from a log as it was found, and what was said of it before.
+    pub(super) fn new(wal: PathBuf, file: &Arc<File>, log: &Log, before: Option<Count>) -> Self {
+        let salts = log.salts.unwrap_or_default();
+        let same = before.filter(|before| before.salts == salts);
         let counter = Self {
             wal,
             file: Arc::clone(file),
             count: Count {
                 boot: boot(),
-                salts: log.salts.unwrap_or_default(),
+                salts,
                 pages: log.pages,
                 synced: log.pages,
-                witness,
-                ..Count::default()
+                copied: same.map_or(0, |before| before.copied.min(log.pages)),
+                is_copying: same.is_some_and(|before| before.is_copying),
+                commits: 0,
+                witness: before.map_or_else(Witness::default, |before| before.witness),
             },
         };
         // Where it cannot be written, a loss of the log is not seen; the store works.
@@ -180,6 +196,7 @@ impl Counter {
             let salts = salts(&self.wal).unwrap_or_default();
             if salts != count.salts {
                 (count.salts, count.copied, count.synced) = (salts, 0, 0);
+                count.is_copying = false;
             }
         }
         count.pages = pages;
@@ -193,9 +210,16 @@ impl Counter {
         self.write();
     }
 
-    /// So many pages of the log are in the database as well.
+    /// A checkpoint begins: until it has ended, some pages are in the database and others are not.
+    pub(super) fn copying(&mut self) {
+        self.count.is_copying = true;
+        self.write();
+    }
+
+    /// A checkpoint has ended, and this many pages of the log are in the database as well.
     pub(super) fn copied(&mut self, pages: u64) {
         self.count.copied = pages;
+        self.count.is_copying = false;
         self.write();
     }
 
@@ -221,6 +245,7 @@ mod tests {
         pages: 100,
         synced: 80,
         copied: 30,
+        is_copying: false,
         commits: 9,
         witness: Witness(5, -6),
     };
@@ -235,12 +260,15 @@ mod tests {
 
     #[test]
     fn a_count_comes_back_and_damage_to_it_is_seen() {
-        let bytes = COUNT.bytes();
-        assert_eq!(Count::of_bytes(&bytes), Some(COUNT));
-        for at in 0..RECORD {
-            let mut damaged = bytes;
-            damaged[at] ^= 0x10;
-            assert_eq!(Count::of_bytes(&damaged), None, "byte {at}");
+        for is_copying in [false, true] {
+            let count = Count { is_copying, ..COUNT };
+            let bytes = count.bytes();
+            assert_eq!(Count::of_bytes(&bytes), Some(count));
+            for bit in 0..RECORD * 8 {
+                let mut damaged = bytes;
+                damaged[bit / 8] ^= 1 << (bit % 8);
+                assert_eq!(Count::of_bytes(&damaged), None, "bit {bit}");
+            }
         }
     }
 
@@ -255,7 +283,7 @@ mod tests {
             (log(None, 0), 70),
             (log(Some((3, 4)), 100), 70),
         ] {
-            assert_eq!(COUNT.missing_in(&log, same), missing, "{log:?}");
+            assert_eq!(COUNT.lack_of(&log, same).pages, missing, "{log:?}");
         }
         let other = [8; 16];
         for (log, missing) in [
@@ -264,9 +292,54 @@ mod tests {
             (log(None, 0), 50),
             (log(Some((3, 4)), 5), 0),
         ] {
-            assert_eq!(COUNT.missing_in(&log, other), missing, "{log:?}");
+            assert_eq!(COUNT.lack_of(&log, other).pages, missing, "{log:?}");
         }
         let copied = Count { copied: 100, ..COUNT };
-        assert_eq!(copied.missing_in(&log(None, 0), same), 0);
+        assert_eq!(copied.lack_of(&log(None, 0), same), Lack::default());
+    }
+
+    /// Issue 15: all of the log was in the database, and SQLite read what was left of it over that.
+    #[test]
+    fn a_log_with_less_than_was_copied_of_it_is_stale() {
+        for boot in [COUNT.boot, [8; 16]] {
+            for copied in [30, 80, 100] {
+                let count = Count { copied, ..COUNT };
+                let stale = |salts, pages| count.lack_of(&log(salts, pages), boot).is_stale;
+                assert!(stale(Some((1, 2)), 0) && stale(Some((1, 2)), copied - 1), "{copied}");
+                assert!(!stale(Some((1, 2)), copied), "{copied}");
+                // Another log, or none: SQLite reads nothing that is older.
+                assert!(!stale(Some((3, 4)), 1) && !stale(None, 0), "{copied}");
+            }
+        }
+    }
+
+    #[test]
+    fn what_the_database_holds_is_no_proof_of_a_log_that_nobody_copied() {
+        let copying = Count {
+            is_copying: true,
+            ..COUNT
+        };
+        let same = COUNT.boot;
+        assert!(COUNT.lack_of(&log(Some((1, 2)), 50), same).is_sure);
+        for gone in [log(None, 0), log(Some((3, 4)), 100)] {
+            assert!(!COUNT.lack_of(&gone, same).is_sure);
+            assert!(copying.lack_of(&gone, same).is_sure);
+        }
+    }
+
+    #[test]
+    fn the_next_store_knows_how_much_was_copied() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = Arc::new(File::create_new(folder.path().join("lock")).unwrap());
+        let next = |salts, pages, is_copying| {
+            let before = Count { is_copying, ..COUNT };
+            let wal = folder.path().join("wal");
+            let count = Counter::new(wal, &file, &log(Some(salts), pages), Some(before)).count;
+            assert_eq!((count.pages, count.witness), (pages, COUNT.witness));
+            (count.copied, count.is_copying)
+        };
+        assert_eq!(next((1, 2), 100, true), (30, true));
+        assert_eq!(next((1, 2), 20, false), (20, false));
+        assert_eq!(next((3, 4), 100, true), (0, false));
     }
 }

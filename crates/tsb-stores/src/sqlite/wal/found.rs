@@ -1,11 +1,13 @@
 //! What was found of a log before SQLite recovered it, and what of it is damage.
 
+use std::fmt::Write as _;
 use std::fs::{self, File};
 use std::io;
 use std::path::{Path, PathBuf};
 
-use super::count::{self, Count, Said, Witness, boot};
+use super::count::{self, Count, Lack, Said, Witness};
 use super::scan::{self, Log};
+use crate::boot::boot;
 use crate::damage::{Damage, DamageKind};
 use crate::error::Result;
 use crate::sqlite::file::{PAGE_BYTES, beside};
@@ -18,12 +20,13 @@ const KEPT_MAX: u32 = 100;
 /// A log as it was when its file was opened.
 #[derive(Debug, Default)]
 pub(in crate::sqlite) struct Found {
-    pub(in crate::sqlite) log: Log,
-    /// What the last commit before had written, where that is known.
-    pub(in crate::sqlite) witness: Witness,
+    /// What SQLite will find.
+    pub(super) log: Log,
+    /// What was said of it.
+    pub(super) count: Option<Count>,
     suspicion: Option<Suspicion>,
     is_count_damaged: bool,
-    /// A copy of the log, made before SQLite writes over it.
+    /// The log as it was found: a copy, or the file itself where SQLite must not read it.
     kept: Option<PathBuf>,
 }
 
@@ -32,18 +35,20 @@ pub(in crate::sqlite) struct Found {
 enum Suspicion {
     /// The database itself is gone, and its log is not.
     Database,
-    /// Pages that had been committed, by the count.
-    Pages(u64, Count),
-    /// Commits behind a damaged page.
-    Behind(u64),
+    /// Pages that had been committed, by the count, of a log with this many bytes.
+    Pages(Lack, Count, u64),
+    /// Commits behind a damaged page, and the bytes of them.
+    Behind(u64, u64),
+    /// A log of this many bytes that does not begin as one.
+    Foreign(u64),
 }
 
 impl Found {
     /// Looks at the log of a database, and at what is said of it. One that has lost something
-    /// is copied aside.
+    /// is copied aside, and one that is older than the database is put aside.
     pub(in crate::sqlite) fn look(database: &Path, lock: &File) -> io::Result<Self> {
         let wal = beside(database, "-wal");
-        let log = scan::read(&wal)?;
+        let mut log = scan::read(&wal)?;
         let said = count::read(lock)?;
         let was_open = log.pages > 0 || matches!(said, Said::Count(count) if count.commits > 0);
         let is_empty = fs::metadata(database).map_or(true, |database| database.len() == 0);
@@ -51,22 +56,30 @@ impl Found {
             // SQLite makes a new one, and throws the log away.
             _ if was_open && is_empty => Some(Suspicion::Database),
             Said::Count(count) => {
-                let missing = count.missing_in(&log, boot());
-                (missing > 0).then_some(Suspicion::Pages(missing, count))
+                let lack = count.lack_of(&log, boot());
+                (lack.pages > 0 || lack.is_stale).then_some(Suspicion::Pages(lack, count, log.bytes))
             }
+            _ if log.is_foreign => Some(Suspicion::Foreign(log.bytes)),
             // A copy of the file and its log: a commit that was torn is none.
-            _ if log.commits_behind > TORN_COMMITS => Some(Suspicion::Behind(log.commits_behind)),
+            _ if log.commits_behind > TORN_COMMITS => {
+                let bytes = log.bytes.saturating_sub(log.pages * PAGE_BYTES);
+                Some(Suspicion::Behind(log.commits_behind, bytes))
+            }
             _ => None,
         };
         let kept = match suspicion {
+            Some(Suspicion::Pages(Lack { is_stale: true, .. }, ..)) => {
+                log = Log::default();
+                Some(put_aside(&wal)?)
+            }
             Some(_) if log.bytes > 0 => Some(keep(&wal)?),
             _ => None,
         };
         Ok(Self {
             log,
-            witness: match said {
-                Said::Count(count) => count.witness,
-                _ => Witness::default(),
+            count: match said {
+                Said::Count(count) => Some(count),
+                Said::Nothing | Said::Damaged => None,
             },
             suspicion,
             is_count_damaged: said == Said::Damaged,
@@ -88,65 +101,93 @@ impl Found {
             let count = Damage::new(DamageKind::Unreadable, beside(database, "-lock"), what);
             damage.push(count.with_samples_at_most(0));
         }
-        let (bytes, what) = match self.suspicion {
+        let lost = match self.suspicion {
             None => return Ok(damage),
             Some(Suspicion::Database) => {
                 let what = "it is gone, and was open as a store when its process ended";
-                let mut gone = Damage::new(DamageKind::Missing, database, what);
-                if let Some(kept) = &self.kept {
-                    gone = gone.kept_as(kept);
-                }
-                damage.push(gone);
-                return Ok(damage);
+                Damage::new(DamageKind::Missing, database, what)
             }
-            Some(Suspicion::Pages(_, count)) if count.witness != Witness::default() && holds(count.witness)? => {
+            Some(Suspicion::Pages(lack, count, _))
+                if !lack.is_sure && count.witness != Witness::default() && holds(count.witness)? =>
+            {
                 if let Some(kept) = &self.kept {
                     // Nothing is lost: it was a copy for nothing.
                     let _ = fs::remove_file(kept);
                 }
                 return Ok(damage);
             }
-            Some(Suspicion::Pages(pages, count)) => {
-                let state = if self.log.bytes == 0 {
-                    "it is gone"
-                } else {
-                    "it is cut short or damaged"
-                };
+            Some(Suspicion::Pages(lack, count, bytes)) => of_pages(wal, lack, &count, bytes),
+            Some(Suspicion::Behind(commits, bytes)) => {
                 let what = format!(
-                    "{state}, and {pages} pages that had been committed are neither in it nor in the database \
-                     ({} commits since the file was opened)",
-                    count.commits
-                );
-                (pages * PAGE_BYTES, what)
-            }
-            Some(Suspicion::Behind(commits)) => (
-                self.log.bytes.saturating_sub(self.log.pages * PAGE_BYTES),
-                format!(
                     "a page in the middle does not match its checksum, and SQLite leaves out the {commits} commits from there on"
-                ),
-            ),
+                );
+                Damage::new(DamageKind::Missing, wal, what).with_bytes(bytes)
+            }
+            Some(Suspicion::Foreign(bytes)) => {
+                let what = "it does not begin as a log does, so SQLite uses nothing of it";
+                Damage::new(DamageKind::Missing, wal, what).with_bytes(bytes)
+            }
         };
-        let mut lost = Damage::new(DamageKind::Missing, wal, what).with_bytes(bytes);
-        if let Some(kept) = &self.kept {
-            lost = lost.kept_as(kept);
-        }
-        damage.push(lost);
+        damage.push(match &self.kept {
+            Some(kept) => lost.kept_as(kept),
+            None => lost,
+        });
         Ok(damage)
     }
 }
 
-/// Copies a log aside, under a name that is free.
-fn keep(wal: &Path) -> io::Result<PathBuf> {
-    for number in 1..=KEPT_MAX {
-        let kept = beside(wal, &format!(".damaged-{number}"));
-        if kept.exists() {
-            continue;
-        }
-        fs::copy(wal, &kept)?;
-        File::open(&kept)?.sync_all()?;
-        return Ok(kept);
+/// What is said of a log of `bytes` bytes that does not have what its count says.
+fn of_pages(wal: PathBuf, lack: Lack, count: &Count, bytes: u64) -> Damage {
+    let mut what = if bytes == 0 {
+        "it is gone".to_owned()
+    } else {
+        "it is cut short or damaged".to_owned()
+    };
+    if lack.is_stale {
+        what.push_str(", and what is left of it is older than the database, so it is not used");
     }
-    Err(io::Error::other(format!(
-        "{KEPT_MAX} damaged logs are kept beside it already; look at them, and remove them"
-    )))
+    if lack.pages == 0 {
+        what.push_str("; the database has all that had been committed");
+        return Damage::new(DamageKind::Unreadable, wal, what).with_samples_at_most(0);
+    }
+    // Writing to a string cannot fail.
+    let _ = write!(
+        what,
+        ", and {} pages that had been committed are neither in it nor in the database \
+         ({} commits since the file was opened)",
+        lack.pages, count.commits
+    );
+    if count.is_copying {
+        what.push_str("; a checkpoint was being made, so the database may have some of them");
+    }
+    Damage::new(DamageKind::Missing, wal, what).with_bytes(lack.pages * PAGE_BYTES)
+}
+
+/// Renames a log, so that SQLite does not read it.
+fn put_aside(wal: &Path) -> io::Result<PathBuf> {
+    let kept = free_name(wal)?;
+    fs::rename(wal, &kept)?;
+    if let Some(folder) = wal.parent() {
+        // IMPORTANT: a power cut must not bring it back, when the count knows it no more.
+        File::open(folder)?.sync_all()?;
+    }
+    Ok(kept)
+}
+
+/// Copies a log aside.
+fn keep(wal: &Path) -> io::Result<PathBuf> {
+    let kept = free_name(wal)?;
+    fs::copy(wal, &kept)?;
+    File::open(&kept)?.sync_all()?;
+    Ok(kept)
+}
+
+/// A name beside a log that no other file has.
+fn free_name(wal: &Path) -> io::Result<PathBuf> {
+    let mut names = (1..=KEPT_MAX).map(|number| beside(wal, &format!(".damaged-{number}")));
+    names.find(|name| !name.exists()).ok_or_else(|| {
+        io::Error::other(format!(
+            "{KEPT_MAX} damaged logs are kept beside it already; look at them, and remove them"
+        ))
+    })
 }

@@ -27,6 +27,8 @@ pub(in crate::sqlite) struct Log {
     pub(super) pages: u64,
     /// Commits behind that page, of this log by their salts.
     pub(super) commits_behind: u64,
+    /// It has a header that is none: not even the zeros that a power cut may leave.
+    pub(super) is_foreign: bool,
     /// Bytes of the file.
     pub(super) bytes: u64,
 }
@@ -101,6 +103,7 @@ pub(super) fn scan(bytes: &[u8]) -> Log {
         big,
     }) = header(bytes)
     else {
+        log.is_foreign = bytes.iter().take(HEADER).any(|byte| *byte != 0);
         return log;
     };
     log.salts = Some(salts);
@@ -172,7 +175,8 @@ mod tests {
         for byte in 0..HEADER {
             let mut damaged = bytes.clone();
             damaged[byte] ^= 1;
-            assert_eq!(scan(&damaged).pages, 0, "byte {byte}");
+            let log = scan(&damaged);
+            assert!(log.pages == 0 && log.is_foreign, "byte {byte}");
         }
         for end in (0..bytes.len()).step_by(997) {
             let log = scan(&bytes[..end]);
@@ -182,6 +186,8 @@ mod tests {
             assert!(log.pages >= last.copied().unwrap_or(0) && log.pages <= whole);
             assert_eq!(log.commits_behind, 0);
         }
-        assert_eq!(scan(b"").salts, None);
+        for blank in [&b""[..], &[0; 9], &[0; 5000]] {
+            assert!(scan(blank).salts.is_none() && !scan(blank).is_foreign);
+        }
     }
 }

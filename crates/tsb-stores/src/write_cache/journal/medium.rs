@@ -7,6 +7,8 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use super::count;
+
 /// Segments by name, and a small file beside them.
 pub trait Medium: Debug + Send + Sync + 'static {
     /// Names of all files of the journal, in any order.
@@ -28,6 +30,9 @@ pub trait Medium: Debug + Send + Sync + 'static {
     /// the old file or the new one; when this returns, the new one.
     fn replace(&self, name: &str, bytes: &[u8]) -> io::Result<()>;
 
+    /// Empties a file that is written over from now on.
+    fn note(&self, name: &str) -> io::Result<Arc<dyn Note>>;
+
     /// Nothing more will be written: somebody else may open it.
     fn release(&self);
 
@@ -44,6 +49,13 @@ pub trait Segment: Debug + Send + Sync {
     fn sync(&self) -> io::Result<()>;
 }
 
+/// A small file that is written over as a whole, and never synced.
+pub trait Note: Debug + Send + Sync {
+    /// Makes `bytes`, always as many, all that it holds. When it returns, they outlive the
+    /// process; a power cut may leave older ones, zeros or nothing.
+    fn overwrite(&self, bytes: &[u8]) -> io::Result<()>;
+}
+
 /// A folder that nobody else may use.
 #[derive(Debug)]
 pub(super) struct Folder {
@@ -56,6 +68,8 @@ pub(super) struct Folder {
 const PREFIX: &str = "tsb.journal.";
 /// The file that says which segments there are.
 pub(super) const MARKER: &str = "tsb.journal.marker";
+/// The file that says how far the journal had got.
+pub(super) const COUNT: &str = "tsb.journal.count";
 /// What becomes the marker.
 const BESIDE: &str = "tsb.marker.new";
 
@@ -136,6 +150,10 @@ impl Medium for Folder {
         file.sync_all()?;
         std::fs::rename(beside, self.path.join(name))?;
         self.file.sync_all()
+    }
+
+    fn note(&self, name: &str) -> io::Result<Arc<dyn Note>> {
+        Ok(Arc::new(count::open(&self.path.join(name))?))
     }
 
     fn release(&self) {

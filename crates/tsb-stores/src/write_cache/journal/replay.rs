@@ -10,6 +10,7 @@ use std::ops::Range;
 use tsb_core::{SeriesId, SeriesKey};
 
 use super::super::chunk::Sample;
+use super::count::Counted;
 use super::findings::{Gap, Wrong};
 use super::head::{Begins, Head, Marker};
 use super::medium::Medium;
@@ -69,13 +70,15 @@ pub(super) struct Found {
 pub(super) fn replay(medium: &dyn Medium) -> Result<Found> {
     let names = read(medium, "", "list", |_| medium.names())?;
     let marked = Marked::read(medium, &names)?;
+    let counted = Counted::read(medium, &names)?;
     let places = order::by_name(&names);
-    let (mut replay, numbers) = Replay::run(medium, marked, &places)?;
+    let (mut replay, numbers) = Replay::run(medium, (marked, counted), &places)?;
     let is_misnamed = |(place, number): (&Place, &Option<u32>)| number.is_some_and(|number| number != place.named);
     if places.iter().zip(&numbers).any(is_misnamed) {
-        (replay, _) = Replay::run(medium, marked, &order::by_head(places, &numbers))?;
+        (replay, _) = Replay::run(medium, (marked, counted), &order::by_head(places, &numbers))?;
     }
     let mut found = replay.end();
+    found.damage.extend(counted.finding(medium));
     found.damage.extend(order::kept_aside(medium, &names));
     Ok(found)
 }
@@ -147,7 +150,11 @@ const NO_LIFE: u32 = 0;
 
 impl<'a> Replay<'a> {
     /// Reads the segments, and says which number each gives itself.
-    fn run(medium: &'a dyn Medium, marked: Marked, places: &[Place]) -> Result<(Self, Vec<Option<u32>>)> {
+    fn run(
+        medium: &'a dyn Medium,
+        (marked, counted): (Marked, Counted),
+        places: &[Place],
+    ) -> Result<(Self, Vec<Option<u32>>)> {
         let marker = marked.known();
         let oldest = marker.map_or_else(
             || places.first().map_or(1, |place| place.number),
@@ -186,7 +193,10 @@ impl<'a> Replay<'a> {
             let after = place.number.checked_add(1);
             next = next.max(after.ok_or_else(|| replay.no_more(&place.name))?);
         }
-        replay.miss_the_newest(next)?;
+        let is_newest_there = replay.miss_the_newest(next)?;
+        if let Counted::Upto(number) = counted {
+            replay.meet_count(number, is_newest_there);
+        }
         replay.found.next_number = replay.found.next_number.max(next);
         // A segment under another name is in the way until it goes.
         let is_taken = |number: u32| places.iter().any(|place| place.named == number);
@@ -215,9 +225,10 @@ impl<'a> Replay<'a> {
         self.is_behind_gap = true;
     }
 
-    fn miss_the_newest(&mut self, next: u32) -> Result<()> {
+    /// Whether the newest segment is there, as far as the marker says.
+    fn miss_the_newest(&mut self, next: u32) -> Result<bool> {
         let Some(Marker { newest, .. }) = self.marked.known().copied() else {
-            return Ok(());
+            return Ok(true);
         };
         if newest.number >= next {
             self.miss(next, newest.number);
@@ -230,7 +241,17 @@ impl<'a> Replay<'a> {
         let after = newest.number.checked_add(1);
         let after = after.ok_or_else(|| self.no_more(super::medium::MARKER))?;
         self.found.next_number = self.found.next_number.max(after);
-        Ok(())
+        Ok(newest.number < next)
+    }
+
+    /// All records before `number` had been promised, by the count.
+    fn meet_count(&mut self, number: u64, is_newest_there: bool) {
+        if is_newest_there {
+            self.meet(number);
+        } else {
+            // The gap says that they are gone.
+            self.expected = Some(self.expected.unwrap_or(0).max(number));
+        }
     }
 
     fn segment(&mut self, place: &Place, bytes: &[u8]) {

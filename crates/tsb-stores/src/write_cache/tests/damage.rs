@@ -10,13 +10,19 @@ use crate::damage::{Damage, DamageKind};
 struct Bed {
     folder: tempfile::TempDir,
     segment_bytes: u64,
+    sync: Sync,
 }
 
 impl Bed {
     fn new(segment_bytes: u64) -> Self {
+        Self::with(segment_bytes, Sync::Group)
+    }
+
+    fn with(segment_bytes: u64, sync: Sync) -> Self {
         let bed = Self {
             folder: tempfile::tempdir().unwrap(),
             segment_bytes,
+            sync,
         };
         let cache = bed.open().unwrap();
         define(&cache, 3);
@@ -28,7 +34,7 @@ impl Bed {
         let options = WriteCacheOptions {
             journal: Some(JournalOptions {
                 segment_bytes: self.segment_bytes,
-                ..JournalOptions::new(self.journal(), Sync::Group)
+                ..JournalOptions::new(self.journal(), self.sync)
             }),
             ..WriteCacheOptions::default()
         };
@@ -42,6 +48,10 @@ impl Bed {
 
     fn segment(&self, number: u32) -> PathBuf {
         self.journal().join(format!("tsb.journal.{number:010}"))
+    }
+
+    fn count(&self) -> PathBuf {
+        self.journal().join("tsb.journal.count")
     }
 
     /// The number of the newest segment.
@@ -67,6 +77,21 @@ impl Bed {
     }
 }
 
+/// Bytes of a record with one tick.
+const TICK: usize = 17 + 5 + 4 + 8 + 3 * 8;
+
+/// Gives a count the checksum that it should have.
+fn mend(bytes: &mut [u8]) {
+    let sum = crc32fast::hash(&bytes[..40]);
+    bytes[40..].copy_from_slice(&sum.to_le_bytes());
+}
+
+/// The power went: the count is of an earlier boot.
+fn reboot(bytes: &mut [u8]) {
+    bytes[8] ^= 1;
+    mend(bytes);
+}
+
 fn alter(path: &Path, change: impl FnOnce(&mut Vec<u8>)) {
     let mut bytes = std::fs::read(path).unwrap();
     change(&mut bytes);
@@ -76,11 +101,14 @@ fn alter(path: &Path, change: impl FnOnce(&mut Vec<u8>)) {
 #[test]
 fn a_torn_end_is_said_and_stays_until_it_is_settled() {
     let bed = Bed::new(1 << 20);
-    alter(&bed.segment(1), |bytes| bytes.truncate(bytes.len() - 3));
+    // Of a record that nobody was told of.
+    alter(&bed.segment(1), |bytes| {
+        bytes.extend_from_within(bytes.len() - TICK..bytes.len() - 3);
+    });
     let torn = std::fs::read(bed.segment(1)).unwrap();
     for _ in 0..2 {
         let (replayed, damage) = bed.replayed();
-        assert_eq!((replayed, damage.len(), damage[0].kind), (24, 1, DamageKind::Torn));
+        assert_eq!((replayed, damage.len(), damage[0].kind), (27, 1, DamageKind::Torn));
         assert!(damage[0].bytes > Some(20) && !damage[0].may_lose_samples());
         assert_eq!(std::fs::read(bed.segment(1)).unwrap(), torn);
     }
@@ -102,8 +130,11 @@ fn a_flipped_bit_in_the_newest_segment_loses_at_most_its_record_and_says_so() {
         alter(&bed.segment(1), |bytes| bytes[bit / 8] ^= 1 << (bit % 8));
         let (replayed, damage) = bed.replayed();
         assert_eq!(damage.len(), 1, "bit {bit}: {damage:?}");
-        let is_said = damage[0].kind == DamageKind::Torn || damage[0].samples_at_most == Some(27 - replayed);
-        assert!(is_said, "bit {bit}: {replayed}, {damage:?}");
+        assert_eq!(
+            damage[0].samples_at_most,
+            Some(27 - replayed),
+            "bit {bit}: {replayed}, {damage:?}"
+        );
         // Names stand before all, and a record of samples is a tick of three.
         let least = if bit / 8 < 32 {
             27
@@ -221,8 +252,7 @@ fn a_segment_that_was_cut_between_two_records_is_noticed_by_the_next_one() {
     let bed = Bed::new(200);
     // The tick before the last: the first of the next segment says that it is missing.
     let whole = std::fs::read(bed.segment(1)).unwrap();
-    let tick = 17 + 5 + 4 + 8 + 3 * 8;
-    alter(&bed.segment(1), |bytes| bytes.truncate(whole.len() - tick));
+    alter(&bed.segment(1), |bytes| bytes.truncate(whole.len() - TICK));
     let (replayed, damage) = bed.replayed();
     assert_eq!((replayed, damage.len()), (24, 1), "{damage:?}");
     assert_eq!(
@@ -230,6 +260,75 @@ fn a_segment_that_was_cut_between_two_records_is_noticed_by_the_next_one() {
         (DamageKind::Missing, Some(3)),
         "{damage:?}"
     );
+}
+
+/// Issue 15: the newest segment was cut between two records, and nothing was said.
+#[test]
+fn the_newest_segment_that_was_cut_is_noticed_by_the_count() {
+    for sync in [Sync::None, Sync::Interval(1_000_000_000), Sync::Group, Sync::Each] {
+        for ticks in 1..=9 {
+            for beside in [0, 3] {
+                let bed = Bed::with(1 << 20, sync);
+                alter(&bed.segment(1), |bytes| {
+                    bytes.truncate(bytes.len() - ticks * TICK + beside);
+                });
+                let lost = 3 * ticks as u64;
+                for _ in 0..2 {
+                    let (replayed, damage) = bed.replayed();
+                    assert_eq!((replayed, damage.len()), (27 - lost, 1), "{sync:?}: {damage:?}");
+                    assert_eq!(damage[0].samples_at_most, Some(lost), "{sync:?}: {damage:?}");
+                    assert_eq!(damage[0].path, bed.segment(1));
+                }
+            }
+        }
+        // To its head.
+        let bed = Bed::with(1 << 20, sync);
+        alter(&bed.segment(1), |bytes| bytes.truncate(32));
+        let (replayed, damage) = bed.replayed();
+        assert_eq!((replayed, damage.len()), (0, 1), "{damage:?}");
+        assert_eq!(damage[0].samples_at_most, Some(27), "{damage:?}");
+    }
+}
+
+#[test]
+fn after_a_power_cut_the_count_speaks_of_what_was_synced() {
+    for sync in [Sync::None, Sync::Interval(1_000_000_000), Sync::Group, Sync::Each] {
+        let bed = Bed::with(1 << 20, sync);
+        alter(&bed.count(), |bytes| reboot(bytes));
+        assert_eq!(bed.replayed(), (27, Vec::new()));
+        let bed = Bed::with(1 << 20, sync);
+        alter(&bed.count(), |bytes| reboot(bytes));
+        alter(&bed.segment(1), |bytes| bytes.truncate(bytes.len() - TICK));
+        let (replayed, damage) = bed.replayed();
+        let lost: Vec<_> = damage.iter().map(|damage| damage.samples_at_most).collect();
+        let expected: &[_] = if sync.is_before_ack() { &[Some(3)] } else { &[] };
+        assert_eq!((replayed, &*lost), (24, expected), "{sync:?}: {damage:?}");
+    }
+}
+
+#[test]
+fn a_count_that_is_older_or_gone_says_nothing_and_a_damaged_one_is_said() {
+    let older = |bytes: &mut Vec<u8>| {
+        for at in [24, 32] {
+            bytes[at..at + 8].copy_from_slice(&7_u64.to_le_bytes());
+        }
+        mend(bytes);
+    };
+    let changes: [fn(&mut Vec<u8>); 3] = [older, Vec::clear, |bytes| bytes.fill(0)];
+    for change in changes {
+        let bed = Bed::new(1 << 20);
+        alter(&bed.count(), change);
+        assert_eq!(bed.replayed(), (27, Vec::new()));
+    }
+    let bed = Bed::new(1 << 20);
+    std::fs::remove_file(bed.count()).unwrap();
+    assert_eq!(bed.replayed(), (27, Vec::new()));
+    let bed = Bed::new(1 << 20);
+    alter(&bed.count(), |bytes| bytes[30] ^= 1);
+    let (_, damage) = bed.replayed();
+    assert_eq!((damage.len(), damage[0].samples_at_most), (1, Some(0)), "{damage:?}");
+    assert_eq!(damage[0].path, bed.count());
+    assert_eq!(bed.replayed().1, Vec::new());
 }
 
 #[test]

@@ -1,0 +1,32 @@
+//! Which boot of the machine this is: what was written and never synced outlives a process, and
+//! not a power cut.
+
+use std::fs;
+
+/// Where the kernel says which boot of the machine this is.
+const BOOT_ID: &str = "/proc/sys/kernel/random/boot_id";
+
+/// The boot of this machine; all 0 where the kernel does not say.
+pub(crate) fn boot() -> [u8; 16] {
+    let text = fs::read_to_string(BOOT_ID).unwrap_or_default();
+    let digits: Vec<u8> = text.bytes().filter(u8::is_ascii_hexdigit).collect();
+    let mut boot = [0; 16];
+    for (byte, pair) in boot.iter_mut().zip(digits.chunks_exact(2)) {
+        let pair = std::str::from_utf8(pair).unwrap_or_default();
+        *byte = u8::from_str_radix(pair, 16).unwrap_or(0);
+    }
+    boot
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_boot_is_the_same_for_as_long_as_it_lasts() {
+        assert_eq!(boot(), boot());
+        if fs::exists(BOOT_ID).unwrap_or(false) {
+            assert_ne!(boot(), [0; 16]);
+        }
+    }
+}
