@@ -293,7 +293,7 @@ Each row is one kind of fault on one store; `xtask/src/faults/stores.rs` has the
 | all there | every acknowledged sample is there, with its value |
 | all there, said | the same, and the program reported an error or damage |
 | lost, not covered | what is missing is what the level of its acknowledgement does not cover: a commit interval, or what was not synced when the power went |
-| lost, said | something is missing or changed, and the program says so |
+| lost, said | something is missing or changed, and the program says so: as many samples at least, or that it does not know how many |
 | refused | the store or its listener refuses, and says why |
 | unseen | something is missing or changed in a file whose format cannot show it, as its page in docs/formats says: RRD files, pages of a database, a database that is gone |
 | silent losses, panics, hangs | must be 0 |

@@ -109,12 +109,43 @@ pub(super) fn examine(
     if read.has_panicked() {
         return Ok(of_end(&read));
     }
-    let complaint = [ended.complaint(), read.complaint()].concat();
+    let said = Said {
+        complaint: [ended.complaint(), read.complaint()].concat(),
+        // The second opening says again what the first one has said.
+        at_most: at_most_of(&ended.complaints())
+            .zip(at_most_of(&read.complaints()))
+            .map(|(first, second)| first.max(second)),
+    };
     if !read.is_success() && text.is_empty() {
-        return Ok(Outcome::Refused(complaint));
+        return Ok(Outcome::Refused(said.complaint));
     }
     let found = compare(subject, given, &text);
-    Ok(weigh(&found, given, allowed, &complaint))
+    Ok(weigh(&found, given, allowed, &said))
+}
+
+/// What the program said of errors and damage.
+#[derive(Clone, Debug, Default)]
+struct Said {
+    complaint: String,
+    /// The most samples that are lost by it; none where it does not say.
+    at_most: Option<u64>,
+}
+
+/// How many samples are lost at most by what was said, in the words of `Damage`.
+fn at_most_of(complaints: &[&str]) -> Option<u64> {
+    complaints.iter().map(|line| at_most_in(line)).sum()
+}
+
+fn at_most_in(line: &str) -> Option<u64> {
+    let number = line.split_once("; at most ").map(|(_, rest)| rest.split(' ').next());
+    match number {
+        Some(number) => number?.parse().ok(),
+        None if line.contains("; no sample is lost") => Some(0),
+        // Neither means that something is lost that a crash may not take.
+        None if line.contains(" ends in the middle of a record: ") => Some(0),
+        None if line.contains(" was kept aside as damaged: ") => Some(0),
+        None => None,
+    }
 }
 
 /// All series of a place, by `tsb query`.
@@ -143,8 +174,9 @@ fn of_end(ended: &Ended) -> Outcome {
 /// What differs.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Found {
-    /// Acknowledged ticks of which a sample is missing, by their place in the order of acks.
-    missing: Vec<usize>,
+    /// Acknowledged ticks of which samples are missing, by their place in the order of acks, and
+    /// how many.
+    missing: BTreeMap<usize, u64>,
     /// Samples that nobody sent.
     wrong: Vec<String>,
 }
@@ -160,9 +192,11 @@ pub(super) fn compare(subject: &Subject, given: &Given, text: &str) -> Found {
         }
     }
     for (index, &tick) in given.acked.iter().enumerate() {
-        let is_missing = |series| !rows.contains_key(&(series, tick));
-        if (0..SERIES).any(is_missing) && !(subject.skips_first && tick == 0) {
-            found.missing.push(index);
+        let missing = (0..SERIES)
+            .filter(|&series| !rows.contains_key(&(series, tick)))
+            .count();
+        if missing > 0 && !(subject.skips_first && tick == 0) {
+            found.missing.insert(index, missing as u64);
         }
     }
     // A consolidated row of a tick that may be missing has the value of the next one.
@@ -186,13 +220,14 @@ fn parse(line: &str) -> Option<(u64, u64, &str)> {
     Some((series, seconds.checked_sub(START_S)?, number))
 }
 
-fn weigh(found: &Found, given: &Given, allowed: Allowed, complaint: &str) -> Outcome {
-    let is_whole = found.missing.is_empty() && found.wrong.is_empty();
-    match (is_whole, complaint.is_empty()) {
-        (true, true) => return Outcome::Whole,
-        (true, false) => return Outcome::WholeAndSaid(complaint.to_owned()),
-        (false, false) => return Outcome::Said(complaint.to_owned()),
-        (false, true) => {}
+fn weigh(found: &Found, given: &Given, allowed: Allowed, said: &Said) -> Outcome {
+    let complaint = &said.complaint;
+    if found.missing.is_empty() && found.wrong.is_empty() {
+        return if complaint.is_empty() {
+            Outcome::Whole
+        } else {
+            Outcome::WholeAndSaid(complaint.clone())
+        };
     }
     let is_covered = |index: &usize| match allowed.keeps {
         Keeps::All => false,
@@ -205,16 +240,23 @@ fn weigh(found: &Found, given: &Given, allowed: Allowed, complaint: &str) -> Out
                 .any(|&fault| *index < fault && index + ticks >= fault)
         }
     };
-    if found.wrong.is_empty() && found.missing.iter().all(is_covered) {
+    let uncovered = found.missing.iter().filter(|(index, _)| !is_covered(index));
+    let lost = uncovered.map(|(_, samples)| samples).sum::<u64>() + found.wrong.len() as u64;
+    // As many as are lost have to be said.
+    if !complaint.is_empty() && said.at_most.is_none_or(|at_most| lost <= at_most) {
+        return Outcome::Said(complaint.clone());
+    }
+    if lost == 0 {
         return Outcome::Within;
     }
     if allowed.is_blind {
         return Outcome::Unseen;
     }
-    let first = found.missing.first().map(|&index| given.acked[index]);
+    let first = found.missing.keys().next().map(|&index| given.acked[index]);
     let wrong = found.wrong.first().cloned().unwrap_or_default();
     Outcome::Silent(format!(
-        "{} of {} acknowledged ticks are missing (the first is {first:?}), {} samples are wrong {wrong}",
+        "{} of {} acknowledged ticks are missing (the first is {first:?}), {} samples are wrong {wrong}, \
+         and this is said: {complaint:?}",
         found.missing.len(),
         given.acked.len(),
         found.wrong.len(),
@@ -250,7 +292,44 @@ mod tests {
 
     fn judged(given: &Given, text: &str, keeps: Keeps, complaint: &str) -> Outcome {
         let allowed = Allowed { keeps, is_blind: false };
-        weigh(&compare(&SUBJECTS[0], given, text), given, allowed, complaint)
+        let said = Said {
+            complaint: complaint.to_owned(),
+            at_most: at_most_in(complaint),
+        };
+        weigh(&compare(&SUBJECTS[0], given, text), given, allowed, &said)
+    }
+
+    #[test]
+    fn a_loss_is_not_said_by_who_says_less() {
+        let given = given(&[0, 1, 2, 3], &[]);
+        let text = csv(&[0, 3]);
+        let judged = |keeps, complaint| judged(&given, &text, keeps, complaint);
+        // Two ticks of four series.
+        for enough in [
+            "j/1 is not complete: it is cut; at most 8 samples are lost",
+            "x.db-wal is not complete: it is gone; how many samples are lost is not known",
+            "tsb: cannot read j/1",
+        ] {
+            assert!(matches!(judged(Keeps::All, enough), Outcome::Said(_)), "{enough}");
+        }
+        for less in [
+            "j/1 is not complete: it is cut; at most 7 samples are lost",
+            "j/1 is damaged: a checksum; at most 1 sample is lost; the file is kept as j/1.damaged",
+            "x.db-lock is damaged: its checksum; no sample is lost",
+            "j/1 ends in the middle of a record: a record is cut short; 9 bytes cannot be read",
+            "j/1.damaged was kept aside as damaged: remove it when nobody needs it",
+        ] {
+            assert!(matches!(judged(Keeps::All, less), Outcome::Silent(_)), "{less}");
+            // What the level does not cover needs no word.
+            let within = judged(Keeps::AllBut(3), less);
+            assert!(!matches!(within, Outcome::Silent(_)), "{less}: {within:?}");
+        }
+        assert_eq!(
+            at_most_of(&["a; at most 3 samples are lost", "b; no sample is lost"]),
+            Some(3)
+        );
+        assert_eq!(at_most_of(&["a; at most 3 samples are lost", "cannot read b"]), None);
+        assert_eq!(at_most_of(&[]), Some(0));
     }
 
     #[test]
@@ -289,7 +368,7 @@ mod tests {
         let given = given(&[0, 1], &[]);
         let text = csv(&[0, 1]).replace("s2{_field=v},1700000001.000000000,6.0\n", "");
         let found = compare(&SUBJECTS[0], &given, &text);
-        assert_eq!((found.missing, found.wrong.len()), (vec![1], 0));
+        assert_eq!((found.missing, found.wrong.len()), (BTreeMap::from([(1, 1)]), 0));
     }
 
     #[test]

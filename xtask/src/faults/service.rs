@@ -39,13 +39,17 @@ impl Ended {
         self.status.is_some_and(|status| status.success())
     }
 
-    /// What it said of errors and damage, in one line; progress is left out.
+    /// What it said of errors and damage, in one line.
     pub(super) fn complaint(&self) -> String {
+        self.complaints().join("; ")
+    }
+
+    /// The lines with what it said of errors and damage; progress is left out.
+    pub(super) fn complaints(&self) -> Vec<&str> {
         let progress = ["listening on ", "received ", "tsb: stopping"];
         let is_progress = |line: &&str| progress.iter().any(|start| line.starts_with(start));
         let lines = self.said.lines().filter(|line| !is_progress(line));
-        let lines: Vec<&str> = lines.map(str::trim).filter(|line| !line.is_empty()).collect();
-        lines.join("; ")
+        lines.map(str::trim).filter(|line| !line.is_empty()).collect()
     }
 }
 

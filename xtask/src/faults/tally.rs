@@ -6,7 +6,7 @@ use super::judge::Outcome;
 use crate::table::Table;
 
 /// Sentences kept of what must not happen, for each kind of fault and store.
-const KEPT: usize = 5;
+const KEPT: usize = 20;
 /// Characters kept of what the program said.
 const SENTENCE_MAX: usize = 400;
 
