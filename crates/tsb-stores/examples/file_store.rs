@@ -97,7 +97,8 @@ impl FileStore {
     }
 
     /// Reads a log up to the first record that is not whole, and cuts off the rest: what comes
-    /// behind it was never synced.
+    /// behind it was never synced. A record that was damaged later looks the same here; a store
+    /// that is no example keeps a count of what it had, and says so in `Stats::damage`.
     fn on(log: Box<dyn Log>) -> Result<Self> {
         let bytes = log.read().map_err(|error| failed("read the log", error))?;
         let mut state = State {

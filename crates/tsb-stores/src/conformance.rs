@@ -26,6 +26,9 @@
 //! the power went under a medium that loses what was not synced ([`Fixture::lossy`]; a
 //! [`LossyDisk`] is one). The example `file_store` of this package is such a store, whole.
 //!
+//! A place that copies its files and damages one of them ([`Place::after_damage`], with
+//! [`spoil`]) shows that the store says what it has lost.
+//!
 //! What takes many samples to show is in [`Tier::Long`]: those checks are listed as ignored,
 //! and run with `cargo test --test NAME -- --include-ignored`.
 
@@ -50,7 +53,7 @@ mod spoil;
 mod subject;
 
 use failure::Failure;
-pub use fixture::{Bounded, Faulty, Fixture, Fresh, LossyPlace, Place};
+pub use fixture::{Bounded, Damaged, Faulty, Fixture, Fresh, LossyPlace, Place};
 pub use kill::was_writer;
 pub use lossy::{Fault, LossyDisk, LossyFile};
 pub use spoil::{SpoilKind, Spoiled, spoil};

@@ -45,7 +45,9 @@ pub use stats::{Footprint, Stats};
 ///     A persistent store that is opened again returns what had reached `Buffered`: after
 ///     `close`, after a drop without `close`, and after its process was killed. After a
 ///     power cut it returns what had reached `Synced`. It may return more, of what was
-///     accepted, and nothing else.
+///     accepted, and nothing else. Of a store whose files were damaged, what is missing or
+///     changed is said: opening or reading it is an error, or [`Stats`] has the damage. What
+///     a format cannot show, its documentation says.
 /// 11. `newest` takes no I/O after `define` in an embedded store, and one request for
 ///     many series in a remote; `newest_accepted` takes neither.
 ///

@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use libtest_mimic::Arguments;
 use rrdcached::Rrdcached;
 use tsb_core::time::{ManualClock, MonotonicClock};
-use tsb_stores::conformance::{self, Bounded, Fixture, Fresh, Place, was_writer};
+use tsb_stores::conformance::{self, Bounded, Damaged, Fixture, Fresh, Place, was_writer};
 use tsb_stores::memory::{MemoryOptions, MemoryStore};
 use tsb_stores::null::NullStore;
 use tsb_stores::ring::{RingOptions, RingStore};
@@ -175,6 +175,8 @@ fn bounded_cache() -> Result<Bounded> {
 #[path = "support/daemon.rs"]
 #[expect(dead_code, reason = "killing it is another test's")]
 mod daemon;
+#[path = "support/harm.rs"]
+mod harm;
 #[path = "support/lock.rs"]
 #[expect(clippy::unwrap_used, reason = "a test that cannot set up has failed")]
 mod lock;
@@ -197,10 +199,11 @@ mod sqlite {
     use std::sync::{Arc, Mutex};
 
     use tempfile::TempDir;
-    use tsb_stores::conformance::{Bounded, Faulty, Fixture, LossyPlace, Place};
+    use tsb_stores::conformance::{Bounded, Damaged, Faulty, Fixture, LossyPlace, Place};
     use tsb_stores::sqlite::{self, Commit, Layout, SqliteOptions, Synchronous};
     use tsb_stores::{Result, Store};
 
+    use crate::harm;
     use crate::medium::{Fault, Medium};
 
     /// Puts something around a store, which may have the folder beside it.
@@ -242,6 +245,16 @@ mod sqlite {
 
         fn address(&self) -> Option<String> {
             Some(self.path.display().to_string())
+        }
+
+        fn after_damage(&self, seed: u64) -> Result<Option<Damaged>> {
+            let path = self.files.next_path();
+            let parent = |path: &Path| path.parent().expect("a file in a folder").to_owned();
+            // A page of the database has no checksum.
+            let done = harm::copy_and_spoil(&parent(&self.path), &parent(&path), "store.db", seed);
+            let files = self.files.clone();
+            let place = Box::new(Self { files, path });
+            Ok(done.expect("a copy").map(|what| Damaged { place, what }))
         }
     }
 
@@ -465,6 +478,18 @@ struct Folder {
     path: PathBuf,
     options: RrdOptions,
     around: Around,
+    folders: Arc<Mutex<Vec<tempfile::TempDir>>>,
+}
+
+impl Folder {
+    fn new(fixture: &RrdFixture, path: PathBuf) -> Self {
+        Self {
+            path,
+            options: fixture.options(),
+            around: fixture.around,
+            folders: Arc::clone(&fixture.folders),
+        }
+    }
 }
 
 impl Place for Folder {
@@ -476,6 +501,31 @@ impl Place for Folder {
     fn address(&self) -> Option<String> {
         Some(self.path.display().to_string())
     }
+
+    fn after_damage(&self, seed: u64) -> Result<Option<Damaged>> {
+        let path = kept(&self.folders)?;
+        // A file of rrdtool's format has no checksums.
+        let done = harm::copy_and_spoil(&self.path, &path, ".rrd", seed);
+        let what = done.map_err(|source| tsb_stores::Error::Backend {
+            action: "copy a folder".to_owned(),
+            source: source.into(),
+        })?;
+        let place = Box::new(Self {
+            path,
+            options: self.options.clone(),
+            folders: Arc::clone(&self.folders),
+            around: self.around,
+        });
+        Ok(what.map(|what| Damaged { place, what }))
+    }
+}
+
+/// A folder that lasts as long as the list.
+fn kept(folders: &Mutex<Vec<tempfile::TempDir>>) -> Result<PathBuf> {
+    let folder = folder()?;
+    let path = folder.path().to_owned();
+    folders.lock().unwrap_or_else(PoisonError::into_inner).push(folder);
+    Ok(path)
 }
 
 fn folder() -> Result<tempfile::TempDir> {
@@ -496,22 +546,11 @@ impl Fixture for RrdFixture {
     }
 
     fn place(&self) -> Result<Box<dyn Place>> {
-        let folder = folder()?;
-        let path = folder.path().to_owned();
-        self.folders.lock().unwrap_or_else(PoisonError::into_inner).push(folder);
-        Ok(Box::new(Folder {
-            path,
-            options: self.options(),
-            around: self.around,
-        }))
+        Ok(Box::new(Folder::new(self, kept(&self.folders)?)))
     }
 
     fn place_at(&self, address: &str) -> Result<Box<dyn Place>> {
-        Ok(Box::new(Folder {
-            path: address.into(),
-            options: self.options(),
-            around: self.around,
-        }))
+        Ok(Box::new(Folder::new(self, address.into())))
     }
 
     fn bounded(&self) -> Result<Option<Bounded>> {

@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use tsb_core::Durability;
 
-use super::{Bounded, Check, Faulty, Finding, Fixture, LossyPlace, Place, Tier, checks};
+use super::{Bounded, Check, Damaged, Faulty, Finding, Fixture, LossyPlace, Place, Tier, checks};
 use crate::error::Result;
 use crate::store::{Capabilities, Exactness, OnConflict, Store};
 
@@ -186,6 +186,16 @@ struct Drive {
 impl Place for Drive {
     fn open(&self) -> Result<Box<dyn Store>> {
         Ok(Box::new(self.lab.open(&self.disk, self.lab.options())?))
+    }
+
+    fn after_damage(&self, seed: u64) -> Result<Option<Damaged>> {
+        Ok(self.disk.after_damage(seed).map(|disk| Damaged {
+            place: Box::new(Self {
+                lab: self.lab,
+                disk: Arc::new(disk),
+            }),
+            what: format!("a row is gone by seed {seed}"),
+        }))
     }
 }
 

@@ -6,6 +6,7 @@ use crate::store::{Capabilities, Exactness};
 
 mod concurrent;
 pub(super) mod consolidated;
+mod damaged;
 mod define;
 mod durable;
 pub(super) mod left;
@@ -21,7 +22,7 @@ mod write;
 
 /// Every check there is, by clause.
 pub(super) fn all() -> impl Iterator<Item = &'static Case> {
-    let files: [&'static [Case]; 13] = [
+    let files: [&'static [Case]; 14] = [
         concurrent::CASES,
         define::CASES,
         write::CASES,
@@ -34,6 +35,7 @@ pub(super) fn all() -> impl Iterator<Item = &'static Case> {
         consolidated::CASES,
         lifecycle::CASES,
         unclosed::CASES,
+        damaged::CASES,
         newest::CASES,
         long::CASES,
     ];

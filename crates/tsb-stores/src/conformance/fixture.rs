@@ -90,6 +90,29 @@ pub trait Place: Send + Sync {
     fn address(&self) -> Option<String> {
         None
     }
+
+    /// This place as a kill would leave it now, with damage to one of its files; `seed` chooses
+    /// it. A copy of a folder and [`spoil`](super::spoil) are enough. The store that is open
+    /// here goes on unharmed. `None` where nothing can be damaged, or where the format of that
+    /// file cannot show it.
+    fn after_damage(&self, seed: u64) -> Result<Option<Damaged>> {
+        let _ = seed;
+        Ok(None)
+    }
+}
+
+/// A place of which something was damaged.
+pub struct Damaged {
+    /// The place, which no store has opened yet.
+    pub place: Box<dyn Place>,
+    /// What was done.
+    pub what: String,
+}
+
+impl fmt::Debug for Damaged {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Damaged").field("what", &self.what).finish()
+    }
 }
 
 /// A place on a medium that loses what was not synced.

@@ -86,6 +86,7 @@ pub(super) enum Flaw {
     CountsKeysOfEarlierLives,
     CountsSamplesOfThisLife,
     InventsARowWhenOpened,
+    HidesDamage,
 }
 
 /// All of them, each with the kind of store that it breaks and the clause that must fail.
@@ -510,5 +511,11 @@ pub(super) const FLAWS: &[(Flaw, Kind, u8, &str)] = &[
         Kind::OnDisk,
         10,
         "makes a row at the end of a series when it is opened again",
+    ),
+    (
+        Flaw::HidesDamage,
+        Kind::OnDisk,
+        10,
+        "says nothing of a row that is gone from a damaged disk",
     ),
 ];

@@ -30,6 +30,8 @@ pub(super) struct Disk {
     synced: Mutex<BTreeMap<String, Rows>>,
     pub(super) fails: AtomicBool,
     is_locked: AtomicBool,
+    /// A row is gone.
+    is_damaged: bool,
 }
 
 impl Disk {
@@ -41,6 +43,20 @@ impl Disk {
             synced: Mutex::new(left),
             ..Self::default()
         }
+    }
+
+    /// The disk after a kill, without one row of the first series that has some.
+    pub(super) fn after_damage(&self, seed: u64) -> Option<Self> {
+        let mut left = self.series.lock().unwrap().clone();
+        let rows = left.values_mut().find(|rows| !rows.is_empty())?;
+        let at = rows.keys().nth(seed as usize % rows.len()).copied()?;
+        rows.remove(&at);
+        Some(Self {
+            series: Mutex::new(left.clone()),
+            synced: Mutex::new(left),
+            is_damaged: true,
+            ..Self::default()
+        })
     }
 }
 

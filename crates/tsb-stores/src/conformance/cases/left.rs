@@ -42,12 +42,17 @@ impl Writer {
     pub(in crate::conformance) fn after(place: &dyn Place, before: Outlived) -> Result<Self, Failure> {
         let store = open_again(place)?;
         store.define(&definitions(0..SERIES as u32))?;
-        Ok(Self {
+        Ok(Self::of(store, before))
+    }
+
+    /// A store that is open, and whose series are defined.
+    pub(in crate::conformance) fn of(store: Opened, before: Outlived) -> Self {
+        Self {
             capabilities: store.capabilities(),
             store,
             before,
             positions: Vec::new(),
-        })
+        }
     }
 
     /// Writes the next tick.
@@ -102,14 +107,20 @@ impl Outlived {
         durable: &[i64; SERIES],
     ) -> Result<Writer, Failure> {
         let writer = Writer::after(place, self.clone())?;
+        self.check(&writer, durable)?;
+        Ok(Writer { before: self, ..writer })
+    }
+
+    /// Compares what is there with what was written.
+    pub(in crate::conformance) fn check(&mut self, writer: &Writer, durable: &[i64; SERIES]) -> Result<(), Failure> {
         for (id, &durable) in (0..).zip(durable) {
             if reads(&writer.capabilities) {
-                self.check_rows(&writer, id, durable)?;
+                self.check_rows(writer, id, durable)?;
             } else {
-                self.check_newest(&writer, id, durable)?;
+                self.check_newest(writer, id, durable)?;
             }
         }
-        Ok(Writer { before: self, ..writer })
+        Ok(())
     }
 
     /// Notes which ticks are gone; one that was durable must not be.

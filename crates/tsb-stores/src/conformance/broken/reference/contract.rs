@@ -1,6 +1,7 @@
 //! The contract of the reference store, with the flaws where they would be made.
 
 use super::*;
+use crate::damage::{Damage, DamageKind};
 
 impl Store for Reference {
     fn capabilities(&self) -> Capabilities {
@@ -255,6 +256,11 @@ impl Store for Reference {
             footprint: Footprint {
                 head_bytes: samples * 16,
                 ..Footprint::default()
+            },
+            damage: if self.disk.is_damaged && !self.has(Flaw::HidesDamage) {
+                vec![Damage::new(DamageKind::Missing, "disk", "a row is gone")]
+            } else {
+                Vec::new()
             },
             ..Stats::default()
         }
