@@ -38,7 +38,7 @@ pub struct Cli {
 }
 
 /// Flags of a run that `tsb emit` takes and that say nothing there.
-const NOT_OF_EMIT: [&str; 10] = [
+const NOT_OF_EMIT: [&str; 11] = [
     "store",
     "transport",
     "protocol",
@@ -46,6 +46,7 @@ const NOT_OF_EMIT: [&str; 10] = [
     "gro",
     "receive_buffer",
     "no_verify",
+    "store_timeout",
     "no_calibrate",
     "html",
     "hdr_log",
@@ -206,6 +207,13 @@ pub struct IngestArgs {
     /// the least of late is forgotten and counted.
     #[arg(long, value_name = "N", default_value = "1024")]
     pub max_connections: String,
+    /// Give up a call into the store that takes longer, once listening is over
+    ///
+    /// At least 1ns, such as `5s`. The result then says what is known without the store. Default:
+    /// 30s after a stop (Ctrl-C, SIGTERM), 10m at the end of --duration and --once. A second
+    /// Ctrl-C waits for nothing.
+    #[arg(long, value_name = "DURATION")]
+    pub store_timeout: Option<String>,
     /// Allow addresses that other machines can reach
     ///
     /// There is no authentication: every client that reaches the address can write.

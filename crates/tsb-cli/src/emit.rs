@@ -54,7 +54,7 @@ pub fn command(args: &EmitArgs) -> Result<Exit, Failure> {
         return crate::run::print_plan(&plan);
     }
     let mut outputs = Outputs::open(&run.output)?;
-    let mut hooks = Hooks::new(interrupt::flag(), run.output.quiet);
+    let mut hooks = Hooks::new(Arc::default(), run.output.quiet).with_signals(&interrupt::signals());
     let _exposed = expose(&run, &mut hooks)?;
     hooks.journal = crate::run::journal(&run, &outputs)?;
     outputs.supersedes(hooks.journal.clone());
@@ -70,7 +70,7 @@ pub fn command(args: &EmitArgs) -> Result<Exit, Failure> {
             .for_each(|notes| notes.push(json!(failure)));
     }
     if let Some(log) = outputs.hdr_log() {
-        write_hdr_log(log, &driven, base.0).unwrap_or_else(say::line);
+        write_hdr_log(log, &driven, base.0).unwrap_or_else(say::failure);
     }
     outputs.write_partial(&result, || text(&endpoint, &driven))?;
     Ok(match (driven.failures.is_empty(), driven.interrupted) {

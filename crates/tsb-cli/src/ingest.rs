@@ -2,14 +2,15 @@
 
 use std::io::{ErrorKind, Write};
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::sync_channel;
 use std::time::Duration;
 
 use serde_json::{Value, json};
 use tsb_core::ledger::{Counter, Ledger};
 use tsb_core::net::{
-    Address, AnyListener, Carrier, Decoders, IngestCpu, Intake, ListenOptions, ListenerReport, ListenerStats, NetError,
-    Registry, Runtime, Undefined,
+    Address, AnyListener, Carrier, Decoders, Glance, IngestCpu, Intake, ListenOptions, ListenerReport, ListenerStats,
+    NetError, Registry, Runtime, Undefined,
 };
 use tsb_core::report::{Damage, SCHEMA_VERSION};
 use tsb_core::resource::{Machine, Process};
@@ -24,19 +25,23 @@ use crate::damage::Told;
 use crate::endpoint::Endpoint;
 use crate::exit::Exit;
 use crate::failure::Failure;
+use crate::interrupt::Signals;
 use crate::output::{Outputs, first_failure};
 use crate::plan::WirePlan;
-use crate::run::{Rejects, SinkTotals, StoreSink, Writer};
+use crate::run::{Calls, Came, Guarded, Over, Patience, Rejects, SinkTotals, StoreSink, Waiting, Writer};
 use crate::{credentials, interrupt, units};
 
 mod files;
 mod watch;
 
-use watch::{Watched, refuse_remote, watch};
+use watch::{Watched, Watching, refuse_remote, watch};
 
 /// What the listeners of one command share.
 struct Service {
-    store: Arc<dyn Store>,
+    /// The store, which can be left behind.
+    store: Arc<Guarded>,
+    /// The same for those who write: the path of a sample.
+    raw: Arc<dyn Store>,
     registry: Arc<Registry>,
     rejects: Arc<Rejects>,
     totals: Arc<SinkTotals>,
@@ -71,22 +76,31 @@ impl Watched for Fed<'_> {
     }
 }
 
+/// What serving came to.
+struct Served {
+    stats: Vec<ListenerStats>,
+    cpu: IngestCpu,
+    elapsed_ns: u64,
+    closed: tsb_stores::Result<()>,
+}
+
 /// Runs the command.
 pub fn command(args: &IngestArgs) -> Result<Exit, Failure> {
     crate::plan::no_effect::check_ingest(args)?;
     let limits = limits(args)?;
+    let patience = Patience::of(args.store_timeout.as_deref())?;
     let duration_ns = args.duration.as_deref().map(|text| {
         let read = units::parse_duration(text);
         read.map_err(|why| Failure::usage(format!("cannot read --duration {text}")).because_of(why))
     });
     let duration_ns = duration_ns.transpose()?;
     if args.listen.iter().any(files::is_for) {
-        return files::command(args, &limits.listen, duration_ns);
+        return files::command(args, &limits.listen, patience, duration_ns);
     }
     let outputs = Outputs::open(&args.output)?;
     // Before anyone hears that it listens: from then on a signal asks for an orderly end.
-    let stop = interrupt::flag();
-    let service = Service::open(args, &limits)?;
+    let signals = interrupt::signals();
+    let service = Arc::new(Service::open(args, &limits)?);
     let mut told = Told::default();
     told.tell(&*service.store, Told::line);
     let runtime =
@@ -95,39 +109,63 @@ pub fn command(args: &IngestArgs) -> Result<Exit, Failure> {
     for url in &args.listen {
         listeners.push(service.listen(url, args.allow_remote, &limits, &runtime)?);
     }
+    let glances: Vec<Glance> = listeners.iter().map(AnyListener::glance).collect();
     let (started, base) = (service.clock.now(), service.clock.wall());
-    let fed = Fed {
-        service: &service,
-        listeners: &listeners,
+    let calls = Arc::clone(&service.totals.calls);
+    let came = {
+        let (service, watching) = (Arc::clone(&service), Watching::of(args, duration_ns));
+        apart(&signals, patience, &calls, move |stop, over| {
+            let fed = Fed {
+                service: &service,
+                listeners: &listeners,
+            };
+            watch(&fed, &watching, &*service.clock, stop, &mut told);
+            over.within(0);
+            let served = service.end(listeners, started, &mut told);
+            drop(runtime);
+            served
+        })?
     };
-    watch(&fed, args, &*service.clock, duration_ns, &stop, &mut told);
-    let reports: Vec<ListenerReport> = listeners.into_iter().map(AnyListener::stop).collect();
-    let mut cpu = IngestCpu::default();
-    for report in &reports {
-        cpu.merge(&report.cpu);
-    }
-    let stats: Vec<ListenerStats> = reports.into_iter().map(|report| report.stats).collect();
-    let elapsed_ns = service.clock.now() - started;
-    let closed = service.store.close();
-    told.tell(&*service.store, Told::line);
-    let store = &service.store;
-    let written = service
-        .totals
-        .failure()
-        .map(|error| Failure::new(Exit::Invalid, format!("cannot write to {store}")).because(&*error));
-    let closed = closed
-        .err()
-        .map(|error| Failure::new(Exit::Invalid, format!("cannot close {store}")).because(&error));
-    let failures: Vec<Failure> = written.into_iter().chain(closed).collect();
-    let listened = Listened {
-        base,
-        elapsed_ns,
-        failures: failures.iter().map(Failure::in_a_line).collect(),
+    let (served, given_up) = match came {
+        Came::Back(served) => (served, None),
+        Came::Never(why) => (service.left_behind(&glances, started), Some(why)),
     };
-    let result = service.result(&stats, &cpu, &listened);
-    let unwritten = outputs.write_partial(&result, || text(&result)).err();
-    first_failure(failures.into_iter().chain(unwritten))?;
-    Ok(Exit::Done)
+    let is_stopped = signals.stop.load(Ordering::SeqCst);
+    service.report(served, base, given_up.map(|why| GivenUp { why, is_stopped }), &outputs)
+}
+
+/// Serves on a thread of its own, and waits for its end as long as there is patience.
+fn apart<T: Send + 'static>(
+    signals: &Signals,
+    patience: Patience,
+    calls: &Arc<Calls>,
+    serve: impl FnOnce(&AtomicBool, &Over) -> T + Send + 'static,
+) -> Result<Came<T>, Failure> {
+    let shared = Arc::new((AtomicBool::new(false), Over::default()));
+    let (tell, told) = sync_channel(1);
+    let thread = std::thread::Builder::new().name("tsb-serve".to_owned());
+    let serving = Arc::clone(&shared);
+    let started = thread.spawn(move || {
+        // Nobody listens any more if it was left behind.
+        let _ = tell.send(serve(&serving.0, &serving.1));
+    });
+    let started = started.map_err(|error| Failure::new(Exit::Bug, "cannot start a thread").because(&error))?;
+    let waiting = Waiting {
+        signals,
+        patience,
+        calls,
+        over: &shared.1,
+        stop: &shared.0,
+        thread: Some(started.thread()),
+    };
+    Ok(waiting.wait(&told))
+}
+
+/// Why a store was left behind.
+struct GivenUp {
+    why: String,
+    /// A stop was asked for.
+    is_stopped: bool,
 }
 
 /// When was listened, and what went wrong.
@@ -135,6 +173,7 @@ struct Listened {
     base: Timestamp,
     elapsed_ns: u64,
     failures: Vec<String>,
+    given_up: Option<GivenUp>,
 }
 
 struct Limits {
@@ -215,12 +254,23 @@ fn undefined(error: &Error) -> Undefined {
     }
 }
 
+impl GivenUp {
+    /// Says why, and gives the exit code.
+    fn exit(&self) -> Exit {
+        crate::say::failure(format_args!("tsb: {}", self.why));
+        if self.is_stopped { Exit::Interrupted } else { Exit::Done }
+    }
+}
+
 impl Service {
     fn open(args: &IngestArgs, limits: &Limits) -> Result<Self, Failure> {
         let failure = |error: &Error| Failure::opening(&args.store, error);
         let spec = args.store.spec().map_err(|error| failure(&error))?;
         let store = credentials::complete(&spec)?.open().map_err(|error| failure(&error))?;
-        let store: Arc<dyn Store> = Arc::from(store);
+        let raw: Arc<dyn Store> = Arc::from(store);
+        let totals = Arc::new(SinkTotals::default());
+        let broken = |said| Failure::new(Exit::Bug, "cannot use the store").because_of(format!("it {said}"));
+        let store = Arc::new(Guarded::new(&raw, &totals.calls).map_err(broken)?);
         let defined = Arc::clone(&store);
         let define = move |id: SeriesId, key: &SeriesKey| {
             defined.define(&[(id, key.clone())]).map_err(|error| undefined(&error))
@@ -228,8 +278,9 @@ impl Service {
         Ok(Self {
             registry: Arc::new(Registry::new(limits.max_series, define).within(limits.max_name_bytes)),
             store,
+            raw,
             rejects: Arc::new(Rejects::new()),
-            totals: Arc::new(SinkTotals::default()),
+            totals,
             clock: Arc::new(MonotonicClock::new()),
         })
     }
@@ -246,7 +297,7 @@ impl Service {
         endpoint.check_listening().map_err(|why| failure().because_of(why))?;
         let address = endpoint.resolve().map_err(|error| failure().because(&error))?;
         refuse_remote(url, &address, allow_remote)?;
-        let (store, registry) = (Arc::clone(&self.store), Arc::clone(&self.registry));
+        let (store, registry) = (Arc::clone(&self.raw), Arc::clone(&self.registry));
         let (rejects, totals, clock) = (
             Arc::clone(&self.rejects),
             Arc::clone(&self.totals),
@@ -279,21 +330,85 @@ impl Service {
         Ok(listener)
     }
 
+    /// Stops the listeners, and closes the store.
+    fn end(&self, listeners: Vec<AnyListener>, started: u64, told: &mut Told) -> Served {
+        let reports: Vec<ListenerReport> = listeners.into_iter().map(AnyListener::stop).collect();
+        let mut cpu = IngestCpu::default();
+        for report in &reports {
+            cpu.merge(&report.cpu);
+        }
+        let elapsed_ns = self.clock.now() - started;
+        let closed = self.store.close();
+        told.tell(&*self.store, Told::line);
+        Served {
+            stats: reports.into_iter().map(|report| report.stats).collect(),
+            cpu,
+            elapsed_ns,
+            closed,
+        }
+    }
+
+    /// What is known where the store does not return.
+    fn left_behind(&self, glances: &[Glance], started: u64) -> Served {
+        // Its end may never come.
+        std::mem::forget(self.store.leave());
+        Served {
+            stats: glances.iter().map(Glance::stats).collect(),
+            cpu: IngestCpu::default(),
+            elapsed_ns: self.clock.now() - started,
+            closed: Ok(()),
+        }
+    }
+
+    /// Writes the result, and says what went wrong.
+    fn report(
+        &self,
+        served: Served,
+        base: Timestamp,
+        given_up: Option<GivenUp>,
+        outputs: &Outputs,
+    ) -> Result<Exit, Failure> {
+        let store = &self.store;
+        let written = self
+            .totals
+            .failure()
+            .map(|error| Failure::new(Exit::Invalid, format!("cannot write to {store}")).because(&*error));
+        let closed = served
+            .closed
+            .err()
+            .map(|error| Failure::new(Exit::Invalid, format!("cannot close {store}")).because(&error));
+        let failures: Vec<Failure> = written.into_iter().chain(closed).collect();
+        let listened = Listened {
+            base,
+            elapsed_ns: served.elapsed_ns,
+            failures: failures.iter().map(Failure::in_a_line).collect(),
+            given_up,
+        };
+        let result = self.result(&served.stats, &served.cpu, &listened);
+        // A result that did not reach its reader comes first, as in every command.
+        let unwritten = outputs.write_partial(&result, || text(&result)).err();
+        first_failure(unwritten.into_iter().chain(failures))?;
+        Ok(listened.given_up.map_or(Exit::Done, |given_up| given_up.exit()))
+    }
+
     /// The report of what a receiver knows; what it cannot know is absent.
     fn result(&self, listeners: &[ListenerStats], cpu: &IngestCpu, listened: &Listened) -> Value {
         let sum = |count: fn(&ListenerStats) -> u64| listeners.iter().map(count).sum::<u64>();
         let turned_away = sum(|stats| stats.refused + stats.unannounced);
         let accepted = self.totals.accepted.load(Ordering::Relaxed);
+        let rejected = self.totals.rejected.load(Ordering::Relaxed) + turned_away;
+        let malformed = sum(|stats| stats.malformed);
+        let given_up = listened.given_up.as_ref();
+        let received = match given_up {
+            // What is in a read that has not ended is in no count.
+            Some(_) => malformed + rejected + accepted,
+            None => sum(ListenerStats::received),
+        };
         let mut ledger = Ledger::new();
         ledger
-            .set(Counter::Received, sum(ListenerStats::received))
-            .set(Counter::Malformed, sum(|stats| stats.malformed));
-        ledger
-            .set(
-                Counter::Rejected,
-                self.totals.rejected.load(Ordering::Relaxed) + turned_away,
-            )
-            .set(Counter::Accepted, accepted);
+            .set(Counter::Received, received)
+            .set(Counter::Malformed, malformed);
+        ledger.set(Counter::Rejected, rejected).set(Counter::Accepted, accepted);
         let mut ledger = json!(ledger);
         let mut reasons = self.rejects.by_reason();
         for (reason, samples) in listeners.iter().flat_map(ListenerStats::turned_away) {
@@ -304,15 +419,22 @@ impl Service {
         let (capabilities, stats) = (self.store.capabilities(), self.store.stats());
         let footprint = stats.footprint;
         let usage = Process::own().and_then(|own| own.usage()).unwrap_or_default();
-        let per_sample = (stats.samples > 0).then(|| footprint.total_bytes() as f64 / stats.samples as f64);
+        let per_sample =
+            (given_up.is_none() && stats.samples > 0).then(|| footprint.total_bytes() as f64 / stats.samples as f64);
         let mut reasons = listened.failures.clone();
+        if let Some(given_up) = given_up {
+            reasons.push(format!(
+                "{}: what is in reads that had not ended is not counted, and the store was not closed",
+                given_up.why
+            ));
+        }
         reasons.push("nothing was read back: who sent the samples is not known here".to_owned());
-        json!({
+        let mut result = json!({
             "schema_version": SCHEMA_VERSION,
             "tsb_version": env!("CARGO_PKG_VERSION"),
             "started_at_ns": listened.base.0,
             "duration_ns": listened.elapsed_ns,
-            "interrupted": false,
+            "interrupted": given_up.is_some_and(|given_up| given_up.is_stopped),
             "machine": Machine::examine(),
             "store": self.store.to_string(),
             "target": {
@@ -348,7 +470,12 @@ impl Service {
             "resources": [usage],
             "damage": stats.damage,
             "listeners": listeners,
-        })
+        });
+        // A store that was left behind does not say it.
+        if let Some(all) = result.as_object_mut().filter(|_| given_up.is_some()) {
+            all.remove("size");
+        }
+        result
     }
 }
 

@@ -1,28 +1,114 @@
-//! Ctrl-C and SIGTERM: the first asks for an orderly end, the second ends at once.
+//! Ctrl-C and SIGTERM: the first asks for an orderly end, the second for one at once with the
+//! report of what there is, the third ends the process.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, OnceLock};
+
+use tsb_core::time::{Clock, MonotonicClock, SECOND_NS};
 
 use crate::exit::Exit;
 use crate::say;
 
-/// A flag that the first signal sets. A second signal ends the process: whoever asks
-/// twice does not want to wait for the audit.
-pub fn flag() -> Arc<AtomicBool> {
-    let flag = Arc::new(AtomicBool::new(false));
-    let seen = Arc::clone(&flag);
-    // A process that already has a handler (an embedder) keeps it.
-    let _ = ctrlc::set_handler(move || {
-        if seen.swap(true, Ordering::SeqCst) {
-            end();
-        }
-        say::line("tsb: stopping; the part done so far will be reported (once more to end at once)");
-    });
-    flag
+/// How long the report may take after the second signal.
+const LAST_NS: u64 = SECOND_NS;
+
+/// What the user has asked for.
+#[derive(Clone, Debug, Default)]
+pub struct Signals {
+    /// An orderly end. Others than signals may set it.
+    pub stop: Arc<AtomicBool>,
+    /// An end at once: nothing is waited for any more.
+    pub at_once: Arc<AtomicBool>,
+    /// Called before the process ends without an orderly end.
+    pub before_end: Arc<OnceLock<fn()>>,
 }
 
-/// Ends the process without waiting for anything.
-#[expect(clippy::exit, reason = "the user asked twice; nothing is left to be said")]
-pub fn end() -> ! {
-    std::process::exit(Exit::Interrupted as i32)
+/// What one more request asks for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Request {
+    Stop,
+    AtOnce,
+    End,
+}
+
+/// Flags that the signals of the process set.
+pub fn signals() -> Signals {
+    let signals = Signals::default();
+    let seen = signals.clone();
+    // A process that already has a handler (an embedder) keeps it.
+    let _ = ctrlc::set_handler(move || {
+        if seen.press() {
+            say::line("tsb: stopping; the part done so far will be reported (once more to end at once)");
+        }
+    });
+    signals
+}
+
+/// The flag that the first signal sets.
+pub fn flag() -> Arc<AtomicBool> {
+    signals().stop
+}
+
+impl Signals {
+    /// A signal or a key asks for the end. Returns whether it is the first one.
+    pub fn press(&self) -> bool {
+        match self.request() {
+            Request::Stop => return true,
+            Request::AtOnce => self.end_soon(),
+            Request::End => self.end(),
+        }
+        false
+    }
+
+    fn request(&self) -> Request {
+        if !self.stop.swap(true, Ordering::SeqCst) {
+            Request::Stop
+        } else if !self.at_once.swap(true, Ordering::SeqCst) {
+            Request::AtOnce
+        } else {
+            Request::End
+        }
+    }
+
+    /// Ends the process after a while, whatever it is doing then.
+    fn end_soon(&self) {
+        let signals = self.clone();
+        let thread = std::thread::Builder::new().name("tsb-end".to_owned());
+        let started = thread.spawn(move || {
+            let clock = MonotonicClock::new();
+            clock.wait_until(LAST_NS);
+            signals.end();
+        });
+        if started.is_err() {
+            self.end();
+        }
+    }
+
+    /// Ends the process without waiting for anything.
+    #[expect(
+        clippy::exit,
+        reason = "the user asked for the third time, or the last second is over"
+    )]
+    fn end(&self) -> ! {
+        if let Some(before_end) = self.before_end.get() {
+            before_end();
+        }
+        std::process::exit(Exit::Interrupted as i32)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_first_asks_for_the_end_the_second_for_one_at_once_and_the_third_ends() {
+        let signals = Signals::default();
+        let requests = [(); 4].map(|()| signals.request());
+        assert_eq!(requests, [Request::Stop, Request::AtOnce, Request::End, Request::End]);
+        // Whatever set the flag, a signal is then the second request.
+        let stopped = Signals::default();
+        stopped.stop.store(true, Ordering::SeqCst);
+        assert_eq!(stopped.request(), Request::AtOnce);
+    }
 }

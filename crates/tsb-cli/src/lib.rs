@@ -48,7 +48,7 @@ pub fn main() -> ExitCode {
         Err(error) => not_parsed(&error),
     };
     let exit = ended.unwrap_or_else(|failure| {
-        say::line(&failure);
+        say::failure(&failure);
         failure.exit
     });
     exit.into()
@@ -74,7 +74,7 @@ fn not_parsed(error: &clap::Error) -> Result<Exit, Failure> {
     if foreign::lines(&clean) == said {
         let _ = error.print();
     } else {
-        say::line(clean.trim_end());
+        say::failure(clean.trim_end());
     }
     Ok(Exit::Usage)
 }

@@ -42,7 +42,7 @@ pub fn view(args: &RunArgs, hooks: &mut Hooks) -> Result<Option<Terminal>, Failu
     }
     let board = Arc::clone(hooks.board.get_or_insert_default());
     hooks.has_view = true;
-    Terminal::open(board, Arc::clone(&hooks.stop)).map(Some)
+    Terminal::open(board, hooks.signals()).map(Some)
 }
 
 fn has_terminal() -> bool {

@@ -70,7 +70,7 @@ pub fn write_page(report: &Report, target: &Target) -> Result<(), Failure> {
 pub fn first_failure(failures: impl IntoIterator<Item = Failure>) -> Result<(), Failure> {
     let mut failures = failures.into_iter();
     let Some(first) = failures.next() else { return Ok(()) };
-    failures.for_each(say::line);
+    failures.for_each(say::failure);
     Err(first)
 }
 

@@ -26,11 +26,14 @@ pub fn command(args: &ReportArgs) -> Result<Exit, Failure> {
     };
     label(&mut report.runs, args)?;
     let page = args.html.as_deref().map(Target::prepare).transpose()?;
+    let tables = args.csv.as_deref().map(|dir| tables(&report, dir)).transpose()?;
     let page = page.map(|target| write_page(&report, &target));
-    let tables = args.csv.as_deref().map(|dir| write_tables(&report, dir));
-    let stdout = render::bytes(&report, args.format).and_then(|bytes| print(&bytes));
-    let all = [page, tables, Some(stdout)].into_iter().flatten();
-    first_failure(all.filter_map(Result::err))?;
+    let tables = tables.unwrap_or_default().into_iter();
+    let tables = tables.map(|(target, text)| target.write(text.as_bytes()));
+    // Each is tried, whatever became of the others.
+    let mut written: Vec<Result<(), Failure>> = page.into_iter().chain(tables).collect();
+    written.push(render::bytes(&report, args.format).and_then(|bytes| print(&bytes)));
+    first_failure(written.into_iter().filter_map(Result::err))?;
     Ok(Exit::Done)
 }
 
@@ -54,12 +57,15 @@ fn label(runs: &mut [Run], args: &ReportArgs) -> Result<(), Failure> {
     Ok(())
 }
 
-fn write_tables(report: &Report, dir: &Path) -> Result<(), Failure> {
+/// The tables of a report, and where each goes: a file that was not written is as it was.
+///
+/// # Errors
+/// When one of them could not be written, before any is.
+fn tables(report: &Report, dir: &Path) -> Result<Vec<(Target, String)>, Failure> {
     std::fs::create_dir_all(dir)
         .map_err(|error| Failure::usage(format!("cannot write {}", dir.display())).because(&error))?;
-    for (name, text) in render::csv::tables(report) {
-        let path = dir.join(name);
-        std::fs::write(&path, text).map_err(|error| Failure::unwritten(path.display(), &error))?;
-    }
-    Ok(())
+    let tables = render::csv::tables(report).into_iter();
+    tables
+        .map(|(name, text)| Ok((Target::prepare(&dir.join(name))?, text)))
+        .collect()
 }

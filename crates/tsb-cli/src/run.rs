@@ -3,12 +3,15 @@
 mod aftermath;
 mod asked;
 mod assemble;
+mod calls;
 mod ceiling;
 mod cost;
+mod course;
 mod engine;
 mod fit;
 mod guarded;
 mod hdr_log;
+mod hooks;
 mod journaled;
 mod judge;
 mod kept;
@@ -16,6 +19,7 @@ mod ledger;
 mod missing;
 mod monitor;
 mod path;
+mod patience;
 mod peak;
 mod projection;
 mod recorded;
@@ -23,6 +27,7 @@ mod rejects;
 mod remote;
 mod sink;
 mod slices;
+mod so_far;
 mod stage;
 mod window;
 
@@ -37,14 +42,18 @@ pub(crate) use asked::check as check_asked;
 pub(crate) use assemble::{fingerprint, issued, offered};
 pub(crate) use missing::{missing, missing_note};
 
-pub use engine::{Finished, Hooks, Open, run_plan, run_store};
+pub use calls::Calls;
+pub use engine::{Finished, Open, run_plan, run_store};
+pub(crate) use guarded::Guarded;
 pub(crate) use hdr_log::write as write_hdr_log;
+pub use hooks::Hooks;
 pub(crate) use journaled::{boot_id, header_of_emit, journal, way_of_emit};
 pub use judge::read_back;
 pub use kept::Kept;
 pub use ledger::{Elsewhere, settle};
 pub use monitor::progress;
 pub use path::{Driven, Pass, Watch};
+pub use patience::{Came, Over, Patience, Waiting, at_once};
 pub use rejects::Rejects;
 pub use sink::{SinkTotals, StoreSink, Writer};
 pub(crate) use stage::timetable;
@@ -92,8 +101,10 @@ pub fn command(args: &RunArgs) -> Result<Exit, Failure> {
     }
     check_comparable(&plan)?;
     check_labels(args.label.len(), plan.stores.len())?;
+    let patience = Patience::of(args.store_timeout.as_deref())?;
     let mut outputs = Outputs::open(&args.output)?;
-    let mut hooks = Hooks::new(interrupt::flag(), args.output.quiet);
+    let mut hooks = Hooks::new(Arc::default(), args.output.quiet).with_signals(&interrupt::signals());
+    hooks.patience = patience;
     hooks.labels.clone_from(&args.label);
     let view = live::view(args, &mut hooks)?;
     let _exposed = expose(args, &mut hooks)?;
@@ -110,7 +121,7 @@ pub fn command(args: &RunArgs) -> Result<Exit, Failure> {
     match failed {
         Some(failure) if exit != Exit::Invalid => Err(failure),
         Some(failure) => {
-            say::line(&failure);
+            say::failure(&failure);
             Ok(exit)
         }
         None => Ok(exit),
@@ -145,13 +156,13 @@ pub fn run_each(
                 kept.note(format!("{store} was not measured: {}", failure.in_a_line()));
                 match failed {
                     None => failed = Some(failure),
-                    Some(_) => say::line(&failure),
+                    Some(_) => say::failure(&failure),
                 }
                 continue;
             }
         };
         if let Some(log) = log.as_deref_mut() {
-            write_hdr_log(log, &finished.driven, finished.run.started_at_ns).unwrap_or_else(say::line);
+            write_hdr_log(log, &finished.driven, finished.run.started_at_ns).unwrap_or_else(say::failure);
         }
         finished.run.label = hooks.labels.get(index).cloned();
         let interrupted = finished.run.interrupted;

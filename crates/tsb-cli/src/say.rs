@@ -1,12 +1,84 @@
 //! Lines on stderr: progress, and failures.
 //!
 //! Whether anybody reads them is no matter of the program: a closed or full stderr is not an
-//! error, and never a panic.
+//! error, never a panic, and nothing that a thread waits for. A line for which a pipe or a
+//! terminal has no room is dropped.
 
 use std::fmt;
-use std::io::Write;
+use std::io::{self, Write};
+use std::os::fd::AsFd;
 
-/// Writes one line to stderr.
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+
+/// As much as a pipe takes at once where it has any room (POSIX's `PIPE_BUF` is 512 at the
+/// least, Linux has 4096).
+const PIECE: usize = 4096;
+
+/// How long the reader of a failure may take to make room.
+const PATIENCE: Timespec = Timespec {
+    tv_sec: 0,
+    tv_nsec: 500_000_000,
+};
+
+const NO_PATIENCE: Timespec = Timespec { tv_sec: 0, tv_nsec: 0 };
+
+/// Writes one line to stderr, if that takes it now.
 pub fn line(text: impl fmt::Display) {
-    let _ = writeln!(std::io::stderr().lock(), "{text}");
+    write(&mut io::stderr().lock(), &format!("{text}\n"), &NO_PATIENCE);
+}
+
+/// Writes why a command failed, and gives the reader a moment to make room for it.
+pub fn failure(text: impl fmt::Display) {
+    write(&mut io::stderr().lock(), &format!("{text}\n"), &PATIENCE);
+}
+
+/// Writes as much as fits, a piece at a time.
+fn write(to: &mut (impl Write + AsFd), text: &str, patience: &Timespec) {
+    for piece in text.as_bytes().chunks(PIECE) {
+        if !has_room(to, patience) || to.write_all(piece).is_err() {
+            return;
+        }
+    }
+}
+
+/// Whether a write returns at once; also where it only returns an error.
+fn has_room(to: &impl AsFd, patience: &Timespec) -> bool {
+    let mut descriptors = [PollFd::new(to, PollFlags::OUT)];
+    match poll(&mut descriptors, Some(patience)) {
+        Ok(ready) => ready > 0,
+        // What cannot be asked is tried.
+        Err(_) => true,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Read;
+
+    use super::*;
+
+    #[test]
+    fn what_a_pipe_has_no_room_for_is_dropped_and_what_follows_is_written() {
+        let (mut reader, mut writer) = io::pipe().unwrap();
+        let line = "x".repeat(999) + "\n";
+        for _ in 0..1_000 {
+            write(&mut writer, &line, &NO_PATIENCE);
+        }
+        let mut taken = vec![0; 1 << 20];
+        let length = reader.read(&mut taken).unwrap();
+        assert!((4_000..1_000_000).contains(&length), "{length}");
+        assert!(taken[..length].ends_with(b"x\n"), "no line is cut");
+        write(&mut writer, "and now\n", &NO_PATIENCE);
+        drop(writer);
+        let mut rest = String::new();
+        reader.read_to_string(&mut rest).unwrap();
+        assert!(rest.ends_with("and now\n"), "{rest}");
+    }
+
+    #[test]
+    fn a_reader_that_has_gone_costs_nothing() {
+        let (reader, mut writer) = io::pipe().unwrap();
+        drop(reader);
+        write(&mut writer, "lost\n", &PATIENCE);
+    }
 }

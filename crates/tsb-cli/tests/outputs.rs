@@ -4,12 +4,10 @@
 #![expect(clippy::unwrap_used, reason = "a test that cannot set up has failed")]
 
 use std::fs::{self, File, OpenOptions};
-use std::io::{BufRead, BufReader, Read};
 use std::net::TcpListener;
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
 
-use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 
 #[path = "support/program.rs"]
@@ -96,6 +94,101 @@ fn a_full_file_takes_nothing_else_with_it() {
 }
 
 #[test]
+fn each_output_of_emit_and_ingest_fails_alone() {
+    let sink = TcpListener::bind("127.0.0.1:0").unwrap();
+    let to = format!("graphite+tcp://{}?timeout=1s", sink.local_addr().unwrap());
+    let reading = std::thread::spawn(move || {
+        for _ in 0..2 {
+            let (mut stream, _) = sink.accept().unwrap();
+            std::io::copy(&mut stream, &mut std::io::sink()).unwrap();
+        }
+    });
+    let emit = ["emit", "--quiet", "--to", &to, "--series", "540", "--duration", "200ms"];
+    let ingest = [
+        "ingest",
+        "--quiet",
+        "--listen",
+        "graphite+tcp://127.0.0.1:0",
+        "--duration",
+        "200ms",
+    ];
+    let folder = tempfile::tempdir().unwrap();
+    for (name, arguments, word) in [("emit", &emit[..], "sent"), ("ingest", &ingest[..], "received")] {
+        let output = tsb(arguments).args(["--out", "/dev/full"]).output().unwrap();
+        let text = stderr(&output);
+        assert_eq!(output.status.code(), Some(6), "{name}: {text}");
+        assert!(text.contains("cannot write /dev/full"), "{name}: {text}");
+        assert!(String::from_utf8_lossy(&output.stdout).contains(word), "{name}");
+        let report = folder.path().join(format!("{name}.json"));
+        let mut full_stdout = tsb(arguments);
+        full_stdout.args(["--out", report.to_str().unwrap()]).stdout(full());
+        let (exit, text) = code(&mut full_stdout);
+        assert_eq!(exit, Some(6), "{name}: {text}");
+        assert!(text.contains("cannot write to stdout"), "{name}: {text}");
+        assert!(json(&report)["ledger"].is_object(), "{name}");
+    }
+    reading.join().unwrap();
+}
+
+#[test]
+fn a_result_of_rrdcacheds_listener_fails_alone_and_hides_no_other_failure() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = format!("write-cache+rrd:{}", folder.path().join("files").display());
+    let mut ingest = tsb(&[
+        "ingest",
+        "--quiet",
+        "--listen",
+        "rrdcached+tcp://127.0.0.1:0",
+        "--duration",
+        "200ms",
+    ]);
+    let output = ingest.args(["--store", &store, "--out", "/dev/full"]).output().unwrap();
+    let text = stderr(&output);
+    assert_eq!(output.status.code(), Some(6), "{text}");
+    assert!(String::from_utf8_lossy(&output.stdout).contains("accepted 0"), "{text}");
+}
+
+#[test]
+fn each_table_of_a_report_fails_alone_and_none_is_emptied() {
+    let folder = tempfile::tempdir().unwrap();
+    let (report, tables) = (folder.path().join("r.json"), folder.path().join("tables"));
+    let page = folder.path().join("p.html");
+    let (exit, text) = code(&mut short(&["--out", report.to_str().unwrap()]));
+    assert!(matches!(exit, Some(0 | 3)), "{text}");
+    fs::create_dir(&tables).unwrap();
+    fs::write(tables.join("latency-cells.csv"), "an old table").unwrap();
+    // The first and the second table cannot be written, the third would be emptied.
+    for name in ["intervals.csv", "processes.csv"] {
+        std::os::unix::fs::symlink("/dev/full", tables.join(name)).unwrap();
+    }
+    let show = ["report", report.to_str().unwrap(), "--csv", tables.to_str().unwrap()];
+    let output = tsb(&show).args(["--html", page.to_str().unwrap()]).output().unwrap();
+    let text = stderr(&output);
+    assert_eq!(output.status.code(), Some(6), "{text}");
+    for name in ["intervals.csv", "processes.csv"] {
+        assert!(text.contains(name), "{name} is not said: {text}");
+    }
+    assert!(String::from_utf8_lossy(&output.stdout).contains("Verdict:"), "{text}");
+    assert!(fs::read_to_string(&page).unwrap().contains("</html>"));
+    let cells = fs::read_to_string(tables.join("latency-cells.csv")).unwrap();
+    assert!(cells.starts_with("run,store,end_s,lowest_ns"), "{cells}");
+    assert!(tables.join("latency-quantiles.csv").is_file());
+    // With no file larger than this, none of the tables is written, and the old one stays.
+    fs::write(tables.join("latency-cells.csv"), "an old table").unwrap();
+    let script = "trap '' XFSZ; ulimit -f 0; exec \"$@\"";
+    let mut limited = Command::new("bash");
+    limited
+        .args(["-c", script, "bash", env!("CARGO_BIN_EXE_tsb")])
+        .args(show);
+    let output = limited.stdout(closed_pipe()).stderr(Stdio::piped()).output().unwrap();
+    assert_eq!(output.status.code(), Some(6), "{}", stderr(&output));
+    assert_eq!(
+        fs::read_to_string(tables.join("latency-cells.csv")).unwrap(),
+        "an old table"
+    );
+}
+
+#[test]
 fn a_disk_that_is_full_during_the_run_leaves_the_report() {
     let folder = tempfile::tempdir().unwrap();
     let (data, report) = (folder.path().join("x.db"), folder.path().join("r.json"));
@@ -141,55 +234,6 @@ fn a_disk_that_is_full_during_the_run_leaves_the_report() {
         runs[0]["verdict"]
     );
     assert_ne!(runs[1]["verdict"]["status"], "INVALID");
-}
-
-#[test]
-fn a_second_signal_leaves_an_old_report_as_it_was() {
-    let folder = tempfile::tempdir().unwrap();
-    let report = folder.path().join("r.json");
-    fs::write(&report, "an old report").unwrap();
-    // A write that takes minutes: the first signal has to wait for it.
-    let store = "throttle+memory:?throttle.rate=1";
-    let mut child = tsb(&[
-        "run",
-        "--no-calibrate",
-        "--transport",
-        "inproc",
-        "--progress",
-        "lines",
-        "--rate",
-        "max",
-    ])
-    .args([
-        "--fleet-time",
-        "1000d",
-        "--series",
-        "540",
-        "--store",
-        store,
-        "--out",
-        report.to_str().unwrap(),
-    ])
-    .stdout(Stdio::null())
-    .stderr(Stdio::piped())
-    .spawn()
-    .unwrap();
-    let mut lines = BufReader::new(child.stderr.take().unwrap());
-    lines.read_line(&mut String::new()).unwrap();
-    let signal = || kill_process(Pid::from_child(&child), Signal::TERM).unwrap();
-    signal();
-    // It answers the first before it gets the second.
-    let mut said = String::new();
-    while !said.contains("once more to end at once") {
-        assert!(lines.read_line(&mut said).unwrap() > 0, "{said}");
-    }
-    signal();
-    std::thread::spawn(move || lines.read_to_string(&mut String::new()));
-    let exit = child.wait().unwrap().code();
-    assert_eq!(exit, Some(130));
-    assert_eq!(fs::read_to_string(&report).unwrap(), "an old report");
-    let names = fs::read_dir(folder.path()).unwrap().count();
-    assert_eq!(names, 1, "nothing else is left");
 }
 
 #[test]

@@ -6,23 +6,25 @@
 use std::net::ToSocketAddrs;
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 use serde_json::json;
-use tsb_core::net::{Address, Intake, ListenOptions, Listener, ListenerStats, Runtime};
+use tsb_core::net::{Address, Glance, Intake, ListenOptions, Listener, ListenerStats, Runtime};
 use tsb_core::time::{Clock, MonotonicClock};
 use tsb_core::wire::rrdcached::NoSeries;
 use tsb_stores::spec::Typed;
 use tsb_stores::write_cache::files::{Conversation, FileCache};
 use tsb_stores::{Damage, Error};
 
-use super::watch::{Watched, refuse_remote, watch};
-use super::{idle_timeout, unbound};
+use super::watch::{Watched, Watching, refuse_remote, watch};
+use super::{GivenUp, apart, idle_timeout, unbound};
 use crate::args::{IngestArgs, MAX_NAME_BYTES, MAX_SERIES};
 use crate::damage::Told;
 use crate::endpoint::parse_idle;
 use crate::exit::Exit;
 use crate::failure::Failure;
-use crate::output::Outputs;
+use crate::output::{Outputs, first_failure};
+use crate::run::{Calls, Came, Patience, at_once};
 use crate::{interrupt, units};
 
 const SCHEME: &str = "rrdcached+";
@@ -36,24 +38,24 @@ pub(super) fn is_for(url: &Typed) -> bool {
     url.expose().starts_with(SCHEME)
 }
 
+/// What serving came to.
+struct Served {
+    listeners: Vec<ListenerStats>,
+    elapsed_ns: u64,
+    closed: tsb_stores::Result<()>,
+}
+
 /// Runs the command.
-pub(super) fn command(args: &IngestArgs, options: &ListenOptions, duration_ns: Option<u64>) -> Result<Exit, Failure> {
-    if let Some(other) = args.listen.iter().find(|url| !is_for(url)) {
-        let what = "files by their names and series do not go into one store";
-        return Err(Failure::usage(format!("cannot listen on {other}")).because_of(what));
-    }
-    let given = [
-        (args.max_series != MAX_SERIES).then_some("--max-series"),
-        (args.max_name_bytes != MAX_NAME_BYTES).then_some("--max-name-bytes"),
-    ];
-    if let Some(flag) = given.into_iter().flatten().next() {
-        return Err(Failure::usage(format!("cannot use {flag} here"))
-            .because_of("clients name files, and not series")
-            .hint("bound the files with --store 'write-cache+rrd:DIR?max_series=N'"));
-    }
+pub(super) fn command(
+    args: &IngestArgs,
+    options: &ListenOptions,
+    patience: Patience,
+    duration_ns: Option<u64>,
+) -> Result<Exit, Failure> {
+    check(args)?;
     let outputs = Outputs::open_without_page(&args.output)?;
     // Before anyone hears that it listens: from then on a signal asks for an orderly end.
-    let stop = interrupt::flag();
+    let signals = interrupt::signals();
     let clock: Arc<dyn Clock> = Arc::new(MonotonicClock::new());
     let opened = args.store.spec().and_then(|spec| spec.open_files(&clock));
     let cache = opened.map_err(|error| match error {
@@ -70,22 +72,111 @@ pub(super) fn command(args: &IngestArgs, options: &ListenOptions, duration_ns: O
     for url in &args.listen {
         listeners.push(listen(url, args.allow_remote, options, &cache, &clock, &runtime)?);
     }
+    let glances: Vec<Glance> = listeners.iter().map(Listener::glance).collect();
     let started = clock.now();
-    let fed = Fed {
-        cache: &cache,
-        listeners: &listeners,
+    let calls = Arc::<Calls>::default();
+    let came = {
+        let (cache, clock, watching) = (Arc::clone(&cache), Arc::clone(&clock), Watching::of(args, duration_ns));
+        let made = Arc::clone(&calls);
+        apart(&signals, patience, &calls, move |stop, over| {
+            let fed = Fed {
+                cache: &cache,
+                listeners: &listeners,
+            };
+            watch(&fed, &watching, &*clock, stop, &mut told);
+            over.within(0);
+            let listeners = {
+                let _call = made.begin("what its clients had asked for");
+                listeners.into_iter().map(|listener| listener.stop().stats).collect()
+            };
+            let elapsed_ns = clock.now() - started;
+            let closed = {
+                let _call = made.begin("close");
+                cache.close()
+            };
+            told.tell_list(cache.damage(), Told::line);
+            drop(runtime);
+            Served {
+                listeners,
+                elapsed_ns,
+                closed,
+            }
+        })?
     };
-    watch(&fed, args, &*clock, duration_ns, &stop, &mut told);
-    let listeners: Vec<ListenerStats> = listeners.into_iter().map(|listener| listener.stop().stats).collect();
-    let elapsed_ns = clock.now() - started;
-    let closed = cache.close();
-    told.tell_list(cache.damage(), Told::line);
-    let result = result(&cache, &listeners, elapsed_ns);
-    outputs.write_value(&result, || text(&cache, elapsed_ns))?;
-    let folder = cache.folder().display();
-    closed
-        .map_err(|error| Failure::new(Exit::Invalid, format!("cannot close the files of {folder}")).because(&error))?;
+    match came {
+        Came::Back(served) => report(&cache, served, &outputs),
+        Came::Never(why) => {
+            let is_stopped = signals.stop.load(Ordering::SeqCst);
+            let given_up = GivenUp { why, is_stopped };
+            report_left_behind(cache, &glances, clock.now() - started, given_up, &outputs)
+        }
+    }
+}
+
+/// Refuses what does not go together.
+fn check(args: &IngestArgs) -> Result<(), Failure> {
+    if let Some(other) = args.listen.iter().find(|url| !is_for(url)) {
+        let what = "files by their names and series do not go into one store";
+        return Err(Failure::usage(format!("cannot listen on {other}")).because_of(what));
+    }
+    let given = [
+        (args.max_series != MAX_SERIES).then_some("--max-series"),
+        (args.max_name_bytes != MAX_NAME_BYTES).then_some("--max-name-bytes"),
+    ];
+    match given.into_iter().flatten().next() {
+        None => Ok(()),
+        Some(flag) => Err(Failure::usage(format!("cannot use {flag} here"))
+            .because_of("clients name files, and not series")
+            .hint("bound the files with --store 'write-cache+rrd:DIR?max_series=N'")),
+    }
+}
+
+/// Writes the result, and says what went wrong.
+fn report(cache: &FileCache, served: Served, outputs: &Outputs) -> Result<Exit, Failure> {
+    let elapsed_ns = served.elapsed_ns;
+    let result = result(cache, &served.listeners, elapsed_ns);
+    let unwritten = outputs.write_value(&result, || text(cache, elapsed_ns)).err();
+    let closed = served.closed.err().map(|error| {
+        let folder = cache.folder().display();
+        Failure::new(Exit::Invalid, format!("cannot close the files of {folder}")).because(&error)
+    });
+    // A result that did not reach its reader comes first, as in every command.
+    first_failure(unwritten.into_iter().chain(closed))?;
     Ok(Exit::Done)
+}
+
+/// The same where the cache does not return: its counts may be behind the lock of a thread that
+/// writes.
+fn report_left_behind(
+    cache: Arc<FileCache>,
+    glances: &[Glance],
+    elapsed_ns: u64,
+    given_up: GivenUp,
+    outputs: &Outputs,
+) -> Result<Exit, Failure> {
+    let listeners: Vec<ListenerStats> = glances.iter().map(Glance::stats).collect();
+    let seen = listeners.clone();
+    let known = at_once(move || {
+        let known = (result(&cache, &seen, elapsed_ns), text(&cache, elapsed_ns));
+        // Its end may never come.
+        std::mem::forget(cache);
+        known
+    });
+    let (mut result, text) = known.unwrap_or_else(|| {
+        let result = json!({
+            "schema_version": tsb_core::report::SCHEMA_VERSION,
+            "tsb_version": env!("CARGO_PKG_VERSION"),
+            "duration_ns": elapsed_ns,
+            "listeners": listeners,
+        });
+        (result, String::new())
+    });
+    let why = format!("{}: the files were not closed", given_up.why);
+    let text = format!("{text}{why}\n");
+    result["interrupted"] = json!(given_up.is_stopped);
+    result["verdict"] = json!({ "status": "UNVERIFIED", "reasons": [why] });
+    outputs.write_value(&result, || text)?;
+    Ok(given_up.exit())
 }
 
 fn listen(

@@ -1,6 +1,7 @@
 //! Until when listeners listen, and what is shown meanwhile.
 
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
 use tsb_core::net::{Address, ListenerStats};
 use tsb_core::time::{Clock, SECOND_NS};
@@ -12,11 +13,30 @@ use crate::damage::Told;
 use crate::failure::Failure;
 use crate::units;
 
-/// How often progress is shown and the end looked for.
+/// How often progress is shown, and the end looked for where nothing announces it.
 const TICK_NS: u64 = SECOND_NS / 5;
 
 /// How often the store is asked what it has found damaged: some look through their files.
 const DAMAGE_NS: u64 = 60 * SECOND_NS;
+
+/// When listening ends, and what is said until then.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Watching {
+    duration_ns: Option<u64>,
+    once: bool,
+    quiet: bool,
+}
+
+impl Watching {
+    /// As the command line says.
+    pub(super) const fn of(args: &IngestArgs, duration_ns: Option<u64>) -> Self {
+        Self {
+            duration_ns,
+            once: args.once,
+            quiet: args.output.quiet,
+        }
+    }
+}
 
 /// What is watched.
 pub(super) trait Watched {
@@ -34,16 +54,16 @@ pub(super) trait Watched {
     }
 }
 
-/// Shows progress until it is time to stop: somebody asks for it, `duration_ns` is over, or
-/// with `--once` the last connection has gone.
+/// Shows progress until it is time to stop: `stop` is set, `duration_ns` is over, or with
+/// `--once` the last connection has gone. Who sets `stop` unparks the thread.
 pub(super) fn watch(
     watched: &impl Watched,
-    args: &IngestArgs,
+    watching: &Watching,
     clock: &dyn Clock,
-    duration_ns: Option<u64>,
     stop: &AtomicBool,
     told: &mut Told,
 ) {
+    let duration_ns = watching.duration_ns;
     let started = clock.now();
     let (mut shown, mut asked, mut before) = (started, started, 0);
     while !stop.load(Ordering::SeqCst) && !watched.has_failed() {
@@ -51,11 +71,11 @@ pub(super) fn watch(
         let stats = watched.listeners();
         let sum = |count: fn(&ListenerStats) -> u64| stats.iter().map(count).sum::<u64>();
         let open = sum(|stats| stats.open_connections);
-        let was_once = args.once && open == 0 && sum(|stats| stats.connections) > 0;
+        let was_once = watching.once && open == 0 && sum(|stats| stats.connections) > 0;
         if was_once || duration_ns.is_some_and(|duration| now - started >= duration) {
             return;
         }
-        if !args.output.quiet && now - shown >= SECOND_NS {
+        if !watching.quiet && now - shown >= SECOND_NS {
             let accepted = watched.accepted();
             let rate = (accepted - before) as f64 * SECOND_NS as f64 / (now - shown) as f64;
             crate::say::line(format_args!(
@@ -71,7 +91,8 @@ pub(super) fn watch(
             told.tell_list(watched.damage(), Told::line);
             asked = now;
         }
-        clock.wait_until(now + TICK_NS);
+        let left_ns = duration_ns.map_or(u64::MAX, |duration| (started + duration).saturating_sub(now));
+        std::thread::park_timeout(Duration::from_nanos(TICK_NS.min(left_ns)));
     }
 }
 
@@ -83,4 +104,65 @@ pub(super) fn refuse_remote(url: &Typed, address: &Address, allow_remote: bool) 
     Err(Failure::usage(format!("cannot listen on {url}"))
         .because_of("other machines could reach it, and there is no authentication")
         .hint("give --allow-remote if that is meant"))
+}
+
+#[cfg(test)]
+mod tests {
+    use tsb_core::time::MonotonicClock;
+
+    use super::*;
+
+    struct Nothing;
+
+    impl Watched for Nothing {
+        fn listeners(&self) -> Vec<ListenerStats> {
+            Vec::new()
+        }
+        fn accepted(&self) -> u64 {
+            0
+        }
+        fn detail(&self) -> String {
+            String::new()
+        }
+        fn damage(&self) -> Vec<Damage> {
+            Vec::new()
+        }
+    }
+
+    fn watch_until(duration_ns: Option<u64>, stop: &AtomicBool) {
+        let watching = Watching {
+            duration_ns,
+            once: false,
+            quiet: true,
+        };
+        watch(&Nothing, &watching, &MonotonicClock::new(), stop, &mut Told::default());
+    }
+
+    #[test]
+    fn a_stop_is_not_waited_for_to_be_looked_for() {
+        // The median of some: the machine may be busy.
+        let mut taken: Vec<u64> = (0..9)
+            .map(|_| {
+                let (clock, stop) = (MonotonicClock::new(), AtomicBool::new(false));
+                std::thread::scope(|threads| {
+                    let watching = threads.spawn(|| watch_until(None, &stop));
+                    clock.wait_until(TICK_NS / 10);
+                    let asked = clock.now();
+                    stop.store(true, Ordering::SeqCst);
+                    watching.thread().unpark();
+                    assert!(watching.join().is_ok());
+                    clock.now() - asked
+                })
+            })
+            .collect();
+        taken.sort_unstable();
+        assert!(taken[4] < TICK_NS / 4, "{taken:?}");
+    }
+
+    #[test]
+    fn a_duration_ends_when_it_is_over() {
+        let (clock, stop) = (MonotonicClock::new(), AtomicBool::new(false));
+        watch_until(Some(TICK_NS / 2), &stop);
+        assert!(clock.now() >= TICK_NS / 2);
+    }
 }

@@ -45,6 +45,10 @@ struct State {
     bytes: u64,
     is_dirty: bool,
     failure: Option<String>,
+    /// The run that is being written, as a number.
+    section: u64,
+    /// It says more than the report: it stays.
+    is_kept: bool,
 }
 
 impl Journal {
@@ -101,19 +105,32 @@ impl Journal {
         ))
     }
 
-    /// Begins the file, where it is not begun, with a number that tells it from others.
-    pub(super) fn open(&self, nonce: u64) {
+    /// Begins a run, and the file where it is not begun, with a number that tells it from
+    /// others. Returns the number of the run.
+    pub(super) fn begin(&self, nonce: u64) -> u64 {
         let mut state = self.state();
+        state.section += 1;
         if state.file.is_none() && state.failure.is_none() {
             state.nonce = nonce;
             let opened = File::create(&self.path);
             state.keep(opened, |state, file| state.file = Some(file));
         }
+        state.section
     }
 
-    /// Writes records. A failure ends the journal, and not the run.
-    pub(super) fn append(&self, records: &[Record]) {
+    /// The report will not be whole: the journal is not removed, and does not say that it is
+    /// over.
+    pub fn keep(&self) {
+        self.state().is_kept = true;
+    }
+
+    /// Writes records of a run, unless another has begun since. A failure ends the journal, and
+    /// not the run.
+    pub(super) fn append(&self, section: u64, records: &[Record]) {
         let mut state = self.state();
+        if state.section != section {
+            return;
+        }
         let mut text = String::new();
         for record in records {
             state.sequence += 1;
@@ -155,11 +172,15 @@ impl Journal {
     /// # Errors
     /// When it cannot be removed.
     pub fn finish(&self) -> Result<(), Failure> {
-        if self.state().sequence == 0 {
+        let (sequence, section, is_kept) = {
+            let state = self.state();
+            (state.sequence, state.section, state.is_kept)
+        };
+        if sequence == 0 || is_kept {
             return Ok(());
         }
         if self.is_named {
-            self.append(&[Record::Over {}]);
+            self.append(section, &[Record::Over {}]);
             self.sync();
             return Ok(());
         }

@@ -67,6 +67,7 @@ pub struct Followed<'a> {
 #[derive(Debug)]
 pub struct Follower<'a> {
     journal: &'a Journal,
+    section: u64,
     followed: Followed<'a>,
     claims: Claims,
     // Of each worker, in a stream: operations and samples sent, and what of it was taken.
@@ -83,11 +84,12 @@ impl<'a> Follower<'a> {
     /// Begins the journal of a run.
     pub fn begin(journal: &'a Journal, header: Header, followed: Followed<'a>) -> Self {
         let workers = followed.live.workers().len();
-        journal.open(followed.clock.wall().0 as u64 ^ u64::from(header.pid).rotate_right(16));
+        let section = journal.begin(followed.clock.wall().0 as u64 ^ u64::from(header.pid).rotate_right(16));
         let claims = Claims::new(header.acknowledges, header.reaches, workers);
-        journal.append(&[Record::Run(Box::new(header))]);
+        journal.append(section, &[Record::Run(Box::new(header))]);
         Self {
             journal,
+            section,
             followed,
             claims,
             in_flight: vec![VecDeque::new(); workers],
@@ -255,7 +257,7 @@ impl<'a> Follower<'a> {
             });
         }
         records.push(Record::Reached(reached.clone()));
-        self.journal.append(&records);
+        self.journal.append(self.section, &records);
         self.written = reached;
     }
 }

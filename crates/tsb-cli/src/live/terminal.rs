@@ -17,7 +17,7 @@ use super::keys::{Key, Keyboard};
 use super::view::{Look, draw, slices_wanted};
 use crate::exit::Exit;
 use crate::failure::Failure;
-use crate::interrupt;
+use crate::interrupt::Signals;
 
 /// From one picture to the next, unless a key is pressed.
 const FRAME: Duration = Duration::from_millis(250);
@@ -34,8 +34,8 @@ pub struct Terminal {
 }
 
 impl Terminal {
-    /// Takes the terminal and shows `board` on it; `q` sets `stop`.
-    pub fn open(board: Arc<Board>, stop: Arc<AtomicBool>) -> Result<Self, Failure> {
+    /// Takes the terminal and shows `board` on it; `q` is what a signal is.
+    pub fn open(board: Arc<Board>, signals: Signals) -> Result<Self, Failure> {
         let failure = |error: &io::Error| {
             Failure::usage("cannot show the live view")
                 .because(error)
@@ -44,10 +44,11 @@ impl Terminal {
         let screen = Screen::take().map_err(|error| failure(&error))?;
         let is_over = Arc::new(AtomicBool::new(false));
         let over = Arc::clone(&is_over);
+        let _ = signals.before_end.set(give_back);
         let show = move || {
             let mut screen = screen;
             // A terminal that has gone away is no reason to end a run.
-            let _ = screen.show(&board, &stop, &over);
+            let _ = screen.show(&board, &signals, &over);
         };
         let thread = std::thread::Builder::new().name("tsb-view".to_owned()).spawn(show);
         let thread = thread.map_err(|error| Failure::new(Exit::Bug, "cannot start the live view").because(&error))?;
@@ -90,18 +91,18 @@ impl Screen {
         Ok(Self { terminal, keyboard })
     }
 
-    fn show(&mut self, board: &Board, stop: &AtomicBool, is_over: &AtomicBool) -> io::Result<()> {
+    fn show(&mut self, board: &Board, signals: &Signals, is_over: &AtomicBool) -> io::Result<()> {
         let mut look = Look::default();
         let mut frozen: Option<State> = None;
         while !is_over.load(Ordering::Acquire) {
-            look.is_stopping = stop.load(Ordering::SeqCst);
+            look.is_stopping = signals.stop.load(Ordering::SeqCst);
             let width = usize::from(self.terminal.size()?.width);
             let fresh = frozen.is_none().then(|| board.snapshot(slices_wanted(width, look)));
             if let Some(state) = fresh.as_ref().or(frozen.as_ref()) {
                 self.terminal.draw(|frame| draw(frame, state, look))?;
             }
             for key in self.keyboard.pressed(FRAME)? {
-                on_key(key, &mut look, stop);
+                on_key(key, &mut look, signals);
             }
             frozen = match (look.is_paused, frozen) {
                 (true, None) => Some(board.snapshot(usize::MAX)),
@@ -124,9 +125,11 @@ fn give_back() {
     let _ = execute!(io::stderr(), LeaveAlternateScreen, ratatui::crossterm::cursor::Show);
 }
 
-fn on_key(key: Key, look: &mut Look, stop: &AtomicBool) {
+fn on_key(key: Key, look: &mut Look, signals: &Signals) {
     match key {
-        Key::Interrupt | Key::Char('q') => end(stop),
+        Key::Interrupt | Key::Char('q') => {
+            signals.press();
+        }
         Key::Escape => look.is_helped = false,
         Key::Char('?') => look.is_helped = !look.is_helped,
         Key::Char('p' | ' ') => look.is_paused = !look.is_paused,
@@ -137,21 +140,13 @@ fn on_key(key: Key, look: &mut Look, stop: &AtomicBool) {
     }
 }
 
-/// The first time the run is asked to end, the second time it is not asked.
-fn end(stop: &AtomicBool) {
-    if stop.swap(true, Ordering::SeqCst) {
-        give_back();
-        interrupt::end();
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
     fn keys_change_the_look_and_q_asks_for_the_end() {
-        let (mut look, stop) = (Look::default(), AtomicBool::new(false));
+        let (mut look, stop) = (Look::default(), Signals::default());
         let press = |key, look: &mut Look| on_key(Key::Char(key), look, &stop);
         press('p', &mut look);
         assert!(look.is_paused);
@@ -159,14 +154,14 @@ mod tests {
         assert_eq!(look.slices_per_column(), 2);
         press('+', &mut look);
         assert_eq!(look.slices_per_column(), 1);
-        assert!(!stop.load(Ordering::SeqCst));
+        assert!(!stop.stop.load(Ordering::SeqCst));
         press('q', &mut look);
-        assert!(stop.load(Ordering::SeqCst));
+        assert!(stop.stop.load(Ordering::SeqCst));
     }
 
     #[test]
     fn a_question_mark_opens_the_help_and_closes_it() {
-        let (mut look, stop) = (Look::default(), AtomicBool::new(false));
+        let (mut look, stop) = (Look::default(), Signals::default());
         let question = Key::Char('?');
         for (key, is_helped) in [
             (question, true),
@@ -177,13 +172,13 @@ mod tests {
             on_key(key, &mut look, &stop);
             assert_eq!(look.is_helped, is_helped, "after {key:?}");
         }
-        assert!(!stop.load(Ordering::SeqCst));
+        assert!(!stop.stop.load(Ordering::SeqCst));
     }
 
     #[test]
     fn control_c_asks_for_the_end() {
-        let stop = AtomicBool::new(false);
+        let stop = Signals::default();
         on_key(Key::Interrupt, &mut Look::default(), &stop);
-        assert!(stop.load(Ordering::SeqCst));
+        assert!(stop.stop.load(Ordering::SeqCst));
     }
 }

@@ -77,6 +77,11 @@ pub fn check_run(args: &RunArgs) -> Result<(), Failure> {
     ];
     let written = written.map(|(flag, path)| (flag, args.print_plan && path.is_some(), "--print-plan runs nothing"));
     refuse(&written, "leave one of them out")?;
+    let is_timed = args.print_plan && args.store_timeout.is_some();
+    refuse(
+        &[("--store-timeout", is_timed, "--print-plan runs nothing")],
+        "leave one of them out",
+    )?;
     let is_shown = args.progress != Progress::Auto;
     let progress = ("--progress", output.quiet && is_shown, "--quiet shows no progress");
     refuse(&[progress], "leave one of them out")
@@ -94,6 +99,7 @@ pub fn check_emit(args: &EmitArgs) -> Result<(), Failure> {
     let of_a_store = [
         ("--store", !options.store.is_empty(), no_store),
         ("--no-verify", options.no_verify.is_some(), no_store),
+        ("--store-timeout", args.run.store_timeout.is_some(), no_store),
         (
             "--no-calibrate",
             options.no_calibrate.is_some(),

@@ -14,8 +14,8 @@ use tsb_core::report::{
 use tsb_core::resource::Machine;
 use tsb_stores::{Exactness, Stats, Store};
 
-use super::cost::{bytes_of_each, unexplained};
-use super::engine::Performed;
+use super::cost::{Spent, bytes_of_each, unexplained};
+use super::engine::{Performed, ReadBack};
 use super::judge;
 use super::ledger::{Sides, done_means};
 use super::missing::{missing, missing_note};
@@ -35,12 +35,24 @@ pub(super) struct Parts<'a> {
     pub base: Timestamp,
     /// What was done.
     pub performed: &'a Performed,
-    /// What was read back.
-    pub audit: Option<&'a Audit>,
+    /// What came of reading back.
+    pub read: &'a ReadBack,
     /// The generator's ceiling.
     pub ceiling: Option<f64>,
     /// What longer times would cost, or why that is not known.
     pub projection: Result<Projection, String>,
+}
+
+impl Parts<'_> {
+    /// What was read back.
+    pub(super) const fn audit(&self) -> Option<&Audit> {
+        self.read.audit.as_ref()
+    }
+
+    /// The store's first failure, in words.
+    pub(super) fn failure(&self) -> Option<&String> {
+        self.performed.failure.as_ref().or(self.read.failure.as_ref())
+    }
 }
 
 /// Puts a report together.
@@ -48,7 +60,7 @@ pub(super) fn assemble(parts: &Parts<'_>) -> Run {
     let (stage, performed) = (parts.stage, parts.performed);
     let driven = &performed.driven;
     let capabilities = parts.store.capabilities();
-    let sides = sides(stage, performed, parts.audit);
+    let sides = sides(stage, performed, parts.audit());
     let ledger = sides.ledger();
     let rate = rate(parts);
     let response = Summary::new(&driven.response.total, driven.timed_samples);
@@ -95,7 +107,7 @@ pub(super) fn assemble(parts: &Parts<'_>) -> Run {
         },
         staleness: performed.observed.staleness.summary(),
         cost,
-        size: capabilities.query.then(|| size(&performed.stats)),
+        size: performed.stats.as_ref().filter(|_| capabilities.query).map(size),
         offered: offered(stage, &performed.driven.issued),
         intervals: slices::with_latencies(&performed.observed.intervals, driven),
         resources: performed.observed.resources.clone(),
@@ -115,7 +127,12 @@ pub(super) fn sides<'a>(stage: &'a Stage, performed: &'a Performed, audit: Optio
         merges: stage.plan.wire.gro,
         driven: &performed.driven,
         accepted: performed.accepted,
-        unsettled: performed.totals.unsettled.load(Ordering::Relaxed),
+        unsettled: if performed.driven.is_partial {
+            // They are among those of which nothing is known.
+            0
+        } else {
+            performed.totals.unsettled.load(Ordering::Relaxed)
+        },
         rejects: &performed.rejects,
         audit,
         heard: &performed.observed.heard,
@@ -127,11 +144,7 @@ pub(super) fn sides<'a>(stage: &'a Stage, performed: &'a Performed, audit: Optio
 /// level that everything has then, and how long it waited for it.
 fn durability(parts: &Parts<'_>, response: Summary) -> DurabilityReport {
     let capabilities = parts.store.capabilities();
-    let window = parts
-        .performed
-        .window
-        .as_ref()
-        .filter(|_| parts.performed.failure.is_none());
+    let window = parts.performed.window.as_ref().filter(|_| parts.failure().is_none());
     let (wait, untimed) = window.map_or((response, 0), |window| window.summary());
     DurabilityReport {
         level: if window.is_some() {
@@ -174,9 +187,15 @@ fn rate(parts: &Parts<'_>) -> Rate {
 
 fn cost(parts: &Parts<'_>) -> Cost {
     let (performed, driven) = (parts.performed, &parts.performed.driven);
-    let verified = parts.audit.map(|audit| audit.tally.verified);
-    let mut cost = performed.spent.of_each(performed.accepted);
-    bytes_of_each(&mut cost, &performed.stats, verified.unwrap_or(performed.accepted));
+    let verified = parts.audit().map(|audit| audit.tally.verified);
+    let spent = performed.spent.map(|spent| Spent {
+        audit_ns: parts.read.cpu_ns,
+        ..spent
+    });
+    let mut cost = spent.map_or_else(Cost::default, |spent| spent.of_each(performed.accepted));
+    if let Some(stats) = &performed.stats {
+        bytes_of_each(&mut cost, stats, verified.unwrap_or(performed.accepted));
+    }
     let sent = driven.counts.sent().samples.max(1) as f64;
     cost.wire_bytes_per_sample = driven.wire.as_ref().map(|wire| wire.sent_bytes as f64 / sent);
     match &parts.projection {
@@ -358,8 +377,18 @@ fn notes(parts: &Parts<'_>) -> Vec<String> {
     notes.extend(driven_directly(parts));
     notes.extend(unanswered(parts));
     notes.extend(parts.performed.unflushed.clone());
+    notes.extend(seen_from_outside(parts));
     notes.extend(parts.store.stats().damage.iter().map(ToString::to_string));
     notes
+}
+
+/// What a report lacks whose emitter is still inside the store.
+fn seen_from_outside(parts: &Parts<'_>) -> Option<String> {
+    parts.performed.driven.is_partial.then(|| {
+        "the emitter did not come back: what it was sending is unknown, its times are those of the report intervals \
+         that were over, to an eighth, and what it cost is not known"
+            .to_owned()
+    })
 }
 
 /// A client of a server has a wire of its own.
@@ -377,7 +406,7 @@ fn unanswered(parts: &Parts<'_>) -> Option<String> {
     let why = parts.performed.totals.hindrance()?;
     let unsettled = parts.performed.totals.unsettled.load(Ordering::Relaxed);
     if parts.performed.driven.wire.is_some() {
-        let read = if parts.audit.is_some() {
+        let read = if parts.audit().is_some() {
             "those that were not there when they were read back"
         } else {
             "all of them, because nothing was read back,"
@@ -392,7 +421,7 @@ fn unanswered(parts: &Parts<'_>) -> Option<String> {
         parts.performed.driven.counts.unknown,
         parts.performed.driven.counts.shed,
     );
-    let settled = parts.audit.map(|audit| {
+    let settled = parts.audit().map(|audit| {
         let absent = audit.absent.min(unknown.samples);
         format!(
             ", of which {} were there when they were read back",

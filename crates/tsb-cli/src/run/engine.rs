@@ -1,20 +1,26 @@
 //! One run from plan to report: calibrate, drive, flush, read back, judge.
+//!
+//! It is made by a thread of its own, and another waits for its result: a store that does not
+//! return is left behind with the first, and [`Course`] says what there is without it.
 
-use std::net::SocketAddr;
 use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::mpsc::sync_channel;
 
 use tsb_core::Timestamp;
-use tsb_core::emit::{ExceptionKind, Live};
+use tsb_core::emit::ExceptionKind;
 use tsb_core::report::Run;
 use tsb_stores::{Scope as FlushScope, Stats, Store};
 
 use super::assemble::{Parts, assemble, sides};
 use super::cost::{Known, Span, Spent};
+use super::course::{Begun, Course};
 use super::guarded::{Guarded, caught, poisoned};
+use super::hooks::Hooks;
 use super::monitor::{Monitor, Observed, Subject};
-use super::path::{Driven, Pass, Watch, accepted};
+use super::path::{Driven, Pass, accepted};
+use super::patience::{Came, Waiting};
 use super::rejects::Rejects;
 use super::sink::SinkTotals;
 use super::stage::Stage;
@@ -24,95 +30,13 @@ use crate::audit::{Audit, Scope};
 use crate::damage::Told;
 use crate::exit::Exit;
 use crate::failure::Failure;
-use crate::journal::{Followed, Follower, Journal};
-use crate::live::{Board, Phase, Subject as Shown};
+use crate::journal::{Followed, Follower};
+use crate::live::{Phase, Subject as Shown};
 use crate::plan::{Plan, Transport};
 use crate::units;
 
-/// Starts something that stands between emitter and listener: gets the listener's address,
-/// returns the one to connect to.
-pub(super) type Between = Arc<dyn Fn(SocketAddr) -> SocketAddr + Send + Sync>;
-
-/// Keeps a run that is not read back yet.
-pub(super) type Provisional = Arc<dyn Fn(&Run) + Send + Sync>;
-
-/// What a run takes from its surroundings.
-#[derive(Clone)]
-pub struct Hooks {
-    /// Ends the run early, with its report.
-    pub stop: Arc<AtomicBool>,
-    /// No progress lines.
-    pub quiet: bool,
-    /// Where the run shows what it does, for those who watch it.
-    pub board: Option<Arc<Board>>,
-    /// The board has a view of its own: nothing is said on stderr.
-    pub has_view: bool,
-    /// A relay on the wire: an emulator of bad networks, or a receiver under test.
-    pub between: Option<Between>,
-    /// What each run is called, in the order of the plan's stores.
-    pub labels: Vec<String>,
-    /// Gets the run as it stands before it is read back: whatever ends the process then
-    /// leaves what was measured.
-    pub provisional: Option<Provisional>,
-    /// What is left of a run that is killed.
-    pub journal: Option<Arc<Journal>>,
-}
-
-impl std::fmt::Debug for Hooks {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Hooks")
-            .field("stop", &self.stop)
-            .field("quiet", &self.quiet)
-            .finish_non_exhaustive()
-    }
-}
-
-impl Hooks {
-    /// Stops when `stop` is set.
-    pub const fn new(stop: Arc<AtomicBool>, quiet: bool) -> Self {
-        Self {
-            stop,
-            quiet,
-            board: None,
-            has_view: false,
-            between: None,
-            labels: Vec::new(),
-            provisional: None,
-            journal: None,
-        }
-    }
-
-    /// Says something: on the view where there is one, else on stderr; unless told to be
-    /// quiet.
-    pub fn say(&self, text: impl FnOnce() -> String) {
-        match &self.board {
-            Some(board) if self.has_view => board.say(&text()),
-            _ => self.say_line(text),
-        }
-    }
-
-    /// Says what a view shows better: only where there is none.
-    pub fn say_line(&self, text: impl FnOnce() -> String) {
-        if !self.quiet && !self.has_view {
-            crate::say::line(text());
-        }
-    }
-
-    /// Prints a warning, also under `--quiet`.
-    pub fn warn(&self, text: &str) {
-        match &self.board {
-            Some(board) if self.has_view => board.say(text),
-            _ => crate::say::line(format_args!("tsb: {text}")),
-        }
-    }
-
-    /// The run does something else now.
-    pub fn enter(&self, phase: Phase) {
-        if let Some(board) = &self.board {
-            board.enter(phase);
-        }
-    }
-}
+/// Bytes of the stack of a run's thread: as many as the first thread of a process has.
+const STACK_BYTES: usize = 8 << 20;
 
 /// A run that is over.
 #[derive(Debug)]
@@ -120,7 +44,7 @@ pub struct Finished {
     /// Its report.
     pub run: Run,
     /// Its histograms.
-    pub driven: Driven,
+    pub driven: Arc<Driven>,
 }
 
 /// Opens the store of a plan with one store.
@@ -131,34 +55,16 @@ pub type Open<'a> = &'a dyn Fn(&Plan) -> Result<Arc<dyn Store>, Failure>;
 /// # Errors
 /// When nothing could be measured. What fails later is in the verdict of the report.
 pub fn run_plan(plan: &Plan, hooks: &Hooks, open: Open<'_>) -> Result<Finished, Failure> {
-    let ended = caught("a run", || {
-        let store = open(plan)?;
-        let mut finished = run_opened(plan, &store, hooks)?;
-        close(store, &mut finished.run);
+    let opened = caught("a run", || open(plan)).unwrap_or_else(|said| Err(unusable(&said)));
+    let store = opened?;
+    supervised(plan, hooks, move |plan, hooks, course| {
+        let finished = run_opened(plan, &store, hooks, course)?;
+        course.keep(finished);
+        let closed = close(store, course);
+        let mut finished = course.kept()?;
+        note_close(closed, &mut finished.run);
         Ok(finished)
-    });
-    ended.unwrap_or_else(|said| Err(Failure::new(Exit::Bug, "cannot run this plan").because_of(format!("it {said}"))))
-}
-
-/// Closes the store of a run that is over: its report is complete by now.
-fn close(store: Arc<dyn Store>, run: &mut Run) {
-    let name = &run.target.store;
-    let said = match caught("close", || store.close()) {
-        Ok(Ok(())) => None,
-        Ok(Err(error)) if error.is_silence() => {
-            run.notes
-                .push(format!("cannot close {name}: {}", crate::failure::chain(&error)));
-            None
-        }
-        Ok(Err(error)) => Some(format!("cannot close {name}: {}", crate::failure::chain(&error))),
-        Err(said) => Some(format!("{name} {said}")),
-    };
-    let dropped = caught("drop", || drop(store))
-        .err()
-        .map(|said| format!("{name} {said}"));
-    for said in said.into_iter().chain(dropped) {
-        aftermath::condemn(run, said);
-    }
+    })
 }
 
 /// Runs a plan against a store that is open and empty, whatever stores the plan names: none
@@ -171,80 +77,184 @@ pub fn run_store(plan: &Plan, store: &Arc<dyn Store>, hooks: &Hooks) -> Result<F
         stores: Vec::new(),
         ..plan.clone()
     };
-    run_opened(&plan, store, hooks)
+    let store = Arc::clone(store);
+    supervised(&plan, hooks, move |plan, hooks, course| {
+        run_opened(plan, &store, hooks, course)
+    })
+}
+
+fn unusable(said: &str) -> Failure {
+    Failure::new(Exit::Bug, "cannot run this plan").because_of(format!("it {said}"))
+}
+
+/// Has a thread make a run, and waits for it as long as there is patience.
+fn supervised(
+    plan: &Plan,
+    hooks: &Hooks,
+    make: impl FnOnce(&Plan, &Hooks, &Course) -> Result<Finished, Failure> + Send + 'static,
+) -> Result<Finished, Failure> {
+    let course = Arc::new(Course::default());
+    let (tell, told) = sync_channel(1);
+    let thread = std::thread::Builder::new().name("tsb-run".to_owned());
+    let started = {
+        let (plan, hooks, course) = (plan.clone(), hooks.clone(), Arc::clone(&course));
+        let hooks = Hooks {
+            stop: Arc::clone(&course.stop),
+            ..hooks
+        };
+        thread.stack_size(STACK_BYTES).spawn(move || {
+            let made = caught("a run", || make(&plan, &hooks, &course));
+            // Nobody listens any more if the run was given up.
+            let _ = tell.send(made.unwrap_or_else(|said| Err(unusable(&said))));
+        })
+    };
+    started.map_err(|error| Failure::new(Exit::Bug, "cannot start a thread for the run").because(&error))?;
+    let waiting = Waiting {
+        signals: &hooks.signals(),
+        patience: hooks.patience,
+        calls: &course.totals.calls,
+        over: &course.over,
+        stop: &course.stop,
+        thread: None,
+    };
+    match waiting.wait(&told) {
+        Came::Back(made) => made,
+        Came::Never(why) => {
+            let left = course.give_up(&why, hooks);
+            // What the store's thread still uses, and whose end may wait for the store.
+            std::mem::forget(course);
+            left
+        }
+    }
+}
+
+/// How closing and dropping a store went wrong.
+struct Closed {
+    silence: Option<String>,
+    failures: Vec<String>,
+}
+
+/// Closes the store of a run that is over: its report is complete by now.
+fn close(store: Arc<dyn Store>, course: &Course) -> Closed {
+    let calls = &course.totals.calls;
+    let name = course.store_name();
+    let closed = {
+        let _call = calls.begin("close");
+        caught("close", || store.close())
+    };
+    let (silence, said) = match closed {
+        Ok(Ok(())) => (None, None),
+        Ok(Err(error)) => {
+            let said = format!("cannot close {name}: {}", crate::failure::chain(&error));
+            if error.is_silence() {
+                (Some(said), None)
+            } else {
+                (None, Some(said))
+            }
+        }
+        Err(said) => (None, Some(format!("{name} {said}"))),
+    };
+    let _call = calls.begin("drop");
+    course.forget_store();
+    let dropped = caught("drop", || drop(store)).err();
+    let dropped = dropped.map(|said| format!("{name} {said}"));
+    Closed {
+        silence,
+        failures: said.into_iter().chain(dropped).collect(),
+    }
+}
+
+fn note_close(closed: Closed, run: &mut Run) {
+    run.notes.extend(closed.silence);
+    for said in closed.failures {
+        aftermath::condemn(run, said);
+    }
 }
 
 /// Runs a plan against its own store, or against one that no spec names.
-fn run_opened(plan: &Plan, store: &Arc<dyn Store>, hooks: &Hooks) -> Result<Finished, Failure> {
+fn run_opened(plan: &Plan, raw: &Arc<dyn Store>, hooks: &Hooks, course: &Course) -> Result<Finished, Failure> {
     let broken = |said| Failure::new(Exit::Bug, "cannot use the store").because_of(format!("it {said}"));
-    let guarded = Arc::new(Guarded::new(store).map_err(broken)?);
-    let raw = store;
+    let guarded = Arc::new(Guarded::new(raw, &course.totals.calls).map_err(broken)?);
     let store: &Arc<dyn Store> = &(Arc::clone(&guarded) as Arc<dyn Store>);
-    let capabilities = store.capabilities();
     let mut told = Told::default();
     told.tell(&**store, |said| hooks.warn(said));
-    let stage = prepare(plan, store)?;
+    let begun = prepare(plan, &guarded, course)?;
+    let stage = &begun.stage;
     if let Some(board) = &hooks.board {
-        board.begin(shown(&stage, store));
+        board.begin(shown(stage, store));
     }
     let ceiling = if plan.calibrate {
         hooks.enter(Phase::Calibrating);
         hooks.say(|| "calibrating against a store that forgets".to_owned());
-        ceiling::measure(&stage, &hooks.stop)?
+        ceiling::measure(stage, &hooks.stop)?
     } else {
         None
     };
-    asked::check(&stage, ceiling)?;
+    if let Some(ceiling) = ceiling {
+        let _ = course.ceiling.set(ceiling);
+    }
+    asked::check(stage, ceiling)?;
     hooks.enter(Phase::Running);
-    let (start_ns, base) = stage.beginning();
-    let mut performed = perform(&stage, (raw, store), start_ns, base, hooks)?;
+    let (_, base) = *course.start.get_or_init(|| stage.beginning());
+    let performed = Arc::new(perform(begun, raw, hooks, course)?);
+    let _ = course.performed.set(Arc::clone(&performed));
     let held = performed.held_per_second();
-    let projection = projection::measure(&stage, &performed.stats, held, &hooks.stop);
-    let report = |performed: &Performed, audit: Option<&Audit>| {
+    let stats = performed.stats.clone().unwrap_or_default();
+    let projection = projection::measure(stage, &stats, held, &hooks.stop);
+    let _ = course.projection.set(projection.clone());
+    let report = |read: &ReadBack| {
         assemble(&Parts {
-            stage: &stage,
+            stage,
             store,
             base,
-            performed,
-            audit,
+            performed: &performed,
+            read,
             ceiling,
             projection: projection.clone(),
         })
     };
-    let is_read = plan.verify && capabilities.query && performed.failure.is_none();
+    let is_read = plan.verify && store.capabilities().query && performed.failure.is_none();
     if let Some(keep) = hooks.provisional.as_ref().filter(|_| is_read) {
-        performed.unread = Some("the process ended before anything was read back".to_owned());
-        keep(&report(&performed, None));
-        performed.unread = None;
+        let run = report(&ReadBack {
+            unread: Some("the process ended before anything was read back".to_owned()),
+            ..ReadBack::default()
+        });
+        course.unless_left(|| keep(&run))?;
     }
-    let audit = is_read.then(|| read_back(&stage, store, base, &mut performed, hooks));
+    let read = if is_read {
+        read_back(stage, store, base, &performed, hooks)
+    } else {
+        ReadBack::default()
+    };
+    course.unless_left(|| {})?;
     told.tell(&**store, |said| hooks.warn(said));
     hooks.enter(Phase::Reporting);
-    let mut run = report(&performed, audit.flatten().as_ref());
+    let mut run = report(&read);
     run.notes
         .extend(hooks.journal.as_ref().and_then(|journal| journal.failure()));
-    for said in guarded.panics().into_iter().chain(performed.observed.broken.take()) {
+    for said in guarded.panics().into_iter().chain(performed.observed.broken.clone()) {
         aftermath::condemn(&mut run, said);
     }
     Ok(Finished {
         run,
-        driven: performed.driven,
+        driven: Arc::clone(&performed.driven),
     })
 }
 
 /// Plans the work and tells the store its series.
-fn prepare(plan: &Plan, store: &Arc<dyn Store>) -> Result<Stage, Failure> {
+fn prepare<'a>(plan: &Plan, store: &Arc<Guarded>, course: &'a Course) -> Result<&'a Begun, Failure> {
     let capabilities = store.capabilities();
-    let stage = Stage::new(plan, capabilities.resolution_ns)?;
+    let stage = Arc::new(Stage::new(plan, capabilities.resolution_ns)?);
     fit::check(&stage.workload, &capabilities, &store.to_string())?;
     if store.stats().samples > 0 {
         return Err(Failure::usage(format!("cannot run into {store}"))
             .because_of(format!("it already holds {} samples", store.stats().samples))
             .hint("a run fills an empty store; give another one"));
     }
-    let defined = store.define(&stage.workload.catalog().definitions());
+    let begun = course.begin(stage, Arc::clone(store));
+    let defined = store.define(&begun.stage.workload.catalog().definitions());
     defined.map_err(|error| Failure::usage(format!("cannot define the series in {store}")).because(&error))?;
-    Ok(stage)
+    Ok(begun)
 }
 
 /// What a run tells those who watch it before it starts.
@@ -275,9 +285,9 @@ fn shown(stage: &Stage, store: &Arc<dyn Store>) -> Shown {
 #[derive(Debug)]
 pub(super) struct Performed {
     /// What the emitter and the listener know.
-    pub driven: Driven,
+    pub driven: Arc<Driven>,
     /// What was watched meanwhile.
-    pub observed: Observed,
+    pub observed: Arc<Observed>,
     /// Waits for the level that the store reaches, where its acks say less.
     pub window: Option<Arc<Window>>,
     /// When everything had that level, on the clock, where its acks say less.
@@ -286,18 +296,29 @@ pub(super) struct Performed {
     pub accepted: u64,
     /// What it refused.
     pub rejects: Arc<Rejects>,
-    /// CPU time by part.
-    pub spent: Spent,
-    /// What the store held when all was flushed.
-    pub stats: Stats,
+    /// CPU time by part; unknown of a run that was given up.
+    pub spent: Option<Spent>,
+    /// What the store held when all was flushed; unknown likewise.
+    pub stats: Option<Stats>,
     /// What sinks and in-process targets counted.
     pub totals: Arc<SinkTotals>,
     /// The store's first failure, in words.
     pub failure: Option<String>,
     /// Why a server that was silent at the end was not flushed.
     pub unflushed: Option<String>,
-    /// Why a server that was silent at the end was not read back.
+}
+
+/// What came of reading back.
+#[derive(Debug, Default)]
+pub(super) struct ReadBack {
+    /// What was found.
+    pub audit: Option<Audit>,
+    /// CPU time that it took, in nanoseconds.
+    pub cpu_ns: Option<u64>,
+    /// Why nothing was read back from a server that was silent, or that was given up.
     pub unread: Option<String>,
+    /// Why it cannot be read, in words: the store's failure.
+    pub failure: Option<String>,
 }
 
 impl Performed {
@@ -316,19 +337,11 @@ impl Performed {
     }
 }
 
-fn perform(
-    stage: &Stage,
-    (raw, store): (&Arc<dyn Store>, &Arc<dyn Store>),
-    start_ns: u64,
-    base: Timestamp,
-    hooks: &Hooks,
-) -> Result<Performed, Failure> {
-    let live = Live::new(stage.plan.workers);
-    let (totals, rejects, watch) = (
-        Arc::new(SinkTotals::default()),
-        Arc::new(Rejects::new()),
-        Watch::default(),
-    );
+fn perform(begun: &Begun, raw: &Arc<dyn Store>, hooks: &Hooks, course: &Course) -> Result<Performed, Failure> {
+    let Begun { stage, live, .. } = begun;
+    let store: &Arc<dyn Store> = &(Arc::clone(&begun.store) as Arc<dyn Store>);
+    let (start_ns, base) = *course.start.get_or_init(|| stage.beginning());
+    let (totals, rejects, watch) = (&course.totals, &course.rejects, &course.watch);
     let window = Window::of(&**store, &stage.clock, (start_ns, base), &stage.timetable);
     let pass = Pass {
         stage,
@@ -337,36 +350,47 @@ fn perform(
         start_ns,
         base,
         stop: &hooks.stop,
-        live: &live,
-        totals: Arc::clone(&totals),
-        rejects: Arc::clone(&rejects),
+        live,
+        totals: Arc::clone(totals),
+        rejects: Arc::clone(rejects),
         window: window.as_ref(),
-        listening: &watch,
+        listening: watch,
         between: hooks.between.as_ref(),
     };
-    let monitor = Monitor::new(Subject {
-        stage,
-        store: &**store,
-        start_ns,
-        base,
-        live: &live,
-        totals: &totals,
-        watch: &watch,
-        hooks,
+    let monitor = course.monitor.get_or_init(|| {
+        Arc::new(Monitor::new(Subject {
+            stage: Arc::clone(stage),
+            store: Arc::clone(store),
+            start_ns,
+            base,
+            live: Arc::clone(live),
+            totals: Arc::clone(totals),
+            watch: Arc::clone(watch),
+            hooks: hooks.clone(),
+        }))
     });
     let followed = Followed {
         way: journaled::way(stage.plan.transport),
         clock: &*stage.clock,
         start_ns,
-        live: &live,
-        totals: &totals,
-        watch: &watch,
-        rejects: &rejects,
+        live,
+        totals,
+        watch,
+        rejects,
         store: Some(&**store),
     };
     let mut follower = journaled::follower(hooks, stage, base, followed);
     let mut span = Span::begin(&**store);
-    let (driven, mut observed) = drive(&pass, &monitor, follower.as_mut())?;
+    if let Some(planned_ns) = stage.timetable.planned_ns() {
+        course
+            .over
+            .within(start_ns.saturating_sub(stage.clock.now()).saturating_add(planned_ns));
+    }
+    let (driven, mut observed) = drive(&pass, monitor, follower.as_mut(), &course.is_over)?;
+    course.over.within(0);
+    observed.cpu_ns += follower.as_ref().map_or(0, |follower| follower.cpu_ns);
+    let (driven, observed) = (Arc::new(driven), Arc::new(observed));
+    let _ = course.driven.set((Arc::clone(&driven), Arc::clone(&observed)));
     let mut failure = totals.failure().map(|error| crate::failure::chain(&*error));
     hooks.enter(Phase::Flushing);
     let unflushed = flush(store, &mut span, &mut failure);
@@ -374,22 +398,20 @@ fn perform(
     let flushed_ns = flushed.map(|window| window.flushed(&**store));
     if let Some(follower) = &mut follower {
         follower.end();
-        observed.cpu_ns += follower.cpu_ns;
     }
     let (spent, stats) = span.end(&**store, Known::of(&driven, &observed, window.as_deref()));
-    Ok(Performed {
-        spent,
-        stats,
+    course.unless_left(|| Performed {
+        spent: Some(spent),
+        stats: Some(stats),
         window,
         flushed_ns,
-        accepted: accepted(&live, &totals, stage.plan.transport),
+        accepted: accepted(live, totals, stage.plan.transport),
         driven,
         observed,
-        rejects,
-        totals,
+        rejects: Arc::clone(rejects),
+        totals: Arc::clone(totals),
         failure,
         unflushed,
-        unread: None,
     })
 }
 
@@ -409,21 +431,22 @@ fn flush(store: &Arc<dyn Store>, span: &mut Span, failure: &mut Option<String>) 
 /// Drives the pass, while others watch it and keep its journal.
 fn drive(
     pass: &Pass<'_>,
-    monitor: &Monitor<'_>,
+    monitor: &Monitor,
     follower: Option<&mut Follower<'_>>,
+    is_over: &AtomicBool,
 ) -> Result<(Driven, Observed), Failure> {
-    let is_over = &AtomicBool::new(false);
     std::thread::scope(|threads| {
         let watching = threads.spawn(|| monitor.watch());
         let following = follower.map(|follower| threads.spawn(move || follower.follow(is_over)));
         let driven = caught("the emitter", || pass.drive());
         monitor.finish();
         is_over.store(true, Ordering::Release);
-        let observed = watching.join().unwrap_or_else(|panic| Observed::broken(&*panic));
+        let observed = watching.join().unwrap_or_else(|panic| Some(Observed::broken(&*panic)));
         // What it wrote by then is sound, and nothing else needs it.
         let _ = following.map(std::thread::ScopedJoinHandle::join);
         let driven = driven.unwrap_or_else(|said| Err(Failure::new(Exit::Bug, "cannot send").because_of(said)));
-        driven.map(|driven| (driven, observed))
+        // What was seen is with the report already if the run was given up.
+        Ok((driven?, observed.unwrap_or_default()))
     })
 }
 
@@ -439,24 +462,21 @@ fn note(error: &tsb_stores::Error, words: String, undone: &mut Option<String>, f
 }
 
 /// The audit, where the store can be read: why not is part of the report.
-fn read_back(
-    stage: &Stage,
-    store: &Arc<dyn Store>,
-    base: Timestamp,
-    performed: &mut Performed,
-    hooks: &Hooks,
-) -> Option<Audit> {
+fn read_back(stage: &Stage, store: &Arc<dyn Store>, base: Timestamp, performed: &Performed, hooks: &Hooks) -> ReadBack {
     let cpu_ns = AtomicU64::new(0);
     let audited = audit(stage, store, base, performed, &cpu_ns, hooks);
-    performed.spent.audit_ns = Some(cpu_ns.load(Ordering::Relaxed));
+    let mut read = ReadBack {
+        cpu_ns: Some(cpu_ns.load(Ordering::Relaxed)),
+        ..ReadBack::default()
+    };
     match audited {
-        Ok(audit) => Some(audit),
+        Ok(audit) => read.audit = Some(audit),
         Err(error) => {
-            let Performed { unread, failure, .. } = performed;
-            note(&error, cannot("read back", store, &error), unread, failure);
-            None
+            let words = cannot("read back", store, &error);
+            note(&error, words, &mut read.unread, &mut read.failure);
         }
     }
+    read
 }
 
 fn audit(

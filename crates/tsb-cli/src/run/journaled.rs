@@ -7,7 +7,7 @@ use tsb_core::net::Carrier;
 use tsb_core::{Durability, Timestamp};
 use tsb_stores::Store;
 
-use super::engine::Hooks;
+use super::hooks::Hooks;
 use super::stage::Stage;
 use crate::args::RunArgs;
 use crate::failure::Failure;

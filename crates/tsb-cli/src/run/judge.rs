@@ -11,7 +11,7 @@ use crate::units;
 pub(super) fn verdict(parts: &Parts<'_>, ledger: &LedgerReport, rate: &Rate) -> Verdict {
     let (stage, performed) = (parts.stage, parts.performed);
     let mut violations = ledger.violated.clone();
-    violations.extend(performed.failure.clone());
+    violations.extend(parts.failure().cloned());
     violations.extend(performed.driven.failures.iter().cloned());
     let counts = &ledger.counts;
     let refused = performed.rejects.total();
@@ -59,15 +59,15 @@ const COMPARED: [Counter; 4] = [Counter::Verified, Counter::Superseded, Counter:
 
 /// Why nothing was read back.
 fn unread(parts: &Parts<'_>) -> Option<String> {
-    let performed = parts.performed;
+    let read = parts.read;
     if !parts.stage.plan.verify {
         Some("nothing was read back: --no-verify was given".to_owned())
     } else if !parts.store.capabilities().query {
         Some(format!("nothing was read back: {} cannot return samples", parts.store))
-    } else if parts.audit.is_none() && performed.unread.is_none() {
+    } else if read.audit.is_none() && read.unread.is_none() {
         Some("nothing was read back: the run had failed".to_owned())
     } else {
-        performed.unread.clone()
+        read.unread.clone()
     }
 }
 

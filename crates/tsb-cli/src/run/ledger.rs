@@ -132,8 +132,8 @@ impl Sides<'_> {
     pub(super) fn exceptions(&self) -> Exceptions {
         let mut exceptions = Exceptions {
             operations_unnamed: self.driven.exceptions_dropped,
-            never_arrived: self.never_arrived(),
-            never_arrived_unnamed: Some(self.never_arrived_unnamed()),
+            never_arrived: self.never_arrived() + self.driven.unnamed_samples,
+            never_arrived_unnamed: Some(self.never_arrived_unnamed() + self.driven.unnamed_samples),
             ..Exceptions::default()
         };
         exceptions.add_operations(&self.driven.exceptions);

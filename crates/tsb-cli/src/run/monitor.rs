@@ -10,8 +10,8 @@ mod stale;
 mod watched;
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tsb_core::Timestamp;
 use tsb_core::emit::{Live, LiveTimes};
@@ -23,7 +23,7 @@ use tsb_core::staleness::Staleness;
 use tsb_core::time::{SECOND_NS, thread_cpu_ns};
 use tsb_stores::Store;
 
-use super::engine::Hooks;
+use super::hooks::Hooks;
 use super::path::{Watch, accepted};
 use super::sink::SinkTotals;
 use super::stage::Stage;
@@ -32,7 +32,7 @@ use crate::live::{Phase, Timed};
 use crate::units;
 use asked::Asked;
 use noise::Sentry;
-use stale::Looks;
+use stale::{Eyes, Looks};
 use watched::Watched;
 
 /// From one look to the next.
@@ -76,31 +76,40 @@ impl Observed {
 }
 
 /// What a monitor looks at.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Subject<'a> {
+#[derive(Debug)]
+pub(super) struct Subject {
     /// The run.
-    pub stage: &'a Stage,
+    pub stage: Arc<Stage>,
     /// Its store.
-    pub store: &'a dyn Store,
+    pub store: Arc<dyn Store>,
     /// When it starts, on the clock.
     pub start_ns: u64,
     /// The timestamp of that moment.
     pub base: Timestamp,
     /// The emitter's counters.
-    pub live: &'a Live,
+    pub live: Arc<Live>,
     /// The sinks' counters.
-    pub totals: &'a SinkTotals,
+    pub totals: Arc<SinkTotals>,
     /// The listener, where there is one.
-    pub watch: &'a Watch,
+    pub watch: Arc<Watch>,
     /// Where progress goes.
-    pub hooks: &'a Hooks,
+    pub hooks: Hooks,
 }
 
 /// Watches one run.
-#[derive(Debug)]
-pub(super) struct Monitor<'a> {
-    subject: Subject<'a>,
+pub(super) struct Monitor {
+    subject: Subject,
     is_over: AtomicBool,
+    // Not held while the store is asked: whoever reports the run without it takes them.
+    notes: Mutex<Option<Notes>>,
+}
+
+impl std::fmt::Debug for Monitor {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Monitor")
+            .field("subject", &self.subject)
+            .finish_non_exhaustive()
+    }
 }
 
 /// The state of the watching thread.
@@ -123,12 +132,16 @@ struct Notes {
     stalest_ns: Option<u64>,
 }
 
-impl<'a> Monitor<'a> {
+/// The notes were taken: somebody else reports what was seen.
+struct Taken;
+
+impl Monitor {
     /// A monitor that has not begun.
-    pub(super) fn new(subject: Subject<'a>) -> Self {
+    pub(super) const fn new(subject: Subject) -> Self {
         Self {
             subject,
             is_over: AtomicBool::new(false),
+            notes: Mutex::new(None),
         }
     }
 
@@ -138,50 +151,73 @@ impl<'a> Monitor<'a> {
     }
 
     /// Watches until told that it is over. What was seen before a panic is kept, and the slices
-    /// go on behind it.
-    pub(super) fn watch(&self) -> Observed {
+    /// go on behind it. Nothing is returned if [`Self::take_so_far`] came first.
+    pub(super) fn watch(&self) -> Option<Observed> {
         const TRIES: u32 = 2;
-        let mut notes = self.begin();
+        let mut eyes = Eyes::new(&self.subject);
+        *self.notes() = Some(self.begin());
         let mut broken = None;
         for _ in 0..TRIES {
             let watched = catch_unwind(AssertUnwindSafe(|| {
-                self.watch_into(&mut notes);
-                self.look_last(&mut notes);
+                // Without notes there is nothing to watch for.
+                let _ = self.watch_into(&mut eyes).and_then(|()| self.look_last(&mut eyes));
             }));
             let Err(panic) = watched else { break };
-            notes.is_blind = true;
+            let _ = self.with(|notes| notes.is_blind = true);
             broken = broken.or_else(|| Observed::broken(&*panic).broken);
         }
+        let notes = self.notes().take()?;
         let mut observed = self.end(notes);
         observed.cpu_ns += thread_cpu_ns();
         observed.broken = broken;
-        observed
+        Some(observed)
     }
 
-    fn watch_into(&self, notes: &mut Notes) {
+    /// What was seen so far, where the thread that watches may be inside the store: it sees
+    /// nothing more.
+    pub(super) fn take_so_far(&self) -> Option<Observed> {
+        self.finish();
+        let mut notes = self.notes().take()?;
+        let elapsed_ns = self.elapsed_ns(self.subject.stage.clock.now());
+        notes.looks.end(&self.subject, notes.asked.as_ref(), elapsed_ns);
+        Some(self.end(notes))
+    }
+
+    fn notes(&self) -> MutexGuard<'_, Option<Notes>> {
+        self.notes.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn with<T>(&self, what: impl FnOnce(&mut Notes) -> T) -> Result<T, Taken> {
+        self.notes().as_mut().map(what).ok_or(Taken)
+    }
+
+    fn watch_into(&self, eyes: &mut Eyes) -> Result<(), Taken> {
         let subject = &self.subject;
         let clock = &subject.stage.clock;
         let slice_ns = subject.stage.plan.report_interval_ns;
         let mut look_ns = subject.start_ns + LOOK_NS;
         loop {
-            while clock.now() < look_ns.min(notes.slice_end_ns) && !self.is_over.load(Ordering::Acquire) {
-                clock.wait_until((clock.now() + SLICE_NS).min(look_ns).min(notes.slice_end_ns));
-                notes.looks.follow(subject, self.elapsed_ns(clock.now()));
+            let slice_end_ns = self.with(|notes| notes.slice_end_ns)?;
+            while clock.now() < look_ns.min(slice_end_ns) && !self.is_over.load(Ordering::Acquire) {
+                clock.wait_until((clock.now() + SLICE_NS).min(look_ns).min(slice_end_ns));
+                self.with(|notes| notes.looks.follow(subject, self.elapsed_ns(clock.now())))?;
             }
             if self.is_over.load(Ordering::Acquire) {
-                break;
+                return Ok(());
             }
             let now = clock.now();
             if now >= look_ns {
-                let stalest_ns = self.look(notes);
-                notes.stalest_ns = notes.stalest_ns.max(stalest_ns);
+                let stalest_ns = self.look(eyes)?;
+                self.with(|notes| notes.stalest_ns = notes.stalest_ns.max(stalest_ns))?;
                 self.show(now, stalest_ns);
                 look_ns += LOOK_NS * (1 + (now - look_ns) / LOOK_NS);
             }
-            if now >= notes.slice_end_ns {
-                let slice = self.cut(notes, now);
-                notes.slices.push(notes.slice_end_ns - slice_ns, now, slice, absorb);
-                notes.slice_end_ns += slice_ns * (1 + (now - notes.slice_end_ns) / slice_ns);
+            if now >= slice_end_ns {
+                self.with(|notes| {
+                    let slice = self.cut(notes, now);
+                    notes.slices.push(notes.slice_end_ns - slice_ns, now, slice, absorb);
+                    notes.slice_end_ns += slice_ns * (1 + (now - notes.slice_end_ns) / slice_ns);
+                })?;
             }
         }
     }
@@ -197,7 +233,7 @@ impl<'a> Monitor<'a> {
             looks: Looks::new(subject),
             is_blind: false,
             slice_end_ns: subject.start_ns + subject.stage.plan.report_interval_ns,
-            asked: Asked::new(subject.stage),
+            asked: Asked::new(&subject.stage),
             sent: 0,
             accepted: 0,
             times: subject.live.times(),
@@ -207,31 +243,47 @@ impl<'a> Monitor<'a> {
     }
 
     /// Looks at the staleness of every series. Returns the largest age, in nanoseconds.
-    fn look(&self, notes: &mut Notes) -> Option<u64> {
+    fn look(&self, eyes: &mut Eyes) -> Result<Option<u64>, Taken> {
         let subject = &self.subject;
         let elapsed_ns = self.elapsed_ns(subject.stage.clock.now());
-        if let Some(asked) = &mut notes.asked {
-            asked.advance(subject.stage, elapsed_ns);
+        let is_wanted = self.with(|notes| {
+            if let Some(asked) = &mut notes.asked {
+                asked.advance(&subject.stage, elapsed_ns);
+            }
+            notes.looks.follow(subject, elapsed_ns);
+            !notes.is_blind && Looks::is_wanted(subject, notes.asked.as_ref(), elapsed_ns)
+        })?;
+        if !is_wanted || eyes.ask(subject).is_none() {
+            return Ok(None);
         }
-        notes.looks.follow(subject, elapsed_ns);
-        if notes.is_blind {
-            return None;
-        }
-        notes.looks.look(subject, notes.asked.as_ref(), elapsed_ns)
+        self.with(|notes| notes.looks.look(subject, eyes, notes.asked.as_ref(), elapsed_ns))
     }
 
     /// The look at what was never seen, when all is done.
-    fn look_last(&self, notes: &mut Notes) {
+    fn look_last(&self, eyes: &mut Eyes) -> Result<(), Taken> {
         let subject = &self.subject;
         let elapsed_ns = self.elapsed_ns(subject.stage.clock.now());
-        if let Some(asked) = &mut notes.asked {
-            asked.advance(subject.stage, elapsed_ns);
+        let (is_blind, is_first) = self.with(|notes| {
+            if let Some(asked) = &mut notes.asked {
+                asked.advance(&subject.stage, elapsed_ns);
+            }
+            notes.looks.follow(subject, elapsed_ns);
+            (notes.is_blind, notes.looks.is_first())
+        })?;
+        if is_blind {
+            return Ok(());
         }
-        notes.looks.follow(subject, elapsed_ns);
-        if notes.is_blind {
-            return;
+        if is_first && eyes.ask(subject).is_some() {
+            self.with(|notes| notes.looks.look_first(subject, eyes, notes.asked.as_ref(), elapsed_ns))?;
         }
-        notes.looks.end(subject, notes.asked.as_ref(), elapsed_ns);
+        // A store that cannot say it any more: then what was seen has to do.
+        let is_answered = eyes.ask(subject).is_some();
+        self.with(|notes| {
+            if is_answered {
+                notes.looks.see(subject, eyes);
+            }
+            notes.looks.end(subject, notes.asked.as_ref(), elapsed_ns);
+        })
     }
 
     /// Shows the counters as they are now to whoever watches.
@@ -239,7 +291,7 @@ impl<'a> Monitor<'a> {
         let subject = &self.subject;
         let Some(board) = &subject.hooks.board else { return };
         let totals = subject.live.totals();
-        let taken = accepted(subject.live, subject.totals, subject.stage.plan.transport);
+        let taken = accepted(&subject.live, &subject.totals, subject.stage.plan.transport);
         let mut state = board.lock();
         state.elapsed_ns = now.saturating_sub(subject.start_ns);
         state.totals = totals;
@@ -252,7 +304,7 @@ impl<'a> Monitor<'a> {
     fn cut(&self, notes: &mut Notes, now: u64) -> Interval {
         let subject = &self.subject;
         let totals = subject.live.totals();
-        let taken = accepted(subject.live, subject.totals, subject.stage.plan.transport);
+        let taken = accepted(&subject.live, &subject.totals, subject.stage.plan.transport);
         let mut slice = Interval {
             end_ns: now.saturating_sub(subject.start_ns),
             asked: self.asked(notes, now),
@@ -334,7 +386,7 @@ impl<'a> Monitor<'a> {
     /// Samples that fell due in the slice that ends now.
     fn asked(&self, notes: &mut Notes, now: u64) -> Option<u64> {
         let asked = notes.asked.as_mut()?;
-        Some(asked.since(self.subject.stage, self.elapsed_ns(now)))
+        Some(asked.since(&self.subject.stage, self.elapsed_ns(now)))
     }
 
     fn end(&self, mut notes: Notes) -> Observed {

@@ -23,7 +23,7 @@ use tsb_core::workload::Generator;
 use tsb_core::{Batch, Timestamp};
 use tsb_stores::{Error, Store};
 
-use super::engine::Between;
+use super::hooks::Between;
 use super::rejects::Rejects;
 use super::remote;
 use super::sink::{SinkTotals, StoreSink, Writer};
@@ -130,7 +130,7 @@ impl std::fmt::Debug for Pass<'_> {
 }
 
 /// What a pass came to.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct Driven {
     /// When it started, on the clock.
     pub start_ns: u64,
@@ -171,6 +171,10 @@ pub struct Driven {
     pub interrupted: bool,
     /// Panics and lost connections, in words.
     pub failures: Vec<String>,
+    /// The emitter did not come back: what is known of it from outside.
+    pub is_partial: bool,
+    /// Samples that were sent, perhaps, and whose operations nobody can name.
+    pub unnamed_samples: u64,
 }
 
 /// What is only known of a wire.
@@ -535,6 +539,8 @@ impl Pass<'_> {
             wire: None,
             interrupted: report.workers.iter().any(|worker| worker.ended == Ended::Stopped),
             failures,
+            is_partial: false,
+            unnamed_samples: 0,
         };
         let emit::Report { latency, workers, .. } = report;
         let targets = workers.into_iter().map(|worker| worker.target).collect();

@@ -9,6 +9,7 @@ use tsb_core::wire::{Fatal, Malformed, NotAdmitted, Sink};
 use tsb_core::{Batch, SeriesId, SeriesKey};
 use tsb_stores::{Error, Reason, Refusals, Store};
 
+use super::calls::{Calls, Writing};
 use super::guarded::{caught, poisoned};
 use super::rejects::Rejects;
 use super::window::{Waits, Window};
@@ -24,6 +25,8 @@ pub struct SinkTotals {
     pub unsettled: AtomicU64,
     /// When samples were last applied, on the run's clock.
     pub last_ns: AtomicU64,
+    /// Calls into the store that have not returned.
+    pub calls: Arc<Calls>,
     /// The store's first failure.
     failure: std::sync::Mutex<Option<Arc<Error>>>,
     /// The first time that a server did not answer or was not reached.
@@ -72,6 +75,7 @@ pub struct Writer {
     totals: Arc<SinkTotals>,
     refused: Refusals,
     waits: Option<Waits>,
+    writing: Arc<Writing>,
     // Not yet added to the totals.
     accepted: u64,
     rejected: u64,
@@ -83,6 +87,7 @@ impl Writer {
         Self {
             store,
             rejects,
+            writing: totals.calls.writer(),
             totals,
             refused: Refusals::new(),
             waits: None,
@@ -104,6 +109,7 @@ impl Writer {
     /// # Errors
     /// The store's own, as it is: who calls knows whether the run can go on.
     pub fn write(&mut self, batch: &Batch<'_>, due_ns: Option<u64>) -> tsb_stores::Result<(usize, usize)> {
+        let _write = self.writing.begin();
         let waits = self.waits.as_mut().filter(|_| !batch.is_empty());
         let since_ns = waits.map(|waits| waits.begin(batch.time(0), due_ns));
         let written = self.store.write(batch, &mut self.refused);

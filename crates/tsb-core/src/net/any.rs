@@ -7,6 +7,7 @@ use tokio::runtime::Handle;
 use super::address::Address;
 use super::datagram::{DatagramListener, DatagramTarget};
 use super::error::NetError;
+use super::glance::Glance;
 use super::http_target::HttpTarget;
 use super::ingest::Ingest;
 use super::listener::{Listener, ListenerReport};
@@ -126,6 +127,14 @@ impl AnyListener {
         match self {
             Self::Stream(listener) => listener.stats(),
             Self::Datagrams(listener) => listener.stats(),
+        }
+    }
+
+    /// Sees what it counts, also while it is being stopped.
+    pub fn glance(&self) -> Glance {
+        match self {
+            Self::Stream(listener) => listener.glance(),
+            Self::Datagrams(listener) => listener.glance(),
         }
     }
 

@@ -13,6 +13,7 @@ use tokio::time::MissedTickBehavior;
 use super::address::Address;
 use super::cpu::IngestCpu;
 use super::error::NetError;
+use super::glance::Glance;
 use super::inbox::Inbox;
 use super::ingest::Ingest;
 use super::link::Shared;
@@ -147,6 +148,12 @@ impl Listener {
     /// The counts as they are now.
     pub fn stats(&self) -> ListenerStats {
         self.shared.counters.snapshot()
+    }
+
+    /// Sees what it counts, also while it is being stopped.
+    pub fn glance(&self) -> Glance {
+        let timings = self.workers.iter().map(|hand| Arc::clone(&hand.timing));
+        Glance::new(Arc::clone(&self.shared), timings.collect())
     }
 
     /// Moves what was timed since the last call into `into`: for the interval log.

@@ -4,6 +4,7 @@
 //! once for each name of each connection, and one lock is enough.
 
 use std::fmt;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use crate::series::{Catalog, SeriesId, SeriesKey};
@@ -35,6 +36,7 @@ type Define = dyn Fn(SeriesId, &SeriesKey) -> Result<(), Undefined> + Send + Syn
 /// [`Registry::within`] never more than a number of bytes.
 pub struct Registry {
     names: Mutex<Names>,
+    known: Known,
     max_series: usize,
     max_name_bytes: u64,
     define: Box<Define>,
@@ -44,8 +46,34 @@ pub struct Registry {
 struct Names {
     catalog: Catalog,
     bytes: u64,
-    refused: u64,
-    first_error: Option<String>,
+}
+
+/// What is known of the names without their lock, which is held while a series is defined: a
+/// store may never return from that.
+#[derive(Debug, Default)]
+struct Known {
+    series: AtomicU64,
+    bytes: AtomicU64,
+    refused: AtomicU64,
+    first_error: Mutex<Option<String>>,
+}
+
+impl Known {
+    fn refuse(&self, cause: Option<String>) {
+        self.refused.fetch_add(1, Ordering::Relaxed);
+        if let Some(cause) = cause {
+            self.first_error().get_or_insert(cause);
+        }
+    }
+
+    fn admit(&self, bytes: u64) {
+        self.bytes.fetch_add(bytes, Ordering::Relaxed);
+        self.series.fetch_add(1, Ordering::Relaxed);
+    }
+
+    fn first_error(&self) -> MutexGuard<'_, Option<String>> {
+        self.first_error.lock().unwrap_or_else(PoisonError::into_inner)
+    }
 }
 
 impl Registry {
@@ -68,10 +96,15 @@ impl Registry {
         let names = Names {
             bytes: catalog.keys().iter().map(bytes_of).sum(),
             catalog,
-            ..Names::default()
+        };
+        let known = Known {
+            series: AtomicU64::new(names.catalog.len() as u64),
+            bytes: AtomicU64::new(names.bytes),
+            ..Known::default()
         };
         Self {
             names: Mutex::new(names),
+            known,
             // The ids are 32 bits wide.
             max_series: max_series.min(u32::MAX as usize - RESERVED_IDS),
             max_name_bytes: u64::MAX,
@@ -103,22 +136,22 @@ impl Registry {
             (names.bytes + bytes > self.max_name_bytes).then_some(NotAdmitted::NameBytes)
         };
         if let Some(why) = limit {
-            names.refused += 1;
+            self.known.refuse(None);
             return Err(why);
         }
         let id = SeriesId(names.catalog.len() as u32);
         if let Err(Undefined { why, cause }) = (self.define)(id, key) {
-            names.refused += 1;
-            names.first_error.get_or_insert(cause);
+            self.known.refuse(Some(cause));
             return Err(why);
         }
         names.bytes += bytes;
+        self.known.admit(bytes);
         Ok(names.catalog.intern(key.clone()))
     }
 
-    /// How many series are known.
+    /// How many series are known. Like the other counts, it waits for no definition.
     pub fn len(&self) -> usize {
-        self.lock().catalog.len()
+        self.known.series.load(Ordering::Relaxed) as usize
     }
 
     /// Whether no series is known.
@@ -128,18 +161,18 @@ impl Registry {
 
     /// Bytes of memory that the known names take.
     pub fn name_bytes(&self) -> u64 {
-        self.lock().bytes
+        self.known.bytes.load(Ordering::Relaxed)
     }
 
     /// How often a name was turned away. A decoder that forgets refused names asks again,
     /// so this is at least the number of different names.
     pub fn refused(&self) -> u64 {
-        self.lock().refused
+        self.known.refused.load(Ordering::Relaxed)
     }
 
     /// The first error that `define` gave, if it ever did.
     pub fn first_error(&self) -> Option<String> {
-        self.lock().first_error.clone()
+        self.known.first_error().clone()
     }
 
     /// A copy of the table as it is now.
@@ -160,13 +193,12 @@ fn bytes_of(key: &SeriesKey) -> u64 {
 
 impl fmt::Debug for Registry {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let names = self.lock();
         f.debug_struct("Registry")
-            .field("series", &names.catalog.len())
+            .field("series", &self.len())
             .field("max_series", &self.max_series)
-            .field("name_bytes", &names.bytes)
-            .field("refused", &names.refused)
-            .finish()
+            .field("name_bytes", &self.name_bytes())
+            .field("refused", &self.refused())
+            .finish_non_exhaustive()
     }
 }
 
@@ -199,6 +231,32 @@ mod tests {
         assert_eq!(registry.resolve(&SeriesKey::new("a")), Err(NotAdmitted::Undefined));
         assert!(registry.is_empty());
         assert_eq!(registry.first_error().as_deref(), Some("full"));
+    }
+
+    #[test]
+    fn counts_wait_for_no_definition() {
+        use std::sync::mpsc::sync_channel;
+        let (begun, begins) = sync_channel(1);
+        let (go, gone) = sync_channel::<()>(1);
+        let gone = Mutex::new(gone);
+        let registry = Arc::new(Registry::new(10, move |_, _: &SeriesKey| {
+            let _ = begun.send(());
+            let _ = gone.lock().unwrap().recv();
+            Err::<(), String>("late".to_owned())
+        }));
+        let resolving = {
+            let registry = Arc::clone(&registry);
+            std::thread::spawn(move || registry.resolve(&SeriesKey::new("a")))
+        };
+        begins.recv().unwrap();
+        assert_eq!((registry.len(), registry.name_bytes(), registry.refused()), (0, 0, 0));
+        assert_eq!(registry.first_error(), None);
+        go.send(()).unwrap();
+        assert_eq!(resolving.join().unwrap(), Err(NotAdmitted::Undefined));
+        assert_eq!(
+            (registry.refused(), registry.first_error().as_deref()),
+            (1, Some("late"))
+        );
     }
 
     /// Issue 15: 8,000 names of 30 kB took 1.2 GB, because names were counted and not their

@@ -12,7 +12,7 @@ const ROUNDED_NS: u64 = 1_000;
 
 /// Notes what the store said of the newest sample of every series. Call it after the answer
 /// came, so that what was sent by now is all that the answer can be about.
-pub(super) fn hear(subject: &Subject<'_>, newest: &[Option<Timestamp>], heard: &mut Heard) {
+pub(super) fn hear(subject: &Subject, newest: &[Option<Timestamp>], heard: &mut Heard) {
     let retention_ns = subject.store.capabilities().retention_ns;
     let of_all = newest.iter().flatten().max().copied();
     let kept_from = of_all.zip(retention_ns).map(|(newest, kept_ns)| newest + -kept_ns);
@@ -26,14 +26,14 @@ pub(super) fn hear(subject: &Subject<'_>, newest: &[Option<Timestamp>], heard: &
 }
 
 /// The time of the fleet. Absent where the pace of the run is not the fleet's.
-fn now(subject: &Subject<'_>) -> Option<Timestamp> {
+fn now(subject: &Subject) -> Option<Timestamp> {
     let speed = subject.stage.speed()?;
     let elapsed_ns = subject.stage.clock.now().saturating_sub(subject.start_ns) + ROUNDED_NS;
     Some(subject.base + speed.fleet_ns(elapsed_ns) as i64)
 }
 
 /// The newest timestamp of a group that is due by `now`, with the jitter that it may have.
-fn until(subject: &Subject<'_>, index: usize, group: &Group, now: Timestamp) -> Timestamp {
+fn until(subject: &Subject, index: usize, group: &Group, now: Timestamp) -> Timestamp {
     let workload = &subject.stage.workload;
     let jitter_ns = workload.spec().jitter.max_ns as i64;
     // A recording has times of its own.

@@ -16,12 +16,33 @@ use super::asked::Asked;
 use super::{Subject, horizon};
 use crate::audit::Heard;
 
+/// What is seen in one look: the newest timestamp of each series, as the store says it.
+#[derive(Debug)]
+pub(super) struct Eyes {
+    series: Vec<SeriesId>,
+    newest: Vec<Option<Timestamp>>,
+}
+
+impl Eyes {
+    /// Nothing seen yet.
+    pub(super) fn new(subject: &Subject) -> Self {
+        let series = subject.stage.workload.catalog().len();
+        Self {
+            series: (0..series as u32).map(SeriesId).collect(),
+            newest: vec![None; series],
+        }
+    }
+
+    /// Asks the store; `None` where it cannot say it.
+    pub(super) fn ask(&mut self, subject: &Subject) -> Option<()> {
+        subject.store.newest(&self.series, &mut self.newest).ok()
+    }
+}
+
 /// The looks of a run.
 #[derive(Debug)]
 pub(super) struct Looks {
     staleness: Staleness,
-    series: Vec<SeriesId>,
-    newest: Vec<Option<Timestamp>>,
     // What the store said, for the audit.
     heard: Heard,
     // Whether anything of a series was ever visible.
@@ -64,7 +85,7 @@ impl Now<'_> {
 
 impl Looks {
     /// Nothing looked at yet.
-    pub(super) fn new(subject: &Subject<'_>) -> Self {
+    pub(super) fn new(subject: &Subject) -> Self {
         let series = subject.stage.workload.catalog().len();
         let timetable = &subject.stage.timetable;
         let workers = if timetable.pace.is_open_loop() {
@@ -75,8 +96,6 @@ impl Looks {
         };
         Self {
             staleness: Staleness::new(),
-            series: (0..series as u32).map(SeriesId).collect(),
-            newest: vec![None; series],
             heard: Heard::new(series),
             seen: vec![false; series],
             workers,
@@ -84,33 +103,52 @@ impl Looks {
     }
 
     /// Notes how far a closed loop has come. Cheap: called at every waking.
-    pub(super) fn follow(&mut self, subject: &Subject<'_>, elapsed_ns: u64) {
+    pub(super) fn follow(&mut self, subject: &Subject, elapsed_ns: u64) {
         for ((_, progress), live) in self.workers.iter_mut().zip(subject.live.workers()) {
             progress.note(live.fleet_ns(), elapsed_ns);
         }
     }
 
+    /// Whether anything is owed at `elapsed_ns`: what the plan has ended is not stale.
+    pub(super) fn is_wanted(subject: &Subject, asked: Option<&Asked>, elapsed_ns: u64) -> bool {
+        let planned_ns = subject.stage.timetable.planned_ns();
+        !asked.is_some_and(Asked::has_ended) && planned_ns.is_none_or(|end| elapsed_ns <= end)
+    }
+
     /// Looks at every series that lives at `elapsed_ns` since the start. Returns the largest
     /// age, in nanoseconds of real time; `None` where nothing is owed any more.
-    pub(super) fn look(&mut self, subject: &Subject<'_>, asked: Option<&Asked>, elapsed_ns: u64) -> Option<u64> {
-        let planned_ns = subject.stage.timetable.planned_ns();
-        // What the plan has ended is not stale.
-        if asked.is_some_and(Asked::has_ended) || planned_ns.is_some_and(|end| elapsed_ns > end) {
-            return None;
-        }
-        self.observe_all(subject, asked, elapsed_ns, |worker| {
+    pub(super) fn look(
+        &mut self,
+        subject: &Subject,
+        eyes: &Eyes,
+        asked: Option<&Asked>,
+        elapsed_ns: u64,
+    ) -> Option<u64> {
+        self.observe_all(subject, eyes, asked, elapsed_ns, |worker| {
             !subject.live.workers()[worker].has_ended()
         })
     }
 
+    /// Whether there was no look yet.
+    pub(super) fn is_first(&self) -> bool {
+        self.staleness.moments() == 0
+    }
+
+    /// The one look of a run that was too short for any. Nothing more is due after the end.
+    pub(super) fn look_first(&mut self, subject: &Subject, eyes: &Eyes, asked: Option<&Asked>, elapsed_ns: u64) {
+        let elapsed_ns = until_planned(subject, elapsed_ns);
+        self.observe_all(subject, eyes, asked, elapsed_ns, |_| true);
+    }
+
     fn observe_all(
         &mut self,
-        subject: &Subject<'_>,
+        subject: &Subject,
+        eyes: &Eyes,
         asked: Option<&Asked>,
         elapsed_ns: u64,
         is_wanted: impl Fn(usize) -> bool,
     ) -> Option<u64> {
-        self.fetch(subject)?;
+        self.see(subject, eyes);
         let mut stalest_ns = None;
         for part in parts(&self.workers, subject, asked) {
             if part.worker.is_some_and(|worker| !is_wanted(worker)) {
@@ -120,7 +158,7 @@ impl Looks {
                 continue;
             };
             for group in part.groups {
-                let oldest = observe(&mut self.staleness, subject, &self.newest, group as usize, &now);
+                let oldest = observe(&mut self.staleness, subject, &eyes.newest, group as usize, &now);
                 stalest_ns = stalest_ns.max(oldest);
             }
         }
@@ -128,17 +166,9 @@ impl Looks {
         stalest_ns
     }
 
-    /// The last look, when all is done: a run that was too short for any has this one. Counts
-    /// the series that never became visible.
-    pub(super) fn end(&mut self, subject: &Subject<'_>, asked: Option<&Asked>, elapsed_ns: u64) {
-        // Nothing more is due after the end.
-        let planned_ns = subject.stage.timetable.planned_ns();
-        let elapsed_ns = planned_ns.map_or(elapsed_ns, |planned| elapsed_ns.min(planned));
-        if self.staleness.moments() == 0 {
-            self.observe_all(subject, asked, elapsed_ns, |_| true);
-        }
-        // A store that cannot say it any more: then what was seen has to do.
-        let _ = self.fetch(subject);
+    /// Counts the series that never became visible, when all is done.
+    pub(super) fn end(&mut self, subject: &Subject, asked: Option<&Asked>, elapsed_ns: u64) {
+        let elapsed_ns = until_planned(subject, elapsed_ns);
         let mut never = 0;
         let workload = &subject.stage.workload;
         for part in parts(&self.workers, subject, asked) {
@@ -165,15 +195,19 @@ impl Looks {
         (self.staleness, self.heard)
     }
 
-    /// Asks the store.
-    fn fetch(&mut self, subject: &Subject<'_>) -> Option<()> {
-        subject.store.newest(&self.series, &mut self.newest).ok()?;
-        horizon::hear(subject, &self.newest, &mut self.heard);
-        for (seen, newest) in self.seen.iter_mut().zip(&self.newest) {
+    /// Takes what the store has just said.
+    pub(super) fn see(&mut self, subject: &Subject, eyes: &Eyes) {
+        horizon::hear(subject, &eyes.newest, &mut self.heard);
+        for (seen, newest) in self.seen.iter_mut().zip(&eyes.newest) {
             *seen |= newest.is_some();
         }
-        Some(())
     }
+}
+
+/// Nothing more is due after the end of the plan.
+fn until_planned(subject: &Subject, elapsed_ns: u64) -> u64 {
+    let planned_ns = subject.stage.timetable.planned_ns();
+    planned_ns.map_or(elapsed_ns, |planned| elapsed_ns.min(planned))
 }
 
 /// Groups whose fleet time is one.
@@ -185,7 +219,7 @@ struct Part<'a> {
 }
 
 impl<'a> Part<'a> {
-    fn now(&self, subject: &Subject<'_>, elapsed_ns: u64) -> Option<Now<'a>> {
+    fn now(&self, subject: &Subject, elapsed_ns: u64) -> Option<Now<'a>> {
         match (self.progress, subject.stage.speed()) {
             (Some(progress), _) => Some(Now::Followed { progress, elapsed_ns }),
             (None, Some(speed)) => Some(Now::Paced {
@@ -198,7 +232,7 @@ impl<'a> Part<'a> {
 }
 
 /// The groups by what their fleet time follows.
-fn parts<'a>(workers: &'a [(Range<u32>, Progress)], subject: &Subject<'_>, asked: Option<&'a Asked>) -> Vec<Part<'a>> {
+fn parts<'a>(workers: &'a [(Range<u32>, Progress)], subject: &Subject, asked: Option<&'a Asked>) -> Vec<Part<'a>> {
     if workers.is_empty() {
         return vec![Part {
             groups: 0..subject.stage.timetable.roster.groups().len() as u32,
@@ -217,7 +251,7 @@ fn parts<'a>(workers: &'a [(Range<u32>, Progress)], subject: &Subject<'_>, asked
 /// One group at one moment. Returns its largest age.
 fn observe(
     staleness: &mut Staleness,
-    subject: &Subject<'_>,
+    subject: &Subject,
     newest: &[Option<Timestamp>],
     group: usize,
     now: &Now<'_>,

@@ -4,13 +4,16 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use tsb_core::latency::{Histogram, Interval, Recording, Timeline};
-use tsb_core::net::{AnyListener, ListenerReport, ListenerStats, Timing};
+use tsb_core::net::{AnyListener, Glance, ListenerReport, ListenerStats, Timing};
 use tsb_core::time::{Clock, SECOND_NS};
 
 /// What a watcher sees of a listener while the pass goes on.
 #[derive(Debug, Default)]
 pub struct Watch {
     listener: Mutex<Option<AnyListener>>,
+    /// The same listener as long as it is there, for those who only look: it may take long to
+    /// stop.
+    glance: Mutex<Option<Glance>>,
     timings: Mutex<Timings>,
     /// What the listener had counted and not handed over when it was stopped.
     turned_away: AtomicU64,
@@ -18,12 +21,12 @@ pub struct Watch {
 
 /// What the mileposts told, the times by interval.
 #[derive(Debug)]
-pub(super) struct Timings {
-    pub(super) response: Told,
-    pub(super) delivery: Told,
-    pub(super) service: Told,
+pub(in crate::run) struct Timings {
+    pub(in crate::run) response: Told,
+    pub(in crate::run) delivery: Told,
+    pub(in crate::run) service: Told,
     /// Samples behind those.
-    pub(super) samples: u64,
+    pub(in crate::run) samples: u64,
     /// Operations that did not arrive whole.
     pub(super) lost: u64,
     /// Of these, the group and the tick, as far as they are known.
@@ -54,7 +57,7 @@ impl Timings {
 
 /// One of the times, with intervals that are folded as they age.
 #[derive(Debug)]
-pub(super) struct Told {
+pub(in crate::run) struct Told {
     pub(super) total: Histogram,
     intervals: Timeline<Interval>,
 }
@@ -75,7 +78,7 @@ impl Told {
     }
 
     /// All of it.
-    pub(super) fn recording(self) -> Recording {
+    pub(in crate::run) fn recording(self) -> Recording {
         Recording {
             total: self.total,
             intervals: self.intervals.into_entries().collect(),
@@ -87,25 +90,33 @@ impl Watch {
     /// Ends an interval at `now`: what was timed since the last call are its histograms.
     /// Returns the times of that interval.
     pub fn cut(&self, now_ns: u64) -> Option<Timing> {
-        let listener = lock(&self.listener);
-        let listener = listener.as_ref()?;
+        let glance = self.glance()?;
         let mut timing = Timing::new();
-        listener.drain_timing(&mut timing);
+        glance.drain_timing(&mut timing);
         self.add(&timing, now_ns);
         Some(timing)
     }
 
+    fn glance(&self) -> Option<Glance> {
+        lock(&self.glance).clone()
+    }
+
+    /// What the listener has counted, while it is there.
+    pub(super) fn stats(&self) -> Option<ListenerStats> {
+        self.glance().map(|glance| glance.stats())
+    }
+
     /// Samples that the listener has counted and not handed over to the store, so far.
     pub fn turned_away(&self) -> u64 {
-        let listener = lock(&self.listener);
-        match listener.as_ref() {
-            Some(listener) => of_stats(&listener.stats()),
-            None => self.turned_away.load(Ordering::Relaxed),
+        match self.stats() {
+            Some(stats) => of_stats(&stats),
+            None => self.turned_away.load(Ordering::Acquire),
         }
     }
 
     /// A listener takes what is sent from now on.
     pub(super) fn begin(&self, listener: AnyListener) {
+        *lock(&self.glance) = Some(listener.glance());
         *lock(&self.listener) = Some(listener);
     }
 
@@ -116,27 +127,27 @@ impl Watch {
 
     /// Bytes that have come by now.
     pub(super) fn bytes(&self) -> u64 {
-        lock(&self.listener)
-            .as_ref()
-            .map_or(0, |listener| listener.stats().bytes)
+        self.stats().map_or(0, |stats| stats.bytes)
     }
 
-    /// Stops the listener, where there is one. Whoever watches waits meanwhile.
+    /// Stops the listener, where there is one. What looks at it meanwhile does not wait.
     pub(super) fn stop(&self, clock: &dyn Clock) -> Option<ListenerReport> {
-        let mut listener = lock(&self.listener);
-        let report = listener.take()?.stop();
-        self.turned_away.store(of_stats(&report.stats), Ordering::Relaxed);
+        let listener = lock(&self.listener).take()?;
+        let report = listener.stop();
+        self.turned_away.store(of_stats(&report.stats), Ordering::Release);
+        *lock(&self.glance) = None;
         self.add(&report.timing, clock.now());
         Some(report)
     }
 
     /// All that was timed.
-    pub(super) fn take_timings(&self) -> Timings {
+    pub(in crate::run) fn take_timings(&self) -> Timings {
         std::mem::take(&mut *lock(&self.timings))
     }
 
     fn add(&self, timing: &Timing, now_ns: u64) {
         let mut timings = lock(&self.timings);
+        let now_ns = now_ns.max(timings.since_ns);
         let start_ns = std::mem::replace(&mut timings.since_ns, now_ns);
         timings.samples += timing.samples;
         timings.lost += timing.lost + timing.unfinished;

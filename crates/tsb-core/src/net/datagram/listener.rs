@@ -10,6 +10,7 @@ use super::receiver::Receiver;
 use crate::net::address::Address;
 use crate::net::cpu::IngestCpu;
 use crate::net::error::NetError;
+use crate::net::glance::Glance;
 use crate::net::ingest::Ingest;
 use crate::net::link::Shared;
 use crate::net::listener::ListenerReport;
@@ -120,6 +121,12 @@ impl DatagramListener {
     /// The counts as they are now.
     pub fn stats(&self) -> ListenerStats {
         self.shared.counters.snapshot()
+    }
+
+    /// Sees what it counts, also while it is being stopped.
+    pub fn glance(&self) -> Glance {
+        let timings = self.threads.iter().map(|hand| Arc::clone(&hand.timing));
+        Glance::new(Arc::clone(&self.shared), timings.collect())
     }
 
     /// Moves what was timed since the last call into `into`: for the interval log.

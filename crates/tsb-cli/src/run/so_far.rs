@@ -1,0 +1,217 @@
+//! What an emitter has done that does not come back, because its store does not: from the
+//! counters that others may read, and from the schedule, which says what they count.
+//!
+//! It is less than the emitter knows itself. Times are those of the intervals that were over,
+//! and only as fine as the cells of a plot; nothing is known of CPU time.
+
+use std::ops::Range;
+use std::sync::atomic::Ordering;
+
+use tsb_core::Timestamp;
+use tsb_core::emit::{Counts, ExceptionKind, LiveWorker, Tally};
+use tsb_core::latency::{Histogram, Recording, cell_highest};
+use tsb_core::schedule::{Frontier, Slot};
+
+use super::course::{Begun, Course};
+use super::path::Driven;
+use super::stage::Stage;
+use crate::plan::Transport;
+
+/// Operations without a sample that are passed over to find the one that a worker was in.
+const EMPTY_MAX: usize = 1 << 16;
+
+/// What one worker has done.
+struct Part {
+    counts: Counts,
+    issued: Vec<(u32, Range<u64>)>,
+    in_hand: Option<(Slot, u64)>,
+    /// Samples whose operation nobody can name any more.
+    unnamed: u64,
+}
+
+/// What the emitter has done that began at `start`.
+pub(super) fn driven(begun: &Begun, course: &Course, (start_ns, base): (u64, Timestamp)) -> Driven {
+    let stage = &*begun.stage;
+    let ended_ns = stage.clock.now().saturating_sub(course.over.ago_ns());
+    let until_ns = ended_ns.saturating_sub(start_ns);
+    let until_ns = stage.timetable.planned_ns().map_or(until_ns, |end| until_ns.min(end));
+    let is_direct = stage.plan.transport == Transport::Inproc;
+    let writing = if is_direct {
+        course.totals.calls.writing()
+    } else {
+        Vec::new()
+    };
+    let mut driven = Driven {
+        start_ns,
+        elapsed_ns: until_ns,
+        asked_ns: until_ns,
+        issued: vec![0..0; stage.workload.groups().len()],
+        is_partial: true,
+        ..Driven::default()
+    };
+    let ranges = stage.timetable.roster.split(stage.plan.workers);
+    for (index, (groups, live)) in ranges.into_iter().zip(begun.live.workers()).enumerate() {
+        let is_in_hand = writing.get(index).copied().unwrap_or(false);
+        let part = worker(stage, live, groups, until_ns, is_in_hand.then_some(base));
+        driven.counts.merge(&part.counts);
+        driven.unnamed_samples += part.unnamed;
+        if let Some((slot, _)) = part.in_hand {
+            let ticks = slot.tick..slot.tick + 1;
+            driven.exceptions.push((slot.group, ticks, ExceptionKind::Unknown));
+        }
+        for (group, ticks) in part.issued {
+            driven.issued[group as usize] = ticks;
+        }
+    }
+    if !is_direct {
+        behind_a_listener(course, &mut driven);
+    }
+    times(begun, course, is_direct, &mut driven);
+    driven
+}
+
+/// One worker as its counters and its agenda have it. `in_hand`: it is inside a write, and its
+/// run began at this timestamp.
+fn worker(stage: &Stage, live: &LiveWorker, groups: Range<u32>, until_ns: u64, in_hand: Option<Timestamp>) -> Part {
+    let totals = live.totals();
+    let mut agenda = stage.timetable.agenda(groups.clone());
+    let operations = usize::try_from(live.issued()).unwrap_or(usize::MAX);
+    let last = operations.checked_sub(1).and_then(|last| agenda.nth(last));
+    let in_hand = in_hand.and_then(|base| {
+        let mut generator = stage
+            .workload
+            .generator(groups.start as usize..groups.end as usize, base);
+        let mut next = agenda.by_ref().take(EMPTY_MAX).map(|planned| {
+            let samples = generator
+                .operation(planned.slot.group as usize, planned.slot.tick)
+                .len();
+            (planned.slot, samples as u64)
+        });
+        next.find(|&(_, samples)| samples > 0)
+    });
+    let frontier = in_hand.map(|(slot, _)| slot).or(last.map(|planned| planned.slot));
+    let frontier = frontier.map(Frontier::from);
+    // What was answered before is counted by its answers: the counters are read one by one.
+    let answered = totals.accepted + totals.rejected;
+    let handed_over = totals.samples.saturating_sub(totals.unknown);
+    let mut counts = Counts {
+        done: tally(totals.operations, if answered > 0 { answered } else { handed_over }),
+        unknown: tally(0, totals.unknown),
+        shed: tally(0, totals.shed),
+        accepted: totals.accepted,
+        rejected: totals.rejected,
+        ..Counts::default()
+    };
+    if let Some((_, samples)) = in_hand {
+        counts.unknown.add(samples);
+    }
+    if stage.timetable.pace.is_open_loop() {
+        counts
+            .shed
+            .merge(never_sent(stage, &mut agenda, groups.clone(), frontier, until_ns));
+    }
+    counts.due = counts.sent();
+    counts.due.merge(counts.shed);
+    Part {
+        counts,
+        issued: groups
+            .map(|group| (group, stage.timetable.ticks_through(group, frontier)))
+            .collect(),
+        in_hand,
+        unnamed: live.excepted(),
+    }
+}
+
+const fn tally(operations: u64, samples: u64) -> Tally {
+    Tally { operations, samples }
+}
+
+/// What was due by `until_ns` since the start, behind what was issued.
+fn never_sent(
+    stage: &Stage,
+    agenda: &mut tsb_core::schedule::Agenda,
+    groups: Range<u32>,
+    issued: Option<Frontier>,
+    until_ns: u64,
+) -> Tally {
+    let (timetable, mut unsent) = (&stage.timetable, Tally::default());
+    let samples_of = |group: u32| {
+        timetable
+            .roster
+            .groups()
+            .get(group as usize)
+            .map_or(0, |group| u64::from(group.samples))
+    };
+    if timetable.is_countable() {
+        let Some(due_by) = timetable.due_by(until_ns) else {
+            return unsent;
+        };
+        for group in groups {
+            let due = timetable.ticks_through(group, Some(due_by));
+            let issued = timetable.ticks_through(group, issued);
+            let operations = due.end.saturating_sub(issued.end.max(due.start));
+            unsent.merge(tally(operations, operations.saturating_mul(samples_of(group))));
+        }
+    } else {
+        let due = agenda.take_while(|planned| planned.due_ns.is_some_and(|due| due <= until_ns));
+        due.for_each(|planned| unsent.add(samples_of(planned.slot.group)));
+    }
+    let share = stage.workload.sent_share();
+    if share != 1.0 {
+        unsent.samples = (unsent.samples as f64 * share).round() as u64;
+    }
+    unsent
+}
+
+/// Over a wire it is the listener's side that knows what the store has answered: what it does
+/// not know may be on the way, unread, or in the store.
+fn behind_a_listener(course: &Course, driven: &mut Driven) {
+    let counts = &mut driven.counts;
+    let turned_away = course.watch.turned_away();
+    let (accepted, rejected) = (
+        course.totals.accepted.load(Ordering::Acquire),
+        course.rejects.total() + turned_away,
+    );
+    let sent = counts.sent();
+    let done = accepted + rejected;
+    let samples = sent.samples.max(done);
+    let due = tally(counts.due.operations, counts.due.samples + (samples - sent.samples));
+    *counts = Counts {
+        due,
+        shed: counts.shed,
+        done: tally(sent.operations, done),
+        handed_over: Tally::default(),
+        unknown: tally(0, samples - done),
+        accepted,
+        rejected,
+    };
+    driven.unnamed_samples += samples - done;
+}
+
+/// The times that are known without the emitter.
+fn times(begun: &Begun, course: &Course, is_direct: bool, driven: &mut Driven) {
+    let live = begun.live.times();
+    driven.lag = recording(&live.lag);
+    if is_direct || begun.stage.plan.transport.is_answered() {
+        driven.response = recording(&live.response);
+        driven.service = recording(&live.service);
+    } else {
+        course.watch.cut(begun.stage.clock.now());
+        let timings = course.watch.take_timings();
+        driven.response = timings.response.recording();
+        driven.delivery = timings.delivery.recording();
+        driven.service = timings.service.recording();
+        driven.timed_samples = timings.samples;
+    }
+}
+
+/// A histogram from the counts of coarse cells: no time is reported as shorter than it was.
+fn recording(cells: &[u64]) -> Recording {
+    let mut total = Histogram::new();
+    let counted = cells.iter().enumerate().filter(|(_, count)| **count > 0);
+    counted.for_each(|(cell, &count)| total.record_n(cell_highest(cell), count));
+    Recording {
+        total,
+        intervals: Vec::new(),
+    }
+}

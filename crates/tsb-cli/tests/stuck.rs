@@ -1,0 +1,362 @@
+//! A store that never returns from a call: once a stop was asked for, or the run is over, it is
+//! left behind, and the report says what there is without it.
+
+#![expect(clippy::unwrap_used, reason = "a test that cannot set up has failed")]
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use tsb_cli::args::RunOptions;
+use tsb_cli::exit::Exit;
+use tsb_cli::plan::Plan;
+use tsb_cli::run::{Hooks, Kept, Patience, exit_of, run_each};
+use tsb_core::ledger::Counter;
+use tsb_core::report::{Report, Run};
+use tsb_core::time::{Clock, MonotonicClock, SECOND_NS};
+use tsb_core::verdict::Status;
+use tsb_core::{Batch, Durability, SeriesId, SeriesKey, Timestamp};
+use tsb_stores::memory::{MemoryOptions, MemoryStore};
+use tsb_stores::{Ack, Query, Refusals, Result, Scope, Stats, Store, Visitor};
+
+#[path = "support/wrong.rs"]
+mod wrong;
+
+use wrong::{Fault, Wrong};
+
+/// What a call may take here.
+const PATIENCE: Duration = Duration::from_millis(300);
+const WITHIN: &str = "within 0.3 s";
+
+/// Where a store gets stuck.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum At {
+    Nowhere,
+    Define,
+    Write,
+    Newest,
+    Stats,
+    Flush,
+    Query,
+    Close,
+    Drop,
+}
+
+/// Never returns from one of its methods.
+#[derive(Debug)]
+struct Swamp {
+    at: At,
+    taken: Arc<AtomicU64>,
+    in_hand: Arc<AtomicU64>,
+    /// What the stuck call holds, and others of the store need.
+    held: Mutex<()>,
+}
+
+impl Swamp {
+    fn go(&self, here: At) {
+        if self.at == here {
+            let _held = self.held.lock();
+            loop {
+                std::thread::park();
+            }
+        }
+    }
+
+    /// Waits for what the stuck call holds.
+    fn need(&self) {
+        drop(self.held.lock());
+    }
+}
+
+impl Drop for Swamp {
+    fn drop(&mut self) {
+        self.go(At::Drop);
+    }
+}
+
+impl Fault for Swamp {
+    fn define(&self, inner: &dyn Store, series: &[(SeriesId, SeriesKey)]) -> Result<()> {
+        self.go(At::Define);
+        inner.define(series)
+    }
+    fn write(&self, inner: &dyn Store, batch: &Batch<'_>, refused: &mut Refusals) -> Result<Ack> {
+        if self.taken.load(Ordering::SeqCst) > 2_000 {
+            self.in_hand.store(batch.len() as u64, Ordering::SeqCst);
+            self.go(At::Write);
+        }
+        let ack = inner.write(batch, refused)?;
+        self.taken.fetch_add(ack.accepted as u64, Ordering::SeqCst);
+        Ok(ack)
+    }
+    fn flush(&self, inner: &dyn Store, scope: Scope<'_>, level: Durability) -> Result<()> {
+        self.go(At::Flush);
+        inner.flush(scope, level)
+    }
+    fn query(&self, inner: &dyn Store, query: &Query<'_>, visit: &mut Visitor<'_>) -> Result<()> {
+        self.go(At::Query);
+        inner.query(query, visit)
+    }
+    fn newest(&self, inner: &dyn Store, series: &[SeriesId], into: &mut [Option<Timestamp>]) -> Result<()> {
+        self.need();
+        if self.taken.load(Ordering::SeqCst) > 2_000 {
+            self.go(At::Newest);
+        }
+        inner.newest(series, into)
+    }
+    fn stats(&self, inner: &dyn Store) -> Stats {
+        self.need();
+        let stats = inner.stats();
+        if stats.accepted > 0 {
+            self.go(At::Stats);
+        }
+        stats
+    }
+    fn close(&self, inner: &dyn Store) -> Result<()> {
+        self.go(At::Close);
+        inner.close()
+    }
+}
+
+fn plan(transport: &str, duration: &str) -> Plan {
+    let options = RunOptions {
+        store: vec!["memory:".into(), "memory:?max_series=1M".into()],
+        workload: Some("mix".to_owned()),
+        series: Some("540".to_owned()),
+        rate: Some("20k".to_owned()),
+        duration: Some(duration.to_owned()),
+        transport: Some(transport.to_owned()),
+        report_interval: Some("100ms".to_owned()),
+        no_calibrate: Some(true),
+        ..RunOptions::default()
+    };
+    let mut plan = Plan::default();
+    plan.apply(&options).unwrap();
+    plan.complete().unwrap()
+}
+
+fn hooks() -> Hooks {
+    let mut hooks = Hooks::new(Arc::default(), true);
+    hooks.patience = Patience {
+        stopped: PATIENCE,
+        ended: PATIENCE,
+    };
+    hooks
+}
+
+/// What the stuck store knows of its samples.
+#[derive(Clone, Debug, Default)]
+struct Known {
+    taken: Arc<AtomicU64>,
+    in_hand: Arc<AtomicU64>,
+}
+
+/// Runs two stores, of which the first gets stuck.
+fn run(at: At, plan: &Plan, hooks: &Hooks) -> (Report, Known) {
+    let (kept, known) = (Kept::new(None), Known::default());
+    let first = plan.stores[0].clone();
+    let open = |single: &Plan| {
+        let is_first = single.stores[0] == first;
+        let swamp = Swamp {
+            at: if is_first { at } else { At::Nowhere },
+            taken: if is_first {
+                Arc::clone(&known.taken)
+            } else {
+                Arc::default()
+            },
+            in_hand: if is_first {
+                Arc::clone(&known.in_hand)
+            } else {
+                Arc::default()
+            },
+            held: Mutex::new(()),
+        };
+        let store: Arc<dyn Store> = Wrong::new(MemoryStore::new(MemoryOptions::default()), swamp);
+        Ok(store)
+    };
+    let failed = run_each(plan, hooks, &open, &kept, None).unwrap();
+    assert!(failed.is_none(), "{at:?}: {failed:?}");
+    (kept.report(), known)
+}
+
+fn is_left_behind(run: &Run, word: &str) {
+    assert_eq!(run.verdict.status, Status::Unverified, "{word}: {:?}", run.verdict);
+    let said = format!("the store did not return from {word} {WITHIN}");
+    let says = |reason: &String| reason.contains(&said);
+    assert!(run.verdict.reasons.iter().any(says), "{word}: {:?}", run.verdict);
+    let counts = &run.ledger.counts;
+    assert!(
+        counts.is_balanced() && run.ledger.violated.is_empty(),
+        "{:?}",
+        run.ledger
+    );
+    assert!(
+        run.notes.iter().any(|note| note.contains("left behind")),
+        "{:?}",
+        run.notes
+    );
+}
+
+fn is_whole(run: &Run) {
+    assert!(run.verdict.status > Status::Unverified, "{:?}", run.verdict);
+    assert!(run.ledger.counts.count(Counter::Verified) > 1_000);
+}
+
+#[test]
+fn a_store_stuck_at_the_end_leaves_both_reports() {
+    for (at, word) in [
+        (At::Write, "write"),
+        (At::Newest, "newest"),
+        (At::Stats, "stats"),
+        (At::Flush, "flush"),
+        (At::Query, "query"),
+        (At::Close, "close"),
+        (At::Drop, "drop"),
+    ] {
+        let (report, known) = run(at, &plan("inproc", "400ms"), &hooks());
+        assert_eq!(report.runs.len(), 2, "{at:?}");
+        let run = &report.runs[0];
+        is_left_behind(run, word);
+        assert!(!run.interrupted, "{at:?}");
+        assert!(
+            run.ledger.counts.count(Counter::Sent) > 1_000,
+            "{at:?}: {:?}",
+            run.ledger
+        );
+        let taken = known.taken.load(Ordering::SeqCst);
+        assert_eq!(run.ledger.counts.count(Counter::Accepted), taken, "{at:?}");
+        assert!(run.intervals.len() > 1, "{at:?}: {:?}", run.intervals);
+        assert!(run.staleness.is_some() || at == At::Newest, "{at:?}");
+        let is_read = matches!(at, At::Close | At::Drop);
+        assert_eq!(run.ledger.counts.count(Counter::Verified) > 1_000, is_read, "{at:?}");
+        is_whole(&report.runs[1]);
+    }
+}
+
+#[test]
+fn what_is_known_of_a_stuck_write_is_exact() {
+    let (report, known) = run(At::Write, &plan("inproc", "400ms"), &hooks());
+    let run = &report.runs[0];
+    let count = |counter| run.ledger.counts.count(counter);
+    let (taken, in_hand) = (known.taken.load(Ordering::SeqCst), known.in_hand.load(Ordering::SeqCst));
+    assert_eq!(count(Counter::Confirmed), taken);
+    assert_eq!(count(Counter::Unknown), in_hand);
+    assert_eq!(count(Counter::Sent), taken + in_hand);
+    // 20,000 per second for 0.4 s, whatever of it was sent.
+    assert!((7_000..9_000).contains(&count(Counter::Due)), "{:?}", run.ledger);
+    let exceptions = run.exceptions.as_ref().unwrap();
+    assert_eq!(exceptions.operations.len(), 1, "{exceptions:?}");
+    let issued: u64 = run
+        .issued
+        .iter()
+        .map(|issued| u64::from(issued.groups) * (issued.end_tick - issued.first_tick))
+        .sum();
+    assert!(issued > 10, "{:?}", run.issued);
+    assert!(run.latency.response.count > 0, "{:?}", run.latency);
+    assert!(
+        run.notes.iter().any(|note| note.contains("did not come back")),
+        "{:?}",
+        run.notes
+    );
+}
+
+#[test]
+fn a_store_stuck_behind_a_listener_leaves_what_its_counters_say() {
+    let (report, known) = run(At::Write, &plan("tcp", "400ms"), &hooks());
+    let run = &report.runs[0];
+    is_left_behind(run, "write");
+    let count = |counter| run.ledger.counts.count(counter);
+    // What was taken of the read that does not end is in no count.
+    assert!(count(Counter::Accepted) <= known.taken.load(Ordering::SeqCst));
+    assert_eq!(
+        count(Counter::Sent),
+        count(Counter::Confirmed) + count(Counter::Unknown)
+    );
+    assert!(count(Counter::Unknown) > 0 && !run.intervals.is_empty());
+    is_whole(&report.runs[1]);
+}
+
+#[test]
+fn a_stop_is_obeyed_in_every_phase() {
+    for (at, word) in [
+        (At::Define, "define"),
+        (At::Write, "write"),
+        (At::Flush, "flush"),
+        (At::Query, "query"),
+        (At::Close, "close"),
+    ] {
+        let mut hooks = hooks();
+        // At the end of a run there would be no end.
+        hooks.patience.ended = Duration::from_hours(1);
+        let stop = Arc::clone(&hooks.stop);
+        let clock = MonotonicClock::new();
+        let stopping = std::thread::spawn(move || {
+            MonotonicClock::new().wait_until(2 * SECOND_NS);
+            stop.store(true, Ordering::SeqCst);
+        });
+        let (report, _) = run(at, &plan("inproc", "400ms"), &hooks);
+        let taken_ns = clock.now();
+        stopping.join().unwrap();
+        assert_eq!(report.runs.len(), 1, "{at:?}: a stop ends all stores");
+        is_left_behind(&report.runs[0], word);
+        assert!(report.runs[0].interrupted, "{at:?}");
+        assert_eq!(exit_of(&report), Exit::Interrupted, "{at:?}");
+        assert!((2 * SECOND_NS..5 * SECOND_NS).contains(&taken_ns), "{at:?}: {taken_ns}");
+    }
+}
+
+#[test]
+fn a_second_request_waits_for_nothing_and_leaves_the_report() {
+    for (at, word) in [
+        (At::Define, "define"),
+        (At::Write, "write"),
+        (At::Query, "query"),
+        (At::Close, "close"),
+    ] {
+        let mut hooks = hooks();
+        hooks.patience.ended = Duration::from_hours(1);
+        hooks.patience.stopped = Duration::from_hours(1);
+        let (stop, at_once) = (Arc::clone(&hooks.stop), Arc::clone(&hooks.at_once));
+        let asking = std::thread::spawn(move || {
+            MonotonicClock::new().wait_until(2 * SECOND_NS);
+            stop.store(true, Ordering::SeqCst);
+            MonotonicClock::new().wait_until(SECOND_NS / 10);
+            at_once.store(true, Ordering::SeqCst);
+        });
+        let (report, _) = run(at, &plan("inproc", "400ms"), &hooks);
+        asking.join().unwrap();
+        let run = &report.runs[0];
+        assert_eq!(run.verdict.status, Status::Unverified, "{at:?}");
+        let said = format!("had not returned from {word}");
+        assert!(
+            run.verdict.reasons.iter().any(|reason| reason.contains(&said)),
+            "{:?}",
+            run.verdict
+        );
+        assert_eq!(exit_of(&report), Exit::Interrupted, "{at:?}");
+    }
+}
+
+#[test]
+fn a_store_that_is_slow_and_returns_is_not_left_behind() {
+    #[derive(Debug)]
+    struct Slow;
+    impl Fault for Slow {
+        fn flush(&self, inner: &dyn Store, scope: Scope<'_>, level: Durability) -> Result<()> {
+            MonotonicClock::new().wait_until(PATIENCE.as_nanos() as u64 / 2);
+            inner.flush(scope, level)
+        }
+        fn close(&self, inner: &dyn Store) -> Result<()> {
+            MonotonicClock::new().wait_until(PATIENCE.as_nanos() as u64 / 2);
+            inner.close()
+        }
+    }
+    let kept = Kept::new(None);
+    let mut plan = plan("tcp", "400ms");
+    plan.stores.truncate(1);
+    let open = |_: &Plan| {
+        let store: Arc<dyn Store> = Wrong::new(MemoryStore::new(MemoryOptions::default()), Slow);
+        Ok(store)
+    };
+    assert!(run_each(&plan, &hooks(), &open, &kept, None).unwrap().is_none());
+    is_whole(&kept.report().runs[0]);
+}

@@ -1,0 +1,33 @@
+//! What a listener counts and times, seen without the listener itself: also while it is being
+//! stopped, and when the store behind it keeps it from ever stopping.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use super::link::Shared;
+use super::milepost::Timing;
+use super::stats::ListenerStats;
+
+/// A view of a listener that takes no lock which its threads hold while they decode or apply.
+#[derive(Clone, Debug)]
+pub struct Glance {
+    shared: Arc<Shared>,
+    timings: Vec<Arc<Mutex<Timing>>>,
+}
+
+impl Glance {
+    pub(super) const fn new(shared: Arc<Shared>, timings: Vec<Arc<Mutex<Timing>>>) -> Self {
+        Self { shared, timings }
+    }
+
+    /// The counts as they are now.
+    pub fn stats(&self) -> ListenerStats {
+        self.shared.counters.snapshot()
+    }
+
+    /// Moves what was timed since the last call into `into`.
+    pub fn drain_timing(&self, into: &mut Timing) {
+        for timing in &self.timings {
+            into.absorb(&mut timing.lock().unwrap_or_else(PoisonError::into_inner));
+        }
+    }
+}
