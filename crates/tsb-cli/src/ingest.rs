@@ -2,8 +2,7 @@
 
 use std::io::{ErrorKind, Write};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::mpsc::sync_channel;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use serde_json::{Value, json};
@@ -25,15 +24,16 @@ use crate::damage::Told;
 use crate::endpoint::Endpoint;
 use crate::exit::Exit;
 use crate::failure::Failure;
-use crate::interrupt::Signals;
 use crate::output::{Outputs, first_failure};
 use crate::plan::WirePlan;
-use crate::run::{Calls, Came, Guarded, Over, Patience, Rejects, SinkTotals, StoreSink, Waiting, Writer};
+use crate::run::{Came, Guarded, Patience, Rejects, SinkTotals, StoreSink, Writer};
 use crate::{credentials, interrupt, units};
 
+mod apart;
 mod files;
 mod watch;
 
+use apart::{GivenUp, apart};
 use watch::{Watched, Watching, refuse_remote, watch};
 
 /// What the listeners of one command share.
@@ -134,40 +134,6 @@ pub fn command(args: &IngestArgs) -> Result<Exit, Failure> {
     service.report(served, base, given_up.map(|why| GivenUp { why, is_stopped }), &outputs)
 }
 
-/// Serves on a thread of its own, and waits for its end as long as there is patience.
-fn apart<T: Send + 'static>(
-    signals: &Signals,
-    patience: Patience,
-    calls: &Arc<Calls>,
-    serve: impl FnOnce(&AtomicBool, &Over) -> T + Send + 'static,
-) -> Result<Came<T>, Failure> {
-    let shared = Arc::new((AtomicBool::new(false), Over::default()));
-    let (tell, told) = sync_channel(1);
-    let thread = std::thread::Builder::new().name("tsb-serve".to_owned());
-    let serving = Arc::clone(&shared);
-    let started = thread.spawn(move || {
-        // Nobody listens any more if it was left behind.
-        let _ = tell.send(serve(&serving.0, &serving.1));
-    });
-    let started = started.map_err(|error| Failure::new(Exit::Bug, "cannot start a thread").because(&error))?;
-    let waiting = Waiting {
-        signals,
-        patience,
-        calls,
-        over: &shared.1,
-        stop: &shared.0,
-        thread: Some(started.thread()),
-    };
-    Ok(waiting.wait(&told))
-}
-
-/// Why a store was left behind.
-struct GivenUp {
-    why: String,
-    /// A stop was asked for.
-    is_stopped: bool,
-}
-
 /// When was listened, and what went wrong.
 struct Listened {
     base: Timestamp,
@@ -251,14 +217,6 @@ fn undefined(error: &Error) -> Undefined {
     Undefined {
         why,
         cause: cause.in_a_line(),
-    }
-}
-
-impl GivenUp {
-    /// Says why, and gives the exit code.
-    fn exit(&self) -> Exit {
-        crate::say::failure(format_args!("tsb: {}", self.why));
-        if self.is_stopped { Exit::Interrupted } else { Exit::Done }
     }
 }
 
@@ -391,18 +349,18 @@ impl Service {
         Ok(listened.given_up.map_or(Exit::Done, |given_up| given_up.exit()))
     }
 
-    /// The report of what a receiver knows; what it cannot know is absent.
-    fn result(&self, listeners: &[ListenerStats], cpu: &IngestCpu, listened: &Listened) -> Value {
+    /// The ledger as a receiver has it, and the samples that the store has accepted.
+    fn ledger(&self, listeners: &[ListenerStats], is_left: bool) -> (Value, u64) {
         let sum = |count: fn(&ListenerStats) -> u64| listeners.iter().map(count).sum::<u64>();
         let turned_away = sum(|stats| stats.refused + stats.unannounced);
         let accepted = self.totals.accepted.load(Ordering::Relaxed);
         let rejected = self.totals.rejected.load(Ordering::Relaxed) + turned_away;
         let malformed = sum(|stats| stats.malformed);
-        let given_up = listened.given_up.as_ref();
-        let received = match given_up {
+        let received = if is_left {
             // What is in a read that has not ended is in no count.
-            Some(_) => malformed + rejected + accepted,
-            None => sum(ListenerStats::received),
+            malformed + rejected + accepted
+        } else {
+            sum(ListenerStats::received)
         };
         let mut ledger = Ledger::new();
         ledger
@@ -415,6 +373,13 @@ impl Service {
             *reasons.entry(reason.to_owned()).or_default() += samples;
         }
         ledger["rejected_by_reason"] = json!(reasons);
+        (ledger, accepted)
+    }
+
+    /// The report of what a receiver knows; what it cannot know is absent.
+    fn result(&self, listeners: &[ListenerStats], cpu: &IngestCpu, listened: &Listened) -> Value {
+        let (ledger, accepted) = self.ledger(listeners, listened.given_up.is_some());
+        let given_up = listened.given_up.as_ref();
         let is_sound = listened.failures.is_empty() && ledger["balanced"] == true;
         let (capabilities, stats) = (self.store.capabilities(), self.store.stats());
         let footprint = stats.footprint;

@@ -16,8 +16,9 @@ use tsb_stores::spec::Typed;
 use tsb_stores::write_cache::files::{Conversation, FileCache};
 use tsb_stores::{Damage, Error};
 
+use super::apart::{GivenUp, apart};
 use super::watch::{Watched, Watching, refuse_remote, watch};
-use super::{GivenUp, apart, idle_timeout, unbound};
+use super::{idle_timeout, unbound};
 use crate::args::{IngestArgs, MAX_NAME_BYTES, MAX_SERIES};
 use crate::damage::Told;
 use crate::endpoint::parse_idle;

@@ -1,0 +1,52 @@
+//! Serving on a thread that can be left behind with its store.
+
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use std::sync::mpsc::sync_channel;
+
+use crate::exit::Exit;
+use crate::failure::Failure;
+use crate::interrupt::Signals;
+use crate::run::{Calls, Came, Over, Patience, Waiting};
+
+/// Serves on a thread of its own, and waits for its end as long as there is patience.
+pub(super) fn apart<T: Send + 'static>(
+    signals: &Signals,
+    patience: Patience,
+    calls: &Arc<Calls>,
+    serve: impl FnOnce(&AtomicBool, &Over) -> T + Send + 'static,
+) -> Result<Came<T>, Failure> {
+    let shared = Arc::new((AtomicBool::new(false), Over::default()));
+    let (tell, told) = sync_channel(1);
+    let thread = std::thread::Builder::new().name("tsb-serve".to_owned());
+    let serving = Arc::clone(&shared);
+    let started = thread.spawn(move || {
+        // Nobody listens any more if it was left behind.
+        let _ = tell.send(serve(&serving.0, &serving.1));
+    });
+    let started = started.map_err(|error| Failure::new(Exit::Bug, "cannot start a thread").because(&error))?;
+    let waiting = Waiting {
+        signals,
+        patience,
+        calls,
+        over: &shared.1,
+        stop: &shared.0,
+        thread: Some(started.thread()),
+    };
+    Ok(waiting.wait(&told))
+}
+
+/// Why a store was left behind.
+pub(super) struct GivenUp {
+    pub(super) why: String,
+    /// A stop was asked for.
+    pub(super) is_stopped: bool,
+}
+
+impl GivenUp {
+    /// Says why, and gives the exit code.
+    pub(super) fn exit(&self) -> Exit {
+        crate::say::failure(format_args!("tsb: {}", self.why));
+        if self.is_stopped { Exit::Interrupted } else { Exit::Done }
+    }
+}
