@@ -224,8 +224,9 @@ fn a_store_stuck_at_the_end_leaves_both_reports() {
         );
         let taken = known.taken.load(Ordering::SeqCst);
         assert_eq!(run.ledger.counts.count(Counter::Accepted), taken, "{at:?}");
-        assert!(run.intervals.len() > 1, "{at:?}: {:?}", run.intervals);
-        assert!(run.staleness.is_some() || at == At::Newest, "{at:?}");
+        // Where the watching thread itself is stuck, it sees one long interval.
+        let is_seen = run.intervals.len() > 1 && run.staleness.is_some();
+        assert!(is_seen || at == At::Newest, "{at:?}: {:?}", run.intervals);
         let is_read = matches!(at, At::Close | At::Drop);
         assert_eq!(run.ledger.counts.count(Counter::Verified) > 1_000, is_read, "{at:?}");
         is_whole(&report.runs[1]);
