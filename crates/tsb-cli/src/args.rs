@@ -209,9 +209,9 @@ pub struct IngestArgs {
     pub max_connections: String,
     /// Give up a call into the store that takes longer, once listening is over
     ///
-    /// At least 1ns, such as `5s`. The result then says what is known without the store. Default:
-    /// 30s after a stop (Ctrl-C, SIGTERM), 10m at the end of --duration and --once. A second
-    /// Ctrl-C waits for nothing.
+    /// Such as `5s`. The result then says what is known without the store. Without it, 30s after a
+    /// stop (Ctrl-C, SIGTERM), and 10m at the end of --duration and --once. A second Ctrl-C waits
+    /// for nothing.
     #[arg(long, value_name = "DURATION")]
     pub store_timeout: Option<String>,
     /// Allow addresses that other machines can reach

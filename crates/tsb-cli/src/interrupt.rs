@@ -85,10 +85,6 @@ impl Signals {
     }
 
     /// Ends the process without waiting for anything.
-    #[expect(
-        clippy::exit,
-        reason = "the user asked for the third time, or the last second is over"
-    )]
     fn end(&self) -> ! {
         if let Some(before_end) = self.before_end.get() {
             before_end();

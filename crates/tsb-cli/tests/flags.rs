@@ -26,7 +26,7 @@ fn plan(arguments: &[&str]) -> Value {
 }
 
 /// A command line with something that does nothing, and the words that name it.
-const IDLE: [(&[&str], &[&str]); 30] = [
+const IDLE: [(&[&str], &[&str]); 33] = [
     (
         &["run", "--transport", "inproc", "--protocol", "graphite"],
         &["--protocol", "no wire"],
@@ -48,6 +48,15 @@ const IDLE: [(&[&str], &[&str]); 30] = [
         &["4000000000", "no such process"],
     ),
     (&["run", "--print-plan", "--out", "x"], &["--out", "--print-plan"]),
+    (
+        &["run", "--print-plan", "--store-timeout", "5s"],
+        &["--store-timeout", "--print-plan"],
+    ),
+    (&["run", "--store-timeout", "0s"], &["--store-timeout 0s"]),
+    (
+        &["emit", "--to", "tsb+tcp://127.0.0.1:1", "--store-timeout", "5s"],
+        &["--store-timeout"],
+    ),
     (&["run", "--quiet", "--progress", "lines"], &["--progress", "--quiet"]),
     (
         &["run", "--out", "x", "--html", "x"],

@@ -42,9 +42,9 @@ pub struct RunArgs {
     pub journal: Option<PathBuf>,
     /// Give up a call into the store that takes longer, once a stop was asked for or the run is over
     ///
-    /// At least 1ns, such as `5s`. The report then says what is known without the store, and is
-    /// UNVERIFIED. Default: 30s after a stop (Ctrl-C, SIGTERM), 10m at the end of a run. A second
-    /// Ctrl-C waits for nothing.
+    /// Such as `5s`. The report then says what is known without the store, and is UNVERIFIED.
+    /// Without it, 30s after a stop (Ctrl-C, SIGTERM), and 10m at the end of a run. A second Ctrl-C
+    /// waits for nothing.
     #[arg(long, value_name = "DURATION", hide_short_help = true, help_heading = "Result")]
     pub store_timeout: Option<String>,
     /// Print the plan as JSON, as --plan reads it, and run nothing

@@ -109,7 +109,7 @@ pub(super) fn command(
         Came::Never(why) => {
             let is_stopped = signals.stop.load(Ordering::SeqCst);
             let given_up = GivenUp { why, is_stopped };
-            report_left_behind(cache, &glances, clock.now() - started, given_up, &outputs)
+            report_left_behind(cache, &glances, clock.now() - started, &given_up, &outputs)
         }
     }
 }
@@ -152,7 +152,7 @@ fn report_left_behind(
     cache: Arc<FileCache>,
     glances: &[Glance],
     elapsed_ns: u64,
-    given_up: GivenUp,
+    given_up: &GivenUp,
     outputs: &Outputs,
 ) -> Result<Exit, Failure> {
     let listeners: Vec<ListenerStats> = glances.iter().map(Glance::stats).collect();

@@ -62,6 +62,7 @@ pub fn with_file(args: &RunArgs) -> Result<RunArgs, Failure> {
     output.html = output.html.take().or(file.output.html);
     output.hdr_log = output.hdr_log.take().or(file.output.hdr_log);
     args.journal = args.journal.take().or(file.journal);
+    args.store_timeout = args.store_timeout.take().or(file.store_timeout);
     output.quiet |= file.output.quiet;
     if output.format == Format::default() {
         output.format = file.output.format;

@@ -358,16 +358,8 @@ fn perform(begun: &Begun, raw: &Arc<dyn Store>, hooks: &Hooks, course: &Course) 
         between: hooks.between.as_ref(),
     };
     let monitor = course.monitor.get_or_init(|| {
-        Arc::new(Monitor::new(Subject {
-            stage: Arc::clone(stage),
-            store: Arc::clone(store),
-            start_ns,
-            base,
-            live: Arc::clone(live),
-            totals: Arc::clone(totals),
-            watch: Arc::clone(watch),
-            hooks: hooks.clone(),
-        }))
+        let subject = subject(begun, course, (start_ns, base), hooks);
+        Arc::new(Monitor::new(subject))
     });
     let followed = Followed {
         way: journaled::way(stage.plan.transport),
@@ -413,6 +405,20 @@ fn perform(begun: &Begun, raw: &Arc<dyn Store>, hooks: &Hooks, course: &Course) 
         failure,
         unflushed,
     })
+}
+
+/// What the watching thread looks at.
+fn subject(begun: &Begun, course: &Course, (start_ns, base): (u64, Timestamp), hooks: &Hooks) -> Subject {
+    Subject {
+        stage: Arc::clone(&begun.stage),
+        store: Arc::clone(&begun.store) as Arc<dyn Store>,
+        start_ns,
+        base,
+        live: Arc::clone(&begun.live),
+        totals: Arc::clone(&course.totals),
+        watch: Arc::clone(&course.watch),
+        hooks: hooks.clone(),
+    }
 }
 
 /// Brings everything to the level that the store reaches. Returns why a silent server was not

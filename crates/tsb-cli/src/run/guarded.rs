@@ -85,14 +85,14 @@ impl Guarded {
     }
 
     /// Makes a call, unless the store was left; a panic is its words.
-    fn call<T>(&self, what: &'static str, call: impl FnOnce(&dyn Store) -> T) -> std::result::Result<T, Uncalled> {
+    fn call<T>(&self, what: &'static str, call: impl FnOnce(&Arc<dyn Store>) -> T) -> std::result::Result<T, Uncalled> {
         let store = self.inner().clone().ok_or(Uncalled::Left)?;
         let _call = self.calls.begin(what);
-        caught(what, || call(&*store)).map_err(Uncalled::Panicked)
+        caught(what, || call(&store)).map_err(Uncalled::Panicked)
     }
 
     /// A call whose answer says what went wrong.
-    fn ask<T>(&self, what: &'static str, call: impl FnOnce(&dyn Store) -> Result<T>) -> Result<T> {
+    fn ask<T>(&self, what: &'static str, call: impl FnOnce(&Arc<dyn Store>) -> Result<T>) -> Result<T> {
         self.call(what, call).unwrap_or_else(|why| Err(why.into()))
     }
 }
@@ -168,7 +168,7 @@ impl Store for Guarded {
     }
 
     fn stats(&self) -> Stats {
-        let said = self.call("stats", |store| store.stats());
+        let said = self.call("stats", Store::stats);
         // Not before: the store may never return.
         let mut last = self.stats.lock().unwrap_or_else(PoisonError::into_inner);
         match said {
@@ -180,6 +180,6 @@ impl Store for Guarded {
     }
 
     fn close(&self) -> Result<()> {
-        self.ask("close", |store| store.close())
+        self.ask("close", Store::close)
     }
 }
