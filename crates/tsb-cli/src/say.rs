@@ -79,6 +79,7 @@ mod tests {
     fn a_reader_that_has_gone_costs_nothing() {
         let (reader, mut writer) = io::pipe().unwrap();
         drop(reader);
+        assert!(has_room(&writer, &NO_PATIENCE), "its error comes at once");
         write(&mut writer, "lost\n", &PATIENCE);
     }
 }

@@ -195,8 +195,11 @@ fn a_listener_leaves_a_stuck_store_behind() {
     let mut child = listening(&["--store", STUCK, "--store-timeout", "500ms"], Stdio::piped());
     let (said, rest) = read_until(&mut child, "listening on");
     let mut client = TcpStream::connect(address(&said)).unwrap();
-    let lines: String = (0..100).map(|index| format!("s{index} 1 1700000000\n")).collect();
-    client.write_all(lines.as_bytes()).unwrap();
+    let mut lines = Vec::new();
+    for index in 0..100 {
+        writeln!(lines, "s{index} 1 1700000000").unwrap();
+    }
+    client.write_all(&lines).unwrap();
     client.flush().unwrap();
     MonotonicClock::new().wait_until(SECOND_NS / 2);
     terminate(&child);
