@@ -4,10 +4,12 @@
 #![expect(clippy::unwrap_used, reason = "a test that cannot set up has failed")]
 
 use std::fs::{self, File, OpenOptions};
-use std::net::TcpListener;
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::{TcpListener, TcpStream};
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
 
+use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 
 #[path = "support/program.rs"]
@@ -131,21 +133,40 @@ fn each_output_of_emit_and_ingest_fails_alone() {
 }
 
 #[test]
-fn a_result_of_rrdcacheds_listener_fails_alone_and_hides_no_other_failure() {
+fn a_result_that_cannot_be_written_hides_no_failure_of_closing() {
     let folder = tempfile::tempdir().unwrap();
-    let store = format!("write-cache+rrd:{}", folder.path().join("files").display());
-    let mut ingest = tsb(&[
-        "ingest",
-        "--quiet",
-        "--listen",
-        "rrdcached+tcp://127.0.0.1:0",
-        "--duration",
-        "200ms",
-    ]);
-    let output = ingest.args(["--store", &store, "--out", "/dev/full"]).output().unwrap();
-    let text = stderr(&output);
+    let files = folder.path().join("files");
+    fs::create_dir(&files).unwrap();
+    let store = format!("write-cache+rrd:{}", files.display());
+    let mut ingest = tsb(&["ingest", "--quiet", "--listen", "rrdcached+tcp://127.0.0.1:0"]);
+    ingest.args(["--store", &store, "--out", "/dev/full"]);
+    let mut child = ingest.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let mut said = BufReader::new(child.stderr.take().unwrap());
+    let mut first = String::new();
+    said.read_line(&mut first).unwrap();
+    let rest = first.split("rrdcached+tcp://").nth(1).unwrap();
+    let mut client = TcpStream::connect(rest.split(' ').next().unwrap()).unwrap();
+    let mut answers = BufReader::new(client.try_clone().unwrap());
+    for command in [
+        "CREATE a.rrd -s 1 -b 1700000000 DS:x:GAUGE:10:U:U RRA:AVERAGE:0.5:1:10",
+        "UPDATE a.rrd 1700000050:1 1700000051:2",
+    ] {
+        client.write_all(format!("{command}\n").as_bytes()).unwrap();
+        let mut answer = String::new();
+        answers.read_line(&mut answer).unwrap();
+        assert!(answer.starts_with('0'), "{command}: {answer}");
+    }
+    // What waits for its file cannot be written any more.
+    fs::remove_dir_all(&files).unwrap();
+    kill_process(Pid::from_child(&child), Signal::TERM).unwrap();
+    let mut text = String::new();
+    said.read_to_string(&mut text).unwrap();
+    let output = child.wait_with_output().unwrap();
     assert_eq!(output.status.code(), Some(6), "{text}");
-    assert!(String::from_utf8_lossy(&output.stdout).contains("accepted 0"), "{text}");
+    for words in ["cannot write /dev/full", "cannot close the files"] {
+        assert!(text.contains(words), "{words}: {text}");
+    }
+    assert!(String::from_utf8_lossy(&output.stdout).contains("accepted 2"), "{text}");
 }
 
 #[test]
