@@ -9,7 +9,7 @@ use tsb_core::workload::{BatchMode, FleetSpec, WorkloadSpec};
 pub(crate) struct Case {
     /// What the store is called in the table.
     pub(crate) name: &'static str,
-    /// The text that opens it; `#` stands for the number of the run.
+    /// The text that opens it; `@` stands for the batch, `#` for the number of the run.
     spec: String,
     /// Samples in a batch: 1, 54 (a host) or all series.
     pub(crate) batch: u32,
@@ -17,7 +17,7 @@ pub(crate) struct Case {
     pub(crate) series: u32,
     /// Ticks of the fleet in a run.
     pub(crate) ticks: u64,
-    /// The store's files, removed before each run.
+    /// The folder of each run's own folder; nothing else is in it.
     files: Option<PathBuf>,
 }
 
@@ -62,11 +62,19 @@ impl Case {
         }
     }
 
-    /// Removes what an earlier run left in files.
+    /// Makes the folder of a run. Earlier ones stay until the end: ext4 passes over every file
+    /// that was deleted within the last minutes when it makes a new one, which took most of a
+    /// run's CPU time.
+    pub(crate) fn prepare(&self, run: usize) {
+        if let Some(files) = &self.files {
+            std::fs::create_dir_all(files.join(format!("{}-{run}", self.batch))).expect("a folder for the store");
+        }
+    }
+
+    /// Removes what all runs left in files.
     pub(crate) fn clear(&self) {
         if let Some(files) = &self.files {
             let _ = std::fs::remove_dir_all(files);
-            std::fs::create_dir_all(files).expect("a folder for the store");
         }
     }
 }
@@ -96,13 +104,13 @@ pub(crate) fn all(folder: &Path, mongo: Option<&str>) -> Vec<Case> {
         ),
         (
             "sqlite",
-            format!("sqlite:{}/store.db?commit=1s", path("sqlite")),
+            format!("sqlite:{}/@-#/store.db?commit=1s", path("sqlite")),
             Some(files("sqlite")),
             [(1, FLEET, 20), (54, FLEET, 400), (FLEET, FLEET, 400)],
         ),
         (
             "write-cache+rrd",
-            format!("write-cache+rrd:{}?archives=average:1:600", path("rrd")),
+            format!("write-cache+rrd:{}/@-#?archives=average:1:600", path("rrd")),
             Some(files("rrd")),
             [(1, 5_400, 200), (54, 5_400, 200), (FLEET, FLEET, 20)],
         ),

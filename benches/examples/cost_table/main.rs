@@ -46,7 +46,7 @@ fn main() {
     for (index, case) in cases.iter().enumerate().filter(|(_, case)| wanted(case)) {
         let mut row = Row::default();
         for run in 0..2 * rounds {
-            case.clear();
+            case.prepare(runs + run);
             // By turns: reported, alone; alone, reported; and so on.
             if (run / 2 + run) % 2 == 0 {
                 row.reported.push(reported::run(program, case, runs + run));
@@ -54,9 +54,9 @@ fn main() {
                 row.alone.push(alone::in_a_child(&words, index, runs + run));
             }
         }
-        case.clear();
         println!("{}", row.line(case));
     }
+    cases.iter().for_each(Case::clear);
 }
 
 /// A few ticks of the embedded stores.
@@ -64,7 +64,7 @@ fn look() {
     let folder = std::env::temp_dir().join(format!("tsb-cost-table-{}", std::process::id()));
     println!("store               samples/batch  store alone, ns of CPU a sample");
     for case in cases::all(&folder, None) {
-        case.clear();
+        case.prepare(0);
         let small = case.small();
         let alone = alone::run(&small, 0);
         println!(
