@@ -7,7 +7,7 @@ use std::process::{Command, Stdio};
 
 use tsb_bench::drive::BASE;
 use tsb_core::time::{process_cpu_ns, thread_cpu_ns};
-use tsb_core::workload::Workload;
+use tsb_core::workload::{Workload, WorkloadSpec};
 use tsb_stores::{Refusals, Scope, Store, spec};
 
 use crate::cases::{self, Case};
@@ -60,8 +60,13 @@ pub(crate) fn child(words: &[String]) {
 
 /// Writes the ticks of a case into a new store.
 pub(crate) fn run(case: &Case, number: usize) -> Alone {
-    let workload = Workload::new(&case.workload()).expect("a fleet of the list");
     let store = spec::open(&case.spec(number)).expect("a store of the list");
+    let workload = WorkloadSpec {
+        // As a run has it: in times that the store can tell apart.
+        resolution_ns: store.capabilities().resolution_ns as u64,
+        ..case.workload()
+    };
+    let workload = Workload::new(&workload).expect("a fleet of the list");
     store.define(&workload.catalog().definitions()).expect("fresh series");
     let own = |store: &dyn Store| store.stats().own_cpu_ns.unwrap_or(0);
     let (generating, _) = spent(&workload, case.ticks, None);
@@ -108,6 +113,6 @@ fn spent(workload: &Workload, ticks: u64, store: Option<&dyn Store>) -> (u64, u6
         }
     }
     let spent = thread_cpu_ns() - start;
-    assert!(refused.is_empty(), "nothing is refused");
+    assert!(refused.is_empty(), "refused: {:?}", refused.as_slice().first());
     (spent, samples)
 }

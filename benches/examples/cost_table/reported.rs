@@ -16,14 +16,20 @@ pub(crate) struct Reported {
     pub(crate) below: Option<f64>,
     pub(crate) threads: f64,
     pub(crate) flush: f64,
+    pub(crate) newest: f64,
     pub(crate) watching: f64,
     pub(crate) process: f64,
 }
 
 impl Reported {
+    /// All that the store did for the samples: whichever thread did it.
+    pub(crate) fn of_store(&self) -> f64 {
+        self.store + self.threads + self.flush
+    }
+
     /// All parts together.
     pub(crate) fn sum(&self) -> f64 {
-        self.generator + self.pacing + self.store + self.threads + self.flush + self.watching
+        self.generator + self.pacing + self.store + self.threads + self.flush + self.newest + self.watching
     }
 }
 
@@ -52,6 +58,7 @@ pub(crate) fn run(program: &str, case: &Case, number: usize) -> Reported {
             .and_then(Value::as_f64),
         threads: cost("store_threads"),
         flush: cost("store_flush"),
+        newest: cost("store_newest"),
         watching: cost("watching"),
         process: cost("process"),
     }

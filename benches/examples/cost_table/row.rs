@@ -15,8 +15,8 @@ impl Row {
     /// What stands above the columns.
     pub(crate) fn heading() -> &'static str {
         "\
-                           tsb run: ns of CPU a sample                                              store alone                run / alone
-store            batch  generator  pacing    store  threads    flush  watching      sum  process  sum/process     write  threads    flush"
+                                                    tsb run: ns of CPU per sample                                         store alone         run / alone
+store            batch  generator  pacing    store  threads    flush   newest  watching      sum  process  sum/process     write  threads    flush"
     }
 
     /// The medians in columns.
@@ -26,19 +26,20 @@ store            batch  generator  pacing    store  threads    flush  watching  
         // A ratio of each run, so that the parts of one run are compared with its own process.
         let whole = median(self.reported.iter().map(|run| run.sum() / run.process));
         let told = || {
-            let ratio = run(|run| run.store + run.threads) / alone(|alone| alone.write + alone.threads);
+            let ratio = run(Reported::of_store) / alone(|alone| alone.write + alone.threads + alone.flush);
             (format!("{:.2}", run(|run| run.store)), format!("{ratio:.3}"))
         };
         let below = self.below().map(|below| (format!("<{below:.2}"), "-".to_owned()));
         let (store, ratio) = below.unwrap_or_else(told);
         format!(
-            "{:15}  {:5}  {:9.2}  {:6.2}  {store:>7}  {:7.2}  {:7.2}  {:8.2}  {:7.2}  {:7.2}  {:11.3}  {:8.2}  {:7.2}  {:7.2}  {ratio:>11}",
+            "{:15}  {:5}  {:9.2}  {:6.2}  {store:>7}  {:7.2}  {:7.2}  {:7.2}  {:8.2}  {:7.2}  {:7.2}  {:11.3}  {:8.2}  {:7.2}  {:7.2}  {ratio:>11}",
             case.name,
             case.batch,
             run(|run| run.generator),
             run(|run| run.pacing),
             run(|run| run.threads),
             run(|run| run.flush),
+            run(|run| run.newest),
             run(|run| run.watching),
             run(Reported::sum),
             run(|run| run.process),

@@ -100,6 +100,7 @@ fn parts(cost: &Cost) -> f64 {
         cost.store_cpu_ns_per_sample,
         cost.store_threads_cpu_ns_per_sample,
         cost.store_flush_cpu_ns_per_sample,
+        cost.store_newest_cpu_ns_per_sample,
         cost.watching_cpu_ns_per_sample,
     ];
     parts.iter().flatten().sum()

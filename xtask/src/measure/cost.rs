@@ -12,7 +12,7 @@ const ROUNDS: usize = 5;
 const NOTES: &str = "\
 Each row is the median of several runs of each way, in turn, each on a fresh store: `tsb run --transport inproc --rate max`, and a loop that makes the same batches and writes them, less the same loop without the store.
 Figures are nanoseconds of CPU per sample; `sum` adds the parts, and `process` is the clock of the whole process over the same time.
-`run / alone` divides the store's part of a run, its own threads included, by the store alone.
+`run / alone` divides the store's part of a run (`write`, its own threads, and the flush) by the store alone; `newest`, which a run asks ten times per second, is in neither.
 ";
 
 /// Builds what it needs, starts mongod, and prints the table.

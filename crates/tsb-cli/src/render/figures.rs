@@ -185,6 +185,12 @@ pub const COST: &[Figure] = &[
         "Flushing the store behind the last sample.",
     ),
     figure(
+        "CPU, staleness queries",
+        "/cost/store_newest_cpu_ns_per_sample",
+        Unit::NanosEach,
+        "The store's answers to how new its newest samples are, ten times per second.",
+    ),
+    figure(
         "CPU, waiting",
         "/cost/pacing_cpu_ns_per_sample",
         Unit::NanosEach,

@@ -282,6 +282,7 @@ fn cpu(run: &Run, lines: &mut Lines) {
         ("store", cost.store_cpu_ns_per_sample),
         ("threads of the store", cost.store_threads_cpu_ns_per_sample),
         ("flush", cost.store_flush_cpu_ns_per_sample),
+        ("staleness queries", cost.store_newest_cpu_ns_per_sample),
         ("waiting", cost.pacing_cpu_ns_per_sample),
         ("watching", cost.watching_cpu_ns_per_sample),
     ];

@@ -38,6 +38,8 @@ pub(super) struct Spent {
     pub threads_ns: Option<u64>,
     /// The flush behind the last sample.
     pub flush_ns: u64,
+    /// Inside the store's `newest`, for the staleness.
+    pub newest_ns: u64,
     /// Looking at staleness and resources, reading clocks.
     pub watching_ns: u64,
     /// The whole process, in the same span.
@@ -55,6 +57,7 @@ impl Spent {
             + self.store_ns
             + self.threads_ns.unwrap_or(0)
             + self.flush_ns
+            + self.newest_ns
             + self.watching_ns
     }
 
@@ -75,6 +78,7 @@ impl Spent {
             }),
             store_threads_cpu_ns_per_sample: self.threads_ns.map(each),
             store_flush_cpu_ns_per_sample: Some(each(self.flush_ns)),
+            store_newest_cpu_ns_per_sample: Some(each(self.newest_ns)),
             watching_cpu_ns_per_sample: Some(each(self.watching_ns)),
             parts_cpu_ns_per_sample: Some(each(self.parts_ns())),
             process_cpu_ns_per_sample: Some(each(self.process_ns)),
@@ -102,6 +106,8 @@ pub(super) struct Known<'a> {
     pub driven: &'a Driven,
     /// The watching thread.
     pub monitor_ns: u64,
+    /// What of it was inside the store.
+    pub newest_ns: u64,
     /// What measuring waits for a durability took within the store's part.
     pub waits_ns: u64,
 }
@@ -112,6 +118,7 @@ impl<'a> Known<'a> {
         Self {
             driven,
             monitor_ns: observed.cpu_ns,
+            newest_ns: observed.newest_ns.min(observed.cpu_ns),
             waits_ns: window.map_or(0, Window::spent_ns),
         }
     }
@@ -172,7 +179,8 @@ fn told_apart(known: Known<'_>, here_ns: u64) -> Spent {
         wire_ns: wire.map(|wire| emit.send_ns + ingest.wire_ns + wire.net_cpu_ns),
         store_ns: inside_ns - waits_ns,
         uncertain_ns,
-        watching_ns: emit.measure_ns + ingest.measure_ns + known.monitor_ns + here_ns + waits_ns,
+        newest_ns: known.newest_ns,
+        watching_ns: emit.measure_ns + ingest.measure_ns + known.monitor_ns - known.newest_ns + here_ns + waits_ns,
         ..Spent::default()
     }
 }
@@ -226,7 +234,8 @@ mod tests {
             uncertain_ns: 100,
             threads_ns: Some(3_000),
             flush_ns: 40,
-            watching_ns: 60,
+            newest_ns: 20,
+            watching_ns: 40,
             process_ns: 18_900,
             audit_ns: Some(9_999),
         }
@@ -235,7 +244,7 @@ mod tests {
     #[test]
     fn parts_add_up_and_the_audit_is_apart() {
         let spent = spent();
-        assert_eq!(spent.parts_ns(), 2_000 + 500 + 7_000 + 6_000 + 3_000 + 40 + 60);
+        assert_eq!(spent.parts_ns(), 2_000 + 500 + 7_000 + 6_000 + 3_000 + 40 + 20 + 40);
         let cost = spent.of_each(1_000);
         let parts = [
             cost.generator_cpu_ns_per_sample,
@@ -244,6 +253,7 @@ mod tests {
             cost.store_cpu_ns_per_sample,
             cost.store_threads_cpu_ns_per_sample,
             cost.store_flush_cpu_ns_per_sample,
+            cost.store_newest_cpu_ns_per_sample,
             cost.watching_cpu_ns_per_sample,
         ];
         let sum: f64 = parts.iter().flatten().sum();

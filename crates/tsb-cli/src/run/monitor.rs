@@ -56,6 +56,8 @@ pub(super) struct Observed {
     pub resources: Vec<Usage>,
     /// CPU of the threads that watch, in nanoseconds.
     pub cpu_ns: u64,
+    /// What of it the store took to say how new its samples are.
+    pub newest_ns: u64,
     /// How much the machine was disturbed.
     pub noise: Option<Noise>,
     /// Why what was seen is not whole: the watching thread panicked.
@@ -169,6 +171,7 @@ impl Monitor {
         let notes = self.notes().take()?;
         let mut observed = self.end(notes);
         observed.cpu_ns += thread_cpu_ns();
+        observed.newest_ns = eyes.asked_ns();
         observed.broken = broken;
         Some(observed)
     }

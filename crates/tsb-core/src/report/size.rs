@@ -27,6 +27,9 @@ pub struct Cost {
     /// Flushing the store behind the last sample.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub store_flush_cpu_ns_per_sample: Option<f64>,
+    /// The store's `newest`, called for the staleness of every series.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub store_newest_cpu_ns_per_sample: Option<f64>,
     /// Looking at staleness and resources, reading clocks, starting and ending threads.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub watching_cpu_ns_per_sample: Option<f64>,

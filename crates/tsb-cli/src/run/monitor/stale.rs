@@ -10,6 +10,7 @@ use std::ops::Range;
 
 use tsb_core::schedule::Progress;
 use tsb_core::staleness::Staleness;
+use tsb_core::time::thread_cpu_ns;
 use tsb_core::{SeriesId, Timestamp};
 
 use super::asked::Asked;
@@ -21,6 +22,8 @@ use crate::audit::Heard;
 pub(super) struct Eyes {
     series: Vec<SeriesId>,
     newest: Vec<Option<Timestamp>>,
+    // CPU time of this thread inside the store.
+    asked_ns: u64,
 }
 
 impl Eyes {
@@ -30,12 +33,21 @@ impl Eyes {
         Self {
             series: (0..series as u32).map(SeriesId).collect(),
             newest: vec![None; series],
+            asked_ns: 0,
         }
     }
 
     /// Asks the store; `None` where it cannot say it.
     pub(super) fn ask(&mut self, subject: &Subject) -> Option<()> {
-        subject.store.newest(&self.series, &mut self.newest).ok()
+        let before = thread_cpu_ns();
+        let answer = subject.store.newest(&self.series, &mut self.newest);
+        self.asked_ns += thread_cpu_ns() - before;
+        answer.ok()
+    }
+
+    /// CPU time that the store took to answer, in nanoseconds.
+    pub(super) fn asked_ns(&self) -> u64 {
+        self.asked_ns
     }
 }
 
