@@ -10,8 +10,8 @@ use tsb_core::emit::Live;
 use tsb_core::latency::{Curve, Recording, Summary};
 use tsb_core::ledger::{Counter, Ledger};
 use tsb_core::net::Address;
-use tsb_core::report::SCHEMA_VERSION;
-use tsb_core::resource::{Machine, Process};
+use tsb_core::report::{Exceptions, Interval, SCHEMA_VERSION};
+use tsb_core::resource::Machine;
 use tsb_core::schedule::Speed;
 use tsb_stores::Store;
 use tsb_stores::null::NullStore;
@@ -25,8 +25,8 @@ use crate::live::expose;
 use crate::output::Outputs;
 use crate::plan;
 use crate::run::{
-    Driven, Hooks, Pass, Rejects, SinkTotals, Stage, Watch, fingerprint, header_of_emit, issued, missing, missing_note,
-    offered, progress, way_of_emit, write_hdr_log,
+    Driven, Hooks, Pass, Rejects, Seen, SinkTotals, Stage, Watch, excepted, fingerprint, header_of_emit, issued,
+    missing, missing_note, offered, progress, way_of_emit, with_latencies, write_hdr_log,
 };
 use crate::{foreign, interrupt, say, units};
 
@@ -61,8 +61,8 @@ pub fn command(args: &EmitArgs) -> Result<Exit, Failure> {
     let stage = Stage::new(&plan, 1)?;
     crate::run::check_asked(&stage, None)?;
     let sent = send(&stage, &endpoint, &address, &hooks)?;
-    let (base, driven) = (sent.base, sent.driven);
-    let mut result = result(&stage, &endpoint, base, &driven);
+    let mut result = result(&stage, &endpoint, &sent);
+    let Sent { base, driven, .. } = sent;
     if let Some(failure) = hooks.journal.as_ref().and_then(|journal| journal.failure()) {
         result["notes"]
             .as_array_mut()
@@ -80,10 +80,11 @@ pub fn command(args: &EmitArgs) -> Result<Exit, Failure> {
     })
 }
 
-/// What was sent, and from which timestamp on.
+/// What was sent, from which timestamp on, and what was seen of it.
 struct Sent {
     base: Timestamp,
     driven: Driven,
+    seen: Seen,
 }
 
 /// Sends all of it, and keeps the journal.
@@ -118,16 +119,21 @@ fn send(stage: &Stage, endpoint: &Endpoint, address: &Address, hooks: &Hooks) ->
     };
     let header = header_of_emit(stage, endpoint.to_string(), base);
     let send = || pass.remote(address);
-    let driven = progress(stage, &live, hooks, || match &hooks.journal {
+    let (driven, seen) = progress(stage, &live, hooks, start_ns, || match &hooks.journal {
         Some(journal) => Follower::begin(journal, header, followed).beside(send),
         None => send(),
-    })?;
-    Ok(Sent { base, driven })
+    });
+    let driven = driven?;
+    Ok(Sent { base, driven, seen })
+}
+
+/// Samples that were encoded, and lost with the connection that they were to leave by.
+fn unsent(driven: &Driven) -> u64 {
+    driven.wire.as_ref().map_or(0, |wire| wire.unsent_samples)
 }
 
 fn sent_for_good(driven: &Driven) -> u64 {
-    let unsent = driven.wire.as_ref().map_or(0, |wire| wire.unsent_samples);
-    driven.counts.sent().samples.saturating_sub(unsent)
+    driven.counts.sent().samples.saturating_sub(unsent(driven))
 }
 
 /// The ledger as far as a sender knows it.
@@ -143,6 +149,30 @@ fn ledger(endpoint: &Endpoint, driven: &Driven) -> Ledger {
         ledger.set(Counter::Unknown, counts.unknown.samples);
     }
     ledger
+}
+
+/// What of the issued operations a server does not have to have. Nobody can name the samples
+/// that it refused: an answer only counts them.
+fn exceptions(driven: &Driven) -> Exceptions {
+    let unsent = unsent(driven);
+    Exceptions {
+        rejected_unnamed: driven.counts.rejected,
+        never_arrived: unsent,
+        never_arrived_unnamed: Some(unsent),
+        ..excepted(driven)
+    }
+}
+
+/// The slices of what was sent. What was lost with a connection was the last that it was given.
+fn intervals(sent: &Sent) -> Vec<Interval> {
+    let mut slices = with_latencies(&sent.seen.intervals, &sent.driven);
+    let mut unsent = unsent(&sent.driven);
+    for slice in slices.iter_mut().rev() {
+        let taken = unsent.min(slice.sent);
+        slice.sent -= taken;
+        unsent -= taken;
+    }
+    slices
 }
 
 /// The times that a sender knows: all of them where the server answers, else only its lag.
@@ -176,13 +206,13 @@ fn notes(endpoint: &Endpoint, driven: &Driven) -> Vec<String> {
 }
 
 /// The report of what a sender knows; what it cannot know is absent.
-fn result(stage: &Stage, endpoint: &Endpoint, base: Timestamp, driven: &Driven) -> Value {
+fn result(stage: &Stage, endpoint: &Endpoint, all: &Sent) -> Value {
+    let Sent { base, driven, seen } = all;
     let sent = sent_for_good(driven);
     let per_second = |samples: u64| samples as f64 * 1e9 / driven.elapsed_ns.max(1) as f64;
     let is_answered = endpoint.transport.is_answered();
     let held = if is_answered { driven.counts.accepted } else { sent };
     let closed_loop = stage.plan.is_closed_loop();
-    let usage = Process::own().and_then(|own| own.usage()).unwrap_or_default();
     let mut rate = json!({
         "held_per_second": per_second(held),
         "closed_loop": closed_loop,
@@ -216,13 +246,10 @@ fn result(stage: &Stage, endpoint: &Endpoint, base: Timestamp, driven: &Driven) 
             "method": "CPU clocks of the emitting threads, waiting and pacing included",
         },
         "offered": offered(stage, &driven.issued),
-        "intervals": [{
-            "end_ns": driven.elapsed_ns, "sent": sent, "accepted": if is_answered { driven.counts.accepted } else { 0 },
-            "lag_max_ns": driven.lag.total.max(), "response_max_ns": driven.response.total.max(),
-            "cpu_ns": usage.user_cpu_ns + usage.system_cpu_ns, "rss_bytes": usage.rss_bytes,
-        }],
-        "resources": [usage],
+        "intervals": intervals(all),
+        "resources": seen.resources,
         "issued": issued(&driven.issued),
+        "exceptions": exceptions(driven),
         "notes": notes(endpoint, driven),
         "closing": driven.wire.as_ref().map(|wire| &wire.closings),
         "datagrams": driven.wire.as_ref().filter(|wire| wire.sent_datagrams > 0).map(|wire| json!({

@@ -11,8 +11,8 @@ use tsb_core::net::{
     Address, AnyListener, Carrier, Decoders, Glance, IngestCpu, Intake, ListenOptions, ListenerReport, ListenerStats,
     NetError, Registry, Runtime, Undefined,
 };
-use tsb_core::report::{Damage, SCHEMA_VERSION};
-use tsb_core::resource::{Machine, Process};
+use tsb_core::report::{Damage, Interval, SCHEMA_VERSION};
+use tsb_core::resource::{Machine, Usage};
 use tsb_core::time::{Clock, MonotonicClock};
 use tsb_core::wire::{Budget, NotAdmitted, Room};
 use tsb_core::{SeriesId, SeriesKey, Timestamp};
@@ -26,7 +26,7 @@ use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::output::{Outputs, first_failure};
 use crate::plan::WirePlan;
-use crate::run::{Came, Guarded, Patience, Rejects, SinkTotals, StoreSink, Writer};
+use crate::run::{Came, Guarded, Patience, Rejects, Seen, SinkTotals, StoreSink, Writer};
 use crate::{credentials, interrupt, units};
 
 mod apart;
@@ -34,7 +34,7 @@ mod files;
 mod watch;
 
 use apart::{GivenUp, apart};
-use watch::{Watched, Watching, refuse_remote, watch};
+use watch::{Slices, Watched, Watching, refuse_remote, watch};
 
 /// What the listeners of one command share.
 struct Service {
@@ -81,6 +81,7 @@ struct Served {
     stats: Vec<ListenerStats>,
     cpu: IngestCpu,
     elapsed_ns: u64,
+    seen: Seen,
     closed: tsb_stores::Result<()>,
 }
 
@@ -111,33 +112,37 @@ pub fn command(args: &IngestArgs) -> Result<Exit, Failure> {
     }
     let glances: Vec<Glance> = listeners.iter().map(AnyListener::glance).collect();
     let (started, base) = (service.clock.now(), service.clock.wall());
+    let slices = Arc::new(Slices::begin(started));
     let calls = Arc::clone(&service.totals.calls);
     let came = {
         let (service, watching) = (Arc::clone(&service), Watching::of(args, duration_ns));
+        let slices = Arc::clone(&slices);
         apart(&signals, patience, &calls, move |stop, over| {
             let fed = Fed {
                 service: &service,
                 listeners: &listeners,
             };
-            watch(&fed, &watching, &*service.clock, stop, &mut told);
+            watch(&fed, &watching, &*service.clock, stop, &mut told, &slices);
             over.within(0);
-            let served = service.end(listeners, started, &mut told);
+            let served = service.end(listeners, started, &mut told, &slices);
             drop(runtime);
             served
         })?
     };
     let (served, given_up) = match came {
         Came::Back(served) => (served, None),
-        Came::Never(why) => (service.left_behind(&glances, started), Some(why)),
+        Came::Never(why) => (service.left_behind(&glances, started, &slices), Some(why)),
     };
     let is_stopped = signals.stop.load(Ordering::SeqCst);
     service.report(served, base, given_up.map(|why| GivenUp { why, is_stopped }), &outputs)
 }
 
-/// When was listened, and what went wrong.
+/// When was listened, what was seen meanwhile, and what went wrong.
 struct Listened {
     base: Timestamp,
     elapsed_ns: u64,
+    intervals: Vec<Interval>,
+    resources: Vec<Usage>,
     failures: Vec<String>,
     given_up: Option<GivenUp>,
 }
@@ -289,33 +294,43 @@ impl Service {
     }
 
     /// Stops the listeners, and closes the store.
-    fn end(&self, listeners: Vec<AnyListener>, started: u64, told: &mut Told) -> Served {
+    fn end(&self, listeners: Vec<AnyListener>, started: u64, told: &mut Told, slices: &Slices) -> Served {
         let reports: Vec<ListenerReport> = listeners.into_iter().map(AnyListener::stop).collect();
         let mut cpu = IngestCpu::default();
         for report in &reports {
             cpu.merge(&report.cpu);
         }
-        let elapsed_ns = self.clock.now() - started;
+        let (elapsed_ns, seen) = self.seen(started, slices);
         let closed = self.store.close();
         told.tell(&*self.store, Told::line);
         Served {
             stats: reports.into_iter().map(|report| report.stats).collect(),
             cpu,
             elapsed_ns,
+            seen,
             closed,
         }
     }
 
     /// What is known where the store does not return.
-    fn left_behind(&self, glances: &[Glance], started: u64) -> Served {
+    fn left_behind(&self, glances: &[Glance], started: u64, slices: &Slices) -> Served {
         // Its end may never come.
         std::mem::forget(self.store.leave());
+        let (elapsed_ns, seen) = self.seen(started, slices);
         Served {
             stats: glances.iter().map(Glance::stats).collect(),
             cpu: IngestCpu::default(),
-            elapsed_ns: self.clock.now() - started,
+            elapsed_ns,
+            seen,
             closed: Ok(()),
         }
+    }
+
+    /// How long it listened, and what was seen meanwhile.
+    fn seen(&self, started: u64, slices: &Slices) -> (u64, Seen) {
+        let now = self.clock.now();
+        let (intervals, resources) = slices.end(now, self.totals.accepted.load(Ordering::Relaxed));
+        (now - started, Seen { intervals, resources })
     }
 
     /// Writes the result, and says what went wrong.
@@ -339,6 +354,8 @@ impl Service {
         let listened = Listened {
             base,
             elapsed_ns: served.elapsed_ns,
+            intervals: served.seen.intervals,
+            resources: served.seen.resources,
             failures: failures.iter().map(Failure::in_a_line).collect(),
             given_up,
         };
@@ -383,7 +400,6 @@ impl Service {
         let is_sound = listened.failures.is_empty() && ledger["balanced"] == true;
         let (capabilities, stats) = (self.store.capabilities(), self.store.stats());
         let footprint = stats.footprint;
-        let usage = Process::own().and_then(|own| own.usage()).unwrap_or_default();
         let per_sample =
             (given_up.is_none() && stats.samples > 0).then(|| footprint.total_bytes() as f64 / stats.samples as f64);
         let mut reasons = listened.failures.clone();
@@ -428,11 +444,8 @@ impl Service {
             },
             "cost": cost(cpu, accepted, per_sample),
             "offered": { "series": self.registry.len() },
-            "intervals": [{
-                "end_ns": listened.elapsed_ns, "sent": 0, "accepted": accepted,
-                "cpu_ns": usage.user_cpu_ns + usage.system_cpu_ns, "rss_bytes": usage.rss_bytes,
-            }],
-            "resources": [usage],
+            "intervals": listened.intervals,
+            "resources": listened.resources,
             "damage": stats.damage,
             "listeners": listeners,
         });

@@ -354,4 +354,10 @@ pub(super) const MUTATIONS: &[Mutation] = &[
         "    absent - on_the_way\n",
         "    0\n",
     ),
+    cli(
+        "what a server refused is taken for what it never answered",
+        SETTLE,
+        "let left = missing.saturating_sub(nameless);",
+        "let left = *missing;",
+    ),
 ];

@@ -10,6 +10,7 @@ use std::sync::atomic::Ordering;
 
 use serde_json::json;
 use tsb_core::net::{Address, Glance, Intake, ListenOptions, Listener, ListenerStats, Runtime};
+use tsb_core::report::Interval;
 use tsb_core::time::{Clock, MonotonicClock};
 use tsb_core::wire::rrdcached::NoSeries;
 use tsb_stores::spec::Typed;
@@ -17,7 +18,7 @@ use tsb_stores::write_cache::files::{Conversation, FileCache};
 use tsb_stores::{Damage, Error};
 
 use super::apart::{GivenUp, apart};
-use super::watch::{Watched, Watching, refuse_remote, watch};
+use super::watch::{Slices, Watched, Watching, refuse_remote, watch};
 use super::{idle_timeout, unbound};
 use crate::args::{IngestArgs, MAX_NAME_BYTES, MAX_SERIES};
 use crate::damage::Told;
@@ -43,6 +44,7 @@ pub(super) fn is_for(url: &Typed) -> bool {
 struct Served {
     listeners: Vec<ListenerStats>,
     elapsed_ns: u64,
+    intervals: Vec<Interval>,
     closed: tsb_stores::Result<()>,
 }
 
@@ -84,13 +86,15 @@ pub(super) fn command(
                 cache: &cache,
                 listeners: &listeners,
             };
-            watch(&fed, &watching, &*clock, stop, &mut told);
+            let slices = Slices::begin(started);
+            watch(&fed, &watching, &*clock, stop, &mut told, &slices);
             over.within(0);
             let listeners = {
                 let _call = made.begin("what its clients had asked for");
                 listeners.into_iter().map(|listener| listener.stop().stats).collect()
             };
-            let elapsed_ns = clock.now() - started;
+            let now = clock.now();
+            let (intervals, _) = slices.end(now, cache.stats().account.accepted);
             let closed = {
                 let _call = made.begin("close");
                 cache.close()
@@ -99,7 +103,8 @@ pub(super) fn command(
             drop(runtime);
             Served {
                 listeners,
-                elapsed_ns,
+                elapsed_ns: now - started,
+                intervals,
                 closed,
             }
         })?
@@ -135,7 +140,8 @@ fn check(args: &IngestArgs) -> Result<(), Failure> {
 /// Writes the result, and says what went wrong.
 fn report(cache: &FileCache, served: Served, outputs: &Outputs) -> Result<Exit, Failure> {
     let elapsed_ns = served.elapsed_ns;
-    let result = result(cache, &served.listeners, elapsed_ns);
+    let mut result = result(cache, &served.listeners, elapsed_ns);
+    result["intervals"] = json!(served.intervals);
     let unwritten = outputs.write_value(&result, || text(cache, elapsed_ns)).err();
     let closed = served.closed.err().map(|error| {
         let folder = cache.folder().display();

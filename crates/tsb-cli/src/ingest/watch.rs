@@ -1,9 +1,12 @@
 //! Until when listeners listen, and what is shown meanwhile.
 
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use tsb_core::net::{Address, ListenerStats};
+use tsb_core::report::Interval;
+use tsb_core::resource::Usage;
 use tsb_core::time::{Clock, SECOND_NS};
 use tsb_stores::Damage;
 use tsb_stores::spec::Typed;
@@ -11,10 +14,14 @@ use tsb_stores::spec::Typed;
 use crate::args::IngestArgs;
 use crate::damage::Told;
 use crate::failure::Failure;
+use crate::run::{Counted, Slicing};
 use crate::units;
 
 /// How often progress is shown, and the end looked for where nothing announces it.
 const TICK_NS: u64 = SECOND_NS / 5;
+
+/// How long the slices of its report are.
+const SLICE_NS: u64 = SECOND_NS;
 
 /// How often the store is asked what it has found damaged: some look through their files.
 const DAMAGE_NS: u64 = 60 * SECOND_NS;
@@ -54,6 +61,36 @@ pub(super) trait Watched {
     }
 }
 
+/// The slices of a listener, which outlive the thread that watches it.
+pub(super) struct Slices(Mutex<Option<Slicing>>);
+
+impl Slices {
+    /// Slices from `started` on.
+    pub(super) fn begin(started: u64) -> Self {
+        Self(Mutex::new(Some(Slicing::new(started, SLICE_NS, &[]))))
+    }
+
+    /// Ends the running slice, if it is over.
+    fn cut(&self, now: u64, watched: &impl Watched) {
+        let mut slices = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(slices) = slices.as_mut().filter(|slices| now >= slices.end_ns()) {
+            let accepted = watched.accepted();
+            let slice = slices.cut(now, Counted { sent: 0, accepted });
+            slices.push(now, slice);
+        }
+    }
+
+    /// All slices, and what tsb itself used, when `accepted` samples have been accepted in all.
+    /// The second time there are none.
+    pub(super) fn end(&self, now: u64, accepted: u64) -> (Vec<Interval>, Vec<Usage>) {
+        let slices = self.0.lock().unwrap_or_else(PoisonError::into_inner).take();
+        slices.map_or_else(Default::default, |mut slices| {
+            let rest = slices.cut(now, Counted { sent: 0, accepted });
+            slices.finish(now, rest)
+        })
+    }
+}
+
 /// Shows progress until it is time to stop: `stop` is set, `duration_ns` is over, or with
 /// `--once` the last connection has gone. Who sets `stop` unparks the thread.
 pub(super) fn watch(
@@ -62,12 +99,14 @@ pub(super) fn watch(
     clock: &dyn Clock,
     stop: &AtomicBool,
     told: &mut Told,
+    slices: &Slices,
 ) {
     let duration_ns = watching.duration_ns;
     let started = clock.now();
     let (mut shown, mut asked, mut before) = (started, started, 0);
     while !stop.load(Ordering::SeqCst) && !watched.has_failed() {
         let now = clock.now();
+        slices.cut(now, watched);
         let stats = watched.listeners();
         let sum = |count: fn(&ListenerStats) -> u64| stats.iter().map(count).sum::<u64>();
         let open = sum(|stats| stats.open_connections);
@@ -135,7 +174,9 @@ mod tests {
             once: false,
             quiet: true,
         };
-        watch(&Nothing, &watching, &MonotonicClock::new(), stop, &mut Told::default());
+        let (clock, mut told) = (MonotonicClock::new(), Told::default());
+        let slices = Slices::begin(clock.now());
+        watch(&Nothing, &watching, &clock, stop, &mut told, &slices);
     }
 
     #[test]

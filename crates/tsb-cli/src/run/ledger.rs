@@ -131,12 +131,10 @@ impl Sides<'_> {
     /// The same for a report, as far as it has names: a store is read back against it later.
     pub(super) fn exceptions(&self) -> Exceptions {
         let mut exceptions = Exceptions {
-            operations_unnamed: self.driven.exceptions_dropped,
             never_arrived: self.never_arrived() + self.driven.unnamed_samples,
             never_arrived_unnamed: Some(self.never_arrived_unnamed() + self.driven.unnamed_samples),
-            ..Exceptions::default()
+            ..excepted(self.driven)
         };
-        exceptions.add_operations(&self.driven.exceptions);
         let (rejected, unnamed) = self.rejects.named();
         exceptions.add_rejected(rejected);
         exceptions.rejected_unnamed += unnamed;
@@ -260,6 +258,16 @@ impl Sides<'_> {
             ));
         }
     }
+}
+
+/// The operations that an emitter knows to be not sent, not answered or lost.
+pub(crate) fn excepted(driven: &Driven) -> Exceptions {
+    let mut exceptions = Exceptions {
+        operations_unnamed: driven.exceptions_dropped,
+        ..Exceptions::default()
+    };
+    exceptions.add_operations(&driven.exceptions);
+    exceptions
 }
 
 /// What ends an operation, in words for the report.

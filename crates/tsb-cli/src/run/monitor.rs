@@ -5,9 +5,9 @@
 mod asked;
 mod horizon;
 mod noise;
+mod sender;
 mod servers;
 mod stale;
-mod watched;
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -15,7 +15,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tsb_core::Timestamp;
 use tsb_core::emit::{Live, LiveTimes};
-use tsb_core::latency::{Cells, Timeline};
+use tsb_core::latency::Cells;
 use tsb_core::net::Timing;
 use tsb_core::report::Interval;
 use tsb_core::resource::{Noise, Usage};
@@ -26,22 +26,20 @@ use tsb_stores::Store;
 use super::hooks::Hooks;
 use super::path::{Watch, accepted};
 use super::sink::SinkTotals;
+use super::slicing::{Counted, Slicing};
 use super::stage::Stage;
 use crate::audit::Heard;
-use crate::live::{Phase, Timed};
+use crate::live::Timed;
 use crate::units;
 use asked::Asked;
 use noise::Sentry;
+pub(crate) use sender::{Seen, progress};
 use stale::{Eyes, Looks};
-use watched::Watched;
 
 /// From one look to the next.
 const LOOK_NS: u64 = SECOND_NS / 10;
 /// How long a sleep may keep the end of a run waiting.
 const SLICE_NS: u64 = SECOND_NS / 100;
-
-/// What is left behind the last slice is one of its own if it is longer than this share.
-const REST_SHARE: u64 = 4;
 
 /// What was seen.
 #[derive(Debug, Default)]
@@ -117,18 +115,14 @@ impl std::fmt::Debug for Monitor {
 /// The state of the watching thread.
 struct Notes {
     observed: Observed,
-    slices: Timeline<Interval>,
-    watched: Watched,
+    slices: Slicing,
     sentry: Sentry,
     looks: Looks,
     // It panicked: from then on it looks at no series.
     is_blind: bool,
-    slice_end_ns: u64,
     // A closed loop asks nothing.
     asked: Option<Asked>,
     // At the end of the slice before.
-    sent: u64,
-    accepted: u64,
     times: LiveTimes,
     shown_ns: u64,
     stalest_ns: Option<u64>,
@@ -197,10 +191,9 @@ impl Monitor {
     fn watch_into(&self, eyes: &mut Eyes) -> Result<(), Taken> {
         let subject = &self.subject;
         let clock = &subject.stage.clock;
-        let slice_ns = subject.stage.plan.report_interval_ns;
         let mut look_ns = subject.start_ns + LOOK_NS;
         loop {
-            let slice_end_ns = self.with(|notes| notes.slice_end_ns)?;
+            let slice_end_ns = self.with(|notes| notes.slices.end_ns())?;
             while clock.now() < look_ns.min(slice_end_ns) && !self.is_over.load(Ordering::Acquire) {
                 clock.wait_until((clock.now() + SLICE_NS).min(look_ns).min(slice_end_ns));
                 self.with(|notes| notes.looks.follow(subject, self.elapsed_ns(clock.now())))?;
@@ -218,8 +211,7 @@ impl Monitor {
             if now >= slice_end_ns {
                 self.with(|notes| {
                     let slice = self.cut(notes, now);
-                    notes.slices.push(notes.slice_end_ns - slice_ns, now, slice, absorb);
-                    notes.slice_end_ns += slice_ns * (1 + (now - notes.slice_end_ns) / slice_ns);
+                    notes.slices.push(now, slice);
                 })?;
             }
         }
@@ -230,15 +222,11 @@ impl Monitor {
         let servers = servers::with_servers(&subject.stage.plan);
         Notes {
             observed: Observed::default(),
-            slices: Timeline::new(subject.start_ns, subject.stage.plan.report_interval_ns),
-            watched: Watched::new(&servers),
+            slices: Slicing::new(subject.start_ns, subject.stage.plan.report_interval_ns, &servers),
             sentry: Sentry::start(Arc::clone(&subject.stage.clock), subject.start_ns, &servers),
             looks: Looks::new(subject),
             is_blind: false,
-            slice_end_ns: subject.start_ns + subject.stage.plan.report_interval_ns,
             asked: Asked::new(&subject.stage),
-            sent: 0,
-            accepted: 0,
             times: subject.live.times(),
             shown_ns: subject.start_ns,
             stalest_ns: None,
@@ -308,16 +296,15 @@ impl Monitor {
         let subject = &self.subject;
         let totals = subject.live.totals();
         let taken = accepted(&subject.live, &subject.totals, subject.stage.plan.transport);
-        let mut slice = Interval {
-            end_ns: now.saturating_sub(subject.start_ns),
-            asked: self.asked(notes, now),
-            sent: totals.samples - notes.sent,
-            accepted: taken - notes.accepted,
-            staleness_max_ms: notes.stalest_ns.take().map(|ns| ns as f64 / 1e6),
-            ..Interval::default()
+        let counted = Counted {
+            sent: totals.samples,
+            accepted: taken,
         };
-        notes.watched.fill(&mut slice);
-        (notes.sent, notes.accepted) = (totals.samples, taken);
+        let slice = Interval {
+            asked: self.asked(notes, now),
+            staleness_max_ms: notes.stalest_ns.take().map(|ns| ns as f64 / 1e6),
+            ..notes.slices.cut(now, counted)
+        };
         let timed = subject.watch.cut(now);
         let response = timed.as_ref().map(|timing| &timing.response);
         // A run that ends before its first operation is due ends before its start.
@@ -362,25 +349,6 @@ impl Monitor {
         board.add(slice, &Timed { delivery, service, lag });
     }
 
-    /// All slices, with the rest behind the last: one of its own, or a part of the last where
-    /// it is too short to be one.
-    fn all_slices(&self, notes: &mut Notes, now: u64) -> Vec<Interval> {
-        let start_ns = self.subject.start_ns;
-        let slice_ns = self.subject.stage.plan.report_interval_ns;
-        let rest = self.cut(notes, now);
-        let mut timeline = std::mem::replace(&mut notes.slices, Timeline::new(start_ns, slice_ns));
-        // As far as the emitter has folded its own.
-        timeline.fold(now, absorb);
-        let mut slices: Vec<Interval> = timeline.into_entries().collect();
-        let cut_ns = slices.last().map_or(0, |slice| slice.end_ns);
-        let rest_ns = now.saturating_sub(start_ns).saturating_sub(cut_ns);
-        match slices.last_mut() {
-            Some(last) if rest_ns < slice_ns / REST_SHARE => absorb(last, rest),
-            _ => slices.push(rest),
-        }
-        slices
-    }
-
     /// Time since the start.
     fn elapsed_ns(&self, now: u64) -> u64 {
         now.saturating_sub(self.subject.start_ns)
@@ -394,8 +362,8 @@ impl Monitor {
 
     fn end(&self, mut notes: Notes) -> Observed {
         let now = self.subject.stage.clock.now();
-        notes.observed.intervals = self.all_slices(&mut notes, now);
-        notes.observed.resources = notes.watched.usage();
+        let rest = self.cut(&mut notes, now);
+        (notes.observed.intervals, notes.observed.resources) = notes.slices.finish(now, rest);
         if let Some((noise, cpu_ns)) = notes.sentry.finish() {
             notes.observed.noise = Some(noise);
             notes.observed.cpu_ns = cpu_ns;
@@ -407,32 +375,6 @@ impl Monitor {
             ..notes.observed
         }
     }
-}
-
-/// Makes `rest` a part of the slice before it.
-fn absorb(slice: &mut Interval, rest: Interval) {
-    slice.end_ns = rest.end_ns;
-    slice.asked = sum(slice.asked, rest.asked);
-    slice.sent += rest.sent;
-    slice.accepted += rest.accepted;
-    slice.staleness_max_ms = match (slice.staleness_max_ms, rest.staleness_max_ms) {
-        (Some(one), Some(other)) => Some(one.max(other)),
-        (one, other) => one.or(other),
-    };
-    slice.cpu_ns += rest.cpu_ns;
-    slice.rss_bytes = rest.rss_bytes;
-    slice.read_bytes = sum(slice.read_bytes, rest.read_bytes);
-    slice.written_bytes = sum(slice.written_bytes, rest.written_bytes);
-    for (slice, rest) in slice.watched.iter_mut().zip(rest.watched) {
-        slice.cpu_ns += rest.cpu_ns;
-        slice.rss_bytes = rest.rss_bytes;
-        slice.read_bytes = sum(slice.read_bytes, rest.read_bytes);
-        slice.written_bytes = sum(slice.written_bytes, rest.written_bytes);
-    }
-}
-
-fn sum(one: Option<u64>, other: Option<u64>) -> Option<u64> {
-    Some(one? + other?)
 }
 
 /// One progress line.
@@ -449,40 +391,4 @@ fn line(slice: &Interval, length: f64, response_p99_ns: u64, lag_ns: u64) -> Str
         units::nanos(response_p99_ns),
         units::nanos(lag_ns),
     )
-}
-
-/// Shows progress of a run that has no store of its own to watch.
-pub fn progress<T: Send>(stage: &Stage, live: &Live, hooks: &Hooks, run: impl FnOnce() -> T + Send) -> T {
-    let is_over = AtomicBool::new(false);
-    std::thread::scope(|threads| {
-        threads.spawn(|| {
-            let clock = &stage.clock;
-            let (mut shown, mut before) = (clock.now(), 0);
-            while !is_over.load(Ordering::Acquire) {
-                clock.wait_until(clock.now() + SLICE_NS);
-                let now = clock.now();
-                if let Some(board) = &hooks.board {
-                    let mut state = board.lock();
-                    state.phase = Phase::Running;
-                    state.totals = live.totals();
-                }
-                if now - shown >= SECOND_NS {
-                    let totals = live.totals();
-                    let rate = (totals.samples - before) as f64 * 1e9 / (now - shown) as f64;
-                    hooks.say(|| {
-                        format!(
-                            "sent {}/s, {} in all, lag {}",
-                            units::scaled(rate),
-                            units::count(totals.samples),
-                            units::nanos(totals.lag_ns)
-                        )
-                    });
-                    (shown, before) = (now, totals.samples);
-                }
-            }
-        });
-        let result = run();
-        is_over.store(true, Ordering::Release);
-        result
-    })
 }

@@ -8,7 +8,7 @@ use super::path::Driven;
 
 /// The monitor's slices with the latencies of the recordings. Every recorded operation is
 /// in one of them.
-pub(super) fn with_latencies(slices: &[Interval], driven: &Driven) -> Vec<Interval> {
+pub(crate) fn with_latencies(slices: &[Interval], driven: &Driven) -> Vec<Interval> {
     let ends: Vec<u64> = slices.iter().map(|slice| slice.end_ns).collect();
     let mut slices = slices.to_vec();
     by_slice(&driven.response, driven.start_ns, &ends, |index, response| {

@@ -23,20 +23,41 @@ const READ_BACK: [Counter; 9] = [
     Counter::Uncompared,
 ];
 
+/// Who told what came of the samples that were sent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Told {
+    /// The store, which was called, or a server by its client.
+    Store,
+    /// A listener of ours, which knows what came.
+    Listener,
+    /// The answers of a server that `tsb emit` sent to.
+    Answers,
+    /// Nobody: `tsb emit` sent over a wire without answers.
+    Nobody,
+}
+
 /// The report of a run, as far as it matters here.
 #[derive(Debug)]
 pub(super) struct Known<'a> {
     run: &'a Run,
-    is_wire: bool,
+    told: Told,
     exceptions: Option<&'a Exceptions>,
 }
 
 impl<'a> Known<'a> {
-    /// Of a run, over sockets of our own or without.
+    /// Of a run, over sockets or without.
     pub(super) fn of(run: &'a Run, is_wire: bool) -> Self {
+        let is_counted = |counter| run.ledger.counts.get(counter).is_some();
+        // The emitter alone does not know what a store took.
+        let told = match (is_counted(Counter::Accepted), is_wire) {
+            (true, true) => Told::Listener,
+            (true, false) => Told::Store,
+            (false, _) if is_counted(Counter::Confirmed) => Told::Answers,
+            (false, _) => Told::Nobody,
+        };
         Self {
             run,
-            is_wire,
+            told,
             exceptions: run.exceptions.as_ref(),
         }
     }
@@ -49,7 +70,7 @@ impl<'a> Known<'a> {
     /// Operations of a kind. Behind a listener of ours, what was not answered came or is
     /// counted as lost.
     pub(super) fn operations(&self, kind: ExceptionKind) -> Vec<(u32, Range<u64>)> {
-        if self.is_wire && kind == ExceptionKind::Unknown {
+        if self.told == Told::Listener && kind == ExceptionKind::Unknown {
             return Vec::new();
         }
         let operations = self.exceptions.map(|exceptions| exceptions.operations_of(kind));
@@ -74,6 +95,12 @@ impl<'a> Known<'a> {
         self.exceptions.map_or(without_lists, Exceptions::unnamed)
     }
 
+    /// Whether any sample may not have come: over a wire without answers, where an audit finds
+    /// that something is not as it was sent.
+    pub(super) fn is_open_to_doubt(&self, audit: &Audit) -> bool {
+        self.told == Told::Nobody && audit.tally.missing + audit.tally.altered > 0
+    }
+
     /// The ledger of the run without what reading back found.
     pub(super) fn before(&self) -> LedgerReport {
         let ledger = &self.run.ledger;
@@ -85,62 +112,94 @@ impl<'a> Known<'a> {
         for (counter, samples) in counts.filter(|(counter, _)| !READ_BACK.contains(counter)) {
             before.counts.set(counter, samples);
         }
-        if before.counts.get(Counter::Accepted).is_none() {
-            // The emitter alone does not know what a store took: what was confirmed, or all.
-            let sent = before.counts.count(Counter::Sent);
-            let taken = before.counts.get(Counter::Confirmed).unwrap_or(sent);
-            before.counts.set(Counter::Accepted, taken);
+        let counts = &mut before.counts;
+        match self.told {
+            Told::Store | Told::Listener => {}
+            Told::Answers => {
+                let [sent, confirmed, refused] =
+                    [Counter::Sent, Counter::Confirmed, Counter::Refused].map(|counter| counts.count(counter));
+                counts.set(Counter::Received, sent).set(Counter::Rejected, refused);
+                counts.set(Counter::Accepted, confirmed);
+            }
+            Told::Nobody => {
+                let (due, sent) = (counts.count(Counter::Due), self.handed_over());
+                counts.set(Counter::Shed, due.saturating_sub(sent));
+                counts.set(Counter::Sent, sent).set(Counter::Unknown, sent);
+                counts.set(Counter::Received, sent).set(Counter::Accepted, 0);
+            }
         }
         before
+    }
+
+    /// Samples that were encoded for a wire without answers. Of those that were lost with
+    /// their connection some may have left.
+    fn handed_over(&self) -> u64 {
+        let lost = self.exceptions.map_or(0, |exceptions| exceptions.never_arrived);
+        self.run.ledger.counts.count(Counter::Sent) + lost
     }
 
     /// What does not have to be there and has no name.
     pub(super) fn elsewhere(&self) -> Elsewhere {
         let count = |counter| self.run.ledger.counts.count(counter);
-        let is_direct = !self.is_wire;
         let was_read = self.run.ledger.counts.get(Counter::Verified).is_some();
         let (nameless, operations_unnamed) = self.exceptions.map_or_else(
-            || (self.unnamed(), count(Counter::Shed)),
+            || (self.refused_unnamed(), count(Counter::Shed)),
             |exceptions| {
-                let nameless = exceptions.never_arrived + exceptions.rejected_unnamed;
+                let never_arrived = match self.told {
+                    Told::Nobody => 0,
+                    _ => exceptions.never_arrived,
+                };
+                let nameless = never_arrived + exceptions.rejected_unnamed;
                 (nameless, exceptions.operations_unnamed)
             },
         );
+        let unknown = match self.told {
+            Told::Listener => 0,
+            Told::Store | Told::Answers => count(Counter::Unknown),
+            Told::Nobody => self.handed_over(),
+        };
+        let is_read_before = self.told == Told::Store && was_read;
         Elsewhere {
             nameless,
             is_guess: self.exceptions.is_none(),
             operations_unnamed,
-            unknown: if is_direct { count(Counter::Unknown) } else { 0 },
-            absent_before: (is_direct && was_read).then(|| count(Counter::LostInTransport)),
+            unknown,
+            absent_before: is_read_before.then(|| count(Counter::LostInTransport)),
         }
     }
 
-    /// What an earlier program counted and did not name.
-    fn unnamed(&self) -> u64 {
-        let counts = &self.run.ledger.counts;
-        let in_store = [Counter::Malformed, Counter::Rejected];
-        let on_the_way = [Counter::KernelDropped, Counter::LostInTransport];
-        // What a foreign server refused or left open, where only the emitter reports.
-        let by_server = [Counter::Refused, Counter::Unknown];
-        let sum = |counters: [Counter; 2]| counters.iter().map(|&counter| counts.count(counter)).sum::<u64>();
-        let mut unnamed = sum(in_store);
-        if self.is_wire {
-            unnamed += sum(on_the_way);
+    /// What an earlier program counted and did not name, but for what was never answered.
+    fn refused_unnamed(&self) -> u64 {
+        let count = |counter| self.run.ledger.counts.count(counter);
+        match self.told {
+            Told::Store => count(Counter::Malformed) + count(Counter::Rejected),
+            Told::Listener => {
+                let on_the_way = count(Counter::KernelDropped) + count(Counter::LostInTransport);
+                count(Counter::Malformed) + count(Counter::Rejected) + on_the_way
+            }
+            Told::Answers => count(Counter::Refused),
+            Told::Nobody => 0,
         }
-        if counts.get(Counter::Rejected).is_none() {
-            unnamed += sum(by_server);
-        }
-        unnamed
     }
 
     /// What follows from it all: where the report names nothing of what was refused, lost or
     /// not sent, everything that is missing may be the store's loss, and no sum says more.
     pub(super) fn bound(&self, audit: &Audit, ledger: &mut LedgerReport) {
-        let not_sent = audit.sent.saturating_sub(ledger.counts.count(Counter::Sent));
-        if self.exceptions.is_none() && self.unnamed() + not_sent > 0 {
+        let count = |counter| ledger.counts.count(counter);
+        let (lost, on_the_way) = (count(Counter::Lost), count(Counter::LostInTransport));
+        let not_sent = audit.sent.saturating_sub(count(Counter::Sent));
+        let unanswered = match self.told {
+            Told::Answers => count(Counter::Unknown),
+            _ => 0,
+        };
+        if self.exceptions.is_none() && self.refused_unnamed() + unanswered + not_sent > 0 {
             let missing = audit.tally.missing;
-            ledger.lost_at_most = (missing > ledger.counts.count(Counter::Lost)).then_some(missing);
+            ledger.lost_at_most = (missing > lost).then_some(missing);
             return;
+        }
+        if self.told == Told::Nobody && on_the_way > 0 {
+            // The server may have taken them, and lost them then.
+            ledger.lost_at_most = Some(lost + on_the_way);
         }
         let unbalanced = ledger.counts.violations();
         ledger.violated.extend(unbalanced.iter().map(ToString::to_string));

@@ -296,6 +296,11 @@ impl Evidence {
             }
             _ => String::new(),
         };
-        format!("the ledger balances, {} samples verified{held}{ceiling}", self.verified)
+        let perhaps = self.perhaps_lost_in_words();
+        let perhaps = perhaps.map_or(String::new(), |words| format!("; {words}"));
+        format!(
+            "the ledger balances, {} samples verified{held}{ceiling}{perhaps}",
+            self.verified
+        )
     }
 }

@@ -53,6 +53,17 @@ fn a_sound_run_is_valid_and_says_why() {
             "the ledger balances, 540000 samples verified, 1.0000 of the asked rate held, 0.0027 of the generator's ceiling used"
         ]
     );
+    let doubtful = Evidence {
+        lost_at_most: Some(7),
+        ..sound()
+    };
+    let verdict = doubtful.verdict();
+    assert_eq!(verdict.status, Status::Valid);
+    assert!(
+        verdict.reasons[0].contains("; 7 may have been lost by the store or on the way, and nobody can say which"),
+        "{:?}",
+        verdict.reasons
+    );
     let closed = Evidence {
         asked_per_second: None,
         held_per_second: 5e6,

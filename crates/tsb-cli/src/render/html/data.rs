@@ -1,6 +1,7 @@
 //! What the script draws from: the series of each run, as columns.
 
 use serde_json::{Value, json};
+use tsb_core::ledger::Counter;
 use tsb_core::report::Interval;
 
 use super::Shown;
@@ -14,6 +15,11 @@ pub(super) fn of(shown: &[Shown<'_>]) -> Value {
 
 fn one(shown: &Shown<'_>) -> Value {
     let slices = &shown.run.intervals;
+    let is_counted = |counter| shown.run.ledger.counts.get(counter).is_some();
+    // A receiver does not know what was sent, nor does a sender that nobody answers know what
+    // was accepted.
+    let is_sent_known = is_counted(Counter::Sent);
+    let is_accepted_known = is_counted(Counter::Accepted) || is_counted(Counter::Confirmed);
     let label = if shown.is_one_of_several {
         letter(shown.index)
     } else {
@@ -27,8 +33,8 @@ fn one(shown: &Shown<'_>) -> Value {
         "pids": shown.run.resources.iter().map(|usage| usage.pid).collect::<Vec<_>>(),
         "end_ns": column(slices, |slice| slice.end_ns),
         "asked_samples": column(slices, |slice| slice.asked),
-        "sent": column(slices, |slice| slice.sent),
-        "accepted": column(slices, |slice| slice.accepted),
+        "sent": column(slices, |slice| is_sent_known.then_some(slice.sent)),
+        "accepted": column(slices, |slice| is_accepted_known.then_some(slice.accepted)),
         "response_p50_ns": column(slices, |slice| slice.response_p50_ns),
         "response_p99_ns": column(slices, |slice| slice.response_p99_ns),
         "response_max_ns": column(slices, |slice| slice.response_max_ns),

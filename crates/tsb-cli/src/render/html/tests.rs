@@ -124,6 +124,24 @@ fn the_series_of_the_page_are_those_of_the_json() {
 }
 
 #[test]
+fn what_a_sender_or_a_receiver_did_not_count_is_not_drawn_as_nothing() {
+    use tsb_core::ledger::{Counter, Ledger};
+    let drawn = |counted: &[Counter]| {
+        let mut report = report(&[FIRST]);
+        let mut counts = Ledger::new();
+        for counter in counted {
+            counts.set(*counter, 7);
+        }
+        report.runs[0].ledger.counts = counts;
+        let run = embedded(&page(&report).unwrap())["runs"][0].clone();
+        ["sent", "accepted"].map(|name| !run[name][0].is_null())
+    };
+    assert_eq!(drawn(&[Counter::Sent]), [true, false]);
+    assert_eq!(drawn(&[Counter::Sent, Counter::Confirmed]), [true, true]);
+    assert_eq!(drawn(&[Counter::Received, Counter::Accepted]), [false, true]);
+}
+
+#[test]
 fn what_a_report_says_cannot_become_markup() {
     let mut report = report(&[FIRST]);
     let bad = "<script>alert(1)</script><!-- \"'&";

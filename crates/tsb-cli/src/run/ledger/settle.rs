@@ -27,7 +27,6 @@ pub struct Elsewhere {
 pub fn settle(elsewhere: &Elsewhere, audit: &Audit, ledger: &mut LedgerReport) {
     ledger.violated.extend(audit.newest_wrong.iter().cloned());
     let mut missing = audit.tally.missing;
-    let lost_since = unknown(elsewhere, audit, &mut missing, &mut ledger.counts);
     let mut nameless = elsewhere.nameless;
     let sent = ledger.counts.count(Counter::Sent);
     match audit.sent.checked_sub(sent) {
@@ -39,6 +38,7 @@ pub fn settle(elsewhere: &Elsewhere, audit: &Audit, ledger: &mut LedgerReport) {
             audit.sent
         )),
     }
+    let lost_since = unknown(elsewhere, audit, nameless, &mut missing, &mut ledger.counts);
     if elsewhere.is_guess {
         nameless = nameless.min(missing);
     }
@@ -76,14 +76,16 @@ pub fn settle(elsewhere: &Elsewhere, audit: &Audit, ledger: &mut LedgerReport) {
 
 /// Settles what was never answered, where only reading back can: what is not there was lost
 /// on the way, the rest was accepted. Returns how much of it was there once and is not now.
-fn unknown(elsewhere: &Elsewhere, audit: &Audit, missing: &mut u64, counts: &mut Ledger) -> u64 {
+fn unknown(elsewhere: &Elsewhere, audit: &Audit, nameless: u64, missing: &mut u64, counts: &mut Ledger) -> u64 {
     let unknown = elsewhere.unknown;
     if unknown == 0 {
         return 0;
     }
     // Of operations without a name, no more was absent than when the run was read back.
     let most = elsewhere.absent_before.unwrap_or(unknown).saturating_sub(audit.absent);
-    let unnamed = unknown.saturating_sub(audit.unanswered).min(*missing).min(most);
+    // What never came and has no name either is missing as well, and comes first.
+    let left = missing.saturating_sub(nameless);
+    let unnamed = unknown.saturating_sub(audit.unanswered).min(left).min(most);
     *missing -= unnamed;
     let absent = (audit.absent + unnamed).min(unknown);
     let on_the_way = elsewhere.absent_before.unwrap_or(absent).min(absent);
@@ -281,6 +283,34 @@ mod tests {
         assert_eq!(read(6, Some(4)), (96, 4, 2));
         // A server that applied two of them late.
         assert_eq!(read(2, Some(4)), (98, 2, 0));
+    }
+
+    #[test]
+    fn what_a_server_refused_is_no_part_of_what_it_never_answered() {
+        // Fifty operations of one sample were never answered, have no name, and all came.
+        let mut ledger = ledger(&[
+            (Counter::Sent, 1_000),
+            (Counter::Confirmed, 850),
+            (Counter::Refused, 100),
+            (Counter::Unknown, 50),
+            (Counter::Rejected, 100),
+            (Counter::Accepted, 850),
+        ]);
+        let elsewhere = Elsewhere {
+            unknown: 50,
+            operations_unnamed: 50,
+            ..nameless(100)
+        };
+        let tally = Tally {
+            verified: 900,
+            missing: 100,
+            ..Tally::default()
+        };
+        settle(&elsewhere, &audit(1_000, tally), &mut ledger);
+        assert!(ledger.counts.is_balanced() && ledger.violated.is_empty(), "{ledger:?}");
+        let count = |counter| ledger.counts.count(counter);
+        assert_eq!((count(Counter::Accepted), count(Counter::Lost)), (900, 0));
+        assert_eq!(count(Counter::LostInTransport), 0);
     }
 
     #[test]

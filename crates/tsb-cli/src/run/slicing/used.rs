@@ -5,13 +5,13 @@ use tsb_core::resource::{Process, Usage};
 use tsb_core::time::process_cpu_ns;
 
 /// tsb itself first, then the others; with their readings at the last slice.
-pub(super) struct Watched {
+pub(super) struct Used {
     processes: Vec<Process>,
     before: Vec<Usage>,
     own_cpu_ns: u64,
 }
 
-impl Watched {
+impl Used {
     /// Watches this process and those of `pids` that exist.
     pub(super) fn new(pids: &[u32]) -> Self {
         let others = pids.iter().filter_map(|&pid| Process::watch(pid));
@@ -27,7 +27,7 @@ impl Watched {
     }
 
     /// Everything used since the beginning, by process; those that are gone are left out.
-    pub(super) fn usage(&self) -> Vec<Usage> {
+    pub(super) fn in_all(&self) -> Vec<Usage> {
         self.processes.iter().filter_map(Process::usage).collect()
     }
 
@@ -71,12 +71,12 @@ mod tests {
     #[test]
     fn slices_of_a_process_add_up_to_what_it_used() {
         let own = std::process::id();
-        let mut watched = Watched::new(&[own, u32::MAX]);
+        let mut used = Used::new(&[own, u32::MAX]);
         let mut slices = [Interval::default(), Interval::default()];
         for slice in &mut slices {
             let until = process_cpu_ns() + 30_000_000;
             while process_cpu_ns() < until {}
-            watched.fill(slice);
+            used.fill(slice);
         }
         assert!(
             slices
@@ -89,7 +89,7 @@ mod tests {
                 .all(|slice| slice.watched.len() == 1 && slice.watched[0].pid == own)
         );
         let sum: u64 = slices.iter().map(|slice| slice.watched[0].cpu_ns).sum();
-        let all = watched.usage().remove(1);
+        let all = used.in_all().remove(1);
         assert!(
             all.user_cpu_ns + all.system_cpu_ns >= sum && sum >= 30_000_000,
             "{all:?}"
