@@ -209,29 +209,34 @@ fn a_healthy_store_has_a_staleness_in_every_kind_of_run() {
 fn a_recorded_series_that_has_ended_is_not_stale() {
     use std::fmt::Write as _;
     let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("gone.csv");
-    let mut text = "timestamp,series,value\n".to_owned();
-    for second in 0..40 {
-        let _ = writeln!(text, "{},stays,{second}", 1_700_000_000 + second);
-        if second < 4 {
-            let _ = writeln!(text, "{},goes,{second}", 1_700_000_000 + second);
+    // On a grid, and at times of its own: each second sample comes 400 ms late.
+    for (name, late_ms) in [("grid", 0), ("own", 400)] {
+        let path = folder.path().join(format!("{name}.csv"));
+        let mut text = "timestamp,series,value\n".to_owned();
+        for second in 0..40_u64 {
+            let at = 1_700_000_000_000 + second * 1_000 + second % 2 * late_ms;
+            let _ = writeln!(text, "{at},stays,{second}");
+            if second < 4 {
+                let _ = writeln!(text, "{at},goes,{second}");
+            }
         }
+        std::fs::write(&path, text).unwrap();
+        // Forty seconds of it in one: what ends after four would be 900 ms old at the end.
+        let run = run(&memory(), |options| {
+            options.workload = Some(format!("trace:{}", path.display()));
+            options.series = None;
+            options.rate = Some("44".to_owned());
+            options.duration = Some("1s".to_owned());
+        });
+        let is_own = run.notes.iter().any(|note| note.contains("at its own times"));
+        assert_eq!(is_own, name == "own", "{:?}", run.notes);
+        let staleness = run.staleness.unwrap();
+        assert!(staleness.moments >= 2, "{name}: {staleness:?}");
+        // One of two series is looked at but for the first looks.
+        assert!(staleness.observations < 2 * staleness.moments, "{name}: {staleness:?}");
+        assert!(staleness.max_ms < 850.0, "{name}: {staleness:?}");
+        assert_eq!(staleness.never_visible, Some(0), "{name}");
     }
-    std::fs::write(&path, text).unwrap();
-    // Forty seconds of it in one: what ends after four would be 900 ms old at the end.
-    let staleness = run(&memory(), |options| {
-        options.workload = Some(format!("trace:{}", path.display()));
-        options.series = None;
-        options.rate = Some("44".to_owned());
-        options.duration = Some("1s".to_owned());
-    })
-    .staleness
-    .unwrap();
-    assert!(staleness.moments >= 2, "{staleness:?}");
-    // One of two series is looked at but for the first looks.
-    assert!(staleness.observations < 2 * staleness.moments, "{staleness:?}");
-    assert!(staleness.max_ms < 850.0, "{staleness:?}");
-    assert_eq!(staleness.never_visible, Some(0));
 }
 
 #[test]

@@ -234,25 +234,6 @@ impl Workload {
         })
     }
 
-    /// Whether a series has samples due about a moment of fleet time: it is alive, and in a
-    /// recording it is between its first and its last sample of the window. Before and behind
-    /// these nothing of it is due, however long that lasts.
-    pub fn lives_at(&self, series: SeriesId, offset_ns: u64) -> bool {
-        let Some(group) = self.group_of(series) else {
-            return false;
-        };
-        let planned = &self.layout.groups[group];
-        let Some(since_phase) = offset_ns.checked_sub(planned.phase_ns) else {
-            return false;
-        };
-        match &self.recorded {
-            Some(recorded) => recorded.lives_at(group, series.0, since_phase),
-            None => self
-                .lifetime(series)
-                .is_some_and(|ticks| ticks.contains(&(since_phase / planned.interval_ns))),
-        }
-    }
-
     /// What a plan states of its recording, so that no other is taken for it.
     pub fn trace_checksum(&self) -> Option<u32> {
         self.recorded.as_ref().map(Recorded::checksum)

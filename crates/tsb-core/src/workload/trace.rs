@@ -437,19 +437,6 @@ impl Recorded {
             })
         })
     }
-
-    /// Whether a series is between its first and its last sample of the window at a moment
-    /// of fleet time: one that has ended has nothing more to send until the window repeats.
-    pub(crate) fn lives_at(&self, group: usize, series: u32, offset_ns: u64) -> bool {
-        let (copy, place) = (series / self.window.series, series % self.window.series);
-        let grid = match &self.laid {
-            Laid::Grid(grid) => grid,
-            Laid::Own(own) => return own.lives_at(group, place, offset_ns),
-        };
-        let (rows, _) = grid.by_series.list(place as usize);
-        let row = self.row(copy, offset_ns / self.window.interval_ns) as u32;
-        rows.first().is_some_and(|first| *first <= row) && rows.last().is_some_and(|last| row <= *last)
-    }
 }
 
 /// The interval of the grid on which a recording is laid: what is asked for, else where it

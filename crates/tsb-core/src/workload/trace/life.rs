@@ -7,9 +7,9 @@ impl Recorded {
     /// The tick of the first sample of the life that a series has at a fleet time, of which
     /// `tick` is the newest; `None` where it has not begun in this pass, or has ended.
     pub(crate) fn alive_since(&self, group: usize, series: u32, tick: u64, fleet_ns: u64) -> Option<u64> {
+        let (copy, place) = (series / self.window.series, series % self.window.series);
         match &self.laid {
             Laid::Grid(grid) => {
-                let (copy, place) = (series / self.window.series, series % self.window.series);
                 let (rows, _) = grid.by_series.list(place as usize);
                 let (first, last) = (u64::from(*rows.first()?), u64::from(*rows.last()?));
                 let row = self.row(copy, tick);
@@ -21,7 +21,7 @@ impl Recorded {
                     .or_else(|| self.first_tick(group, series).filter(|first| *first <= tick))
             }
             Laid::Own(own) => {
-                if !self.lives_at(group, series, fleet_ns) {
+                if !own.lives_at(group, place, fleet_ns) {
                     return None;
                 }
                 let moments = own.moments().get(group)?;

@@ -148,24 +148,31 @@ fn a_series_that_has_ended_is_not_there() {
             ("b", 20, 6.0),
         ]),
     );
-    let lives = |id: u32, second: u64| workload.lives_at(SeriesId(id), second * SECOND_NS);
-    let of = |id: u32| (0..60).filter(|&second| lives(id, second)).collect::<Vec<_>>();
-    assert_eq!(of(0), (0..60).collect::<Vec<_>>());
+    assert_eq!(seconds_of_life(&workload, 0), (0..60).collect::<Vec<_>>());
     // From its first sample until a usual interval (10 s) behind its last, in each window of 40 s.
-    assert_eq!(of(1), (11..30).chain(51..60).collect::<Vec<_>>());
+    assert_eq!(
+        seconds_of_life(&workload, 1),
+        (11..30).chain(51..60).collect::<Vec<_>>()
+    );
     let regular = trace(&[("a", 0, 1.0), ("a", 10, 2.0), ("a", 20, 3.0), ("b", 10, 4.0)]);
     let aligned = WorkloadSpec {
         phase: crate::workload::Phase::Aligned,
         ..spec("trace:x", None)
     };
     let grid = Workload::of_trace(&aligned, &regular).unwrap();
-    let of = |id: u32| {
-        (0..60)
-            .filter(|&second| grid.lives_at(SeriesId(id), second * SECOND_NS))
-            .collect::<Vec<_>>()
+    assert_eq!(seconds_of_life(&grid, 0), (0..60).collect::<Vec<_>>());
+    assert_eq!(seconds_of_life(&grid, 1), (10..20).chain(40..50).collect::<Vec<_>>());
+}
+
+/// The seconds of the first minute at which a series lives.
+fn seconds_of_life(workload: &Workload, id: u32) -> Vec<u64> {
+    let group = workload.group_of(SeriesId(id)).unwrap();
+    let lives = |second: u64| {
+        let mut lives = false;
+        workload.living(group, second * SECOND_NS, |ids, _| lives |= ids.contains(&id));
+        lives
     };
-    assert_eq!(of(0), (0..60).collect::<Vec<_>>());
-    assert_eq!(of(1), (10..20).chain(40..50).collect::<Vec<_>>());
+    (0..60).filter(|&second| lives(second)).collect()
 }
 
 #[test]
