@@ -16,10 +16,12 @@ use std::sync::atomic::Ordering::Relaxed;
 use serde_json::Value;
 use tsb_core::time::{Clock, MonotonicClock, SECOND_NS};
 
+#[path = "support/program.rs"]
+mod program;
+
 fn tsb(arguments: &str) -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_tsb"));
-    command.args(["run", "--quiet", "--format", "json", "--workload", "mix"]);
-    command.args(arguments.split_whitespace()).stdin(Stdio::null());
+    let mut command = program::tsb(&["run", "--quiet", "--format", "json", "--workload", "mix"]);
+    command.args(arguments.split_whitespace());
     command
 }
 
@@ -135,11 +137,18 @@ fn a_sound_run_is_valid_unless_the_machine_was_disturbed() {
 }
 
 #[test]
-fn one_sample_that_is_lost_makes_a_run_invalid() {
-    // One sample in ten thousand is acknowledged and forgotten: of 10,800.
-    let run = run(&format!("{FIXED} --store throttle+memory:?throttle.lose_one_in=10000"));
-    assert_eq!(run.report["ledger"]["lost"], 1);
-    assert_eq!((run.status(), run.code), ("INVALID", Some(3)), "{}", run.reasons());
+fn one_sample_that_is_lost_altered_or_duplicated_makes_a_run_invalid() {
+    for (fault, counter) in [("lose", "lost"), ("alter", "altered"), ("duplicate", "duplicated")] {
+        // One sample in ten thousand of 10,800, and none: the first in a million comes later.
+        for (one_in, samples) in [(10_000, 1), (1_000_000, 0)] {
+            let run = run(&format!(
+                "{FIXED} --store throttle+memory:?throttle.{fault}_one_in={one_in}"
+            ));
+            assert_eq!(run.report["ledger"][counter], samples, "{fault}: {}", run.reasons());
+            let is_invalid = (run.status(), run.code) == ("INVALID", Some(3));
+            assert_eq!(is_invalid, samples > 0, "{fault}: {}", run.reasons());
+        }
+    }
 }
 
 #[test]
@@ -208,6 +217,120 @@ fn a_rate_near_the_ceiling_is_the_generators_limit() {
     });
     let near = near.expect("the ceiling of this machine is known to a factor of three");
     assert_eq!((near.status(), near.code), ("GENERATOR-LIMITED", Some(3)));
+}
+
+/// An open loop, again where the machine made the generator late.
+fn open_loop(arguments: &str) -> Run {
+    const TRIES: u32 = 5;
+    let in_time = |_| {
+        let run = run(arguments);
+        let (.., is_late) = run.measured("p99 of the generator's own lag").expect("it was measured");
+        (!is_late).then_some(run)
+    };
+    (0..TRIES).find_map(in_time).expect("the generator is not always late")
+}
+
+/// The same as [`both_sides`], of open loops.
+fn both_sides_of_open_loops(status: &str, what: &str, keeping: &str, crossing: &str) -> Run {
+    let [kept, crossed] = [keeping, crossing].map(open_loop);
+    for (run, is_crossing) in [(&kept, false), (&crossed, true)] {
+        let (value, limit, is_crossed) = run.measured(what).expect("it was measured");
+        assert_eq!(is_crossed, is_crossing, "{what} is {value}, limit {limit}");
+        assert_eq!(run.status() == status, is_crossing, "{}", run.reasons());
+    }
+    crossed
+}
+
+#[test]
+fn the_limit_of_the_generators_own_lag_is_a_tenth_of_the_interval_and_at_most_100_ms() {
+    // Beyond it: a process that was stopped, below.
+    for (interval, series, limit_ms) in [
+        ("20ms", 540, 2.0),
+        ("200ms", 540, 20.0),
+        ("1s", 5_400, 100.0),
+        ("60s", 54_000, 100.0),
+    ] {
+        let run = run(&format!(
+            "--transport inproc --series {series} --rate natural --duration 500ms --no-calibrate --interval {interval}"
+        ));
+        let (_, limit, _) = run.measured("p99 of the generator's own lag").expect("it was measured");
+        assert!((limit - limit_ms).abs() < 1e-6, "{interval}: {limit}");
+    }
+    let kept = open_loop("--transport inproc --series 540 --duration 500ms --no-calibrate");
+    assert_ne!(kept.status(), "GENERATOR-LIMITED", "{}", kept.reasons());
+}
+
+#[test]
+fn a_store_that_does_not_hold_the_asked_rate_is_limited() {
+    let fleet = "--transport inproc --series 5400 --rate 5400 --duration 2s --no-calibrate";
+    both_sides_of_open_loops(
+        "STORE-LIMITED",
+        "held, of the asked rate",
+        &format!("{fleet} --store throttle+memory:?throttle.rate=100k"),
+        &format!("{fleet} --store throttle+memory:?throttle.rate=2700"),
+    );
+}
+
+#[test]
+fn what_a_store_works_off_behind_a_peak_it_did_not_hold_there() {
+    // 26,000 samples in four seconds: as a mean, 8,000 per second are enough.
+    let steps = "--transport inproc --series 540 --schedule steps:2000*1s,20000*1s,2000*2s --duration 4s \
+                 --no-calibrate";
+    let run = both_sides_of_open_loops(
+        "STORE-LIMITED",
+        "held at the highest rate",
+        &format!("{steps} --store throttle+memory:?throttle.rate=200k"),
+        &format!("{steps} --store throttle+memory:?throttle.rate=8000"),
+    );
+    let peak = &run.report["rate"]["peak"];
+    let number = |name: &str| peak[name].as_f64().expect("it is a number");
+    assert!(
+        (number("from_ns") - 1e9).abs() < 2e8 && (number("end_ns") - 2e9).abs() < 2e8,
+        "{peak}"
+    );
+    let (asked, accepted) = (number("asked_per_second"), number("accepted_per_second"));
+    assert!((16_000.0..=20_500.0).contains(&asked), "{peak}");
+    assert!((6_000.0..=10_000.0).contains(&accepted), "{peak}");
+    // Of 22,000 due by its end, 18,000 were accepted a second later.
+    assert!((0.75..=0.9).contains(&number("kept_share")), "{peak}");
+    let (held, ..) = run.measured("held, of the asked rate").expect("it was measured");
+    assert!(held > 0.95, "{held}");
+}
+
+#[test]
+fn the_highest_rate_of_a_schedule_is_held_against_the_ceiling() {
+    const TRIES: u32 = 10;
+    let asking = |peak: f64| {
+        try_run(&format!(
+            "--transport inproc --series 540 --batch 1 --report-interval 100ms --duration 1s \
+             --schedule steps:20000*500ms,{peak:.0}*100ms,20000*400ms"
+        ))
+    };
+    let share = |run: &Run| {
+        let number = |name: &str| run.report.pointer(name).and_then(Value::as_f64).expect("a number");
+        let ceiling = number("/rate/ceiling_per_second");
+        let [peak, mean] = ["/rate/peak/asked_per_second", "/rate/asked_per_second"].map(number);
+        let (share, _, is_crossed) = run.measured("asked, of the generator's ceiling").expect("there is one");
+        assert!((share - peak / ceiling).abs() < 1e-9, "{share}: {}", run.report["rate"]);
+        (mean / ceiling, is_crossed, ceiling)
+    };
+    // The ceiling of a busy machine differs from run to run.
+    let far = asking(60_000.0).expect("it runs");
+    let near = (0..TRIES).find_map(|_| {
+        let (_, is_crossed, ceiling) = share(&asking(60_000.0).expect("it runs"));
+        assert!(!is_crossed);
+        let near = asking(2.5 * ceiling).ok()?;
+        let (mean, is_crossed, _) = share(&near);
+        (is_crossed && mean < 0.9).then_some(near)
+    });
+    let near = near.expect("the ceiling of this machine is known to a factor of two");
+    assert!(!share(&far).1, "{}", far.reasons());
+    assert_eq!(
+        (near.status(), near.code),
+        ("GENERATOR-LIMITED", Some(3)),
+        "{}",
+        near.reasons()
+    );
 }
 
 #[test]
