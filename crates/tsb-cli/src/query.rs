@@ -33,12 +33,7 @@ pub fn command(args: &QueryArgs) -> Result<Exit, Failure> {
         .spec()
         .map_err(|error| Failure::usage(format!("cannot use store {text}")).because(&error))?;
     if let Some(pattern) = &args.list {
-        let Some(known) = keys::known(&spec)? else {
-            return Err(Failure::usage(format!("cannot list the series of {spec}"))
-                .because_of("only the files of sqlite: and rrd: say what they hold")
-                .hint("use the server's own tools, or name the series with --series"));
-        };
-        return list(&known, pattern.as_deref());
+        return list(&keys::listed(&spec)?, pattern.as_deref());
     }
     let wanted = args.series.iter().map(|text| keys::parse(text));
     let wanted = wanted.collect::<Result<Vec<_>, _>>()?;
@@ -127,11 +122,17 @@ fn from_store(
     asked: &Asked,
     printer: &mut Printer<impl Write>,
 ) -> Result<bool, Failure> {
+    // Opening would make the place where no run has been.
+    let of_server = if spec.is_client() { keys::known(spec)? } else { None };
     let store = existing(&keys::completed(spec))?;
     let mut told = Told::default();
     told.tell(&*store, Told::line);
     // Before anything is defined, which would make the series.
-    let known = keys::known(spec)?;
+    let known = if spec.is_client() {
+        of_server
+    } else {
+        keys::known(spec)?
+    };
     // Samples of a series may be in a journal alone, of which its file knows nothing.
     let has_journal = spec.option("write-cache.journal").is_some();
     let known = known.filter(|known| !has_journal || wanted.iter().all(|key| known.contains(key)));

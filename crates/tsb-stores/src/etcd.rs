@@ -27,6 +27,8 @@ pub use answer::EtcdAnswer;
 pub use client::EtcdClient;
 pub use options::EtcdOptions;
 
+use tsb_core::SeriesKey;
+
 use crate::error::Result;
 use crate::remote::{Address, Bridge};
 
@@ -37,4 +39,13 @@ use crate::remote::{Address, Bridge};
 /// [`Error::Unreachable`](crate::Error::Unreachable) where nobody answers.
 pub fn open(address: &Address, options: &EtcdOptions) -> Result<Bridge<EtcdClient>> {
     Bridge::connect(|| EtcdClient::connect(address, options))
+}
+
+/// The series that runs have left in a prefix, by their numbers. Nothing is made or changed.
+///
+/// # Errors
+/// [`Error::Spec`](crate::Error::Spec) for a prefix in which no run has been, and
+/// [`Error::Unreachable`](crate::Error::Unreachable) where nobody answers.
+pub fn series(address: &Address, options: &EtcdOptions) -> Result<Vec<SeriesKey>> {
+    crate::remote::once(|| client::series(address, options))
 }

@@ -27,6 +27,8 @@ pub use client::MongoClient;
 pub use concern::{Acknowledge, Members};
 pub use options::{Granularity, LayoutKind, MongoOptions};
 
+use tsb_core::SeriesKey;
+
 use crate::error::Result;
 use crate::remote::{Address, Bridge};
 
@@ -37,4 +39,13 @@ use crate::remote::{Address, Bridge};
 /// [`Error::Unreachable`](crate::Error::Unreachable) where nobody answers.
 pub fn open(address: &Address, options: &MongoOptions) -> Result<Bridge<MongoClient>> {
     Bridge::connect(|| MongoClient::connect(address, options))
+}
+
+/// The series that runs have left in a database, by their numbers. Nothing is made or changed.
+///
+/// # Errors
+/// [`Error::Spec`](crate::Error::Spec) for a database in which no run has been, and
+/// [`Error::Unreachable`](crate::Error::Unreachable) where nobody answers.
+pub fn series(address: &Address, options: &MongoOptions) -> Result<Vec<SeriesKey>> {
+    crate::remote::once(|| client::series(address, options))
 }

@@ -20,6 +20,8 @@ pub(crate) mod names;
 
 pub use address::Address;
 pub use bridge::Bridge;
+#[cfg(any(feature = "mongo", feature = "etcd"))]
+pub(crate) use bridge::once;
 
 /// [`Store`](crate::Store) without blocking: the same clauses, word for word, and each method that asks the
 /// server gives a future. Any number of them may be in flight at a time.

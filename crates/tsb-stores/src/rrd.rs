@@ -302,7 +302,7 @@ pub(crate) fn end_of(at: Timestamp, shift_ns: i64) -> i64 {
 /// What a client of another program that writes such files shares with this store.
 pub(crate) mod client {
     pub(crate) use super::end_of;
-    pub(crate) use super::names::path_of;
+    pub(crate) use super::names::{key_of, path_of};
     pub(crate) use super::reading::{Micros, write};
     pub(crate) use super::series::in_order;
 }

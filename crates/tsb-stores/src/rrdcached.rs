@@ -29,8 +29,10 @@ use crate::store::{
 };
 
 mod connection;
+mod listing;
 
 use connection::{Connection, Reply};
+pub use listing::series;
 
 const SECOND_NS: i64 = 1_000_000_000;
 

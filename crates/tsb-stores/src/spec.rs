@@ -13,6 +13,7 @@ use std::str::FromStr;
 use std::sync::Arc;
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use tsb_core::SeriesKey;
 use tsb_core::time::{Clock, MonotonicClock};
 
 use crate::error::{Error, Result};
@@ -96,6 +97,17 @@ impl Spec {
             Values::new(&self.options, self.base),
         );
         table::open_files(&self.path, &cache, &rrd, clock).map_err(|error| self.named(error))
+    }
+
+    /// The series that the innermost store says it holds, without opening it as a store: nothing
+    /// is made or changed. `None` for one that cannot say them.
+    ///
+    /// # Errors
+    /// As opening it; [`Error::Unsupported`] for a server of a version that cannot say them.
+    pub fn series(&self) -> Result<Option<Vec<SeriesKey>>> {
+        let Some(list) = self.base.list else { return Ok(None) };
+        let values = Values::new(&self.options, self.base).with_credentials(self.credentials.as_ref());
+        list(&self.path, &values).map(Some).map_err(|error| self.named(error))
     }
 
     /// The scheme of the innermost store.

@@ -74,7 +74,16 @@ pub(super) fn check() -> Result<Outcome> {
 
 fn conformance() -> Result<String> {
     // As the other tests are built, so that nothing is built again; with them comes `tsb`.
-    let mut test = cargo(&["test", "--workspace", "--test", "servers", "--test", "garbled"]);
+    let mut test = cargo(&[
+        "test",
+        "--workspace",
+        "--test",
+        "servers",
+        "--test",
+        "garbled",
+        "--test",
+        "listed",
+    ]);
     test.args(features::every()?).args(["--", "--test-threads", THREADS]);
     for slow in SLOW {
         test.args(["--skip", slow]);

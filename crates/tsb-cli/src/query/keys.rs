@@ -1,10 +1,13 @@
 //! Series as people write them, those that a store says it holds, and those near a wrong name.
 
+#[cfg(feature = "sqlite")]
 use std::path::Path;
 
 use tsb_core::SeriesKey;
+use tsb_stores::Error;
 use tsb_stores::spec::{Spec, distance};
 
+use crate::credentials;
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::units::count;
@@ -17,20 +20,38 @@ const PART_MIN: usize = 3;
 
 /// The series of a store that can say them; `None` for one that cannot.
 pub(super) fn known(spec: &Spec) -> Result<Option<Vec<SeriesKey>>, Failure> {
-    let read = match spec.scheme() {
-        #[cfg(feature = "sqlite")]
-        "sqlite" => {
-            super::check_there(spec)?;
-            tsb_stores::sqlite::catalog(Path::new(spec.path())).map(|(_, keys)| keys)
-        }
-        "rrd" => {
-            super::check_there(spec)?;
-            tsb_stores::rrd::series(Path::new(spec.path()))
-        }
-        _ => return Ok(None),
-    };
-    let failed = |error: tsb_stores::Error| Failure::new(Exit::Invalid, format!("cannot read {spec}")).because(&error);
-    read.map(Some).map_err(failed)
+    match read(spec)? {
+        Ok(known) => Ok(known),
+        // It is asked for the samples all the same.
+        Err(Error::Unsupported { .. }) => Ok(None),
+        Err(error) => Err(failed(spec, &error)),
+    }
+}
+
+/// The series of a store, to be printed.
+pub(super) fn listed(spec: &Spec) -> Result<Vec<SeriesKey>, Failure> {
+    let cannot = || Failure::usage(format!("cannot list the series of {spec}"));
+    match read(spec)? {
+        Ok(Some(known)) => Ok(known),
+        Ok(None) => Err(cannot()
+            .because_of("only sqlite:, rrd:, mongo:, etcd: and rrdcached: say what they hold")
+            .hint("name the series with --series")),
+        Err(error @ Error::Unsupported { .. }) => Err(cannot().because(&error).hint("name the series with --series")),
+        Err(error) => Err(failed(spec, &error)),
+    }
+}
+
+/// Asks a store what it holds, without making or changing anything.
+fn read(spec: &Spec) -> Result<tsb_stores::Result<Option<Vec<SeriesKey>>>, Failure> {
+    super::check_there(spec)?;
+    Ok(credentials::complete(&spec.without("drop"))?.series())
+}
+
+fn failed(spec: &Spec, error: &Error) -> Failure {
+    if spec.is_client() {
+        return Failure::opening(spec, error);
+    }
+    Failure::new(Exit::Invalid, format!("cannot read {spec}")).because(error)
 }
 
 /// The spec with what the file itself says of its layout, where the user said nothing.

@@ -22,6 +22,8 @@ mod newest;
 mod opening;
 mod writing;
 
+pub(super) use opening::series;
+
 /// Comparisons or operations of one of our own transactions, at the most: etcd's default.
 const OPERATIONS: usize = 128;
 

@@ -25,6 +25,8 @@ use crate::store::{
 mod newest;
 mod opening;
 
+pub(super) use opening::series;
+
 /// Where a database says what it is: `{_id: "layout"}` and, for barriers, `{_id: "flush"}`.
 const MARKER: &str = "tsb";
 /// `{_id: number, name, labels}` a series.

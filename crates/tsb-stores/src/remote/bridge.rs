@@ -36,18 +36,7 @@ impl<C: Client> Bridge<C> {
     /// What `connect` says, and [`Error::Backend`] where no thread can be started.
     pub fn connect<F: Future<Output = Result<C>>>(connect: impl FnOnce() -> F) -> Result<Self> {
         let threads = OwnThreads::new();
-        let (starting, stopping) = (threads.clone(), threads.clone());
-        let runtime = Builder::new_multi_thread()
-            .worker_threads(THREADS)
-            .thread_name("tsb-remote")
-            .on_thread_start(move || starting.enter())
-            .on_thread_stop(move || stopping.leave())
-            .enable_all()
-            .build();
-        let runtime = runtime.map_err(|source| Error::Backend {
-            action: "start the runtime of a client".to_owned(),
-            source: source.into(),
-        })?;
+        let runtime = runtime(&threads)?;
         let client = runtime.block_on(connect())?;
         Ok(Self {
             client,
@@ -67,6 +56,31 @@ impl<C: Client> Bridge<C> {
             None => Err(Error::Closed),
         }
     }
+}
+
+/// A runtime whose threads are counted as a store's own.
+fn runtime(threads: &OwnThreads) -> Result<Runtime> {
+    let (starting, stopping) = (threads.clone(), threads.clone());
+    let runtime = Builder::new_multi_thread()
+        .worker_threads(THREADS)
+        .thread_name("tsb-remote")
+        .on_thread_start(move || starting.enter())
+        .on_thread_stop(move || stopping.leave())
+        .enable_all()
+        .build();
+    runtime.map_err(|source| Error::Backend {
+        action: "start the runtime of a client".to_owned(),
+        source: source.into(),
+    })
+}
+
+/// Waits for one request, on a runtime that ends with it.
+#[cfg(any(feature = "mongo", feature = "etcd"))]
+pub(crate) fn once<T, F: Future<Output = Result<T>>>(ask: impl FnOnce() -> F) -> Result<T> {
+    let runtime = runtime(&OwnThreads::new())?;
+    let answer = runtime.block_on(async { ask().await });
+    runtime.shutdown_background();
+    answer
 }
 
 impl<C> Drop for Bridge<C> {

@@ -40,7 +40,7 @@ pub(crate) fn path_of(key: &SeriesKey) -> PathBuf {
 
 /// The series of a file, from its path below the folder of the store; of a file that another
 /// program named, the path itself is the name. `None` for what is no RRD file.
-pub(super) fn key_of(path: &Path) -> Option<SeriesKey> {
+pub(crate) fn key_of(path: &Path) -> Option<SeriesKey> {
     let parts: Option<Vec<&str>> = path.iter().map(|part| part.to_str()).collect();
     let own = parts.and_then(|parts| own_key(&parts));
     own.filter(|key| path_of(key) == path)

@@ -1,8 +1,10 @@
 //! Every store there is, and the planned ones: what `tsb stores` prints and what
 //! `open` looks up. One line per store.
 
+use std::path::Path;
 use std::sync::Arc;
 
+use tsb_core::SeriesKey;
 use tsb_core::time::Clock;
 
 use super::{Kind, Values};
@@ -52,6 +54,8 @@ pub struct StoreInfo {
     /// Its options.
     pub options: &'static [OptionInfo],
     pub(super) make: Make,
+    /// How its series are listed; `None`: it cannot say them, or is not built.
+    pub(super) list: Option<List>,
 }
 
 impl StoreInfo {
@@ -84,6 +88,9 @@ pub struct OptionInfo {
 /// From a path and options to a store.
 type Open = fn(&str, &Values<'_>) -> Result<Box<dyn Store>>;
 
+/// From a path and options to the series that are there, without making or changing anything.
+type List = fn(&str, &Values<'_>) -> Result<Vec<SeriesKey>>;
+
 /// From a store, options and a clock to a store around it.
 type Wrap = fn(Box<dyn Store>, &Values<'_>, &Arc<dyn Clock>) -> Result<Box<dyn Store>>;
 
@@ -110,6 +117,7 @@ static KNOWN: [StoreInfo; 16] = [
         place: Place::Nowhere,
         options: &[],
         make: Make::Store(|_, _| Ok(Box::new(NullStore::new()))),
+        list: None,
     },
     StoreInfo {
         scheme: "memory",
@@ -139,6 +147,7 @@ static KNOWN: [StoreInfo; 16] = [
             ),
         ],
         make: Make::Store(|_, values| Ok(Box::new(MemoryStore::new(memory_options(values)?)))),
+        list: None,
     },
     StoreInfo {
         scheme: "ring",
@@ -164,6 +173,7 @@ static KNOWN: [StoreInfo; 16] = [
             ),
         ],
         make: Make::Store(|_, values| Ok(Box::new(RingStore::new(ring_options(values)?)?))),
+        list: None,
     },
     StoreInfo {
         scheme: "throttle",
@@ -214,6 +224,7 @@ static KNOWN: [StoreInfo; 16] = [
                 Arc::clone(clock),
             )?))
         }),
+        list: None,
     },
     StoreInfo {
         scheme: "rrd",
@@ -224,6 +235,7 @@ static KNOWN: [StoreInfo; 16] = [
         place: Place::Path,
         options: &rrd::RRD_OPTIONS,
         make: Make::Store(rrd::open_rrd),
+        list: Some(|path, _| crate::rrd::series(Path::new(path))),
     },
     StoreInfo {
         scheme: "write-cache",
@@ -237,6 +249,7 @@ static KNOWN: [StoreInfo; 16] = [
             let options = write_cache::options(values)?;
             Ok(Box::new(WriteCache::new(inner, &options, Arc::clone(clock))?))
         }),
+        list: None,
     },
     sqlite_info(),
     mongo::INFO,
@@ -271,6 +284,7 @@ static KNOWN: [StoreInfo; 16] = [
         place: Place::Path,
         options: &rrd::RRDCACHED_OPTIONS,
         make: Make::Store(rrd::open_rrdcached),
+        list: Some(rrd::list_rrdcached),
     },
 ];
 
@@ -359,6 +373,10 @@ const fn sqlite_info() -> StoreInfo {
         make: Make::Store(open_sqlite),
         #[cfg(not(feature = "sqlite"))]
         make: Make::NotBuilt,
+        #[cfg(feature = "sqlite")]
+        list: Some(|path, _| sqlite::catalog(Path::new(path)).map(|(_, keys)| keys)),
+        #[cfg(not(feature = "sqlite"))]
+        list: None,
     }
 }
 
@@ -413,6 +431,7 @@ const fn planned(
         place: Place::Address,
         options: &[],
         make: Make::NotBuilt,
+        list: None,
     }
 }
 

@@ -56,6 +56,23 @@ impl EtcdClient {
     }
 }
 
+/// The series that runs have left below a prefix.
+///
+/// # Errors
+/// As [`EtcdClient::connect`], and [`Error::Spec`] where no run has been.
+pub(in crate::etcd) async fn series(address: &Address, options: &EtcdOptions) -> Result<Vec<SeriesKey>> {
+    let connection = Connection::new(address, options)?;
+    let space = Space::new(address.place());
+    let found = connection.ask("ask whose prefix it is", one(space.marker())).await?;
+    match found.pairs.first() {
+        Some(marker) if marker.value == MARKER => stored_series(&connection, &space).await,
+        _ => Err(Error::Spec {
+            spec: "etcd:".to_owned(),
+            what: format!("below {} is nothing of a run of this version", address.place()),
+        }),
+    }
+}
+
 /// Whether the prefix was empty, and is marked now.
 async fn prepare(connection: &Connection, space: &Space, address: &Address, options: &EtcdOptions) -> Result<bool> {
     const ACTION: &str = "ask whose prefix it is";

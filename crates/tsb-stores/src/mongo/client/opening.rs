@@ -51,6 +51,19 @@ impl MongoClient {
     }
 }
 
+/// The series that runs have left in a database.
+///
+/// # Errors
+/// As [`MongoClient::connect`], and [`Error::Spec`] where no run has been.
+pub(in crate::mongo) async fn series(address: &Address, options: &MongoOptions) -> Result<Vec<SeriesKey>> {
+    let connection = Connection::open(address, options).await?;
+    if marker(&connection).await?.is_none() {
+        let database = connection.database();
+        return Err(spec_error(format!("database {database} holds nothing of a run")));
+    }
+    stored_series(&connection).await
+}
+
 /// Whether the database was empty, and is ready now.
 async fn prepare(connection: &Connection, layout: &Layout, options: &MongoOptions) -> Result<bool> {
     let mut marker = marker(connection).await?;

@@ -15,6 +15,10 @@ pub(super) const INFO: StoreInfo = StoreInfo {
     make: Make::Store(client::open),
     #[cfg(not(feature = "etcd"))]
     make: Make::NotBuilt,
+    #[cfg(feature = "etcd")]
+    list: Some(client::list),
+    #[cfg(not(feature = "etcd"))]
+    list: None,
 };
 
 static OPTIONS: [OptionInfo; 9] = [
@@ -56,6 +60,8 @@ static OPTIONS: [OptionInfo; 9] = [
 
 #[cfg(feature = "etcd")]
 mod client {
+    use tsb_core::SeriesKey;
+
     use crate::error::Result;
     use crate::etcd::{self, EtcdOptions};
     use crate::remote::Address;
@@ -63,11 +69,19 @@ mod client {
     use crate::store::Store;
 
     pub(super) fn open(path: &str, values: &Values<'_>) -> Result<Box<dyn Store>> {
-        let mut address = Address::parse("etcd", "prefix", path)?;
-        if let Some(credentials) = values.credentials()? {
-            address = address.with_credentials(credentials);
-        }
-        Ok(Box::new(etcd::open(&address, &options(values)?)?))
+        Ok(Box::new(etcd::open(&address(path, values)?, &options(values)?)?))
+    }
+
+    pub(super) fn list(path: &str, values: &Values<'_>) -> Result<Vec<SeriesKey>> {
+        etcd::series(&address(path, values)?, &options(values)?)
+    }
+
+    fn address(path: &str, values: &Values<'_>) -> Result<Address> {
+        let address = Address::parse("etcd", "prefix", path)?;
+        Ok(match values.credentials()? {
+            Some(credentials) => address.with_credentials(credentials),
+            None => address,
+        })
     }
 
     fn options(values: &Values<'_>) -> Result<EtcdOptions> {

@@ -15,6 +15,10 @@ pub(super) const INFO: StoreInfo = StoreInfo {
     make: Make::Store(client::open),
     #[cfg(not(feature = "mongo"))]
     make: Make::NotBuilt,
+    #[cfg(feature = "mongo")]
+    list: Some(client::list),
+    #[cfg(not(feature = "mongo"))]
+    list: None,
 };
 
 static OPTIONS: [OptionInfo; 15] = [
@@ -90,6 +94,8 @@ static OPTIONS: [OptionInfo; 15] = [
 
 #[cfg(feature = "mongo")]
 mod client {
+    use tsb_core::SeriesKey;
+
     use crate::error::Result;
     use crate::mongo::{self, Acknowledge, Granularity, LayoutKind, Members, MongoOptions};
     use crate::remote::Address;
@@ -97,11 +103,19 @@ mod client {
     use crate::store::Store;
 
     pub(super) fn open(path: &str, values: &Values<'_>) -> Result<Box<dyn Store>> {
-        let mut address = Address::parse("mongo", "database", path)?;
-        if let Some(credentials) = values.credentials()? {
-            address = address.with_credentials(credentials);
-        }
-        Ok(Box::new(mongo::open(&address, &options(values)?)?))
+        Ok(Box::new(mongo::open(&address(path, values)?, &options(values)?)?))
+    }
+
+    pub(super) fn list(path: &str, values: &Values<'_>) -> Result<Vec<SeriesKey>> {
+        mongo::series(&address(path, values)?, &options(values)?)
+    }
+
+    fn address(path: &str, values: &Values<'_>) -> Result<Address> {
+        let address = Address::parse("mongo", "database", path)?;
+        Ok(match values.credentials()? {
+            Some(credentials) => address.with_credentials(credentials),
+            None => address,
+        })
     }
 
     fn options(values: &Values<'_>) -> Result<MongoOptions> {

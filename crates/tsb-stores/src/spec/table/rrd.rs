@@ -4,6 +4,7 @@
 use std::path::Path;
 use std::sync::Arc;
 
+use tsb_core::SeriesKey;
 use tsb_core::time::Clock;
 
 use super::super::{Kind, Values};
@@ -119,15 +120,22 @@ pub(in super::super) fn open_files(
 
 /// The socket stands behind `unix:`, as rrdtool writes it.
 pub(super) fn open_rrdcached(path: &str, values: &Values<'_>) -> Result<Box<dyn Store>> {
-    let Some(socket) = path.strip_prefix("unix:") else {
-        return Err(Error::Spec {
-            spec: "rrdcached:".to_owned(),
-            what: format!("{path:?} is not unix:PATH"),
-        });
-    };
+    let socket = socket(path)?;
     let prefix = values.word("prefix")?.unwrap_or_default();
     let options = rrd_layout(values)?;
-    Ok(Box::new(RrdcachedStore::open(Path::new(socket), &prefix, options)?))
+    Ok(Box::new(RrdcachedStore::open(socket, &prefix, options)?))
+}
+
+pub(super) fn list_rrdcached(path: &str, values: &Values<'_>) -> Result<Vec<SeriesKey>> {
+    crate::rrdcached::series(socket(path)?, &values.word("prefix")?.unwrap_or_default())
+}
+
+fn socket(path: &str) -> Result<&Path> {
+    let socket = path.strip_prefix("unix:").map(Path::new);
+    socket.ok_or_else(|| Error::Spec {
+        spec: "rrdcached:".to_owned(),
+        what: format!("{path:?} is not unix:PATH"),
+    })
 }
 
 fn rrd_options(values: &Values<'_>) -> Result<RrdOptions> {
