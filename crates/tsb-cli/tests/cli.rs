@@ -9,9 +9,12 @@ use std::process::{Child, Output, Stdio};
 
 use serde_json::Value;
 
+#[path = "support/ingest.rs"]
+mod ingest;
 #[path = "support/program.rs"]
 mod program;
 
+use ingest::listening;
 use program::tsb;
 
 fn output(arguments: &[&str]) -> Output {
@@ -288,20 +291,8 @@ fn garbage_files_are_errors_with_a_place() {
 
 /// A listener in a process of its own, and the address it got.
 fn ingest(more: &[&str]) -> (Child, String) {
-    let mut arguments = vec!["ingest", "--format", "json", "--quiet", "--once", "--duration", "60s"];
-    arguments.extend(more);
-    let mut child = tsb(&arguments)
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .spawn()
-        .unwrap();
-    let mut line = String::new();
-    let mut lines = BufReader::new(child.stderr.take().unwrap());
-    lines.read_line(&mut line).unwrap();
-    let address = line.split("://").nth(1).unwrap().split(' ').next().unwrap().to_owned();
-    // The rest of stderr is drained, so that the child never waits for us.
-    std::thread::spawn(move || lines.read_to_string(&mut String::new()));
-    (child, address)
+    let arguments = ["ingest", "--format", "json", "--quiet", "--once", "--duration", "60s"];
+    listening(tsb(&arguments).args(more))
 }
 
 fn result(child: Child) -> Value {

@@ -10,6 +10,8 @@
 mod collectd;
 #[path = "clients/ingest.rs"]
 mod ingest;
+#[path = "support/program.rs"]
+mod program;
 #[path = "clients/rrdtool.rs"]
 mod rrdtool;
 #[path = "rrdcached/server.rs"]

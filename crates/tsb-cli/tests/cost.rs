@@ -15,6 +15,8 @@ use tsb_core::time::thread_cpu_ns;
 use tsb_stores::memory::{MemoryOptions, MemoryStore};
 use tsb_stores::{OwnThreads, Result, Stats, Store, spec};
 
+#[path = "support/program.rs"]
+mod program;
 #[path = "support/wrong.rs"]
 mod wrong;
 
@@ -167,26 +169,11 @@ fn threads_that_a_store_does_not_state_are_said_to_be_in_no_part() {
 #[test]
 fn a_store_that_keeps_nothing_is_said_to() {
     let report = |store: &str| {
-        let output = std::process::Command::new(env!("CARGO_BIN_EXE_tsb"))
-            .args([
-                "run",
-                "--quiet",
-                "--no-calibrate",
-                "--transport",
-                "inproc",
-                "--series",
-                "540",
-            ])
-            .args([
-                "--interval",
-                "1s",
-                "--rate",
-                "max",
-                "--fleet-time",
-                "100s",
-                "--store",
-                store,
-            ])
+        let arguments = "run --quiet --no-calibrate --transport inproc --series 540 --interval 1s --rate max";
+        let arguments: Vec<&str> = arguments.split(' ').collect();
+        let mut command = program::tsb(&arguments);
+        let output = command
+            .args(["--fleet-time", "100s", "--store", store])
             .output()
             .unwrap();
         String::from_utf8(output.stdout).unwrap()

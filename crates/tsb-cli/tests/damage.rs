@@ -4,7 +4,7 @@
 
 use std::io::Read;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output, Stdio};
+use std::process::{Output, Stdio};
 use std::sync::Arc;
 
 use serde_json::Value;
@@ -19,6 +19,19 @@ use tsb_stores::{Store, StoreExt};
 
 #[path = "support/program.rs"]
 mod program;
+
+/// A run of one host.
+const SMALL: [&str; 9] = [
+    "run",
+    "--quiet",
+    "--no-calibrate",
+    "--transport",
+    "inproc",
+    "--workload",
+    "mix",
+    "--series",
+    "54",
+];
 
 const RRD: &str = "step=1s&heartbeat=10s&archives=average:1:600";
 
@@ -64,25 +77,18 @@ impl Place {
 
     /// A small run that ends; its report.
     fn run(&self) -> Value {
-        let output = tsb(&[
-            "run",
-            "--quiet",
+        let store = self.store();
+        let more = [
             "--format",
             "json",
-            "--no-calibrate",
-            "--workload",
-            "mix",
-            "--series",
-            "54",
-            "--transport",
-            "inproc",
             "--rate",
             "max",
             "--fleet-time",
             "30s",
             "--store",
-            &self.store(),
-        ]);
+            &store,
+        ];
+        let output = tsb(&[&SMALL[..], &more].concat());
         assert!(matches!(output.status.code(), Some(0 | 3)), "{}", stderr(&output));
         std::fs::write(self.folder.path().join("report.json"), &output.stdout).unwrap();
         serde_json::from_slice(&output.stdout).unwrap()
@@ -186,20 +192,9 @@ fn a_verification_says_damage_of_what_it_does_not_read_and_leaves_it() {
 fn a_killed_run_whose_journal_lost_its_head_gives_its_samples_back() {
     let place = Place::new();
     let store = place.store();
-    let arguments = [
-        "run",
-        "--quiet",
-        "--no-calibrate",
-        "--workload",
-        "mix",
-        "--series",
-        "54",
-    ];
-    let more = ["--transport", "inproc", "--duration", "10m", "--store", &store];
-    let mut child = Command::new(env!("CARGO_BIN_EXE_tsb"))
-        .args(arguments)
+    let more = ["--duration", "10m", "--store", &store];
+    let mut child = program::tsb(&SMALL)
         .args(more)
-        .stdin(Stdio::null())
         .stdout(Stdio::null())
         .stderr(Stdio::piped())
         .spawn()

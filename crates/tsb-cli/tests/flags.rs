@@ -6,13 +6,15 @@
 use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpListener;
-use std::process::{Command, Output, Stdio};
+use std::process::Output;
 
 use serde_json::Value;
 
+#[path = "support/program.rs"]
+mod program;
+
 fn tsb(arguments: &[&str]) -> Output {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_tsb"));
-    command.args(arguments).stdin(Stdio::null()).output().unwrap()
+    program::tsb(arguments).output().unwrap()
 }
 
 fn stderr(output: &Output) -> String {
@@ -152,8 +154,7 @@ const IDLE: [(&[&str], &[&str]); 33] = [
 fn what_has_no_effect_is_refused_with_its_name() {
     let folder = tempfile::tempdir().unwrap();
     for (arguments, words) in IDLE {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_tsb"));
-        let output = command.args(arguments).current_dir(folder.path()).output().unwrap();
+        let output = program::tsb(arguments).current_dir(folder.path()).output().unwrap();
         let text = stderr(&output);
         assert_eq!(output.status.code(), Some(2), "{arguments:?}: {text}");
         assert!(words.iter().all(|word| text.contains(word)), "{arguments:?}: {text}");

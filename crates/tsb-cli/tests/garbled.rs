@@ -4,15 +4,18 @@
 //! `cargo xtask ci --only servers` names the servers; without it the tests are listed as
 //! ignored.
 
-use std::process::{Child, Command, ExitCode, Stdio};
+use std::process::{Child, ExitCode, Stdio};
 
 use libtest_mimic::{Arguments, Completion, Failed, Trial};
 use serde_json::Value;
 use tsb_core::time::{Clock, MonotonicClock, SECOND_NS};
 
+#[path = "support/program.rs"]
+mod program;
 #[path = "../../tsb-stores/tests/servers/relay.rs"]
 mod relay;
 
+use program::tsb;
 use relay::{Manner, Relay};
 
 /// How long a run sends, and how much later it may end: every request has a second.
@@ -66,8 +69,7 @@ fn behind_relay(spec: &str, name: &str, options: &str) -> Result<(Relay, String)
 }
 
 fn run(spec: &str) -> Result<Child, Failed> {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_tsb"));
-    command.args([
+    let mut command = tsb(&[
         "run",
         "--store",
         spec,

@@ -10,17 +10,8 @@ use program::tsb;
 
 #[test]
 fn many_intervals_are_folded_and_add_up_to_the_run() {
-    let mut run = tsb(&[
-        "run",
-        "--quiet",
-        "--no-calibrate",
-        "--workload",
-        "mix",
-        "--series",
-        "540",
-        "--rate",
-        "54k",
-    ]);
+    let fleet = "run --quiet --no-calibrate --workload mix --series 540 --rate 54k";
+    let mut run = tsb(&fleet.split(' ').collect::<Vec<_>>());
     run.args(["--report-interval", "2ms", "--duration", "6s", "--format", "json"]);
     let output = run.output().unwrap();
     let report: Value = serde_json::from_slice(&output.stdout).unwrap();

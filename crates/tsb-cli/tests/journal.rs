@@ -3,21 +3,24 @@
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot set up has failed")]
 
-use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Output, Stdio};
+use std::process::{Child, Output, Stdio};
 
 use serde_json::Value;
 use tsb_cli::journal;
 use tsb_core::Durability;
 use tsb_core::time::{Clock, MonotonicClock, SECOND_NS};
 
+#[path = "support/ingest.rs"]
+mod ingest;
+#[path = "support/program.rs"]
+mod program;
+
 /// How long a condition may take on a busy machine.
 const PATIENCE_NS: u64 = 120 * SECOND_NS;
 
 fn tsb(arguments: &[&str]) -> Output {
-    let program = Command::new(env!("CARGO_BIN_EXE_tsb")).args(arguments).output();
-    program.unwrap()
+    program::tsb(arguments).output().unwrap()
 }
 
 /// Waits for something, and fails where it never comes.
@@ -66,17 +69,18 @@ impl Drop for Running {
 /// Starts a run that would last, with a report in the folder.
 fn begun(folder: &Path, store: &str, more: &[&str]) -> (Running, PathBuf) {
     let out = folder.join("r.json");
-    let child = Command::new(env!("CARGO_BIN_EXE_tsb"))
+    let arguments = ["run", "--quiet", "--no-calibrate", "--store", store];
+    let child = program::tsb(&arguments)
         .args([
-            "run",
-            "--quiet",
-            "--no-calibrate",
-            "--store",
-            store,
             "--duration",
             "10m",
+            "--series",
+            "540",
+            "--interval",
+            "100ms",
+            "--out",
+            text(&out),
         ])
-        .args(["--series", "540", "--interval", "100ms", "--out", text(&out)])
         .args(more)
         .stdout(Stdio::null())
         .stderr(Stdio::null())
@@ -401,26 +405,11 @@ fn the_journal_is_named_where_the_report_is_looked_for() {
 fn an_emitter_that_is_killed_leaves_what_its_server_confirmed() {
     let folder = tempfile::tempdir().unwrap();
     let (path, spec) = sqlite(folder.path(), "?layout=rows");
-    let server = Command::new(env!("CARGO_BIN_EXE_tsb"))
-        .args(["ingest", "--listen", "influx+http://127.0.0.1:0", "--store", &spec])
-        .stdout(Stdio::null())
-        .stderr(Stdio::piped())
-        .spawn()
-        .unwrap();
+    let listen = ["ingest", "--listen", "influx+http://127.0.0.1:0", "--store", &spec];
+    let (server, address) = ingest::listening(&mut program::tsb(&listen));
     let mut server = Running(server);
-    let mut lines = BufReader::new(server.0.stderr.take().unwrap()).lines();
-    let address = lines
-        .by_ref()
-        .map_while(Result::ok)
-        .find_map(|line| {
-            let at = line.find("http://127.0.0.1:")?;
-            Some(line[at..].split([' ', ',']).next().unwrap().to_owned())
-        })
-        .unwrap();
-    let reading = std::thread::spawn(move || lines.map_while(Result::ok).count());
-    let (to, journal) = (format!("influx+{address}"), folder.path().join("e.journal"));
-    let emitter = Command::new(env!("CARGO_BIN_EXE_tsb"))
-        .args(["emit", "--to", &to, "--quiet", "--series", "540", "--interval", "100ms"])
+    let (to, journal) = (format!("influx+http://{address}"), folder.path().join("e.journal"));
+    let emitter = program::tsb(&["emit", "--to", &to, "--quiet", "--series", "540", "--interval", "100ms"])
         .args(["--duration", "10m", "--journal", text(&journal)])
         .stdout(Stdio::null())
         .stderr(Stdio::null())
@@ -435,7 +424,6 @@ fn an_emitter_that_is_killed_leaves_what_its_server_confirmed() {
     )
     .unwrap();
     server.0.wait().unwrap();
-    reading.join().unwrap();
     let (exit, stores) = verified(&journal, &["--store", &spec]);
     assert_eq!(exit, Some(0), "{}", stores[0]);
     let confirmed = number(&stores[0], "/journal/levels/0/acknowledged");

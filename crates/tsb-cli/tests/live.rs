@@ -5,15 +5,19 @@
 
 use std::fs::File;
 use std::io::{Read, Write};
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, Stdio};
 
 use rustix::process::{Pid, Signal, kill_process};
 use rustix::pty::{OpenptFlags, grantpt, ioctl_tiocgptpeer, openpt, unlockpt};
 use rustix::termios::{Winsize, tcsetwinsize};
-use screen::Screen;
 
+#[path = "support/program.rs"]
+mod program;
 #[path = "support/screen.rs"]
 mod screen;
+
+use program::tsb;
+use screen::Screen;
 
 const fn size(columns: u16, rows: u16) -> Winsize {
     Winsize {
@@ -41,9 +45,9 @@ impl Session {
         let inside = ioctl_tiocgptpeer(&terminal, flags).unwrap();
         tcsetwinsize(&terminal, size(80, 24)).unwrap();
         let end = || Stdio::from(inside.try_clone().unwrap());
-        let mut command = Command::new(env!("CARGO_BIN_EXE_tsb"));
-        command.args(arguments).env("TERM", "xterm-256color");
-        for name in ["CI", "NO_COLOR"] {
+        let mut command = tsb(arguments);
+        command.env("TERM", "xterm-256color");
+        for name in ["CI", "NO_COLOR", "COLUMNS"] {
             command.env_remove(name);
         }
         Self {
@@ -215,10 +219,7 @@ fn results_fit_the_terminal_and_are_whole_in_a_file() {
         for line in shown.lines() {
             assert!(line.chars().count() <= 80, "{arguments:?}: {line:?}");
         }
-        let whole = Command::new(env!("CARGO_BIN_EXE_tsb"))
-            .args(arguments)
-            .output()
-            .unwrap();
+        let whole = tsb(arguments).output().unwrap();
         let whole = String::from_utf8(whole.stdout).unwrap();
         let words = |text: &str| text.split_whitespace().map(str::to_owned).collect::<Vec<_>>();
         assert_eq!(words(&shown), words(&whole));

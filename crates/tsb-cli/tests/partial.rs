@@ -7,13 +7,16 @@ use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpListener;
 use std::path::Path;
-use std::process::{Child, Output, Stdio};
+use std::process::{Child, Output};
 
 use serde_json::Value;
 
+#[path = "support/ingest.rs"]
+mod ingest;
 #[path = "support/program.rs"]
 mod program;
 
+use ingest::listening;
 use program::tsb;
 
 const FLEET: [&str; 7] = ["--quiet", "--workload", "mix", "--series", "540", "--duration", "500ms"];
@@ -34,18 +37,7 @@ fn json(path: &Path) -> Value {
 }
 
 fn ingest(more: &[&str]) -> (Child, String) {
-    let mut child = tsb(&["ingest", "--quiet", "--once", "--duration", "60s"])
-        .args(more)
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .spawn()
-        .unwrap();
-    let mut lines = BufReader::new(child.stderr.take().unwrap());
-    let mut line = String::new();
-    lines.read_line(&mut line).unwrap();
-    let address = line.split("://").nth(1).unwrap().split(' ').next().unwrap().to_owned();
-    std::thread::spawn(move || lines.read_to_string(&mut String::new()));
-    (child, address)
+    listening(tsb(&["ingest", "--quiet", "--once", "--duration", "60s"]).args(more))
 }
 
 /// What `tsb emit` and `tsb ingest` wrote of one and the same transfer into a SQLite file.

@@ -4,22 +4,23 @@
 #![expect(clippy::unwrap_used, reason = "a test that cannot set up has failed")]
 
 use std::fs;
-use std::io::{BufRead, BufReader, Read, Write};
+use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream, UdpSocket};
 use std::process::{Child, Command, Output, Stdio};
 use std::time::Duration;
 
 use serde_json::Value;
 
+#[path = "support/ingest.rs"]
+mod ingest;
+#[path = "support/program.rs"]
+mod program;
+
+use ingest::listening;
+use program::tsb;
+
 /// Longer than anything here takes, even on a busy machine.
 const PATIENCE: Duration = Duration::from_mins(1);
-
-fn tsb(arguments: &[&str]) -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_tsb"));
-    command.args(arguments).stdin(Stdio::null());
-    command.stdout(Stdio::piped()).stderr(Stdio::piped());
-    command
-}
 
 /// `tsb ingest` in a process of its own.
 struct Listener {
@@ -34,14 +35,7 @@ impl Listener {
 
     fn spawn(command: &mut Command, arguments: &[&str]) -> Self {
         command.args(["ingest", "--format", "json", "--quiet", "--duration", "120s"]);
-        let mut child = command.args(arguments).spawn().unwrap();
-        let mut line = String::new();
-        let mut lines = BufReader::new(child.stderr.take().unwrap());
-        lines.read_line(&mut line).unwrap();
-        let address = line.split("://").nth(1).and_then(|rest| rest.split(' ').next());
-        let address = address.unwrap_or_else(|| panic!("{line}")).to_owned();
-        // The rest of stderr is drained, so that the child never waits for us.
-        std::thread::spawn(move || lines.read_to_string(&mut String::new()));
+        let (child, address) = listening(command.args(arguments));
         Self { child, address }
     }
 
@@ -263,6 +257,8 @@ fn a_stop_ends_the_wait_for_a_server() {
             mute(connection);
         });
         let mut child = emit(&format!("{scheme}://{address}?timeout=10m"), &["--duration", "1s"])
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
             .spawn()
             .unwrap();
         has_come.recv_timeout(PATIENCE).unwrap();

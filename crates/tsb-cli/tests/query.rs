@@ -3,13 +3,15 @@
 #![cfg(feature = "sqlite")]
 #![expect(clippy::unwrap_used, reason = "a test that cannot set up has failed")]
 
-use std::process::{Command, Output, Stdio};
+use std::process::Output;
 
 use tempfile::TempDir;
 
+#[path = "support/program.rs"]
+mod program;
+
 fn tsb(arguments: &[&str]) -> Output {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_tsb"));
-    command.args(arguments).stdin(Stdio::null()).output().unwrap()
+    program::tsb(arguments).output().unwrap()
 }
 
 fn text(bytes: &[u8]) -> String {

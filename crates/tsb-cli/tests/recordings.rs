@@ -7,19 +7,21 @@
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::path::Path;
-use std::process::{Command, Output, Stdio};
+use std::process::Output;
 
 use serde_json::Value;
 use tsb_core::{SeriesId, SeriesKey};
 use tsb_stores::spec::Spec;
 use tsb_stores::{Store, StoreExt, TimeRange};
 
+#[path = "support/program.rs"]
+mod program;
+
 /// Series by key: nanoseconds since the recording's first sample, and values.
 type Samples = BTreeMap<String, Vec<(i64, f64)>>;
 
 fn tsb(arguments: &[&str]) -> Output {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_tsb"));
-    command.args(arguments).stdin(Stdio::null()).output().unwrap()
+    program::tsb(arguments).output().unwrap()
 }
 
 fn stderr(output: &Output) -> String {

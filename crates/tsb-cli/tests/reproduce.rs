@@ -2,15 +2,16 @@
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot set up has failed")]
 
-use std::process::Command;
-
 use serde_json::Value;
+
+#[path = "support/program.rs"]
+mod program;
+
+use program::tsb;
 
 fn reproduce(arguments: &[&str]) -> String {
     let folder = tempfile::tempdir().unwrap();
-    let mut command = Command::new(env!("CARGO_BIN_EXE_tsb"));
-    command.args(["reproduce", "rrdcached", "--quick", "--files", "60"]);
-    let output = command
+    let output = tsb(&["reproduce", "rrdcached", "--quick", "--files", "60"])
         .args(arguments)
         .arg("--dir")
         .arg(folder.path())

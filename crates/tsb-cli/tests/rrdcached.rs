@@ -5,6 +5,8 @@
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot set up has failed")]
 
+#[path = "support/program.rs"]
+mod program;
 #[path = "rrdcached/server.rs"]
 #[expect(dead_code, reason = "lines that follow a reply are another test's")]
 mod server;
@@ -155,11 +157,8 @@ fn another_store_is_refused() {
         ("rrd:/tmp/never", "rrdcached+unix:/tmp/never.sock"),
         ("write-cache+rrd:", "rrdcached+tcp://127.0.0.1:0"),
     ] {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_tsb"));
-        let output = command
-            .args(["ingest", "--store", store, "--listen", listen])
-            .output()
-            .unwrap();
+        let arguments = ["ingest", "--store", store, "--listen", listen];
+        let output = program::tsb(&arguments).output().unwrap();
         assert_eq!(output.status.code(), Some(2), "{store} {listen}");
     }
 }

@@ -11,9 +11,11 @@ use std::process::{Command, Output, Stdio};
 use serde_json::Value;
 use tempfile::TempDir;
 
+#[path = "support/program.rs"]
+mod program;
+
 fn tsb(arguments: &[&str]) -> Output {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_tsb"));
-    command.args(arguments).stdin(Stdio::null()).output().unwrap()
+    program::tsb(arguments).output().unwrap()
 }
 
 fn stderr(output: &Output) -> String {

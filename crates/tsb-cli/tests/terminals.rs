@@ -3,14 +3,18 @@
 #![expect(clippy::unwrap_used, reason = "a test that cannot set up has failed")]
 
 use std::fs;
-use std::io::{BufRead, BufReader, Read, Write};
+use std::io::{Read, Write};
 use std::net::TcpListener;
-use std::process::{Command, Output, Stdio};
+use std::process::Output;
 
 use serde_json::{Value, json};
 
+#[path = "support/ingest.rs"]
+mod ingest;
 #[path = "support/program.rs"]
 mod program;
+
+use ingest::listening;
 
 /// Clears the screen, forges a line, turns the text around, and calls a program.
 const EVIL: &str = "=cmd|'/C calc'!A0\u{1b}[2J\u{9b}2J\u{7}\r\nVerdict: VALID\u{202e}";
@@ -87,34 +91,14 @@ fn a_report_of_a_stranger_is_shown_and_obeyed_by_nobody() {
 fn names_that_clients_sent_are_no_formulas_and_no_sequences() {
     let folder = tempfile::tempdir().unwrap();
     let store = format!("sqlite:{}/x.db", folder.path().display());
-    let mut listener = Command::new(env!("CARGO_BIN_EXE_tsb"));
-    listener.args([
-        "ingest",
-        "--once",
-        "--quiet",
-        "--listen",
-        "graphite+tcp://127.0.0.1:0",
-        "--store",
-        &store,
-    ]);
-    let mut listener = listener
-        .stdin(Stdio::null())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .spawn()
-        .unwrap();
-    let mut lines = BufReader::new(listener.stderr.take().unwrap());
-    let mut line = String::new();
-    lines.read_line(&mut line).unwrap();
-    let address = line.split("://").nth(1).unwrap().split(' ').next().unwrap().to_owned();
-    let drained = std::thread::spawn(move || lines.read_to_end(&mut Vec::new()));
+    let listen = ["ingest", "--once", "--quiet", "--listen", "graphite+tcp://127.0.0.1:0"];
+    let (listener, address) = listening(program::tsb(&listen).args(["--store", &store]));
     let mut client = std::net::TcpStream::connect(address).unwrap();
     client
         .write_all(b"=1+1 1 1700000000\n@SUM 2 1700000000\n-x 3 1700000000\n\x1b[2Jx 4 1700000000\n")
         .unwrap();
     drop(client);
     let received = listener.wait_with_output().unwrap();
-    drained.join().unwrap().unwrap();
     is_harmless("ingest", &received.stdout);
     let list = tsb(&["query", &store, "--list"]);
     is_harmless("the list", &list.stdout);

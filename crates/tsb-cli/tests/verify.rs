@@ -4,7 +4,7 @@
 #![expect(clippy::unwrap_used, reason = "a test that cannot set up has failed")]
 
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output};
+use std::process::Output;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
@@ -19,16 +19,15 @@ use tsb_core::report::{Report, Run, SCHEMA_VERSION};
 use tsb_stores::spec::Spec;
 use tsb_stores::{Ack, Error, Reason, Refusals, Result, Store};
 
+#[path = "support/program.rs"]
+mod program;
 #[path = "support/wrong.rs"]
 mod wrong;
 
 use wrong::{Fault, Wrong};
 
 fn tsb(arguments: &[&str]) -> Output {
-    Command::new(env!("CARGO_BIN_EXE_tsb"))
-        .args(arguments)
-        .output()
-        .unwrap()
+    program::tsb(arguments).output().unwrap()
 }
 
 /// Runs the program into stores of a folder, and keeps the report there.

@@ -75,6 +75,15 @@ impl Ours {
         }
     }
 
+    /// One that holds a few values, and writes nothing by itself.
+    fn small(folder: &Path) -> Self {
+        let options = WriteCacheOptions {
+            max_bytes: 4_096,
+            ..options()
+        };
+        Self::with_clock(folder, &options, Arc::new(ManualClock::new()))
+    }
+
     /// The lines of the reply to some lines.
     fn ask(&mut self, lines: &str) -> Vec<String> {
         let bytes = format!("{lines}\n").into_bytes();
@@ -355,12 +364,7 @@ fn what_was_acknowledged_outlives_the_cache() {
 
 fn memory_is_bounded() {
     let folder = tempfile::tempdir().unwrap();
-    let options = WriteCacheOptions {
-        max_bytes: 4_096,
-        ..options()
-    };
-    let clock = Arc::new(ManualClock::new());
-    let mut ours = Ours::with_clock(folder.path(), &options, clock);
+    let mut ours = Ours::small(folder.path());
     ours.create("a.rrd");
     ours.first("UPDATE a.rrd 1700000000:1");
     ours.first("SUSPEND a.rrd");

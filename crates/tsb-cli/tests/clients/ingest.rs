@@ -10,6 +10,8 @@ use std::time::Duration;
 use serde_json::Value;
 use tempfile::TempDir;
 
+use crate::program::tsb;
+
 /// Longer than any client takes, even on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(30);
 
@@ -24,17 +26,12 @@ pub(crate) struct Ingest {
     lines: Receiver<String>,
 }
 
-fn tsb() -> Command {
-    Command::new(env!("CARGO_BIN_EXE_tsb"))
-}
-
 impl Ingest {
     /// Listens on any port with this protocol and transport.
     pub(crate) fn start(scheme: &str) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let store = format!("sqlite:{}/store.db?commit=1s", folder.path().display());
-        let mut command = tsb();
-        command.args(["ingest", "--format", "json", "--duration", "120s", "--store", &store]);
+        let mut command = tsb(&["ingest", "--format", "json", "--duration", "120s", "--store", &store]);
         command.args(["--listen", &format!("{scheme}://127.0.0.1:0")]);
         let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
         let (say, lines) = channel();
@@ -110,8 +107,7 @@ impl Stored {
     /// The samples of these series, in the order of time.
     fn samples(&self, series: &[&str]) -> BTreeMap<String, Vec<(i64, f64)>> {
         let store = format!("sqlite:{}/store.db", self.folder.path().display());
-        let mut command = tsb();
-        command.args(["query", "--store", &store]);
+        let mut command = tsb(&["query", "--store", &store]);
         for name in series {
             command.args(["--series", name]);
         }

@@ -7,6 +7,8 @@ use std::process::{Child, Command, Stdio};
 
 use serde_json::Value;
 
+use crate::program::tsb;
+
 /// `tsb ingest` as rrdcached.
 pub(crate) struct Server {
     child: Child,
@@ -16,8 +18,7 @@ pub(crate) struct Server {
 impl Server {
     pub(crate) fn start(folder: tempfile::TempDir, options: &str) -> Self {
         let at = folder.path().display().to_string();
-        let mut command = Command::new(env!("CARGO_BIN_EXE_tsb"));
-        command.args(["ingest", "--quiet", "--format", "json", "--duration", "120s"]);
+        let mut command = tsb(&["ingest", "--quiet", "--format", "json", "--duration", "120s"]);
         command.args(["--listen", &format!("rrdcached+unix:{at}/socket")]);
         let options = options.replace("JOURNAL", &format!("{at}/journal"));
         command.args(["--store", &format!("write-cache+rrd:{at}/base{options}")]);

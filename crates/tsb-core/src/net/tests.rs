@@ -130,20 +130,19 @@ fn values(first: u32, tick: u32, count: usize) -> Vec<f64> {
         .collect()
 }
 
+/// Sends a batch that is due at `due`, all of it.
+pub(super) fn hand_over(target: &mut impl Target, batch: Batch<'_>, due: u64) {
+    let slot = Slot::default();
+    assert_eq!(target.send(&Operation { batch, due, slot }), Outcome::Sent);
+}
+
 /// Sends ticks of `count` series from `first` on, and returns what the target reports.
 fn send_ticks(mut target: StreamTarget, clock: &dyn Clock, first: u32, count: usize, ticks: u32) -> TargetReport {
     for tick in 0..ticks {
         let values = values(first, tick, count);
         let batch = Batch::tick(SeriesId(first), Timestamp::from_secs(i64::from(tick)), &values);
         let due = clock.now();
-        assert_eq!(
-            target.send(&Operation {
-                batch,
-                due,
-                slot: Slot::default()
-            }),
-            Outcome::Sent
-        );
+        hand_over(&mut target, batch, due);
         if tick % 7 == 0 {
             target.idle();
         }

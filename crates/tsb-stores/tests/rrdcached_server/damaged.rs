@@ -1,6 +1,6 @@
 //! Files that are damaged while values wait for them, or before any came.
 
-use super::{Arc, ManualClock, Ours, Path, Sync, WriteCacheOptions, journaled, options};
+use super::{Ours, Path, Sync, journaled, options};
 
 const CUT: u64 = 300;
 
@@ -13,12 +13,7 @@ fn cut(path: &Path) {
 /// cache was full for every file.
 pub(crate) fn a_damaged_file_takes_nothing_and_the_others_go_on() {
     let folder = tempfile::tempdir().unwrap();
-    let options = WriteCacheOptions {
-        max_bytes: 4_096,
-        ..options()
-    };
-    let clock = Arc::new(ManualClock::new());
-    let mut ours = Ours::with_clock(folder.path(), &options, clock);
+    let mut ours = Ours::small(folder.path());
     ours.create("a.rrd");
     ours.create("b.rrd");
     ours.first("UPDATE a.rrd 1700000100:1 1700000101:2");

@@ -7,6 +7,7 @@ use std::sync::{Arc, Mutex};
 use super::*;
 use crate::batch::Batch;
 use crate::emit::{Operation, Outcome, Target};
+use crate::net::tests::hand_over;
 use crate::net::{
     Address, Closing, EmitOptions, Intake, IntakeSink, ListenOptions, ListenerReport, Mileposts, Registry, TargetReport,
 };
@@ -130,14 +131,7 @@ impl Bed {
                     .collect();
                 let batch = Batch::tick(SeriesId(first as u32), Timestamp::from_secs(tick), &values);
                 let due = self.clock.now();
-                assert_eq!(
-                    target.send(&Operation {
-                        batch,
-                        due,
-                        slot: Slot::default()
-                    }),
-                    Outcome::Sent
-                );
+                hand_over(target, batch, due);
             }
             target.idle();
         }
@@ -474,14 +468,7 @@ fn where_nobody_listens_the_sender_hears_of_it() {
     let values = vec![1.0; 100];
     for second in 0..10 {
         let batch = Batch::tick(SeriesId(0), Timestamp::from_secs(second), &values);
-        assert_eq!(
-            target.send(&Operation {
-                batch,
-                due: 0,
-                slot: Slot::default()
-            }),
-            Outcome::Sent
-        );
+        hand_over(&mut target, batch, 0);
         target.idle();
     }
     let report = target.finish();

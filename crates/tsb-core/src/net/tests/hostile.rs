@@ -137,14 +137,7 @@ fn ten_thousand_connections_are_refused_beyond_the_limit() {
     let mut send = |second| {
         let batch = Batch::tick(SeriesId(0), Timestamp::from_secs(second), &values);
         let due = bed.clock.now();
-        assert_eq!(
-            target.send(&Operation {
-                batch,
-                due,
-                slot: Slot::default()
-            }),
-            Outcome::Sent
-        );
+        hand_over(&mut target, batch, due);
         target.idle();
     };
     send(0);
