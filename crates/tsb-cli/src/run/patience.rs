@@ -18,7 +18,7 @@ use crate::interrupt::Signals;
 use crate::units;
 
 /// From one look at the flags to the next.
-const LOOK: Duration = Duration::from_millis(10);
+const LOOK: Duration = Duration::from_millis(50);
 /// How long a thread that no store holds up has for its end when it is to end at once.
 const AT_ONCE: Duration = Duration::from_millis(200);
 
