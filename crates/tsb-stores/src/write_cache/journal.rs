@@ -40,9 +40,6 @@ pub(super) use replay::{Held, HeldReadings};
 
 /// Records that wait for somebody who confirms them have so many bytes at the most, about.
 const BUFFER_MAX: usize = 256 << 10;
-/// Where no ack waits for a sync, the count is written over behind each so many bytes: behind
-/// each append it would double what a small one costs.
-const COUNTED_BYTES: u64 = 64 << 10;
 
 /// Up to where the store's samples are safe, as positions of the store.
 #[derive(Debug, Default)]
@@ -75,8 +72,6 @@ pub(super) struct Book {
     // The oldest segment that has to be there and its first record, as the marker says.
     oldest: (u32, u64),
     bytes: u64,
-    // Of them, those that the count does not have yet, where acks wait for no sync.
-    uncounted: u64,
     // A number for each sample, so that a gap says how many are missing.
     next_record: u64,
     // The position of the store after the last record.
@@ -141,7 +136,6 @@ impl Journal {
             head,
             oldest,
             bytes: HEAD_LEN as u64,
-            uncounted: 0,
             next_record: found.next_record,
             position: 0,
             sealed: found.segments,
@@ -410,11 +404,7 @@ impl Journal {
         self.journaled_bytes.fetch_add(len, Ordering::Relaxed);
         // Otherwise no ack stands for them before they are synced.
         if !self.sync.is_before_ack() {
-            book.uncounted += len;
-            if book.uncounted >= COUNTED_BYTES {
-                book.uncounted = 0;
-                self.counter.handed(book.next_record);
-            }
+            self.counter.handed(book.next_record);
         }
         self.reached.buffered.fetch_max(book.position, Ordering::AcqRel);
         Ok(())

@@ -73,8 +73,7 @@ fn options(segment_bytes: u64) -> WriteCacheOptions {
         threads: 1,
         journal: Some(JournalOptions {
             segment_bytes,
-            // With less, the last 64 KiB are in no count.
-            ..JournalOptions::new("unused", Sync::Group)
+            ..JournalOptions::new("unused", Sync::None)
         }),
         ..WriteCacheOptions::default()
     }

@@ -1,9 +1,9 @@
 //! How far a journal had got, said beside it: a segment that is cut off between two records
 //! looks like one that ends there.
 //!
-//! The count is written over after each sync and, where an ack does not wait for one, after each
-//! 64 KiB; it is never synced itself. So after a kill it covers all that was acknowledged as
-//! synced, and after a power cut it may be older. Bytes: `docs/formats/journal.md`.
+//! The count is written over after each sync, or, where an ack does not wait for one, after each
+//! append, and is never synced itself. So it is right after a kill, and may be older after a power
+//! cut. Bytes: `docs/formats/journal.md`.
 
 use std::fs::{self, File};
 use std::io;
