@@ -13,6 +13,16 @@ const NOTES: &str = "\
 Each row is the median of several runs of each way, in turn, each on a fresh store: `tsb run --transport inproc --rate max`, and a loop that makes the same batches and writes them, less the same loop without the store.
 Figures are nanoseconds of CPU per sample; `sum` adds the parts, and `process` is the clock of the whole process over the same time.
 `run / alone` divides the store's part of a run (`write`, its own threads, and the flush) by the store alone; `newest`, which a run asks ten times per second, is in neither.
+
+Where `run / alone` is far from 1:
+
+- `null` does less than the two readings of the clock that a run needs for each operation: about 20 ns per operation, whatever its size.
+- With one sample per batch, store and generator push each other's data out of the caches.
+  The loop alone counts all of that as the store's; a run counts on each side what that side waits for.
+- `write-cache+rrd` makes a file at the first sample of a series.
+  In a run, the first question for the newest row does so (docs/adr/101-newest-row-without-a-write.md) and, in runs as short as these, writes most of what has come meanwhile: what is `threads` alone is `newest` in the run.
+  Compare `store + threads + flush + newest` with the whole of the store alone.
+- The threads of MongoDB's driver also carry the questions for `newest`, which a run of ten ticks of 54,000 series feels.
 ";
 
 /// Builds what it needs, starts mongod, and prints the table.
