@@ -383,12 +383,30 @@ fn line(slice: &Interval, length: f64, response_p99_ns: u64, lag_ns: u64) -> Str
     let staleness = slice
         .staleness_max_ms
         .map_or(String::new(), |ms| format!(", stalest {ms:.0} ms"));
+    // Nothing was timed in a slice that no operation ended in.
+    let time = |ns: u64| {
+        if ns == 0 { "-".to_owned() } else { units::nanos(ns) }
+    };
     format!(
         "{:>6.0} s  sent {}/s, accepted {}/s, response p99 {}, lag {}{staleness}",
         slice.end_ns as f64 / 1e9,
         rate(slice.sent),
         rate(slice.accepted),
-        units::nanos(response_p99_ns),
-        units::nanos(lag_ns),
+        time(response_p99_ns),
+        time(lag_ns),
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_slice_without_an_operation_has_no_times() {
+        let slice = Interval::default();
+        let timed = line(&slice, 1.0, 137_000, 44);
+        assert!(timed.ends_with("response p99 137 us, lag 44 ns"), "{timed}");
+        let empty = line(&slice, 1.0, 0, 0);
+        assert!(empty.ends_with("response p99 -, lag -"), "{empty}");
+    }
 }
