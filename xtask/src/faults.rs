@@ -198,7 +198,7 @@ fn one_batch(kind: &str, name: &'static str, trial: &Trial<'_>, seeds: Range<u64
         "errors" => each(seeds, &|seed| errors::meet(trial, seed)),
         "disturbance" => each(seeds, &|seed| disturbance::disturb(trial, seed)),
         "runs" => each(seeds, &|seed| {
-            let (outcome, how, killed) = Killed::new(trial, seed)?.verified(trial, seed)?;
+            let (outcome, how, killed) = Killed::new(trial, seed, runs::LIFE_US)?.verified(trial, seed)?;
             killed.keep_if_wrong(&outcome);
             Ok((outcome, how))
         }),
@@ -217,7 +217,7 @@ fn one_batch(kind: &str, name: &'static str, trial: &Trial<'_>, seeds: Range<u64
 /// A killed run that left something.
 fn template_of_a_run(trial: &Trial<'_>, seed: u64) -> Result<(Outcome, String, Killed)> {
     for seed in seed..seed + 50 {
-        let killed = Killed::new(trial, seed)?.verified(trial, seed)?;
+        let killed = Killed::new(trial, seed, runs::LONG_LIFE_US)?.verified(trial, seed)?;
         if killed.2.holds_something() {
             return Ok(killed);
         }

@@ -48,6 +48,8 @@ struct Swamp {
     at: At,
     taken: Arc<AtomicU64>,
     in_hand: Arc<AtomicU64>,
+    /// How often the run asked for the newest times.
+    looks: AtomicU64,
     /// What the stuck call holds, and others of the store need.
     held: Mutex<()>,
 }
@@ -80,7 +82,8 @@ impl Fault for Swamp {
         inner.define(series)
     }
     fn write(&self, inner: &dyn Store, batch: &Batch<'_>, refused: &mut Refusals) -> Result<Ack> {
-        if self.taken.load(Ordering::SeqCst) > 2_000 {
+        // Only once the run was looked at: a stuck store lets nobody look.
+        if self.taken.load(Ordering::SeqCst) > 2_000 && self.looks.load(Ordering::SeqCst) > 0 {
             self.in_hand.store(batch.len() as u64, Ordering::SeqCst);
             self.go(At::Write);
         }
@@ -101,7 +104,9 @@ impl Fault for Swamp {
         if self.taken.load(Ordering::SeqCst) > 2_000 {
             self.go(At::Newest);
         }
-        inner.newest(series, into)
+        inner.newest(series, into)?;
+        self.looks.fetch_add(1, Ordering::SeqCst);
+        Ok(())
     }
     fn stats(&self, inner: &dyn Store) -> Stats {
         self.need();
@@ -168,6 +173,7 @@ fn run(at: At, plan: &Plan, hooks: &Hooks) -> (Report, Known) {
             } else {
                 Arc::default()
             },
+            looks: AtomicU64::new(0),
             held: Mutex::new(()),
         };
         let store: Arc<dyn Store> = Wrong::new(MemoryStore::new(MemoryOptions::default()), swamp);

@@ -16,7 +16,9 @@ use super::stores::Keeps;
 use super::trial::{Place, Trial};
 
 /// The longest life of a run that is killed, in microseconds; its journal is written each 250 ms.
-const LIFE_US: u64 = 900_000;
+pub(super) const LIFE_US: u64 = 900_000;
+/// The longest life of a run that has to leave something, also on a busy machine.
+pub(super) const LONG_LIFE_US: u64 = 6_000_000;
 
 /// A run that was killed.
 #[derive(Debug)]
@@ -27,8 +29,8 @@ pub(super) struct Killed {
 }
 
 impl Killed {
-    /// Starts a run and kills it at any moment.
-    pub(super) fn new(trial: &Trial<'_>, seed: u64) -> Result<Self> {
+    /// Starts a run and kills it at any moment of a life of at most this many microseconds.
+    pub(super) fn new(trial: &Trial<'_>, seed: u64, longest_us: u64) -> Result<Self> {
         let mut rng = Rng::new(seed);
         let place = Place::new(trial, "run", seed)?;
         let mut command = Command::new(trial.program);
@@ -53,7 +55,7 @@ impl Killed {
         command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
         let mut child = command.spawn().context("cannot start tsb run")?;
         let handle = Handle::of(child.id())?;
-        let after_us = rng.below(LIFE_US);
+        let after_us = rng.below(longest_us);
         handle.wait(micros(after_us));
         handle.signal(Signal::KILL);
         child.wait()?;
