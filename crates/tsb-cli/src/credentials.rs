@@ -3,10 +3,12 @@
 //! Those that a spec itself gives come first, in its address or in the file that its option
 //! `credentials` names. A plan and a report hold neither.
 
+use std::sync::Arc;
+
+use tsb_run::{Error, Plan};
+use tsb_stores::Store;
 use tsb_stores::secret::Credentials;
 use tsb_stores::spec::Spec;
-
-use crate::failure::Failure;
 
 /// The variable that holds `user:password` for a kind of server.
 pub fn variable(scheme: &str) -> String {
@@ -18,11 +20,20 @@ pub fn variable(scheme: &str) -> String {
 ///
 /// # Errors
 /// When the variable holds something else than `user:password`.
-pub fn complete(spec: &Spec) -> Result<Spec, Failure> {
+pub fn complete(spec: &Spec) -> Result<Spec, Error> {
     from(spec, |name| std::env::var_os(name))
 }
 
-fn from(spec: &Spec, variable_of: impl Fn(&str) -> Option<std::ffi::OsString>) -> Result<Spec, Failure> {
+/// Opens the first store of a plan, with its credentials.
+///
+/// # Errors
+/// When the plan names none, or it does not open.
+pub fn open(plan: &Plan) -> Result<Arc<dyn Store>, Error> {
+    let stores = plan.stores.iter().take(1).map(complete).collect::<Result<_, _>>()?;
+    tsb_run::open(&Plan { stores, ..plan.clone() })
+}
+
+fn from(spec: &Spec, variable_of: impl Fn(&str) -> Option<std::ffi::OsString>) -> Result<Spec, Error> {
     if !spec.lacks_credentials() {
         return Ok(spec.clone());
     }
@@ -31,7 +42,7 @@ fn from(spec: &Spec, variable_of: impl Fn(&str) -> Option<std::ffi::OsString>) -
         return Ok(spec.clone());
     };
     let wrong = |why: &str| {
-        Failure::usage(format!("cannot use the variable {name}"))
+        Error::plan(format!("cannot use the variable {name}"))
             .because_of(why.to_owned())
             .hint(format!(
                 "unset it, or put user:password into a file and name it with {}:...?credentials=FILE",
@@ -54,7 +65,7 @@ mod tests {
                 .then(|| value.map(Into::into))
                 .flatten()
         });
-        given.map_err(|failure| failure.to_string())
+        given.map_err(|error| crate::failure::Failure::from(error).to_string())
     }
 
     #[test]

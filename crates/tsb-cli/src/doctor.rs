@@ -135,7 +135,7 @@ fn read(path: &str) -> Option<String> {
 
 /// Bytes with their unit.
 fn bytes(count: u64) -> String {
-    crate::units::bytes(count as f64)
+    tsb_run::units::bytes(count as f64)
 }
 
 #[cfg(test)]

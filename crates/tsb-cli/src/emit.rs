@@ -13,6 +13,7 @@ use tsb_core::net::Address;
 use tsb_core::report::{Exceptions, Interval, SCHEMA_VERSION};
 use tsb_core::resource::Machine;
 use tsb_core::schedule::Speed;
+use tsb_run::Controls;
 use tsb_stores::Store;
 use tsb_stores::null::NullStore;
 
@@ -20,15 +21,16 @@ use crate::args::EmitArgs;
 use crate::endpoint::Endpoint;
 use crate::exit::Exit;
 use crate::failure::Failure;
-use crate::journal::{Followed, Follower};
-use crate::live::expose;
+use crate::live::Shown;
 use crate::output::Outputs;
 use crate::plan;
-use crate::run::{
-    Driven, Hooks, Pass, Rejects, Seen, SinkTotals, Stage, Watch, excepted, fingerprint, header_of_emit, issued,
+use crate::{interrupt, say};
+use tsb_run::journal::{Followed, Follower};
+use tsb_run::run::{
+    Driven, Pass, Rejects, Seen, SinkTotals, Stage, Watch, check_asked, excepted, fingerprint, header_of_emit, issued,
     missing, missing_note, offered, progress, way_of_emit, with_latencies, write_hdr_log,
 };
-use crate::{foreign, interrupt, say, units};
+use tsb_run::{foreign, units};
 
 /// Runs the command.
 pub fn command(args: &EmitArgs) -> Result<Exit, Failure> {
@@ -54,23 +56,26 @@ pub fn command(args: &EmitArgs) -> Result<Exit, Failure> {
         return crate::run::print_plan(&plan);
     }
     let mut outputs = Outputs::open(&run.output)?;
-    let mut hooks = Hooks::new(Arc::default(), run.output.quiet).with_signals(&interrupt::signals());
-    let _exposed = expose(&run, &mut hooks)?;
-    hooks.journal = crate::run::journal(&run, &outputs)?;
-    outputs.supersedes(hooks.journal.clone());
+    let shown = Shown::lines(&run, &interrupt::signals())?;
+    let journal = crate::run::journal(&run, &outputs)?;
+    outputs.supersedes(journal.clone());
+    let controls = Controls {
+        journal,
+        ..shown.controls()
+    };
     let stage = Stage::new(&plan, 1)?;
-    crate::run::check_asked(&stage, None)?;
-    let sent = send(&stage, &endpoint, &address, &hooks)?;
+    check_asked(&stage, None)?;
+    let sent = send(&stage, &endpoint, &address, &controls)?;
     let mut result = result(&stage, &endpoint, &sent);
     let Sent { base, driven, .. } = sent;
-    if let Some(failure) = hooks.journal.as_ref().and_then(|journal| journal.failure()) {
+    if let Some(failure) = controls.journal.as_ref().and_then(|journal| journal.failure()) {
         result["notes"]
             .as_array_mut()
             .into_iter()
             .for_each(|notes| notes.push(json!(failure)));
     }
     if let Some(log) = outputs.hdr_log() {
-        write_hdr_log(log, &driven, base.0).unwrap_or_else(say::failure);
+        write_hdr_log(log, &driven, base.0).unwrap_or_else(|error| say::failure(Failure::from(error)));
     }
     outputs.write_partial(&result, || text(&endpoint, &driven))?;
     Ok(match (driven.failures.is_empty(), driven.interrupted) {
@@ -88,7 +93,7 @@ struct Sent {
 }
 
 /// Sends all of it, and keeps the journal.
-fn send(stage: &Stage, endpoint: &Endpoint, address: &Address, hooks: &Hooks) -> Result<Sent, Failure> {
+fn send(stage: &Stage, endpoint: &Endpoint, address: &Address, controls: &Controls) -> Result<Sent, Failure> {
     let (start_ns, base) = stage.beginning();
     let (live, watch) = (Live::new(stage.plan.workers), Watch::default());
     let nowhere: Arc<dyn Store> = Arc::new(NullStore::new());
@@ -99,13 +104,14 @@ fn send(stage: &Stage, endpoint: &Endpoint, address: &Address, hooks: &Hooks) ->
         store: nowhere,
         start_ns,
         base,
-        stop: &hooks.stop,
+        stop: &controls.stops.stop,
         live: &live,
         totals: Arc::clone(&totals),
         rejects: Arc::clone(&rejects),
         window: None,
         listening: &watch,
         between: None,
+        sockets: &controls.sockets,
     };
     let followed = Followed {
         way: way_of_emit(endpoint.transport),
@@ -119,7 +125,7 @@ fn send(stage: &Stage, endpoint: &Endpoint, address: &Address, hooks: &Hooks) ->
     };
     let header = header_of_emit(stage, endpoint.to_string(), base);
     let send = || pass.remote(address);
-    let (driven, seen) = progress(stage, &live, hooks, start_ns, || match &hooks.journal {
+    let (driven, seen) = progress(stage, &live, controls, start_ns, || match &controls.journal {
         Some(journal) => Follower::begin(journal, header, followed).beside(send),
         None => send(),
     });

@@ -9,7 +9,7 @@ use tsb_core::net::{Address, Carrier};
 use tsb_core::wire::Protocol;
 
 use crate::plan::{Transport, WirePlan};
-use crate::units;
+use tsb_run::units;
 
 const FORM: &str = "it has the form PROTOCOL+tcp://HOST:PORT, PROTOCOL+udp://HOST:PORT, PROTOCOL+http://HOST:PORT, \
     PROTOCOL+unix:///PATH or PROTOCOL+unixgram:///PATH, such as graphite+tcp://127.0.0.1:2003";
@@ -118,7 +118,7 @@ impl FromStr for Endpoint {
             let (_, unknown) = scheme.split_once('+').unwrap_or_default();
             format!("unknown transport {unknown:?}; this build speaks tcp, udp, unix, unixgram and http")
         })?;
-        over(protocol, transport)?;
+        transport.carries(protocol)?;
         let (place, query) = rest.split_once('?').unwrap_or((rest, ""));
         // Before any part of it is quoted: a password may hold a question mark.
         if (place.contains('@') || !is_address(place)) && rest.contains('@') && !transport.is_unix() {
@@ -152,28 +152,6 @@ impl FromStr for Endpoint {
 fn is_address(place: &str) -> bool {
     let parts = place.strip_suffix('/').unwrap_or(place).rsplit_once(':');
     parts.is_some_and(|(name, port)| !name.is_empty() && port.parse::<u16>().is_ok())
-}
-
-/// Says what a protocol needs that does not run over a transport.
-pub fn over(protocol: Protocol, transport: Transport) -> Result<(), String> {
-    let facts = protocol.facts();
-    let runs = match transport.carrier() {
-        Carrier::Stream => facts.streams,
-        Carrier::Datagrams => facts.datagrams,
-        Carrier::Requests => facts.http,
-    };
-    if runs {
-        return Ok(());
-    }
-    let needs = match (facts.streams, facts.datagrams) {
-        (true, _) => "a connection, such as tcp",
-        (_, true) => "datagrams, such as udp",
-        _ => "http",
-    };
-    Err(format!(
-        "{protocol} does not run over {}: it needs {needs}",
-        transport.name()
-    ))
 }
 
 impl Endpoint {

@@ -2,10 +2,10 @@
 
 use std::fmt;
 
+use tsb_run::foreign;
 use tsb_stores::spec::redact_text;
 
 use crate::exit::Exit;
-use crate::foreign;
 
 /// What could not be done. Rendered as
 ///
@@ -23,6 +23,27 @@ pub struct Failure {
     hint: Option<String>,
 }
 
+impl From<tsb_run::Error> for Failure {
+    fn from(error: tsb_run::Error) -> Self {
+        use tsb_run::Error;
+        let exit = match &error {
+            Error::Plan(_) => Exit::Usage,
+            Error::Damaged(_) => Exit::Invalid,
+            Error::Unreachable(_) => Exit::Unreachable,
+            Error::Unwritten(_) => Exit::Unwritten,
+            Error::Interrupted(_) => Exit::Interrupted,
+            _ => Exit::Bug,
+        };
+        let explanation = error.explanation();
+        Self {
+            exit,
+            what: explanation.what().to_owned(),
+            causes: explanation.causes().to_vec(),
+            hint: explanation.hint().map(str::to_owned),
+        }
+    }
+}
+
 impl Failure {
     /// Bad usage: `what` is a fragment that names the object.
     pub fn usage(what: impl Into<String>) -> Self {
@@ -32,24 +53,7 @@ impl Failure {
     /// A store that did not open. The exit code depends on the kind of the error alone: what
     /// is wrong with the files of one store ends the program as it does with any other's.
     pub fn opening(spec: impl fmt::Display, error: &tsb_stores::Error) -> Self {
-        let (exit, hint) = match error {
-            tsb_stores::Error::Spec { .. } => (Exit::Usage, None),
-            tsb_stores::Error::LaterFormat { .. } => {
-                let hint = "use the version of tsb that wrote it, or a later one; nothing was changed";
-                (Exit::Usage, Some(hint))
-            }
-            tsb_stores::Error::Corrupt { .. } => {
-                let hint = "nothing was changed: copy the files before anything else; docs/formats says what damage \
-                            a store can see and what it can go on without";
-                (Exit::Invalid, Some(hint))
-            }
-            _ => (Exit::Unreachable, None),
-        };
-        let failure = Self::new(exit, format!("cannot open store {spec}")).because(error);
-        match hint {
-            Some(hint) => failure.hint(hint),
-            None => failure,
-        }
+        tsb_run::Error::opening(spec, error).into()
     }
 
     /// A result that could not be written.
@@ -117,25 +121,6 @@ impl fmt::Display for Failure {
 fn clean(text: &str) -> String {
     let text = redact_text(text);
     foreign::lines(text.trim_end()).replace('\n', "\n    ")
-}
-
-/// What a panic said.
-pub fn panic_message(panic: &(dyn std::any::Any + Send)) -> String {
-    let text = panic.downcast_ref::<&str>().map(|text| (*text).to_owned());
-    let text = text.or_else(|| panic.downcast_ref::<String>().cloned());
-    text.unwrap_or_else(|| "a panic without a message".to_owned())
-}
-
-/// An error and all that caused it, in one line.
-pub fn chain(error: &(dyn std::error::Error + '_)) -> String {
-    let mut text = error.to_string();
-    let mut next = error.source();
-    while let Some(error) = next {
-        text.push_str(": ");
-        text.push_str(&error.to_string());
-        next = error.source();
-    }
-    foreign::line(&text).into_owned()
 }
 
 #[cfg(test)]

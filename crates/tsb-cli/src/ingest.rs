@@ -20,14 +20,15 @@ use tsb_stores::spec::Typed;
 use tsb_stores::{Error, Store};
 
 use crate::args::IngestArgs;
-use crate::damage::Told;
 use crate::endpoint::Endpoint;
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::output::{Outputs, first_failure};
 use crate::plan::WirePlan;
-use crate::run::{Came, Guarded, Patience, Rejects, Seen, SinkTotals, StoreSink, Writer};
-use crate::{credentials, interrupt, units};
+use crate::{credentials, interrupt};
+use tsb_run::damage::Told;
+use tsb_run::run::{Came, Guarded, Rejects, Seen, SinkTotals, StoreSink, Writer};
+use tsb_run::units;
 
 mod apart;
 mod files;
@@ -89,7 +90,7 @@ struct Served {
 pub fn command(args: &IngestArgs) -> Result<Exit, Failure> {
     crate::plan::no_effect::check_ingest(args)?;
     let limits = limits(args)?;
-    let patience = Patience::of(args.store_timeout.as_deref())?;
+    let patience = crate::run::patience(args.store_timeout.as_deref())?;
     let duration_ns = args.duration.as_deref().map(|text| {
         let read = units::parse_duration(text);
         read.map_err(|why| Failure::usage(format!("cannot read --duration {text}")).because_of(why))
@@ -103,7 +104,7 @@ pub fn command(args: &IngestArgs) -> Result<Exit, Failure> {
     let signals = interrupt::signals();
     let service = Arc::new(Service::open(args, &limits)?);
     let mut told = Told::default();
-    told.tell(&*service.store, Told::line);
+    told.tell(&*service.store, crate::say::warning);
     let runtime =
         Runtime::start().map_err(|error| Failure::new(Exit::Bug, "cannot start the runtime").because(&error))?;
     let mut listeners = Vec::new();
@@ -133,7 +134,7 @@ pub fn command(args: &IngestArgs) -> Result<Exit, Failure> {
         Came::Back(served) => (served, None),
         Came::Never(why) => (service.left_behind(&glances, started, &slices), Some(why)),
     };
-    let is_stopped = signals.stop.load(Ordering::SeqCst);
+    let is_stopped = signals.stops.stop.load(Ordering::SeqCst);
     service.report(served, base, given_up.map(|why| GivenUp { why, is_stopped }), &outputs)
 }
 
@@ -302,7 +303,7 @@ impl Service {
         }
         let (elapsed_ns, seen) = self.seen(started, slices);
         let closed = self.store.close();
-        told.tell(&*self.store, Told::line);
+        told.tell(&*self.store, crate::say::warning);
         Served {
             stats: reports.into_iter().map(|report| report.stats).collect(),
             cpu,

@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 
 use tsb_core::time::{Clock, MonotonicClock, SECOND_NS};
+use tsb_run::Stops;
 
 use crate::exit::Exit;
 use crate::say;
@@ -15,10 +16,8 @@ const LAST_NS: u64 = SECOND_NS;
 /// What the user has asked for.
 #[derive(Clone, Debug, Default)]
 pub struct Signals {
-    /// An orderly end. Others than signals may set it.
-    pub stop: Arc<AtomicBool>,
-    /// An end at once: nothing is waited for any more.
-    pub at_once: Arc<AtomicBool>,
+    /// An orderly end, or one at once. Others than signals may set them.
+    pub stops: Stops,
     /// Called before the process ends without an orderly end.
     pub before_end: Arc<OnceLock<fn()>>,
 }
@@ -46,7 +45,7 @@ pub fn signals() -> Signals {
 
 /// The flag that the first signal sets.
 pub fn flag() -> Arc<AtomicBool> {
-    signals().stop
+    signals().stops.stop
 }
 
 impl Signals {
@@ -61,9 +60,9 @@ impl Signals {
     }
 
     fn request(&self) -> Request {
-        if !self.stop.swap(true, Ordering::SeqCst) {
+        if !self.stops.stop.swap(true, Ordering::SeqCst) {
             Request::Stop
-        } else if !self.at_once.swap(true, Ordering::SeqCst) {
+        } else if !self.stops.at_once.swap(true, Ordering::SeqCst) {
             Request::AtOnce
         } else {
             Request::End
@@ -104,7 +103,7 @@ mod tests {
         assert_eq!(requests, [Request::Stop, Request::AtOnce, Request::End, Request::End]);
         // Whatever set the flag, a signal is then the second request.
         let stopped = Signals::default();
-        stopped.stop.store(true, Ordering::SeqCst);
+        stopped.stops.stop.store(true, Ordering::SeqCst);
         assert_eq!(stopped.request(), Request::AtOnce);
     }
 }

@@ -1,21 +1,17 @@
 //! The `tsb` program as a library: what was typed (`args`), what it means (`plan`), one
-//! file per command, and how results are shown (`render`).
+//! file per command, and how results are shown (`render`). What a run is: `tsb_run`.
 //!
 //! Printing, exit codes and environment variables live in this crate alone.
 
 pub mod args;
-pub mod audit;
 pub mod credentials;
-pub mod damage;
 pub mod doctor;
 pub mod emit;
 pub mod endpoint;
 pub mod exit;
 pub mod failure;
-pub mod foreign;
 pub mod ingest;
 pub mod interrupt;
-pub mod journal;
 pub mod live;
 pub mod manual;
 pub mod output;
@@ -29,7 +25,6 @@ pub mod reproduce;
 pub mod run;
 pub mod say;
 pub mod stores;
-pub mod units;
 pub mod verify;
 
 use std::process::ExitCode;
@@ -71,7 +66,7 @@ fn not_parsed(error: &clap::Error) -> Result<Exit, Failure> {
     // It quotes arguments as they were given.
     let said = error.to_string();
     let clean = redact_text(&said);
-    if foreign::lines(&clean) == said {
+    if tsb_run::foreign::lines(&clean) == said {
         let _ = error.print();
     } else {
         say::failure(clean.trim_end());

@@ -7,42 +7,27 @@ mod heat;
 mod help;
 mod keys;
 mod openmetrics;
+mod shown;
 mod terminal;
 mod view;
 
 use std::io::IsTerminal;
-use std::sync::Arc;
 
-pub use board::{Board, Phase, State, Subject, Timed, Times};
+pub use board::{Board, State, Times};
 pub use exposed::Exposed;
+pub use shown::Shown;
 pub use terminal::Terminal;
 
 use crate::args::{Progress, RunArgs};
-use crate::failure::Failure;
-use crate::run::Hooks;
 
-/// Serves metrics of the run, if that was asked for.
-pub fn expose(args: &RunArgs, hooks: &mut Hooks) -> Result<Option<Exposed>, Failure> {
-    let Some(address) = args.expose else { return Ok(None) };
-    let board = Arc::clone(hooks.board.get_or_insert_default());
-    let exposed = Exposed::start(address, args.expose_remote, board)?;
-    hooks.say(|| format!("metrics on http://{}/metrics", exposed.address()));
-    Ok(Some(exposed))
-}
-
-/// Opens the live view, if there is a terminal to show it on.
-pub fn view(args: &RunArgs, hooks: &mut Hooks) -> Result<Option<Terminal>, Failure> {
+/// Whether a view is asked for, and there is a terminal to draw it on.
+fn wants_view(args: &RunArgs) -> bool {
     let is_wanted = match args.progress {
         Progress::Lines => false,
         Progress::Live => true,
         Progress::Auto => has_terminal() && allows_view(|name| std::env::var(name).ok()),
     };
-    if args.output.quiet || !is_wanted {
-        return Ok(None);
-    }
-    let board = Arc::clone(hooks.board.get_or_insert_default());
-    hooks.has_view = true;
-    Terminal::open(board, hooks.signals()).map(Some)
+    is_wanted && !args.output.quiet
 }
 
 fn has_terminal() -> bool {

@@ -15,8 +15,9 @@ pub use target::Target;
 use crate::args::{Format, OutputArgs};
 use crate::exit::Exit;
 use crate::failure::Failure;
-use crate::journal::Journal;
-use crate::{foreign, render, say};
+use crate::{render, say};
+use tsb_run::foreign;
+use tsb_run::journal::Journal;
 
 /// Where the results of a command go.
 #[derive(Debug)]
@@ -158,7 +159,7 @@ impl Outputs {
     /// Ends the journal, where the report is whole in its file, or there is no file for it.
     fn end_journal(&self, file: Option<&Result<(), Failure>>) -> Result<(), Failure> {
         match &self.journal {
-            Some(journal) if file.is_none_or(Result::is_ok) => journal.finish(),
+            Some(journal) if file.is_none_or(Result::is_ok) => Ok(journal.finish()?),
             _ => Ok(()),
         }
     }

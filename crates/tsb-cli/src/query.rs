@@ -19,12 +19,13 @@ use tsb_stores::spec::Spec;
 use tsb_stores::{Consolidation, Query, Resample, Store, TimeRange};
 
 use crate::args::{QueryArgs, Rows};
-use crate::damage::Told;
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::output::delivered;
-use crate::{credentials, foreign, say, units};
+use crate::{credentials, say};
 use print::Printer;
+use tsb_run::damage::Told;
+use tsb_run::{foreign, units};
 
 /// Runs the command.
 pub fn command(args: &QueryArgs) -> Result<Exit, Failure> {
@@ -126,7 +127,7 @@ fn from_store(
     let of_server = if spec.is_client() { keys::known(spec)? } else { None };
     let store = existing(&keys::completed(spec))?;
     let mut told = Told::default();
-    told.tell(&*store, Told::line);
+    told.tell(&*store, crate::say::warning);
     // Before anything is defined, which would make the series.
     let known = if spec.is_client() {
         of_server
@@ -166,7 +167,7 @@ fn from_store(
     });
     visited.map_err(failed)?;
     store.close().map_err(failed)?;
-    told.tell(&*store, Told::line);
+    told.tell(&*store, crate::say::warning);
     Ok(!told.may_lose_samples())
 }
 

@@ -10,7 +10,8 @@ use tsb_core::trace::{Processes, RecordOptions, SHORTEST_INTERVAL_NS, record};
 use crate::args::{PROCESSES, RecordArgs};
 use crate::exit::Exit;
 use crate::failure::Failure;
-use crate::{interrupt, units};
+use crate::interrupt;
+use tsb_run::units;
 
 /// Runs the command.
 pub fn command(args: &RecordArgs) -> Result<Exit, Failure> {

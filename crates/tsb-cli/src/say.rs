@@ -27,6 +27,11 @@ pub fn line(text: impl fmt::Display) {
     write(&mut io::stderr().lock(), &format!("{text}\n"), &NO_PATIENCE);
 }
 
+/// Writes what must be read, such as damage that a store has found.
+pub fn warning(text: &str) {
+    line(format_args!("tsb: {text}"));
+}
+
 /// Writes why a command failed, and gives the reader a moment to make room for it.
 pub fn failure(text: impl fmt::Display) {
     write(&mut io::stderr().lock(), &format!("{text}\n"), &PATIENCE);

@@ -20,15 +20,16 @@ use tsb_stores::Store;
 use tsb_stores::spec::{Spec, Typed};
 
 use crate::args::{Format, VerifyArgs};
-use crate::audit::{Audit, Heard, Scope};
-use crate::damage::Told;
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::plan::Plan;
-use crate::run::{issued_ticks, read_back, settle};
-use crate::{journal, query, reports, say, units};
+use crate::{query, reports, say};
 use known::Known;
 use show::print;
+use tsb_run::audit::{Audit, Heard, Scope};
+use tsb_run::damage::Told;
+use tsb_run::run::{issued_ticks, read_back, settle};
+use tsb_run::{journal, units};
 
 /// Runs the command.
 ///
@@ -185,7 +186,7 @@ fn one(run: &Run, args: &VerifyArgs) -> Result<VerifiedStore, Failure> {
     if let Err(failure) = query::check_structure(&spec) {
         condemn(&mut verdict, &failure);
     }
-    let damage = told.damage_of(&*store, &mut verdict);
+    let damage = told.damage_of(&*store, &mut verdict, say::warning);
     if let Err(error) = store.close() {
         let failure = Failure::new(Exit::Invalid, format!("cannot close {store}")).because(&error);
         condemn(&mut verdict, &failure);
@@ -225,7 +226,7 @@ fn opened(plan: &serde_json::Value, store: Option<&Typed>) -> Result<Opened, Fai
     };
     let store = query::existing(&spec)?;
     let mut told = Told::default();
-    told.tell(&*store, Told::line);
+    told.tell(&*store, crate::say::warning);
     let workload = Workload::new(&plan.workload)
         .map_err(|error| Failure::usage("cannot plan the workload again").because(&error))?;
     store

@@ -8,10 +8,10 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread::JoinHandle;
 
 use tsb_cli::args::RunOptions;
-use tsb_cli::plan::Plan;
-use tsb_cli::run::{Hooks, open_store, run_plan, run_store};
+use tsb_cli::plan::{Apply, Plan};
 use tsb_core::report::{Cost, Run};
 use tsb_core::time::thread_cpu_ns;
+use tsb_run::{Controls, open, run_plan, run_store};
 use tsb_stores::memory::{MemoryOptions, MemoryStore};
 use tsb_stores::{OwnThreads, Result, Stats, Store, spec};
 
@@ -85,8 +85,8 @@ fn run(store: &Arc<dyn Store>, transport: &str, rate: &str) -> Run {
     };
     let mut plan = Plan::default();
     plan.apply(&options).unwrap();
-    let hooks = Hooks::new(Arc::new(AtomicBool::new(false)), true);
-    run_store(&plan.complete().unwrap(), store, &hooks).unwrap().run
+    let controls = Controls::default();
+    run_store(&plan.complete().unwrap(), store, &controls).unwrap().run
 }
 
 fn memory() -> Arc<dyn Store> {
@@ -243,8 +243,8 @@ fn run_into(spec: &str) -> Run {
     };
     let mut plan = Plan::default();
     plan.apply(&options).unwrap();
-    let hooks = Hooks::new(Arc::new(AtomicBool::new(false)), true);
-    run_plan(&plan.complete().unwrap(), &hooks, &open_store).unwrap().run
+    let controls = Controls::default();
+    run_plan(&plan.complete().unwrap(), &controls, &open).unwrap().run
 }
 
 #[test]

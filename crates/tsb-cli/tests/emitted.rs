@@ -200,7 +200,7 @@ fn what_was_dropped_on_a_wire_without_answers_is_counted_and_accuses_nobody() {
     let dropped = handed_over - accepted;
     let counted = ["verified", "lost_in_transport", "lost", "lost_at_most"].map(|name| count(&store, name));
     assert_eq!(counted, [accepted, dropped, 0, dropped], "{store:#}");
-    let words = tsb_cli::units::count(dropped);
+    let words = tsb_run::units::count(dropped);
     let words = format!("{words} may have been lost by the store or on the way, and nobody can say which");
     assert!(text.contains(&words) && !text.contains("could be compared"), "{text}");
 }

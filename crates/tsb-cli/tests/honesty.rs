@@ -6,16 +6,16 @@
 use std::collections::BTreeSet;
 use std::io::{BufRead, BufReader, Write};
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream, UdpSocket};
-use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex};
 
 use tsb_cli::args::RunOptions;
-use tsb_cli::plan::Plan;
-use tsb_cli::run::{Finished, Hooks, run_store};
+use tsb_cli::failure::Failure;
+use tsb_cli::plan::{Apply, Plan};
 use tsb_core::ledger::{Counter, FindingKind};
 use tsb_core::time::MonotonicClock;
 use tsb_core::verdict::Status;
 use tsb_core::{SeriesId, Timestamp};
+use tsb_run::{Controls, Finished, run_store};
 use tsb_stores::Store;
 use tsb_stores::memory::{MemoryOptions, MemoryStore};
 use tsb_stores::throttle::{FaultSample, Throttle, ThrottleOptions};
@@ -47,8 +47,8 @@ fn plan(change: impl FnOnce(&mut RunOptions)) -> Plan {
     plan.complete().unwrap()
 }
 
-fn quiet() -> Hooks {
-    Hooks::new(Arc::new(AtomicBool::new(false)), true)
+fn quiet() -> Controls {
+    Controls::default()
 }
 
 fn run(store: &Arc<dyn Store>, change: impl FnOnce(&mut RunOptions)) -> Finished {
@@ -175,15 +175,15 @@ fn dropping_relay(to: SocketAddr, kept: Arc<Mutex<Vec<String>>>) -> SocketAddr {
 fn a_receiver_that_drops_one_record_in_a_thousand_is_named_to_the_sample() {
     let store: Arc<dyn Store> = Arc::new(MemoryStore::new(MemoryOptions::default()));
     let kept = Arc::new(Mutex::new(Vec::new()));
-    let mut hooks = quiet();
+    let mut controls = quiet();
     let keeps = Arc::clone(&kept);
-    hooks.between = Some(Arc::new(move |to| dropping_relay(to, Arc::clone(&keeps))));
+    controls.between = Some(Arc::new(move |to| dropping_relay(to, Arc::clone(&keeps))));
     let plan = plan(|options| {
         options.transport = Some("tcp".to_owned());
         options.protocol = Some("graphite".to_owned());
         options.rate = Some("40k".to_owned());
     });
-    let finished = run_store(&plan, &store, &hooks).unwrap();
+    let finished = run_store(&plan, &store, &controls).unwrap();
     let kept = kept.lock().unwrap();
     assert!(kept.len() >= 10, "{}", kept.len());
     assert_eq!(
@@ -237,16 +237,16 @@ fn a_network_that_drops_datagrams_is_named_to_the_sample() {
     for protocol in ["graphite", "tsb"] {
         let store: Arc<dyn Store> = Arc::new(MemoryStore::new(MemoryOptions::default()));
         let kept = Arc::new(Mutex::new(Vec::new()));
-        let mut hooks = quiet();
+        let mut controls = quiet();
         let keeps = Arc::clone(&kept);
-        hooks.between = Some(Arc::new(move |to| dropping_datagrams(to, 50, Arc::clone(&keeps))));
+        controls.between = Some(Arc::new(move |to| dropping_datagrams(to, 50, Arc::clone(&keeps))));
         let plan = plan(|options| {
             options.transport = Some("udp".to_owned());
             options.protocol = Some(protocol.to_owned());
             options.rate = Some("20k".to_owned());
             options.duration = Some("2s".to_owned());
         });
-        let finished = run_store(&plan, &store, &hooks).unwrap();
+        let finished = run_store(&plan, &store, &controls).unwrap();
         let kept = kept.lock().unwrap();
         let counts = &finished.run.ledger.counts;
         assert!(
@@ -352,7 +352,7 @@ fn a_generator_asked_for_more_than_it_can_is_generator_limited() {
     );
     assert!(finished.run.ledger.counts.is_balanced());
     // Beyond ten ceilings a run would say nothing.
-    let refused = asked_times(1_000.0).unwrap_err().to_string();
+    let refused = Failure::from(asked_times(1_000.0).unwrap_err()).to_string();
     assert!(
         refused.contains("ceiling") && refused.contains("--rate max"),
         "{refused}"

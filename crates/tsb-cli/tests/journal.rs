@@ -7,9 +7,9 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Output, Stdio};
 
 use serde_json::Value;
-use tsb_cli::journal;
 use tsb_core::Durability;
 use tsb_core::time::{Clock, MonotonicClock, SECOND_NS};
+use tsb_run::journal;
 
 #[path = "support/ingest.rs"]
 mod ingest;

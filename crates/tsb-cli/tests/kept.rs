@@ -10,12 +10,12 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use tsb_cli::args::RunOptions;
 use tsb_cli::exit::Exit;
 use tsb_cli::failure::Failure;
-use tsb_cli::plan::Plan;
-use tsb_cli::run::{Hooks, Kept, run_each};
+use tsb_cli::plan::{Apply, Plan};
 use tsb_core::ledger::Counter;
 use tsb_core::report::{Report, Run};
 use tsb_core::verdict::Status;
 use tsb_core::{Batch, Durability, SeriesId, SeriesKey, Timestamp};
+use tsb_run::{Controls, Kept, run_each};
 use tsb_stores::memory::{MemoryOptions, MemoryStore};
 use tsb_stores::{Ack, Error, Query, Refusals, Result, Scope, Stats, Store, Visitor};
 
@@ -152,8 +152,8 @@ fn plan(transport: &str) -> Plan {
     plan.complete().unwrap()
 }
 
-fn quiet() -> Hooks {
-    Hooks::new(Arc::new(AtomicBool::new(false)), true)
+fn quiet() -> Controls {
+    Controls::default()
 }
 
 /// Runs two stores of which the one at `index` goes wrong.
@@ -164,12 +164,12 @@ fn two(index: usize, at: At, panics: bool, transport: &str) -> (Report, Option<F
     let open = |single: &Plan| {
         let is_wrong = single.stores[0] == bad;
         if is_wrong && at == At::Open {
-            return Err(Failure::new(Exit::Unreachable, "cannot open wrong").because_of("boom"));
+            return Err(tsb_run::Error::unreachable("cannot open wrong").because_of("boom"));
         }
         Ok(wrong(at, panics, is_wrong, &Arc::default()))
     };
-    let failed = run_each(&plan, &quiet(), &open, &kept, None).unwrap();
-    (kept.report(), failed)
+    let failed = run_each(&plan, &quiet(), &open, &kept, |_| {}).unwrap();
+    (kept.report(), failed.map(Failure::from))
 }
 
 fn is_whole(run: &Run) {
@@ -280,8 +280,8 @@ fn what_was_measured_is_kept_before_it_is_read_back() {
     let read = Arc::clone(&was_read);
     let seen = Arc::new(Mutex::new(None));
     let keep = Arc::clone(&seen);
-    let mut hooks = quiet();
-    hooks.provisional = Some(Arc::new(move |run: &Run| {
+    let mut controls = quiet();
+    controls.provisional = Some(Arc::new(move |run: &Run| {
         assert!(!read.load(Ordering::SeqCst), "it is read back already");
         *keep.lock().unwrap() = Some(run.clone());
     }));
@@ -289,7 +289,7 @@ fn what_was_measured_is_kept_before_it_is_read_back() {
     let mut plan = plan("inproc");
     plan.stores.truncate(1);
     let kept = Kept::new(None);
-    assert!(run_each(&plan, &hooks, &open, &kept, None).unwrap().is_none());
+    assert!(run_each(&plan, &controls, &open, &kept, |_| {}).unwrap().is_none());
     assert!(was_read.load(Ordering::SeqCst));
     let provisional = seen.lock().unwrap().take().unwrap();
     assert_eq!(provisional.verdict.status, Status::Unverified);

@@ -9,11 +9,11 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use tsb_cli::args::RunOptions;
-use tsb_cli::plan::Plan;
-use tsb_cli::run::{Finished, Hooks, run_store};
+use tsb_cli::plan::{Apply, Plan};
 use tsb_core::ledger::{Counter, FindingKind};
 use tsb_core::verdict::Status;
 use tsb_core::{Batch, Durability, SeriesId, Timestamp};
+use tsb_run::{Controls, Finished, run_store};
 use tsb_stores::memory::{MemoryOptions, MemoryStore};
 use tsb_stores::rrd::{RrdOptions, RrdStore};
 use tsb_stores::{Ack, ArchiveRule, Capabilities, Consolidation, Query, Refusals, Result, Scope, Store, Visitor};
@@ -142,8 +142,8 @@ fn run(store: &Arc<dyn Store>, change: impl FnOnce(&mut RunOptions)) -> Finished
     change(&mut options);
     let mut plan = Plan::default();
     plan.apply(&options).unwrap();
-    let hooks = Hooks::new(Arc::new(AtomicBool::new(false)), true);
-    run_store(&plan.complete().unwrap(), store, &hooks).unwrap()
+    let controls = Controls::default();
+    run_store(&plan.complete().unwrap(), store, &controls).unwrap()
 }
 
 fn memory(lie: Lie) -> Finished {
@@ -285,8 +285,8 @@ fn a_fleet_beyond_the_heartbeat_is_refused_with_what_to_do() {
         plan.apply(&options).unwrap();
         plan.complete().unwrap()
     };
-    let hooks = Hooks::new(Arc::new(AtomicBool::new(false)), true);
-    let refused = run_store(&plan("1800s"), &store, &hooks).unwrap_err();
+    let controls = Controls::default();
+    let refused = run_store(&plan("1800s"), &store, &controls).unwrap_err();
     let words = format!("{refused:?}");
     for part in ["54 of 54 series", "1800 s", "heartbeat of 600 s", "?heartbeat=3600s"] {
         assert!(words.contains(part), "{words}");
@@ -303,5 +303,5 @@ fn a_fleet_beyond_the_heartbeat_is_refused_with_what_to_do() {
         ControlFlow::Continue(())
     });
     assert!(asked.is_err() && samples == 0);
-    assert!(run_store(&plan("600s"), &store, &hooks).is_ok());
+    assert!(run_store(&plan("600s"), &store, &controls).is_ok());
 }

@@ -9,13 +9,14 @@ use std::time::Duration;
 
 use tsb_cli::args::RunOptions;
 use tsb_cli::exit::Exit;
-use tsb_cli::plan::Plan;
-use tsb_cli::run::{Hooks, Kept, Patience, exit_of, run_each};
+use tsb_cli::plan::{Apply, Plan};
+use tsb_cli::run::exit_of;
 use tsb_core::ledger::Counter;
 use tsb_core::report::{Report, Run};
 use tsb_core::time::{Clock, MonotonicClock, SECOND_NS};
 use tsb_core::verdict::Status;
 use tsb_core::{Batch, Durability, SeriesId, SeriesKey, Timestamp};
+use tsb_run::{Controls, Kept, Patience, run_each};
 use tsb_stores::memory::{MemoryOptions, MemoryStore};
 use tsb_stores::{Ack, Query, Refusals, Result, Scope, Stats, Store, Visitor};
 
@@ -139,13 +140,14 @@ fn plan(transport: &str, duration: &str) -> Plan {
     plan.complete().unwrap()
 }
 
-fn hooks() -> Hooks {
-    let mut hooks = Hooks::new(Arc::default(), true);
-    hooks.patience = Patience {
-        stopped: PATIENCE,
-        ended: PATIENCE,
-    };
-    hooks
+fn controls() -> Controls {
+    Controls {
+        patience: Patience {
+            stopped: PATIENCE,
+            ended: PATIENCE,
+        },
+        ..Controls::default()
+    }
 }
 
 /// What the stuck store knows of its samples.
@@ -156,7 +158,7 @@ struct Known {
 }
 
 /// Runs two stores, of which the first gets stuck.
-fn run(at: At, plan: &Plan, hooks: &Hooks) -> (Report, Known) {
+fn run(at: At, plan: &Plan, controls: &Controls) -> (Report, Known) {
     let (kept, known) = (Kept::new(None), Known::default());
     let first = plan.stores[0].clone();
     let open = |single: &Plan| {
@@ -179,7 +181,7 @@ fn run(at: At, plan: &Plan, hooks: &Hooks) -> (Report, Known) {
         let store: Arc<dyn Store> = Wrong::new(MemoryStore::new(MemoryOptions::default()), swamp);
         Ok(store)
     };
-    let failed = run_each(plan, hooks, &open, &kept, None).unwrap();
+    let failed = run_each(plan, controls, &open, &kept, |_| {}).unwrap();
     assert!(failed.is_none(), "{at:?}: {failed:?}");
     (kept.report(), known)
 }
@@ -218,7 +220,7 @@ fn a_store_stuck_at_the_end_leaves_both_reports() {
         (At::Close, "close"),
         (At::Drop, "drop"),
     ] {
-        let (report, known) = run(at, &plan("inproc", "400ms"), &hooks());
+        let (report, known) = run(at, &plan("inproc", "400ms"), &controls());
         assert_eq!(report.runs.len(), 2, "{at:?}");
         let run = &report.runs[0];
         is_left_behind(run, word);
@@ -241,7 +243,7 @@ fn a_store_stuck_at_the_end_leaves_both_reports() {
 
 #[test]
 fn what_is_known_of_a_stuck_write_is_exact() {
-    let (report, known) = run(At::Write, &plan("inproc", "400ms"), &hooks());
+    let (report, known) = run(At::Write, &plan("inproc", "400ms"), &controls());
     let run = &report.runs[0];
     let count = |counter| run.ledger.counts.count(counter);
     let (taken, in_hand) = (known.taken.load(Ordering::SeqCst), known.in_hand.load(Ordering::SeqCst));
@@ -268,7 +270,7 @@ fn what_is_known_of_a_stuck_write_is_exact() {
 
 #[test]
 fn a_store_stuck_behind_a_listener_leaves_what_its_counters_say() {
-    let (report, known) = run(At::Write, &plan("tcp", "400ms"), &hooks());
+    let (report, known) = run(At::Write, &plan("tcp", "400ms"), &controls());
     let run = &report.runs[0];
     is_left_behind(run, "write");
     let count = |counter| run.ledger.counts.count(counter);
@@ -291,16 +293,16 @@ fn a_stop_is_obeyed_in_every_phase() {
         (At::Query, "query"),
         (At::Close, "close"),
     ] {
-        let mut hooks = hooks();
+        let mut controls = controls();
         // At the end of a run there would be no end.
-        hooks.patience.ended = Duration::from_hours(1);
-        let stop = Arc::clone(&hooks.stop);
+        controls.patience.ended = Duration::from_hours(1);
+        let stop = Arc::clone(&controls.stops.stop);
         let clock = MonotonicClock::new();
         let stopping = std::thread::spawn(move || {
             MonotonicClock::new().wait_until(2 * SECOND_NS);
             stop.store(true, Ordering::SeqCst);
         });
-        let (report, _) = run(at, &plan("inproc", "400ms"), &hooks);
+        let (report, _) = run(at, &plan("inproc", "400ms"), &controls);
         let taken_ns = clock.now();
         stopping.join().unwrap();
         assert_eq!(report.runs.len(), 1, "{at:?}: a stop ends all stores");
@@ -319,17 +321,17 @@ fn a_second_request_waits_for_nothing_and_leaves_the_report() {
         (At::Query, "query"),
         (At::Close, "close"),
     ] {
-        let mut hooks = hooks();
-        hooks.patience.ended = Duration::from_hours(1);
-        hooks.patience.stopped = Duration::from_hours(1);
-        let (stop, at_once) = (Arc::clone(&hooks.stop), Arc::clone(&hooks.at_once));
+        let mut controls = controls();
+        controls.patience.ended = Duration::from_hours(1);
+        controls.patience.stopped = Duration::from_hours(1);
+        let (stop, at_once) = (Arc::clone(&controls.stops.stop), Arc::clone(&controls.stops.at_once));
         let asking = std::thread::spawn(move || {
             MonotonicClock::new().wait_until(2 * SECOND_NS);
             stop.store(true, Ordering::SeqCst);
             MonotonicClock::new().wait_until(SECOND_NS / 10);
             at_once.store(true, Ordering::SeqCst);
         });
-        let (report, _) = run(at, &plan("inproc", "400ms"), &hooks);
+        let (report, _) = run(at, &plan("inproc", "400ms"), &controls);
         asking.join().unwrap();
         let run = &report.runs[0];
         assert_eq!(run.verdict.status, Status::Unverified, "{at:?}");
@@ -364,6 +366,6 @@ fn a_store_that_is_slow_and_returns_is_not_left_behind() {
         let store: Arc<dyn Store> = Wrong::new(MemoryStore::new(MemoryOptions::default()), Slow);
         Ok(store)
     };
-    assert!(run_each(&plan, &hooks(), &open, &kept, None).unwrap().is_none());
+    assert!(run_each(&plan, &controls(), &open, &kept, |_| {}).unwrap().is_none());
     is_whole(&kept.report().runs[0]);
 }

@@ -3,14 +3,14 @@
 #![expect(clippy::unwrap_used, reason = "a test that cannot set up has failed")]
 
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
 
 use tsb_cli::args::RunOptions;
-use tsb_cli::plan::Plan;
-use tsb_cli::run::{Finished, Hooks, Stage, run_store};
+use tsb_cli::plan::{Apply, Plan};
 use tsb_core::ledger::Counter;
 use tsb_core::report::Run;
 use tsb_core::time::MonotonicClock;
+use tsb_run::run::Stage;
+use tsb_run::{Controls, Finished, run_store};
 use tsb_stores::Store;
 use tsb_stores::memory::{MemoryOptions, MemoryStore};
 use tsb_stores::throttle::{Throttle, ThrottleOptions};
@@ -42,7 +42,7 @@ fn finish(store: &Arc<dyn Store>, change: impl FnOnce(&mut RunOptions)) -> Finis
     let mut plan = Plan::default();
     plan.apply(&options(change)).unwrap();
     let plan = plan.complete().unwrap();
-    run_store(&plan, store, &Hooks::new(Arc::new(AtomicBool::new(false)), true)).unwrap()
+    run_store(&plan, store, &Controls::default()).unwrap()
 }
 
 fn run(store: &Arc<dyn Store>, change: impl FnOnce(&mut RunOptions)) -> Run {

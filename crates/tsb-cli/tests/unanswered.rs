@@ -3,14 +3,14 @@
 #![expect(clippy::unwrap_used, reason = "a test that cannot set up has failed")]
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use tsb_cli::args::RunOptions;
-use tsb_cli::plan::Plan;
-use tsb_cli::run::{Finished, Hooks, run_store};
+use tsb_cli::plan::{Apply, Plan};
 use tsb_core::Batch;
 use tsb_core::ledger::Counter;
 use tsb_core::verdict::Status;
+use tsb_run::{Controls, Finished, run_store};
 use tsb_stores::memory::{MemoryOptions, MemoryStore};
 use tsb_stores::{Ack, Error, Refusals, Result, Store};
 
@@ -75,8 +75,8 @@ fn run(transport: &str) -> (Arc<Wrong<Vague>>, Finished) {
     })
     .unwrap();
     let plan = plan.complete().unwrap();
-    let hooks = Hooks::new(Arc::new(AtomicBool::new(false)), true);
-    let finished = run_store(&plan, &(Arc::clone(&store) as Arc<dyn Store>), &hooks).unwrap();
+    let controls = Controls::default();
+    let finished = run_store(&plan, &(Arc::clone(&store) as Arc<dyn Store>), &controls).unwrap();
     (store, finished)
 }
 

@@ -6,16 +6,16 @@
 use std::path::{Path, PathBuf};
 use std::process::Output;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use serde_json::Value;
 use tsb_cli::args::RunOptions;
 use tsb_cli::output;
-use tsb_cli::plan::Plan;
-use tsb_cli::run::{Hooks, run_store};
+use tsb_cli::plan::{Apply, Plan};
 use tsb_core::Batch;
 use tsb_core::ledger::Counter;
 use tsb_core::report::{Report, Run, SCHEMA_VERSION};
+use tsb_run::{Controls, run_store};
 use tsb_stores::spec::Spec;
 use tsb_stores::{Ack, Error, Reason, Refusals, Result, Store};
 
@@ -129,8 +129,8 @@ fn moody(folder: &Path) -> (Run, PathBuf) {
     plan.apply(&options).unwrap();
     let inner: Arc<dyn Store> = Arc::from(spec.parse::<Spec>().unwrap().open().unwrap());
     let store: Arc<dyn Store> = Wrong::new(inner, Moody::default());
-    let hooks = Hooks::new(Arc::new(AtomicBool::new(false)), true);
-    let mut run = run_store(&plan.complete().unwrap(), &store, &hooks).unwrap().run;
+    let controls = Controls::default();
+    let mut run = run_store(&plan.complete().unwrap(), &store, &controls).unwrap().run;
     store.close().unwrap();
     // What it wrote is there without its moods.
     run.plan["stores"] = serde_json::json!([spec]);

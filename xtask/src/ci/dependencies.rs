@@ -13,12 +13,18 @@ const LEAN: &[&str] = &["tsb-core", "tsb-rrd", "tsb-stores"];
 /// What clients of servers bring: minutes of compiling that most users have no use for.
 const DRIVERS: &[&str] = &["mongodb", "tonic"];
 
-/// Checks the dependency trees of the lean packages.
+/// What only the program needs: whoever embeds a run has an interface of their own.
+const TERMINAL: &[&str] = &["clap", "ratatui", "crossterm", "anstream", "ctrlc", "tonic", "mongodb"];
+
+/// Checks the dependency trees of the lean packages, and of those that are embedded.
 pub(super) fn check() -> Result<Outcome> {
     let with_c = packages_with_c()?;
     let mut notes = Vec::new();
     if let Some(driver) = tree("tsb-cli")?.iter().find(|name| DRIVERS.contains(&name.as_str())) {
         bail!("the default build of tsb-cli has {driver} in it, which only a feature may bring");
+    }
+    if let Some(terminal) = tree("tsb-run")?.iter().find(|name| TERMINAL.contains(&name.as_str())) {
+        bail!("tsb-run has {terminal} in it, which only the program may need");
     }
     for package in LEAN {
         let names = tree(package)?;

@@ -79,6 +79,7 @@ fn each_feature() -> Result<Outcome> {
         &["check", "--package", "tsb-stores", "--features", "remote"],
         &["check", "--package", "tsb-stores", "--features", "mongo"],
         &["check", "--package", "tsb-stores", "--features", "etcd"],
+        &["check", "--package", "tsb-run"],
         &["check", "--package", "tsb-cli", "--no-default-features"],
     ];
     for arguments in combinations {

@@ -25,11 +25,11 @@ const RULES: &str = "crates/tsb-core/src/verdict/rules.rs";
 const MEASURED: &str = "crates/tsb-core/src/verdict/measured.rs";
 const NOISE: &str = "crates/tsb-core/src/resource/noise.rs";
 const MILEPOST: &str = "crates/tsb-core/src/net/milepost.rs";
-const COMPARE: &str = "crates/tsb-cli/src/audit/compare.rs";
-const CONSOLIDATE: &str = "crates/tsb-cli/src/audit/consolidate.rs";
-const NEWEST: &str = "crates/tsb-cli/src/audit/newest.rs";
-const AUDITOR: &str = "crates/tsb-cli/src/audit/auditor.rs";
-const SETTLE: &str = "crates/tsb-cli/src/run/ledger/settle.rs";
+const COMPARE: &str = "crates/tsb-run/src/audit/compare.rs";
+const CONSOLIDATE: &str = "crates/tsb-run/src/audit/consolidate.rs";
+const NEWEST: &str = "crates/tsb-run/src/audit/newest.rs";
+const AUDITOR: &str = "crates/tsb-run/src/audit/auditor.rs";
+const SETTLE: &str = "crates/tsb-run/src/run/ledger/settle.rs";
 
 /// A break in `tsb-core`, noticed by its unit tests.
 const fn core(what: &'static str, file: &'static str, from: &'static str, to: &'static str) -> Mutation {
@@ -43,10 +43,10 @@ const fn core(what: &'static str, file: &'static str, from: &'static str, to: &'
     }
 }
 
-/// A break in `tsb-cli`, noticed by its unit tests.
-const fn cli(what: &'static str, file: &'static str, from: &'static str, to: &'static str) -> Mutation {
+/// A break in `tsb-run`, noticed by its unit tests.
+const fn run(what: &'static str, file: &'static str, from: &'static str, to: &'static str) -> Mutation {
     Mutation {
-        package: "tsb-cli",
+        package: "tsb-run",
         tests: &["--lib"],
         ..core(what, file, from, to)
     }
@@ -258,103 +258,103 @@ pub(super) const MUTATIONS: &[Mutation] = &[
         "                sink.malformed(&Malformed { what, bytes });\n                return Ok(());",
         "                drop(what);\n                return Ok(());",
     ),
-    cli(
+    run(
         "the audit does not miss what is not there",
         COMPARE,
         "                    tally.missing += 1;\n",
         "",
     ),
-    cli(
+    run(
         "the audit compares numbers instead of bits",
         COMPARE,
         "sent.to_bits() == found.to_bits()",
         "sent == found",
     ),
-    cli(
+    run(
         "the audit does not count copies",
         COMPARE,
         "                tally.duplicated += 1;\n",
         "",
     ),
-    cli(
+    run(
         "the audit takes a lost sample for an expired one",
         COMPARE,
         "if due < rules.keeps_from {",
         "if due <= rules.keeps_from.max(due) {",
     ),
-    cli(
+    run(
         "an unknown row verifies its samples",
         CONSOLIDATE,
         "(None, None) => Fate::Unknown,",
         "(None, None) => Fate::Right,",
     ),
-    cli(
+    run(
         "a sample of an unknown step counts by the rows above it",
         CONSOLIDATE,
         "is_sure && (step >= steps.open || steps.value(rule, step).is_some());",
         "is_sure;",
     ),
-    cli(
+    run(
         "what was not taken of an unfinished step is not missed",
         CONSOLIDATE,
         "at_us > admitted",
         "at_us > admitted && false",
     ),
-    cli(
+    run(
         "a row that left its archive must still be there",
         CONSOLIDATE,
         "None if number < self.oldest => Fate::Gone,",
         "None if number < self.oldest && false => Fate::Gone,",
     ),
-    cli(
+    run(
         "a newest from the future is believed",
         NEWEST,
         "filter(|(said, sent)| said > sent)",
         "filter(|(said, sent)| said > sent && false)",
     ),
-    cli(
+    run(
         "a newest that goes back is believed",
         NEWEST,
         "before.filter(|_| said < before)",
         "before.filter(|_| said > before)",
     ),
-    cli(
+    run(
         "what was said during the run is not held against what was sent",
         NEWEST,
         ".filter(|_| said.max(largest) > sent)",
         ".filter(|_| said > sent)",
     ),
-    cli(
+    run(
         "a newest need not be what a query returns",
         NEWEST,
         "if said != found {",
         "if said > found {",
     ),
-    cli(
+    run(
         "a store may say that it accepted what nobody sent",
         AUDITOR,
         "said > sent + MISPLACED_NS",
         "said > sent + MISPLACED_NS && false",
     ),
-    cli(
+    run(
         "a loss that others may hide is not bounded",
         SETTLE,
         "nameless.saturating_sub(tally.superseded + tally.expired)",
         "nameless",
     ),
-    cli(
+    run(
         "what never reached the store is a loss of the store",
         SETTLE,
         "lost: missing.saturating_sub(nameless)",
         "lost: missing",
     ),
-    cli(
+    run(
         "what was there when the run was read back may be gone later",
         SETTLE,
         "    absent - on_the_way\n",
         "    0\n",
     ),
-    cli(
+    run(
         "what a server refused is taken for what it never answered",
         SETTLE,
         "let left = missing.saturating_sub(nameless);",

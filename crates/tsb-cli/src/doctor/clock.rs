@@ -4,7 +4,7 @@ use tsb_core::resource::Machine;
 use tsb_core::time::{Clock, MonotonicClock, thread_cpu_ns};
 
 use super::{Finding, Level};
-use crate::units::nanos;
+use tsb_run::units::nanos;
 
 /// A reading that costs more than this is a system call, or nearly.
 const READ_NS_MAX: u64 = 100;

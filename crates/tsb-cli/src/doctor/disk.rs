@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use tsb_core::time::{Clock, MonotonicClock};
 
 use super::{Finding, Level, bytes, read};
-use crate::units::nanos;
+use tsb_run::units::nanos;
 
 /// Syncs that are timed.
 const SYNCS: usize = 20;

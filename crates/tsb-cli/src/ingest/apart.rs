@@ -7,7 +7,7 @@ use std::sync::mpsc::sync_channel;
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::interrupt::Signals;
-use crate::run::{Calls, Came, Over, Patience, Waiting};
+use tsb_run::run::{Calls, Came, Over, Patience, Waiting};
 
 /// Serves on a thread of its own, and waits for its end as long as there is patience.
 pub(super) fn apart<T: Send + 'static>(
@@ -26,7 +26,7 @@ pub(super) fn apart<T: Send + 'static>(
     });
     let started = started.map_err(|error| Failure::new(Exit::Bug, "cannot start a thread").because(&error))?;
     let waiting = Waiting {
-        signals,
+        stops: &signals.stops,
         patience,
         calls,
         over: &shared.1,

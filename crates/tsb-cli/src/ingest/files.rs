@@ -21,13 +21,14 @@ use super::apart::{GivenUp, apart};
 use super::watch::{Slices, Watched, Watching, refuse_remote, watch};
 use super::{idle_timeout, unbound};
 use crate::args::{IngestArgs, MAX_NAME_BYTES, MAX_SERIES};
-use crate::damage::Told;
 use crate::endpoint::parse_idle;
 use crate::exit::Exit;
 use crate::failure::Failure;
+use crate::interrupt;
 use crate::output::{Outputs, first_failure};
-use crate::run::{Calls, Came, Patience, at_once};
-use crate::{interrupt, units};
+use tsb_run::damage::Told;
+use tsb_run::run::{Calls, Came, Patience, at_once};
+use tsb_run::units;
 
 const SCHEME: &str = "rrdcached+";
 const FORM: &str = "it has the form rrdcached+unix:PATH or rrdcached+tcp://HOST:PORT, such as \
@@ -68,7 +69,7 @@ pub(super) fn command(
     })?;
     let cache = Arc::new(cache);
     let mut told = Told::default();
-    told.tell_list(cache.damage(), Told::line);
+    told.tell_list(cache.damage(), crate::say::warning);
     let runtime =
         Runtime::start().map_err(|error| Failure::new(Exit::Bug, "cannot start the runtime").because(&error))?;
     let mut listeners = Vec::new();
@@ -99,7 +100,7 @@ pub(super) fn command(
                 let _call = made.begin("close");
                 cache.close()
             };
-            told.tell_list(cache.damage(), Told::line);
+            told.tell_list(cache.damage(), crate::say::warning);
             drop(runtime);
             Served {
                 listeners,
@@ -112,7 +113,7 @@ pub(super) fn command(
     match came {
         Came::Back(served) => report(&cache, served, &outputs),
         Came::Never(why) => {
-            let is_stopped = signals.stop.load(Ordering::SeqCst);
+            let is_stopped = signals.stops.stop.load(Ordering::SeqCst);
             let given_up = GivenUp { why, is_stopped };
             report_left_behind(cache, &glances, clock.now() - started, &given_up, &outputs)
         }

@@ -12,10 +12,10 @@ use tsb_stores::Damage;
 use tsb_stores::spec::Typed;
 
 use crate::args::IngestArgs;
-use crate::damage::Told;
 use crate::failure::Failure;
-use crate::run::{Counted, Slicing};
-use crate::units;
+use tsb_run::damage::Told;
+use tsb_run::run::{Counted, Slicing};
+use tsb_run::units;
 
 /// How often progress is shown, and the end looked for where nothing announces it.
 const TICK_NS: u64 = SECOND_NS / 5;
@@ -127,7 +127,7 @@ pub(super) fn watch(
             (shown, before) = (now, accepted);
         }
         if now - asked >= DAMAGE_NS {
-            told.tell_list(watched.damage(), Told::line);
+            told.tell_list(watched.damage(), crate::say::warning);
             asked = now;
         }
         let left_ns = duration_ns.map_or(u64::MAX, |duration| (started + duration).saturating_sub(now));

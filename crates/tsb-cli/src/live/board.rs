@@ -8,65 +8,14 @@ use tsb_core::emit::LiveTotals;
 use tsb_core::latency::{CELLS, Cells, cell_highest};
 use tsb_core::report::Interval;
 
-use crate::foreign;
+use tsb_run::foreign;
+use tsb_run::{Phase, Progress, Subject, Timed};
 
 /// Slices that are kept for the view: an hour of seconds.
 const SLICES_MAX: usize = 3_600;
 
 /// Sentences that are kept for the view.
 const SAID_MAX: usize = 8;
-
-/// What a run is doing.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Phase {
-    /// Getting ready.
-    #[default]
-    Preparing,
-    /// Measuring the generator's own ceiling.
-    Calibrating,
-    /// Sending.
-    Running,
-    /// Waiting until everything has reached the level that was asked.
-    Flushing,
-    /// Reading everything back: series done, and all.
-    ReadingBack(u64, u64),
-    /// Putting the report together.
-    Reporting,
-}
-
-impl Phase {
-    /// Its name.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Preparing => "preparing",
-            Self::Calibrating => "calibrating",
-            Self::Running => "running",
-            Self::Flushing => "flushing",
-            Self::ReadingBack(..) => "reading back",
-            Self::Reporting => "reporting",
-        }
-    }
-}
-
-/// What does not change while a run goes on.
-#[derive(Clone, Debug, Default)]
-pub struct Subject {
-    /// The store, as it names itself.
-    pub store: String,
-    /// `inproc`, `tcp`, with the protocol where there is one.
-    pub path: String,
-    /// Series in the catalog.
-    pub series: u64,
-    /// What an acknowledgement is worth.
-    pub durability: String,
-    /// Samples per second that the schedule asks; absent where it asks nothing, or not a
-    /// constant rate.
-    pub asked_per_second: Option<f64>,
-    /// How long sending takes, in nanoseconds, where the plan says so.
-    pub planned_ns: Option<u64>,
-    /// Length of a slice, in nanoseconds.
-    pub slice_ns: u64,
-}
 
 /// Operations by coarse cell since the run began.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -135,17 +84,6 @@ impl Times {
     pub fn max(&self) -> Option<u64> {
         self.counts.iter().rposition(|&count| count > 0).map(cell_highest)
     }
-}
-
-/// The times of a slice's operations, but for the response times, which are part of the slice.
-#[derive(Clone, Debug, Default)]
-pub struct Timed {
-    /// Start until read.
-    pub delivery: Option<Cells>,
-    /// Start or read to done.
-    pub service: Option<Cells>,
-    /// Due to start.
-    pub lag: Option<Cells>,
 }
 
 /// Everything that is shown.
@@ -246,6 +184,16 @@ impl Board {
     /// The run does something else now.
     pub fn enter(&self, phase: Phase) {
         self.lock().phase = phase;
+    }
+
+    /// The counters have moved on.
+    pub fn update(&self, progress: &Progress) {
+        let mut state = self.lock();
+        state.elapsed_ns = progress.elapsed_ns;
+        state.totals = progress.totals;
+        state.accepted = progress.accepted.unwrap_or(state.accepted);
+        state.rejected = progress.rejected.unwrap_or(state.rejected);
+        state.staleness_ms = progress.staleness_ms.or(state.staleness_ms);
     }
 
     /// Keeps a sentence.

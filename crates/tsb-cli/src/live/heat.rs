@@ -6,7 +6,7 @@ use ratatui::style::{Color, Style};
 use ratatui::widgets::Widget;
 use tsb_core::latency::{CELLS, Cells, cell_highest};
 
-use crate::units::nanos;
+use tsb_run::units::nanos;
 
 /// Columns that the labels at the left take.
 const LABELS: u16 = 8;

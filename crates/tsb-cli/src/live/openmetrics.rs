@@ -182,7 +182,8 @@ mod tests {
     use tsb_core::report::Interval;
 
     use super::*;
-    use crate::live::{Board, Subject, Timed};
+    use crate::live::Board;
+    use tsb_run::{Subject, Timed};
 
     #[test]
     fn the_text_is_what_the_format_asks_for() {

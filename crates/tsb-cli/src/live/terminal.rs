@@ -95,7 +95,7 @@ impl Screen {
         let mut look = Look::default();
         let mut frozen: Option<State> = None;
         while !is_over.load(Ordering::Acquire) {
-            look.is_stopping = signals.stop.load(Ordering::SeqCst);
+            look.is_stopping = signals.stops.stop.load(Ordering::SeqCst);
             let width = usize::from(self.terminal.size()?.width);
             let fresh = frozen.is_none().then(|| board.snapshot(slices_wanted(width, look)));
             if let Some(state) = fresh.as_ref().or(frozen.as_ref()) {
@@ -154,9 +154,9 @@ mod tests {
         assert_eq!(look.slices_per_column(), 2);
         press('+', &mut look);
         assert_eq!(look.slices_per_column(), 1);
-        assert!(!stop.stop.load(Ordering::SeqCst));
+        assert!(!stop.stops.stop.load(Ordering::SeqCst));
         press('q', &mut look);
-        assert!(stop.stop.load(Ordering::SeqCst));
+        assert!(stop.stops.stop.load(Ordering::SeqCst));
     }
 
     #[test]
@@ -172,13 +172,13 @@ mod tests {
             on_key(key, &mut look, &stop);
             assert_eq!(look.is_helped, is_helped, "after {key:?}");
         }
-        assert!(!stop.stop.load(Ordering::SeqCst));
+        assert!(!stop.stops.stop.load(Ordering::SeqCst));
     }
 
     #[test]
     fn control_c_asks_for_the_end() {
         let stop = Signals::default();
         on_key(Key::Interrupt, &mut Look::default(), &stop);
-        assert!(stop.stop.load(Ordering::SeqCst));
+        assert!(stop.stops.stop.load(Ordering::SeqCst));
     }
 }

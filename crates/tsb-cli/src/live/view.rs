@@ -9,10 +9,12 @@ use ratatui::text::{Line, Span};
 use ratatui::widgets::{Paragraph, RenderDirection, Sparkline};
 use tsb_core::latency::Cells;
 
-use super::board::{Phase, State, Times};
+use tsb_run::Phase;
+
+use super::board::{State, Times};
 use super::heat::{Heat, columns_in};
 use super::help;
-use crate::units::{bytes, count, nanos, scaled};
+use tsb_run::units::{bytes, count, nanos, scaled};
 
 /// From this width on the heat map stands beside the figures.
 const WIDE: u16 = 140;

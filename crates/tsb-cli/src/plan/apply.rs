@@ -5,7 +5,7 @@ use tsb_core::workload::{BatchMode, FleetSpec, IntervalShare, Jitter, Phase};
 use super::{AskedRate, PLAN_VERSION, Plan, Transport, churn};
 use crate::args::RunOptions;
 use crate::failure::Failure;
-use crate::units;
+use tsb_run::units;
 
 /// A flag whose text cannot be read.
 fn bad(flag: &str, text: &str, why: impl Into<String>) -> Failure {
@@ -62,183 +62,191 @@ fn batch(text: &str) -> Result<BatchMode, String> {
     }
 }
 
-impl Plan {
+/// Flags that change a plan.
+pub trait Apply {
     /// Changes what `options` say; the rest stays.
-    pub fn apply(&mut self, options: &RunOptions) -> Result<(), Failure> {
-        self.apply_target(options)?;
-        self.apply_fleet(options)?;
-        self.apply_disorder(options)?;
-        self.apply_schedule(options)?;
-        self.apply_result(options)
-    }
+    ///
+    /// # Errors
+    /// When one of them cannot be read, with its flag.
+    fn apply(&mut self, options: &RunOptions) -> Result<(), Failure>;
+}
 
-    fn apply_target(&mut self, options: &RunOptions) -> Result<(), Failure> {
-        if !options.store.is_empty() {
-            self.stores = options
-                .store
-                .iter()
-                .map(|text| {
-                    text.spec()
-                        .map_err(|error| Failure::usage(format!("cannot use --store {text}")).because(&error))
-                })
-                .collect::<Result<_, _>>()?;
-        }
-        let wires = Transport::WIRES.map(|wire| (wire.name(), wire));
-        let transports = [&[("inproc", Transport::Inproc)], wires.as_slice()].concat();
-        read(
-            "transport",
-            options.transport.as_ref(),
-            |text| word(text, &transports),
-            |t| self.transport = t,
-        )?;
-        read(
-            "protocol",
-            options.protocol.as_ref(),
-            |text| {
-                text.parse()
-                    .map_err(|error: tsb_core::wire::UnknownProtocol| error.to_string())
-            },
-            |protocol| self.protocol = protocol,
-        )?;
-        self.apply_wire(options)?;
-        read("max-series", options.max_series.as_ref(), units::parse_count, |n| {
-            self.max_series = n;
-        })
+impl Apply for Plan {
+    fn apply(&mut self, options: &RunOptions) -> Result<(), Failure> {
+        apply_target(self, options)?;
+        apply_fleet(self, options)?;
+        apply_disorder(self, options)?;
+        apply_schedule(self, options)?;
+        apply_result(self, options)
     }
+}
 
-    fn apply_wire(&mut self, options: &RunOptions) -> Result<(), Failure> {
-        let wire = &mut self.wire;
-        if let Some(sockets) = options.sockets {
-            wire.sockets = sockets as usize;
-        }
-        if let Some(bytes) = options.datagram {
-            wire.datagram_bytes = bytes as usize;
-        }
-        read("gso", options.gso.as_ref(), units::parse_switch, |on| wire.gso = on)?;
-        read("gro", options.gro.as_ref(), units::parse_switch, |on| wire.gro = on)?;
-        read(
-            "receive-buffer",
-            options.receive_buffer.as_ref(),
-            units::parse_bytes,
-            |bytes| {
-                wire.receive_buffer_bytes = Some(bytes);
-            },
-        )
+fn apply_target(plan: &mut Plan, options: &RunOptions) -> Result<(), Failure> {
+    if !options.store.is_empty() {
+        plan.stores = options
+            .store
+            .iter()
+            .map(|text| {
+                text.spec()
+                    .map_err(|error| Failure::usage(format!("cannot use --store {text}")).because(&error))
+            })
+            .collect::<Result<_, _>>()?;
     }
+    let wires = Transport::WIRES.map(|wire| (wire.name(), wire));
+    let transports = [&[("inproc", Transport::Inproc)], wires.as_slice()].concat();
+    read(
+        "transport",
+        options.transport.as_ref(),
+        |text| word(text, &transports),
+        |t| plan.transport = t,
+    )?;
+    read(
+        "protocol",
+        options.protocol.as_ref(),
+        |text| {
+            text.parse()
+                .map_err(|error: tsb_core::wire::UnknownProtocol| error.to_string())
+        },
+        |protocol| plan.protocol = protocol,
+    )?;
+    apply_wire(plan, options)?;
+    read("max-series", options.max_series.as_ref(), units::parse_count, |n| {
+        plan.max_series = n;
+    })
+}
 
-    fn apply_fleet(&mut self, options: &RunOptions) -> Result<(), Failure> {
-        let workload = &mut self.workload;
-        if let Some(text) = &options.workload {
-            workload.fleet = text.parse().map_err(|error| {
-                Failure::usage(format!("cannot use --workload {text}"))
-                    .because(&error as &tsb_core::workload::WorkloadError)
-            })?;
-            // Another fleet, another natural size.
-            workload.series = None;
-        }
-        if let Some(path) = &options.fleet_file {
-            let failure = || Failure::usage(format!("cannot use --fleet-file {}", path.display()));
-            let text = std::fs::read_to_string(path).map_err(|error| failure().because(&error))?;
-            workload.fleet = FleetSpec::from_toml(&text).map_err(|error| failure().because(&error))?;
-        }
-        read("series", options.series.as_ref(), units::parse_count, |n| {
-            workload.series = Some(n as usize);
+fn apply_wire(plan: &mut Plan, options: &RunOptions) -> Result<(), Failure> {
+    let wire = &mut plan.wire;
+    if let Some(sockets) = options.sockets {
+        wire.sockets = sockets as usize;
+    }
+    if let Some(bytes) = options.datagram {
+        wire.datagram_bytes = bytes as usize;
+    }
+    read("gso", options.gso.as_ref(), units::parse_switch, |on| wire.gso = on)?;
+    read("gro", options.gro.as_ref(), units::parse_switch, |on| wire.gro = on)?;
+    read(
+        "receive-buffer",
+        options.receive_buffer.as_ref(),
+        units::parse_bytes,
+        |bytes| {
+            wire.receive_buffer_bytes = Some(bytes);
+        },
+    )
+}
+
+fn apply_fleet(plan: &mut Plan, options: &RunOptions) -> Result<(), Failure> {
+    let workload = &mut plan.workload;
+    if let Some(text) = &options.workload {
+        workload.fleet = text.parse().map_err(|error| {
+            Failure::usage(format!("cannot use --workload {text}"))
+                .because(&error as &tsb_core::workload::WorkloadError)
         })?;
-        read("interval", options.interval.as_ref(), units::parse_duration, |ns| {
-            workload.interval_ns = Some(ns);
-        })?;
-        if let Some(mixed) = options.mixed_intervals {
-            let second = tsb_core::time::SECOND_NS;
-            let shares = [(1, 0.5), (10, 0.3), (60, 0.2)];
-            let shares = shares.map(|(seconds, share)| IntervalShare {
-                interval_ns: seconds * second,
-                share,
-            });
-            workload.intervals = if mixed { shares.to_vec() } else { Vec::new() };
-        }
-        if let Some(seed) = options.seed {
-            workload.seed = seed;
-        }
-        let phases = [("seeded", Phase::Seeded), ("aligned", Phase::Aligned)];
-        read(
-            "phase",
-            options.phase.as_ref(),
-            |text| word(text, &phases),
-            |phase| workload.phase = phase,
-        )?;
-        read("batch", options.batch.as_ref(), batch, |batch| workload.batch = batch)
+        // Another fleet, another natural size.
+        workload.series = None;
     }
+    if let Some(path) = &options.fleet_file {
+        let failure = || Failure::usage(format!("cannot use --fleet-file {}", path.display()));
+        let text = std::fs::read_to_string(path).map_err(|error| failure().because(&error))?;
+        workload.fleet = FleetSpec::from_toml(&text).map_err(|error| failure().because(&error))?;
+    }
+    read("series", options.series.as_ref(), units::parse_count, |n| {
+        workload.series = Some(n as usize);
+    })?;
+    read("interval", options.interval.as_ref(), units::parse_duration, |ns| {
+        workload.interval_ns = Some(ns);
+    })?;
+    if let Some(mixed) = options.mixed_intervals {
+        let second = tsb_core::time::SECOND_NS;
+        let shares = [(1, 0.5), (10, 0.3), (60, 0.2)];
+        let shares = shares.map(|(seconds, share)| IntervalShare {
+            interval_ns: seconds * second,
+            share,
+        });
+        workload.intervals = if mixed { shares.to_vec() } else { Vec::new() };
+    }
+    if let Some(seed) = options.seed {
+        workload.seed = seed;
+    }
+    let phases = [("seeded", Phase::Seeded), ("aligned", Phase::Aligned)];
+    read(
+        "phase",
+        options.phase.as_ref(),
+        |text| word(text, &phases),
+        |phase| workload.phase = phase,
+    )?;
+    read("batch", options.batch.as_ref(), batch, |batch| workload.batch = batch)
+}
 
-    fn apply_disorder(&mut self, options: &RunOptions) -> Result<(), Failure> {
-        let workload = &mut self.workload;
-        read("jitter", options.jitter.as_ref(), units::parse_duration, |ns| {
-            workload.jitter = Jitter::up_to(ns);
-        })?;
-        let disorder = &mut workload.disorder;
-        let shares = [
-            ("late", &options.late, &mut disorder.late),
-            ("missing", &options.missing, &mut disorder.missing),
-            ("duplicate", &options.duplicate, &mut disorder.duplicate),
-            ("out-of-order", &options.out_of_order, &mut disorder.out_of_order),
-        ];
-        for (flag, text, field) in shares {
-            read(flag, text.as_ref(), units::parse_probability, |share| *field = share)?;
-        }
-        read("churn", options.churn.as_ref(), churn::parse, |churn| {
-            workload.churn = churn;
-        })
+fn apply_disorder(plan: &mut Plan, options: &RunOptions) -> Result<(), Failure> {
+    let workload = &mut plan.workload;
+    read("jitter", options.jitter.as_ref(), units::parse_duration, |ns| {
+        workload.jitter = Jitter::up_to(ns);
+    })?;
+    let disorder = &mut workload.disorder;
+    let shares = [
+        ("late", &options.late, &mut disorder.late),
+        ("missing", &options.missing, &mut disorder.missing),
+        ("duplicate", &options.duplicate, &mut disorder.duplicate),
+        ("out-of-order", &options.out_of_order, &mut disorder.out_of_order),
+    ];
+    for (flag, text, field) in shares {
+        read(flag, text.as_ref(), units::parse_probability, |share| *field = share)?;
     }
+    read("churn", options.churn.as_ref(), churn::parse, |churn| {
+        workload.churn = churn;
+    })
+}
 
-    fn apply_schedule(&mut self, options: &RunOptions) -> Result<(), Failure> {
-        if options.rate.is_some() {
-            self.schedule = None;
-        }
-        if options.schedule.is_some() {
-            self.rate = AskedRate::Natural;
-            // What it said of a schedule is gone.
-            self.version = self.version.max(PLAN_VERSION);
-        }
-        read("rate", options.rate.as_ref(), rate, |rate| self.rate = rate)?;
-        read(
-            "schedule",
-            options.schedule.as_ref(),
-            |text| {
-                text.parse()
-                    .map_err(|error: tsb_core::schedule::ParseError| error.to_string())
-            },
-            |schedule| self.schedule = Some(schedule),
-        )?;
-        if options.duration.is_some() || options.fleet_time.is_some() {
-            self.duration_ns = None;
-            self.fleet_time_ns = None;
-        }
-        read("duration", options.duration.as_ref(), units::parse_duration, |ns| {
-            self.duration_ns = Some(ns);
-        })?;
-        read("fleet-time", options.fleet_time.as_ref(), units::parse_duration, |ns| {
-            self.fleet_time_ns = Some(ns);
-        })?;
-        if let Some(workers) = options.workers {
-            self.workers = workers as usize;
-        }
-        Ok(())
+fn apply_schedule(plan: &mut Plan, options: &RunOptions) -> Result<(), Failure> {
+    if options.rate.is_some() {
+        plan.schedule = None;
     }
+    if options.schedule.is_some() {
+        plan.rate = AskedRate::Natural;
+        // What it said of a schedule is gone.
+        plan.version = plan.version.max(PLAN_VERSION);
+    }
+    read("rate", options.rate.as_ref(), rate, |rate| plan.rate = rate)?;
+    read(
+        "schedule",
+        options.schedule.as_ref(),
+        |text| {
+            text.parse()
+                .map_err(|error: tsb_core::schedule::ParseError| error.to_string())
+        },
+        |schedule| plan.schedule = Some(schedule),
+    )?;
+    if options.duration.is_some() || options.fleet_time.is_some() {
+        plan.duration_ns = None;
+        plan.fleet_time_ns = None;
+    }
+    read("duration", options.duration.as_ref(), units::parse_duration, |ns| {
+        plan.duration_ns = Some(ns);
+    })?;
+    read("fleet-time", options.fleet_time.as_ref(), units::parse_duration, |ns| {
+        plan.fleet_time_ns = Some(ns);
+    })?;
+    if let Some(workers) = options.workers {
+        plan.workers = workers as usize;
+    }
+    Ok(())
+}
 
-    fn apply_result(&mut self, options: &RunOptions) -> Result<(), Failure> {
-        if let Some(no_verify) = options.no_verify {
-            self.verify = !no_verify;
-        }
-        if let Some(no_calibrate) = options.no_calibrate {
-            self.calibrate = !no_calibrate;
-        }
-        if !options.watch_pid.is_empty() {
-            self.watch_pids.clone_from(&options.watch_pid);
-        }
-        read(
-            "report-interval",
-            options.report_interval.as_ref(),
-            units::parse_duration,
-            |ns| self.report_interval_ns = ns,
-        )
+fn apply_result(plan: &mut Plan, options: &RunOptions) -> Result<(), Failure> {
+    if let Some(no_verify) = options.no_verify {
+        plan.verify = !no_verify;
     }
+    if let Some(no_calibrate) = options.no_calibrate {
+        plan.calibrate = !no_calibrate;
+    }
+    if !options.watch_pid.is_empty() {
+        plan.watch_pids.clone_from(&options.watch_pid);
+    }
+    read(
+        "report-interval",
+        options.report_interval.as_ref(),
+        units::parse_duration,
+        |ns| plan.report_interval_ns = ns,
+    )
 }

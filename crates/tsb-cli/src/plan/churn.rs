@@ -2,7 +2,7 @@
 
 use tsb_core::workload::{Churn, ChurnMode};
 
-use crate::units;
+use tsb_run::units;
 
 const FORMS: &str = "it is none, steady:LIFETIME, gradual:MULTIPLEx/PERIOD, double-halve:PERIOD or \
     spike:MULTIPLEx/PERIOD/LENGTH, such as spike:10x/10m/30s";

@@ -11,7 +11,7 @@ use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 use tsb_stores::spec::or_nearest;
 
-use super::{Plan, no_effect};
+use super::{Apply, Plan, no_effect};
 use crate::args::RunArgs;
 use crate::failure::Failure;
 

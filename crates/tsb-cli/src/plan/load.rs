@@ -4,7 +4,7 @@ use std::path::Path;
 
 use serde_json::Value;
 
-use super::{Plan, Transport, file, no_effect};
+use super::{Apply, Plan, Transport, file, no_effect};
 use crate::args::{Format, Progress, RunArgs};
 use crate::failure::Failure;
 
@@ -36,7 +36,7 @@ pub fn load(args: &RunArgs) -> Result<Plan, Failure> {
     plan.apply(&args.options)?;
     settle(&mut plan, is_said);
     no_effect::check(&args.options, &plan)?;
-    plan.complete()
+    Ok(plan.complete()?)
 }
 
 /// Chooses the transport that nobody has.

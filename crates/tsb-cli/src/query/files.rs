@@ -11,9 +11,9 @@ use tsb_stores::{Consolidation, Damage, DamageKind, Resample};
 
 use super::print::Printer;
 use super::{Asked, keys};
-use crate::damage::Told;
 use crate::exit::Exit;
 use crate::failure::Failure;
+use tsb_run::damage::Told;
 
 const SECOND_NS: i64 = 1_000_000_000;
 
@@ -69,7 +69,7 @@ pub(super) fn print(
         }
     }
     let mut told = Told::default();
-    told.tell_list(damaged, Told::line);
+    told.tell_list(damaged, crate::say::warning);
     Ok(!told.may_lose_samples())
 }
 

@@ -10,7 +10,7 @@ use tsb_stores::spec::{Spec, distance};
 use crate::credentials;
 use crate::exit::Exit;
 use crate::failure::Failure;
-use crate::units::count;
+use tsb_run::units::count;
 
 /// Names shown beside a wrong one.
 const NEAR_MAX: usize = 3;

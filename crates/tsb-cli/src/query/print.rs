@@ -8,8 +8,8 @@ use tsb_core::Timestamp;
 use tsb_core::time::SECOND_NS;
 
 use crate::failure::Failure;
-use crate::foreign;
 use crate::output::delivered;
+use tsb_run::foreign;
 
 /// Writes a head and then rows.
 #[derive(Debug)]

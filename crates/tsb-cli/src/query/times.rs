@@ -3,7 +3,7 @@
 use tsb_core::Timestamp;
 use tsb_core::trace::{DateOrder, date_string};
 
-use crate::units;
+use tsb_run::units;
 
 /// Seconds since 1970 with up to nine decimals, nanoseconds since 1970, a date, or a time
 /// relative to `now`.

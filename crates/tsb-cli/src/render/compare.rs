@@ -9,7 +9,7 @@ use tsb_core::report::Run;
 use super::figures::{COMPARED, Figure};
 use super::names::{letter, path};
 use super::times;
-use crate::units::scaled;
+use tsb_run::units::scaled;
 
 /// Asked rates that differ by less than this share are the same: `asked` is counted.
 const ASKED_SAME: f64 = 0.01;

@@ -6,7 +6,7 @@ use std::fmt::Write;
 use tsb_core::latency::{Cells, cell_highest, cell_lowest};
 use tsb_core::report::{Report, Run};
 
-use crate::foreign;
+use tsb_run::foreign;
 
 const HEAD: &str = "run,store,end_s,sent,accepted,response_p50_ns,response_p99_ns,response_max_ns,lag_max_ns,staleness_max_ms,cpu_ns,rss_bytes,read_bytes,written_bytes,asked";
 

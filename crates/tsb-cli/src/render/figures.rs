@@ -3,7 +3,7 @@
 
 use serde_json::Value;
 
-use crate::units;
+use tsb_run::units;
 
 /// How a number is written for people.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

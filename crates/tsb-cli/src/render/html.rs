@@ -18,8 +18,8 @@ use serde_json::Value;
 use tsb_core::report::{Report, Run};
 
 use super::names::{moment, names, path};
-use crate::foreign;
 use markup::Markup;
+use tsb_run::foreign;
 
 const STYLE: &str = include_str!("html/page.css");
 const SCRIPT: &str = include_str!("html/page.js");

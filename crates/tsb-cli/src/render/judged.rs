@@ -5,7 +5,7 @@ use tsb_core::report::Run;
 use tsb_core::resource::Noise;
 
 use super::lines::Lines;
-use crate::units::scaled;
+use tsb_run::units::scaled;
 
 /// Each measured figure beside its threshold, and the disturbance by kind.
 pub(super) fn figures(run: &Run, lines: &mut Lines) {

@@ -3,7 +3,7 @@
 use std::fmt::Write;
 use std::io::IsTerminal;
 
-use crate::foreign;
+use tsb_run::foreign;
 
 /// Columns that the names of figures take, with the indent before and the space behind them.
 const NAMES: usize = 15;

@@ -2,7 +2,7 @@
 
 use tsb_core::report::Run;
 
-use crate::units::{count, scaled};
+use tsb_run::units::{count, scaled};
 
 /// The letter of a run: short enough for the head of a column.
 pub fn letter(index: usize) -> String {

@@ -9,8 +9,8 @@ use super::judged;
 use super::lines::Lines;
 use super::names::{letter, path};
 use super::times;
-use crate::foreign;
-use crate::units::{bytes, bytes_each, count, nanos, nanos_each, scaled};
+use tsb_run::foreign;
+use tsb_run::units::{bytes, bytes_each, count, nanos, nanos_each, scaled};
 
 /// The whole report, for a terminal of this width or for a file.
 pub fn report(report: &Report, width: Option<usize>) -> String {

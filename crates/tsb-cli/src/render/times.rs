@@ -4,7 +4,7 @@
 use tsb_core::latency::{BEYOND_MIN, Summary};
 use tsb_core::report::Run;
 
-use crate::units::count;
+use tsb_run::units::count;
 
 /// One of the times.
 #[derive(Clone, Copy, Debug)]

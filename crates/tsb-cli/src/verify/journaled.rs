@@ -15,13 +15,13 @@ use tsb_stores::Store;
 
 use super::{Opened, condemn, judge, opened};
 use crate::args::{After, VerifyArgs};
-use crate::audit::{Audit, Heard, Scope};
 use crate::exit::Exit;
 use crate::failure::Failure;
-use crate::journal::{Claim, Contents, Section};
 use crate::query;
-use crate::run::{Elsewhere, boot_id, settle, timetable};
-use crate::units;
+use tsb_run::audit::{Audit, Heard, Scope};
+use tsb_run::journal::{Claim, Contents, Section};
+use tsb_run::run::{Elsewhere, boot_id, settle, timetable};
+use tsb_run::units;
 
 /// Ticks behind the last record that are looked for in a store, of a series. An
 /// emitter that gets further between two records is not known.
@@ -242,7 +242,10 @@ fn judged(
             units::count(contents.damaged)
         ));
     }
-    let damage = opened.told.clone().damage_of(&*opened.store, &mut verdict);
+    let damage = opened
+        .told
+        .clone()
+        .damage_of(&*opened.store, &mut verdict, crate::say::warning);
     Ok(VerifiedStore {
         store: opened.store.to_string(),
         verdict,

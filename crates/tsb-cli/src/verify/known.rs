@@ -7,8 +7,8 @@ use tsb_core::ledger::Counter;
 use tsb_core::report::{Exceptions, LedgerReport, Run};
 use tsb_core::{SeriesId, Timestamp};
 
-use crate::audit::Audit;
-use crate::run::Elsewhere;
+use tsb_run::audit::Audit;
+use tsb_run::run::Elsewhere;
 
 /// What is found by reading back, and is found anew.
 const READ_BACK: [Counter; 9] = [

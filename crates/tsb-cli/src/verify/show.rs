@@ -5,7 +5,8 @@ use tsb_core::report::{JournalReport, SCHEMA_VERSION, Verification, VerifiedStor
 use crate::args::Format;
 use crate::exit::Exit;
 use crate::failure::Failure;
-use crate::{foreign, output, units};
+use crate::output;
+use tsb_run::{foreign, units};
 
 /// Samples named in the text; the JSON names more.
 const SHOWN: usize = 10;

@@ -6,7 +6,9 @@ use tsb_core::latency::Histogram;
 use tsb_core::report::{Interval, WatchedSlice};
 
 use super::*;
-use crate::live::{Board, Subject, Timed};
+use tsb_run::{Subject, Timed};
+
+use crate::live::Board;
 
 fn state() -> State {
     let board = Board::new();

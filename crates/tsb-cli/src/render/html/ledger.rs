@@ -119,9 +119,9 @@ fn findings(shown: &Shown<'_>, page: &mut Markup) {
         .map(|equation| format!("violated: {equation}"))
         .collect();
     let reasons = ledger.rejected_by_reason.iter();
-    lines.extend(reasons.map(|(reason, samples)| format!("rejected as {reason}: {}", crate::units::count(*samples))));
+    lines.extend(reasons.map(|(reason, samples)| format!("rejected as {reason}: {}", tsb_run::units::count(*samples))));
     lines.extend(ledger.lost_at_most.map(|at_most| {
-        let samples = crate::units::count(at_most);
+        let samples = tsb_run::units::count(at_most);
         format!("the store may have lost up to {samples}: it is not known which samples never reached it")
     }));
     lines.extend(ledger.losses.iter().take(SHOWN).map(ToString::to_string));

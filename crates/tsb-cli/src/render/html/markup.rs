@@ -5,9 +5,9 @@ use std::fmt::Write;
 use serde_json::Value;
 
 use super::Shown;
-use crate::foreign;
 use crate::render::figures::{Figure, Unit};
 use crate::render::names::letter;
+use tsb_run::foreign;
 
 /// A page in the making.
 #[derive(Debug, Default)]

@@ -5,7 +5,7 @@ use serde_json::Value;
 use super::Shown;
 use super::markup::Markup;
 use crate::render::figures::{COST, OFFERED, PROJECTION, SIZE, SIZE_SAMPLES};
-use crate::units;
+use tsb_run::units;
 
 pub(super) fn section(shown: &[Shown<'_>], page: &mut Markup) {
     page.section(

@@ -1,0 +1,124 @@
+//! What shows a run while it goes on: a view, metrics for other tools, lines on stderr.
+
+use std::sync::Arc;
+
+use tsb_core::report::Interval;
+use tsb_run::{Controls, Message, Observer, Phase, Progress, Stops, Subject, Timed};
+
+use super::{Board, Exposed, Terminal, wants_view};
+use crate::args::RunArgs;
+use crate::failure::Failure;
+use crate::interrupt::Signals;
+use crate::say;
+
+/// A run that is shown; dropping it gives the terminal back and ends the metrics.
+#[derive(Debug)]
+pub struct Shown {
+    observer: Arc<Watcher>,
+    stops: Stops,
+    // Both read the board of the observer.
+    _exposed: Option<Exposed>,
+    _terminal: Option<Terminal>,
+}
+
+impl Shown {
+    /// Shows a run as `args` ask: on a view if there is a terminal for it, else in lines; and as
+    /// metrics.
+    ///
+    /// # Errors
+    /// When a view was asked for and cannot be drawn, or the port of the metrics is taken.
+    pub fn open(args: &RunArgs, signals: &Signals) -> Result<Self, Failure> {
+        Self::with_view(args, signals, wants_view(args))
+    }
+
+    /// The same without a view.
+    ///
+    /// # Errors
+    /// When the port of the metrics is taken.
+    pub fn lines(args: &RunArgs, signals: &Signals) -> Result<Self, Failure> {
+        Self::with_view(args, signals, false)
+    }
+
+    fn with_view(args: &RunArgs, signals: &Signals, has_view: bool) -> Result<Self, Failure> {
+        let is_read = has_view || args.expose.is_some();
+        let board = is_read.then(|| Arc::new(Board::new()));
+        let drawn = board.as_ref().filter(|_| has_view);
+        let terminal = drawn.map(|board| Terminal::open(Arc::clone(board), signals.clone()));
+        let terminal = terminal.transpose()?;
+        let exposed = board.as_ref().zip(args.expose);
+        let exposed = exposed.map(|(board, address)| Exposed::start(address, args.expose_remote, Arc::clone(board)));
+        let exposed = exposed.transpose()?;
+        let observer = Arc::new(Watcher {
+            board,
+            has_view,
+            quiet: args.output.quiet,
+        });
+        if let Some(exposed) = &exposed {
+            observer.message(Message::Note(&format!(
+                "metrics on http://{}/metrics",
+                exposed.address()
+            )));
+        }
+        Ok(Self {
+            observer,
+            stops: signals.stops.clone(),
+            _exposed: exposed,
+            _terminal: terminal,
+        })
+    }
+
+    /// The controls of a run that is shown here, and ends when signals or keys ask for it.
+    pub fn controls(&self) -> Controls {
+        Controls {
+            stops: self.stops.clone(),
+            observer: Arc::clone(&self.observer) as Arc<dyn Observer>,
+            sockets: std::env::temp_dir(),
+            ..Controls::default()
+        }
+    }
+}
+
+/// Puts what it hears on a board, or on stderr.
+#[derive(Debug)]
+struct Watcher {
+    board: Option<Arc<Board>>,
+    has_view: bool,
+    quiet: bool,
+}
+
+impl Observer for Watcher {
+    fn begin(&self, subject: &Subject) {
+        if let Some(board) = &self.board {
+            board.begin(subject.clone());
+        }
+    }
+
+    fn phase(&self, phase: Phase) {
+        if let Some(board) = &self.board {
+            board.enter(phase);
+        }
+    }
+
+    fn progress(&self, progress: &Progress) {
+        if let Some(board) = &self.board {
+            board.update(progress);
+        }
+    }
+
+    fn interval(&self, interval: &Interval, timed: &Timed) {
+        if let Some(board) = &self.board {
+            board.add(interval.clone(), timed);
+        }
+    }
+
+    fn message(&self, message: Message<'_>) {
+        let view = self.board.as_ref().filter(|_| self.has_view);
+        match (message, view) {
+            (Message::Note(text) | Message::Warning(text), Some(board)) => board.say(text),
+            (Message::Warning(text), None) => say::warning(text),
+            (Message::Note(text) | Message::Progress(text), None) if !self.quiet => say::line(text),
+            // The view draws it, or nobody wants to read it.
+            _ => {}
+        }
+    }
+}

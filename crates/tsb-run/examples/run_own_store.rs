@@ -1,0 +1,58 @@
+//! Run a store of one's own whole: load over a wire, audit, verdict, report.
+//!
+//! ```text
+//! cargo run --release -p tsb-run --example run_own_store -- own.json
+//! tsb report own.json --html own.html
+//! ```
+//! The store is a value in this program; no name in `--store` opens it.
+#![expect(clippy::print_stdout, reason = "an example prints its result")]
+
+use std::error::Error;
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
+use tsb_core::ledger::Counter;
+use tsb_core::time::SECOND_NS;
+use tsb_run::{AskedRate, Controls, Plan, report_of, run_store};
+use tsb_stores::Store;
+use tsb_stores::memory::{MemoryOptions, MemoryStore};
+
+/// Two seconds of 2,000 series, over loopback TCP.
+fn plan() -> Result<Plan, tsb_run::Error> {
+    let mut plan = Plan {
+        duration_ns: Some(2 * SECOND_NS),
+        rate: AskedRate::PerSecond(50_000),
+        ..Plan::default()
+    };
+    plan.workload.series = Some(2_000);
+    plan.complete()
+}
+
+fn main() -> Result<(), Box<dyn Error>> {
+    // Your store goes here: anything that implements `Store`, open and empty.
+    let store: Arc<dyn Store> = Arc::new(MemoryStore::new(MemoryOptions::default()));
+    // Set this from a signal handler, and the run ends early with what it has.
+    let stop = Arc::new(AtomicBool::new(false));
+    let finished = run_store(&plan()?, &store, &Controls::stopped_by(stop))?;
+    // It is yours: closing it is, too.
+    store.close()?;
+
+    let run = &finished.run;
+    let count = |counter| run.ledger.counts.count(counter);
+    println!("{}: {:?}", run.target.store, run.verdict.status);
+    println!(
+        "{} samples accepted, {} verified, {} lost",
+        count(Counter::Accepted),
+        count(Counter::Verified),
+        count(Counter::Lost)
+    );
+    if let Some(path) = std::env::args_os().nth(1) {
+        let json = serde_json::to_vec_pretty(&report_of(vec![finished.run.clone()]))?;
+        std::fs::write(Path::new(&path), json)?;
+    }
+    if count(Counter::Accepted) == 0 || count(Counter::Verified) != count(Counter::Accepted) {
+        return Err("not everything that was accepted could be read back".into());
+    }
+    Ok(())
+}

@@ -1,0 +1,64 @@
+//! Says what a store found damaged in its files: each finding once.
+//!
+//! A store states damage in its [`Stats`](tsb_stores::Stats) and goes on without what it
+//! cannot read. Whoever opens a store tells it here, once it is open and again when the store
+//! has been read, because some stores look into a file when it is needed and not before.
+
+use tsb_core::verdict::Verdict;
+use tsb_stores::{Damage, Store};
+
+/// What was said so far.
+#[derive(Clone, Debug, Default)]
+pub struct Told(Vec<Damage>);
+
+impl Told {
+    /// Says what the store has found since the last call.
+    pub fn tell(&mut self, store: &dyn Store, say: impl Fn(&str)) {
+        self.tell_list(store.stats().damage, say);
+    }
+
+    /// The same for a list that something else than a store gives.
+    pub fn tell_list(&mut self, list: Vec<Damage>, say: impl Fn(&str)) {
+        for damage in list.iter().filter(|damage| !self.0.contains(damage)) {
+            say(&damage.to_string());
+        }
+        self.0 = list;
+    }
+
+    /// Whether something was found that may have lost acknowledged samples: then what was
+    /// read is not all that was written.
+    pub fn may_lose_samples(&self) -> bool {
+        self.0.iter().any(Damage::may_lose_samples)
+    }
+
+    /// Says what was found since, and adds all of it to the reasons of a verdict; all of it.
+    pub fn damage_of(&mut self, store: &dyn Store, verdict: &mut Verdict, say: impl Fn(&str)) -> Vec<Damage> {
+        self.tell(store, say);
+        verdict.reasons.extend(self.0.iter().map(ToString::to_string));
+        self.0.clone()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::cell::RefCell;
+
+    use tsb_stores::DamageKind;
+
+    use super::*;
+
+    #[test]
+    fn each_finding_is_said_once() {
+        let said = RefCell::new(Vec::new());
+        let say = |text: &str| said.borrow_mut().push(text.to_owned());
+        let torn = Damage::new(DamageKind::Torn, "/j/3", "a record is cut short");
+        let gone = Damage::new(DamageKind::Missing, "/j", "segment 2 is gone");
+        let mut told = Told::default();
+        told.tell_list(vec![torn.clone()], say);
+        assert!(!told.may_lose_samples());
+        told.tell_list(vec![torn.clone(), gone.clone()], say);
+        assert!(told.may_lose_samples());
+        assert_eq!(*said.borrow(), [torn.to_string(), gone.to_string()]);
+        assert_eq!(told.0.len(), 2);
+    }
+}

@@ -1,0 +1,226 @@
+//! Reads a journal, whatever became of its end.
+
+use std::fs::File;
+use std::io::{Read, Seek, SeekFrom};
+use std::path::Path;
+
+use tsb_core::report::RejectedStretch;
+
+use super::record::{Header, MAGIC, Reached, Record};
+use crate::error::Error;
+
+/// Longer files are no journals: the writer keeps them to a few megabytes.
+const BYTES_MAX: u64 = 1 << 28;
+
+/// What a journal says.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Contents {
+    /// The runs, in the order in which they began.
+    pub sections: Vec<Section>,
+    /// Whole records.
+    pub records: u64,
+    /// Bytes behind the last whole record: the one that was being written.
+    pub torn_bytes: u64,
+    /// Lines before the last whole record that are none, and records that are not there.
+    pub damaged: u64,
+}
+
+/// One run of a journal.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Section {
+    /// What it was to do.
+    pub header: Header,
+    /// What its store refused, as far as it has names.
+    pub refused: Vec<RejectedStretch>,
+    /// What was acknowledged by the last record.
+    pub reached: Reached,
+    /// Its report is whole.
+    pub is_over: bool,
+}
+
+/// Whether a file is a journal, by its first bytes.
+///
+/// # Errors
+/// When it cannot be read.
+pub fn is_journal(path: &Path) -> std::io::Result<bool> {
+    let mut first = [0; MAGIC.len()];
+    let mut file = File::open(path)?;
+    let length = file.seek(SeekFrom::End(0))?;
+    file.rewind()?;
+    if length == 0 {
+        // Killed before its first record.
+        return Ok(path.extension().is_some_and(|end| end == "journal"));
+    }
+    Ok(file.read_exact(&mut first).is_ok() && first == MAGIC.as_bytes())
+}
+
+/// The journal in a file.
+///
+/// # Errors
+/// When it cannot be read, or is longer than any journal.
+pub fn read(path: &Path) -> Result<Contents, Error> {
+    let failure = || Error::plan(format!("cannot read journal {}", path.display()));
+    let length = std::fs::metadata(path)
+        .map_err(|error| failure().because(&error))?
+        .len();
+    if length > BYTES_MAX {
+        return Err(failure().because_of(format!("it is longer than {BYTES_MAX} bytes")));
+    }
+    let bytes = std::fs::read(path).map_err(|error| failure().because(&error))?;
+    Ok(parse(&bytes))
+}
+
+/// What some bytes say. Any bytes do.
+pub(super) fn parse(bytes: &[u8]) -> Contents {
+    let mut contents = Contents::default();
+    let (mut nonce, mut sequence, mut unread) = (None, 0, 0);
+    let mut torn_from = 0;
+    let mut offset = 0;
+    for line in bytes.split_inclusive(|&byte| byte == b'\n') {
+        offset += line.len();
+        let whole = line.strip_suffix(b"\n").and_then(Record::of_line);
+        let whole = whole.filter(|(of, number, _)| nonce.is_none_or(|nonce| nonce == *of) && *number > sequence);
+        let Some((of, number, record)) = whole else {
+            unread += 1;
+            continue;
+        };
+        // Lines that cannot be read and numbers that are missing are two views of one damage.
+        let is_first = nonce.is_none();
+        let missing = if is_first { 0 } else { number - sequence - 1 };
+        // A file that was written anew leaves out what was replaced.
+        contents.damaged += if unread > 0 { unread.max(missing) } else { 0 };
+        (nonce, sequence, unread, torn_from) = (Some(of), number, 0, offset);
+        contents.records += 1;
+        contents.add(record);
+    }
+    contents.torn_bytes = (bytes.len() - torn_from) as u64;
+    contents
+}
+
+impl Contents {
+    fn add(&mut self, record: Record) {
+        match (record, self.sections.last_mut()) {
+            (Record::Run(header), _) => self.sections.push(Section {
+                header: *header,
+                refused: Vec::new(),
+                reached: Reached::default(),
+                is_over: false,
+            }),
+            (Record::Over {}, Some(_)) => self.sections.iter_mut().for_each(|section| section.is_over = true),
+            (Record::Refused { samples }, Some(section)) => section.refused.extend(samples),
+            (Record::Reached(reached), Some(section)) => section.reached = reached,
+            // Its run is not there: of it nothing can be said.
+            (_, None) => self.damaged += 1,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+    use serde_json::json;
+    use tsb_core::Durability;
+
+    use super::super::record::Claim;
+    use super::*;
+
+    fn header() -> Record {
+        Record::Run(Box::new(Header {
+            command: "run".to_owned(),
+            tsb_version: "0".to_owned(),
+            pid: 1,
+            boot_id: None,
+            base_ns: 0,
+            store: "x".to_owned(),
+            plan: json!({}),
+            workers: vec![(0, 10)],
+            acknowledges: Durability::Synced,
+            reaches: Durability::Synced,
+        }))
+    }
+
+    fn reached(operations: u64) -> Record {
+        Record::Reached(Reached {
+            levels: vec![Claim {
+                level: Durability::Synced,
+                operations: vec![operations],
+                nameless: 0,
+            }],
+            ..Reached::default()
+        })
+    }
+
+    fn lines() -> Vec<String> {
+        let records = std::iter::once(header()).chain((1..=9).map(reached));
+        (1..)
+            .zip(records)
+            .map(|(at, record)| record.line(5, at).unwrap())
+            .collect()
+    }
+
+    fn claimed(contents: &Contents) -> Option<u64> {
+        let claim = contents.sections.first()?.reached.levels.first()?;
+        Some(claim.operations[0])
+    }
+
+    #[test]
+    fn a_journal_that_is_cut_anywhere_says_what_was_whole_by_then() {
+        let lines = lines();
+        let bytes = lines.concat().into_bytes();
+        assert_eq!(claimed(&parse(&bytes)), Some(9));
+        for end in 0..bytes.len() {
+            let contents = parse(&bytes[..end]);
+            let ends: Vec<usize> = lines
+                .iter()
+                .scan(0, |sum, line| {
+                    *sum += line.len();
+                    Some(*sum)
+                })
+                .collect();
+            let whole = ends.iter().filter(|&&at| at <= end).count();
+            assert_eq!((contents.records, contents.damaged), (whole as u64, 0));
+            let last = whole.checked_sub(1).and_then(|last| ends.get(last)).copied();
+            assert_eq!(contents.torn_bytes as usize, end - last.unwrap_or(0));
+            assert_eq!(
+                claimed(&contents),
+                (whole > 1).then(|| whole as u64 - 1),
+                "cut at {end}"
+            );
+        }
+    }
+
+    #[test]
+    fn damage_in_the_middle_is_counted_and_what_follows_is_read() {
+        let mut lines = lines();
+        lines[3] = lines[3].replace("operations", "0perations");
+        let contents = parse(lines.concat().as_bytes());
+        assert_eq!((contents.damaged, contents.torn_bytes), (1, 0));
+        assert_eq!(claimed(&contents), Some(9));
+    }
+
+    #[test]
+    fn a_line_of_another_journal_and_an_old_line_say_nothing() {
+        let mut lines = lines();
+        lines.push(reached(99).line(6, 11).unwrap());
+        lines.push(lines[2].clone());
+        let contents = parse(lines.concat().as_bytes());
+        assert_eq!(claimed(&contents), Some(9));
+        assert!(contents.torn_bytes > 0);
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(256))]
+
+        #[test]
+        fn no_damage_claims_more_than_was_written(
+            at in 0usize..2_000, bytes in prop::collection::vec(any::<u8>(), 1..60)
+        ) {
+            let mut journal = lines().concat().into_bytes();
+            let from = at.min(journal.len());
+            let to = (from + bytes.len()).min(journal.len());
+            journal.splice(from..to, bytes);
+            let contents = parse(&journal);
+            prop_assert!(claimed(&contents).unwrap_or(0) <= 9);
+        }
+    }
+}

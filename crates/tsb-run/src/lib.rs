@@ -1,0 +1,29 @@
+//! A whole run of tsb as a library: a [`Plan`] and a store in, a
+//! [`Report`](tsb_core::report::Report) with audit, ledger, ceiling, staleness and verdict out.
+//!
+//! [`run_store`] runs a plan against a store that the caller has opened, [`run_plan`] and
+//! [`run_each`] open the stores that a plan names, and [`WriteOnly`] makes a store of a closure
+//! that only writes. [`Controls`] is what a run takes from its surroundings: flags that end it,
+//! and an [`Observer`] that hears what it does. An [`Error`] is returned only where nothing was
+//! measured; what fails later is in the report.
+//!
+//! Nothing here prints, ends the process or reads the environment.
+
+pub mod audit;
+mod controls;
+pub mod damage;
+mod error;
+pub mod foreign;
+pub mod journal;
+mod observer;
+pub mod plan;
+pub mod run;
+pub mod units;
+mod write_only;
+
+pub use controls::{Between, Controls, Provisional, Stops};
+pub use error::{Error, Explanation, chain, panic_message};
+pub use observer::{Message, Nobody, Observer, Phase, Progress, Subject, Timed};
+pub use plan::{AskedRate, Plan, Transport, WirePlan};
+pub use run::{Finished, Kept, Patience, open, report_of, run_each, run_plan, run_store};
+pub use write_only::{Keys, WriteOnly};

@@ -1,0 +1,196 @@
+//! What was meant: the plan of a run, complete, checked, printable.
+//!
+//! A plan starts as the default run; a plan file and then the flags change it. It is
+//! stored in the report, so that a report reruns itself, and it holds no secret.
+
+mod transport;
+
+use serde::{Deserialize, Serialize};
+use tsb_core::schedule::Schedule;
+use tsb_core::time::SECOND_NS;
+use tsb_core::wire::Protocol;
+use tsb_core::workload::{BatchMode, FleetSpec, WorkloadSpec};
+use tsb_stores::spec::Spec;
+
+pub use transport::{Transport, WirePlan};
+
+use crate::error::Error;
+
+/// The version of the plan's form; an unknown one is refused.
+pub const PLAN_VERSION: u32 = 2;
+
+/// The most fleet time of a run: timestamps are nanoseconds, and end in 2262.
+const FLEET_SPAN_MAX_NS: u64 = 200 * 365 * 86_400 * SECOND_NS;
+
+/// Everything about a run.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Plan {
+    /// [`PLAN_VERSION`].
+    pub version: u32,
+    /// The stores, run one after the other on the same work.
+    pub stores: Vec<Spec>,
+    /// How samples reach the store.
+    pub transport: Transport,
+    /// The wire protocol, where there is a wire.
+    pub protocol: Protocol,
+    /// How the wire is used, where there is one.
+    #[serde(default, skip_serializing_if = "WirePlan::is_usual")]
+    pub wire: WirePlan,
+    /// Series that a store or listener admits.
+    pub max_series: u64,
+    /// What is sent.
+    pub workload: WorkloadSpec,
+    /// How fast.
+    pub rate: AskedRate,
+    /// The shape of the rate over time, instead of the fleet's own times.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub schedule: Option<Schedule>,
+    /// How long to send, in nanoseconds of real time.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub duration_ns: Option<u64>,
+    /// How much fleet time to send, in nanoseconds.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub fleet_time_ns: Option<u64>,
+    /// Emitting threads.
+    pub workers: usize,
+    /// Read everything back.
+    pub verify: bool,
+    /// Measure the generator's own ceiling first.
+    pub calibrate: bool,
+    /// Length of a reporting interval, in nanoseconds.
+    pub report_interval_ns: u64,
+    /// Other processes to watch.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub watch_pids: Vec<u32>,
+}
+
+/// How fast a fleet is asked to report.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum AskedRate {
+    /// As it would: fleet time is real time.
+    Natural,
+    /// This many samples per second; fleet time runs faster or slower.
+    PerSecond(u64),
+    /// As fast as the store answers: a closed loop.
+    Max,
+}
+
+impl Default for Plan {
+    /// Ten seconds of 54,000 samples/s of the kstat fleet over loopback TCP into memory.
+    fn default() -> Self {
+        let mut workload = WorkloadSpec::new(FleetSpec::Kstat, 1);
+        workload.series = Some(54_000);
+        workload.batch = BatchMode::Message;
+        Self {
+            version: PLAN_VERSION,
+            stores: Vec::new(),
+            transport: Transport::Tcp,
+            protocol: Protocol::Tsb,
+            wire: WirePlan::default(),
+            max_series: 10_000_000,
+            workload,
+            rate: AskedRate::Natural,
+            schedule: None,
+            duration_ns: None,
+            fleet_time_ns: None,
+            workers: 1,
+            verify: true,
+            calibrate: true,
+            report_interval_ns: SECOND_NS,
+            watch_pids: Vec::new(),
+        }
+    }
+}
+
+impl Plan {
+    /// Fills in what was left open, and checks the whole.
+    pub fn complete(mut self) -> Result<Self, Error> {
+        self.update()?;
+        if self.stores.is_empty() {
+            let spec = "memory:"
+                .parse()
+                .map_err(|error| Error::plan("cannot use memory:").because(&error))?;
+            self.stores = vec![spec];
+        }
+        if self.duration_ns.is_none() && self.fleet_time_ns.is_none() {
+            self.duration_ns = Some(10 * SECOND_NS);
+        }
+        if self.transport.is_wire() {
+            let resolution = self.protocol.facts().resolution_ns;
+            self.workload.resolution_ns = self.workload.resolution_ns.max(resolution);
+        }
+        self.workload.tick_parts = self.workers;
+        let horizon_ns = self.fleet_span_ns();
+        if let Some(churn) = &mut self.workload.churn {
+            churn.horizon_ns = horizon_ns;
+        }
+        self.check()?;
+        Ok(self)
+    }
+
+    /// Makes a plan of an earlier version one of this.
+    fn update(&mut self) -> Result<(), Error> {
+        let failure = || Error::plan(format!("cannot run a plan of version {}", self.version));
+        match (self.version, &self.schedule) {
+            (1, Some(schedule)) if schedule.counts_samples() => Err(failure()
+                .because_of(format!(
+                    "its schedule {schedule} counts operations per second, and schedules have counted samples since version 2"
+                ))
+                .hint("give --schedule with its rates times the samples of an operation")),
+            (1 | PLAN_VERSION, _) => {
+                self.version = PLAN_VERSION;
+                Ok(())
+            }
+            _ => Err(failure().hint(format!("this program reads versions 1 to {PLAN_VERSION}"))),
+        }
+    }
+
+    fn check(&self) -> Result<(), Error> {
+        if self.workers == 0 || self.workers > 1024 {
+            return Err(Error::plan("cannot run with this many workers").because_of("--workers is from 1 to 1024"));
+        }
+        self.wire.check()?;
+        if self.report_interval_ns < 1_000_000 {
+            return Err(Error::plan("cannot report that often").because_of("--report-interval is at least 1ms"));
+        }
+        if self.duration_ns == Some(0) || self.fleet_time_ns == Some(0) {
+            return Err(Error::plan("cannot run for no time at all").hint("give --duration 10s"));
+        }
+        if self.schedule.is_some() && self.rate != AskedRate::Natural {
+            return Err(Error::plan("cannot follow both --rate and --schedule")
+                .hint("a schedule is a rate over time: leave --rate out"));
+        }
+        if self.fleet_span_ns() > FLEET_SPAN_MAX_NS {
+            return Err(Error::plan("cannot run the fleet that far ahead")
+                .because_of("at this rate its clock would pass 200 years, and timestamps end in 2262")
+                .hint("ask a lower --rate or --duration; --rate max sends as fast as the store answers"));
+        }
+        self.workload
+            .check()
+            .map_err(|error| Error::plan("cannot run this workload").because(&error))
+    }
+
+    /// About how much fleet time the run takes, in nanoseconds: how far ahead churn is
+    /// planned. Behind it series live on without churn.
+    fn fleet_span_ns(&self) -> u64 {
+        if let Some(span) = self.fleet_time_ns {
+            return span;
+        }
+        let duration = self.duration_ns.unwrap_or(0);
+        let interval = self.workload.interval_ns.unwrap_or(SECOND_NS).max(1);
+        let natural = self.workload.series.unwrap_or(1) as f64 * SECOND_NS as f64 / interval as f64;
+        let speed = match self.rate {
+            AskedRate::PerSecond(rate) => (rate as f64 / natural).max(1.0),
+            AskedRate::Natural => 1.0,
+            AskedRate::Max => 10.0,
+        };
+        (duration as f64 * speed).min(u64::MAX as f64) as u64
+    }
+
+    /// Whether operations wait for each other instead of being due.
+    pub fn is_closed_loop(&self) -> bool {
+        self.rate == AskedRate::Max || self.schedule.as_ref().is_some_and(|schedule| !schedule.is_open_loop())
+    }
+}

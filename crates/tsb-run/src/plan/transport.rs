@@ -1,0 +1,194 @@
+//! How samples travel, and how the wire is used.
+
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+use tsb_core::net::{Carrier, EmitOptions};
+use tsb_core::wire::Protocol;
+use tsb_core::wire::datagram::{MAX_DATAGRAM, USUAL_DATAGRAM};
+
+use crate::error::Error;
+
+/// How samples reach the store.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Transport {
+    /// A call in the same process.
+    Inproc,
+    /// A TCP connection.
+    Tcp,
+    /// UDP.
+    Udp,
+    /// A Unix stream socket.
+    Unix,
+    /// A Unix datagram socket.
+    Unixgram,
+    /// HTTP requests over TCP, each answered.
+    Http,
+}
+
+impl Transport {
+    /// All that have a wire.
+    pub const WIRES: [Self; 5] = [Self::Tcp, Self::Udp, Self::Unix, Self::Unixgram, Self::Http];
+
+    /// Its name in plans, reports, flags and addresses.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Inproc => "inproc",
+            Self::Tcp => "tcp",
+            Self::Udp => "udp",
+            Self::Unix => "unix",
+            Self::Unixgram => "unixgram",
+            Self::Http => "http",
+        }
+    }
+
+    /// Whether bytes leave through a socket.
+    pub const fn is_wire(self) -> bool {
+        !matches!(self, Self::Inproc)
+    }
+
+    /// Whether its addresses are files.
+    pub const fn is_unix(self) -> bool {
+        matches!(self, Self::Unix | Self::Unixgram)
+    }
+
+    /// How the bytes travel.
+    pub const fn carrier(self) -> Carrier {
+        match self {
+            Self::Udp | Self::Unixgram => Carrier::Datagrams,
+            Self::Inproc | Self::Tcp | Self::Unix => Carrier::Stream,
+            Self::Http => Carrier::Requests,
+        }
+    }
+
+    /// Whether the peer confirms what it has taken.
+    pub const fn is_answered(self) -> bool {
+        matches!(self, Self::Http)
+    }
+
+    /// Whether a protocol runs over it; if not, what that needs.
+    ///
+    /// # Errors
+    /// When it does not.
+    pub fn carries(self, protocol: Protocol) -> Result<(), String> {
+        let facts = protocol.facts();
+        let runs = match self.carrier() {
+            Carrier::Stream => facts.streams,
+            Carrier::Datagrams => facts.datagrams,
+            Carrier::Requests => facts.http,
+        };
+        if runs {
+            return Ok(());
+        }
+        let needs = match (facts.streams, facts.datagrams) {
+            (true, _) => "a connection, such as tcp",
+            (_, true) => "datagrams, such as udp",
+            _ => "http",
+        };
+        Err(format!(
+            "{protocol} does not run over {}: it needs {needs}",
+            self.name()
+        ))
+    }
+
+    /// Whether something may be lost on it without anybody's fault.
+    pub const fn may_lose(self) -> bool {
+        matches!(self, Self::Udp)
+    }
+}
+
+/// How a wire is used.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct WirePlan {
+    /// Datagram sockets, over all emitting threads.
+    pub sockets: usize,
+    /// The most bytes of a datagram.
+    pub datagram_bytes: usize,
+    /// Have the kernel cut datagrams (`UDP_SEGMENT`), where it can.
+    pub gso: bool,
+    /// Take datagrams together (`UDP_GRO`), where the kernel can.
+    pub gro: bool,
+    /// The receive buffer to ask for; without it, one that takes a tick of the whole fleet.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub receive_buffer_bytes: Option<u64>,
+    /// The database of InfluxDB's interface to write into; without it, `tsb`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub database: Option<String>,
+    /// Compress the bodies of requests.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub gzip: bool,
+    /// How long an answer, a server that takes nothing, or the end of a connection is waited
+    /// for, in nanoseconds; without it, a minute, and half a minute for the end.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub timeout_ns: Option<u64>,
+}
+
+/// What is written into where nothing else was said.
+const DATABASE: &str = "tsb";
+
+impl Default for WirePlan {
+    fn default() -> Self {
+        Self {
+            sockets: 1,
+            datagram_bytes: USUAL_DATAGRAM,
+            gso: true,
+            gro: true,
+            receive_buffer_bytes: None,
+            database: None,
+            gzip: false,
+            timeout_ns: None,
+        }
+    }
+}
+
+impl WirePlan {
+    /// Whether nothing was asked for.
+    pub fn is_usual(&self) -> bool {
+        *self == Self::default()
+    }
+
+    /// Refuses what cannot be done.
+    pub(super) fn check(&self) -> Result<(), Error> {
+        if self.sockets == 0 || self.sockets > 1024 {
+            return Err(Error::plan("cannot send over this many sockets").because_of("--sockets is from 1 to 1024"));
+        }
+        if !(64..=MAX_DATAGRAM).contains(&self.datagram_bytes) {
+            return Err(Error::plan("cannot pack datagrams of this size")
+                .because_of(format!("--datagram is from 64 to {MAX_DATAGRAM} bytes")));
+        }
+        Ok(())
+    }
+
+    /// The database to write into.
+    pub fn database(&self) -> &str {
+        self.database.as_deref().unwrap_or(DATABASE)
+    }
+
+    /// For one of `workers` targets.
+    pub fn emit_options(&self, workers: usize) -> EmitOptions {
+        let usual = EmitOptions::default();
+        let timeout = self.timeout_ns.map(Duration::from_nanos);
+        EmitOptions {
+            sockets: self.sockets.div_ceil(workers.max(1)),
+            datagram_bytes: self.datagram_bytes,
+            gso: self.gso,
+            stall_timeout: timeout.or(usual.stall_timeout),
+            answer_timeout: timeout.or(usual.answer_timeout),
+            close_timeout: timeout.unwrap_or(usual.close_timeout),
+            ..usual
+        }
+    }
+
+    /// The receive buffer to ask for, where a burst is a tick of `series` series.
+    ///
+    /// 64 bytes a sample hold a line of text or the announcement of a series, and the kernel
+    /// accounts for a small datagram with up to two and a half times its bytes.
+    pub fn receive_buffer(&self, series: usize) -> usize {
+        const LEAST: usize = 4 << 20;
+        const MOST: usize = 256 << 20;
+        let asked = self.receive_buffer_bytes.map(|bytes| bytes as usize);
+        asked.unwrap_or_else(|| (series * 64 * 5 / 2).clamp(LEAST, MOST))
+    }
+}

@@ -1,0 +1,136 @@
+//! From a plan to a report: drive, watch, read back, judge.
+
+mod aftermath;
+mod asked;
+mod assemble;
+mod calls;
+mod ceiling;
+mod cost;
+mod course;
+mod engine;
+mod fit;
+mod guarded;
+mod hdr_log;
+mod journaled;
+mod judge;
+mod kept;
+mod ledger;
+mod missing;
+mod monitor;
+mod path;
+mod patience;
+mod peak;
+mod projection;
+mod recorded;
+mod rejects;
+mod remote;
+mod sink;
+mod slices;
+mod slicing;
+mod so_far;
+mod stage;
+mod window;
+
+use std::ops::Range;
+
+use tsb_core::report::Run;
+use tsb_core::workload::Workload;
+
+pub use asked::check as check_asked;
+pub use assemble::{fingerprint, issued, offered};
+pub use missing::{missing, missing_note};
+
+pub use calls::Calls;
+pub use engine::{Finished, Open, run_plan, run_store};
+pub use guarded::Guarded;
+pub use hdr_log::write as write_hdr_log;
+pub use journaled::{boot_id, header_of_emit, way_of_emit};
+pub use judge::read_back;
+pub use kept::{Kept, report_of};
+pub use ledger::excepted;
+pub use ledger::{Elsewhere, settle};
+pub use monitor::{Seen, progress};
+pub use path::{Driven, Pass, Watch};
+pub use patience::{Came, Over, Patience, Waiting, at_once};
+pub use rejects::Rejects;
+pub use sink::{SinkTotals, StoreSink, Writer};
+pub use slices::with_latencies;
+pub use slicing::{Counted, Slicing};
+pub use stage::timetable;
+pub use stage::{Stage, open};
+pub use window::{Waits, Window};
+
+use crate::controls::Controls;
+use crate::error::Error;
+use crate::plan::Plan;
+
+/// Refuses a protocol whose samples cannot be told apart once they have arrived.
+///
+/// # Errors
+/// When the plan uses one.
+pub fn check_comparable(plan: &Plan) -> Result<(), Error> {
+    if plan.transport.is_wire() && !plan.protocol.facts().timestamps {
+        return Err(Error::plan(format!("cannot check a run over {}", plan.protocol))
+            .because_of("it carries no timestamps, so what arrives cannot be compared with what was sent")
+            .hint("send with tsb emit, and receive with tsb ingest"));
+    }
+    Ok(())
+}
+
+/// Runs the plan's stores one after the other on the same work, keeps each run as it is over,
+/// and shows each to `each` before it is kept. Returns the first failure of those that could
+/// not be run; the others are told to the observer.
+///
+/// # Errors
+/// When the first of them could not: then nothing was measured, and nothing is lost.
+pub fn run_each(
+    plan: &Plan,
+    controls: &Controls,
+    open: Open<'_>,
+    kept: &Kept,
+    mut each: impl FnMut(&Finished),
+) -> Result<Option<Error>, Error> {
+    check_comparable(plan)?;
+    let mut failed = None;
+    for (index, store) in plan.stores.iter().enumerate() {
+        if index > 0 {
+            kept.save();
+        }
+        let single = Plan {
+            stores: vec![store.clone()],
+            ..plan.clone()
+        };
+        let mut finished = match run_plan(&single, controls, open) {
+            Ok(finished) => finished,
+            Err(error) if index == 0 => return Err(error),
+            Err(error) => {
+                kept.note(format!("{store} was not measured: {error}"));
+                match failed {
+                    None => failed = Some(error),
+                    Some(_) => controls.warn(&error.to_string()),
+                }
+                continue;
+            }
+        };
+        finished.run.label = controls.labels.get(index).cloned();
+        each(&finished);
+        let interrupted = finished.run.interrupted;
+        kept.add(finished.run);
+        if interrupted {
+            break;
+        }
+    }
+    Ok(failed)
+}
+
+/// The ticks of each group that a reported run issued.
+pub fn issued_ticks(run: &Run, workload: &Workload) -> Vec<Range<u64>> {
+    let mut ticks = vec![0..0; workload.groups().len()];
+    for issued in &run.issued {
+        let groups = issued.first_group as usize..(issued.first_group + issued.groups) as usize;
+        for group in ticks.get_mut(groups).into_iter().flatten() {
+            *group = issued.first_tick..issued.end_tick;
+        }
+    }
+    ticks
+}

@@ -1,0 +1,441 @@
+//! From everything that was counted, timed and read back to one report.
+
+use std::ops::Range;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use tsb_core::Timestamp;
+use tsb_core::latency::{Curve, Summary};
+use tsb_core::net::{Carrier, ListenerStats};
+use tsb_core::report::{
+    Cost, Curves, DatagramReport, DurabilityReport, EstimatedFrom, Issued, Latency, ListenerReport, Offered,
+    Projection, Rate, Run, Size, Target,
+};
+use tsb_core::resource::Machine;
+use tsb_stores::{Exactness, Stats, Store};
+
+use super::cost::{Spent, bytes_of_each, unexplained};
+use super::engine::{Performed, ReadBack};
+use super::judge;
+use super::ledger::{Sides, done_means};
+use super::missing::{missing, missing_note};
+use super::path::Wire;
+use super::stage::Stage;
+use super::{peak, recorded, slices};
+use crate::audit::Audit;
+
+/// What a report is made of.
+#[derive(Debug)]
+pub(super) struct Parts<'a> {
+    /// The run.
+    pub stage: &'a Stage,
+    /// Its store.
+    pub store: &'a Arc<dyn Store>,
+    /// The timestamp of the start.
+    pub base: Timestamp,
+    /// What was done.
+    pub performed: &'a Performed,
+    /// What came of reading back.
+    pub read: &'a ReadBack,
+    /// The generator's ceiling.
+    pub ceiling: Option<f64>,
+    /// What longer times would cost, or why that is not known.
+    pub projection: Result<Projection, String>,
+}
+
+impl Parts<'_> {
+    /// What was read back.
+    pub(super) const fn audit(&self) -> Option<&Audit> {
+        self.read.audit.as_ref()
+    }
+
+    /// The store's first failure, in words.
+    pub(super) fn failure(&self) -> Option<&String> {
+        self.performed.failure.as_ref().or(self.read.failure.as_ref())
+    }
+}
+
+/// Puts a report together.
+pub(super) fn assemble(parts: &Parts<'_>) -> Run {
+    let (stage, performed) = (parts.stage, parts.performed);
+    let driven = &performed.driven;
+    let capabilities = parts.store.capabilities();
+    let sides = sides(stage, performed, parts.audit());
+    let ledger = sides.ledger();
+    let rate = rate(parts);
+    let response = Summary::new(&driven.response.total, driven.timed_samples);
+    let verdict = judge::verdict(parts, &ledger, &rate);
+    let cost = cost(parts);
+    let mut notes = notes(parts);
+    notes.extend(unexplained(&cost));
+    let protocol = stage.plan.transport.is_wire().then_some(stage.plan.protocol);
+    let is_delivered = protocol.is_some() && !stage.plan.transport.is_answered();
+    Run {
+        label: None,
+        started_at_ns: parts.base.0,
+        duration_ns: driven.elapsed_ns,
+        interrupted: driven.interrupted,
+        plan: serde_json::to_value(&stage.plan).unwrap_or_default(),
+        seed: stage.plan.workload.seed,
+        fingerprint: fingerprint(stage),
+        machine: Machine::examine(),
+        target: Target {
+            store: parts.store.to_string(),
+            transport: stage.plan.transport.name().to_owned(),
+            protocol: protocol.map(|protocol| protocol.to_string()),
+            exactness: exactness(capabilities.exactness),
+        },
+        verdict,
+        noise: performed.observed.noise.clone(),
+        durability: durability(parts, response),
+        rate,
+        ledger,
+        latency: Latency {
+            done: done_means(protocol, stage.plan.transport),
+            response,
+            delivery: is_delivered.then(|| Summary::new(&driven.delivery.total, driven.timed_samples)),
+            service: Summary::new(&driven.service.total, driven.timed_samples),
+            lag: Summary::new(&driven.lag.total, driven.started_samples),
+            untimed: driven.wire.as_ref().map_or(0, |wire| wire.untimed),
+            missing: missing(driven),
+            curves: Some(Curves {
+                response: Curve::new(&driven.response.total),
+                delivery: is_delivered.then(|| Curve::new(&driven.delivery.total)),
+                service: Curve::new(&driven.service.total),
+                lag: Curve::new(&driven.lag.total),
+            }),
+        },
+        staleness: performed.observed.staleness.summary(),
+        cost,
+        size: performed.stats.as_ref().filter(|_| capabilities.query).map(size),
+        offered: offered(stage, &performed.driven.issued),
+        intervals: slices::with_latencies(&performed.observed.intervals, driven),
+        resources: performed.observed.resources.clone(),
+        listener: listener(parts),
+        issued: issued(&performed.driven.issued),
+        exceptions: Some(sides.exceptions()),
+        damage: parts.store.stats().damage,
+        notes,
+    }
+}
+
+/// What each side of a run counted.
+pub(super) fn sides<'a>(stage: &'a Stage, performed: &'a Performed, audit: Option<&'a Audit>) -> Sides<'a> {
+    Sides {
+        transport: stage.plan.transport,
+        protocol: stage.plan.protocol,
+        merges: stage.plan.wire.gro,
+        driven: &performed.driven,
+        accepted: performed.accepted,
+        unsettled: if performed.driven.is_partial {
+            // They are among those of which nothing is known.
+            0
+        } else {
+            performed.totals.unsettled.load(Ordering::Relaxed)
+        },
+        rejects: &performed.rejects,
+        audit,
+        heard: &performed.observed.heard,
+        workload: &stage.workload,
+    }
+}
+
+/// A store whose acks say less than it reaches was flushed at the end: what counts is the
+/// level that everything has then, and how long it waited for it.
+fn durability(parts: &Parts<'_>, response: Summary) -> DurabilityReport {
+    let capabilities = parts.store.capabilities();
+    let window = parts.performed.window.as_ref().filter(|_| parts.failure().is_none());
+    let (wait, untimed) = window.map_or((response, 0), |window| window.summary());
+    DurabilityReport {
+        level: if window.is_some() {
+            capabilities.reaches
+        } else {
+            capabilities.acknowledges
+        },
+        acknowledged: capabilities.acknowledges,
+        copies: capabilities.copies,
+        wait: Some(wait),
+        untimed,
+    }
+}
+
+fn rate(parts: &Parts<'_>) -> Rate {
+    let (stage, driven) = (parts.stage, &parts.performed.driven);
+    let closed_loop = stage.plan.is_closed_loop();
+    let asked = driven.counts.due.samples as f64 * 1e9 / driven.asked_ns.max(1) as f64;
+    Rate {
+        peak: peak::of(
+            &stage.timetable,
+            &parts.performed.observed.intervals,
+            stage.plan.report_interval_ns,
+        ),
+        durable_per_second: parts.performed.durable_per_second(),
+        asked_per_second: (!closed_loop).then_some(asked),
+        held_per_second: parts.performed.held_per_second(),
+        ceiling_per_second: parts.ceiling,
+        closed_loop,
+        speed: stage.speed().map_or_else(
+            || {
+                driven.counts.due.samples as f64 * 1e9
+                    / driven.elapsed_ns.max(1) as f64
+                    / stage.workload.samples_per_second()
+            },
+            tsb_core::schedule::Speed::as_f64,
+        ),
+    }
+}
+
+fn cost(parts: &Parts<'_>) -> Cost {
+    let (performed, driven) = (parts.performed, &parts.performed.driven);
+    let verified = parts.audit().map(|audit| audit.tally.verified);
+    let spent = performed.spent.map(|spent| Spent {
+        audit_ns: parts.read.cpu_ns,
+        ..spent
+    });
+    let mut cost = spent.map_or_else(Cost::default, |spent| spent.of_each(performed.accepted));
+    if let Some(stats) = &performed.stats {
+        bytes_of_each(&mut cost, stats, verified.unwrap_or(performed.accepted));
+    }
+    let sent = driven.counts.sent().samples.max(1) as f64;
+    cost.wire_bytes_per_sample = driven.wire.as_ref().map(|wire| wire.sent_bytes as f64 / sent);
+    match &parts.projection {
+        Ok(projection) => cost.projection = Some(projection.clone()),
+        Err(why) => cost.projection_absent = keeps_something(parts).then(|| why.clone()),
+    }
+    cost
+}
+
+/// Whether there is anything to project: a store that keeps nothing has no days.
+fn keeps_something(parts: &Parts<'_>) -> bool {
+    parts.store.capabilities().query
+}
+
+fn size(stats: &Stats) -> Size {
+    Size {
+        samples: stats.samples,
+        sealed_bytes: stats.footprint.sealed_bytes,
+        sealed_samples: stats.footprint.sealed_samples,
+        head_bytes: stats.footprint.head_bytes,
+        journal_bytes: stats.footprint.journal_bytes,
+        series_bytes: stats.footprint.series_bytes,
+        free_bytes: stats.footprint.free_bytes,
+        disk_bytes: stats.disk_bytes,
+    }
+}
+
+/// What the issued ticks of each group carried: bits of information per value, and repeats.
+pub fn offered(stage: &Stage, issued: &[Range<u64>]) -> Offered {
+    let estimate = stage.workload.offered(issued);
+    Offered {
+        series: stage.workload.catalog().len() as u64,
+        repeat_rate: estimate.repeat_rate,
+        entropy_bits: estimate.entropy_bits,
+        bounded_share: Some(estimate.bounded_share),
+        estimated_from: Some(EstimatedFrom {
+            series: estimate.series,
+            values: estimate.values,
+        }),
+        calculated_bits: estimate.calculated_bits,
+        repeats: recorded::repeats(&stage.workload, issued),
+        recording: recorded::report(&stage.workload, issued),
+    }
+}
+
+fn listener(parts: &Parts<'_>) -> Option<ListenerReport> {
+    let wire = parts.performed.driven.wire.as_ref()?;
+    let stats = wire.stats.as_ref()?;
+    let kinds = stats.malformed_kinds.iter().map(|kind| (kind.what.clone(), kind.count));
+    Some(ListenerReport {
+        connections: stats.connections,
+        refused_connections: stats.refused_connections,
+        bytes: stats.bytes,
+        malformed_by_kind: kinds.collect(),
+        receive_buffer_bytes: wire.receive_buffer_bytes,
+        datagrams: datagrams(parts, wire, stats),
+    })
+}
+
+fn datagrams(parts: &Parts<'_>, wire: &Wire, stats: &ListenerStats) -> Option<DatagramReport> {
+    let plan = &parts.stage.plan;
+    (plan.transport.carrier() == Carrier::Datagrams).then(|| DatagramReport {
+        sent: wire.sent_datagrams,
+        received: stats.datagrams,
+        kernel_drops: plan.transport.may_lose().then_some(stats.kernel_drops),
+        lost_by_waymarks: stats.missing_datagrams,
+        lost_samples_by_number: plan.protocol.facts().sequenced.then_some(stats.missing_samples),
+        lost_operations: wire.lost_operations,
+        sockets: stats.connections,
+        segments_per_call: wire.segments,
+        send_buffer_bytes: wire.send_buffer_bytes,
+    })
+}
+
+/// What a reader must know of a wire that loses.
+fn on_the_way(parts: &Parts<'_>) -> Vec<String> {
+    let Some(wire) = &parts.performed.driven.wire else {
+        return Vec::new();
+    };
+    let mut notes = Vec::new();
+    let plan = &parts.stage.plan;
+    if plan.transport.carrier() == Carrier::Datagrams {
+        let asked = plan.wire.receive_buffer(parts.stage.workload.catalog().len()) as u64;
+        let granted = wire.receive_buffer_bytes.unwrap_or(0);
+        if granted < asked {
+            notes.push(format!(
+                "a receive buffer of {asked} bytes was asked for, and {granted} were granted: raise net.core.rmem_max"
+            ));
+        }
+    }
+    if wire.lost_operations > 0 {
+        notes.push(format!(
+            "{} operations did not arrive whole; response, delivery and service times are of those that did",
+            wire.lost_operations
+        ));
+    }
+    notes
+}
+
+/// Runs of groups with the same ticks, so that a report of a large fleet stays small.
+pub fn issued(ticks: &[Range<u64>]) -> Vec<Issued> {
+    let mut all: Vec<Issued> = Vec::new();
+    for (group, ticks) in ticks.iter().enumerate() {
+        match all.last_mut() {
+            Some(last) if last.first_tick == ticks.start && last.end_tick == ticks.end => last.groups += 1,
+            _ => all.push(Issued {
+                first_group: group as u32,
+                groups: 1,
+                first_tick: ticks.start,
+                end_tick: ticks.end,
+            }),
+        }
+    }
+    all
+}
+
+fn exactness(exactness: Exactness) -> String {
+    match exactness {
+        Exactness::Exact => "exact".to_owned(),
+        Exactness::Float32 => "float32".to_owned(),
+        Exactness::Decimals(n) => format!("{n} decimals"),
+        Exactness::OnePerSlot(ns) => format!("one value per slot of {} s", ns as f64 / 1e9),
+        Exactness::Consolidated(_) => "consolidated".to_owned(),
+        Exactness::Nothing => "nothing comes back".to_owned(),
+    }
+}
+
+/// The same specification gives the same samples: it is hashed (FNV-1a), with the first
+/// tick of every group, so that another generator shows too.
+pub fn fingerprint(stage: &Stage) -> String {
+    let mut hash = 0xcbf2_9ce4_8422_2325u64;
+    let mut eat = |bytes: &[u8]| {
+        for &byte in bytes {
+            hash = (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);
+        }
+    };
+    eat(serde_json::to_string(&stage.plan.workload)
+        .unwrap_or_default()
+        .as_bytes());
+    let groups = stage.workload.groups();
+    let mut generator = stage.workload.generator(0..groups.len(), Timestamp(0));
+    for (index, group) in groups.iter().enumerate() {
+        for (series, at, value) in generator.operation(index, group.ticks.start).iter() {
+            eat(&series.0.to_le_bytes());
+            eat(&at.0.to_le_bytes());
+            eat(&value.to_bits().to_le_bytes());
+        }
+    }
+    format!("{hash:016x}")
+}
+
+fn notes(parts: &Parts<'_>) -> Vec<String> {
+    let stage = parts.stage;
+    let mut notes = Vec::new();
+    if cfg!(debug_assertions) {
+        notes.push("this is a debug build: no figure of it means anything; use cargo run --release".to_owned());
+    }
+    if stage.plan.is_closed_loop() {
+        notes.push("closed loop: response times leave out how long others would have waited".to_owned());
+    }
+    if stage.plan.workload.resolution_ns > 1 {
+        notes.push(format!(
+            "timestamps are cut to {} s, which is what the wire or the store can tell apart; staleness includes it",
+            stage.plan.workload.resolution_ns as f64 / 1e9
+        ));
+    }
+    notes.extend(recorded::notes(stage));
+    notes.extend(on_the_way(parts));
+    notes.extend(recorded::repeats(&stage.workload, &parts.performed.driven.issued));
+    if parts.performed.driven.exceptions_dropped > 0 {
+        notes.push(format!(
+            "{} operations of unknown outcome could not be named",
+            parts.performed.driven.exceptions_dropped
+        ));
+    }
+    notes.extend(missing_note(
+        parts.performed.driven.response.total.count(),
+        missing(&parts.performed.driven),
+    ));
+    notes.extend(driven_directly(parts));
+    notes.extend(unanswered(parts));
+    notes.extend(parts.performed.unflushed.clone());
+    notes.extend(seen_from_outside(parts));
+    notes.extend(parts.store.stats().damage.iter().map(ToString::to_string));
+    notes
+}
+
+/// What a report lacks whose emitter is still inside the store.
+fn seen_from_outside(parts: &Parts<'_>) -> Option<String> {
+    parts.performed.driven.is_partial.then(|| {
+        "the emitter did not come back: what it was sending is unknown, its times are those of the report intervals \
+         that were over, to an eighth, and what it cost is not known"
+            .to_owned()
+    })
+}
+
+/// A client of a server has a wire of its own.
+fn driven_directly(parts: &Parts<'_>) -> Option<String> {
+    let plan = &parts.stage.plan;
+    let is_direct = !plan.transport.is_wire() && plan.stores.iter().any(tsb_stores::spec::Spec::is_client);
+    is_direct.then(|| {
+        "samples went from this process to the server; --transport tcp puts a wire and a listener of tsb before it"
+            .to_owned()
+    })
+}
+
+/// What became of operations that a server never answered, or that never reached one.
+fn unanswered(parts: &Parts<'_>) -> Option<String> {
+    let why = parts.performed.totals.hindrance()?;
+    let unsettled = parts.performed.totals.unsettled.load(Ordering::Relaxed);
+    if parts.performed.driven.wire.is_some() {
+        let read = if parts.audit().is_some() {
+            "those that were not there when they were read back"
+        } else {
+            "all of them, because nothing was read back,"
+        };
+        return Some(format!(
+            "behind the listener {unsettled} samples were never answered for, and {read} are counted as lost on the \
+             way; the first time: {}",
+            crate::error::chain(&*why)
+        ));
+    }
+    let (unknown, shed) = (
+        parts.performed.driven.counts.unknown,
+        parts.performed.driven.counts.shed,
+    );
+    let settled = parts.audit().map(|audit| {
+        let absent = audit.absent.min(unknown.samples);
+        format!(
+            ", of which {} were there when they were read back",
+            unknown.samples - absent
+        )
+    });
+    Some(format!(
+        "{} operations of {} samples were never answered{}, and {} of {} samples were not sent; the first time: {}",
+        unknown.operations,
+        unknown.samples,
+        settled.unwrap_or_default(),
+        shed.operations,
+        shed.samples,
+        crate::error::chain(&*why),
+    ))
+}

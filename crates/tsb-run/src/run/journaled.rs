@@ -1,0 +1,88 @@
+//! The journal of a run, from what the run knows of itself.
+
+use std::path::Path;
+
+use tsb_core::net::Carrier;
+use tsb_core::{Durability, Timestamp};
+use tsb_stores::Store;
+
+use super::stage::Stage;
+use crate::controls::Controls;
+use crate::journal::{Followed, Follower, Header, Way};
+use crate::plan::Transport;
+
+/// Where the kernel says which boot of the machine this is.
+const BOOT_ID: &str = "/proc/sys/kernel/random/boot_id";
+
+/// The boot of this machine, where the kernel says it.
+pub fn boot_id() -> Option<String> {
+    let text = std::fs::read_to_string(Path::new(BOOT_ID)).ok()?;
+    Some(text.trim().to_owned())
+}
+
+/// Begins the journal of a run, where it keeps one. A store that keeps nothing cannot be read
+/// when the run is gone: of that there is one only where it was asked for.
+pub(super) fn follower<'a>(
+    controls: &'a Controls,
+    stage: &Stage,
+    base: Timestamp,
+    followed: Followed<'a>,
+) -> Option<Follower<'a>> {
+    let store = followed.store?;
+    let journal = controls.journal.as_ref()?;
+    let is_wanted = journal.is_named() || store.capabilities().persistent;
+    is_wanted.then(|| Follower::begin(journal, header(stage, store, base), followed))
+}
+
+/// What stands at the beginning of a journal of a run into a store.
+fn header(stage: &Stage, store: &dyn Store, base: Timestamp) -> Header {
+    let capabilities = store.capabilities();
+    let levels = (capabilities.acknowledges, capabilities.reaches);
+    of_stage("run", stage, store.to_string(), base, levels)
+}
+
+/// The same of samples that only leave, for a server that answers or does not.
+pub fn header_of_emit(stage: &Stage, server: String, base: Timestamp) -> Header {
+    let level = Durability::Unconfirmed;
+    of_stage("emit", stage, server, base, (level, level))
+}
+
+fn of_stage(
+    command: &str,
+    stage: &Stage,
+    store: String,
+    base: Timestamp,
+    (acknowledges, reaches): (Durability, Durability),
+) -> Header {
+    let workers = stage.timetable.roster.split(stage.plan.workers);
+    Header {
+        command: command.to_owned(),
+        tsb_version: env!("CARGO_PKG_VERSION").to_owned(),
+        pid: std::process::id(),
+        boot_id: boot_id(),
+        base_ns: base.0,
+        store,
+        plan: serde_json::to_value(&stage.plan).unwrap_or_default(),
+        workers: workers.into_iter().map(|groups| (groups.start, groups.end)).collect(),
+        acknowledges,
+        reaches,
+    }
+}
+
+/// How it is known that a sample was taken, where the other end is ours.
+pub(super) const fn way(transport: Transport) -> Way {
+    match (transport, transport.carrier()) {
+        (Transport::Inproc, _) | (_, Carrier::Requests) => Way::Answered,
+        (_, Carrier::Stream) => Way::Stream,
+        (_, Carrier::Datagrams) => Way::Datagrams,
+    }
+}
+
+/// The same, where it is not.
+pub const fn way_of_emit(transport: Transport) -> Way {
+    if transport.is_answered() {
+        Way::Answered
+    } else {
+        Way::Silent
+    }
+}

@@ -1,0 +1,412 @@
+//! Watches a run from beside: progress, staleness of every series, resources.
+//!
+//! One thread, which wakes ten times a second; nothing here is on the emitting path.
+
+mod asked;
+mod horizon;
+mod noise;
+mod sender;
+mod servers;
+mod stale;
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use tsb_core::Timestamp;
+use tsb_core::emit::{Live, LiveTimes};
+use tsb_core::latency::Cells;
+use tsb_core::net::Timing;
+use tsb_core::report::Interval;
+use tsb_core::resource::{Noise, Usage};
+use tsb_core::staleness::Staleness;
+use tsb_core::time::{SECOND_NS, thread_cpu_ns};
+use tsb_stores::Store;
+
+use super::path::{Watch, accepted};
+use super::sink::SinkTotals;
+use super::slicing::{Counted, Slicing};
+use super::stage::Stage;
+use crate::audit::Heard;
+use crate::controls::Controls;
+use crate::observer::{Progress, Timed};
+use crate::units;
+use asked::Asked;
+use noise::Sentry;
+pub use sender::{Seen, progress};
+use stale::{Eyes, Looks};
+
+/// From one look to the next.
+const LOOK_NS: u64 = SECOND_NS / 10;
+/// How long a sleep may keep the end of a run waiting.
+const SLICE_NS: u64 = SECOND_NS / 100;
+
+/// What was seen.
+#[derive(Debug, Default)]
+pub(super) struct Observed {
+    /// The run slice by slice; latencies are filled in from the histograms later.
+    pub intervals: Vec<Interval>,
+    /// Age of the newest visible sample, over series and moments.
+    pub staleness: Staleness,
+    /// What the store said of its newest samples.
+    pub heard: Heard,
+    /// Processes watched, tsb itself first.
+    pub resources: Vec<Usage>,
+    /// CPU of the threads that watch, in nanoseconds.
+    pub cpu_ns: u64,
+    /// What of it the store took to say how new its samples are.
+    pub newest_ns: u64,
+    /// How much the machine was disturbed.
+    pub noise: Option<Noise>,
+    /// Why what was seen is not whole: the watching thread panicked.
+    pub broken: Option<String>,
+}
+
+impl Observed {
+    /// Nothing but the words of a panic.
+    pub(super) fn broken(panic: &(dyn std::any::Any + Send)) -> Self {
+        let said = crate::error::panic_message(panic);
+        Self {
+            broken: Some(format!(
+                "the watching thread panicked: {said}; staleness is known up to then only"
+            )),
+            ..Self::default()
+        }
+    }
+}
+
+/// What a monitor looks at.
+#[derive(Debug)]
+pub(super) struct Subject {
+    /// The run.
+    pub stage: Arc<Stage>,
+    /// Its store.
+    pub store: Arc<dyn Store>,
+    /// When it starts, on the clock.
+    pub start_ns: u64,
+    /// The timestamp of that moment.
+    pub base: Timestamp,
+    /// The emitter's counters.
+    pub live: Arc<Live>,
+    /// The sinks' counters.
+    pub totals: Arc<SinkTotals>,
+    /// The listener, where there is one.
+    pub watch: Arc<Watch>,
+    /// Where progress goes.
+    pub controls: Controls,
+}
+
+/// Watches one run.
+pub(super) struct Monitor {
+    subject: Subject,
+    is_over: AtomicBool,
+    // Not held while the store is asked: whoever reports the run without it takes them.
+    notes: Mutex<Option<Notes>>,
+}
+
+impl std::fmt::Debug for Monitor {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Monitor")
+            .field("subject", &self.subject)
+            .finish_non_exhaustive()
+    }
+}
+
+/// The state of the watching thread.
+struct Notes {
+    observed: Observed,
+    slices: Slicing,
+    sentry: Sentry,
+    looks: Looks,
+    // It panicked: from then on it looks at no series.
+    is_blind: bool,
+    // A closed loop asks nothing.
+    asked: Option<Asked>,
+    // At the end of the slice before.
+    times: LiveTimes,
+    shown_ns: u64,
+    stalest_ns: Option<u64>,
+}
+
+/// The notes were taken: somebody else reports what was seen.
+struct Taken;
+
+impl Monitor {
+    /// A monitor that has not begun.
+    pub(super) const fn new(subject: Subject) -> Self {
+        Self {
+            subject,
+            is_over: AtomicBool::new(false),
+            notes: Mutex::new(None),
+        }
+    }
+
+    /// Nothing more will happen: [`Self::watch`] returns soon.
+    pub(super) fn finish(&self) {
+        self.is_over.store(true, Ordering::Release);
+    }
+
+    /// Watches until told that it is over. What was seen before a panic is kept, and the slices
+    /// go on behind it. Nothing is returned if [`Self::take_so_far`] came first.
+    pub(super) fn watch(&self) -> Option<Observed> {
+        const TRIES: u32 = 2;
+        let mut eyes = Eyes::new(&self.subject);
+        *self.notes() = Some(self.begin());
+        let mut broken = None;
+        for _ in 0..TRIES {
+            let watched = catch_unwind(AssertUnwindSafe(|| {
+                // Without notes there is nothing to watch for.
+                let _ = self.watch_into(&mut eyes).and_then(|()| self.look_last(&mut eyes));
+            }));
+            let Err(panic) = watched else { break };
+            let _ = self.with(|notes| notes.is_blind = true);
+            broken = broken.or_else(|| Observed::broken(&*panic).broken);
+        }
+        let notes = self.notes().take()?;
+        let mut observed = self.end(notes);
+        observed.cpu_ns += thread_cpu_ns();
+        observed.newest_ns = eyes.asked_ns();
+        observed.broken = broken;
+        Some(observed)
+    }
+
+    /// What was seen so far, where the thread that watches may be inside the store: it sees
+    /// nothing more.
+    pub(super) fn take_so_far(&self) -> Option<Observed> {
+        self.finish();
+        let mut notes = self.notes().take()?;
+        let elapsed_ns = self.elapsed_ns(self.subject.stage.clock.now());
+        notes.looks.end(&self.subject, notes.asked.as_ref(), elapsed_ns);
+        Some(self.end(notes))
+    }
+
+    fn notes(&self) -> MutexGuard<'_, Option<Notes>> {
+        self.notes.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn with<T>(&self, what: impl FnOnce(&mut Notes) -> T) -> Result<T, Taken> {
+        self.notes().as_mut().map(what).ok_or(Taken)
+    }
+
+    fn watch_into(&self, eyes: &mut Eyes) -> Result<(), Taken> {
+        let subject = &self.subject;
+        let clock = &subject.stage.clock;
+        let mut look_ns = subject.start_ns + LOOK_NS;
+        loop {
+            let slice_end_ns = self.with(|notes| notes.slices.end_ns())?;
+            while clock.now() < look_ns.min(slice_end_ns) && !self.is_over.load(Ordering::Acquire) {
+                clock.wait_until((clock.now() + SLICE_NS).min(look_ns).min(slice_end_ns));
+                self.with(|notes| notes.looks.follow(subject, self.elapsed_ns(clock.now())))?;
+            }
+            if self.is_over.load(Ordering::Acquire) {
+                return Ok(());
+            }
+            let now = clock.now();
+            if now >= look_ns {
+                let stalest_ns = self.look(eyes)?;
+                self.with(|notes| notes.stalest_ns = notes.stalest_ns.max(stalest_ns))?;
+                self.show(now, stalest_ns);
+                look_ns += LOOK_NS * (1 + (now - look_ns) / LOOK_NS);
+            }
+            if now >= slice_end_ns {
+                self.with(|notes| {
+                    let slice = self.cut(notes, now);
+                    notes.slices.push(now, slice);
+                })?;
+            }
+        }
+    }
+
+    fn begin(&self) -> Notes {
+        let subject = &self.subject;
+        let servers = servers::with_servers(&subject.stage.plan);
+        Notes {
+            observed: Observed::default(),
+            slices: Slicing::new(subject.start_ns, subject.stage.plan.report_interval_ns, &servers),
+            sentry: Sentry::start(Arc::clone(&subject.stage.clock), subject.start_ns, &servers),
+            looks: Looks::new(subject),
+            is_blind: false,
+            asked: Asked::new(&subject.stage),
+            times: subject.live.times(),
+            shown_ns: subject.start_ns,
+            stalest_ns: None,
+        }
+    }
+
+    /// Looks at the staleness of every series. Returns the largest age, in nanoseconds.
+    fn look(&self, eyes: &mut Eyes) -> Result<Option<u64>, Taken> {
+        let subject = &self.subject;
+        let elapsed_ns = self.elapsed_ns(subject.stage.clock.now());
+        let is_wanted = self.with(|notes| {
+            if let Some(asked) = &mut notes.asked {
+                asked.advance(&subject.stage, elapsed_ns);
+            }
+            notes.looks.follow(subject, elapsed_ns);
+            !notes.is_blind && Looks::is_wanted(subject, notes.asked.as_ref(), elapsed_ns)
+        })?;
+        if !is_wanted || eyes.ask(subject).is_none() {
+            return Ok(None);
+        }
+        self.with(|notes| notes.looks.look(subject, eyes, notes.asked.as_ref(), elapsed_ns))
+    }
+
+    /// The look at what was never seen, when all is done.
+    fn look_last(&self, eyes: &mut Eyes) -> Result<(), Taken> {
+        let subject = &self.subject;
+        let elapsed_ns = self.elapsed_ns(subject.stage.clock.now());
+        let (is_blind, is_first) = self.with(|notes| {
+            if let Some(asked) = &mut notes.asked {
+                asked.advance(&subject.stage, elapsed_ns);
+            }
+            notes.looks.follow(subject, elapsed_ns);
+            (notes.is_blind, notes.looks.is_first())
+        })?;
+        if is_blind {
+            return Ok(());
+        }
+        if is_first && eyes.ask(subject).is_some() {
+            self.with(|notes| notes.looks.look_first(subject, eyes, notes.asked.as_ref(), elapsed_ns))?;
+        }
+        // A store that cannot say it any more: then what was seen has to do.
+        let is_answered = eyes.ask(subject).is_some();
+        self.with(|notes| {
+            if is_answered {
+                notes.looks.see(subject, eyes);
+            }
+            notes.looks.end(subject, notes.asked.as_ref(), elapsed_ns);
+        })
+    }
+
+    /// Shows the counters as they are now to whoever watches.
+    fn show(&self, now: u64, stalest_ns: Option<u64>) {
+        let subject = &self.subject;
+        let totals = subject.live.totals();
+        let refused = subject.totals.rejected.load(Ordering::Relaxed);
+        subject.controls.observer.progress(&Progress {
+            elapsed_ns: now.saturating_sub(subject.start_ns),
+            totals,
+            accepted: Some(accepted(&subject.live, &subject.totals, subject.stage.plan.transport)),
+            rejected: Some(totals.rejected.max(refused)),
+            staleness_ms: stalest_ns.map(|ns| ns as f64 / 1e6),
+        });
+    }
+
+    /// Ends a slice.
+    fn cut(&self, notes: &mut Notes, now: u64) -> Interval {
+        let subject = &self.subject;
+        let totals = subject.live.totals();
+        let taken = accepted(&subject.live, &subject.totals, subject.stage.plan.transport);
+        let counted = Counted {
+            sent: totals.samples,
+            accepted: taken,
+        };
+        let slice = Interval {
+            asked: self.asked(notes, now),
+            staleness_max_ms: notes.stalest_ns.take().map(|ns| ns as f64 / 1e6),
+            ..notes.slices.cut(now, counted)
+        };
+        let timed = subject.watch.cut(now);
+        let response = timed.as_ref().map(|timing| &timing.response);
+        // A run that ends before its first operation is due ends before its start.
+        let length_ns = now.saturating_sub(notes.shown_ns);
+        if length_ns >= SECOND_NS * 9 / 10 && !self.is_over.load(Ordering::Acquire) {
+            let length = length_ns as f64 / 1e9;
+            notes.shown_ns = now;
+            let p99_ns = response
+                .and_then(|response| response.quantile(0.99))
+                .unwrap_or(totals.interval_p99_ns);
+            subject.controls.progress(&line(&slice, length, p99_ns, totals.lag_ns));
+        }
+        self.tell(notes, &slice, timed.as_ref());
+        slice
+    }
+
+    /// Shows a slice to whoever watches, with the times of its operations: the listener's
+    /// where there is one, else those that the emitter timed.
+    fn tell(&self, notes: &mut Notes, slice: &Interval, timed: Option<&Timing>) {
+        let times = self.subject.live.times();
+        let before = std::mem::replace(&mut notes.times, times);
+        let since =
+            |now: &[u64], before: &[u64]| Cells::of_counts(now.iter().zip(before).map(|(now, before)| now - before));
+        let (response, delivery, service) = match timed {
+            Some(timing) => (
+                Cells::new(&timing.response),
+                Cells::new(&timing.delivery),
+                Cells::new(&timing.service),
+            ),
+            None => (
+                since(&notes.times.response, &before.response),
+                None,
+                since(&notes.times.service, &before.service),
+            ),
+        };
+        let lag = since(&notes.times.lag, &before.lag);
+        let slice = Interval {
+            response_cells: response,
+            ..slice.clone()
+        };
+        let timed = Timed { delivery, service, lag };
+        self.subject.controls.observer.interval(&slice, &timed);
+    }
+
+    /// Time since the start.
+    fn elapsed_ns(&self, now: u64) -> u64 {
+        now.saturating_sub(self.subject.start_ns)
+    }
+
+    /// Samples that fell due in the slice that ends now.
+    fn asked(&self, notes: &mut Notes, now: u64) -> Option<u64> {
+        let asked = notes.asked.as_mut()?;
+        Some(asked.since(&self.subject.stage, self.elapsed_ns(now)))
+    }
+
+    fn end(&self, mut notes: Notes) -> Observed {
+        let now = self.subject.stage.clock.now();
+        let rest = self.cut(&mut notes, now);
+        (notes.observed.intervals, notes.observed.resources) = notes.slices.finish(now, rest);
+        if let Some((noise, cpu_ns)) = notes.sentry.finish() {
+            notes.observed.noise = Some(noise);
+            notes.observed.cpu_ns = cpu_ns;
+        }
+        let (staleness, heard) = notes.looks.finish();
+        Observed {
+            staleness,
+            heard,
+            ..notes.observed
+        }
+    }
+}
+
+/// One progress line.
+fn line(slice: &Interval, length: f64, response_p99_ns: u64, lag_ns: u64) -> String {
+    let rate = |samples: u64| units::scaled(samples as f64 / length);
+    let staleness = slice
+        .staleness_max_ms
+        .map_or(String::new(), |ms| format!(", stalest {ms:.0} ms"));
+    // Nothing was timed in a slice that no operation ended in.
+    let time = |ns: u64| {
+        if ns == 0 { "-".to_owned() } else { units::nanos(ns) }
+    };
+    format!(
+        "{:>6.0} s  sent {}/s, accepted {}/s, response p99 {}, lag {}{staleness}",
+        slice.end_ns as f64 / 1e9,
+        rate(slice.sent),
+        rate(slice.accepted),
+        time(response_p99_ns),
+        time(lag_ns),
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_slice_without_an_operation_has_no_times() {
+        let slice = Interval::default();
+        let timed = line(&slice, 1.0, 137_000, 44);
+        assert!(timed.ends_with("response p99 137 us, lag 44 ns"), "{timed}");
+        let empty = line(&slice, 1.0, 0, 0);
+        assert!(empty.ends_with("response p99 -, lag -"), "{empty}");
+    }
+}

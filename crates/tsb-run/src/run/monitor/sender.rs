@@ -1,0 +1,119 @@
+//! Watches a run that has no store of its own: its progress, and its slices.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use tsb_core::emit::Live;
+use tsb_core::report::Interval;
+use tsb_core::resource::Usage;
+use tsb_core::time::SECOND_NS;
+
+use super::SLICE_NS;
+use super::asked::Asked;
+use crate::controls::Controls;
+use crate::observer::{Phase, Progress};
+use crate::run::slicing::{Counted, Slicing};
+use crate::run::stage::Stage;
+use crate::units;
+
+/// What was seen of a sender.
+#[derive(Debug, Default)]
+pub struct Seen {
+    /// The run slice by slice; latencies are filled in from the histograms later.
+    pub intervals: Vec<Interval>,
+    /// What tsb itself used.
+    pub resources: Vec<Usage>,
+}
+
+/// Runs `run`, which sends from `start_ns` of the clock on, and shows its progress meanwhile.
+pub fn progress<T: Send>(
+    stage: &Stage,
+    live: &Live,
+    controls: &Controls,
+    start_ns: u64,
+    run: impl FnOnce() -> T,
+) -> (T, Seen) {
+    let is_over = AtomicBool::new(false);
+    let begin = || Sender {
+        stage,
+        live,
+        controls,
+        start_ns,
+        slices: Slicing::new(start_ns, stage.plan.report_interval_ns, &[]),
+        asked: Asked::new(stage),
+        shown: (stage.clock.now(), 0),
+    };
+    std::thread::scope(|threads| {
+        let watching = threads.spawn(|| begin().watch(&is_over));
+        let result = run();
+        is_over.store(true, Ordering::Release);
+        // Without its slices, a run is still a run.
+        (result, watching.join().unwrap_or_default())
+    })
+}
+
+/// The state of the watching thread.
+struct Sender<'a> {
+    stage: &'a Stage,
+    live: &'a Live,
+    controls: &'a Controls,
+    start_ns: u64,
+    slices: Slicing,
+    // A closed loop asks nothing.
+    asked: Option<Asked>,
+    // When progress was last shown, and the samples sent by then.
+    shown: (u64, u64),
+}
+
+impl Sender<'_> {
+    fn watch(mut self, is_over: &AtomicBool) -> Seen {
+        let clock = &self.stage.clock;
+        while !is_over.load(Ordering::Acquire) {
+            clock.wait_until((clock.now() + SLICE_NS).min(self.slices.end_ns()));
+            let now = clock.now();
+            if now >= self.slices.end_ns() {
+                let slice = self.cut(now);
+                self.slices.push(now, slice);
+            }
+            self.show(now);
+        }
+        let now = clock.now();
+        let rest = self.cut(now);
+        let (intervals, resources) = self.slices.finish(now, rest);
+        Seen { intervals, resources }
+    }
+
+    fn cut(&mut self, now: u64) -> Interval {
+        let totals = self.live.totals();
+        let counted = Counted {
+            sent: totals.samples,
+            accepted: totals.accepted,
+        };
+        let slice = self.slices.cut(now, counted);
+        let asked = self.asked.as_mut();
+        Interval {
+            asked: asked.map(|asked| asked.since(self.stage, slice.end_ns)),
+            ..slice
+        }
+    }
+
+    fn show(&mut self, now: u64) {
+        let totals = self.live.totals();
+        self.controls.enter(Phase::Running);
+        self.controls.observer.progress(&Progress {
+            elapsed_ns: now.saturating_sub(self.start_ns),
+            totals,
+            ..Progress::default()
+        });
+        let (shown, before) = self.shown;
+        if now - shown >= SECOND_NS {
+            let rate = (totals.samples - before) as f64 * 1e9 / (now - shown) as f64;
+            self.controls.note(&format!(
+                "sent {}/s, {} in all, lag {}",
+                units::scaled(rate),
+                units::count(totals.samples),
+                units::nanos(totals.lag_ns)
+            ));
+            self.shown = (now, totals.samples);
+        }
+    }
+}

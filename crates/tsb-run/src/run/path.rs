@@ -1,0 +1,579 @@
+//! The way of a sample from the emitter into a store: a call, or sockets.
+
+mod watch;
+
+use std::collections::BTreeMap;
+use std::net::{Ipv4Addr, SocketAddr};
+use std::ops::Range;
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
+
+use tsb_core::emit::{
+    self, Counts, Ended, ExceptionKind, Live, Operation, Outcome, PhaseCpu, Settings, Source, Target,
+};
+use tsb_core::latency::Recording;
+use tsb_core::net::{
+    Address, AnyListener, AnyTarget, Carrier, DatagramTarget, Decoders, HttpTarget, IngestCpu, Intake, Interrupter,
+    ListenOptions, ListenerStats, Mileposts, NetError, Registry, Runtime, StreamTarget,
+};
+use tsb_core::schedule::{Slot, Timetable};
+use tsb_core::wire::http::Client;
+use tsb_core::wire::{Budget, Room};
+use tsb_core::workload::Generator;
+use tsb_core::{Batch, Timestamp};
+use tsb_stores::{Error as StoreError, Store};
+
+use super::rejects::Rejects;
+use super::remote;
+use super::sink::{SinkTotals, StoreSink, Writer};
+use super::stage::Stage;
+use super::window::Window;
+use crate::controls::Between;
+use crate::error::Error;
+use crate::plan::Transport;
+
+pub use watch::Watch;
+pub(super) use watch::lock;
+
+/// Operations in flight that one connection can time.
+const MILEPOSTS: usize = 1 << 16;
+/// The in-process target adds its counts to the shared ones this often.
+const PUBLISH_EVERY: u32 = 256;
+
+/// A workload's generator as the emitter's source.
+#[derive(Debug)]
+pub(super) struct Fleet<'w>(pub Generator<'w>);
+
+impl Source for Fleet<'_> {
+    fn prepare(&mut self, slot: &Slot) -> Batch<'_> {
+        self.0.operation(slot.group as usize, slot.tick)
+    }
+}
+
+/// Hands batches to a store in the same thread.
+#[derive(Debug)]
+struct Inproc {
+    writer: Writer,
+    totals: Arc<SinkTotals>,
+    unpublished: u32,
+}
+
+impl Target for Inproc {
+    fn send(&mut self, operation: &Operation<'_>) -> Outcome {
+        self.unpublished += 1;
+        if self.unpublished == PUBLISH_EVERY {
+            self.idle();
+        }
+        match self.writer.write(&operation.batch, Some(operation.due)) {
+            Ok((accepted, rejected)) => Outcome::Done {
+                accepted: accepted as u32,
+                rejected: rejected as u32,
+            },
+            // A server may come back: what is due later is tried again.
+            Err(error @ (StoreError::Unknown { .. } | StoreError::Unanswered { .. })) => {
+                self.totals.hinder(error);
+                Outcome::Unknown
+            }
+            Err(error @ StoreError::Unreachable { .. }) => {
+                self.totals.hinder(error);
+                Outcome::Shed
+            }
+            Err(error) => {
+                self.totals.fail(error);
+                Outcome::Fatal
+            }
+        }
+    }
+
+    fn idle(&mut self) {
+        self.unpublished = 0;
+        self.writer.publish();
+    }
+}
+
+/// One pass over a path: what is driven, and when.
+pub struct Pass<'a> {
+    /// The work.
+    pub stage: &'a Stage,
+    /// Its times.
+    pub timetable: &'a Timetable,
+    /// Where it goes.
+    pub store: Arc<dyn Store>,
+    /// When it starts, on the clock.
+    pub start_ns: u64,
+    /// The timestamp of that moment.
+    pub base: Timestamp,
+    /// Ends it early.
+    pub stop: &'a AtomicBool,
+    /// Counters to watch.
+    pub live: &'a Live,
+    /// What sinks and in-process targets counted.
+    pub totals: Arc<SinkTotals>,
+    /// What was refused.
+    pub rejects: Arc<Rejects>,
+    /// Where waits for a higher durability are measured, if there is one.
+    pub window: Option<&'a Arc<Window>>,
+    /// The listener while it runs, for whoever watches.
+    pub listening: &'a Watch,
+    /// What stands between emitter and listener.
+    pub between: Option<&'a Between>,
+    /// The folder for Unix sockets.
+    pub sockets: &'a Path,
+}
+
+impl std::fmt::Debug for Pass<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Pass")
+            .field("store", &self.store)
+            .field("start_ns", &self.start_ns)
+            .finish_non_exhaustive()
+    }
+}
+
+/// What a pass came to.
+#[derive(Debug, Default)]
+pub struct Driven {
+    /// When it started, on the clock.
+    pub start_ns: u64,
+    /// From the first due time to the planned end or the last acceptance, if that is later.
+    pub elapsed_ns: u64,
+    /// From the first due time to the planned end; where the run was cut short, until then.
+    pub asked_ns: u64,
+    /// What the emitter counted.
+    pub counts: Counts,
+    /// The ticks of each group that were issued.
+    pub issued: Vec<Range<u64>>,
+    /// Issued operations that the target shed, that may have been applied or not, or that
+    /// did not arrive whole: (group, ticks).
+    pub exceptions: Vec<(u32, Range<u64>, ExceptionKind)>,
+    /// Exceptions that are not in the list.
+    pub exceptions_dropped: u64,
+    /// Due to done.
+    pub response: Recording,
+    /// Start until read by a listener of ours that answers nothing; empty elsewhere.
+    pub delivery: Recording,
+    /// Start to done, or read to done.
+    pub service: Recording,
+    /// Samples behind those.
+    pub timed_samples: u64,
+    /// Due to start.
+    pub lag: Recording,
+    /// The part of the lag that is our own.
+    pub own_lag: Recording,
+    /// Samples behind those two.
+    pub started_samples: u64,
+    /// CPU of the emitting threads.
+    pub cpu: PhaseCpu,
+    /// Time inside targets over all emitting threads, in nanoseconds.
+    pub busy_ns: u64,
+    /// What is only known of a wire.
+    pub wire: Option<Wire>,
+    /// Stopped by the user.
+    pub interrupted: bool,
+    /// Panics and lost connections, in words.
+    pub failures: Vec<String>,
+    /// The emitter did not come back: what is known of it from outside.
+    pub is_partial: bool,
+    /// Samples that were sent, perhaps, and whose operations nobody can name.
+    pub unnamed_samples: u64,
+}
+
+/// What is only known of a wire.
+#[derive(Debug, Default)]
+pub struct Wire {
+    /// Bytes that the kernel took.
+    pub sent_bytes: u64,
+    /// Samples that were encoded and never left.
+    pub unsent_samples: u64,
+    /// Samples that the protocol cannot carry.
+    pub skipped_samples: u64,
+    /// Operations that nobody timed.
+    pub untimed: u64,
+    /// Of these, operations that did not arrive whole.
+    pub lost_operations: u64,
+    /// How the connections ended, in the words of a target's report, and how many did so.
+    pub closings: BTreeMap<&'static str, u64>,
+    /// It is known of every operation that was handed over whether it arrived.
+    pub are_marked: bool,
+    /// Those that did not arrive whole are among the exceptions by name, all of them.
+    pub are_lost_named: bool,
+    /// Datagrams that the kernel took.
+    pub sent_datagrams: u64,
+    /// Datagrams that one call may bring; 1 without segmentation.
+    pub segments: u64,
+    /// What the kernel granted each socket to send with.
+    pub send_buffer_bytes: u64,
+    /// What the listener saw, where it was ours.
+    pub stats: Option<ListenerStats>,
+    /// What the kernel granted it as receive buffer.
+    pub receive_buffer_bytes: Option<u64>,
+    /// CPU of the threads that decoded and applied, where the listener was ours.
+    pub ingest_cpu: IngestCpu,
+    /// CPU of the thread that carries the sockets, in nanoseconds.
+    pub net_cpu_ns: u64,
+}
+
+fn runtime() -> Result<Runtime, Error> {
+    Runtime::start().map_err(|error| Error::internal("cannot start the network runtime").because(&error))
+}
+
+impl Pass<'_> {
+    /// Drives the whole pass and waits for its end.
+    pub fn drive(&self) -> Result<Driven, Error> {
+        match self.stage.plan.transport {
+            Transport::Inproc => self.inproc(),
+            _ => self.wire(),
+        }
+    }
+
+    fn writer(&self) -> Writer {
+        Writer::new(
+            Arc::clone(&self.store),
+            Arc::clone(&self.rejects),
+            Arc::clone(&self.totals),
+        )
+        .with_window(self.window)
+    }
+
+    fn inproc(&self) -> Result<Driven, Error> {
+        let report = self.emit(|| {
+            Ok(Inproc {
+                writer: self.writer(),
+                totals: Arc::clone(&self.totals),
+                unpublished: 0,
+            })
+        })?;
+        Ok(self.driven(report).0)
+    }
+
+    /// Over sockets of this machine into a listener of our own.
+    fn wire(&self) -> Result<Driven, Error> {
+        let runtime = runtime()?;
+        let mileposts = Mileposts::new(MILEPOSTS);
+        let listener = self.listen(&runtime, &mileposts)?;
+        let address = match (self.between, listener.address()) {
+            (Some(between), Address::Inet(address)) => Address::Inet(between(*address)),
+            (_, address) => address.clone(),
+        };
+        let granted = listener.granted();
+        self.listening.begin(listener);
+        // An answer is when an operation is done, as its sender sees it.
+        let is_answered = self.stage.plan.transport.is_answered();
+        // Datagrams bear the address of the relay that passed them on.
+        let is_relayed = self.between.is_some() && self.stage.plan.transport.may_lose();
+        let are_marked = !is_answered && !is_relayed;
+        let (mut driven, mut wire) = self.send(&address, are_marked.then_some(&mileposts), None)?;
+        if is_relayed {
+            self.await_silence();
+        }
+        if let Some(report) = self.listening.stop(&*self.stage.clock) {
+            wire.ingest_cpu = report.cpu;
+            wire.stats = Some(report.stats);
+            wire.receive_buffer_bytes = Some(granted.receive_bytes as u64);
+        }
+        let timings = self.listening.take_timings();
+        wire.lost_operations = timings.lost;
+        wire.untimed += timings.lost;
+        if !is_answered {
+            let (lost, known) = (timings.lost, timings.response.total.count() + wire.untimed);
+            wire.are_marked = known == driven.counts.handed_over.operations;
+            wire.are_lost_named = wire.are_marked && wire.untimed == lost && timings.named.len() as u64 == lost;
+            driven.exceptions.extend(lost_ticks(timings.named));
+            driven.response = timings.response.recording();
+            driven.delivery = timings.delivery.recording();
+            driven.service = timings.service.recording();
+            driven.timed_samples = timings.samples;
+        }
+        let last_ns = self.totals.last_ns.load(Ordering::Relaxed);
+        driven.elapsed_ns = driven.elapsed_ns.max(last_ns.saturating_sub(driven.start_ns));
+        wire.net_cpu_ns = runtime.stop();
+        driven.wire = Some(wire);
+        Ok(driven)
+    }
+
+    /// Waits until the relay has passed on what it has: nobody says when that is.
+    fn await_silence(&self) {
+        const SILENCE_NS: u64 = 300_000_000;
+        let clock = &self.stage.clock;
+        let bytes = || self.listening.bytes();
+        let mut seen = bytes();
+        loop {
+            clock.wait_until(clock.now() + SILENCE_NS);
+            let now = bytes();
+            if now == seen {
+                return;
+            }
+            seen = now;
+        }
+    }
+
+    /// Runs the emitter with a target for each worker.
+    pub(super) fn send(
+        &self,
+        address: &Address,
+        mileposts: Option<&Arc<Mileposts>>,
+        interrupters: Option<&Mutex<Vec<Interrupter>>>,
+    ) -> Result<(Driven, Wire), Error> {
+        let report = self.emit(|| {
+            let target = self.connect(address, mileposts).inspect(|target| {
+                if let Some(interrupters) = interrupters {
+                    lock(interrupters).push(target.interrupter());
+                }
+            });
+            target.map_err(|error| {
+                let hint = match &error {
+                    NetError::Answered { .. } => {
+                        "something answers there: check the protocol, the port and the database"
+                    }
+                    _ => "start the server first, or check the address",
+                };
+                Error::unreachable(format!("cannot send to {address}"))
+                    .because(&error)
+                    .hint(hint)
+            })
+        })?;
+        let (mut driven, targets) = self.driven(report);
+        let mut wire = Wire::default();
+        for target in targets {
+            let report = target.finish();
+            *wire.closings.entry(remote::word(report.closing)).or_default() += 1;
+            wire.sent_bytes += report.written_bytes;
+            wire.unsent_samples += report.unsent_samples;
+            wire.skipped_samples += report.skipped_samples;
+            wire.untimed += report.untimed;
+            wire.sent_datagrams += report.datagrams;
+            wire.segments = report.segments;
+            wire.send_buffer_bytes = report.granted.send_bytes as u64;
+            // The user knows of an interruption.
+            let failed = report
+                .errors
+                .iter()
+                .filter(|error| !matches!(error, NetError::Interrupted { .. }));
+            driven.failures.extend(failed.map(ToString::to_string));
+        }
+        Ok((driven, wire))
+    }
+
+    fn connect(&self, address: &Address, mileposts: Option<&Arc<Mileposts>>) -> Result<AnyTarget, NetError> {
+        let (workload, protocol) = (Arc::clone(&self.stage.workload), self.stage.plan.protocol);
+        let options = self.stage.plan.wire.emit_options(self.stage.plan.workers);
+        let clock = Arc::clone(&self.stage.clock);
+        let mileposts = mileposts.cloned();
+        let carrier = self.stage.plan.transport.carrier();
+        Ok(match carrier {
+            Carrier::Requests => {
+                let (host, database) = (address.to_string(), self.stage.plan.wire.database());
+                let client = Client::new(protocol, &host, database).zip(protocol.encoder(workload.catalog()).ok());
+                let Some((client, encoder)) = client else {
+                    unreachable!("the stage has made an encoder of this catalog for requests");
+                };
+                let client = if self.stage.plan.wire.gzip {
+                    client.with_gzip()
+                } else {
+                    client
+                };
+                let target = HttpTarget::connect(address, options, client, encoder, clock)?;
+                AnyTarget::Requests(Box::new(target))
+            }
+            Carrier::Stream => {
+                let make = move || match protocol.encoder(workload.catalog()) {
+                    Ok(encoder) => encoder,
+                    Err(error) => unreachable!("the stage has made an encoder of this catalog: {error}"),
+                };
+                AnyTarget::Stream(Box::new(StreamTarget::connect(
+                    address, options, make, clock, mileposts,
+                )?))
+            }
+            Carrier::Datagrams => {
+                let limit = options.datagram_bytes;
+                let make = |session| match protocol.packer(workload.catalog(), limit, session) {
+                    Ok(packer) => packer,
+                    Err(error) => unreachable!("the stage has made a packer of this catalog: {error}"),
+                };
+                AnyTarget::Datagrams(Box::new(DatagramTarget::connect(
+                    address,
+                    options,
+                    make,
+                    clock,
+                    mileposts.as_deref(),
+                )?))
+            }
+        })
+    }
+
+    fn listen(&self, runtime: &Runtime, mileposts: &Arc<Mileposts>) -> Result<AnyListener, Error> {
+        self.listening.since(self.start_ns, self.stage.plan.report_interval_ns);
+        let catalog = self.stage.workload.catalog().clone();
+        let limit = self.stage.plan.max_series as usize;
+        let registry = Arc::new(Registry::with_catalog(catalog, limit, |_, _| {
+            Err("not a series of this run".to_owned())
+        }));
+        let (store, rejects, totals) = (
+            Arc::clone(&self.store),
+            Arc::clone(&self.rejects),
+            Arc::clone(&self.totals),
+        );
+        let (protocol, clock) = (self.stage.plan.protocol, Arc::clone(&self.stage.clock));
+        let carrier = self.stage.plan.transport.carrier();
+        // The names are those of the plan, which says itself how many they may be.
+        let decoders = Decoders::new(protocol, carrier).within(Room {
+            names: Budget::new(usize::MAX),
+            ..Room::default()
+        });
+        let window = self.window.cloned();
+        let intake = move |_: &Address| Intake {
+            decoder: decoders.make(Arc::clone(&clock)),
+            sink: Box::new(
+                StoreSink::new(
+                    Writer::new(Arc::clone(&store), Arc::clone(&rejects), Arc::clone(&totals))
+                        .with_window(window.as_ref()),
+                    Arc::clone(&registry),
+                )
+                .with_clock(Arc::clone(&clock)),
+            ),
+        };
+        let clock = Arc::clone(&self.stage.clock);
+        let bound = AnyListener::bind(
+            runtime.handle(),
+            carrier,
+            &self.local_address(),
+            self.listen_options(),
+            intake,
+            clock,
+            Some(Arc::clone(mileposts)),
+        );
+        bound.map_err(|error| Error::unreachable("cannot listen on this machine").because(&error))
+    }
+
+    fn listen_options(&self) -> ListenOptions {
+        let plan = &self.stage.plan;
+        let is_datagrams = plan.transport.carrier() == Carrier::Datagrams;
+        ListenOptions {
+            ingest_threads: plan.workers,
+            // Every socket of ours is one sender.
+            max_connections: ListenOptions::default()
+                .max_connections
+                .max(plan.wire.sockets + plan.workers),
+            receive_buffer_bytes: is_datagrams.then(|| plan.wire.receive_buffer(self.stage.workload.catalog().len())),
+            gro: plan.wire.gro,
+            // Some fleets report once in a day.
+            idle_timeout: None,
+            ..ListenOptions::default()
+        }
+    }
+
+    /// An address that nobody else uses.
+    fn local_address(&self) -> Address {
+        if self.stage.plan.transport.is_unix() {
+            let name = format!("tsb-{}-{}.sock", std::process::id(), self.stage.clock.wall().0);
+            Address::Unix(self.sockets.join(name))
+        } else {
+            Address::Inet(SocketAddr::from((Ipv4Addr::LOCALHOST, 0)))
+        }
+    }
+
+    /// Runs the emitter with a target for each worker.
+    fn emit<T: Target + Send>(
+        &self,
+        mut target: impl FnMut() -> Result<T, Error>,
+    ) -> Result<emit::Report<Fleet<'_>, T>, Error> {
+        let ranges = self.timetable.roster.split(self.stage.plan.workers);
+        let mut workers = Vec::with_capacity(ranges.len());
+        for groups in ranges {
+            let indexes = groups.start as usize..groups.end as usize;
+            workers.push(emit::Worker {
+                groups,
+                source: Fleet(self.stage.workload.generator(indexes, self.base)),
+                target: target()?,
+            });
+        }
+        let run = emit::Run {
+            clock: &*self.stage.clock,
+            timetable: self.timetable,
+            stop: self.stop,
+            live: self.live,
+            settings: Settings {
+                start_ns: Some(self.start_ns.max(self.stage.clock.now())),
+                interval_ns: self.stage.plan.report_interval_ns,
+                sent_share: self.stage.workload.sent_share(),
+                ..Settings::default()
+            },
+        };
+        emit::run(&run, workers).map_err(|error| Error::internal("cannot start the emitter").because(&error))
+    }
+
+    /// The part that all transports share; and the targets, to be asked for theirs.
+    fn driven<T>(&self, report: emit::Report<Fleet<'_>, T>) -> (Driven, Vec<T>) {
+        let groups = self.stage.workload.groups().len();
+        let mut issued = vec![0..0; groups];
+        let mut exceptions = Vec::new();
+        let mut failures = Vec::new();
+        let mut busy_ns = 0;
+        for worker in &report.workers {
+            for group in worker.groups.clone() {
+                issued[group as usize] = worker.issued_ticks(self.timetable, group);
+            }
+            let named = worker.exceptions.iter();
+            exceptions.extend(named.map(|exception| (exception.group, exception.ticks.clone(), exception.kind)));
+            if let Ended::Panicked(message) = &worker.ended {
+                failures.push(format!("a worker panicked: {message}"));
+            }
+            busy_ns += worker.busy_ns;
+        }
+        let driven = Driven {
+            start_ns: report.start_ns,
+            elapsed_ns: report.elapsed_ns(),
+            asked_ns: report.asked_ns(),
+            counts: report.counts,
+            issued,
+            exceptions,
+            exceptions_dropped: report.workers.iter().map(|worker| worker.exceptions_dropped).sum(),
+            response: Recording::default(),
+            delivery: Recording::default(),
+            service: Recording::default(),
+            timed_samples: report.latency.done_samples,
+            lag: Recording::default(),
+            own_lag: Recording::default(),
+            started_samples: report.latency.started_samples,
+            cpu: report.cpu(),
+            busy_ns,
+            wire: None,
+            interrupted: report.workers.iter().any(|worker| worker.ended == Ended::Stopped),
+            failures,
+            is_partial: false,
+            unnamed_samples: 0,
+        };
+        let emit::Report { latency, workers, .. } = report;
+        let targets = workers.into_iter().map(|worker| worker.target).collect();
+        let driven = Driven {
+            response: latency.response,
+            service: latency.service,
+            lag: latency.lag,
+            own_lag: latency.own_lag,
+            ..driven
+        };
+        (driven, targets)
+    }
+}
+
+/// Operations by group, their ticks in a row as one entry.
+fn lost_ticks(mut named: Vec<(u32, u64)>) -> Vec<(u32, Range<u64>, ExceptionKind)> {
+    named.sort_unstable();
+    let mut all: Vec<(u32, Range<u64>, ExceptionKind)> = Vec::new();
+    for (group, tick) in named {
+        match all.last_mut() {
+            Some((last, ticks, _)) if *last == group && ticks.end == tick => ticks.end += 1,
+            _ => all.push((group, tick..tick + 1, ExceptionKind::Lost)),
+        }
+    }
+    all
+}
+
+/// How much was accepted so far, whichever way it went.
+pub(super) fn accepted(live: &Live, totals: &SinkTotals, transport: Transport) -> u64 {
+    match transport {
+        Transport::Inproc => live.totals().accepted,
+        _ => totals.accepted.load(Ordering::Relaxed),
+    }
+}

@@ -1,0 +1,289 @@
+//! Waits for a thread that calls a store, for as long as the user has patience.
+//!
+//! The thread is never joined: once a stop was asked for, or the work is over, a call into the
+//! store that does not return in time is left behind with its thread, and what is known without
+//! it is reported.
+
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, sync_channel};
+use std::thread::Thread;
+use std::time::Duration;
+
+use tsb_core::time::{Clock, MonotonicClock};
+
+use super::calls::{CallId, Calls};
+use crate::controls::Stops;
+use crate::error::Error;
+
+/// From one look at the flags to the next.
+const LOOK: Duration = Duration::from_millis(50);
+/// How long a thread that no store holds up has for its end when it is to end at once.
+const AT_ONCE: Duration = Duration::from_millis(200);
+
+/// How long a call into a store may take to return.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Patience {
+    /// After a stop was asked for.
+    pub stopped: Duration,
+    /// At the end of a run.
+    pub ended: Duration,
+}
+
+impl Default for Patience {
+    fn default() -> Self {
+        Self {
+            stopped: Duration::from_secs(30),
+            ended: Duration::from_mins(10),
+        }
+    }
+}
+
+impl Patience {
+    /// The same time after a stop and at the end.
+    ///
+    /// # Errors
+    /// When it is 0.
+    pub fn of(both: Duration) -> Result<Self, Error> {
+        if both.is_zero() {
+            return Err(Error::plan("cannot wait 0 s for a store").because_of("every call takes some time"));
+        }
+        Ok(Self {
+            stopped: both,
+            ended: both,
+        })
+    }
+}
+
+/// When the work of a thread is over, so that only the store can still take time. On a clock of
+/// its own.
+#[derive(Debug)]
+pub struct Over {
+    clock: MonotonicClock,
+    at_ns: AtomicU64,
+}
+
+impl Default for Over {
+    fn default() -> Self {
+        Self {
+            clock: MonotonicClock::new(),
+            at_ns: AtomicU64::new(u64::MAX),
+        }
+    }
+}
+
+impl Over {
+    /// It will be over after this long at the latest.
+    pub fn within(&self, ns: u64) {
+        let at_ns = self.clock.now().saturating_add(ns);
+        self.at_ns.fetch_min(at_ns, Ordering::AcqRel);
+    }
+
+    /// For how long it has been over.
+    pub fn ago_ns(&self) -> u64 {
+        self.clock.now().saturating_sub(self.at_ns.load(Ordering::Acquire))
+    }
+
+    fn is_reached(&self, now: u64) -> bool {
+        now >= self.at_ns.load(Ordering::Acquire)
+    }
+}
+
+/// What came of waiting.
+#[derive(Debug)]
+pub enum Came<T> {
+    /// The thread's result.
+    Back(T),
+    /// Why the thread was left behind, in words for the report.
+    Never(String),
+}
+
+/// What is waited with.
+#[derive(Debug)]
+pub struct Waiting<'a> {
+    /// What the user has asked for.
+    pub stops: &'a Stops,
+    /// How long a call may take.
+    pub patience: Patience,
+    /// Calls into the store that have not returned.
+    pub calls: &'a Calls,
+    /// When only the store can still take time.
+    pub over: &'a Over,
+    /// Set for the thread when a stop is asked for, or when it is left behind.
+    pub stop: &'a AtomicBool,
+    /// The thread, where it may be parked.
+    pub thread: Option<&'a Thread>,
+}
+
+impl Waiting<'_> {
+    /// Has the thread stop. Returns whether it was not asked to before.
+    fn stop(&self) -> bool {
+        let is_first = !self.stop.swap(true, Ordering::SeqCst);
+        self.thread.inspect(|thread| thread.unpark());
+        is_first
+    }
+
+    /// Waits until the thread tells its result, or is left behind.
+    pub fn wait<T>(&self, told: &Receiver<T>) -> Came<T> {
+        let mut since: Option<u64> = None;
+        let mut seen = HashMap::new();
+        loop {
+            match told.recv_timeout(LOOK) {
+                Ok(result) => return Came::Back(result),
+                Err(RecvTimeoutError::Disconnected) => {
+                    return Came::Never("its thread ended without a result".to_owned());
+                }
+                Err(RecvTimeoutError::Timeout) => {}
+            }
+            if self.stops.at_once.load(Ordering::SeqCst) {
+                return self.at_once(told);
+            }
+            let now = self.over.clock.now();
+            let is_stopped = self.stops.stop.load(Ordering::SeqCst);
+            if is_stopped && self.stop() {
+                // From now on another time counts.
+                since = None;
+                self.over.within(0);
+            }
+            if !is_stopped && !self.over.is_reached(now) {
+                continue;
+            }
+            let limit = if is_stopped {
+                self.patience.stopped
+            } else {
+                self.patience.ended
+            };
+            let began = *since.get_or_insert(now);
+            if let Some(what) = self.stuck(&mut seen, now, began, limit) {
+                self.stop();
+                return Came::Never(format!(
+                    "the store did not return from {what} within {} s",
+                    limit.as_secs_f64()
+                ));
+            }
+        }
+    }
+
+    /// A call that has been open for too long, counted from `began` at the earliest.
+    fn stuck(&self, seen: &mut HashMap<CallId, u64>, now: u64, began: u64, limit: Duration) -> Option<&'static str> {
+        let open = self.calls.open();
+        seen.retain(|id, _| open.iter().any(|(open, _)| open == id));
+        let aged = open
+            .into_iter()
+            .map(|(id, what)| (*seen.entry(id).or_insert(now), what));
+        // Others may only wait for the one that has been there the longest.
+        let (first_ns, what) = aged.min_by_key(|&(first_ns, _)| first_ns)?;
+        let waited_ns = now.saturating_sub(first_ns.max(began));
+        (u128::from(waited_ns) >= limit.as_nanos()).then_some(what)
+    }
+
+    fn at_once<T>(&self, told: &Receiver<T>) -> Came<T> {
+        self.stop();
+        self.over.within(0);
+        if let Ok(result) = told.recv_timeout(AT_ONCE) {
+            return Came::Back(result);
+        }
+        let within = self.calls.open().first().map(|(_, what)| *what);
+        Came::Never(match within {
+            Some(what) => format!("the store had not returned from {what} when a second signal ended everything"),
+            None => "a second signal ended everything".to_owned(),
+        })
+    }
+}
+
+/// What `answer` returns, if it does so at once.
+pub fn at_once<T: Send + 'static>(answer: impl FnOnce() -> T + Send + 'static) -> Option<T> {
+    let (tell, told) = sync_channel(1);
+    let thread = std::thread::Builder::new().name("tsb-ask".to_owned());
+    let started = thread.spawn(move || {
+        // Nobody may be listening any more.
+        let _ = tell.send(answer());
+    });
+    started.ok().and_then(|_| told.recv_timeout(AT_ONCE).ok())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SHORT: Patience = Patience {
+        stopped: Duration::from_millis(60),
+        ended: Duration::from_millis(60),
+    };
+
+    fn wait(calls: &Calls, stops: &Stops, over: &Over, told: &Receiver<u8>) -> (Came<u8>, bool) {
+        let stop = AtomicBool::new(false);
+        let waiting = Waiting {
+            stops,
+            patience: SHORT,
+            calls,
+            over,
+            stop: &stop,
+            thread: None,
+        };
+        let came = waiting.wait(told);
+        (came, stop.load(Ordering::SeqCst))
+    }
+
+    #[test]
+    fn calls_that_return_are_waited_for_however_many_they_are() {
+        let (tell, told) = sync_channel(1);
+        let (calls, over) = (Calls::default(), Over::default());
+        over.within(0);
+        std::thread::scope(|threads| {
+            threads.spawn(|| {
+                let clock = MonotonicClock::new();
+                for call in 1..=10 {
+                    let _call = calls.begin("query");
+                    clock.wait_until(call * 25_000_000);
+                }
+                tell.send(7).unwrap();
+            });
+            let (came, is_stopped) = wait(&calls, &Stops::default(), &over, &told);
+            assert!(matches!(came, Came::Back(7)), "{came:?}");
+            assert!(!is_stopped);
+        });
+    }
+
+    #[test]
+    fn a_call_that_does_not_return_is_left_behind_after_a_stop_or_the_end() {
+        let (_tell, told) = sync_channel(1);
+        for is_stopped in [false, true] {
+            let (calls, over, stops) = (Calls::default(), Over::default(), Stops::default());
+            let _flush = calls.begin("flush");
+            if is_stopped {
+                stops.stop.store(true, Ordering::SeqCst);
+            } else {
+                over.within(0);
+            }
+            let (came, has_told) = wait(&calls, &stops, &over, &told);
+            let Came::Never(why) = came else { panic!("{came:?}") };
+            assert_eq!(why, "the store did not return from flush within 0.06 s");
+            assert!(has_told, "a thread that returns after all does not go on");
+        }
+    }
+
+    #[test]
+    fn a_second_request_waits_for_no_call() {
+        let (_tell, told) = sync_channel(1);
+        let (calls, over, stops) = (Calls::default(), Over::default(), Stops::default());
+        let _close = calls.begin("close");
+        stops.stop.store(true, Ordering::SeqCst);
+        stops.at_once.store(true, Ordering::SeqCst);
+        let (came, _) = wait(&calls, &stops, &over, &told);
+        assert!(
+            matches!(&came, Came::Never(why) if why.contains("from close")),
+            "{came:?}"
+        );
+    }
+
+    #[test]
+    fn a_time_is_above_0() {
+        let both = Patience::of(Duration::from_secs(2)).unwrap();
+        assert_eq!(
+            (both.stopped, both.ended),
+            (Duration::from_secs(2), Duration::from_secs(2))
+        );
+        assert!(Patience::of(Duration::ZERO).is_err());
+    }
+}

@@ -1,0 +1,99 @@
+//! Processes slice by slice: from what they used so far to what they used since.
+
+use tsb_core::report::{Interval, WatchedSlice};
+use tsb_core::resource::{Process, Usage};
+use tsb_core::time::process_cpu_ns;
+
+/// tsb itself first, then the others; with their readings at the last slice.
+#[derive(Debug)]
+pub(super) struct Used {
+    processes: Vec<Process>,
+    before: Vec<Usage>,
+    own_cpu_ns: u64,
+}
+
+impl Used {
+    /// Watches this process and those of `pids` that exist.
+    pub(super) fn new(pids: &[u32]) -> Self {
+        let others = pids.iter().filter_map(|&pid| Process::watch(pid));
+        let processes: Vec<Process> = Process::own().into_iter().chain(others).collect();
+        Self {
+            before: processes
+                .iter()
+                .map(|process| process.usage().unwrap_or_default())
+                .collect(),
+            processes,
+            own_cpu_ns: process_cpu_ns(),
+        }
+    }
+
+    /// Everything used since the beginning, by process; those that are gone are left out.
+    pub(super) fn in_all(&self) -> Vec<Usage> {
+        self.processes.iter().filter_map(Process::usage).collect()
+    }
+
+    /// Fills in what was used since the slice before. A process that is gone used nothing.
+    pub(super) fn fill(&mut self, slice: &mut Interval) {
+        let own_cpu_ns = process_cpu_ns();
+        slice.cpu_ns = own_cpu_ns - std::mem::replace(&mut self.own_cpu_ns, own_cpu_ns);
+        for (index, (process, before)) in self.processes.iter().zip(&mut self.before).enumerate() {
+            let now = process.usage().unwrap_or_else(|| Usage {
+                rss_bytes: 0,
+                ..before.clone()
+            });
+            let used = since(&now, before);
+            *before = now;
+            if index == 0 {
+                (slice.rss_bytes, slice.read_bytes, slice.written_bytes) =
+                    (used.rss_bytes, used.read_bytes, used.written_bytes);
+            } else {
+                slice.watched.push(used);
+            }
+        }
+    }
+}
+
+fn since(now: &Usage, before: &Usage) -> WatchedSlice {
+    let grown = |now: Option<u64>, before: Option<u64>| Some(now?.saturating_sub(before?));
+    let cpu_ns = |usage: &Usage| usage.user_cpu_ns + usage.system_cpu_ns;
+    WatchedSlice {
+        pid: now.pid,
+        cpu_ns: cpu_ns(now).saturating_sub(cpu_ns(before)),
+        rss_bytes: now.rss_bytes,
+        read_bytes: grown(now.read_bytes, before.read_bytes),
+        written_bytes: grown(now.written_bytes, before.written_bytes),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn slices_of_a_process_add_up_to_what_it_used() {
+        let own = std::process::id();
+        let mut used = Used::new(&[own, u32::MAX]);
+        let mut slices = [Interval::default(), Interval::default()];
+        for slice in &mut slices {
+            let until = process_cpu_ns() + 30_000_000;
+            while process_cpu_ns() < until {}
+            used.fill(slice);
+        }
+        assert!(
+            slices
+                .iter()
+                .all(|slice| slice.cpu_ns >= 30_000_000 && slice.rss_bytes > 0)
+        );
+        assert!(
+            slices
+                .iter()
+                .all(|slice| slice.watched.len() == 1 && slice.watched[0].pid == own)
+        );
+        let sum: u64 = slices.iter().map(|slice| slice.watched[0].cpu_ns).sum();
+        let all = used.in_all().remove(1);
+        assert!(
+            all.user_cpu_ns + all.system_cpu_ns >= sum && sum >= 30_000_000,
+            "{all:?}"
+        );
+    }
+}
