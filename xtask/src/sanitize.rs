@@ -45,8 +45,8 @@ const JOBS: &[Job] = &[
     },
     Job {
         package: "tsb-stores",
-        covers: &["crates/tsb-stores/src/block/machine.rs", "crates/tsb-rrd/src/system.rs"],
-        arguments: &["--lib", "--", "block", "memory", "rrd", "write_cache"],
+        covers: &["crates/tsb-stores/src/machine.rs", "crates/tsb-rrd/src/system.rs"],
+        arguments: &["--lib", "--", "block", "machine", "memory", "rrd", "write_cache"],
         needs_librrd: false,
     },
     Job {

@@ -19,8 +19,6 @@ pub enum Exit {
     Invalid = 3,
     /// The target could not be reached.
     Unreachable = 4,
-    /// A threshold that the user gave was crossed.
-    Threshold = 5,
     /// A result could not be written: stdout or a disk is full. The run itself was made.
     Unwritten = 6,
     /// Interrupted; a partial report was written.
@@ -29,7 +27,7 @@ pub enum Exit {
 
 impl Exit {
     /// All of them with what each says, in the words of the help text and the documents.
-    pub const TABLE: [(Self, &'static str); 8] = [
+    pub const TABLE: [(Self, &'static str); 7] = [
         (Self::Done, "done"),
         (Self::Bug, "a bug in tsb"),
         (Self::Usage, "bad usage: a flag, a file or a plan that cannot be run"),
@@ -38,7 +36,6 @@ impl Exit {
             "invalid, or limited by the generator; or a store's files are damaged",
         ),
         (Self::Unreachable, "a target cannot be reached, or a port is in use"),
-        (Self::Threshold, "a threshold was crossed"),
         (Self::Unwritten, "a result could not be written"),
         (Self::Interrupted, "interrupted; what was done by then is reported"),
     ];

@@ -7,7 +7,6 @@
 mod answer;
 mod codec;
 mod fold;
-mod machine;
 
 use std::sync::Arc;
 
@@ -241,7 +240,7 @@ impl Block {
     /// Decodes one column into `out`, rows without a sample left out.
     #[inline]
     pub(crate) fn read<'a>(&self, column: usize, out: &'a mut Columns) -> (&'a [i64], &'a [f64]) {
-        machine::read(self, column, out)
+        crate::machine::read(self, column, out)
     }
 
     /// [`Block::read`] as every processor can do it.
@@ -367,14 +366,14 @@ impl Sealer {
     /// [1, 256], `columns` in [1, 8]
     #[inline]
     pub(crate) fn seal(&mut self, rows: usize, columns: usize) -> (Block, [f64; GROUP]) {
-        machine::seal(self, rows, columns, 0)
+        crate::machine::seal(self, rows, columns, 0)
     }
 
     /// [`Sealer::seal`], leaving out the values that are not present.
     pub(crate) fn seal_with_gaps(&mut self, rows: usize, columns: usize) -> (Block, [f64; GROUP]) {
         let all = u8::MAX >> (GROUP - columns);
         let full = self.present[..rows].iter().fold(all, |full, present| full & present);
-        machine::seal(self, rows, columns, all & !full)
+        crate::machine::seal(self, rows, columns, all & !full)
     }
 
     /// Seals as every processor can do it. A bit of `gaps` says that a column has some.

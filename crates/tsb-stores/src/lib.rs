@@ -36,6 +36,7 @@ pub mod error;
 pub mod etcd;
 mod keys;
 mod locks;
+mod machine;
 pub mod memory;
 #[cfg(feature = "mongo")]
 pub mod mongo;

@@ -24,7 +24,10 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
     ("crates/tsb-stores", &["tsb-core", "tsb-rrd", "tsb-librrd"]),
     ("crates/tsb-run", &["tsb-core", "tsb-stores"]),
     ("crates/tsb-cli", &["tsb-core", "tsb-stores", "tsb-rrd", "tsb-run"]),
-    ("benches", &["tsb-core", "tsb-stores", "tsb-rrd", "tsb-librrd", "tsb-run"]),
+    (
+        "benches",
+        &["tsb-core", "tsb-stores", "tsb-rrd", "tsb-librrd", "tsb-run"],
+    ),
     ("xtask", &[]),
 ];
 

@@ -110,7 +110,7 @@ fn resolve(path: &str, target: &str) -> String {
 fn path_spans(line: &str) -> impl Iterator<Item = &str> {
     let spans = line.split('`').enumerate().filter(|(index, _)| index % 2 == 1);
     spans.map(|(_, span)| span).filter(|span| {
-        let folders = ["crates/", "benches/", "xtask/", "docs/", "fixtures/", "fuzz/", ".ci/"];
+        let folders = ["crates/", "benches/", "xtask/", "docs/", "fixtures/", ".ci/"];
         let plain = !span.contains([' ', '*', '<', '{', '(', ':', '$', '='])
             && !has_word(span, "NAME")
             && !span.contains("NNN");

@@ -1,4 +1,4 @@
-//! Every store there is, and the planned ones: what `tsb stores` prints and what
+//! Every store there is: what `tsb stores` prints and what
 //! `open` looks up. One line per store.
 
 use std::path::Path;
@@ -107,7 +107,7 @@ pub fn known() -> &'static [StoreInfo] {
     &KNOWN
 }
 
-static KNOWN: [StoreInfo; 16] = [
+static KNOWN: [StoreInfo; 10] = [
     StoreInfo {
         scheme: "null",
         what: "accepts and forgets; calibrates the generator",
@@ -254,27 +254,6 @@ static KNOWN: [StoreInfo; 16] = [
     sqlite_info(),
     mongo::INFO,
     etcd::INFO,
-    planned(
-        "hawkular",
-        "client of Mohawk or Hawkular",
-        "as the server documents",
-        "hawkular",
-    ),
-    planned("graphite", "client of Graphite", "unconfirmed", "graphite"),
-    planned("kairosdb", "client of KairosDB", "as the server documents", "kairosdb"),
-    planned(
-        "cassandra",
-        "client of Cassandra",
-        "as the server documents",
-        "cassandra",
-    ),
-    planned("influx", "client of InfluxDB", "as the server documents", "influx"),
-    planned(
-        "dalmatiner",
-        "client of DalmatinerDB",
-        "as the server documents",
-        "dalmatiner",
-    ),
     StoreInfo {
         scheme: "rrdcached",
         what: "client of rrdcached over its socket, unix:PATH; one write per batch, one file per series",
@@ -413,25 +392,6 @@ const fn option(name: &'static str, kind: Kind, default: Option<&'static str>, w
         kind,
         default,
         what,
-    }
-}
-
-const fn planned(
-    scheme: &'static str,
-    what: &'static str,
-    durability: &'static str,
-    feature: &'static str,
-) -> StoreInfo {
-    StoreInfo {
-        scheme,
-        what,
-        durability,
-        feature: Some(feature),
-        is_wrapper: false,
-        place: Place::Address,
-        options: &[],
-        make: Make::NotBuilt,
-        list: None,
     }
 }
 

@@ -57,8 +57,8 @@ impl Medium for Lossy {
         Ok(())
     }
 
-    fn note(&self, name: &str) -> io::Result<Arc<dyn Note>> {
-        self.put(name, b"");
+    fn note(&self, name: &str, bytes: &[u8]) -> io::Result<Arc<dyn Note>> {
+        self.put(name, bytes);
         let bytes = Arc::clone(&self.0.lock().unwrap()[name]);
         Ok(Arc::new(Written(bytes)))
     }
@@ -85,9 +85,8 @@ impl Segment for Written {
 }
 
 impl Note for Written {
-    fn overwrite(&self, bytes: &[u8]) -> io::Result<()> {
-        self.0.lock().unwrap().certain = bytes.to_vec();
-        Ok(())
+    fn set(&self, index: usize, value: u64) {
+        self.0.lock().unwrap().certain[index * 8..][..8].copy_from_slice(&value.to_le_bytes());
     }
 }
 
@@ -138,8 +137,8 @@ impl Lossy {
                 // Of the boot before, or not there.
                 let whole = &mut bytes.certain;
                 whole[8] ^= 1;
-                let sum = crc32fast::hash(&whole[..40]);
-                whole[40..].copy_from_slice(&sum.to_le_bytes());
+                let sum = crc32fast::hash(&whole[..24]);
+                whole[24..28].copy_from_slice(&sum.to_le_bytes());
                 if random(4) == 0 {
                     whole.fill(0);
                 }

@@ -2,12 +2,11 @@
 //! looks like one that ends there.
 //!
 //! The count is written over after each sync, or, where an ack does not wait for one, after each
-//! append, and is never synced itself. So it is right after a kill, and may be older after a power
-//! cut. Bytes: `docs/formats/journal.md`.
+//! append, by a store into a mapped page, and is never synced itself. So it is right after a kill,
+//! and may be older after a power cut. Bytes: `docs/formats/journal.md`.
 
-use std::fs::{self, File};
-use std::io;
-use std::os::unix::fs::FileExt;
+use std::fs;
+use std::io::{self, Write};
 use std::path::Path;
 use std::sync::{Arc, Mutex};
 
@@ -19,13 +18,21 @@ use crate::boot::boot;
 use crate::damage::{Damage, DamageKind};
 use crate::error::{Error, Result};
 use crate::locks::lock;
+use crate::machine::{PAGE, Page};
 
 /// The first bytes of a count of any version; a digit for the version follows.
 const MAGIC: &[u8; 7] = b"tsbcoun";
 /// The version that is written.
-const VERSION: u8 = b'1';
-/// Bytes of a count.
-const LEN: usize = 44;
+const VERSION: u8 = b'2';
+/// The bytes before the checksum of the head.
+const HEAD: usize = 24;
+/// Where the words are that are written over, in words of eight bytes.
+const HANDED: usize = 4;
+const SYNCED: usize = 5;
+/// Bytes that say something; the rest of the page is zeros.
+const LEN: usize = 48;
+/// Numbers of a word have this many bits, and their check has the others.
+const NUMBER_BITS: u32 = 48;
 
 /// How far a journal had got, as the numbers behind its last records.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -47,39 +54,83 @@ enum NoCount {
     Damaged,
 }
 
+/// A number and its check, in one word: written at once, it is never half there. A number that
+/// is too high for it is said as the highest, which says less.
+fn word(number: u64) -> u64 {
+    let number = number.min((1 << NUMBER_BITS) - 1);
+    number | u64::from(check(number)) << NUMBER_BITS
+}
+
+fn number(word: u64) -> Option<u64> {
+    let number = word & ((1 << NUMBER_BITS) - 1);
+    (u64::from(check(number)) == word >> NUMBER_BITS).then_some(number)
+}
+
+/// The low half of the CRC-32 of a number. It is linear: that it tells one flipped bit of one
+/// number shows that it tells every flipped bit of every number.
+fn check(number: u64) -> u16 {
+    crc32fast::hash(&number.to_le_bytes()) as u16
+}
+
+fn le(bytes: &[u8], at: usize) -> u64 {
+    let eight = bytes.get(at..at + 8).and_then(|eight| eight.try_into().ok());
+    u64::from_le_bytes(eight.unwrap_or_default())
+}
+
 impl Count {
-    fn to_bytes(self) -> [u8; LEN] {
-        let mut bytes = [0; LEN];
+    fn to_bytes(self) -> [u8; PAGE] {
+        let mut bytes = [0; PAGE];
         bytes[..7].copy_from_slice(MAGIC);
         bytes[7] = VERSION;
-        bytes[8..24].copy_from_slice(&self.boot);
-        bytes[24..32].copy_from_slice(&self.handed.to_le_bytes());
-        bytes[32..40].copy_from_slice(&self.synced.to_le_bytes());
-        let sum = crc32fast::hash(&bytes[..40]);
-        bytes[40..].copy_from_slice(&sum.to_le_bytes());
+        bytes[8..HEAD].copy_from_slice(&self.boot);
+        let sum = crc32fast::hash(&bytes[..HEAD]);
+        bytes[HEAD..HEAD + 4].copy_from_slice(&sum.to_le_bytes());
+        for (index, number) in [(HANDED, self.handed), (SYNCED, self.synced)] {
+            bytes[index * 8..][..8].copy_from_slice(&word(number).to_le_bytes());
+        }
         bytes
     }
 
     fn of(bytes: &[u8]) -> std::result::Result<Self, NoCount> {
-        let bytes: &[u8; LEN] = bytes.try_into().map_err(|_| NoCount::Damaged)?;
-        let number = |at: usize| {
-            let eight = bytes.get(at..at + 8).and_then(|eight| eight.try_into().ok());
-            u64::from_le_bytes(eight.unwrap_or_default())
+        if !bytes.starts_with(MAGIC) {
+            return Err(NoCount::Damaged);
+        }
+        let count = match bytes.get(7) {
+            Some(b'1') => Self::of_version_1(bytes),
+            Some(&VERSION) => Self::of_page(bytes),
+            // Its head is as this one's, and sums up.
+            Some(later) if bytes.get(HEAD..HEAD + 4) == Some(&crc32fast::hash(&bytes[..HEAD]).to_le_bytes()) => {
+                return Err(NoCount::Later(char::from(*later)));
+            }
+            _ => None,
         };
-        if !bytes.starts_with(MAGIC) || crc32fast::hash(&bytes[..40]).to_le_bytes() != bytes[40..] {
-            return Err(NoCount::Damaged);
+        let count = count.filter(|count| count.handed.max(count.synced) <= NUMBER_MAX);
+        count.ok_or(NoCount::Damaged)
+    }
+
+    fn of_page(bytes: &[u8]) -> Option<Self> {
+        let is_zero = |bytes: &[u8]| bytes.iter().all(|byte| *byte == 0);
+        let is_padded = bytes.len() == PAGE && is_zero(&bytes[HEAD + 4..HANDED * 8]) && is_zero(&bytes[LEN..]);
+        if !is_padded || crc32fast::hash(&bytes[..HEAD]).to_le_bytes() != bytes[HEAD..HEAD + 4] {
+            return None;
         }
-        if bytes[7] != VERSION {
-            return Err(NoCount::Later(char::from(bytes[7])));
+        Some(Self {
+            boot: bytes[8..HEAD].try_into().ok()?,
+            handed: number(le(bytes, HANDED * 8))?,
+            synced: number(le(bytes, SYNCED * 8))?,
+        })
+    }
+
+    /// Version 1: 44 bytes, written over as a whole.
+    fn of_version_1(bytes: &[u8]) -> Option<Self> {
+        if bytes.len() != 44 || crc32fast::hash(&bytes[..40]).to_le_bytes() != bytes[40..] {
+            return None;
         }
-        let (handed, synced) = (number(24), number(32));
-        let mut boot = [0; 16];
-        boot.copy_from_slice(&bytes[8..24]);
-        let count = Self { boot, handed, synced };
-        if handed.max(synced) > NUMBER_MAX {
-            return Err(NoCount::Damaged);
-        }
-        Ok(count)
+        Some(Self {
+            boot: bytes[8..24].try_into().ok()?,
+            handed: le(bytes, 24),
+            synced: le(bytes, 32),
+        })
     }
 }
 
@@ -128,24 +179,29 @@ impl Counted {
 /// The count of a journal that is written.
 #[derive(Debug)]
 pub(super) struct Counter {
-    note: Arc<dyn Note>,
+    /// None where there was no room for it: a loss is not seen then, and the journal works.
+    note: Option<Arc<dyn Note>>,
     count: Mutex<Count>,
 }
 
 impl Counter {
     /// Begins a count: all records before `next` are synced, or known to be lost.
     pub(super) fn begin(medium: &dyn Medium, next: u64) -> Result<Self> {
-        let note = medium.note(COUNT).map_err(|source| Error::Backend {
-            action: format!("write {}", medium.path_of(COUNT).display()),
-            source: source.into(),
-        })?;
         let count = Count {
             boot: boot(),
             handed: next,
             synced: next,
         };
-        // Where it cannot be written, a loss is not seen; the journal works.
-        let _ = note.overwrite(&count.to_bytes());
+        let note = match medium.note(COUNT, &count.to_bytes()) {
+            Ok(note) => Some(note),
+            Err(error) if error.kind() == io::ErrorKind::StorageFull => None,
+            Err(source) => {
+                return Err(Error::Backend {
+                    action: format!("write {}", medium.path_of(COUNT).display()),
+                    source: source.into(),
+                });
+            }
+        };
         Ok(Self {
             note,
             count: Mutex::new(count),
@@ -154,40 +210,55 @@ impl Counter {
 
     /// All records before `next` were handed to the system.
     pub(super) fn handed(&self, next: u64) {
-        self.reached(next, 0);
+        let mut count = lock(&self.count);
+        if next > count.handed {
+            count.handed = next;
+            self.set(HANDED, next);
+        }
     }
 
     /// All records before `next` were synced.
     pub(super) fn synced(&self, next: u64) {
-        self.reached(next, next);
+        self.handed(next);
+        let mut count = lock(&self.count);
+        if next > count.synced {
+            count.synced = next;
+            self.set(SYNCED, next);
+        }
     }
 
-    fn reached(&self, handed: u64, synced: u64) {
-        let mut count = lock(&self.count);
-        let now = Count {
-            handed: count.handed.max(handed),
-            synced: count.synced.max(synced),
-            ..*count
-        };
-        if now != *count {
-            *count = now;
-            let _ = self.note.overwrite(&now.to_bytes());
+    fn set(&self, index: usize, number: u64) {
+        if let Some(note) = &self.note {
+            note.set(index, word(number));
         }
     }
 }
 
-/// A file of this size and nothing before, so that nothing of an older one is left behind it.
-pub(super) fn open(path: &Path) -> io::Result<File> {
-    fs::OpenOptions::new()
+/// A new file of these bytes, whose first page is mapped. Where they do not fit, there is none.
+///
+/// A file of that name is removed and not emptied: a store that was left behind may have it
+/// mapped, and would die, or write into the new count.
+pub(super) fn create(path: &Path, bytes: &[u8]) -> io::Result<Page> {
+    match fs::remove_file(path) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+        _ => {}
+    }
+    let mut file = fs::OpenOptions::new()
+        .read(true)
         .write(true)
-        .create(true)
-        .truncate(true)
-        .open(path)
+        .create_new(true)
+        .open(path)?;
+    // Written, so that the file system has room for it: a page that it finds none for later ends
+    // the process.
+    let page = file.write_all(bytes).and_then(|()| Page::map(&file));
+    page.inspect_err(|_| {
+        let _ = fs::remove_file(path);
+    })
 }
 
-impl Note for File {
-    fn overwrite(&self, bytes: &[u8]) -> io::Result<()> {
-        self.write_all_at(bytes, 0)
+impl Note for Page {
+    fn set(&self, index: usize, value: u64) {
+        Self::set(self, index, value);
     }
 }
 
@@ -205,25 +276,55 @@ mod tests {
     fn a_count_comes_back_and_no_bit_of_it_can_flip_unseen() {
         let bytes = COUNT.to_bytes();
         assert_eq!(Count::of(&bytes), Ok(COUNT));
-        for bit in 0..LEN * 8 {
+        for bit in 0..PAGE * 8 {
             let mut altered = bytes;
             altered[bit / 8] ^= 1 << (bit % 8);
             assert_eq!(Count::of(&altered), Err(NoCount::Damaged), "{bit}");
         }
-        assert_eq!(Count::of(&bytes[..LEN - 1]), Err(NoCount::Damaged));
+        for length in [0, 7, 8, HEAD, LEN - 1, LEN, PAGE - 1] {
+            assert_eq!(Count::of(&bytes[..length]), Err(NoCount::Damaged), "{length}");
+        }
+        assert_eq!(Count::of(&[&bytes[..], &[0]].concat()), Err(NoCount::Damaged));
     }
 
     #[test]
-    fn a_later_version_is_told_from_damage_and_no_number_is_too_high() {
+    fn a_later_version_is_told_from_damage_and_a_number_that_is_too_high_says_less() {
         let mut bytes = COUNT.to_bytes();
-        bytes[7] = b'2';
-        let sum = crc32fast::hash(&bytes[..40]);
-        bytes[40..].copy_from_slice(&sum.to_le_bytes());
-        assert_eq!(Count::of(&bytes), Err(NoCount::Later('2')));
+        bytes[7] = b'3';
+        let sum = crc32fast::hash(&bytes[..HEAD]);
+        bytes[HEAD..HEAD + 4].copy_from_slice(&sum.to_le_bytes());
+        assert_eq!(Count::of(&bytes), Err(NoCount::Later('3')));
         let high = Count {
-            synced: NUMBER_MAX + 1,
+            synced: NUMBER_MAX,
             ..COUNT
         };
-        assert_eq!(Count::of(&high.to_bytes()), Err(NoCount::Damaged));
+        let read = Count::of(&high.to_bytes()).unwrap();
+        assert_eq!(read.synced, (1 << NUMBER_BITS) - 1);
+    }
+
+    #[test]
+    fn a_count_of_version_1_is_read() {
+        let mut bytes = [0; 44];
+        bytes[..8].copy_from_slice(b"tsbcoun1");
+        bytes[8..24].copy_from_slice(&COUNT.boot);
+        bytes[24..32].copy_from_slice(&COUNT.handed.to_le_bytes());
+        bytes[32..40].copy_from_slice(&COUNT.synced.to_le_bytes());
+        let sum = crc32fast::hash(&bytes[..40]);
+        bytes[40..].copy_from_slice(&sum.to_le_bytes());
+        assert_eq!(Count::of(&bytes), Ok(COUNT));
+        bytes[30] ^= 1;
+        assert_eq!(Count::of(&bytes), Err(NoCount::Damaged));
+    }
+
+    #[test]
+    fn a_count_that_is_begun_anew_is_out_of_reach_of_the_one_before() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("count");
+        let before = create(&path, &COUNT.to_bytes()).unwrap();
+        let now = create(&path, &COUNT.to_bytes()).unwrap();
+        before.set(HANDED, word(1 << 41));
+        assert_eq!(Count::of(&fs::read(&path).unwrap()), Ok(COUNT));
+        now.set(HANDED, word(7));
+        assert_eq!(Count::of(&fs::read(&path).unwrap()).unwrap().handed, 7);
     }
 }

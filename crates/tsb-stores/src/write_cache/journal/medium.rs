@@ -30,8 +30,9 @@ pub trait Medium: Debug + Send + Sync + 'static {
     /// the old file or the new one; when this returns, the new one.
     fn replace(&self, name: &str, bytes: &[u8]) -> io::Result<()>;
 
-    /// Empties a file that is written over from now on.
-    fn note(&self, name: &str) -> io::Result<Arc<dyn Note>>;
+    /// A new file of these bytes, a multiple of eight, in place of the one of that name: whoever
+    /// still writes to that one does not reach this one.
+    fn note(&self, name: &str, bytes: &[u8]) -> io::Result<Arc<dyn Note>>;
 
     /// Nothing more will be written: somebody else may open it.
     fn release(&self);
@@ -49,11 +50,12 @@ pub trait Segment: Debug + Send + Sync {
     fn sync(&self) -> io::Result<()>;
 }
 
-/// A small file that is written over as a whole, and never synced.
+/// A small file of words of eight bytes, each written over by itself, and never synced.
 pub trait Note: Debug + Send + Sync {
-    /// Makes `bytes`, always as many, all that it holds. When it returns, they outlive the
-    /// process; a power cut may leave older ones, zeros or nothing.
-    fn overwrite(&self, bytes: &[u8]) -> io::Result<()>;
+    /// Makes `value`, little-endian, the word at `index`. When it returns, the word outlives the
+    /// process; a reader finds the word before or this one. A power cut may leave any earlier
+    /// state of the file, zeros or nothing.
+    fn set(&self, index: usize, value: u64);
 }
 
 /// A folder that nobody else may use.
@@ -152,8 +154,8 @@ impl Medium for Folder {
         self.file.sync_all()
     }
 
-    fn note(&self, name: &str) -> io::Result<Arc<dyn Note>> {
-        Ok(Arc::new(count::open(&self.path.join(name))?))
+    fn note(&self, name: &str, bytes: &[u8]) -> io::Result<Arc<dyn Note>> {
+        Ok(Arc::new(count::create(&self.path.join(name), bytes)?))
     }
 
     fn release(&self) {

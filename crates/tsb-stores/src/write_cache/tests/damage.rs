@@ -80,16 +80,11 @@ impl Bed {
 /// Bytes of a record with one tick.
 const TICK: usize = 17 + 5 + 4 + 8 + 3 * 8;
 
-/// Gives a count the checksum that it should have.
-fn mend(bytes: &mut [u8]) {
-    let sum = crc32fast::hash(&bytes[..40]);
-    bytes[40..].copy_from_slice(&sum.to_le_bytes());
-}
-
 /// The power went: the count is of an earlier boot.
 fn reboot(bytes: &mut [u8]) {
     bytes[8] ^= 1;
-    mend(bytes);
+    let sum = crc32fast::hash(&bytes[..24]);
+    bytes[24..28].copy_from_slice(&sum.to_le_bytes());
 }
 
 fn alter(path: &Path, change: impl FnOnce(&mut Vec<u8>)) {
@@ -309,10 +304,10 @@ fn after_a_power_cut_the_count_speaks_of_what_was_synced() {
 #[test]
 fn a_count_that_is_older_or_gone_says_nothing_and_a_damaged_one_is_said() {
     let older = |bytes: &mut Vec<u8>| {
-        for at in [24, 32] {
-            bytes[at..at + 8].copy_from_slice(&7_u64.to_le_bytes());
+        let check = u64::from(crc32fast::hash(&7_u64.to_le_bytes()) as u16);
+        for at in [32, 40] {
+            bytes[at..at + 8].copy_from_slice(&(check << 48 | 7).to_le_bytes());
         }
-        mend(bytes);
     };
     let changes: [fn(&mut Vec<u8>); 3] = [older, Vec::clear, |bytes| bytes.fill(0)];
     for change in changes {
@@ -324,7 +319,7 @@ fn a_count_that_is_older_or_gone_says_nothing_and_a_damaged_one_is_said() {
     std::fs::remove_file(bed.count()).unwrap();
     assert_eq!(bed.replayed(), (27, Vec::new()));
     let bed = Bed::new(1 << 20);
-    alter(&bed.count(), |bytes| bytes[30] ^= 1);
+    alter(&bed.count(), |bytes| bytes[34] ^= 1);
     let (_, damage) = bed.replayed();
     assert_eq!((damage.len(), damage[0].samples_at_most), (1, Some(0)), "{damage:?}");
     assert_eq!(damage[0].path, bed.count());
