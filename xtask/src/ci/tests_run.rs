@@ -169,6 +169,8 @@ pub(super) fn examples() -> Result<Outcome> {
             .current_dir(root());
         run(&mut command)?;
     }
+    // A package and not an example of one: it shows a stranger's.
+    run(&mut cargo(&["run", "--release", "--package", "own-database"]))?;
     Ok(Outcome::Passed(format!(
         "{} run, {} only built",
         run_here.len(),

@@ -28,6 +28,7 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
         "benches",
         &["tsb-core", "tsb-stores", "tsb-rrd", "tsb-librrd", "tsb-run"],
     ),
+    ("examples/own-database", &["tsb-core", "tsb-stores", "tsb-run"]),
     ("xtask", &[]),
 ];
 

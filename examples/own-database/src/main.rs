@@ -1,0 +1,69 @@
+//! Runs the store whole: a fleet over loopback TCP, every sample read back, a verdict.
+//!
+//! ```text
+//! cargo run --release -p own-database -- redb.json
+//! tsb report redb.json --html redb.html
+//! ```
+#![expect(clippy::print_stdout, clippy::print_stderr, reason = "a program")]
+
+use std::error::Error;
+use std::sync::Arc;
+
+use own_database::RedbStore;
+use tsb_core::report::Interval;
+use tsb_core::time::SECOND_NS;
+use tsb_core::verdict::Status;
+use tsb_run::{AskedRate, Controls, Message, Observer, Phase, Plan, Timed, report_of, run_store};
+use tsb_stores::Store;
+
+/// Prints what the run does.
+struct Lines;
+
+impl Observer for Lines {
+    fn phase(&self, phase: Phase) {
+        if matches!(phase, Phase::Flushing) {
+            eprintln!("{}", phase.name());
+        }
+    }
+
+    fn interval(&self, interval: &Interval, _timed: &Timed) {
+        eprintln!("{:>3} s: {} accepted", interval.end_ns / SECOND_NS, interval.accepted);
+    }
+
+    fn message(&self, message: Message<'_>) {
+        if let Message::Warning(text) | Message::Note(text) = message {
+            eprintln!("{text}");
+        }
+    }
+}
+
+fn main() -> Result<(), Box<dyn Error>> {
+    let folder = tempfile::tempdir()?;
+    let store: Arc<dyn Store> = Arc::new(RedbStore::open(&folder.path().join("samples.redb"))?);
+
+    let mut plan = Plan {
+        duration_ns: Some(3 * SECOND_NS),
+        rate: AskedRate::PerSecond(5_000),
+        ..Plan::default()
+    };
+    plan.workload.series = Some(540);
+    let controls = Controls {
+        observer: Arc::new(Lines),
+        ..Controls::default()
+    };
+    let finished = run_store(&plan.complete()?, &store, &controls)?;
+    store.close()?;
+
+    let verdict = finished.run.verdict.clone();
+    println!("{}: {:?}", finished.run.target.store, verdict.status);
+    for reason in &verdict.reasons {
+        println!("  {reason}");
+    }
+    if let Some(path) = std::env::args_os().nth(1) {
+        std::fs::write(path, serde_json::to_vec_pretty(&report_of(vec![finished.run]))?)?;
+    }
+    match verdict.status {
+        Status::Invalid => Err("acknowledged samples are lost or altered".into()),
+        _ => Ok(()),
+    }
+}
