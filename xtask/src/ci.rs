@@ -29,7 +29,7 @@ use crate::table::Table;
 
 /// How a step ended, if it did not fail.
 #[derive(Debug, PartialEq, Eq)]
-enum Outcome {
+pub(crate) enum Outcome {
     /// It ran and found nothing wrong; a note for the table, perhaps empty.
     Passed(String),
     /// It could not run, and why.

@@ -1,5 +1,5 @@
 //! The workspace's own jobs: `cargo xtask ci`, `tidy`, `mutate`, `sanitize`, `floods`,
-//! `peers`, `screenshots`, `servers`, `faults`, `view-cost`, `bench`, `measure`.
+//! `peers`, `screenshots`, `servers`, `faults`, `view-cost`, `bench`, `measure`, `dist`.
 //!
 //! It imports nothing of ours and builds in seconds; what a user of `tsb` runs is not
 //! here but in `tsb-cli`.
@@ -13,6 +13,7 @@
 mod bench;
 mod browser;
 mod ci;
+mod dist;
 mod faults;
 mod floods;
 mod golang;
@@ -80,6 +81,9 @@ cargo xtask JOB
   measure speed COMMIT [--rounds N] [--out FILE]
              whether anything got slower since that commit: builds it, and runs the tables of memory,
              SQLite, wires, TCP and RRD of both in turn; two rounds take about half an hour
+  dist [--out FOLDER]
+             a release archive and a Debian package into target/dist, each with the program, manual
+             pages, completions and licences; dpkg-deb makes the package
   help       this text
 ";
 
@@ -92,6 +96,7 @@ fn main() -> ExitCode {
             return ExitCode::SUCCESS;
         }
         ["ci", rest @ ..] => ci::run(rest),
+        ["dist", rest @ ..] => dist::command(rest),
         ["tidy"] => tidy::run(),
         ["mutate"] => mutate::run(""),
         ["sanitize"] => sanitize::run(),

@@ -55,7 +55,7 @@ pub fn delivered(written: io::Result<()>) -> Result<(), Failure> {
 /// The JSON form of a report.
 pub fn json(report: &Report) -> Result<Vec<u8>, Failure> {
     let mut bytes = Vec::new();
-    render::json::write(report, &mut bytes)
+    tsb_run::json::write(report, &mut bytes)
         .map_err(|error| Failure::new(Exit::Bug, "cannot serialize the report").because(&error))?;
     Ok(bytes)
 }

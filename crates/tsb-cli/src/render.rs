@@ -4,7 +4,6 @@ pub mod compare;
 pub mod csv;
 pub mod figures;
 pub mod html;
-pub mod json;
 mod judged;
 pub mod lines;
 pub mod names;

@@ -8,13 +8,13 @@
 #![expect(clippy::print_stdout, reason = "an example prints its result")]
 
 use std::error::Error;
-use std::path::Path;
+use std::fs::File;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use tsb_core::ledger::Counter;
 use tsb_core::time::SECOND_NS;
-use tsb_run::{AskedRate, Controls, Plan, report_of, run_store};
+use tsb_run::{AskedRate, Controls, Plan, json, report_of, run_store};
 use tsb_stores::Store;
 use tsb_stores::memory::{MemoryOptions, MemoryStore};
 
@@ -48,8 +48,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         count(Counter::Lost)
     );
     if let Some(path) = std::env::args_os().nth(1) {
-        let json = serde_json::to_vec_pretty(&report_of(vec![finished.run.clone()]))?;
-        std::fs::write(Path::new(&path), json)?;
+        json::write(&report_of(vec![finished.run.clone()]), &mut File::create(path)?)?;
     }
     if count(Counter::Accepted) == 0 || count(Counter::Verified) != count(Counter::Accepted) {
         return Err("not everything that was accepted could be read back".into());

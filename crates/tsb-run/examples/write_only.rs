@@ -10,12 +10,13 @@
 #![expect(clippy::print_stdout, reason = "an example prints its result")]
 
 use std::error::Error;
+use std::fs::File;
 use std::io::Write;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use tsb_core::time::SECOND_NS;
 use tsb_core::{Batch, Durability};
-use tsb_run::{Controls, Keys, Plan, Transport, WriteOnly, report_of, run_store};
+use tsb_run::{Controls, Keys, Plan, Transport, WriteOnly, json, report_of, run_store};
 use tsb_stores::Store;
 
 fn failed(error: std::io::Error) -> tsb_stores::Error {
@@ -56,7 +57,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         println!("  {reason}");
     }
     if let Some(path) = std::env::args_os().nth(1) {
-        std::fs::write(path, serde_json::to_vec_pretty(&report_of(vec![finished.run.clone()]))?)?;
+        json::write(&report_of(vec![finished.run.clone()]), &mut File::create(path)?)?;
     }
     Ok(())
 }

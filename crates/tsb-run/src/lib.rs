@@ -15,6 +15,7 @@ pub mod damage;
 mod error;
 pub mod foreign;
 pub mod journal;
+pub mod json;
 mod observer;
 pub mod plan;
 pub mod run;

@@ -134,7 +134,8 @@ impl State {
         let bound = self.series.get(&id).map(|series| (id, series));
         let bound = bound.or_else(|| {
             let mut all = self.series.iter();
-            all.find(|(_, series)| series.key == *key).map(|(id, series)| (*id, series))
+            all.find(|(_, series)| series.key == *key)
+                .map(|(id, series)| (*id, series))
         });
         match bound {
             None => Ok(false),
@@ -242,7 +243,9 @@ impl Store for RedbStore {
         };
         let read = |number| -> std::result::Result<(Vec<Timestamp>, Vec<f64>), redb::Error> {
             let range = (number, query.range.start.0)..(number, query.range.end.0);
-            let rows = snapshot.as_ref().map_err(|error| redb::Error::Corrupted(error.to_string()))?;
+            let rows = snapshot
+                .as_ref()
+                .map_err(|error| redb::Error::Corrupted(error.to_string()))?;
             let rows = rows.open_table(SAMPLES)?.range(range)?;
             let rows = rows.map(|row| row.map(|(at, value)| (Timestamp(at.value().1), f64::from_bits(value.value()))));
             Ok(rows.collect::<std::result::Result<Vec<_>, _>>()?.into_iter().unzip())

@@ -7,13 +7,14 @@
 #![expect(clippy::print_stdout, clippy::print_stderr, reason = "a program")]
 
 use std::error::Error;
+use std::fs::File;
 use std::sync::Arc;
 
 use own_database::RedbStore;
 use tsb_core::report::Interval;
 use tsb_core::time::SECOND_NS;
 use tsb_core::verdict::Status;
-use tsb_run::{AskedRate, Controls, Message, Observer, Phase, Plan, Timed, report_of, run_store};
+use tsb_run::{AskedRate, Controls, Message, Observer, Phase, Plan, Timed, json, report_of, run_store};
 use tsb_stores::Store;
 
 /// Prints what the run does.
@@ -60,7 +61,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         println!("  {reason}");
     }
     if let Some(path) = std::env::args_os().nth(1) {
-        std::fs::write(path, serde_json::to_vec_pretty(&report_of(vec![finished.run]))?)?;
+        json::write(&report_of(vec![finished.run]), &mut File::create(path)?)?;
     }
     match verdict.status {
         Status::Invalid => Err("acknowledged samples are lost or altered".into()),

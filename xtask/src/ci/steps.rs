@@ -29,6 +29,7 @@ pub(super) const STEPS: &[Step] = &[
     step("soak", soak::check),
     step("page", page::check),
     step("tutorial", tutorial::check),
+    step("dist", crate::dist::check),
     long("properties", tests_run::properties),
     long("mutate", mutate),
     long("fuzz", fuzz),

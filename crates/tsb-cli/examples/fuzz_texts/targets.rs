@@ -8,8 +8,9 @@ use serde_json::Value;
 use tsb_cli::args::{Cli, Command};
 use tsb_cli::endpoint::Endpoint;
 use tsb_cli::plan::{Plan, load};
-use tsb_cli::render::{csv, html, json, side_by_side, text};
+use tsb_cli::render::{csv, html, side_by_side, text};
 use tsb_cli::reports;
+use tsb_run::json;
 use tsb_stores::spec::Spec;
 
 /// A reader of files that somebody else wrote.

@@ -9,7 +9,10 @@ use serde::Serialize;
 use serde_json::ser::{Formatter, Serializer};
 use tsb_core::report::Report;
 
-/// Writes a report.
+/// Writes a report: what `tsb run --out` writes, and `tsb report` reads.
+///
+/// # Errors
+/// When `out` takes no more.
 pub fn write(report: &Report, out: &mut dyn Write) -> io::Result<()> {
     let mut value = match report.runs.as_slice() {
         [run] => serde_json::to_value(run)?,
