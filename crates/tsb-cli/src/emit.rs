@@ -4,15 +4,14 @@
 
 use std::sync::Arc;
 
-use serde_json::{Value, json};
-use tsb_core::Timestamp;
 use tsb_core::emit::Live;
 use tsb_core::latency::{Curve, Recording, Summary};
 use tsb_core::ledger::{Counter, Ledger};
 use tsb_core::net::Address;
-use tsb_core::report::{Exceptions, Interval, SCHEMA_VERSION};
-use tsb_core::resource::Machine;
+use tsb_core::report::{Cost, Curves, DurabilityReport, Exceptions, Interval, Rate, Target};
 use tsb_core::schedule::Speed;
+use tsb_core::verdict::{Status, Verdict};
+use tsb_core::{Durability, Timestamp};
 use tsb_run::Controls;
 use tsb_stores::Store;
 use tsb_stores::null::NullStore;
@@ -25,6 +24,7 @@ use crate::live::Shown;
 use crate::output::Outputs;
 use crate::plan;
 use crate::{interrupt, say};
+use tsb_run::ends::{EmitReport, EndLatency, SentDatagrams, Written};
 use tsb_run::journal::{Followed, Follower};
 use tsb_run::run::{
     Driven, Pass, Rejects, Seen, SinkTotals, Stage, Watch, check_asked, excepted, fingerprint, header_of_emit, issued,
@@ -66,14 +66,11 @@ pub fn command(args: &EmitArgs) -> Result<Exit, Failure> {
     let stage = Stage::new(&plan, 1)?;
     check_asked(&stage, None)?;
     let sent = send(&stage, &endpoint, &address, &controls)?;
-    let mut result = result(&stage, &endpoint, &sent);
+    let mut result = result(&stage, &endpoint, &sent)?;
     let Sent { base, driven, .. } = sent;
-    if let Some(failure) = controls.journal.as_ref().and_then(|journal| journal.failure()) {
-        result["notes"]
-            .as_array_mut()
-            .into_iter()
-            .for_each(|notes| notes.push(json!(failure)));
-    }
+    result
+        .notes
+        .extend(controls.journal.as_ref().and_then(|journal| journal.failure()));
     if let Some(log) = outputs.hdr_log() {
         write_hdr_log(log, &driven, base.0).unwrap_or_else(|error| say::failure(Failure::from(error)));
     }
@@ -182,25 +179,31 @@ fn intervals(sent: &Sent) -> Vec<Interval> {
 }
 
 /// The times that a sender knows: all of them where the server answers, else only its lag.
-fn latency(endpoint: &Endpoint, driven: &Driven) -> Value {
-    let summary = |recording: &Recording, samples| json!(Summary::new(&recording.total, samples));
-    let mut latency = json!({
-        "done": "the kernel had taken it (nothing acknowledges it)",
-        "lag": summary(&driven.lag, driven.started_samples),
-        "untimed": driven.counts.handed_over.operations,
-    });
-    let mut curves = json!({ "lag": Curve::new(&driven.lag.total) });
-    if endpoint.transport.is_answered() {
-        latency["done"] = json!("the answer to its request came");
-        latency["untimed"] = json!(0);
-        latency["response"] = summary(&driven.response, driven.timed_samples);
-        latency["service"] = summary(&driven.service, driven.timed_samples);
-        latency["missing"] = json!(missing(driven));
-        curves["response"] = json!(Curve::new(&driven.response.total));
-        curves["service"] = json!(Curve::new(&driven.service.total));
-        latency["curves"] = curves;
+fn latency(endpoint: &Endpoint, driven: &Driven) -> EndLatency {
+    let lag = Some(Summary::new(&driven.lag.total, driven.started_samples));
+    if !endpoint.transport.is_answered() {
+        return EndLatency {
+            done: "the kernel had taken it (nothing acknowledges it)",
+            lag,
+            untimed: driven.counts.handed_over.operations,
+            ..EndLatency::default()
+        };
     }
-    latency
+    let summary = |recording: &Recording| Some(Summary::new(&recording.total, driven.timed_samples));
+    EndLatency {
+        done: "the answer to its request came",
+        response: summary(&driven.response),
+        service: summary(&driven.service),
+        lag,
+        untimed: 0,
+        missing: Some(missing(driven)),
+        curves: Some(Curves {
+            response: Curve::new(&driven.response.total),
+            delivery: None,
+            service: Curve::new(&driven.service.total),
+            lag: Curve::new(&driven.lag.total),
+        }),
+    }
 }
 
 fn notes(endpoint: &Endpoint, driven: &Driven) -> Vec<String> {
@@ -211,59 +214,87 @@ fn notes(endpoint: &Endpoint, driven: &Driven) -> Vec<String> {
     missing.into_iter().chain(held).chain(failed).collect()
 }
 
-/// The report of what a sender knows; what it cannot know is absent.
-fn result(stage: &Stage, endpoint: &Endpoint, all: &Sent) -> Value {
-    let Sent { base, driven, seen } = all;
+fn rate(stage: &Stage, endpoint: &Endpoint, driven: &Driven) -> Rate {
     let sent = sent_for_good(driven);
     let per_second = |samples: u64| samples as f64 * 1e9 / driven.elapsed_ns.max(1) as f64;
-    let is_answered = endpoint.transport.is_answered();
-    let held = if is_answered { driven.counts.accepted } else { sent };
+    let held = if endpoint.transport.is_answered() {
+        driven.counts.accepted
+    } else {
+        sent
+    };
     let closed_loop = stage.plan.is_closed_loop();
-    let mut rate = json!({
-        "held_per_second": per_second(held),
-        "closed_loop": closed_loop,
-        "speed": stage.speed().map_or_else(|| per_second(sent) / stage.workload.samples_per_second(), Speed::as_f64),
-    });
-    if !closed_loop {
-        rate["asked_per_second"] = json!(per_second(driven.counts.due.samples));
+    Rate {
+        asked_per_second: (!closed_loop).then(|| per_second(driven.counts.due.samples)),
+        held_per_second: per_second(held),
+        durable_per_second: None,
+        peak: None,
+        ceiling_per_second: None,
+        closed_loop,
+        speed: stage
+            .speed()
+            .map_or_else(|| per_second(sent) / stage.workload.samples_per_second(), Speed::as_f64),
     }
-    json!({
-        "schema_version": SCHEMA_VERSION,
-        "tsb_version": env!("CARGO_PKG_VERSION"),
-        "started_at_ns": base.0,
-        "target": {
-            "store": endpoint.to_string(), "address": endpoint.to_string(), "transport": endpoint.transport.name(),
-            "protocol": endpoint.protocol.to_string(), "exactness": "not read back",
+}
+
+fn cost(driven: &Driven) -> Cost {
+    let sent = sent_for_good(driven).max(1) as f64;
+    Cost {
+        generator_cpu_ns_per_sample: Some(driven.cpu.total_ns as f64 / sent),
+        wire_bytes_per_sample: driven.wire.as_ref().map(|wire| wire.sent_bytes as f64 / sent),
+        method: "CPU clocks of the emitting threads, waiting and pacing included".to_owned(),
+        ..Cost::default()
+    }
+}
+
+/// The report of what a sender knows; what it cannot know is absent.
+fn result(stage: &Stage, endpoint: &Endpoint, all: &Sent) -> Result<EmitReport, Failure> {
+    let Sent { base, driven, seen } = all;
+    let plan = serde_json::to_value(&stage.plan);
+    let plan = plan.map_err(|error| Failure::new(Exit::Bug, "cannot serialize the plan").because(&error))?;
+    let wire = driven.wire.as_ref();
+    Ok(EmitReport {
+        written: Written::here(),
+        started_at_ns: base.0,
+        duration_ns: driven.elapsed_ns,
+        interrupted: driven.interrupted,
+        plan,
+        seed: stage.plan.workload.seed,
+        fingerprint: fingerprint(stage),
+        target: Target {
+            store: endpoint.to_string(),
+            transport: endpoint.transport.name().to_owned(),
+            protocol: Some(endpoint.protocol.to_string()),
+            exactness: "not read back".to_owned(),
         },
-        "plan": stage.plan,
-        "seed": stage.plan.workload.seed,
-        "fingerprint": fingerprint(stage),
-        "machine": Machine::examine(),
-        "verdict": { "status": "UNVERIFIED", "reasons": ["nothing was read back: tsb verify does, with --store"] },
-        "durability": { "level": "unconfirmed", "copies": 0 },
-        "interrupted": driven.interrupted,
-        "duration_ns": driven.elapsed_ns,
-        "rate": rate,
-        "ledger": ledger(endpoint, driven),
-        "latency": latency(endpoint, driven),
-        "cost": {
-            "generator_cpu_ns_per_sample": driven.cpu.total_ns as f64 / sent.max(1) as f64,
-            "wire_bytes_per_sample": driven.wire.as_ref().map(|wire| wire.sent_bytes as f64 / sent.max(1) as f64),
-            "method": "CPU clocks of the emitting threads, waiting and pacing included",
+        verdict: Verdict {
+            status: Status::Unverified,
+            reasons: vec!["nothing was read back: tsb verify does, with --store".to_owned()],
+            measured: Vec::new(),
         },
-        "offered": offered(stage, &driven.issued),
-        "intervals": intervals(all),
-        "resources": seen.resources,
-        "issued": issued(&driven.issued),
-        "exceptions": exceptions(driven),
-        "notes": notes(endpoint, driven),
-        "closing": driven.wire.as_ref().map(|wire| &wire.closings),
-        "datagrams": driven.wire.as_ref().filter(|wire| wire.sent_datagrams > 0).map(|wire| json!({
-            "sent": wire.sent_datagrams,
-            "segments_per_call": wire.segments,
-            "send_buffer_bytes": wire.send_buffer_bytes,
-        })),
-        "failures": driven.failures,
+        durability: DurabilityReport {
+            level: Durability::Unconfirmed,
+            acknowledged: Durability::Unconfirmed,
+            copies: 0,
+            wait: None,
+            untimed: 0,
+        },
+        rate: rate(stage, endpoint, driven),
+        ledger: ledger(endpoint, driven),
+        latency: latency(endpoint, driven),
+        cost: cost(driven),
+        offered: offered(stage, &driven.issued),
+        intervals: intervals(all),
+        resources: seen.resources.clone(),
+        issued: issued(&driven.issued),
+        exceptions: exceptions(driven),
+        notes: notes(endpoint, driven),
+        closing: wire.map(|wire| wire.closings.clone()),
+        datagrams: wire.filter(|wire| wire.sent_datagrams > 0).map(|wire| SentDatagrams {
+            sent: wire.sent_datagrams,
+            segments_per_call: wire.segments,
+            send_buffer_bytes: wire.send_buffer_bytes,
+        }),
+        failures: driven.failures.clone(),
     })
 }
 

@@ -1,23 +1,21 @@
 //! `tsb ingest`: a listener that any client of its protocols may write to.
 
-use std::io::{ErrorKind, Write};
+use std::io::ErrorKind;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use serde_json::{Value, json};
-use tsb_core::ledger::{Counter, Ledger};
 use tsb_core::net::{
     Address, AnyListener, Carrier, Decoders, Glance, IngestCpu, Intake, ListenOptions, ListenerReport, ListenerStats,
     NetError, Registry, Runtime, Undefined,
 };
-use tsb_core::report::{Damage, Interval, SCHEMA_VERSION};
-use tsb_core::resource::{Machine, Usage};
+use tsb_core::report::Interval;
+use tsb_core::resource::Usage;
 use tsb_core::time::{Clock, MonotonicClock};
 use tsb_core::wire::{Budget, NotAdmitted, Room};
 use tsb_core::{SeriesId, SeriesKey, Timestamp};
 use tsb_stores::spec::Typed;
-use tsb_stores::{Error, Store};
+use tsb_stores::{Damage, Error, Store};
 
 use crate::args::IngestArgs;
 use crate::endpoint::Endpoint;
@@ -32,6 +30,7 @@ use tsb_run::units;
 
 mod apart;
 mod files;
+mod report;
 mod watch;
 
 use apart::{GivenUp, apart};
@@ -360,209 +359,10 @@ impl Service {
             failures: failures.iter().map(Failure::in_a_line).collect(),
             given_up,
         };
-        let result = self.result(&served.stats, &served.cpu, &listened);
+        let result = self.result(served.stats, &served.cpu, &listened);
         // A result that did not reach its reader comes first, as in every command.
-        let unwritten = outputs.write_partial(&result, || text(&result)).err();
+        let unwritten = outputs.write_partial(&result, || report::text(&result)).err();
         first_failure(unwritten.into_iter().chain(failures))?;
         Ok(listened.given_up.map_or(Exit::Done, |given_up| given_up.exit()))
     }
-
-    /// The ledger as a receiver has it, and the samples that the store has accepted.
-    fn ledger(&self, listeners: &[ListenerStats], is_left: bool) -> (Value, u64) {
-        let sum = |count: fn(&ListenerStats) -> u64| listeners.iter().map(count).sum::<u64>();
-        let turned_away = sum(|stats| stats.refused + stats.unannounced);
-        let accepted = self.totals.accepted.load(Ordering::Relaxed);
-        let rejected = self.totals.rejected.load(Ordering::Relaxed) + turned_away;
-        let malformed = sum(|stats| stats.malformed);
-        let received = if is_left {
-            // What is in a read that has not ended is in no count.
-            malformed + rejected + accepted
-        } else {
-            sum(ListenerStats::received)
-        };
-        let mut ledger = Ledger::new();
-        ledger
-            .set(Counter::Received, received)
-            .set(Counter::Malformed, malformed);
-        ledger.set(Counter::Rejected, rejected).set(Counter::Accepted, accepted);
-        let mut ledger = json!(ledger);
-        let mut reasons = self.rejects.by_reason();
-        for (reason, samples) in listeners.iter().flat_map(ListenerStats::turned_away) {
-            *reasons.entry(reason.to_owned()).or_default() += samples;
-        }
-        ledger["rejected_by_reason"] = json!(reasons);
-        (ledger, accepted)
-    }
-
-    /// The report of what a receiver knows; what it cannot know is absent.
-    fn result(&self, listeners: &[ListenerStats], cpu: &IngestCpu, listened: &Listened) -> Value {
-        let (ledger, accepted) = self.ledger(listeners, listened.given_up.is_some());
-        let given_up = listened.given_up.as_ref();
-        let is_sound = listened.failures.is_empty() && ledger["balanced"] == true;
-        let (capabilities, stats) = (self.store.capabilities(), self.store.stats());
-        let footprint = stats.footprint;
-        let per_sample =
-            (given_up.is_none() && stats.samples > 0).then(|| footprint.total_bytes() as f64 / stats.samples as f64);
-        let mut reasons = listened.failures.clone();
-        if let Some(given_up) = given_up {
-            reasons.push(format!(
-                "{}: what is in reads that had not ended is not counted, and the store was not closed",
-                given_up.why
-            ));
-        }
-        reasons.push("nothing was read back: who sent the samples is not known here".to_owned());
-        let mut result = json!({
-            "schema_version": SCHEMA_VERSION,
-            "tsb_version": env!("CARGO_PKG_VERSION"),
-            "started_at_ns": listened.base.0,
-            "duration_ns": listened.elapsed_ns,
-            "interrupted": given_up.is_some_and(|given_up| given_up.is_stopped),
-            "machine": Machine::examine(),
-            "store": self.store.to_string(),
-            "target": {
-                "store": self.store.to_string(), "transport": "listeners", "exactness": "not read back",
-            },
-            "verdict": { "status": if is_sound { "UNVERIFIED" } else { "INVALID" }, "reasons": reasons },
-            "durability": {
-                "level": capabilities.acknowledges, "acknowledged": capabilities.acknowledges,
-                "copies": capabilities.copies,
-            },
-            "rate": {
-                "held_per_second": accepted as f64 * 1e9 / listened.elapsed_ns.max(1) as f64,
-                "closed_loop": false, "speed": 1.0,
-            },
-            "ledger": ledger,
-            "latency": { "done": "nothing is timed: a listener does not know when samples were due", "untimed": 0 },
-            "series": {
-                "admitted": self.registry.len(), "name_bytes": self.registry.name_bytes(),
-                "refused_names": self.registry.refused(), "first_error": self.registry.first_error(),
-            },
-            "size": {
-                "samples": stats.samples, "bytes": footprint.total_bytes(), "sealed_bytes": footprint.sealed_bytes,
-                "sealed_samples": footprint.sealed_samples, "head_bytes": footprint.head_bytes,
-                "journal_bytes": footprint.journal_bytes, "series_bytes": footprint.series_bytes,
-                "free_bytes": footprint.free_bytes,
-            },
-            "cost": cost(cpu, accepted, per_sample),
-            "offered": { "series": self.registry.len() },
-            "intervals": listened.intervals,
-            "resources": listened.resources,
-            "damage": stats.damage,
-            "listeners": listeners,
-        });
-        // A store that was left behind does not say it.
-        if let Some(all) = result.as_object_mut().filter(|_| given_up.is_some()) {
-            all.remove("size");
-        }
-        result
-    }
-}
-
-/// CPU of the listeners' threads for each accepted sample, in the names of a report.
-fn cost(cpu: &IngestCpu, accepted: u64, bytes_per_sample: Option<f64>) -> Value {
-    let method = "the clocks of the listeners' threads, as METHODOLOGY.md has it";
-    if accepted == 0 {
-        return json!({ "method": method });
-    }
-    let each = |ns: u64| ns as f64 / accepted as f64;
-    let mut cost = json!({
-        "method": method,
-        "bytes_per_sample": bytes_per_sample,
-        "wire_cpu_ns_per_sample": each(cpu.wire_ns),
-        "pacing_cpu_ns_per_sample": each(cpu.wait_ns),
-        "watching_cpu_ns_per_sample": each(cpu.measure_ns),
-    });
-    if cpu.apply_ns > cpu.uncertain_ns {
-        cost["store_cpu_ns_per_sample"] = json!(each(cpu.apply_ns));
-    } else {
-        cost["store_cpu_below"] = json!({ "ns_per_sample": each(cpu.uncertain_ns.max(1)) });
-    }
-    cost
-}
-
-/// What a listener counts of peers that it did not keep, and how it is said.
-const TURNED_AWAY: [(&str, &str); 4] = [
-    (
-        "refused_connections",
-        "connections refused: --max-connections were open",
-    ),
-    (
-        "accept_errors",
-        "failures to accept a connection or to receive a datagram",
-    ),
-    ("idle_closes", "connections closed because they were silent (?idle=)"),
-    (
-        "forgotten_senders",
-        "senders of datagrams forgotten to make room for others (--max-connections)",
-    ),
-];
-
-/// The result for people: the same figures, in order.
-fn text(result: &serde_json::Value) -> String {
-    let number = |pointer: &str| {
-        result
-            .pointer(pointer)
-            .and_then(serde_json::Value::as_u64)
-            .unwrap_or_default()
-    };
-    let ledger = |name: &str| units::count(number(&format!("/ledger/{name}")));
-    let mut out = Vec::new();
-    let _ = writeln!(
-        out,
-        "received {}, malformed {}, rejected {}, accepted {} samples of {} series",
-        ledger("received"),
-        ledger("malformed"),
-        ledger("rejected"),
-        ledger("accepted"),
-        units::count(number("/series/admitted")),
-    );
-    let rate = result
-        .pointer("/rate/held_per_second")
-        .and_then(serde_json::Value::as_f64)
-        .unwrap_or_default();
-    let _ = writeln!(
-        out,
-        "held {} per second at durability {}",
-        units::scaled(rate),
-        result["durability"]["level"].as_str().unwrap_or("?")
-    );
-    let kinds = result["listeners"].as_array().into_iter().flatten();
-    for kind in kinds.flat_map(|listener| listener["malformed_kinds"].as_array().into_iter().flatten()) {
-        let _ = writeln!(
-            out,
-            "malformed, {}: {} (such as {})",
-            kind["what"].as_str().unwrap_or("?"),
-            kind["count"],
-            kind["examples"][0]
-        );
-    }
-    for listener in result["listeners"].as_array().into_iter().flatten() {
-        let count = |name: &str| listener[name].as_u64().unwrap_or_default();
-        for (name, what) in TURNED_AWAY {
-            if count(name) > 0 {
-                let _ = writeln!(out, "{} {what}", units::count(count(name)));
-            }
-        }
-        if count("datagrams") > 0 {
-            let _ = writeln!(
-                out,
-                "{} datagrams; the kernel dropped {}; {} samples missing by their numbers",
-                units::count(count("datagrams")),
-                units::count(count("kernel_drops")),
-                units::count(count("missing_samples")),
-            );
-        }
-    }
-    for damage in result["damage"].as_array().into_iter().flatten() {
-        if let Ok(damage) = serde_json::from_value::<Damage>(damage.clone()) {
-            let _ = writeln!(out, "{damage}");
-        }
-    }
-    for (reason, count) in result["ledger"]["rejected_by_reason"].as_object().into_iter().flatten() {
-        let _ = writeln!(out, "rejected, {reason}: {count}");
-    }
-    if let Some(error) = result["series"]["first_error"].as_str() {
-        let _ = writeln!(out, "not defined, such as: {error}");
-    }
-    String::from_utf8(out).unwrap_or_default()
 }

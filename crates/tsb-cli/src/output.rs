@@ -7,7 +7,7 @@ use std::io::{self, ErrorKind, Write};
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use serde_json::Value;
+use serde::Serialize;
 use tsb_core::report::Report;
 
 pub use target::Target;
@@ -60,6 +60,12 @@ pub fn json(report: &Report) -> Result<Vec<u8>, Failure> {
     Ok(bytes)
 }
 
+/// Any other document.
+fn pretty(document: &impl Serialize) -> Result<String, Failure> {
+    serde_json::to_string_pretty(document)
+        .map_err(|error| Failure::new(Exit::Bug, "cannot serialize the result").because(&error))
+}
+
 /// Writes the page of a report.
 pub fn write_page(report: &Report, target: &Target) -> Result<(), Failure> {
     let page =
@@ -103,14 +109,16 @@ impl Outputs {
         })
     }
 
-    /// Writes a report that a command has made of what it knows, with more beside the model.
+    /// Writes the report of one end of a wire, which holds less than that of a run, and other
+    /// things.
     /// `text` is its short form for people.
     ///
     /// # Errors
     /// As [`Self::write`].
-    pub fn write_partial(&self, value: &Value, text: impl FnOnce() -> String) -> Result<(), Failure> {
-        let json = format!("{value:#}\n");
-        let report = crate::reports::of_value(value)?;
+    pub fn write_partial(&self, result: &impl Serialize, text: impl FnOnce() -> String) -> Result<(), Failure> {
+        let json = pretty(result)?;
+        let report = crate::reports::of_our_own(&json)?;
+        let json = json + "\n";
         let file = self.report.as_ref().map(|target| target.write(json.as_bytes()));
         let journal = self.end_journal(file.as_ref());
         let page = self.page.as_ref().map(|target| write_page(&report, target));
@@ -187,8 +195,8 @@ impl Outputs {
     ///
     /// # Errors
     /// As [`Self::write`].
-    pub fn write_value(&self, value: &Value, text: impl FnOnce() -> String) -> Result<(), Failure> {
-        let json = format!("{value:#}\n");
+    pub fn write_value(&self, value: &impl Serialize, text: impl FnOnce() -> String) -> Result<(), Failure> {
+        let json = pretty(value)? + "\n";
         let file = self.report.as_ref().map(|target| target.write(json.as_bytes()));
         let shown = if self.format == Format::Json { json } else { text() };
         let all = [file, Some(print(shown.as_bytes()))].into_iter().flatten();

@@ -47,9 +47,9 @@ pub fn read(path: &Path) -> Result<Report, Failure> {
     })
 }
 
-/// The report in a value that this program has made.
-pub fn of_value(value: &serde_json::Value) -> Result<Report, Failure> {
-    parse(&value.to_string()).map_err(|why| Failure::new(Exit::Bug, "cannot read our own report").because_of(why))
+/// The report in a document that this program has made.
+pub fn of_our_own(json: &str) -> Result<Report, Failure> {
+    parse(json).map_err(|why| Failure::new(Exit::Bug, "cannot read our own report").because_of(why))
 }
 
 /// The report in a text, or what is wrong with it.

@@ -131,6 +131,8 @@ fn unreadable(store: &str, failure: &Failure) -> VerifiedStore {
     };
     VerifiedStore {
         store: store.to_owned(),
+        plan: None,
+        seed: None,
         journal: None,
         verdict: Verdict {
             status,
@@ -193,6 +195,8 @@ fn one(run: &Run, args: &VerifyArgs) -> Result<VerifiedStore, Failure> {
     }
     Ok(VerifiedStore {
         store: store.to_string(),
+        plan: Some(run.plan.clone()),
+        seed: Some(run.seed),
         verdict,
         ledger: Some(ledger),
         journal: None,

@@ -183,6 +183,21 @@ pub struct Rate {
     pub speed: f64,
 }
 
+impl Rate {
+    /// Of those who ask nothing, and only take what comes.
+    pub const fn held(held_per_second: f64) -> Self {
+        Self {
+            asked_per_second: None,
+            held_per_second,
+            durable_per_second: None,
+            peak: None,
+            ceiling_per_second: None,
+            closed_loop: false,
+            speed: 1.0,
+        }
+    }
+}
+
 /// The interval of a run in which the most was asked.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Peak {
@@ -306,6 +321,20 @@ pub struct EstimatedFrom {
 }
 
 impl Offered {
+    /// Of what strangers send nothing is known but how many series it has.
+    pub const fn of_strangers(series: u64) -> Self {
+        Self {
+            series,
+            repeat_rate: unknown(),
+            entropy_bits: unknown(),
+            bounded_share: None,
+            estimated_from: None,
+            calculated_bits: None,
+            repeats: None,
+            recording: None,
+        }
+    }
+
     /// What `entropy_bits` is, in words.
     pub fn kind(&self) -> &'static str {
         match self.bounded_share {

@@ -3,9 +3,8 @@
 //!
 //! A terminal obeys what it is sent: an escape sequence can clear the screen, change the
 //! title, or type into the shell; a line end can forge a line of ours, and a mark of direction
-//! can turn a text around. A spreadsheet runs a cell that begins with an equals sign. All
-//! output goes through here, on stdout by [`crate::output::print`], on stderr by
-//! [`crate::say::line`], and in tables and lists piece by piece.
+//! can turn a text around. A spreadsheet runs a cell that begins with an equals sign. Whatever
+//! quotes such text goes through here: the sentences of reports, and all that `tsb` prints.
 
 use std::borrow::Cow;
 use std::fmt::Write;

@@ -12,6 +12,7 @@
 pub mod audit;
 mod controls;
 pub mod damage;
+pub mod ends;
 mod error;
 pub mod foreign;
 pub mod journal;

@@ -1,7 +1,7 @@
-//! What was meant: the plan of a run, complete, checked, printable.
+//! The plan of a run: complete, checked, serializable.
 //!
-//! A plan starts as the default run; a plan file and then the flags change it. It is
-//! stored in the report, so that a report reruns itself, and it holds no secret.
+//! A plan starts as the default run, is changed field by field, and is completed. It is stored
+//! in the report, so that a report reruns itself, and it holds no secret.
 
 mod transport;
 

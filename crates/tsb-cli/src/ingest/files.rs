@@ -8,10 +8,10 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use serde_json::json;
 use tsb_core::net::{Address, Glance, Intake, ListenOptions, Listener, ListenerStats, Runtime};
-use tsb_core::report::Interval;
+use tsb_core::report::{DurabilityReport, Interval, Rate};
 use tsb_core::time::{Clock, MonotonicClock};
+use tsb_core::verdict::{Status, Verdict};
 use tsb_core::wire::rrdcached::NoSeries;
 use tsb_stores::spec::Typed;
 use tsb_stores::write_cache::files::{Conversation, FileCache};
@@ -27,6 +27,7 @@ use crate::failure::Failure;
 use crate::interrupt;
 use crate::output::{Outputs, first_failure};
 use tsb_run::damage::Told;
+use tsb_run::ends::{CachedCounts, CachedFiles, CachedLedger, Commands, FilesReport, Written};
 use tsb_run::run::{Calls, Came, Patience, at_once};
 use tsb_run::units;
 
@@ -141,8 +142,10 @@ fn check(args: &IngestArgs) -> Result<(), Failure> {
 /// Writes the result, and says what went wrong.
 fn report(cache: &FileCache, served: Served, outputs: &Outputs) -> Result<Exit, Failure> {
     let elapsed_ns = served.elapsed_ns;
-    let mut result = result(cache, &served.listeners, elapsed_ns);
-    result["intervals"] = json!(served.intervals);
+    let result = FilesReport {
+        intervals: served.intervals,
+        ..result(Some(cache), served.listeners, elapsed_ns)
+    };
     let unwritten = outputs.write_value(&result, || text(cache, elapsed_ns)).err();
     let closed = served.closed.err().map(|error| {
         let folder = cache.folder().display();
@@ -165,24 +168,23 @@ fn report_left_behind(
     let listeners: Vec<ListenerStats> = glances.iter().map(Glance::stats).collect();
     let seen = listeners.clone();
     let known = at_once(move || {
-        let known = (result(&cache, &seen, elapsed_ns), text(&cache, elapsed_ns));
+        let known = (result(Some(&cache), seen, elapsed_ns), text(&cache, elapsed_ns));
         // Its end may never come.
         std::mem::forget(cache);
         known
     });
-    let (mut result, text) = known.unwrap_or_else(|| {
-        let result = json!({
-            "schema_version": tsb_core::report::SCHEMA_VERSION,
-            "tsb_version": env!("CARGO_PKG_VERSION"),
-            "duration_ns": elapsed_ns,
-            "listeners": listeners,
-        });
-        (result, String::new())
-    });
+    let (result, text) = known.unwrap_or_else(|| (result(None, listeners, elapsed_ns), String::new()));
     let why = format!("{}: the files were not closed", given_up.why);
     let text = format!("{text}{why}\n");
-    result["interrupted"] = json!(given_up.is_stopped);
-    result["verdict"] = json!({ "status": "UNVERIFIED", "reasons": [why] });
+    let result = FilesReport {
+        interrupted: Some(given_up.is_stopped),
+        verdict: Some(Verdict {
+            status: Status::Unverified,
+            reasons: vec![why],
+            measured: Vec::new(),
+        }),
+        ..result
+    };
     outputs.write_value(&result, || text)?;
     Ok(given_up.exit())
 }
@@ -278,34 +280,57 @@ impl Watched for Fed<'_> {
     }
 }
 
-fn result(cache: &FileCache, listeners: &[ListenerStats], elapsed_ns: u64) -> serde_json::Value {
+/// The report, as far as the cache says anything.
+fn result(cache: Option<&FileCache>, listeners: Vec<ListenerStats>, elapsed_ns: u64) -> FilesReport {
+    let malformed = listeners.iter().map(|stats| stats.malformed).sum();
+    FilesReport {
+        written: Written::here(),
+        duration_ns: elapsed_ns,
+        interrupted: None,
+        verdict: None,
+        cached: cache.map(|cache| cached(cache, malformed, elapsed_ns)),
+        intervals: Vec::new(),
+        listeners,
+    }
+}
+
+fn cached(cache: &FileCache, malformed: u64, elapsed_ns: u64) -> CachedFiles {
     let stats = cache.stats();
     let account = stats.account;
-    let malformed: u64 = listeners.iter().map(|stats| stats.malformed).sum();
-    json!({
-        "schema_version": tsb_core::report::SCHEMA_VERSION,
-        "tsb_version": env!("CARGO_PKG_VERSION"),
-        "store": format!("write-cache(files of {})", cache.folder().display()),
-        "durability": { "level": cache.acknowledges(), "copies": 1 },
-        "duration_ns": elapsed_ns,
-        "rate": { "held_per_second": account.accepted as f64 * 1e9 / elapsed_ns.max(1) as f64 },
-        "ledger": {
-            "received": account.accepted + stats.values_rejected,
-            "rejected": stats.values_rejected, "accepted": account.accepted,
-            "balanced": account.balances(),
+    CachedFiles {
+        store: format!("write-cache(files of {})", cache.folder().display()),
+        durability: DurabilityReport {
+            level: cache.acknowledges(),
+            acknowledged: cache.acknowledges(),
+            copies: 1,
+            wait: None,
+            untimed: 0,
         },
-        "commands": {
-            "malformed": malformed, "updates": stats.updates_received, "flushes": stats.flushes_received,
+        rate: Rate::held(account.accepted as f64 * 1e9 / elapsed_ns.max(1) as f64),
+        ledger: CachedLedger {
+            received: account.accepted + stats.values_rejected,
+            rejected: stats.values_rejected,
+            accepted: account.accepted,
+            balanced: account.balances(),
         },
-        "cache": {
-            "replayed": account.replayed, "written": account.written, "pending": account.pending,
-            "forgotten": account.forgotten, "failed": account.failed,
-            "passes": stats.updates_written, "write_failures": stats.write_failures,
-            "files": stats.files, "journal_bytes": stats.journal_bytes,
+        commands: Commands {
+            malformed,
+            updates: stats.updates_received,
+            flushes: stats.flushes_received,
         },
-        "damage": cache.damage(),
-        "listeners": listeners,
-    })
+        cache: CachedCounts {
+            replayed: account.replayed,
+            written: account.written,
+            pending: account.pending,
+            forgotten: account.forgotten,
+            failed: account.failed,
+            passes: stats.updates_written,
+            write_failures: stats.write_failures,
+            files: stats.files,
+            journal_bytes: stats.journal_bytes,
+        },
+        damage: cache.damage(),
+    }
 }
 
 /// The result for people: the same figures, in order.

@@ -99,6 +99,7 @@ fn result(args: &ReproduceArgs, rounds: &[Round], beyond: &[Value], wrong: u64, 
     json!({
         "schema_version": tsb_core::report::SCHEMA_VERSION,
         "tsb_version": env!("CARGO_PKG_VERSION"),
+        "machine": tsb_core::resource::Machine::examine(),
         "took_seconds": took_ns as f64 / SECOND_NS as f64,
         "experiment": {
             "name": "rrdcached",

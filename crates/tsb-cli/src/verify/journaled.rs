@@ -248,6 +248,8 @@ fn judged(
         .damage_of(&*opened.store, &mut verdict, crate::say::warning);
     Ok(VerifiedStore {
         store: opened.store.to_string(),
+        plan: Some(section.header.plan.clone()),
+        seed: Some(opened.plan.workload.seed),
         verdict,
         ledger: Some(ledger),
         damage,

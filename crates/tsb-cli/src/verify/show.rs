@@ -1,6 +1,7 @@
 //! What `tsb verify` found, as text and as JSON.
 
 use tsb_core::report::{JournalReport, SCHEMA_VERSION, Verification, VerifiedStore};
+use tsb_core::resource::Machine;
 
 use crate::args::Format;
 use crate::exit::Exit;
@@ -23,6 +24,7 @@ pub(super) fn print(stores: Vec<VerifiedStore>, format: Format) -> Result<(), Fa
     let verification = Verification {
         schema_version: SCHEMA_VERSION,
         tsb_version: env!("CARGO_PKG_VERSION").to_owned(),
+        machine: Machine::examine(),
         stores,
     };
     let json = serde_json::to_string_pretty(&verification);

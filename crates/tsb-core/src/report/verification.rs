@@ -1,9 +1,11 @@
 //! What `tsb verify` prints: stores, read back on another day.
 
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
 use super::{Damage, LedgerReport};
 use crate::durability::Durability;
+use crate::resource::Machine;
 use crate::verdict::Verdict;
 
 /// One store, or several of one report.
@@ -13,6 +15,9 @@ pub struct Verification {
     pub schema_version: u32,
     /// The version of that program.
     pub tsb_version: String,
+    /// The machine that it was read back on.
+    #[serde(default)]
+    pub machine: Machine,
     /// The stores, in the order of the report's runs.
     pub stores: Vec<VerifiedStore>,
 }
@@ -22,6 +27,12 @@ pub struct Verification {
 pub struct VerifiedStore {
     /// The store, as it names itself; as the report names it where it cannot be opened.
     pub store: String,
+    /// What was asked of the run that filled it; absent where the store cannot be read.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub plan: Option<Value>,
+    /// What all values of that run follow from.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub seed: Option<u64>,
     /// Whether everything is there that must be, and why not. UNVERIFIED where the store
     /// cannot be read.
     pub verdict: Verdict,

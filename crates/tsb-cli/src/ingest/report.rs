@@ -1,0 +1,229 @@
+//! What a listener reports: the figures of a receiver, as a document and as text.
+
+use std::sync::atomic::Ordering;
+
+use tsb_core::ledger::{Counter, Ledger};
+use tsb_core::net::{IngestCpu, ListenerStats};
+use tsb_core::report::{Cost, CpuBelow, DurabilityReport, LedgerReport, Offered, Rate, Size, Target};
+use tsb_core::verdict::{Status, Verdict};
+use tsb_run::ends::{EndLatency, IngestReport, NamedSeries, WholeSize, Written};
+use tsb_run::units;
+use tsb_stores::{Stats, Store};
+
+use super::{Listened, Service};
+
+impl Service {
+    /// The ledger as a receiver has it, and the samples that the store has accepted.
+    fn ledger(&self, listeners: &[ListenerStats], is_left: bool) -> (LedgerReport, u64) {
+        let sum = |count: fn(&ListenerStats) -> u64| listeners.iter().map(count).sum::<u64>();
+        let turned_away = sum(|stats| stats.refused + stats.unannounced);
+        let accepted = self.totals.accepted.load(Ordering::Relaxed);
+        let rejected = self.totals.rejected.load(Ordering::Relaxed) + turned_away;
+        let malformed = sum(|stats| stats.malformed);
+        let received = if is_left {
+            // What is in a read that has not ended is in no count.
+            malformed + rejected + accepted
+        } else {
+            sum(ListenerStats::received)
+        };
+        let mut ledger = Ledger::new();
+        ledger
+            .set(Counter::Received, received)
+            .set(Counter::Malformed, malformed);
+        ledger.set(Counter::Rejected, rejected).set(Counter::Accepted, accepted);
+        let mut rejected_by_reason = self.rejects.by_reason();
+        for (reason, samples) in listeners.iter().flat_map(ListenerStats::turned_away) {
+            *rejected_by_reason.entry(reason.to_owned()).or_default() += samples;
+        }
+        let report = LedgerReport {
+            counts: ledger,
+            rejected_by_reason,
+            ..LedgerReport::default()
+        };
+        (report, accepted)
+    }
+
+    /// The report of what a receiver knows; what it cannot know is absent.
+    pub(super) fn result(&self, listeners: Vec<ListenerStats>, cpu: &IngestCpu, listened: &Listened) -> IngestReport {
+        let (ledger, accepted) = self.ledger(&listeners, listened.given_up.is_some());
+        let (capabilities, stats) = (self.store.capabilities(), self.store.stats());
+        let given_up = listened.given_up.as_ref();
+        // A store that was left behind does not say it.
+        let size = given_up.is_none().then(|| size(&stats));
+        let per_sample = size.filter(|size| size.parts.samples > 0);
+        let per_sample = per_sample.map(|size| size.bytes as f64 / size.parts.samples as f64);
+        IngestReport {
+            written: Written::here(),
+            started_at_ns: listened.base.0,
+            duration_ns: listened.elapsed_ns,
+            interrupted: given_up.is_some_and(|given_up| given_up.is_stopped),
+            store: self.store.to_string(),
+            target: Target {
+                store: self.store.to_string(),
+                transport: "listeners".to_owned(),
+                protocol: None,
+                exactness: "not read back".to_owned(),
+            },
+            verdict: verdict(listened, &ledger),
+            durability: DurabilityReport {
+                level: capabilities.acknowledges,
+                acknowledged: capabilities.acknowledges,
+                copies: capabilities.copies,
+                wait: None,
+                untimed: 0,
+            },
+            rate: Rate::held(accepted as f64 * 1e9 / listened.elapsed_ns.max(1) as f64),
+            ledger,
+            latency: EndLatency {
+                done: "nothing is timed: a listener does not know when samples were due",
+                ..EndLatency::default()
+            },
+            series: NamedSeries {
+                admitted: self.registry.len() as u64,
+                name_bytes: self.registry.name_bytes(),
+                refused_names: self.registry.refused(),
+                first_error: self.registry.first_error(),
+            },
+            size,
+            cost: cost(cpu, accepted, per_sample),
+            offered: Offered::of_strangers(self.registry.len() as u64),
+            intervals: listened.intervals.clone(),
+            resources: listened.resources.clone(),
+            damage: stats.damage,
+            listeners,
+        }
+    }
+}
+fn verdict(listened: &Listened, ledger: &LedgerReport) -> Verdict {
+    let mut reasons = listened.failures.clone();
+    if let Some(given_up) = &listened.given_up {
+        reasons.push(format!(
+            "{}: what is in reads that had not ended is not counted, and the store was not closed",
+            given_up.why
+        ));
+    }
+    reasons.push("nothing was read back: who sent the samples is not known here".to_owned());
+    let is_sound = listened.failures.is_empty() && ledger.counts.is_balanced();
+    Verdict {
+        status: if is_sound { Status::Unverified } else { Status::Invalid },
+        reasons,
+        measured: Vec::new(),
+    }
+}
+
+fn size(stats: &Stats) -> WholeSize {
+    let footprint = stats.footprint;
+    WholeSize {
+        bytes: footprint.total_bytes(),
+        parts: Size {
+            samples: stats.samples,
+            sealed_bytes: footprint.sealed_bytes,
+            sealed_samples: footprint.sealed_samples,
+            head_bytes: footprint.head_bytes,
+            journal_bytes: footprint.journal_bytes,
+            series_bytes: footprint.series_bytes,
+            free_bytes: footprint.free_bytes,
+            disk_bytes: stats.disk_bytes,
+        },
+    }
+}
+
+/// What accepted samples cost here, where there are some.
+fn cost(cpu: &IngestCpu, accepted: u64, bytes_per_sample: Option<f64>) -> Cost {
+    let method = "the clocks of the listeners' threads, as METHODOLOGY.md has it".to_owned();
+    if accepted == 0 {
+        return Cost {
+            method,
+            ..Cost::default()
+        };
+    }
+    let each = |ns: u64| ns as f64 / accepted as f64;
+    let is_known = cpu.apply_ns > cpu.uncertain_ns;
+    Cost {
+        bytes_per_sample,
+        wire_cpu_ns_per_sample: Some(each(cpu.wire_ns)),
+        pacing_cpu_ns_per_sample: Some(each(cpu.wait_ns)),
+        watching_cpu_ns_per_sample: Some(each(cpu.measure_ns)),
+        store_cpu_ns_per_sample: is_known.then(|| each(cpu.apply_ns)),
+        store_cpu_below: (!is_known).then(|| CpuBelow {
+            ns_per_sample: each(cpu.uncertain_ns.max(1)),
+        }),
+        method,
+        ..Cost::default()
+    }
+}
+
+/// One count of a listener.
+type Count = fn(&ListenerStats) -> u64;
+
+/// What a listener counts of peers that it did not keep, and how it is said.
+const TURNED_AWAY: [(Count, &str); 4] = [
+    (
+        |stats| stats.refused_connections,
+        "connections refused: --max-connections were open",
+    ),
+    (
+        |stats| stats.accept_errors,
+        "failures to accept a connection or to receive a datagram",
+    ),
+    (
+        |stats| stats.idle_closes,
+        "connections closed because they were silent (?idle=)",
+    ),
+    (
+        |stats| stats.forgotten_senders,
+        "senders of datagrams forgotten to make room for others (--max-connections)",
+    ),
+];
+
+/// The report for people: the same figures, in order.
+pub(super) fn text(result: &IngestReport) -> String {
+    let ledger = |counter| units::count(result.ledger.counts.count(counter));
+    let mut lines = vec![
+        format!(
+            "received {}, malformed {}, rejected {}, accepted {} samples of {} series",
+            ledger(Counter::Received),
+            ledger(Counter::Malformed),
+            ledger(Counter::Rejected),
+            ledger(Counter::Accepted),
+            units::count(result.series.admitted),
+        ),
+        format!(
+            "held {} per second at durability {}",
+            units::scaled(result.rate.held_per_second),
+            result.durability.level,
+        ),
+    ];
+    for kind in result.listeners.iter().flat_map(|listener| &listener.malformed_kinds) {
+        let example = kind.examples.first().map_or("", String::as_str);
+        lines.push(format!(
+            "malformed, {}: {} (such as {example:?})",
+            kind.what, kind.count
+        ));
+    }
+    lines.extend(result.listeners.iter().flat_map(of_listener));
+    lines.extend(result.damage.iter().map(ToString::to_string));
+    let reasons = result.ledger.rejected_by_reason.iter();
+    lines.extend(reasons.map(|(reason, count)| format!("rejected, {reason}: {count}")));
+    let error = result.series.first_error.iter();
+    lines.extend(error.map(|error| format!("not defined, such as: {error}")));
+    lines.join("\n") + "\n"
+}
+
+/// What one listener did not take, or did not get.
+fn of_listener(listener: &ListenerStats) -> Vec<String> {
+    let counts = TURNED_AWAY.map(|(count, what)| (count(listener), what));
+    let turned_away = counts.iter().filter(|(count, _)| *count > 0);
+    let mut lines: Vec<String> = turned_away
+        .map(|(count, what)| format!("{} {what}", units::count(*count)))
+        .collect();
+    if listener.datagrams > 0 {
+        lines.push(format!(
+            "{} datagrams; the kernel dropped {}; {} samples missing by their numbers",
+            units::count(listener.datagrams),
+            units::count(listener.kernel_drops),
+            units::count(listener.missing_samples),
+        ));
+    }
+    lines
+}
