@@ -66,13 +66,13 @@ impl Spec {
 
     /// Opens the store on a clock of the caller's: virtual time for tests.
     pub fn open_with(&self, clock: &Arc<dyn Clock>) -> Result<Box<dyn Store>> {
-        let Make::Store(make) = self.base.make else {
+        let Some(Make::Store(make)) = self.base.make else {
             return Err(self.error(format!("{} opens no store", self.base.scheme)));
         };
         let values = Values::new(&self.options, self.base).with_credentials(self.credentials.as_ref());
         let mut store = make(&self.path, &values).map_err(|error| self.named(error))?;
         for wrapper in self.wrappers.iter().rev() {
-            let Make::Wrapper(wrap) = wrapper.make else {
+            let Some(Make::Wrapper(wrap)) = wrapper.make else {
                 return Err(self.error(format!("{} is no wrapper", wrapper.scheme)));
             };
             let values = Values::new(&self.options, wrapper);
@@ -295,9 +295,7 @@ fn find(name: &str, is_wrapper: bool) -> std::result::Result<&'static StoreInfo,
     let of_its_kind = || known().iter().filter(|info| info.is_wrapper == is_wrapper);
     if let Some(info) = of_its_kind().find(|info| info.scheme == name) {
         return match (info.make, info.feature) {
-            (Make::NotBuilt, Some(feature)) => {
-                Err(format!("{name} is not in this build; feature {feature} would carry it"))
-            }
+            (None, Some(feature)) => Err(format!("{name} is not in this build; feature {feature} would carry it")),
             _ => Ok(info),
         };
     }

@@ -53,7 +53,8 @@ pub struct StoreInfo {
     pub place: Place,
     /// Its options.
     pub options: &'static [OptionInfo],
-    pub(super) make: Make,
+    /// How it is opened; `None`: this build does not have it.
+    pub(super) make: Option<Make>,
     /// How its series are listed; `None`: it cannot say them, or is not built.
     pub(super) list: Option<List>,
 }
@@ -61,7 +62,7 @@ pub struct StoreInfo {
 impl StoreInfo {
     /// Whether this build has it.
     pub fn is_built(&self) -> bool {
-        !matches!(self.make, Make::NotBuilt)
+        self.make.is_some()
     }
 }
 
@@ -99,7 +100,6 @@ type Wrap = fn(Box<dyn Store>, &Values<'_>, &Arc<dyn Clock>) -> Result<Box<dyn S
 pub(super) enum Make {
     Store(Open),
     Wrapper(Wrap),
-    NotBuilt,
 }
 
 /// All of them, in the order in which they are explained.
@@ -116,7 +116,7 @@ static KNOWN: [StoreInfo; 10] = [
         is_wrapper: false,
         place: Place::Nowhere,
         options: &[],
-        make: Make::Store(|_, _| Ok(Box::new(NullStore::new()))),
+        make: Some(Make::Store(|_, _| Ok(Box::new(NullStore::new())))),
         list: None,
     },
     StoreInfo {
@@ -146,7 +146,9 @@ static KNOWN: [StoreInfo; 10] = [
                 "most series; beyond it, a run cannot define more",
             ),
         ],
-        make: Make::Store(|_, values| Ok(Box::new(MemoryStore::new(memory_options(values)?)))),
+        make: Some(Make::Store(|_, values| {
+            Ok(Box::new(MemoryStore::new(memory_options(values)?)))
+        })),
         list: None,
     },
     StoreInfo {
@@ -172,7 +174,9 @@ static KNOWN: [StoreInfo; 10] = [
                 "most series; beyond it, a run cannot define more",
             ),
         ],
-        make: Make::Store(|_, values| Ok(Box::new(RingStore::new(ring_options(values)?)?))),
+        make: Some(Make::Store(|_, values| {
+            Ok(Box::new(RingStore::new(ring_options(values)?)?))
+        })),
         list: None,
     },
     StoreInfo {
@@ -217,13 +221,13 @@ static KNOWN: [StoreInfo; 10] = [
             ),
             option("throttle.seed", Kind::Number, Some("1"), "which samples the faults hit"),
         ],
-        make: Make::Wrapper(|inner, values, clock| {
+        make: Some(Make::Wrapper(|inner, values, clock| {
             Ok(Box::new(Throttle::new(
                 inner,
                 throttle_options(values)?,
                 Arc::clone(clock),
             )?))
-        }),
+        })),
         list: None,
     },
     StoreInfo {
@@ -234,7 +238,7 @@ static KNOWN: [StoreInfo; 10] = [
         is_wrapper: false,
         place: Place::Path,
         options: &rrd::RRD_OPTIONS,
-        make: Make::Store(rrd::open_rrd),
+        make: Some(Make::Store(rrd::open_rrd)),
         list: Some(|path, _| crate::rrd::series(Path::new(path))),
     },
     StoreInfo {
@@ -245,10 +249,10 @@ static KNOWN: [StoreInfo; 10] = [
         is_wrapper: true,
         place: Place::Nowhere,
         options: &write_cache::OPTIONS,
-        make: Make::Wrapper(|inner, values, clock| {
+        make: Some(Make::Wrapper(|inner, values, clock| {
             let options = write_cache::options(values)?;
             Ok(Box::new(WriteCache::new(inner, &options, Arc::clone(clock))?))
-        }),
+        })),
         list: None,
     },
     sqlite_info(),
@@ -262,7 +266,7 @@ static KNOWN: [StoreInfo; 10] = [
         is_wrapper: false,
         place: Place::Path,
         options: &rrd::RRDCACHED_OPTIONS,
-        make: Make::Store(rrd::open_rrdcached),
+        make: Some(Make::Store(rrd::open_rrdcached)),
         list: Some(rrd::list_rrdcached),
     },
 ];
@@ -349,9 +353,9 @@ const fn sqlite_info() -> StoreInfo {
         place: Place::Path,
         options: SQLITE_OPTIONS,
         #[cfg(feature = "sqlite")]
-        make: Make::Store(open_sqlite),
+        make: Some(Make::Store(open_sqlite)),
         #[cfg(not(feature = "sqlite"))]
-        make: Make::NotBuilt,
+        make: None,
         #[cfg(feature = "sqlite")]
         list: Some(|path, _| sqlite::catalog(Path::new(path)).map(|(_, keys)| keys)),
         #[cfg(not(feature = "sqlite"))]

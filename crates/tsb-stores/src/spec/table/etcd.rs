@@ -1,6 +1,8 @@
 //! The line of etcd, and from its options to a client.
 
-use super::{Kind, MAX_SERIES, Make, OptionInfo, Place, StoreInfo, option};
+#[cfg(feature = "etcd")]
+use super::Make;
+use super::{Kind, MAX_SERIES, OptionInfo, Place, StoreInfo, option};
 
 /// Every build explains it; one with the feature opens it.
 pub(super) const INFO: StoreInfo = StoreInfo {
@@ -12,9 +14,9 @@ pub(super) const INFO: StoreInfo = StoreInfo {
     place: Place::Address,
     options: &OPTIONS,
     #[cfg(feature = "etcd")]
-    make: Make::Store(client::open),
+    make: Some(Make::Store(client::open)),
     #[cfg(not(feature = "etcd"))]
-    make: Make::NotBuilt,
+    make: None,
     #[cfg(feature = "etcd")]
     list: Some(client::list),
     #[cfg(not(feature = "etcd"))]

@@ -1,6 +1,8 @@
 //! The line of MongoDB, and from its options to a client.
 
-use super::{Kind, MAX_SERIES, Make, OptionInfo, Place, StoreInfo, option};
+#[cfg(feature = "mongo")]
+use super::Make;
+use super::{Kind, MAX_SERIES, OptionInfo, Place, StoreInfo, option};
 
 /// Every build explains it; one with the feature opens it.
 pub(super) const INFO: StoreInfo = StoreInfo {
@@ -12,9 +14,9 @@ pub(super) const INFO: StoreInfo = StoreInfo {
     place: Place::Address,
     options: &OPTIONS,
     #[cfg(feature = "mongo")]
-    make: Make::Store(client::open),
+    make: Some(Make::Store(client::open)),
     #[cfg(not(feature = "mongo"))]
-    make: Make::NotBuilt,
+    make: None,
     #[cfg(feature = "mongo")]
     list: Some(client::list),
     #[cfg(not(feature = "mongo"))]
