@@ -29,7 +29,7 @@ mod replay;
 mod scan;
 
 use begin::{begin, keep_aside, mark, mark_before_first};
-use count::Counter;
+use count::{HandedCount, SyncedCount};
 use head::{HEAD_LEN, Head};
 use medium::{Folder, MARKER, name_of};
 pub use medium::{Medium, Note, Segment};
@@ -59,8 +59,8 @@ pub(super) struct Journal {
     turned: Bell,
     reached: Reached,
     journaled_bytes: AtomicU64,
-    /// Says beside the segments how far this journal has got.
-    counter: Counter,
+    /// Says beside the segments how far this journal was synced.
+    synced_count: SyncedCount,
     damage: DamageLog,
 }
 
@@ -79,6 +79,8 @@ pub(super) struct Book {
     sealed: VecDeque<Sealed>,
     /// Whole records that were not handed to the system yet: nobody was told that they are.
     buffer: Vec<u8>,
+    /// Says beside the segments how far they were handed to the system.
+    handed_count: HandedCount,
     /// Why nothing is written any more: the segment may end in a part of a record.
     failure: Option<String>,
     /// For the samples of one write.
@@ -130,7 +132,7 @@ impl Journal {
         };
         let segment = begin(&*medium, oldest, head)?;
         // IMPORTANT: after the head, which says from now on what the older count had said.
-        let counter = Counter::begin(&*medium, head.first_record)?;
+        let (handed_count, synced_count) = count::begin(&*medium, head.first_record)?;
         let book = Book {
             segment,
             head,
@@ -140,6 +142,7 @@ impl Journal {
             position: 0,
             sealed: found.segments,
             buffer: Vec::new(),
+            handed_count,
             failure: None,
             admitted: Admitted::default(),
             unnamed: Vec::new(),
@@ -154,7 +157,7 @@ impl Journal {
                 turned: Bell::default(),
                 reached: Reached::default(),
                 journaled_bytes: AtomicU64::new(0),
-                counter,
+                synced_count,
                 damage,
             },
             held: found.held,
@@ -404,7 +407,7 @@ impl Journal {
         self.journaled_bytes.fetch_add(len, Ordering::Relaxed);
         // Otherwise no ack stands for them before they are synced.
         if !self.sync.is_before_ack() {
-            self.counter.handed(book.next_record);
+            book.handed_count.raise(book.next_record);
         }
         self.reached.buffered.fetch_max(book.position, Ordering::AcqRel);
         Ok(())
@@ -438,7 +441,7 @@ impl Journal {
         self.hand_over(book)?;
         let synced = book.segment.sync();
         synced.map_err(|source| self.broken("sync", book, source))?;
-        self.counter.synced(book.next_record);
+        self.synced_count.raise(book.next_record);
         self.reached.synced.fetch_max(book.position, Ordering::AcqRel);
         Ok(())
     }
@@ -487,7 +490,7 @@ impl Journal {
         segment
             .sync()
             .map_err(|source| self.failed("sync", &name_of(number), source))?;
-        self.counter.synced(last + 1);
+        self.synced_count.raise(last + 1);
         self.reached.synced.fetch_max(position, Ordering::AcqRel);
         Ok(last)
     }

@@ -39,7 +39,8 @@ const NUMBER_BITS: u32 = 48;
 struct Count {
     /// The boot of the machine.
     boot: [u8; 16],
-    /// Behind the last record that the system had and that an ack may stand for.
+    /// Behind the last record that the system had and that an ack may stand for; where acks wait
+    /// for a sync, only `synced` moves.
     handed: u64,
     /// Behind the last record that was synced.
     synced: u64,
@@ -176,60 +177,73 @@ impl Counted {
     }
 }
 
-/// The count of a journal that is written.
+/// The word of a count that follows what was handed to the system. The one who appends owns it,
+/// so an append takes no lock for it.
 #[derive(Debug)]
-pub(super) struct Counter {
+pub(super) struct HandedCount(CountWord);
+
+/// The word of a count that follows what was synced, by whichever thread synced it.
+#[derive(Debug)]
+pub(super) struct SyncedCount(Mutex<CountWord>);
+
+/// One number of a count, which only grows.
+#[derive(Debug)]
+struct CountWord {
     /// None where there was no room for it: a loss is not seen then, and the journal works.
     note: Option<Arc<dyn Note>>,
-    count: Mutex<Count>,
+    index: usize,
+    number: u64,
 }
 
-impl Counter {
-    /// Begins a count: all records before `next` are synced, or known to be lost.
-    pub(super) fn begin(medium: &dyn Medium, next: u64) -> Result<Self> {
-        let count = Count {
-            boot: boot(),
-            handed: next,
-            synced: next,
-        };
-        let note = match medium.note(COUNT, &count.to_bytes()) {
-            Ok(note) => Some(note),
-            Err(error) if error.kind() == io::ErrorKind::StorageFull => None,
-            Err(source) => {
-                return Err(Error::Backend {
-                    action: format!("write {}", medium.path_of(COUNT).display()),
-                    source: source.into(),
-                });
-            }
-        };
-        Ok(Self {
-            note,
-            count: Mutex::new(count),
-        })
-    }
+/// Begins a count: all records before `next` are synced, or known to be lost.
+///
+/// # Errors
+/// [`Error::Backend`] where it cannot be written, but for a lack of room.
+pub(super) fn begin(medium: &dyn Medium, next: u64) -> Result<(HandedCount, SyncedCount)> {
+    let count = Count {
+        boot: boot(),
+        handed: next,
+        synced: next,
+    };
+    let note = match medium.note(COUNT, &count.to_bytes()) {
+        Ok(note) => Some(note),
+        Err(error) if error.kind() == io::ErrorKind::StorageFull => None,
+        Err(source) => {
+            return Err(Error::Backend {
+                action: format!("write {}", medium.path_of(COUNT).display()),
+                source: source.into(),
+            });
+        }
+    };
+    let word = |index| CountWord {
+        note: note.clone(),
+        index,
+        number: next,
+    };
+    Ok((HandedCount(word(HANDED)), SyncedCount(Mutex::new(word(SYNCED)))))
+}
 
+impl HandedCount {
     /// All records before `next` were handed to the system.
-    pub(super) fn handed(&self, next: u64) {
-        let mut count = lock(&self.count);
-        if next > count.handed {
-            count.handed = next;
-            self.set(HANDED, next);
-        }
+    pub(super) fn raise(&mut self, next: u64) {
+        self.0.raise(next);
     }
+}
 
+impl SyncedCount {
     /// All records before `next` were synced.
-    pub(super) fn synced(&self, next: u64) {
-        self.handed(next);
-        let mut count = lock(&self.count);
-        if next > count.synced {
-            count.synced = next;
-            self.set(SYNCED, next);
-        }
+    pub(super) fn raise(&self, next: u64) {
+        lock(&self.0).raise(next);
     }
+}
 
-    fn set(&self, index: usize, number: u64) {
-        if let Some(note) = &self.note {
-            note.set(index, word(number));
+impl CountWord {
+    fn raise(&mut self, number: u64) {
+        if number > self.number {
+            self.number = number;
+            if let Some(note) = &self.note {
+                note.set(self.index, word(number));
+            }
         }
     }
 }
