@@ -12,7 +12,8 @@ use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_m
 use tsb_bench::loopback::{self, Loopback};
 use tsb_bench::mix::{self, Mix};
 use tsb_core::Timestamp;
-use tsb_stores::{Store, spec};
+use tsb_run::spec;
+use tsb_stores::Store;
 
 /// Ticks of an iteration.
 const TICKS: usize = 10;

@@ -19,7 +19,8 @@ use criterion::Criterion;
 use tsb_core::time::thread_cpu_ns;
 use tsb_core::workload::{BatchMode, FleetSpec, Workload, WorkloadSpec};
 use tsb_core::{SeriesId, Timestamp};
-use tsb_stores::{Consolidation, Query, Refusals, Resample, Store, TimeRange, spec};
+use tsb_run::spec;
+use tsb_stores::{Consolidation, Query, Refusals, Resample, Store, TimeRange};
 
 const SERIES: u64 = 5_400;
 const SECOND: i64 = 1_000_000_000;

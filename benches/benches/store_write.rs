@@ -15,8 +15,9 @@ use std::time::Duration;
 use criterion::{Criterion, Throughput};
 use tsb_bench::drive::{Clock, Drive, Order};
 use tsb_core::workload::{BatchMode, FleetSpec, Jitter, Workload, WorkloadSpec};
+use tsb_run::spec;
+use tsb_stores::Store;
 use tsb_stores::memory::{MemoryOptions, MemoryStore};
-use tsb_stores::{Store, spec};
 
 const SERIES: usize = 54_000;
 

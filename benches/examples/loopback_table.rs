@@ -14,7 +14,8 @@ use tsb_bench::mix::{self, Mix};
 use tsb_core::Timestamp;
 use tsb_core::time::thread_cpu_ns;
 use tsb_core::wire::Protocol;
-use tsb_stores::{Store, spec};
+use tsb_run::spec;
+use tsb_stores::Store;
 
 /// Whole ticks of different values, sent again and again.
 const TICKS: usize = 20;

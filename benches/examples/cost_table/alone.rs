@@ -8,7 +8,8 @@ use std::process::{Command, Stdio};
 use tsb_bench::drive::BASE;
 use tsb_core::time::{process_cpu_ns, thread_cpu_ns};
 use tsb_core::workload::{Workload, WorkloadSpec};
-use tsb_stores::{Refusals, Scope, Store, spec};
+use tsb_run::spec;
+use tsb_stores::{Refusals, Scope, Store};
 
 use crate::cases::{self, Case};
 

@@ -1,7 +1,8 @@
 //! A run of our client.
 
 use tsb_core::{BatchBuf, Durability, SeriesId};
-use tsb_stores::{Refusals, Scope, Store, StoreExt, TimeRange, spec};
+use tsb_run::spec;
+use tsb_stores::{Refusals, Scope, Store, StoreExt, TimeRange};
 
 use crate::Server;
 use crate::cells::{GROUP, Load, time, value};

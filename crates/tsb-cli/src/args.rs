@@ -6,7 +6,7 @@
 use std::path::PathBuf;
 
 use clap::{Args, CommandFactory, FromArgMatches, Parser, Subcommand, ValueEnum};
-use tsb_stores::spec::Typed;
+use tsb_run::spec::Typed;
 
 mod options;
 mod query;

@@ -5,10 +5,10 @@
 
 use std::sync::Arc;
 
+use tsb_run::spec::Spec;
 use tsb_run::{Error, Plan};
 use tsb_stores::Store;
 use tsb_stores::secret::Credentials;
-use tsb_stores::spec::Spec;
 
 /// The variable that holds `user:password` for a kind of server.
 pub fn variable(scheme: &str) -> String {

@@ -3,7 +3,7 @@
 use std::fmt;
 
 use tsb_run::foreign;
-use tsb_stores::spec::redact_text;
+use tsb_run::spec::redact_text;
 
 use crate::exit::Exit;
 

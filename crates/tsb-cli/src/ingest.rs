@@ -14,7 +14,7 @@ use tsb_core::resource::Usage;
 use tsb_core::time::{Clock, MonotonicClock};
 use tsb_core::wire::{Budget, NotAdmitted, Room};
 use tsb_core::{SeriesId, SeriesKey, Timestamp};
-use tsb_stores::spec::Typed;
+use tsb_run::spec::Typed;
 use tsb_stores::{Damage, Error, Store};
 
 use crate::args::IngestArgs;

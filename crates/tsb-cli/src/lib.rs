@@ -30,7 +30,7 @@ pub mod verify;
 use std::process::ExitCode;
 
 use clap::error::{ContextKind, ContextValue};
-use tsb_stores::spec::{or_nearest, redact_text};
+use tsb_run::spec::{or_nearest, redact_text};
 
 use args::{Cli, Command};
 use exit::Exit;

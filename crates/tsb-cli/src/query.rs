@@ -15,7 +15,7 @@ use std::path::Path;
 
 use tsb_core::time::{Clock, MonotonicClock};
 use tsb_core::{SeriesId, SeriesKey, Timestamp};
-use tsb_stores::spec::Spec;
+use tsb_run::spec::Spec;
 use tsb_stores::{Consolidation, Query, Resample, Store, TimeRange};
 
 use crate::args::{QueryArgs, Rows};

@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use serde_json::json;
-use tsb_stores::spec::{Place, StoreInfo, known};
+use tsb_run::spec::{Place, StoreInfo, known};
 
 use crate::args::{Format, StoresArgs};
 use crate::exit::Exit;

@@ -16,8 +16,8 @@ use tsb_core::emit::ExceptionKind;
 use tsb_core::report::{LedgerReport, Run, VerifiedStore};
 use tsb_core::verdict::{Evidence, Status, Verdict};
 use tsb_core::workload::Workload;
+use tsb_run::spec::{Spec, Typed};
 use tsb_stores::Store;
-use tsb_stores::spec::{Spec, Typed};
 
 use crate::args::{Format, VerifyArgs};
 use crate::exit::Exit;

@@ -11,9 +11,10 @@ use tsb_cli::args::RunOptions;
 use tsb_cli::plan::{Apply, Plan};
 use tsb_core::report::{Cost, Run};
 use tsb_core::time::thread_cpu_ns;
+use tsb_run::spec;
 use tsb_run::{Controls, open, run_plan, run_store};
 use tsb_stores::memory::{MemoryOptions, MemoryStore};
-use tsb_stores::{OwnThreads, Result, Stats, Store, spec};
+use tsb_stores::{OwnThreads, Result, Stats, Store};
 
 #[path = "support/program.rs"]
 mod program;

@@ -12,7 +12,7 @@ use tempfile::TempDir;
 use tsb_core::time::{Clock, ManualClock, MonotonicClock};
 use tsb_core::{Batch, SeriesId, SeriesKey, Timestamp};
 use tsb_rrd::{Archive, Cf, DataSource, DsKind, Layout, Session};
-use tsb_stores::spec::Spec;
+use tsb_run::spec::Spec;
 use tsb_stores::write_cache::files::{FileBounds, FileCache};
 use tsb_stores::write_cache::{CheckpointOptions, JournalOptions, Sync, WriteCache, WriteCacheOptions};
 use tsb_stores::{Store, StoreExt};

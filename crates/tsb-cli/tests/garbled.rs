@@ -12,7 +12,7 @@ use tsb_core::time::{Clock, MonotonicClock, SECOND_NS};
 
 #[path = "support/program.rs"]
 mod program;
-#[path = "../../tsb-stores/tests/servers/relay.rs"]
+#[path = "../../tsb-run/tests/servers/relay.rs"]
 mod relay;
 
 use program::tsb;

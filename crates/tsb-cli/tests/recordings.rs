@@ -11,7 +11,7 @@ use std::process::Output;
 
 use serde_json::Value;
 use tsb_core::{SeriesId, SeriesKey};
-use tsb_stores::spec::Spec;
+use tsb_run::spec::Spec;
 use tsb_stores::{Store, StoreExt, TimeRange};
 
 #[path = "support/program.rs"]

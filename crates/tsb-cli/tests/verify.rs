@@ -15,8 +15,8 @@ use tsb_cli::plan::{Apply, Plan};
 use tsb_core::Batch;
 use tsb_core::ledger::Counter;
 use tsb_core::report::{Report, Run, SCHEMA_VERSION};
+use tsb_run::spec::Spec;
 use tsb_run::{Controls, run_store};
-use tsb_stores::spec::Spec;
 use tsb_stores::{Ack, Error, Reason, Refusals, Result, Store};
 
 #[path = "support/program.rs"]

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use tsb_stores::spec::redact_text;
+use crate::spec::redact_text;
 
 use crate::foreign;
 

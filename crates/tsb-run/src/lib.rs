@@ -20,6 +20,7 @@ pub mod json;
 mod observer;
 pub mod plan;
 pub mod run;
+pub mod spec;
 pub mod units;
 mod write_only;
 

@@ -5,12 +5,12 @@
 
 mod transport;
 
+use crate::spec::Spec;
 use serde::{Deserialize, Serialize};
 use tsb_core::schedule::Schedule;
 use tsb_core::time::SECOND_NS;
 use tsb_core::wire::Protocol;
 use tsb_core::workload::{BatchMode, FleetSpec, WorkloadSpec};
-use tsb_stores::spec::Spec;
 
 pub use transport::{Transport, WirePlan};
 

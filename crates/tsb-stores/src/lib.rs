@@ -2,10 +2,11 @@
 //!
 //! ```
 //! use tsb_core::{Batch, SeriesId, SeriesKey, Timestamp};
-//! use tsb_stores::{Store, StoreExt, TimeRange, spec};
+//! use tsb_stores::memory::{MemoryOptions, MemoryStore};
+//! use tsb_stores::{Store, StoreExt, TimeRange};
 //!
 //! # fn main() -> tsb_stores::Result<()> {
-//! let store = spec::open("memory:?retention=7d")?;
+//! let store = MemoryStore::new(MemoryOptions::default());
 //! store.define(&[(SeriesId(0), SeriesKey::new("load")), (SeriesId(1), SeriesKey::new("free"))])?;
 //! let at = Timestamp::from_secs(1_700_000_000);
 //! let ack = store.write_all(&Batch::tick(SeriesId(0), at, &[0.5, 17.0]))?;
@@ -20,10 +21,11 @@
 //! `conformance`: the examples `own_store` and `file_store` are two.
 //! Documents that are named `docs/...` are in the [repository](https://github.com/tsb-bench/tsb).
 //!
-//! To add a store here: one module, one feature, one line in [`spec`], one line in the
-//! conformance list (`tests/conformance.rs`), one row in the README.
+//! To add a store here: one module, one feature, one line in the conformance list
+//! (`tests/conformance.rs`); and one line in the table of specs of `tsb-run`, one row in the README.
 //!
-//! It is *not* the instrument (that is `tsb-core`) and prints nothing.
+//! It is *not* the instrument (that is `tsb-core`), not where a text such as `memory:?retention=7d`
+//! becomes a store (that is `tsb-run`), and no client of a server (`tsb-remote`). It prints nothing.
 
 mod block;
 mod boot;
@@ -32,26 +34,20 @@ pub mod conformance;
 mod damage;
 mod disk;
 pub mod error;
-#[cfg(feature = "etcd")]
-pub mod etcd;
 mod keys;
 mod locks;
 mod machine;
 pub mod memory;
-#[cfg(feature = "mongo")]
-pub mod mongo;
 pub mod null;
-#[cfg(any(feature = "sqlite", feature = "mongo", feature = "etcd"))]
+#[cfg(feature = "numbers")]
 mod numbers;
 mod own_threads;
-#[cfg(feature = "remote")]
-pub mod remote;
+pub mod parts;
 mod resample;
 pub mod ring;
 pub mod rrd;
 pub mod rrdcached;
 pub mod secret;
-pub mod spec;
 #[cfg(feature = "sqlite")]
 pub mod sqlite;
 pub mod store;

@@ -15,7 +15,7 @@ const NONE: u32 = u32::MAX;
 
 /// Ids, keys and numbers.
 #[derive(Debug)]
-pub(crate) struct Keys {
+pub struct Keys {
     ids: KeyTable,
     numbers: HashMap<SeriesKey, u32, foldhash::fast::FixedState>,
     /// The number of each id.
@@ -27,7 +27,7 @@ pub(crate) struct Keys {
 
 impl Keys {
     /// The keys of a file, by number.
-    pub(crate) fn new(stored: Vec<SeriesKey>, max_series: usize) -> Self {
+    pub fn new(stored: Vec<SeriesKey>, max_series: usize) -> Self {
         let count = stored.len() as u32;
         Self {
             ids: KeyTable::new(max_series),
@@ -39,17 +39,17 @@ impl Keys {
     }
 
     /// How many ids are bound.
-    pub(crate) fn defined(&self) -> usize {
+    pub fn defined(&self) -> usize {
         self.ids.len()
     }
 
     /// How many numbers there are.
-    pub(crate) fn count(&self) -> u32 {
+    pub fn count(&self) -> u32 {
         self.count
     }
 
     /// Binds ids, or none of them; returns the keys that got the next numbers.
-    pub(crate) fn define(&mut self, series: &[(SeriesId, SeriesKey)]) -> Result<Vec<SeriesKey>> {
+    pub fn define(&mut self, series: &[(SeriesId, SeriesKey)]) -> Result<Vec<SeriesKey>> {
         let unknown = series.iter().map(|(_, key)| key);
         let fresh: HashSet<&SeriesKey, foldhash::fast::FixedState> =
             unknown.filter(|key| !self.numbers.contains_key(key)).collect();
@@ -73,19 +73,19 @@ impl Keys {
     }
 
     /// The number of an id.
-    pub(crate) fn number(&self, id: SeriesId) -> Result<u32> {
+    pub fn number(&self, id: SeriesId) -> Result<u32> {
         let number = self.of_id.get(id.index()).copied().filter(|number| *number != NONE);
         number.ok_or(Error::UnknownSeries { id })
     }
 
     /// The numbers of ids, all of which must be defined.
-    pub(crate) fn numbers(&self, ids: &[SeriesId]) -> Result<Vec<u32>> {
+    pub fn numbers(&self, ids: &[SeriesId]) -> Result<Vec<u32>> {
         ids.iter().map(|id| self.number(*id)).collect()
     }
 
     /// The batch with numbers in place of ids, which are put into `into` where they are
     /// not neighbours.
-    pub(crate) fn numbered<'a>(&self, batch: &Batch<'a>, into: &'a mut Vec<SeriesId>) -> Result<Batch<'a>> {
+    pub fn numbered<'a>(&self, batch: &Batch<'a>, into: &'a mut Vec<SeriesId>) -> Result<Batch<'a>> {
         let first = match batch.ids() {
             Ids::Range(first) => first,
             Ids::Each(_) => return self.listed(batch, into),
@@ -116,7 +116,7 @@ impl Keys {
 }
 
 /// The labels as a JSON object, sorted by name.
-pub(crate) fn labels_to_json(key: &SeriesKey) -> String {
+pub fn labels_to_json(key: &SeriesKey) -> String {
     let pairs = key.labels().iter();
     let map: serde_json::Map<_, _> = pairs
         .map(|(label, value)| (label.clone(), value.clone().into()))
@@ -125,7 +125,7 @@ pub(crate) fn labels_to_json(key: &SeriesKey) -> String {
 }
 
 /// The inverse of [`labels_to_json`]; `None` where the text is none of its results.
-pub(crate) fn key_of(name: &str, labels: &str) -> Option<SeriesKey> {
+pub fn key_of(name: &str, labels: &str) -> Option<SeriesKey> {
     let labels: std::collections::BTreeMap<String, String> = serde_json::from_str(labels).ok()?;
     Some(SeriesKey::with_labels(name, labels))
 }

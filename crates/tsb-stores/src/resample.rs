@@ -9,7 +9,7 @@ use crate::store::{Consolidation, Resample};
 
 /// Turns samples in ascending time into one row a step.
 #[derive(Debug)]
-pub(crate) struct Resampler {
+pub struct Resampler {
     resample: Resample,
     step: Option<Step>,
     times: Vec<Timestamp>,
@@ -74,7 +74,7 @@ impl Step {
 
 impl Resampler {
     /// Nothing seen yet. A step of less than a nanosecond counts as one.
-    pub(crate) fn new(resample: Resample) -> Self {
+    pub fn new(resample: Resample) -> Self {
         Self {
             resample: Resample {
                 step_ns: resample.step_ns.max(1),
@@ -87,7 +87,7 @@ impl Resampler {
     }
 
     /// Takes the next sample, not older than the one before.
-    pub(crate) fn push(&mut self, at: Timestamp, value: f64) {
+    pub fn push(&mut self, at: Timestamp, value: f64) {
         let number = at.0.div_euclid(self.resample.step_ns);
         match &mut self.step {
             Some(step) if step.number == number => step.add(value),
@@ -99,7 +99,7 @@ impl Resampler {
     }
 
     /// The rows of all that was pushed.
-    pub(crate) fn finish(mut self) -> (Vec<Timestamp>, Vec<f64>) {
+    pub fn finish(mut self) -> (Vec<Timestamp>, Vec<f64>) {
         self.end_step();
         (self.times, self.values)
     }

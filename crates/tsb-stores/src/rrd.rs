@@ -52,7 +52,6 @@ mod write;
 pub use catalog::{file_of, series};
 use engine::{Ask, Engine, Room};
 pub use options::{EngineKind, FILE_BYTES_MAX, RrdOptions};
-pub(crate) use options::{parse_archives, parse_derivation};
 pub(crate) use reading::is_representable;
 use series::{Found, Series, Site};
 

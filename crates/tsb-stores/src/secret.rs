@@ -9,7 +9,7 @@ use std::path::Path;
 use crate::error::{Error, Result};
 
 /// What stands in for a secret.
-pub(crate) const HIDDEN: &str = "***";
+pub const HIDDEN: &str = "***";
 
 /// A text that is never printed.
 #[derive(Clone, PartialEq, Eq)]

@@ -7,7 +7,7 @@ use serde_json::Value;
 use super::Outcome;
 use crate::shell::{capture, cargo};
 
-/// Packages without their features, and those with them that must stay lean as well.
+/// Packages that stay lean without their features.
 const LEAN: &[&str] = &["tsb-core", "tsb-rrd", "tsb-stores"];
 
 /// What clients of servers bring: minutes of compiling that most users have no use for.
@@ -15,6 +15,9 @@ const DRIVERS: &[&str] = &["mongodb", "tonic"];
 
 /// What only the program needs: whoever embeds a run has an interface of their own.
 const TERMINAL: &[&str] = &["clap", "ratatui", "crossterm", "anstream", "ctrlc", "tonic", "mongodb"];
+
+/// What only clients of servers and connections need.
+const RUNTIMES: &[&str] = &["tokio", "mio", "async-std", "smol", "socket2"];
 
 /// Checks the dependency trees of the lean packages, and of those that are embedded.
 pub(super) fn check() -> Result<Outcome> {
@@ -25,6 +28,12 @@ pub(super) fn check() -> Result<Outcome> {
     }
     if let Some(terminal) = tree("tsb-run")?.iter().find(|name| TERMINAL.contains(&name.as_str())) {
         bail!("tsb-run has {terminal} in it, which only the program may need");
+    }
+    if let Some(runtime) = tree_of("tsb-stores", &["--features", "conformance,sqlite"])?
+        .iter()
+        .find(|name| RUNTIMES.contains(&name.as_str()))
+    {
+        bail!("tsb-stores has {runtime} in it, which only tsb-core's net and tsb-remote may need");
     }
     for package in LEAN {
         let names = tree(package)?;
@@ -40,6 +49,11 @@ pub(super) fn check() -> Result<Outcome> {
 
 /// The packages that one is built with, without more features than its default ones.
 fn tree(package: &str) -> Result<Vec<String>> {
+    tree_of(package, &[])
+}
+
+/// The same with more features.
+fn tree_of(package: &str, features: &[&str]) -> Result<Vec<String>> {
     let arguments = [
         "tree",
         "--package",
@@ -49,7 +63,9 @@ fn tree(package: &str) -> Result<Vec<String>> {
         "--prefix",
         "none",
     ];
-    Ok(names(&capture(cargo(&arguments).args(["--format", "{p}"]))?))
+    Ok(names(&capture(
+        cargo(&arguments).args(features).args(["--format", "{p}"]),
+    )?))
 }
 
 /// The distinct package names of a `cargo tree`.
@@ -63,13 +79,12 @@ fn names(tree: &str) -> Vec<String> {
 
 /// Those that are an async runtime, or bring C code or a foreign library.
 fn offenders<'a>(names: &'a [String], with_c: &[String]) -> Vec<&'a str> {
-    let runtimes = ["tokio", "mio", "async-std", "smol", "socket2"];
     let builders = ["cc", "cmake", "bindgen", "pkg-config", "vcpkg"];
     let is_bad = |name: &str| {
         // The kernel's own constants in Rust: it links nothing. Nor is `libc` a foreign
         // library: it declares what std is linked with anyway, and compiles no C.
         let is_foreign = name.ends_with("-sys") && name != "linux-raw-sys";
-        let is_named = runtimes.contains(&name) || builders.contains(&name);
+        let is_named = RUNTIMES.contains(&name) || builders.contains(&name);
         is_named || is_foreign || with_c.iter().any(|c| c == name)
     };
     names.iter().map(String::as_str).filter(|name| is_bad(name)).collect()

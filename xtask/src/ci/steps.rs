@@ -77,10 +77,11 @@ fn each_feature() -> Result<Outcome> {
         &["check", "--package", "tsb-stores"],
         &["check", "--package", "tsb-stores", "--features", "conformance"],
         &["check", "--package", "tsb-stores", "--features", "sqlite"],
-        &["check", "--package", "tsb-stores", "--features", "remote"],
-        &["check", "--package", "tsb-stores", "--features", "mongo"],
-        &["check", "--package", "tsb-stores", "--features", "etcd"],
+        &["check", "--package", "tsb-remote"],
+        &["check", "--package", "tsb-remote", "--features", "mongo"],
+        &["check", "--package", "tsb-remote", "--features", "etcd"],
         &["check", "--package", "tsb-run"],
+        &["check", "--package", "tsb-run", "--features", "sqlite"],
         &["check", "--package", "tsb-cli", "--no-default-features"],
     ];
     for arguments in combinations {
@@ -121,7 +122,7 @@ fn fuzz() -> Result<Outcome> {
         ("tsb-rrd", "fuzz_files", &["60", "1"]),
         // In rounds, which are two journals each.
         ("tsb-stores", "fuzz_journal", &["25000", "1"]),
-        ("tsb-stores", "fuzz_sqlite", &["3000", "1"]),
+        ("tsb-run", "fuzz_sqlite", &["3000", "1"]),
         ("tsb-cli", "fuzz_texts", &["60", "1"]),
     ];
     for (package, example, arguments) in harnesses {

@@ -6,7 +6,7 @@ use super::{Finding, Rule};
 pub(super) const RULES: &[Rule] = &[
     Rule {
         name: "direction",
-        why: "imports run one way, tsb-cli and tsb-bench -> tsb-run -> tsb-stores -> tsb-core, so that each can be embedded without those that use it",
+        why: "imports run one way, tsb-cli and tsb-bench -> tsb-run -> tsb-remote -> tsb-stores -> tsb-core, so that each can be embedded without those that use it",
         check: direction,
     },
     Rule {
@@ -22,7 +22,8 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
     ("crates/tsb-rrd", &[]),
     ("crates/tsb-librrd", &[]),
     ("crates/tsb-stores", &["tsb-core", "tsb-rrd", "tsb-librrd"]),
-    ("crates/tsb-run", &["tsb-core", "tsb-stores"]),
+    ("crates/tsb-remote", &["tsb-core", "tsb-stores"]),
+    ("crates/tsb-run", &["tsb-core", "tsb-stores", "tsb-remote"]),
     ("crates/tsb-cli", &["tsb-core", "tsb-stores", "tsb-rrd", "tsb-run"]),
     (
         "benches",

@@ -11,7 +11,7 @@ use tsb_cli::plan::{Plan, load};
 use tsb_cli::render::{csv, html, side_by_side, text};
 use tsb_cli::reports;
 use tsb_run::json;
-use tsb_stores::spec::Spec;
+use tsb_run::spec::Spec;
 
 /// A reader of files that somebody else wrote.
 #[derive(Debug)]

@@ -7,7 +7,7 @@
 use std::path::PathBuf;
 
 use clap::Args;
-use tsb_stores::spec::Typed;
+use tsb_run::spec::Typed;
 
 use super::{Format, Progress};
 

@@ -1,7 +1,7 @@
 //! The command line of `tsb query`.
 
 use clap::{Args, ValueEnum};
-use tsb_stores::spec::Typed;
+use tsb_run::spec::Typed;
 
 /// `tsb query`
 #[derive(Debug, Args)]

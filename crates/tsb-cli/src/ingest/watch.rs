@@ -8,8 +8,8 @@ use tsb_core::net::{Address, ListenerStats};
 use tsb_core::report::Interval;
 use tsb_core::resource::Usage;
 use tsb_core::time::{Clock, SECOND_NS};
+use tsb_run::spec::Typed;
 use tsb_stores::Damage;
-use tsb_stores::spec::Typed;
 
 use crate::args::IngestArgs;
 use crate::failure::Failure;

@@ -9,7 +9,7 @@ use std::path::Path;
 use clap::{Arg, ArgAction, CommandFactory, Parser};
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
-use tsb_stores::spec::or_nearest;
+use tsb_run::spec::or_nearest;
 
 use super::{Apply, Plan, no_effect};
 use crate::args::RunArgs;

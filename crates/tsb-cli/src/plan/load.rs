@@ -42,7 +42,7 @@ pub fn load(args: &RunArgs) -> Result<Plan, Failure> {
 /// Chooses the transport that nobody has.
 fn settle(plan: &mut Plan, is_said: bool) {
     if !is_said {
-        let is_any_client = plan.stores.iter().any(tsb_stores::spec::Spec::is_client);
+        let is_any_client = plan.stores.iter().any(tsb_run::spec::Spec::is_client);
         plan.transport = if is_any_client {
             Transport::Inproc
         } else {

@@ -25,7 +25,7 @@ pub(super) fn check(options: &RunOptions, plan: &Plan) -> Result<(), Failure> {
     let transport = plan.transport;
     let is_datagrams = transport.is_wire() && transport.carrier() == Carrier::Datagrams;
     let in_process = "samples reach the store in this process: there is no wire";
-    let hint = if plan.stores.iter().any(tsb_stores::spec::Spec::is_client) {
+    let hint = if plan.stores.iter().any(tsb_run::spec::Spec::is_client) {
         "a client of a server is driven in process; --transport tcp puts a wire of tsb before it"
     } else {
         "give --transport tcp, udp, unix, unixgram or http"

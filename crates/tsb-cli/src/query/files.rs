@@ -6,7 +6,7 @@ use std::path::Path;
 
 use tsb_core::{SeriesKey, Timestamp};
 use tsb_rrd::{Cf, Layout, Row, RrdFile, Session};
-use tsb_stores::spec::Spec;
+use tsb_run::spec::Spec;
 use tsb_stores::{Consolidation, Damage, DamageKind, Resample};
 
 use super::print::Printer;

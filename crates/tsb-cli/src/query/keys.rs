@@ -4,8 +4,8 @@
 use std::path::Path;
 
 use tsb_core::SeriesKey;
+use tsb_run::spec::{Spec, distance};
 use tsb_stores::Error;
-use tsb_stores::spec::{Spec, distance};
 
 use crate::credentials;
 use crate::exit::Exit;

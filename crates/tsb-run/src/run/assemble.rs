@@ -395,7 +395,7 @@ fn seen_from_outside(parts: &Parts<'_>) -> Option<String> {
 /// A client of a server has a wire of its own.
 fn driven_directly(parts: &Parts<'_>) -> Option<String> {
     let plan = &parts.stage.plan;
-    let is_direct = !plan.transport.is_wire() && plan.stores.iter().any(tsb_stores::spec::Spec::is_client);
+    let is_direct = !plan.transport.is_wire() && plan.stores.iter().any(crate::spec::Spec::is_client);
     is_direct.then(|| {
         "samples went from this process to the server; --transport tcp puts a wire and a listener of tsb before it"
             .to_owned()

@@ -232,12 +232,12 @@ impl Drop for Waits {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::spec;
     use tsb_core::schedule::{Group, Roster, Speed};
     use tsb_core::time::{ManualClock, SECOND_NS};
     use tsb_core::{Batch, SeriesId, SeriesKey};
     use tsb_stores::StoreExt;
     use tsb_stores::memory::{MemoryOptions, MemoryStore};
-    use tsb_stores::spec;
 
     /// One group of ten samples each second, up to a minute.
     fn paced(pace: Pace) -> Timetable {

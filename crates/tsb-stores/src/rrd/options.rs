@@ -151,72 +151,9 @@ fn ds_kind(derivation: Derivation) -> DsKind {
     }
 }
 
-/// `average:1:1440,max:6:1008`: consolidation, steps of a row, rows; a fourth number is the
-/// share of steps that may be unknown, 0.5 without it.
-pub(crate) fn parse_archives(text: &str) -> Option<Vec<ArchiveRule>> {
-    text.split(',').map(parse_archive).collect()
-}
-
-fn parse_archive(text: &str) -> Option<ArchiveRule> {
-    let mut parts = text.split(':');
-    let consolidation = match parts.next()? {
-        "average" => Consolidation::Average,
-        "min" => Consolidation::Min,
-        "max" => Consolidation::Max,
-        "last" => Consolidation::Last,
-        _ => return None,
-    };
-    let steps = parts.next()?.parse().ok().filter(|&steps| steps > 0)?;
-    let rows = parts.next()?.parse().ok().filter(|&rows| rows > 0)?;
-    let xff = parts.next().map_or(Ok(0.5), str::parse::<f64>).ok()?;
-    let is_whole = parts.next().is_none() && (0.0..1.0).contains(&xff);
-    is_whole.then_some(ArchiveRule {
-        consolidation,
-        steps,
-        rows,
-        xff_permille: (xff * 1000.0).round().min(999.0) as u16,
-    })
-}
-
-/// The word for a way to make rates.
-pub(crate) fn parse_derivation(text: &str) -> Option<Derivation> {
-    match text {
-        "gauge" => Some(Derivation::Gauge),
-        "counter" => Some(Derivation::Counter),
-        "derive" => Some(Derivation::Derive),
-        "absolute" => Some(Derivation::Absolute),
-        _ => None,
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn archives_are_read() {
-        let archives = parse_archives("average:1:1440,max:6:1008:0.25").unwrap();
-        assert_eq!(archives.len(), 2);
-        assert_eq!(
-            (archives[0].steps, archives[0].rows, archives[0].xff_permille),
-            (1, 1440, 500)
-        );
-        assert_eq!(
-            (archives[1].consolidation, archives[1].xff_permille),
-            (Consolidation::Max, 250)
-        );
-        for text in [
-            "",
-            "average",
-            "average:0:5",
-            "sum:1:5",
-            "max:1:5:1",
-            "max:1:5:0.5:1",
-            "max:1:5,",
-        ] {
-            assert!(parse_archives(text).is_none(), "{text:?}");
-        }
-    }
 
     #[test]
     fn the_default_is_the_published_layout_with_one_source() {

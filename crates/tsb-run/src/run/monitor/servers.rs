@@ -1,7 +1,7 @@
 //! The processes of the server that a run aims at, where they are on this machine.
 
+use crate::spec::Spec;
 use tsb_core::resource::{Listening, listeners};
-use tsb_stores::spec::Spec;
 
 use crate::plan::Plan;
 

@@ -1,0 +1,155 @@
+//! The blocking face of a client.
+//!
+//! Whoever calls waits for its own request in its own thread; a thread of the runtime
+//! carries the sockets of all. It adds nothing else: no queue, no retry, no cache.
+
+use std::fmt;
+use std::future::Future;
+use std::ops::ControlFlow;
+
+use tokio::runtime::{Builder, Runtime};
+use tsb_core::{Batch, Durability, SeriesId, SeriesKey, Timestamp};
+
+use crate::client::{Answer, Client};
+use tsb_stores::OwnThreads;
+use tsb_stores::error::{Error, Result};
+use tsb_stores::store::{Ack, Capabilities, Position, Query, Refusals, Scope, Stats, Store, Visitor};
+
+/// Threads that carry sockets. Requests are made and awaited in the threads of the callers.
+const THREADS: usize = 1;
+
+/// A client as a [`Store`].
+///
+/// As any store, it must not be called by a thread of an async runtime: such a call would
+/// hold up everything else on that thread, and tokio ends it with a panic.
+pub struct Bridge<C> {
+    client: C,
+    // `None` only while it is dropped.
+    runtime: Option<Runtime>,
+    threads: OwnThreads,
+}
+
+impl<C: Client> Bridge<C> {
+    /// Starts a runtime and connects on it.
+    ///
+    /// # Errors
+    /// What `connect` says, and [`Error::Backend`] where no thread can be started.
+    pub fn connect<F: Future<Output = Result<C>>>(connect: impl FnOnce() -> F) -> Result<Self> {
+        let threads = OwnThreads::new();
+        let runtime = runtime(&threads)?;
+        let client = runtime.block_on(connect())?;
+        Ok(Self {
+            client,
+            runtime: Some(runtime),
+            threads,
+        })
+    }
+
+    /// The client itself, for whoever has a runtime.
+    pub const fn client(&self) -> &C {
+        &self.client
+    }
+
+    fn wait<T>(&self, future: impl Future<Output = Result<T>>) -> Result<T> {
+        match &self.runtime {
+            Some(runtime) => runtime.block_on(future),
+            None => Err(Error::Closed),
+        }
+    }
+}
+
+/// A runtime whose threads are counted as a store's own.
+fn runtime(threads: &OwnThreads) -> Result<Runtime> {
+    let (starting, stopping) = (threads.clone(), threads.clone());
+    let runtime = Builder::new_multi_thread()
+        .worker_threads(THREADS)
+        .thread_name("tsb-remote")
+        .on_thread_start(move || starting.enter())
+        .on_thread_stop(move || stopping.leave())
+        .enable_all()
+        .build();
+    runtime.map_err(|source| Error::Backend {
+        action: "start the runtime of a client".to_owned(),
+        source: source.into(),
+    })
+}
+
+/// Waits for one request, on a runtime that ends with it.
+#[cfg(any(feature = "mongo", feature = "etcd"))]
+pub(crate) fn once<T, F: Future<Output = Result<T>>>(ask: impl FnOnce() -> F) -> Result<T> {
+    let runtime = runtime(&OwnThreads::new())?;
+    let answer = runtime.block_on(async { ask().await });
+    runtime.shutdown_background();
+    answer
+}
+
+impl<C> Drop for Bridge<C> {
+    fn drop(&mut self) {
+        if let Some(runtime) = self.runtime.take() {
+            // A plain drop waits, and panics where the last owner is on a runtime.
+            runtime.shutdown_background();
+        }
+    }
+}
+
+impl<C: fmt::Debug> fmt::Debug for Bridge<C> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Bridge").field(&self.client).finish()
+    }
+}
+
+impl<C: fmt::Display> fmt::Display for Bridge<C> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.client.fmt(f)
+    }
+}
+
+impl<C: Client> Store for Bridge<C> {
+    fn capabilities(&self) -> Capabilities {
+        self.client.capabilities()
+    }
+
+    fn define(&self, series: &[(SeriesId, SeriesKey)]) -> Result<()> {
+        self.wait(self.client.define(series))
+    }
+
+    fn write(&self, batch: &Batch<'_>, refused: &mut Refusals) -> Result<Ack> {
+        self.wait(self.client.write(batch, refused))
+    }
+
+    fn durable(&self, level: Durability) -> Position {
+        self.client.durable(level)
+    }
+
+    fn flush(&self, scope: Scope<'_>, level: Durability) -> Result<()> {
+        self.wait(self.client.flush(scope, level))
+    }
+
+    fn query(&self, query: &Query<'_>, visit: &mut Visitor<'_>) -> Result<()> {
+        let mut answer = self.wait(self.client.query(query))?;
+        // The visitor runs between requests: it may take its time.
+        while let Some(chunk) = self.wait(answer.next())? {
+            if let ControlFlow::Break(()) = visit(chunk.series, &chunk.times, &chunk.values) {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    fn newest(&self, series: &[SeriesId], into: &mut [Option<Timestamp>]) -> Result<()> {
+        self.wait(self.client.newest(series, into))
+    }
+
+    fn newest_accepted(&self, series: &[SeriesId], into: &mut [Option<Timestamp>]) -> Result<()> {
+        self.client.newest_accepted(series, into)
+    }
+
+    fn stats(&self) -> Stats {
+        let stats = self.wait(async { Ok(self.client.stats().await) });
+        stats.unwrap_or_default().with_threads(&self.threads)
+    }
+
+    fn close(&self) -> Result<()> {
+        self.wait(self.client.close())
+    }
+}

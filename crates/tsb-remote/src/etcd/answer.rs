@@ -1,0 +1,112 @@
+//! The answer to a query, a page at a time: a series after the other.
+
+use std::sync::Arc;
+
+use tsb_core::{SeriesId, Timestamp};
+
+use super::connection::Connection;
+use super::message::{KeyValue, Range};
+use super::space::{Space, after};
+use crate::{Answer, Chunk};
+use tsb_stores::error::Result;
+use tsb_stores::parts::Resampler;
+use tsb_stores::store::{Query, Resample};
+
+/// Rows of a page, at the most.
+pub(super) const ROWS_MAX: i64 = 4_096;
+const ACTION: &str = "read samples";
+
+/// What has not been read yet.
+#[derive(Debug)]
+pub struct EtcdAnswer {
+    connection: Arc<Connection>,
+    space: Space,
+    resample: Option<Resample>,
+    asked: std::vec::IntoIter<(SeriesId, Range)>,
+    /// A series of which a page has been read, and more are there.
+    rest: Option<(SeriesId, Range)>,
+}
+
+impl EtcdAnswer {
+    pub(super) fn new(connection: &Arc<Connection>, space: &Space, query: &Query<'_>, numbers: &[u32]) -> Self {
+        let range_of = |number: u32| Range {
+            end: space.sample(number, query.range.end),
+            limit: ROWS_MAX,
+            ..space.samples_from(number, query.range.start)
+        };
+        let asked = query.series.iter().copied().zip(numbers);
+        // etcd takes a range that ends before it starts for an error.
+        let asked: Vec<_> = asked
+            .filter(|_| query.range.start < query.range.end)
+            .map(|(series, number)| (series, range_of(*number)))
+            .collect();
+        Self {
+            connection: Arc::clone(connection),
+            space: space.clone(),
+            resample: query.resample,
+            asked: asked.into_iter(),
+            rest: None,
+        }
+    }
+
+    /// A page, and where the next one starts.
+    async fn page(&self, range: Range) -> Result<(Vec<KeyValue>, Option<Range>)> {
+        let reply = self.connection.ask(ACTION, range.clone()).await?;
+        let last = reply.pairs.last().filter(|_| reply.more);
+        let rest = last.map(|last| Range {
+            key: after(&last.key),
+            ..range
+        });
+        Ok((reply.pairs, rest))
+    }
+
+    fn row(&self, pair: &KeyValue) -> Result<(Timestamp, f64)> {
+        let at = self.space.sample_of(&pair.key).map(|(_, at)| at);
+        let value = pair.value.as_ref().try_into().map(f64::from_le_bytes);
+        match (at, value) {
+            (Some(at), Ok(value)) => Ok((at, value)),
+            _ => Err(self.connection.failed(ACTION, "a key or value came that is no sample")),
+        }
+    }
+
+    async fn rows(&mut self, series: SeriesId, range: Range) -> Result<Chunk> {
+        let (pairs, rest) = self.page(range).await?;
+        self.rest = rest.map(|rest| (series, rest));
+        let rows: Result<Vec<_>> = pairs.iter().map(|pair| self.row(pair)).collect();
+        let (times, values) = rows?.into_iter().unzip();
+        Ok(Chunk { series, times, values })
+    }
+
+    /// All rows of a series; of its samples one page at a time is here.
+    async fn resampled(&self, series: SeriesId, range: Range, resample: Resample) -> Result<Chunk> {
+        let mut resampler = Resampler::new(resample);
+        let mut next = Some(range);
+        while let Some(range) = next {
+            let (pairs, rest) = self.page(range).await?;
+            for pair in &pairs {
+                let (at, value) = self.row(pair)?;
+                resampler.push(at, value);
+            }
+            next = rest;
+        }
+        let (times, values) = resampler.finish();
+        Ok(Chunk { series, times, values })
+    }
+}
+
+impl Answer for EtcdAnswer {
+    async fn next(&mut self) -> Result<Option<Chunk>> {
+        loop {
+            let Some((series, range)) = self.rest.take().or_else(|| self.asked.next()) else {
+                return Ok(None);
+            };
+            let chunk = match self.resample {
+                Some(resample) => self.resampled(series, range, resample).await?,
+                None => self.rows(series, range).await?,
+            };
+            if !chunk.times.is_empty() {
+                return Ok(Some(chunk));
+            }
+        }
+    }
+}

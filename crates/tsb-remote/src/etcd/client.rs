@@ -1,0 +1,162 @@
+//! The client: series and their numbers, writes and their outcomes.
+
+use std::fmt;
+use std::sync::{Arc, RwLock};
+
+use tsb_core::{Batch, Durability, SeriesId, SeriesKey, Timestamp};
+
+use super::answer::EtcdAnswer;
+use super::connection::Connection;
+use super::lease::Leases;
+use super::message::{Range, StatusOf};
+use super::options::EtcdOptions;
+use super::space::Space;
+use crate::Client;
+use crate::acks::Acks;
+use crate::names::Names;
+use tsb_stores::error::Result;
+use tsb_stores::store::{Ack, Capabilities, Footprint, Position, Query, Refusals, Scope, Stats};
+
+mod naming;
+mod newest;
+mod opening;
+mod writing;
+
+pub(super) use opening::series;
+
+/// Comparisons or operations of one of our own transactions, at the most: etcd's default.
+const OPERATIONS: usize = 128;
+
+/// A prefix of etcd as a place for samples.
+pub struct EtcdClient {
+    connection: Arc<Connection>,
+    space: Space,
+    options: EtcdOptions,
+    leases: Option<Leases>,
+    copies: u32,
+    names: Names,
+    /// The newest timestamp that was seen of each number: older ones need no look.
+    seen: RwLock<Vec<Timestamp>>,
+    /// Samples that were there when it was opened.
+    held: u64,
+    acks: Acks,
+}
+
+impl EtcdClient {
+    async fn count(&self) -> Result<u64> {
+        let all = Range {
+            count_only: true,
+            ..self.space.samples()
+        };
+        Ok(self.connection.ask("count the samples", all).await?.count as u64)
+    }
+
+    async fn footprint(&self, samples: u64) -> Result<Footprint> {
+        let status = self.connection.ask("ask for sizes", StatusOf {}).await?;
+        let mut footprint = Footprint::of_sealed(status.used_bytes as u64, samples);
+        footprint.free_bytes = (status.file_bytes - status.used_bytes).max(0) as u64;
+        Ok(footprint)
+    }
+}
+
+/// One key.
+fn one(key: prost::bytes::Bytes) -> Range {
+    Range {
+        key,
+        ..Range::default()
+    }
+}
+
+impl fmt::Debug for EtcdClient {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("EtcdClient")
+            .field("connection", &self.connection)
+            .finish_non_exhaustive()
+    }
+}
+
+impl fmt::Display for EtcdClient {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("etcd")
+    }
+}
+
+impl Client for EtcdClient {
+    type Answer = EtcdAnswer;
+
+    fn capabilities(&self) -> Capabilities {
+        let mut capabilities = Capabilities::new(Durability::Synced, Durability::Synced);
+        capabilities.resample = true;
+        capabilities.copies = self.copies;
+        capabilities.persistent = true;
+        capabilities.retention_ns = self.options.ttl_ns;
+        capabilities
+    }
+
+    async fn define(&self, series: &[(SeriesId, SeriesKey)]) -> Result<()> {
+        self.acks.check_open()?;
+        self.names.define(series, |_| ())?;
+        self.save_series().await
+    }
+
+    async fn write(&self, batch: &Batch<'_>, refused: &mut Refusals) -> Result<Ack> {
+        self.acks.check_open()?;
+        let mut numbers = Vec::new();
+        let numbered = self.names.keys().numbered(batch, &mut numbers)?;
+        self.save_series().await?;
+        let not_taken = self.write_batch(&numbered).await?;
+        Ok(self.acks.ack(batch.len(), &not_taken, refused, Durability::Synced))
+    }
+
+    fn durable(&self, _level: Durability) -> Position {
+        Position(self.acks.accepted())
+    }
+
+    /// Every ack has the highest level already.
+    async fn flush(&self, scope: Scope<'_>, _level: Durability) -> Result<()> {
+        self.acks.check_open()?;
+        if let Scope::Series(series) = scope {
+            self.names.check(series)?;
+        }
+        Ok(())
+    }
+
+    async fn query(&self, query: &Query<'_>) -> Result<EtcdAnswer> {
+        self.acks.check_open()?;
+        let numbers = self.names.keys().numbers(query.series)?;
+        Ok(EtcdAnswer::new(&self.connection, &self.space, query, &numbers))
+    }
+
+    async fn newest(&self, series: &[SeriesId], into: &mut [Option<Timestamp>]) -> Result<()> {
+        self.acks.check_open()?;
+        let numbers = self.names.keys().numbers(series)?;
+        self.newest_of(&numbers, into).await
+    }
+
+    fn newest_accepted(&self, series: &[SeriesId], into: &mut [Option<Timestamp>]) -> Result<()> {
+        self.acks.check_open()?;
+        self.names.check(series)?;
+        into.fill(None);
+        Ok(())
+    }
+
+    async fn stats(&self) -> Stats {
+        let accepted = self.acks.accepted();
+        let written = self.held + accepted;
+        let samples = self.count().await.unwrap_or(written);
+        // What is gone was overwritten, or has expired where something can: nobody counts it.
+        let gone = written.saturating_sub(samples);
+        let (superseded, expired) = if self.leases.is_none() { (gone, 0) } else { (0, gone) };
+        let series = self.names.keys().defined() as u64;
+        let mut stats = Stats::new(series, samples, accepted);
+        stats.superseded = superseded;
+        stats.expired = expired;
+        stats.footprint = self.footprint(samples).await.unwrap_or_default();
+        stats
+    }
+
+    async fn close(&self) -> Result<()> {
+        self.acks.close();
+        Ok(())
+    }
+}

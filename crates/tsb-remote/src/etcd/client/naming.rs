@@ -1,0 +1,61 @@
+//! Telling the server which number is which series.
+
+use super::super::message::{Compare, Put, Txn};
+use super::super::space::{series_of, series_to_value};
+use super::{EtcdClient, OPERATIONS, one};
+use crate::names::Numbered;
+use tsb_stores::error::Result;
+
+impl EtcdClient {
+    /// Tells the server the numbers that it does not know.
+    pub(super) async fn save_series(&self) -> Result<()> {
+        if let Some(unsaved) = self.names.unsaved().await {
+            for series in unsaved.series().chunks(OPERATIONS) {
+                self.insert_series(series).await?;
+            }
+            unsaved.saved();
+        }
+        Ok(())
+    }
+
+    /// All of them, or none where one is there already: by an earlier try whose answer did not
+    /// come, or by somebody else.
+    async fn insert_series(&self, series: &[Numbered]) -> Result<()> {
+        const ACTION: &str = "store the names of series";
+        let key = |(number, _): &Numbered| self.space.name(*number);
+        let put = |pair: &Numbered| Put {
+            key: key(pair),
+            value: series_to_value(&pair.1),
+            lease: 0,
+        };
+        let insert = |series: &[&Numbered]| Txn {
+            compare: series.iter().map(|pair| Compare::absent(key(pair))).collect(),
+            success: series.iter().map(|pair| put(pair).into()).collect(),
+            failure: series.iter().map(|pair| one(key(pair)).into()).collect(),
+        };
+        let mut missing: Vec<&Numbered> = series.iter().collect();
+        while !missing.is_empty() {
+            let reply = self.connection.ask(ACTION, insert(&missing)).await?;
+            if reply.succeeded {
+                break;
+            }
+            let before = missing.len();
+            let found = reply.replies.iter().filter_map(|reply| reply.range.as_ref());
+            let values: Vec<_> = found.map(|range| range.pairs.first().map(|pair| &pair.value)).collect();
+            for (pair, value) in missing.iter().zip(&values) {
+                if value.is_some_and(|value| series_of(value).as_ref() != Some(&pair.1)) {
+                    let why = format!("series {} has another name there: somebody else writes there", pair.0);
+                    return Err(self.connection.failed(ACTION, why));
+                }
+            }
+            let mut values = values.iter();
+            missing.retain(|_| values.next().is_some_and(Option::is_none));
+            if missing.len() == before {
+                return Err(self
+                    .connection
+                    .failed(ACTION, "it says that they are there, and shows none"));
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,178 @@
+//! Opening a prefix: whose it is, what it holds, and how it is told apart from others.
+
+use std::sync::{Arc, RwLock};
+
+use tsb_core::SeriesKey;
+
+use super::super::connection::Connection;
+use super::super::lease::Leases;
+use super::super::message::{Compare, DeleteRange, MemberList, Put, Range, Txn};
+use super::super::options::EtcdOptions;
+use super::super::space::{MARKER, Space, after, series_of};
+use super::{EtcdClient, one};
+use crate::Address;
+use crate::acks::Acks;
+use crate::names::Names;
+use tsb_stores::error::{Error, Result};
+
+/// Keys that are removed by one request, at the most.
+const REMOVED_MAX: i64 = 10_000;
+/// Series of a page.
+const NAMES_MAX: i64 = 1_000;
+
+impl EtcdClient {
+    /// Finds the members and opens the prefix: an empty one is marked, and one that a run
+    /// has marked is opened again.
+    ///
+    /// # Errors
+    /// [`Error::Unreachable`] where nobody answers, [`Error::Spec`] where something else is
+    /// below the prefix.
+    pub async fn connect(address: &Address, options: &EtcdOptions) -> Result<Self> {
+        let connection = Connection::new(address, options)?;
+        let members = connection.ask("ask for the members", MemberList {}).await?.members;
+        let voters = members.iter().filter(|member| !member.is_learner).count();
+        let space = Space::new(address.place());
+        let is_new = prepare(&connection, &space, address, options).await?;
+        let stored = if is_new {
+            Vec::new()
+        } else {
+            stored_series(&connection, &space).await?
+        };
+        let mut client = Self {
+            connection: Arc::new(connection),
+            space,
+            options: options.clone(),
+            leases: options.ttl_ns.map(Leases::new),
+            copies: voters as u32 / 2 + 1,
+            names: Names::new(stored, options.max_series),
+            seen: RwLock::default(),
+            held: 0,
+            acks: Acks::default(),
+        };
+        if !is_new {
+            client.held = client.count().await?;
+        }
+        Ok(client)
+    }
+}
+
+/// The series that runs have left below a prefix.
+///
+/// # Errors
+/// As [`EtcdClient::connect`], and [`Error::Spec`] where no run has been.
+pub(in crate::etcd) async fn series(address: &Address, options: &EtcdOptions) -> Result<Vec<SeriesKey>> {
+    let connection = Connection::new(address, options)?;
+    let space = Space::new(address.place());
+    let found = connection.ask("ask whose prefix it is", one(space.marker())).await?;
+    match found.pairs.first() {
+        Some(marker) if marker.value == MARKER => stored_series(&connection, &space).await,
+        _ => Err(Error::Spec {
+            spec: "etcd:".to_owned(),
+            what: format!("below {} is nothing of a run of this version", address.place()),
+        }),
+    }
+}
+
+/// Whether the prefix was empty, and is marked now.
+async fn prepare(connection: &Connection, space: &Space, address: &Address, options: &EtcdOptions) -> Result<bool> {
+    const ACTION: &str = "ask whose prefix it is";
+    let found = connection.ask(ACTION, one(space.marker())).await?;
+    if let Some(marker) = found.pairs.first() {
+        if marker.value != MARKER {
+            let found = String::from_utf8_lossy(&marker.value);
+            return Err(spec_error(address, &format!("what another version wrote: {found}")));
+        }
+        if !options.drop {
+            return Ok(false);
+        }
+        // The marker is the last to go, so that a removal that was cut short can be repeated.
+        for range in [space.samples(), space.names(), one(space.marker())] {
+            remove(connection, range).await?;
+        }
+    }
+    let first = Range {
+        limit: 1,
+        keys_only: true,
+        ..space.everything()
+    };
+    if let Some(other) = connection.ask(ACTION, first).await?.pairs.first() {
+        // Nor does `drop` touch it: it is not ours.
+        let key = other.key.escape_ascii();
+        return Err(spec_error(address, &format!("the key {key}, which is no run's")));
+    }
+    let mark = Txn {
+        compare: vec![Compare::absent(space.marker())],
+        success: vec![
+            Put {
+                key: space.marker(),
+                value: MARKER.into(),
+                lease: 0,
+            }
+            .into(),
+        ],
+        failure: Vec::new(),
+    };
+    if connection.ask("mark the prefix", mark).await?.succeeded {
+        Ok(true)
+    } else {
+        Err(spec_error(address, "a run that began at this moment"))
+    }
+}
+
+/// Removes keys, not too many at a time.
+async fn remove(connection: &Connection, mut range: Range) -> Result<()> {
+    const ACTION: &str = "remove what an earlier run has left";
+    loop {
+        let page = Range {
+            limit: REMOVED_MAX,
+            keys_only: true,
+            ..range.clone()
+        };
+        let page = connection.ask(ACTION, page).await?;
+        let Some(last) = page.pairs.last() else { return Ok(()) };
+        let end = after(&last.key);
+        let delete = DeleteRange {
+            key: range.key.clone(),
+            end: end.clone(),
+        };
+        connection.ask(ACTION, delete).await?;
+        if !page.more {
+            return Ok(());
+        }
+        range.key = end;
+    }
+}
+
+/// The names of series by number, which have no gaps.
+async fn stored_series(connection: &Connection, space: &Space) -> Result<Vec<SeriesKey>> {
+    const ACTION: &str = "read the names of series";
+    let mut keys = Vec::new();
+    let mut range = Range {
+        limit: NAMES_MAX,
+        ..space.names()
+    };
+    loop {
+        let page = connection.ask(ACTION, range.clone()).await?;
+        for pair in &page.pairs {
+            let is_next = space.number_of(&pair.key) == Some(keys.len() as u32);
+            match series_of(&pair.value).filter(|_| is_next) {
+                Some(key) => keys.push(key),
+                None => return Err(connection.failed(ACTION, format!("that of series {} cannot be read", keys.len()))),
+            }
+        }
+        match page.pairs.last() {
+            Some(last) if page.more => range.key = after(&last.key),
+            _ => return Ok(keys),
+        }
+    }
+}
+
+fn spec_error(address: &Address, what: &str) -> Error {
+    Error::Spec {
+        spec: "etcd:".to_owned(),
+        what: format!(
+            "below {} is {what}; name another prefix, or drop=1 to remove what a run of this version has left",
+            address.place()
+        ),
+    }
+}

@@ -1,0 +1,102 @@
+//! Writing: transactions side by side, and what became of them together.
+
+use std::sync::Arc;
+
+use tokio::task::JoinSet;
+use tonic::{Code, Status};
+use tsb_core::Batch;
+
+use super::super::connection::{Connection, Trouble};
+use super::super::message::{Txn, TxnReply};
+use super::super::transaction::{Plan, Transaction, plan};
+use super::EtcdClient;
+use tsb_stores::error::{Error, Result};
+use tsb_stores::store::Reason;
+
+const WRITING: &str = "write samples";
+
+/// What became of a transaction.
+type Outcome = std::result::Result<TxnReply, Trouble>;
+
+impl EtcdClient {
+    /// Writes a batch of numbers; what was refused, by index.
+    pub(super) async fn write_batch(&self, batch: &Batch<'_>) -> Result<Vec<(u32, Reason)>> {
+        let lease = match &self.leases {
+            None => 0,
+            Some(leases) => leases
+                .id(&self.connection)
+                .await
+                .map_err(not_written(&self.connection))?,
+        };
+        let plan = plan(&self.space, batch, self.options.operations, lease);
+        let mut refused = Vec::new();
+        let mut unanswered = None;
+        let (count, mut unsent) = (plan.transactions.len(), 0);
+        for (indices, outcome) in self.perform(plan).await {
+            let trouble = match outcome {
+                Ok(_) => continue,
+                Err(Trouble::Refused(status)) if status.code() != Code::InvalidArgument => {
+                    let reason = reason_of(&status);
+                    refused.extend(indices.map(|index| (index as u32, reason)));
+                    continue;
+                }
+                Err(trouble) => trouble,
+            };
+            unsent += usize::from(matches!(trouble, Trouble::Unsent(_)));
+            unanswered.get_or_insert(trouble);
+        }
+        refused.sort_unstable_by_key(|(index, _)| *index);
+        match unanswered {
+            None => Ok(refused),
+            // Some of it may be there: nobody can say that nothing was sent.
+            Some(Trouble::Unsent(status)) if unsent < count => {
+                Err(self.connection.named::<Txn>(WRITING, Trouble::Lost(status.into())))
+            }
+            Some(trouble) => Err(self.connection.named::<Txn>(WRITING, trouble)),
+        }
+    }
+
+    /// Every transaction, with its outcome, in no order.
+    async fn perform(&self, plan: Plan) -> Vec<(std::ops::Range<usize>, Outcome)> {
+        let send = |transaction: Transaction| {
+            let connection = Arc::clone(&self.connection);
+            async move { (transaction.indices, connection.call(transaction.request).await) }
+        };
+        let mut outcomes = Vec::with_capacity(plan.transactions.len());
+        let at_once = if plan.is_ordered { 1 } else { self.options.parallel };
+        let mut waiting = plan.transactions.into_iter();
+        let mut under_way = JoinSet::new();
+        loop {
+            while under_way.len() < at_once
+                && let Some(transaction) = waiting.next()
+            {
+                under_way.spawn(send(transaction));
+            }
+            match under_way.join_next().await {
+                None => return outcomes,
+                Some(Ok(outcome)) => outcomes.push(outcome),
+                // It can only be a panic: pass it on.
+                Some(Err(error)) => std::panic::resume_unwind(error.into_panic()),
+            }
+        }
+    }
+}
+
+/// What a failure before the first transaction means: nothing is written, though a lease may
+/// have been granted that nobody will use.
+fn not_written(connection: &Connection) -> impl Fn(Trouble) -> Error {
+    const ACTION: &str = "get a lease";
+    |trouble| match trouble {
+        Trouble::Lost(source) => connection.named::<Txn>(ACTION, Trouble::Unsent(Status::from_error(source))),
+        other => connection.named::<Txn>(ACTION, other),
+    }
+}
+
+/// Why a server refused samples.
+fn reason_of(status: &Status) -> Reason {
+    match status.code() {
+        // "mvcc: database space exceeded"; the other one of this code is "too many requests".
+        Code::ResourceExhausted if status.message().contains("space") => Reason::Full,
+        _ => Reason::Refused,
+    }
+}

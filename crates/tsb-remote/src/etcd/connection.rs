@@ -1,0 +1,280 @@
+//! The members, with a deadline on everything, and their errors in our words.
+//!
+//! One member is asked as long as it answers, then the next: which of them leads matters
+//! little, because each passes on what it cannot do itself.
+
+use std::fmt;
+use std::sync::Mutex;
+use std::time::Duration;
+
+use http::uri::PathAndQuery;
+use tonic::client::Grpc;
+use tonic::metadata::{Ascii, MetadataValue};
+use tonic::transport::{Channel, Endpoint};
+use tonic::{Code, ConnectError, Status};
+use tonic_prost::ProstCodec;
+use tsb_core::time::{Clock, MonotonicClock};
+
+use super::members::endpoints;
+use super::message::{Authenticate, Request};
+use super::options::EtcdOptions;
+use crate::Address;
+use tsb_stores::error::{Error, Result};
+use tsb_stores::parts::lock;
+
+/// Before a read is asked again, when a member could not answer it.
+const PAUSE: Duration = Duration::from_millis(50);
+/// Of an answer: a page of samples takes a fraction of it.
+const ANSWER_BYTES_MAX: usize = 64 << 20;
+
+/// What went wrong with a request.
+#[derive(Debug)]
+pub(super) enum Trouble {
+    /// It did not leave: nobody listens.
+    Unsent(Status),
+    /// No answer came, or one from which nothing follows.
+    Lost(Box<dyn std::error::Error + Send + Sync>),
+    /// The server said no: nothing was applied.
+    Refused(Status),
+}
+
+/// Who is asked at the moment.
+struct Current {
+    member: usize,
+    /// Grows with each change, so that who comes late with a failure does no harm.
+    turn: u64,
+    channel: Channel,
+}
+
+/// All members.
+pub(super) struct Connection {
+    members: Vec<Endpoint>,
+    current: Mutex<Current>,
+    credentials: Option<Authenticate>,
+    token: Mutex<Option<MetadataValue<Ascii>>>,
+    timeout: Duration,
+    clock: MonotonicClock,
+    /// Address without credentials, for errors.
+    name: String,
+}
+
+impl Connection {
+    /// Nothing is asked yet.
+    pub(super) fn new(address: &Address, options: &EtcdOptions) -> Result<Self> {
+        let members = endpoints(address, options)?;
+        let credentials = address.credentials().map(|credentials| Authenticate {
+            name: credentials.user().to_owned(),
+            password: credentials.password().to_owned(),
+        });
+        Ok(Self {
+            current: Mutex::new(Current {
+                member: 0,
+                turn: 0,
+                channel: members[0].connect_lazy(),
+            }),
+            members,
+            credentials,
+            token: Mutex::default(),
+            timeout: options.timeout,
+            clock: MonotonicClock::new(),
+            name: address.to_string(),
+        })
+    }
+
+    /// A request of which no part may fail.
+    pub(super) async fn ask<R: Request>(&self, action: &str, request: R) -> Result<R::Reply> {
+        self.call(request)
+            .await
+            .map_err(|trouble| self.named::<R>(action, trouble))
+    }
+
+    /// A request, and what became of it.
+    pub(super) async fn call<R: Request>(&self, request: R) -> std::result::Result<R::Reply, Trouble> {
+        if self.credentials.is_none() {
+            return self.try_members(&request).await;
+        }
+        for _ in 0..2 {
+            if lock(&self.token).is_none() {
+                self.authenticate().await?;
+            }
+            match self.try_members(&request).await {
+                // It was idle for too long, or the server started anew.
+                Err(Trouble::Refused(status)) if status.code() == Code::Unauthenticated => *lock(&self.token) = None,
+                outcome => return outcome,
+            }
+        }
+        Err(Trouble::Refused(Status::unauthenticated(
+            "it gives a token and does not take it",
+        )))
+    }
+
+    async fn authenticate(&self) -> std::result::Result<(), Trouble> {
+        let Some(credentials) = &self.credentials else {
+            return Ok(());
+        };
+        let token = self.try_members(credentials).await?.token;
+        let token = token
+            .parse()
+            .map_err(|_| Trouble::Lost("a token came that no header can hold".into()))?;
+        *lock(&self.token) = Some(token);
+        Ok(())
+    }
+
+    /// Members one after the other, until one answers or the deadline has come. What may have
+    /// been applied is not asked again.
+    async fn try_members<R: Request>(&self, request: &R) -> std::result::Result<R::Reply, Trouble> {
+        let deadline = self.clock.now() + self.timeout.as_nanos() as u64;
+        let mut unsent = 0;
+        loop {
+            let (turn, channel) = self.current();
+            let left = Duration::from_nanos(deadline.saturating_sub(self.clock.now()));
+            let outcome = tokio::time::timeout(left, self.once(channel, request.clone())).await;
+            let trouble = match outcome {
+                Ok(Ok(reply)) => return Ok(reply),
+                Ok(Err(status)) => judge(status),
+                Err(_) => Trouble::Lost(format!("no answer within {:?}", self.timeout).into()),
+            };
+            if matches!(trouble, Trouble::Refused(_)) {
+                return Err(trouble);
+            }
+            self.leave(turn);
+            unsent += usize::from(matches!(trouble, Trouble::Unsent(_)));
+            let is_over = self.clock.now() + PAUSE.as_nanos() as u64 >= deadline;
+            match trouble {
+                Trouble::Unsent(_) if unsent < self.members.len() && !is_over => {}
+                Trouble::Lost(_) if !R::CHANGES && !is_over => tokio::time::sleep(PAUSE).await,
+                _ => return Err(trouble),
+            }
+        }
+    }
+
+    async fn once<R: Request>(&self, channel: Channel, message: R) -> std::result::Result<R::Reply, Status> {
+        let mut client = Grpc::new(channel).max_decoding_message_size(ANSWER_BYTES_MAX);
+        client
+            .ready()
+            .await
+            .map_err(|error| Status::from_error(Box::new(ConnectError(error.into()))))?;
+        let mut request = tonic::Request::new(message);
+        if let Some(token) = lock(&self.token).clone() {
+            request.metadata_mut().insert("token", token);
+        }
+        let codec = ProstCodec::<R, R::Reply>::default();
+        let reply = client.unary(request, PathAndQuery::from_static(R::PATH), codec).await?;
+        Ok(reply.into_inner())
+    }
+
+    fn current(&self) -> (u64, Channel) {
+        let current = lock(&self.current);
+        (current.turn, current.channel.clone())
+    }
+
+    /// The next member, by a new connection, unless somebody has gone there already.
+    fn leave(&self, turn: u64) {
+        let mut current = lock(&self.current);
+        if current.turn == turn {
+            current.turn += 1;
+            current.member = (current.member + 1) % self.members.len();
+            current.channel = self.members[current.member].connect_lazy();
+        }
+    }
+
+    /// In the words of whoever asked.
+    pub(super) fn named<R: Request>(&self, action: &str, trouble: Trouble) -> Error {
+        match trouble {
+            Trouble::Unsent(status) => Error::Unreachable {
+                action: self.name_of(action),
+                source: status.into(),
+            },
+            Trouble::Lost(source) if R::CHANGES => Error::Unknown {
+                action: self.name_of(action),
+                source,
+            },
+            Trouble::Lost(source) => Error::Unanswered {
+                action: self.name_of(action),
+                source,
+            },
+            Trouble::Refused(status) => self.failed(action, status.message().to_owned()),
+        }
+    }
+
+    /// An error that is none of the network's.
+    pub(super) fn failed(&self, action: &str, source: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> Error {
+        Error::Backend {
+            action: self.name_of(action),
+            source: source.into(),
+        }
+    }
+
+    fn name_of(&self, action: &str) -> String {
+        format!("{action} (etcd at {})", self.name)
+    }
+}
+
+// By hand: a derived one would print the credentials.
+impl fmt::Debug for Connection {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Connection")
+            .field("name", &self.name)
+            .finish_non_exhaustive()
+    }
+}
+
+/// What a status says of the request.
+fn judge(status: Status) -> Trouble {
+    let mut source = std::error::Error::source(&status);
+    while let Some(error) = source {
+        if error.is::<ConnectError>() {
+            return Trouble::Unsent(status);
+        }
+        source = error.source();
+    }
+    match status.code() {
+        // Those that etcd gives before it does anything.
+        Code::InvalidArgument
+        | Code::NotFound
+        | Code::PermissionDenied
+        | Code::Unauthenticated
+        | Code::ResourceExhausted
+        | Code::FailedPrecondition
+        | Code::OutOfRange
+        | Code::Unimplemented => Trouble::Refused(status),
+        _ => Trouble::Lost(status.into()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_status_means_for_a_write() {
+        let of = |code| judge(Status::new(code, "etcdserver: words"));
+        for code in [
+            Code::Unavailable,
+            Code::Unknown,
+            Code::Internal,
+            Code::Cancelled,
+            Code::DeadlineExceeded,
+        ] {
+            assert!(matches!(of(code), Trouble::Lost(_)), "{code:?}");
+        }
+        for code in [Code::ResourceExhausted, Code::InvalidArgument, Code::NotFound] {
+            assert!(matches!(of(code), Trouble::Refused(_)), "{code:?}");
+        }
+        let refused = Status::from_error(Box::new(ConnectError("connection refused".into())));
+        assert!(matches!(judge(refused), Trouble::Unsent(_)));
+    }
+
+    #[test]
+    fn no_credential_is_printed() {
+        let address = Address::parse("etcd", "prefix", "//me:hunter2@a/runs").unwrap();
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .build()
+            .unwrap();
+        let _context = runtime.enter();
+        let connection = Connection::new(&address, &EtcdOptions::default()).unwrap();
+        let error = connection.failed("read", "no");
+        assert!(!format!("{connection:?}{error:?}{error}").contains("hunter2"));
+    }
+}

@@ -1,0 +1,178 @@
+//! Where things are: keys below a prefix, made so that those of a series are neighbours in
+//! the order of time.
+//!
+//! | key | value |
+//! | --- | --- |
+//! | `PREFIX/m` | the marker |
+//! | `PREFIX/k` number | name and labels of a series, as JSON |
+//! | `PREFIX/s` number time | a value, as eight bytes of a double, little-endian |
+//!
+//! Numbers are four bytes, times eight, with the sign turned; big-endian, so that etcd's
+//! order of bytes is theirs.
+
+use prost::bytes::Bytes;
+use tsb_core::{SeriesKey, Timestamp};
+
+use super::message::Range;
+use tsb_stores::parts::{key_of, labels_to_json};
+
+/// What the marker says.
+pub(super) const MARKER: &str = r#"{"layout":"samples","version":1}"#;
+
+const SIGN: u64 = 1 << 63;
+
+/// The keys below one prefix.
+#[derive(Clone, Debug)]
+pub(super) struct Space {
+    prefix: String,
+}
+
+impl Space {
+    pub(super) fn new(place: &str) -> Self {
+        Self {
+            prefix: format!("{place}/"),
+        }
+    }
+
+    /// All of it, with whatever others have put there.
+    pub(super) fn everything(&self) -> Range {
+        let end = format!("{}0", &self.prefix[..self.prefix.len() - 1]);
+        between(Bytes::copy_from_slice(self.prefix.as_bytes()), end.into())
+    }
+
+    pub(super) fn marker(&self) -> Bytes {
+        self.of("m")
+    }
+
+    /// Names of all series.
+    pub(super) fn names(&self) -> Range {
+        between(self.of("k"), self.of("l"))
+    }
+
+    /// Samples of all series.
+    pub(super) fn samples(&self) -> Range {
+        between(self.of("s"), self.of("t"))
+    }
+
+    pub(super) fn name(&self, number: u32) -> Bytes {
+        let mut key = format!("{}k", self.prefix).into_bytes();
+        key.extend(number.to_be_bytes());
+        key.into()
+    }
+
+    /// Appends the key of a sample.
+    pub(super) fn push_sample(&self, number: u32, at: Timestamp, into: &mut Vec<u8>) {
+        into.extend(self.prefix.as_bytes());
+        into.push(b's');
+        into.extend(number.to_be_bytes());
+        into.extend((at.0 as u64 ^ SIGN).to_be_bytes());
+    }
+
+    pub(super) fn sample(&self, number: u32, at: Timestamp) -> Bytes {
+        let mut key = Vec::new();
+        self.push_sample(number, at, &mut key);
+        key.into()
+    }
+
+    /// Samples of one series from `start` on.
+    pub(super) fn samples_from(&self, number: u32, start: Timestamp) -> Range {
+        between(self.sample(number, start), after(&self.sample(number, Timestamp::MAX)))
+    }
+
+    /// The number of a series out of the key of its name.
+    pub(super) fn number_of(&self, key: &[u8]) -> Option<u32> {
+        let number = key.strip_prefix(self.prefix.as_bytes())?.strip_prefix(b"k")?;
+        Some(u32::from_be_bytes(number.try_into().ok()?))
+    }
+
+    /// Series and timestamp out of the key of a sample.
+    pub(super) fn sample_of(&self, key: &[u8]) -> Option<(u32, Timestamp)> {
+        let key = key.strip_prefix(self.prefix.as_bytes())?.strip_prefix(b"s")?;
+        let (number, at) = key.split_first_chunk()?;
+        let at = u64::from_be_bytes(at.try_into().ok()?) ^ SIGN;
+        Some((u32::from_be_bytes(*number), Timestamp(at as i64)))
+    }
+
+    fn of(&self, kind: &str) -> Bytes {
+        format!("{}{kind}", self.prefix).into()
+    }
+}
+
+/// Keys from one, included, to another, excluded.
+pub(super) fn between(key: Bytes, end: Bytes) -> Range {
+    Range {
+        key,
+        end,
+        ..Range::default()
+    }
+}
+
+/// The first key after this one.
+pub(super) fn after(key: &[u8]) -> Bytes {
+    let mut next = key.to_vec();
+    next.push(0);
+    next.into()
+}
+
+/// A series as a value: name and labels.
+pub(super) fn series_to_value(key: &SeriesKey) -> Bytes {
+    let pair = (key.name(), labels_to_json(key));
+    serde_json::json!(pair).to_string().into()
+}
+
+/// The inverse of [`series_to_value`].
+pub(super) fn series_of(value: &[u8]) -> Option<SeriesKey> {
+    let (name, labels): (String, String) = serde_json::from_slice(value).ok()?;
+    key_of(&name, &labels)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn keys_are_in_the_order_of_series_and_time() {
+        let space = Space::new("runs");
+        let times = [i64::MIN, -1, 0, 1, 255, 256, i64::MAX].map(Timestamp);
+        let mut keys = Vec::new();
+        for number in [0, 1, 255, 256, u32::MAX] {
+            for at in times {
+                let key = space.sample(number, at);
+                assert_eq!(space.sample_of(&key), Some((number, at)));
+                keys.push(key);
+            }
+            let range = space.samples_from(number, Timestamp::MIN);
+            assert!(range.key == keys[keys.len() - times.len()] && range.end > keys[keys.len() - 1]);
+        }
+        assert!(keys.is_sorted_by(|left, right| left < right));
+        let all = space.samples();
+        assert!(keys.iter().all(|key| all.key <= *key && *key < all.end));
+    }
+
+    #[test]
+    fn kinds_are_apart_and_within_the_prefix() {
+        let space = Space::new("runs");
+        let all = space.everything();
+        assert_eq!((&*all.key, &*all.end), (&b"runs/"[..], &b"runs0"[..]));
+        let names = space.names();
+        for key in [space.marker(), space.name(7), space.sample(7, Timestamp(1))] {
+            assert!(all.key < key && key < all.end);
+            assert_eq!(names.key <= key && key < names.end, space.number_of(&key) == Some(7));
+        }
+        for foreign in [&b"runs/k123"[..], b"run/k1234", b"runs/s1234"] {
+            assert_eq!(space.number_of(foreign), None);
+            assert_eq!(space.sample_of(foreign), None);
+        }
+    }
+
+    #[test]
+    fn a_series_there_and_back() {
+        for key in [
+            SeriesKey::new("a\"b\n"),
+            SeriesKey::with_labels("a", [("x", "{}"), ("y", "\u{e9}")]),
+        ] {
+            assert_eq!(series_of(&series_to_value(&key)), Some(key));
+        }
+        assert_eq!(series_of(b"[]"), None);
+    }
+}

@@ -1,0 +1,361 @@
+//! The client: series and their numbers, writes and their outcomes, levels.
+
+use std::fmt;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use mongodb::bson::{Document, doc};
+use tsb_core::{Batch, Durability, SeriesId, SeriesKey, Timestamp};
+
+use super::answer::MongoAnswer;
+use super::bson::Writer;
+use super::command::{Commands, DUPLICATE_KEY, Reply, reason_of};
+use super::connection::Connection;
+use super::layout::{Layout, mohawk};
+use super::options::{LayoutKind, MongoOptions};
+use crate::Client;
+use crate::acks::Acks;
+use crate::names::Names;
+use tsb_stores::error::Result;
+use tsb_stores::parts::labels_to_json;
+use tsb_stores::store::{Ack, Capabilities, Footprint, OnConflict, Position, Query, Reason, Refusals, Scope, Stats};
+
+mod newest;
+mod opening;
+
+pub(super) use opening::series;
+
+/// Where a database says what it is: `{_id: "layout"}` and, for barriers, `{_id: "flush"}`.
+const MARKER: &str = "tsb";
+/// `{_id: number, name, labels}` a series.
+const SERIES: &str = "series";
+/// How often an operation is made again that met another of its kind.
+const ATTEMPTS: usize = 10;
+
+/// A database of MongoDB as a place for samples.
+pub struct MongoClient {
+    connection: Arc<Connection>,
+    layout: Arc<Layout>,
+    options: MongoOptions,
+    copies: u32,
+    names: Names,
+    /// Samples that were there when it was opened.
+    held: u64,
+    /// Samples that were there or have been tried since: it orders those of one timestamp.
+    tried: AtomicU64,
+    synced: AtomicU64,
+    acks: Acks,
+}
+
+impl MongoClient {
+    fn concern(&self) -> impl Fn(&mut Writer) {
+        let (acknowledge, timeout) = (self.options.acknowledge, self.connection.timeout());
+        move |writer| acknowledge.write(writer, timeout)
+    }
+
+    /// Tells the database the numbers that it does not know.
+    async fn save_series(&self) -> Result<()> {
+        if let Some(unsaved) = self.names.unsaved().await {
+            self.insert_series(unsaved.series()).await?;
+            unsaved.saved();
+        }
+        Ok(())
+    }
+
+    async fn insert_series(&self, series: &[(u32, SeriesKey)]) -> Result<()> {
+        const ACTION: &str = "store the names of series";
+        let journaled = self.options.acknowledge.journaled();
+        let commands = {
+            let head = |writer: &mut Writer| {
+                writer.text("insert", SERIES).flag("ordered", false);
+                journaled.write(writer, self.connection.timeout());
+                writer.array("documents");
+            };
+            let mut commands = Commands::new(&head);
+            for (place, (number, key)) in series.iter().enumerate() {
+                commands.push([place as u32], |writer| {
+                    writer.int("_id", *number as i32).text("name", key.name());
+                    writer.text("labels", &labels_to_json(key));
+                })?;
+            }
+            commands.finish()?
+        };
+        for mut command in commands {
+            let body = std::mem::take(&mut command.body);
+            let reply = Reply::of(&self.connection.write(ACTION, body).await?);
+            for (operation, code) in reply.errors {
+                let place = command.samples_of(operation).first();
+                match place.and_then(|place| series.get(*place as usize)) {
+                    // It may be there from an earlier try whose answer did not come.
+                    Some((number, key)) if code == DUPLICATE_KEY => self.check_series(*number, key).await?,
+                    _ => return Err(self.connection.failed(ACTION, format!("it answers with code {code}"))),
+                }
+            }
+            if let Some(why) = reply.concern {
+                return Err(self.connection.unknown(ACTION, why));
+            }
+        }
+        if self.layout.kind() == LayoutKind::Mohawk {
+            self.register(series).await?;
+        }
+        Ok(())
+    }
+
+    /// A number must mean in the database what it means here.
+    async fn check_series(&self, number: u32, key: &SeriesKey) -> Result<()> {
+        let action = "compare the names of series";
+        let find = doc! { "find": SERIES, "filter": { "_id": number as i32, "name": key.name(), "labels": labels_to_json(key) } };
+        if self.connection.find_one(action, find).await?.is_some() {
+            return Ok(());
+        }
+        Err(self.connection.failed(
+            action,
+            format!("series {number} has another name there: somebody else writes into this database"),
+        ))
+    }
+
+    /// Mohawk's own list of metrics.
+    async fn register(&self, series: &[(u32, SeriesKey)]) -> Result<()> {
+        for (number, _) in series {
+            let name = self.layout.name(*number);
+            let mut writer = Writer::new();
+            writer.text("update", mohawk::IDS);
+            self.concern()(&mut writer);
+            writer
+                .array("updates")
+                .document(0)
+                .document("q")
+                .text("_id", &name)
+                .end();
+            mohawk::registration(writer.document("u"), &name);
+            writer.end().flag("upsert", true);
+            self.connection.write("register a metric", writer.finish()?).await?;
+        }
+        Ok(())
+    }
+
+    /// Writes a batch of numbers; what was refused, by index. In order: a command starts when
+    /// the one before has been answered.
+    async fn write_batch(&self, batch: &Batch<'_>) -> Result<Vec<(u32, Reason)>> {
+        const ACTION: &str = "write samples";
+        let mut refused = Vec::new();
+        let first = self.tried.fetch_add(batch.len() as u64, Ordering::Relaxed);
+        let mut which: Vec<u32> = (0..batch.len() as u32).collect();
+        for _ in 0..ATTEMPTS {
+            let commands = {
+                let mut unwritable = Refusals::new();
+                let commands = self
+                    .layout
+                    .commands(batch, &which, &self.concern(), first, &mut unwritable)?;
+                refused.extend(
+                    unwritable
+                        .as_slice()
+                        .iter()
+                        .map(|refusal| (refusal.index, refusal.reason)),
+                );
+                commands
+            };
+            which.clear();
+            for mut command in commands {
+                let body = std::mem::take(&mut command.body);
+                let reply = Reply::of(&self.connection.write(ACTION, body).await?);
+                if let Some(why) = reply.concern {
+                    return Err(self.connection.unknown(ACTION, why));
+                }
+                for (operation, code) in reply.errors {
+                    let samples = command.samples_of(operation).iter().copied();
+                    // Two writes that both would make a new document: it is there now.
+                    if code == DUPLICATE_KEY && self.layout.kind() == LayoutKind::Bucket {
+                        which.extend(samples);
+                    } else {
+                        refused.extend(samples.map(|index| (index, reason_of(code))));
+                    }
+                }
+            }
+            if which.is_empty() {
+                return Ok(refused);
+            }
+        }
+        Err(self.connection.failed(
+            ACTION,
+            "documents of the same series and span were made by others again and again",
+        ))
+    }
+
+    /// As Mohawk does it: for each sample a look-up of the metric, and an insert.
+    async fn write_one_by_one(&self, batch: &Batch<'_>) -> Result<Vec<(u32, Reason)>> {
+        let mut refused = Vec::new();
+        for index in 0..batch.len() {
+            let name = self.layout.name(batch.id(index).0);
+            let find = doc! { "find": mohawk::IDS, "filter": { "_id": &name }, "limit": 1, "singleBatch": true };
+            self.connection.ask("look up a metric", find).await?;
+            let insert = mohawk::sample(&name, batch.time(index), batch.values()[index], &self.concern());
+            let insert = match insert {
+                Ok(insert) => insert.finish()?,
+                Err(reason) => {
+                    refused.push((index as u32, reason));
+                    continue;
+                }
+            };
+            let reply = Reply::of(&self.connection.write("write a sample", insert).await?);
+            if let Some(why) = reply.concern {
+                return Err(self.connection.unknown("write a sample", why));
+            }
+            refused.extend(reply.errors.iter().map(|(_, code)| (index as u32, reason_of(*code))));
+        }
+        Ok(refused)
+    }
+
+    /// A write that waits for journals: when it is answered, all before it is in them.
+    async fn barrier(&self) -> Result<()> {
+        let concern = self.options.acknowledge.journaled().document(self.connection.timeout());
+        let update = doc! { "q": { "_id": "flush" }, "u": { "$inc": { "n": 1_i64 } }, "upsert": true };
+        let reply = self
+            .connection
+            .change(
+                "flush",
+                doc! { "update": MARKER, "updates": [update], "writeConcern": concern },
+            )
+            .await?;
+        match Reply::of(&reply).concern {
+            Some(why) => Err(self.connection.failed("flush", why)),
+            None => Ok(()),
+        }
+    }
+
+    async fn footprint(&self, samples: u64) -> Result<Footprint> {
+        let stats = self
+            .connection
+            .ask("ask for sizes", doc! { "dbStats": 1, "freeStorage": 1 })
+            .await?;
+        let bytes = |name: &str| number(&stats, name);
+        let free_bytes = bytes("freeStorageSize") + bytes("indexFreeStorageSize");
+        let sealed_bytes = (bytes("storageSize") + bytes("indexSize")).saturating_sub(free_bytes);
+        let mut footprint = Footprint::of_sealed(sealed_bytes, samples);
+        footprint.free_bytes = free_bytes;
+        Ok(footprint)
+    }
+}
+
+/// A number of an answer, whatever kind of number it is.
+fn number(document: &Document, name: &str) -> u64 {
+    use mongodb::bson::Bson;
+    match document.get(name) {
+        Some(Bson::Double(value)) => *value as u64,
+        Some(Bson::Int32(value)) => *value as u64,
+        Some(Bson::Int64(value)) => *value as u64,
+        _ => 0,
+    }
+}
+
+impl fmt::Debug for MongoClient {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("MongoClient")
+            .field("connection", &self.connection)
+            .field("layout", &self.layout.kind())
+            .finish_non_exhaustive()
+    }
+}
+
+impl fmt::Display for MongoClient {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "mongo({})", self.layout.kind().name())
+    }
+}
+
+impl Client for MongoClient {
+    type Answer = MongoAnswer;
+
+    fn capabilities(&self) -> Capabilities {
+        let mut capabilities = Capabilities::new(self.options.acknowledge.durability(), Durability::Synced);
+        capabilities.duplicate = OnConflict::KeptBoth;
+        capabilities.resolution_ns = self.layout.resolution_ns();
+        capabilities.resample = true;
+        capabilities.copies = self.copies;
+        capabilities.persistent = true;
+        capabilities
+    }
+
+    async fn define(&self, series: &[(SeriesId, SeriesKey)]) -> Result<()> {
+        self.acks.check_open()?;
+        self.names.define(series, |new| self.layout.learn(new))?;
+        self.save_series().await
+    }
+
+    async fn write(&self, batch: &Batch<'_>, refused: &mut Refusals) -> Result<Ack> {
+        self.acks.check_open()?;
+        let mut numbers = Vec::new();
+        let numbered = self.names.keys().numbered(batch, &mut numbers)?;
+        self.save_series().await?;
+        let not_taken = match self.layout.kind() {
+            LayoutKind::Mohawk => self.write_one_by_one(&numbered).await?,
+            _ => self.write_batch(&numbered).await?,
+        };
+        Ok(self
+            .acks
+            .ack(batch.len(), &not_taken, refused, self.options.acknowledge.durability()))
+    }
+
+    fn durable(&self, level: Durability) -> Position {
+        Position(if level <= self.options.acknowledge.durability() {
+            self.acks.accepted()
+        } else {
+            self.synced.load(Ordering::Acquire)
+        })
+    }
+
+    async fn flush(&self, scope: Scope<'_>, level: Durability) -> Result<()> {
+        self.acks.check_open()?;
+        if let Scope::Series(series) = scope {
+            self.names.check(series)?;
+        }
+        if level > self.options.acknowledge.durability() {
+            let written = self.acks.accepted();
+            self.barrier().await?;
+            self.synced.fetch_max(written, Ordering::AcqRel);
+        }
+        if level == Durability::Synced && matches!(scope, Scope::All) {
+            // A checkpoint as well: without it sizes are those of a minute ago.
+            self.connection
+                .ask_server("take a checkpoint", doc! { "fsync": 1 })
+                .await?;
+        }
+        Ok(())
+    }
+
+    async fn query(&self, query: &Query<'_>) -> Result<MongoAnswer> {
+        self.acks.check_open()?;
+        let numbers = self.names.keys().numbers(query.series)?;
+        Ok(MongoAnswer::new(&self.connection, &self.layout, query, numbers))
+    }
+
+    async fn newest(&self, series: &[SeriesId], into: &mut [Option<Timestamp>]) -> Result<()> {
+        self.acks.check_open()?;
+        let numbers = self.names.keys().numbers(series)?;
+        self.newest_of(&numbers, into).await
+    }
+
+    fn newest_accepted(&self, series: &[SeriesId], into: &mut [Option<Timestamp>]) -> Result<()> {
+        self.acks.check_open()?;
+        self.names.check(series)?;
+        into.fill(None);
+        Ok(())
+    }
+
+    async fn stats(&self) -> Stats {
+        let accepted = self.acks.accepted();
+        let samples = self.held + accepted;
+        let series = self.names.keys().defined() as u64;
+        let mut stats = Stats::new(series, samples, accepted);
+        stats.footprint = self.footprint(samples).await.unwrap_or_default();
+        stats
+    }
+
+    async fn close(&self) -> Result<()> {
+        if self.acks.close() {
+            self.barrier().await
+        } else {
+            Ok(())
+        }
+    }
+}

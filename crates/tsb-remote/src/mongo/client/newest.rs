@@ -1,0 +1,169 @@
+//! The newest timestamp of many series: one request, but in Mohawk's layout.
+
+use std::collections::{BTreeMap, HashMap};
+use std::ops::RangeInclusive;
+
+use mongodb::bson::{RawDocument, doc};
+use tsb_core::Timestamp;
+
+use super::super::layout::{Reading, SAMPLES, mohawk, rows, ticks};
+use super::super::options::LayoutKind;
+use super::MongoClient;
+use tsb_stores::error::Result;
+
+const ACTION: &str = "ask for the newest samples";
+
+type Found = HashMap<u32, Timestamp, foldhash::fast::FixedState>;
+
+impl MongoClient {
+    pub(super) async fn newest_of(&self, numbers: &[u32], into: &mut [Option<Timestamp>]) -> Result<()> {
+        let found = match (self.layout.newest(numbers), self.layout.kind()) {
+            (Some(reading), _) => self.found(reading, named).await?,
+            (None, LayoutKind::Rows) => self.newest_of_rows(numbers).await?,
+            (None, LayoutKind::Ticks) => self.newest_of_columns(numbers).await?,
+            (None, _) => self.newest_of_collections(numbers).await?,
+        };
+        for (number, slot) in numbers.iter().zip(into) {
+            *slot = found.get(number).copied();
+        }
+        Ok(())
+    }
+
+    async fn found(&self, reading: Reading, of: impl Fn(&RawDocument) -> Option<u32>) -> Result<Found> {
+        let mut found = Found::default();
+        let mut cursor = self
+            .connection
+            .aggregate(ACTION, &reading.collection, reading.pipeline)
+            .await?;
+        while self.connection.advance(ACTION, &mut cursor).await? {
+            let document = cursor.current();
+            match (of(document), document.get_i64("n")) {
+                (Some(number), Ok(at)) => found.insert(number, Timestamp(at)),
+                _ => return Err(self.connection.failed(ACTION, "a row came that cannot be read")),
+            };
+        }
+        Ok(found)
+    }
+
+    async fn newest_of_rows(&self, numbers: &[u32]) -> Result<Found> {
+        let mut found = Found::default();
+        for some in numbers.chunks(rows::NEWEST_MAX) {
+            let reading = Reading {
+                collection: SAMPLES.to_owned(),
+                pipeline: rows::newest(some),
+            };
+            found.extend(self.found(reading, named).await?);
+        }
+        Ok(found)
+    }
+
+    /// One after the other: no pipeline reads collections whose number is not known before.
+    async fn newest_of_collections(&self, numbers: &[u32]) -> Result<Found> {
+        let mut found = Found::default();
+        for &number in numbers {
+            let reading = Reading {
+                collection: self.layout.name(number),
+                pipeline: mohawk::newest(),
+            };
+            found.extend(self.found(reading, |_| Some(number)).await?);
+        }
+        Ok(found)
+    }
+
+    /// Most groups have all their series in their last few documents, which one request
+    /// finds for many of them; what is left is looked for group by group.
+    async fn newest_of_columns(&self, numbers: &[u32]) -> Result<Found> {
+        let mut asked: BTreeMap<u32, Vec<u32>> = BTreeMap::new();
+        for &number in numbers {
+            asked.entry(number / self.layout.group()).or_default().push(number);
+        }
+        let groups: Vec<u32> = asked.keys().copied().collect();
+        let (mut found, mut seen) = (Found::default(), HashMap::<u32, Seen>::new());
+        for some in groups.chunks(ticks::GROUPS_MAX) {
+            let mut cursor = self.connection.aggregate(ACTION, SAMPLES, ticks::last(some)).await?;
+            while self.connection.advance(ACTION, &mut cursor).await? {
+                let (key, numbers) = self.stretch(cursor.current())?;
+                let seen = seen.entry(key.group).or_default();
+                if key.is_irregular {
+                    seen.is_irregular = true;
+                } else {
+                    seen.regular += 1;
+                    numbers.for_each(|number| raise(&mut found, number, key.newest));
+                }
+            }
+        }
+        for (group, numbers) in asked {
+            let seen = seen.remove(&group).unwrap_or_default();
+            let is_missing = numbers.iter().any(|number| !found.contains_key(number));
+            if is_missing && seen.regular == ticks::LAST {
+                self.look_further(group, &numbers, &mut found).await?;
+            }
+            if seen.is_irregular {
+                self.look_into_irregular(group, &numbers, &mut found).await?;
+            }
+        }
+        Ok(found)
+    }
+
+    /// A document without its columns: its key, and the numbers from its lowest to its highest.
+    fn stretch(&self, document: &RawDocument) -> Result<(ticks::Key, RangeInclusive<u32>)> {
+        let number = |name: &str| document.get_i32(name).ok().map(|number| number as u32);
+        match (ticks::Key::of(document), number("lo"), number("hi")) {
+            (Some(key), Some(lo), Some(hi)) => Ok((key, lo..=hi)),
+            _ => Err(self
+                .connection
+                .failed(ACTION, "a stretch of series came that cannot be read")),
+        }
+    }
+
+    /// From the newest regular document of a group on, until each series has been met.
+    async fn look_further(&self, group: u32, numbers: &[u32], found: &mut Found) -> Result<()> {
+        let mut pipeline = ticks::newest_first(group, false);
+        pipeline.push(doc! { "$project": { "lo": 1, "hi": 1 } });
+        let mut cursor = self.connection.aggregate(ACTION, SAMPLES, pipeline).await?;
+        while numbers.iter().any(|number| !found.contains_key(number))
+            && self.connection.advance(ACTION, &mut cursor).await?
+        {
+            let (key, numbers) = self.stretch(cursor.current())?;
+            numbers.for_each(|number| raise(found, number, key.newest));
+        }
+        Ok(())
+    }
+
+    /// Only the columns themselves know: from the newest document on, until none that is
+    /// left can say anything new.
+    async fn look_into_irregular(&self, group: u32, numbers: &[u32], found: &mut Found) -> Result<()> {
+        let pipeline = ticks::newest_first(group, true);
+        let mut cursor = self.connection.aggregate(ACTION, SAMPLES, pipeline).await?;
+        while self.connection.advance(ACTION, &mut cursor).await? {
+            let document = cursor.current();
+            let newest = ticks::Key::of(document).map_or(Timestamp::MAX, |key| key.newest);
+            if numbers
+                .iter()
+                .all(|number| found.get(number).is_some_and(|at| *at >= newest))
+            {
+                break;
+            }
+            let seen = ticks::read(document, |cell| raise(found, cell.number, cell.at));
+            seen.map_err(|what| self.connection.failed(ACTION, what))?;
+        }
+        Ok(())
+    }
+}
+
+/// What the first request met of a group.
+#[derive(Debug, Default)]
+struct Seen {
+    regular: i64,
+    is_irregular: bool,
+}
+
+/// The number of a row `{_id: number, n}`.
+fn named(row: &RawDocument) -> Option<u32> {
+    row.get_i32("_id").ok().map(|number| number as u32)
+}
+
+fn raise(found: &mut Found, number: u32, at: Timestamp) {
+    let newest = found.entry(number).or_insert(at);
+    *newest = (*newest).max(at);
+}

@@ -1,0 +1,179 @@
+//! Opening a database: whose it is, what it holds, and how it is told apart from others.
+
+use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
+
+use mongodb::bson::{Document, doc};
+use tsb_core::SeriesKey;
+
+use super::super::connection::Connection;
+use super::super::layout::Layout;
+use super::super::options::MongoOptions;
+use super::{MARKER, MongoClient, SERIES, number};
+use crate::Address;
+use crate::acks::Acks;
+use crate::names::Names;
+use tsb_stores::error::{Error, Result};
+use tsb_stores::parts::key_of;
+
+impl MongoClient {
+    /// Finds the servers and opens the database: an empty one is made ready, and one that
+    /// the same layout wrote is opened again.
+    ///
+    /// # Errors
+    /// [`Error::Unreachable`] where nobody answers, [`Error::Spec`] where the database holds
+    /// something else.
+    pub async fn connect(address: &Address, options: &MongoOptions) -> Result<Self> {
+        let connection = Connection::open(address, options).await?;
+        let members = connection.members().await?;
+        let mut layout = Layout::new(options);
+        let is_new = prepare(&connection, &layout, options).await?;
+        let keys = if is_new {
+            layout.begin();
+            Vec::new()
+        } else {
+            stored_series(&connection).await?
+        };
+        let numbered: Vec<_> = (0..).zip(keys.iter().cloned()).collect();
+        layout.learn(&numbered);
+        let held = if is_new { 0 } else { count(&connection, &layout).await? };
+        Ok(Self {
+            copies: options.acknowledge.copies(members),
+            connection: Arc::new(connection),
+            layout: Arc::new(layout),
+            options: options.clone(),
+            names: Names::new(keys, options.max_series),
+            held,
+            tried: AtomicU64::new(held),
+            synced: AtomicU64::new(0),
+            acks: Acks::default(),
+        })
+    }
+}
+
+/// The series that runs have left in a database.
+///
+/// # Errors
+/// As [`MongoClient::connect`], and [`Error::Spec`] where no run has been.
+pub(in crate::mongo) async fn series(address: &Address, options: &MongoOptions) -> Result<Vec<SeriesKey>> {
+    let connection = Connection::open(address, options).await?;
+    if marker(&connection).await?.is_none() {
+        let database = connection.database();
+        return Err(spec_error(format!("database {database} holds nothing of a run")));
+    }
+    stored_series(&connection).await
+}
+
+/// Whether the database was empty, and is ready now.
+async fn prepare(connection: &Connection, layout: &Layout, options: &MongoOptions) -> Result<bool> {
+    let mut marker = marker(connection).await?;
+    if marker.is_some() && options.drop {
+        connection.drop_database().await?;
+        marker = None;
+    }
+    if let Some(marker) = marker {
+        return check_marker(connection, layout, &marker).map(|()| false);
+    }
+    let collections = connection.collections().await?;
+    if let Some(other) = collections.iter().find(|name| !name.starts_with("system.")) {
+        // Nor does `drop` touch it: it is not ours.
+        return Err(spec_error(format!(
+            "database {} holds the collection {other}, which is no run's; name a database of its own",
+            connection.database()
+        )));
+    }
+    let concern = options.acknowledge.journaled().document(connection.timeout());
+    for mut ways in layout.preparations() {
+        for command in &mut ways {
+            command.insert("writeConcern", concern.clone());
+        }
+        first_taken(connection, ways).await?;
+    }
+    let mut document = doc! { "_id": "layout" };
+    document.extend(layout.marker());
+    let insert = doc! { "insert": MARKER, "documents": [document], "writeConcern": concern };
+    connection.change("mark the database", insert).await?;
+    Ok(true)
+}
+
+/// Goes the first way that the server does not refuse.
+async fn first_taken(connection: &Connection, ways: Vec<Document>) -> Result<()> {
+    let mut outcome = Ok(());
+    for command in ways {
+        outcome = connection.change("make collections", command).await.map(drop);
+        if !matches!(outcome, Err(Error::Backend { .. })) {
+            break;
+        }
+    }
+    outcome
+}
+
+async fn marker(connection: &Connection) -> Result<Option<Document>> {
+    let find = doc! { "find": MARKER, "filter": { "_id": "layout" }, "limit": 1, "singleBatch": true };
+    connection.find_one("ask whose database it is", find).await
+}
+
+fn check_marker(connection: &Connection, layout: &Layout, marker: &Document) -> Result<()> {
+    let mut found = marker.clone();
+    found.remove("_id");
+    let asked = layout.marker();
+    if found == asked {
+        return Ok(());
+    }
+    Err(spec_error(format!(
+        "database {} holds samples as {found}, and {asked} is asked for; name another one, or drop=1 to remove them",
+        connection.database()
+    )))
+}
+
+/// The names of series by number, which have no gaps.
+async fn stored_series(connection: &Connection) -> Result<Vec<SeriesKey>> {
+    const ACTION: &str = "read the names of series";
+    let mut keys = Vec::new();
+    let mut cursor = connection
+        .aggregate(ACTION, SERIES, vec![doc! { "$sort": { "_id": 1 } }])
+        .await?;
+    while connection.advance(ACTION, &mut cursor).await? {
+        let document = cursor.current();
+        let key = match (
+            document.get_i32("_id"),
+            document.get_str("name"),
+            document.get_str("labels"),
+        ) {
+            (Ok(number), Ok(name), Ok(labels)) if number as usize == keys.len() => key_of(name, labels),
+            _ => None,
+        };
+        match key {
+            Some(key) => keys.push(key),
+            None => return Err(connection.failed(ACTION, format!("that of series {} cannot be read", keys.len()))),
+        }
+    }
+    Ok(keys)
+}
+
+/// How many samples are there.
+async fn count(connection: &Connection, layout: &Layout) -> Result<u64> {
+    const ACTION: &str = "count the samples";
+    let Some(reading) = layout.count() else {
+        let mut count = 0;
+        for name in layout.names() {
+            count += number(&connection.ask(ACTION, doc! { "count": name }).await?, "n");
+        }
+        return Ok(count);
+    };
+    let mut cursor = connection
+        .aggregate(ACTION, &reading.collection, reading.pipeline)
+        .await?;
+    if !connection.advance(ACTION, &mut cursor).await? {
+        return Ok(0);
+    }
+    let counted = Document::try_from(cursor.current()).map_err(|error| connection.failed(ACTION, error))?;
+    Ok(number(&counted, "n"))
+}
+
+fn spec_error(what: String) -> Error {
+    Error::Spec {
+        spec: "mongo:".to_owned(),
+        what,
+    }
+}

@@ -1,0 +1,183 @@
+//! Credentials leave no trace: what is printed of a description has none.
+
+use super::Place;
+use super::table::{StoreInfo, known};
+use tsb_stores::secret::HIDDEN;
+
+/// Words in an option's name that make its value a credential.
+const SECRET_NAMES: [&str; 7] = ["passw", "passphrase", "pwd", "secret", "token", "bearer", "apikey"];
+
+/// Ends of names that do so. Cassandra's `keyspace` is none.
+const SECRET_ENDS: [&str; 3] = ["key", "pass", "pw"];
+
+/// A description, or what was meant to be one, without credentials: without what stands
+/// before the last `@`, without the values of options that are named like a credential, and
+/// of a server without those of options that it does not have. It rather hides too much: a
+/// password may hold any character.
+pub(super) fn redact(text: &str) -> String {
+    let info = text.split_once(':').and_then(|(head, _)| of_head(head));
+    let user_end = match info {
+        // A file, printed as it was written.
+        Some(info) if info.place == Place::Path => None,
+        _ if text.starts_with(['?', '&']) => None,
+        _ => text.rfind('@'),
+    };
+    let (clean, rest) = match user_end {
+        Some(at) => (format!("{}{HIDDEN}", &text[..user_start(text, at)]), &text[at..]),
+        None => (String::new(), text),
+    };
+    clean + &without_secrets(rest, info)
+}
+
+/// The store whose word stands last before the colon.
+fn of_head(head: &str) -> Option<&'static StoreInfo> {
+    let scheme = head.rsplit('+').next()?;
+    known().iter().find(|info| info.scheme == scheme)
+}
+
+/// Where the part before the `@` begins: behind the slashes, else behind the scheme.
+fn user_start(text: &str, at: usize) -> usize {
+    let behind = |what: &str| text.find(what).map(|start| start + what.len());
+    let start = behind("//").filter(|&start| start <= at);
+    start.or_else(|| behind(":").filter(|&start| start <= at)).unwrap_or(0)
+}
+
+/// A text without the values of secret options.
+fn without_secrets(text: &str, info: Option<&StoreInfo>) -> String {
+    let options_of = info
+        .filter(|info| info.place == Place::Address)
+        .map(|info| info.options);
+    let is_unknown = |name: &str| {
+        options_of.is_some_and(|options| !options.is_empty() && options.iter().all(|option| option.name != name))
+    };
+    let (address, options) = match text.find('?') {
+        Some(at) => text.split_at(at),
+        None if text.starts_with('&') => ("", text),
+        None => (text, ""),
+    };
+    let mut clean = address.to_owned();
+    for option in options.split_inclusive('&') {
+        let (option, end) = option.strip_suffix('&').map_or((option, ""), |option| (option, "&"));
+        let is_hidden = |name: &str, value: &str| {
+            let name = name.trim_start_matches(['?', '&']);
+            // A file is named there, and not who it is about.
+            is_secret(name) || is_unknown(name) || (name == "credentials" && value.contains(':'))
+        };
+        match option.split_once('=') {
+            Some((name, value)) if !value.is_empty() && is_hidden(name, value) => {
+                clean.push_str(name);
+                clean.push('=');
+                clean.push_str(HIDDEN);
+            }
+            _ => clean.push_str(option),
+        }
+        clean.push_str(end);
+    }
+    clean
+}
+
+/// Any text for people (an error, a line of a file) without the credentials that stand in it:
+/// what lies between `//` and the last `@` of a line, and the values of options that are named
+/// like a credential. It rather hides too much: a password may hold spaces.
+pub fn redact_text(text: &str) -> String {
+    let clean: Vec<String> = text
+        .split('\n')
+        .map(|line| redact_options(&redact_user(line)))
+        .collect();
+    clean.join("\n")
+}
+
+/// A line without the values of secret options, wherever in it they stand.
+fn redact_options(line: &str) -> String {
+    let ends_value = |character: char| character.is_whitespace() || "&\"'`,;)".contains(character);
+    let mut clean = String::with_capacity(line.len());
+    let mut rest = line;
+    while let Some(at) = rest.find('=') {
+        let (before, value) = rest.split_at(at + 1);
+        let name = before[..at].rsplit(|character: char| !(character.is_alphanumeric() || "_-.".contains(character)));
+        clean.push_str(before);
+        let end = value.find(ends_value).unwrap_or(value.len());
+        if end > 0 && name.into_iter().next().is_some_and(is_secret) {
+            clean.push_str(HIDDEN);
+            rest = &value[end..];
+        } else {
+            rest = value;
+        }
+    }
+    clean.push_str(rest);
+    clean
+}
+
+fn is_secret(name: &str) -> bool {
+    let name = name.to_ascii_lowercase();
+    SECRET_ENDS.iter().any(|secret| name.ends_with(secret)) || SECRET_NAMES.iter().any(|secret| name.contains(secret))
+}
+
+fn redact_user(address: &str) -> String {
+    let Some(start) = address.find("//").map(|at| at + 2) else {
+        return address.to_owned();
+    };
+    let (before, authority) = address.split_at(start);
+    // The last @, and not before the first slash only: a careless password may hold both.
+    match authority.rsplit_once('@') {
+        Some((_, host)) => format!("{before}{HIDDEN}@{host}"),
+        None => address.to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn credentials_are_hidden_wherever_they_stand() {
+        for (text, expected) in [
+            ("ring:?slot=30s", "ring:?slot=30s"),
+            ("mongo://h:1/db", "mongo://h:1/db"),
+            ("mongo://me:pw@h:1/db?w=1", "mongo://***@h:1/db?w=1"),
+            ("mongo://me:p@ss/w@h/db", "mongo://***@h/db"),
+            ("influx:x?token=abc&db=d&apiKey=1", "influx:x?token=***&db=d&apiKey=***"),
+            ("&password=p&x=1", "&password=***&x=1"),
+            ("cassandra://h?keyspace=k", "cassandra://h?keyspace=k"),
+            ("mongo://me:p?w@h:1/db?w=1", "mongo://***@h:1/db?w=1"),
+            ("mongo://me:p?w=1&x@h:1/db", "mongo://***@h:1/db"),
+            ("mongo:me:pw@h/db", "mongo:***@h/db"),
+            ("monog://me:pw@h/db", "monog://***@h/db"),
+            ("me:pw@h", "me:***@h"),
+            ("mongo://h/db?pwd=a&pass=b&w=1", "mongo://h/db?pwd=***&pass=***&w=1"),
+            ("mongo://h/db?hunter=2&w=1", "mongo://h/db?hunter=***&w=1"),
+            ("write-cache+mongo://me:pw@h/db", "write-cache+mongo://***@h/db"),
+            ("influx+http://me:pw@h:1", "influx+http://***@h:1"),
+            ("sqlite:/d/a@b.db?commit=1s", "sqlite:/d/a@b.db?commit=1s"),
+        ] {
+            assert_eq!(redact(text), expected);
+            assert_eq!(redact(&redact(text)), expected, "stable");
+        }
+    }
+
+    #[test]
+    fn credentials_are_hidden_in_the_middle_of_a_sentence() {
+        for (text, expected) in [
+            ("cannot reach h:1", "cannot reach h:1"),
+            (
+                "cannot emit to influx+http://me:pw@h:1?db=x: no",
+                "cannot emit to influx+http://***@h:1?db=x: no",
+            ),
+            ("'mongo://me:p w@h' and more", "'mongo://***@h' and more"),
+            (
+                "a: b\nstore = \"mongo://u:p@h\"\n ^^",
+                "a: b\nstore = \"mongo://***@h\"\n ^^",
+            ),
+            (
+                "invalid \"x:?token=abc\": token=1",
+                "invalid \"x:?token=***\": token=***",
+            ),
+            ("--rate=5 --api-key=s x", "--rate=5 --api-key=*** x"),
+            ("a pwd=x;y and dbpass=z", "a pwd=***;y and dbpass=***"),
+            ("p=1&password=p@q&x=2, y", "p=1&password=***&x=2, y"),
+        ] {
+            assert_eq!(redact_text(text), expected);
+            assert_eq!(redact_text(&redact_text(text)), expected, "stable");
+        }
+    }
+}

@@ -1,0 +1,431 @@
+//! Every store there is: what `tsb stores` prints and what
+//! `open` looks up. One line per store.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use tsb_core::SeriesKey;
+use tsb_core::time::Clock;
+
+use super::{Kind, Values};
+use tsb_stores::error::Result;
+use tsb_stores::memory::{MemoryOptions, MemoryStore};
+use tsb_stores::null::NullStore;
+use tsb_stores::ring::{RingOptions, RingStore};
+#[cfg(feature = "sqlite")]
+use tsb_stores::sqlite::{self, Commit, Layout, SqliteOptions, Synchronous};
+use tsb_stores::store::Store;
+use tsb_stores::throttle::{Throttle, ThrottleOptions};
+use tsb_stores::write_cache::WriteCache;
+
+mod etcd;
+mod mongo;
+mod rrd;
+mod write_cache;
+
+pub(super) use rrd::open_files;
+
+/// What a store is found by.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Place {
+    /// It is nowhere: nothing may stand between the colon and the options.
+    Nowhere,
+    /// A file, a folder or a socket of this machine, printed as it was written.
+    Path,
+    /// A server, with credentials perhaps, which are never printed.
+    Address,
+}
+
+/// A store or wrapper, as a user needs to know it.
+#[derive(Debug)]
+pub struct StoreInfo {
+    /// The word before the colon or the plus sign.
+    pub scheme: &'static str,
+    /// What it is, in half a line.
+    pub what: &'static str,
+    /// The level of its acks, and what it can reach beyond.
+    pub durability: &'static str,
+    /// The feature that carries it; `None` where every build has it.
+    pub feature: Option<&'static str>,
+    /// Whether it wraps another store.
+    pub is_wrapper: bool,
+    /// What stands between the colon and the options.
+    pub place: Place,
+    /// Its options.
+    pub options: &'static [OptionInfo],
+    /// How it is opened; `None`: this build does not have it.
+    pub(super) make: Option<Make>,
+    /// How its series are listed; `None`: it cannot say them, or is not built.
+    pub(super) list: Option<List>,
+}
+
+impl StoreInfo {
+    /// Whether this build has it.
+    pub fn is_built(&self) -> bool {
+        self.make.is_some()
+    }
+}
+
+// An entry is a line of one table: its scheme is its identity.
+impl PartialEq for StoreInfo {
+    fn eq(&self, other: &Self) -> bool {
+        self.scheme == other.scheme
+    }
+}
+
+/// An option of a store, as a user needs to know it.
+#[derive(Debug)]
+pub struct OptionInfo {
+    /// The word before the equals sign.
+    pub name: &'static str,
+    /// What its value looks like, and its unit.
+    pub kind: Kind,
+    /// What holds when it is not given; `None`: it does nothing.
+    pub default: Option<&'static str>,
+    /// What it does.
+    pub what: &'static str,
+}
+
+/// From a path and options to a store.
+type Open = fn(&str, &Values<'_>) -> Result<Box<dyn Store>>;
+
+/// From a path and options to the series that are there, without making or changing anything.
+type List = fn(&str, &Values<'_>) -> Result<Vec<SeriesKey>>;
+
+/// From a store, options and a clock to a store around it.
+type Wrap = fn(Box<dyn Store>, &Values<'_>, &Arc<dyn Clock>) -> Result<Box<dyn Store>>;
+
+/// How an entry becomes a store.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Make {
+    Store(Open),
+    Wrapper(Wrap),
+}
+
+/// All of them, in the order in which they are explained.
+pub fn known() -> &'static [StoreInfo] {
+    &KNOWN
+}
+
+static KNOWN: [StoreInfo; 10] = [
+    StoreInfo {
+        scheme: "null",
+        what: "accepts and forgets; calibrates the generator",
+        durability: "unconfirmed",
+        feature: None,
+        is_wrapper: false,
+        place: Place::Nowhere,
+        options: &[],
+        make: Some(Make::Store(|_, _| Ok(Box::new(NullStore::new())))),
+        list: None,
+    },
+    StoreInfo {
+        scheme: "memory",
+        what: "in memory, sealed into compressed blocks; takes late and irregular samples too",
+        durability: "volatile",
+        feature: None,
+        is_wrapper: false,
+        place: Place::Nowhere,
+        options: &[
+            option(
+                "retention",
+                Kind::Duration,
+                None,
+                "how far back samples are kept; without it, for ever",
+            ),
+            option(
+                "max_bytes",
+                Kind::Bytes,
+                None,
+                "most memory for samples and names; beyond it, samples are refused as full, and series not defined",
+            ),
+            option(
+                "max_series",
+                Kind::Count,
+                None,
+                "most series; beyond it, a run cannot define more",
+            ),
+        ],
+        make: Some(Make::Store(|_, values| {
+            Ok(Box::new(MemoryStore::new(memory_options(values)?)))
+        })),
+        list: None,
+    },
+    StoreInfo {
+        scheme: "ring",
+        what: "Mohawk's memory backend: fixed slots of time for each series, overwritten in turn; shows what that loses",
+        durability: "volatile",
+        feature: None,
+        is_wrapper: false,
+        place: Place::Nowhere,
+        options: &[
+            option("slot", Kind::Duration, Some("30s"), "length of a slot"),
+            option("retention", Kind::Duration, Some("7d"), "span of all slots of a series"),
+            option(
+                "max_bytes",
+                Kind::Bytes,
+                Some("32GiB"),
+                "most memory for all slots; beyond it, samples are refused as full",
+            ),
+            option(
+                "max_series",
+                Kind::Count,
+                Some("1000000"),
+                "most series; beyond it, a run cannot define more",
+            ),
+        ],
+        make: Some(Make::Store(|_, values| {
+            Ok(Box::new(RingStore::new(ring_options(values)?)?))
+        })),
+        list: None,
+    },
+    StoreInfo {
+        scheme: "throttle",
+        what: "wraps a store: adds stalls, a known service rate, and faults; tests the instrument",
+        durability: "that of the store it wraps",
+        feature: None,
+        is_wrapper: true,
+        place: Place::Nowhere,
+        options: &[
+            option("throttle.rate", Kind::Count, None, "service rate, samples per second"),
+            option(
+                "throttle.stall_every",
+                Kind::Duration,
+                None,
+                "from the start of one stall to the next",
+            ),
+            option(
+                "throttle.stall_for",
+                Kind::Duration,
+                None,
+                "length of a stall; less than stall_every",
+            ),
+            option(
+                "throttle.error_one_in",
+                Kind::Count,
+                None,
+                "refuses one sample in N, with the reason injected",
+            ),
+            option(
+                "throttle.lose_one_in",
+                Kind::Count,
+                None,
+                "accepts one sample in N and forgets it",
+            ),
+            option("throttle.alter_one_in", Kind::Count, None, "alters one value in N"),
+            option(
+                "throttle.duplicate_one_in",
+                Kind::Count,
+                None,
+                "keeps one sample in N twice",
+            ),
+            option("throttle.seed", Kind::Number, Some("1"), "which samples the faults hit"),
+        ],
+        make: Some(Make::Wrapper(|inner, values, clock| {
+            Ok(Box::new(Throttle::new(
+                inner,
+                throttle_options(values)?,
+                Arc::clone(clock),
+            )?))
+        })),
+        list: None,
+    },
+    StoreInfo {
+        scheme: "rrd",
+        what: "one RRD file per series in a folder, byte for byte as librrd writes them; keeps consolidated rows",
+        durability: "buffered; a flush makes it synced",
+        feature: None,
+        is_wrapper: false,
+        place: Place::Path,
+        options: &rrd::RRD_OPTIONS,
+        make: Some(Make::Store(rrd::open_rrd)),
+        list: Some(|path, _| tsb_stores::rrd::series(Path::new(path))),
+    },
+    StoreInfo {
+        scheme: "write-cache",
+        what: "wraps a store: rrdcached's design, one queue per series, written many samples at a time",
+        durability: "volatile; with a journal, buffered or synced",
+        feature: None,
+        is_wrapper: true,
+        place: Place::Nowhere,
+        options: &write_cache::OPTIONS,
+        make: Some(Make::Wrapper(|inner, values, clock| {
+            let options = write_cache::options(values)?;
+            Ok(Box::new(WriteCache::new(inner, &options, Arc::clone(clock))?))
+        })),
+        list: None,
+    },
+    sqlite_info(),
+    mongo::INFO,
+    etcd::INFO,
+    StoreInfo {
+        scheme: "rrdcached",
+        what: "client of rrdcached over its socket, unix:PATH; one write per batch, one file per series",
+        durability: "volatile; a flush makes it buffered (as the daemon reports; not checked)",
+        feature: None,
+        is_wrapper: false,
+        place: Place::Path,
+        options: &rrd::RRDCACHED_OPTIONS,
+        make: Some(Make::Store(rrd::open_rrdcached)),
+        list: Some(rrd::list_rrdcached),
+    },
+];
+
+const SQLITE_OPTIONS: &[OptionInfo] = &[
+    option(
+        "layout",
+        Kind::Word(&["ticks", "rows", "mohawk"]),
+        Some("ticks"),
+        "ticks: made for ingest; rows: one row per sample; mohawk: Mohawk's schema, one commit per row",
+    ),
+    option(
+        "commit",
+        Kind::Interval,
+        Some("each"),
+        "after each write, or once timestamps have advanced by this much since the last commit",
+    ),
+    option(
+        "synchronous",
+        Kind::Word(&["normal", "full"]),
+        Some("full"),
+        "what a commit waits for: the operating system, or the medium",
+    ),
+    option(
+        "tail",
+        Kind::Count,
+        Some("3600"),
+        "samples per series, on average, that stay in memory before they move into rows of their series",
+    ),
+    option(
+        "checkpoint",
+        Kind::Bytes,
+        Some("4MiB"),
+        "length of the write-ahead log that begins a checkpoint: the bound of its length",
+    ),
+    option(
+        "retention",
+        Kind::Duration,
+        None,
+        "how far back samples are kept at least; without it, for ever",
+    ),
+    option(
+        "max_bytes",
+        Kind::Bytes,
+        None,
+        "most bytes of the file; beyond it, commits fail as on a full disk",
+    ),
+    option(
+        "max_series",
+        Kind::Count,
+        Some("1000000"),
+        "most series; beyond it, a run cannot define more",
+    ),
+];
+
+const MAX_SERIES: OptionInfo = option(
+    "max_series",
+    Kind::Count,
+    Some("1000000"),
+    "most series; beyond it, a run cannot define more",
+);
+
+const CREDENTIALS: OptionInfo = option(
+    "credentials",
+    Kind::Checked("a file", |text| !text.is_empty()),
+    None,
+    "file that holds user:password, and that others cannot read; without it, the variable of docs/formats/plan.md",
+);
+const TLS: OptionInfo = option("tls", Kind::Word(&["0", "1"]), Some("0"), "1: speak TLS");
+const TLS_CA: OptionInfo = option(
+    "tls_ca",
+    Kind::Checked("a file", |text| !text.is_empty()),
+    None,
+    "file of certificates to trust; without it, the system's",
+);
+
+const fn sqlite_info() -> StoreInfo {
+    StoreInfo {
+        scheme: "sqlite",
+        what: "embedded SQLite, in one file: a log of ticks with rows of series behind it, or one row per sample",
+        durability: "synced; by option, buffered, or volatile until the next commit",
+        feature: Some("sqlite"),
+        is_wrapper: false,
+        place: Place::Path,
+        options: SQLITE_OPTIONS,
+        #[cfg(feature = "sqlite")]
+        make: Some(Make::Store(open_sqlite)),
+        #[cfg(not(feature = "sqlite"))]
+        make: None,
+        #[cfg(feature = "sqlite")]
+        list: Some(|path, _| sqlite::catalog(Path::new(path)).map(|(_, keys)| keys)),
+        #[cfg(not(feature = "sqlite"))]
+        list: None,
+    }
+}
+
+#[cfg(feature = "sqlite")]
+fn open_sqlite(path: &str, values: &Values<'_>) -> Result<Box<dyn Store>> {
+    let default = SqliteOptions::default();
+    let layout = match values.word("layout")?.as_deref() {
+        Some("rows") => Layout::Rows,
+        Some("mohawk") => Layout::Mohawk,
+        _ => Layout::Ticks,
+    };
+    let options = SqliteOptions {
+        commit: match values.interval_ns("commit")? {
+            None | Some(0) => Commit::Each,
+            Some(interval_ns) => Commit::Every(interval_ns),
+        },
+        synchronous: match values.word("synchronous")?.as_deref() {
+            Some("normal") => Synchronous::Normal,
+            _ => Synchronous::Full,
+        },
+        tail: values.count("tail")?.unwrap_or(default.tail),
+        checkpoint_bytes: values.bytes("checkpoint")?.unwrap_or(default.checkpoint_bytes),
+        retention_ns: values.duration_ns("retention")?,
+        max_bytes: values.bytes("max_bytes")?,
+        max_series: values.usize_or("max_series", default.max_series)?,
+        vfs: None,
+    };
+    sqlite::open(std::path::Path::new(path), layout, options)
+}
+
+const fn option(name: &'static str, kind: Kind, default: Option<&'static str>, what: &'static str) -> OptionInfo {
+    OptionInfo {
+        name,
+        kind,
+        default,
+        what,
+    }
+}
+
+fn memory_options(values: &Values<'_>) -> Result<MemoryOptions> {
+    Ok(MemoryOptions {
+        retention_ns: values.duration_ns("retention")?,
+        max_bytes: values.bytes("max_bytes")?,
+        max_series: values.count("max_series")?.map(|count| count as usize),
+    })
+}
+
+fn ring_options(values: &Values<'_>) -> Result<RingOptions> {
+    let default = RingOptions::default();
+    Ok(RingOptions {
+        slot_ns: values.duration_ns("slot")?.unwrap_or(default.slot_ns),
+        retention_ns: values.duration_ns("retention")?.unwrap_or(default.retention_ns),
+        max_bytes: values.bytes("max_bytes")?.unwrap_or(default.max_bytes),
+        max_series: values.usize_or("max_series", default.max_series)?,
+    })
+}
+
+fn throttle_options(values: &Values<'_>) -> Result<ThrottleOptions> {
+    Ok(ThrottleOptions {
+        rate_per_second: values.count("throttle.rate")?,
+        stall_every_ns: values.duration_ns("throttle.stall_every")?.map(|ns| ns as u64),
+        stall_for_ns: values.duration_ns("throttle.stall_for")?.map(|ns| ns as u64),
+        error_one_in: values.count("throttle.error_one_in")?,
+        lose_one_in: values.count("throttle.lose_one_in")?,
+        alter_one_in: values.count("throttle.alter_one_in")?,
+        duplicate_one_in: values.count("throttle.duplicate_one_in")?,
+        seed: values.count("throttle.seed")?.unwrap_or(1),
+    })
+}

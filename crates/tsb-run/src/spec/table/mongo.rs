@@ -1,0 +1,162 @@
+//! The line of MongoDB, and from its options to a client.
+
+#[cfg(feature = "mongo")]
+use super::Make;
+use super::{Kind, MAX_SERIES, OptionInfo, Place, StoreInfo, option};
+
+/// Every build explains it; one with the feature opens it.
+pub(super) const INFO: StoreInfo = StoreInfo {
+    scheme: "mongo",
+    what: "MongoDB, //HOST[:PORT][,HOST...]/DB: a time-series collection, or other layouts",
+    durability: "volatile; synced by j=1 or w=majority; any of them by a flush",
+    feature: Some("mongo"),
+    is_wrapper: false,
+    place: Place::Address,
+    options: &OPTIONS,
+    #[cfg(feature = "mongo")]
+    make: Some(Make::Store(client::open)),
+    #[cfg(not(feature = "mongo"))]
+    make: None,
+    #[cfg(feature = "mongo")]
+    list: Some(client::list),
+    #[cfg(not(feature = "mongo"))]
+    list: None,
+};
+
+static OPTIONS: [OptionInfo; 15] = [
+    option(
+        "layout",
+        Kind::Word(&["series", "rows", "bucket", "ticks", "mohawk"]),
+        Some("series"),
+        "time-series collection; a document a sample; a document a series and span; whole ticks as columns; Mohawk's",
+    ),
+    option(
+        "granularity",
+        Kind::Word(&["seconds", "minutes", "hours"]),
+        Some("seconds"),
+        "layout series: a bucket of the server's holds an hour, a day or a month at the most",
+    ),
+    option("span", Kind::Duration, Some("60s"), "layout bucket: time of a document"),
+    option(
+        "group",
+        Kind::Count,
+        Some("256"),
+        "layout ticks: series of a document, at the most",
+    ),
+    option(
+        "w",
+        Kind::Checked("1 to 50, or majority", |text| {
+            let number = text.parse::<u32>().ok();
+            text == "majority" || number.is_some_and(|members| (1..=50).contains(&members))
+        }),
+        Some("1"),
+        "members that have a sample before it is acknowledged",
+    ),
+    option(
+        "j",
+        Kind::Word(&["0", "1"]),
+        Some("0"),
+        "1: their journals are synced first, as with w=majority in any case",
+    ),
+    option(
+        "replica_set",
+        Kind::Checked("a name", |text| !text.is_empty()),
+        None,
+        "its name; without it one host is asked alone",
+    ),
+    option(
+        "timeout",
+        Kind::Duration,
+        Some("10s"),
+        "how long a request may take, and a server be looked for",
+    ),
+    option(
+        "pool",
+        Kind::Count,
+        Some("64"),
+        "connections to each server, at the most",
+    ),
+    super::CREDENTIALS,
+    option(
+        "auth_db",
+        Kind::Checked("a name", |text| !text.is_empty()),
+        Some("admin"),
+        "database that knows the user",
+    ),
+    super::TLS,
+    super::TLS_CA,
+    option(
+        "drop",
+        Kind::Word(&["0", "1"]),
+        Some("0"),
+        "1: remove what an earlier run has left in the database",
+    ),
+    MAX_SERIES,
+];
+
+#[cfg(feature = "mongo")]
+mod client {
+    use tsb_core::SeriesKey;
+
+    use crate::spec::Values;
+    use tsb_remote::Address;
+    use tsb_remote::mongo::{self, Acknowledge, Granularity, LayoutKind, Members, MongoOptions};
+    use tsb_stores::error::Result;
+    use tsb_stores::store::Store;
+
+    pub(super) fn open(path: &str, values: &Values<'_>) -> Result<Box<dyn Store>> {
+        Ok(Box::new(mongo::open(&address(path, values)?, &options(values)?)?))
+    }
+
+    pub(super) fn list(path: &str, values: &Values<'_>) -> Result<Vec<SeriesKey>> {
+        mongo::series(&address(path, values)?, &options(values)?)
+    }
+
+    fn address(path: &str, values: &Values<'_>) -> Result<Address> {
+        let address = Address::parse("mongo", "database", path)?;
+        Ok(match values.credentials()? {
+            Some(credentials) => address.with_credentials(credentials),
+            None => address,
+        })
+    }
+
+    fn options(values: &Values<'_>) -> Result<MongoOptions> {
+        let default = MongoOptions::default();
+        let count = |name: &str| {
+            values
+                .count(name)
+                .map(|count| count.map(|count| count.min(u64::from(u32::MAX)) as u32))
+        };
+        Ok(MongoOptions {
+            layout: match values.word("layout")?.as_deref() {
+                Some("rows") => LayoutKind::Rows,
+                Some("bucket") => LayoutKind::Bucket,
+                Some("ticks") => LayoutKind::Ticks,
+                Some("mohawk") => LayoutKind::Mohawk,
+                _ => LayoutKind::Series,
+            },
+            granularity: match values.word("granularity")?.as_deref() {
+                Some("minutes") => Granularity::Minutes,
+                Some("hours") => Granularity::Hours,
+                _ => Granularity::Seconds,
+            },
+            span_ns: values.duration_ns("span")?.unwrap_or(default.span_ns),
+            group: count("group")?.unwrap_or(default.group),
+            acknowledge: Acknowledge {
+                members: values
+                    .word("w")?
+                    .and_then(|text| Members::parse(&text))
+                    .unwrap_or(default.acknowledge.members),
+                journal: values.is_on("j")?,
+            },
+            timeout: values.duration_or("timeout", default.timeout)?,
+            pool: count("pool")?.unwrap_or(default.pool),
+            replica_set: values.word("replica_set")?,
+            auth_database: values.word("auth_db")?,
+            tls: values.is_on("tls")?,
+            tls_ca: values.word("tls_ca")?.map(Into::into),
+            drop: values.is_on("drop")?,
+            max_series: values.usize_or("max_series", default.max_series)?,
+        })
+    }
+}

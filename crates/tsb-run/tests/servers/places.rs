@@ -1,0 +1,130 @@
+//! Conformance: places at a server that runs already, one for each check.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use tsb_run::spec::open;
+use tsb_stores::conformance::{Bounded, Fixture, Place};
+use tsb_stores::{Result, Store};
+
+/// A kind of server.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Kind {
+    /// The feature that carries its client.
+    pub(crate) feature: &'static str,
+    /// Whether this build has it.
+    pub(crate) is_built: bool,
+}
+
+pub(crate) const MONGO: Kind = Kind {
+    feature: "mongo",
+    is_built: cfg!(feature = "mongo"),
+};
+pub(crate) const ETCD: Kind = Kind {
+    feature: "etcd",
+    is_built: cfg!(feature = "etcd"),
+};
+
+impl Kind {
+    /// Why a test cannot run that needs what a variable names.
+    pub(crate) fn missing(self, variable: &str) -> Option<String> {
+        if !self.is_built {
+            return Some(format!("the feature {} is not built", self.feature));
+        }
+        let is_named = std::env::var(variable).is_ok();
+        (!is_named).then(|| format!("{variable} is not set; cargo xtask ci --only servers starts what it names"))
+    }
+}
+
+/// A server and a way to use it.
+pub(crate) struct Server {
+    name: &'static str,
+    kind: Kind,
+    /// It holds the spec, as `cargo xtask servers status` shows it.
+    variable: &'static str,
+    options: &'static str,
+    places: Arc<AtomicU32>,
+}
+
+/// A database, or a prefix.
+struct Own {
+    spec: String,
+}
+
+impl Place for Own {
+    fn open(&self) -> Result<Box<dyn Store>> {
+        open(&self.spec)
+    }
+
+    fn address(&self) -> Option<String> {
+        Some(self.spec.clone())
+    }
+}
+
+impl Server {
+    /// The spec of the next place, with more options.
+    fn next(&self, more: &str) -> String {
+        let spec = std::env::var(self.variable).unwrap_or_default();
+        let (address, options) = spec.split_once('?').unwrap_or((&spec, ""));
+        let number = self.places.fetch_add(1, Ordering::Relaxed);
+        // Of this process: the server may have seen others.
+        let place = format!("{}-{}-{number}", self.name, std::process::id());
+        let address = address.rsplit_once('/').map_or(address, |(hosts, _)| hosts);
+        // Of many checks at once some wait for the others.
+        format!("{address}/{place}?{options}&{}&timeout=1m&{more}", self.options)
+    }
+}
+
+impl Fixture for Server {
+    fn name(&self) -> String {
+        self.name.to_owned()
+    }
+
+    fn unavailable(&self) -> Option<String> {
+        self.kind.missing(self.variable)
+    }
+
+    fn place(&self) -> Result<Box<dyn Place>> {
+        Ok(Box::new(Own { spec: self.next("") }))
+    }
+
+    fn place_at(&self, address: &str) -> Result<Box<dyn Place>> {
+        Ok(Box::new(Own {
+            spec: address.to_owned(),
+        }))
+    }
+
+    fn bounded(&self) -> Result<Option<Bounded>> {
+        Ok(Some(Bounded {
+            store: open(&self.next("max_series=20"))?,
+            max_series: 20,
+            fills_up: false,
+        }))
+    }
+}
+
+/// Every layout of MongoDB, and etcd alone and as a cluster.
+pub(crate) fn servers() -> Vec<Server> {
+    let (single, set) = ("TSB_TEST_MONGO", "TSB_TEST_MONGO_SET");
+    let kinds = [
+        ("mongo-series", MONGO, single, "layout=series"),
+        ("mongo-rows", MONGO, single, "layout=rows"),
+        ("mongo-bucket", MONGO, single, "layout=bucket&span=7s"),
+        // A group of eight series, so that batches are cut.
+        ("mongo-ticks", MONGO, single, "layout=ticks&group=8"),
+        ("mongo-mohawk", MONGO, single, "layout=mohawk"),
+        ("mongo-set", MONGO, set, "layout=ticks"),
+        ("etcd", ETCD, "TSB_TEST_ETCD", ""),
+        // Few operations, so that batches are cut.
+        ("etcd-cut", ETCD, "TSB_TEST_ETCD", "operations=7&parallel=3"),
+        ("etcd-three", ETCD, "TSB_TEST_ETCD_THREE", ""),
+    ];
+    let servers = kinds.map(|(name, kind, variable, options)| Server {
+        name,
+        kind,
+        variable,
+        options,
+        places: Arc::default(),
+    });
+    servers.into()
+}

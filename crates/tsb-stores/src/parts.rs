@@ -1,0 +1,7 @@
+//! Parts that several stores are made of, public for stores in other crates: locks, the number of
+//! a series in a file or database, and resampling.
+
+pub use crate::locks::{lock, read, write};
+#[cfg(feature = "numbers")]
+pub use crate::numbers::{Keys, key_of, labels_to_json};
+pub use crate::resample::Resampler;
