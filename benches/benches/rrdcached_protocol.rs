@@ -17,8 +17,8 @@ use tsb_bench::rrd::{START_S, STEP_S, original_layout};
 use tsb_core::time::MonotonicClock;
 use tsb_core::wire::rrdcached::{Command, NoSeries, Words, line};
 use tsb_core::wire::{Decoder, Next, Peer};
+use tsb_rrdcached::{Conversation, FileBounds, FileCache};
 use tsb_stores::write_cache::WriteCacheOptions;
-use tsb_stores::write_cache::files::{Conversation, FileBounds, FileCache};
 
 const FILES: usize = 200;
 /// Rounds over all files that are asked for at once.

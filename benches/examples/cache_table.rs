@@ -15,9 +15,9 @@ use tsb_bench::write_cache::{cache, define, files, tick, values};
 use tsb_core::resource::Process;
 use tsb_core::time::{Clock, MonotonicClock, process_cpu_ns, thread_cpu_ns};
 use tsb_core::{Durability, SeriesId};
+use tsb_rrdcached::RrdcachedStore;
 use tsb_stores::null::NullStore;
 use tsb_stores::rrd::{EngineKind, RrdOptions, RrdStore};
-use tsb_stores::rrdcached::RrdcachedStore;
 use tsb_stores::write_cache::Sync;
 use tsb_stores::{Scope, Store};
 

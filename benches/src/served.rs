@@ -4,8 +4,7 @@
 //! `serve` and what `Server::words` says runs [`serve`].
 
 use std::fmt::Write as _;
-use std::io::{BufRead, BufReader, Read, Write};
-use std::os::unix::net::UnixStream;
+use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
@@ -14,7 +13,7 @@ use tsb_core::net::{Address, Intake, ListenOptions, Listener, Runtime};
 use tsb_core::resource::Process;
 use tsb_core::time::{Clock, MonotonicClock};
 use tsb_core::wire::rrdcached::NoSeries;
-use tsb_stores::write_cache::files::{Conversation, FileBounds, FileCache};
+use tsb_rrdcached::{Connection, Conversation, FileBounds, FileCache};
 use tsb_stores::write_cache::{CheckpointOptions, JournalOptions, Sync, WriteCacheOptions};
 
 /// Threads of our server that do what clients ask, as in `tsb ingest`.
@@ -49,7 +48,7 @@ pub struct Served {
     is_daemon: bool,
     child: Child,
     process: Process,
-    client: BufReader<UnixStream>,
+    client: Connection,
 }
 
 /// Whether the real daemon is installed.
@@ -178,8 +177,8 @@ impl Server {
         let child = child.expect("a server");
         let clock = MonotonicClock::new();
         let client = loop {
-            match UnixStream::connect(&socket) {
-                Ok(stream) => break stream,
+            match Connection::open(&socket) {
+                Ok(client) => break client,
                 Err(error) => assert!(clock.now() < 60_000_000_000, "{} does not answer: {error}", self.name),
             }
             clock.wait_until(clock.now() + 5_000_000);
@@ -189,7 +188,7 @@ impl Server {
             is_daemon: self.is_daemon,
             process: Process::watch(child.id()).expect("a process"),
             child,
-            client: BufReader::new(client),
+            client,
         }
     }
 }
@@ -209,22 +208,14 @@ impl Served {
 
     /// Sends a command.
     pub fn say(&mut self, text: &str) {
-        self.client.get_mut().write_all(text.as_bytes()).expect("a listener");
+        self.client.send(text).expect("a listener");
     }
 
     /// The lines of one reply.
     pub fn hear(&mut self) -> Vec<String> {
-        let mut line = String::new();
-        self.client.read_line(&mut line).expect("a reply");
-        let (count, _) = line.split_once(' ').expect("a number");
-        let count: i64 = count.parse().expect("a number");
-        assert!(count >= 0, "{}: {line}", self.name);
-        let lines = (0..count).map(|_| {
-            let mut line = String::new();
-            self.client.read_line(&mut line).expect("a line");
-            line
-        });
-        lines.collect()
+        let reply = self.client.reply().expect("a reply");
+        assert!(reply.is_ok, "{}: {}", self.name, reply.text);
+        reply.lines
     }
 
     /// Updates as batches, all of which must succeed.
@@ -239,10 +230,7 @@ impl Served {
 
     /// Values that it says are written.
     pub fn written(&mut self) -> u64 {
-        self.say("STATS\n");
-        let lines = self.hear();
-        let written = lines.iter().find_map(|line| line.strip_prefix("DataSetsWritten: "));
-        written.and_then(|count| count.trim().parse().ok()).expect("a counter")
+        self.client.counters().expect("counters").values
     }
 
     /// Has everything written, until the counters say that so many more values are.

@@ -12,8 +12,8 @@ use tempfile::TempDir;
 use tsb_core::time::{Clock, ManualClock, MonotonicClock};
 use tsb_core::{Batch, SeriesId, SeriesKey, Timestamp};
 use tsb_rrd::{Archive, Cf, DataSource, DsKind, Layout, Session};
+use tsb_rrdcached::{FileBounds, FileCache};
 use tsb_run::spec::Spec;
-use tsb_stores::write_cache::files::{FileBounds, FileCache};
 use tsb_stores::write_cache::{CheckpointOptions, JournalOptions, Sync, WriteCache, WriteCacheOptions};
 use tsb_stores::{Store, StoreExt};
 

@@ -16,10 +16,10 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use tsb_core::SeriesKey;
 use tsb_core::time::{Clock, MonotonicClock};
 
+use tsb_rrdcached::FileCache;
 use tsb_stores::error::{Error, Result};
 use tsb_stores::secret::{Credentials, HIDDEN};
 use tsb_stores::store::Store;
-use tsb_stores::write_cache::files::FileCache;
 
 mod nearest;
 mod redact;

@@ -10,7 +10,7 @@ use crate::error::{Error, Result};
 
 /// Ids and keys, bound one to one, at most `max_series` of them.
 #[derive(Debug)]
-pub(crate) struct KeyTable {
+pub struct KeyTable {
     keys: Vec<Option<SeriesKey>>,
     ids: HashMap<SeriesKey, SeriesId, foldhash::fast::FixedState>,
     // Every id below this one is defined: the check of a whole range is one comparison.
@@ -20,7 +20,7 @@ pub(crate) struct KeyTable {
 
 impl KeyTable {
     /// An empty table. As ids are dense, one of `max_series` or more is one too many.
-    pub(crate) fn new(max_series: usize) -> Self {
+    pub fn new(max_series: usize) -> Self {
         Self {
             keys: Vec::new(),
             ids: HashMap::default(),
@@ -30,7 +30,7 @@ impl KeyTable {
     }
 
     /// Binds all of `series`, or none of them when one is in conflict or too many.
-    pub(crate) fn define(&mut self, series: &[(SeriesId, SeriesKey)]) -> Result<()> {
+    pub fn define(&mut self, series: &[(SeriesId, SeriesKey)]) -> Result<()> {
         let mut added = Vec::new();
         for (id, key) in series {
             match self.bind(*id, key) {
@@ -51,17 +51,17 @@ impl KeyTable {
     }
 
     /// Whether `id` has a key.
-    pub(crate) fn is_defined(&self, id: SeriesId) -> bool {
+    pub fn is_defined(&self, id: SeriesId) -> bool {
         id.index() < self.dense || self.keys.get(id.index()).is_some_and(Option::is_some)
     }
 
     /// The key of an id.
-    pub(crate) fn key(&self, id: SeriesId) -> Option<&SeriesKey> {
+    pub fn key(&self, id: SeriesId) -> Option<&SeriesKey> {
         self.keys.get(id.index())?.as_ref()
     }
 
     /// The first id of `batch` that has no key is an error.
-    pub(crate) fn check_batch(&self, batch: &Batch<'_>) -> Result<()> {
+    pub fn check_batch(&self, batch: &Batch<'_>) -> Result<()> {
         match batch.ids() {
             Ids::Range(first) if first.index() + batch.len() <= self.dense => Ok(()),
             Ids::Range(first) => {
@@ -73,7 +73,7 @@ impl KeyTable {
     }
 
     /// The first of `ids` that has no key is an error.
-    pub(crate) fn check_each(&self, mut ids: impl Iterator<Item = SeriesId>) -> Result<()> {
+    pub fn check_each(&self, mut ids: impl Iterator<Item = SeriesId>) -> Result<()> {
         match ids.find(|&id| !self.is_defined(id)) {
             Some(id) => Err(Error::UnknownSeries { id }),
             None => Ok(()),
@@ -81,12 +81,12 @@ impl KeyTable {
     }
 
     /// How many series are defined.
-    pub(crate) fn len(&self) -> usize {
+    pub fn count(&self) -> usize {
         self.ids.len()
     }
 
     /// Bytes of the table and its keys, by the lengths of what it holds.
-    pub(crate) fn bytes(&self) -> u64 {
+    pub fn bytes(&self) -> u64 {
         let entry = size_of::<Option<SeriesKey>>() + size_of::<(SeriesKey, SeriesId)>() + 1;
         let texts: usize = self.ids.keys().map(SeriesKey::heap_bytes).sum();
         (self.keys.len() * entry + texts) as u64
@@ -149,9 +149,9 @@ mod tests {
         let by_key = table.define(&[pair(0, "a"), pair(2, "b")]).unwrap_err();
         assert_eq!(by_key.to_string(), "series #1 is already defined as b");
         assert!(!table.is_defined(SeriesId(0)));
-        assert_eq!(table.len(), 1);
+        assert_eq!(table.count(), 1);
         table.define(&[pair(0, "a"), pair(1, "b")]).unwrap();
-        assert_eq!((table.len(), table.dense), (2, 2));
+        assert_eq!((table.count(), table.dense), (2, 2));
     }
 
     #[test]
@@ -159,7 +159,7 @@ mod tests {
         let mut table = KeyTable::new(2);
         let error = table.define(&[pair(0, "a"), pair(u32::MAX, "z")]).unwrap_err();
         assert!(matches!(error, Error::TooManySeries { limit: 2 }));
-        assert_eq!((table.len(), table.keys.len()), (0, 1));
+        assert_eq!((table.count(), table.keys.len()), (0, 1));
     }
 
     #[test]

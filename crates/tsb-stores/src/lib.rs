@@ -46,7 +46,6 @@ pub mod parts;
 mod resample;
 pub mod ring;
 pub mod rrd;
-pub mod rrdcached;
 pub mod secret;
 #[cfg(feature = "sqlite")]
 pub mod sqlite;

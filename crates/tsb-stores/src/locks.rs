@@ -24,7 +24,7 @@ pub fn write<T>(lock: &RwLock<T>) -> RwLockWriteGuard<'_, T> {
 ///
 /// Whoever rings has changed what is waited for with the mutex locked; it may be free again.
 #[derive(Debug, Default)]
-pub(crate) struct Bell {
+pub struct Bell {
     condvar: Condvar,
     // Changed with the mutex locked, so that who has had it since knows of all who wait.
     waiting: AtomicUsize,
@@ -32,7 +32,7 @@ pub(crate) struct Bell {
 
 impl Bell {
     /// Gives up the mutex until it rings, or for no reason.
-    pub(crate) fn wait<'a, T>(&self, guard: MutexGuard<'a, T>) -> MutexGuard<'a, T> {
+    pub fn wait<'a, T>(&self, guard: MutexGuard<'a, T>) -> MutexGuard<'a, T> {
         self.waiting.fetch_add(1, Ordering::Relaxed);
         let guard = self.condvar.wait(guard).unwrap_or_else(PoisonError::into_inner);
         self.waiting.fetch_sub(1, Ordering::Relaxed);
@@ -40,14 +40,14 @@ impl Bell {
     }
 
     /// Wakes one of those who wait.
-    pub(crate) fn ring_one(&self) {
+    pub fn ring_one(&self) {
         if self.waiting.load(Ordering::Relaxed) > 0 {
             self.condvar.notify_one();
         }
     }
 
     /// Wakes all who wait.
-    pub(crate) fn ring_all(&self) {
+    pub fn ring_all(&self) {
         if self.waiting.load(Ordering::Relaxed) > 0 {
             self.condvar.notify_all();
         }

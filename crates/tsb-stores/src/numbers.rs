@@ -40,7 +40,7 @@ impl Keys {
 
     /// How many ids are bound.
     pub fn defined(&self) -> usize {
-        self.ids.len()
+        self.ids.count()
     }
 
     /// How many numbers there are.

@@ -300,7 +300,7 @@ impl Store for RingStore {
     fn stats(&self) -> Stats {
         let keys = read(&self.keys);
         let mut stats = Stats {
-            series: keys.len() as u64,
+            series: keys.count() as u64,
             accepted: self.accepted.load(Ordering::Acquire),
             footprint: Footprint {
                 head_bytes: self.reserved_bytes.load(Ordering::Acquire),

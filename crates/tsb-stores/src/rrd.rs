@@ -293,17 +293,17 @@ fn librrd_engine(_options: &RrdOptions, _layout: &Arc<tsb_rrd::Layout>) -> Resul
 
 /// When the row ends that has the first timestamp from `at` on, which is `shift_ns` after
 /// its end: rounded up to seconds.
-pub(crate) fn end_of(at: Timestamp, shift_ns: i64) -> i64 {
+pub fn end_of(at: Timestamp, shift_ns: i64) -> i64 {
     let nanos = i128::from(at.0) - i128::from(shift_ns) + i128::from(SECOND_NS) - 1;
     nanos.div_euclid(i128::from(SECOND_NS)) as i64
 }
 
 /// What a client of another program that writes such files shares with this store.
-pub(crate) mod client {
-    pub(crate) use super::end_of;
-    pub(crate) use super::names::{key_of, path_of};
-    pub(crate) use super::reading::{Micros, write};
-    pub(crate) use super::series::in_order;
+pub mod client {
+    pub use super::end_of;
+    pub use super::names::{key_of, path_of};
+    pub use super::reading::{Micros, write};
+    pub use super::series::in_order;
 }
 
 /// Patience with a lock that another process holds: says whether to try again.
@@ -461,7 +461,7 @@ impl Store for RrdStore {
         let accepted = self.accepted.load(Ordering::Acquire);
         let files = self.files.load(Ordering::Acquire);
         Stats {
-            series: keys.len() as u64,
+            series: keys.count() as u64,
             samples: accepted,
             accepted,
             footprint: Footprint {

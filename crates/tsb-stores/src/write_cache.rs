@@ -31,13 +31,13 @@ mod account;
 mod checkpoint;
 mod chunk;
 mod drain;
-pub mod files;
 mod journal;
 mod keeper;
 mod load;
 mod options;
 mod shard;
 mod shared;
+pub mod writeback;
 
 pub use account::Account;
 use journal::Journal;
@@ -45,6 +45,7 @@ pub use journal::{Medium, Note, Segment};
 use options::invalid;
 pub use options::{CheckpointOptions, JournalOptions, Sync, WriteCacheOptions};
 use shared::Shared;
+use writeback::opened_on;
 
 /// A store with queues before it.
 pub struct WriteCache<S: Store> {
@@ -160,14 +161,6 @@ impl<S: Store> WriteCache<S> {
             let _ = thread.join();
         }
     }
-}
-
-/// The journal that options ask for, on a medium of the caller's.
-fn opened_on(options: &WriteCacheOptions, medium: Box<dyn Medium>) -> Result<journal::Opened> {
-    let Some(journal) = &options.journal else {
-        return Err(invalid("a medium without a journal".to_owned()));
-    };
-    Journal::on(medium, journal.sync, journal.segment_bytes)
 }
 
 impl<S: Store> Drop for WriteCache<S> {

@@ -5,7 +5,6 @@ use std::process::ExitCode;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use libtest_mimic::Arguments;
-use rrdcached::Rrdcached;
 use tsb_core::time::{ManualClock, MonotonicClock};
 use tsb_stores::conformance::{self, Bounded, Damaged, Fixture, Fresh, Place, was_writer};
 use tsb_stores::memory::{MemoryOptions, MemoryStore};
@@ -172,16 +171,8 @@ fn bounded_cache() -> Result<Bounded> {
     })
 }
 
-#[path = "support/daemon.rs"]
-#[expect(dead_code, reason = "killing it is another test's")]
-mod daemon;
 #[path = "support/harm.rs"]
 mod harm;
-#[path = "support/lock.rs"]
-#[expect(clippy::unwrap_used, reason = "a test that cannot set up has failed")]
-mod lock;
-#[path = "conformance/rrdcached.rs"]
-mod rrdcached;
 
 #[cfg(feature = "sqlite")]
 #[path = "crash/medium.rs"]
@@ -606,9 +597,6 @@ fn rrd() -> impl Iterator<Item = RrdFixture> {
 }
 
 fn main() -> ExitCode {
-    if lock::was_holder() {
-        return ExitCode::SUCCESS;
-    }
     let arguments = Arguments::from_args();
     let persistent = persistent();
     if was_writer(&arguments, &persistent) {
@@ -620,10 +608,7 @@ fn main() -> ExitCode {
     .bounded(bounded_cache);
     let fixtures = SUBJECTS.into_iter().flat_map(Subject::fixtures).chain([full]);
     let fixtures = fixtures.map(|fixture| Box::new(fixture) as Box<dyn Fixture>);
-    let daemon = Rrdcached::start();
-    let breaks = daemon.breaks();
-    let fixtures = fixtures.chain(persistent).chain([Box::new(daemon) as Box<dyn Fixture>]);
-    let trials = fixtures.flat_map(conformance::trials).chain(breaks).collect();
+    let trials = fixtures.chain(persistent).flat_map(conformance::trials).collect();
     libtest_mimic::run(&arguments, trials).exit_code()
 }
 

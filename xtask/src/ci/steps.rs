@@ -77,6 +77,7 @@ fn each_feature() -> Result<Outcome> {
         &["check", "--package", "tsb-stores"],
         &["check", "--package", "tsb-stores", "--features", "conformance"],
         &["check", "--package", "tsb-stores", "--features", "sqlite"],
+        &["check", "--package", "tsb-rrdcached"],
         &["check", "--package", "tsb-remote"],
         &["check", "--package", "tsb-remote", "--features", "mongo"],
         &["check", "--package", "tsb-remote", "--features", "etcd"],
@@ -96,7 +97,7 @@ fn each_feature() -> Result<Outcome> {
     run(&mut cargo(&[
         "check",
         "--package",
-        "tsb-stores",
+        "tsb-rrdcached",
         "--features",
         "librrd",
     ]))?;
@@ -121,7 +122,7 @@ fn fuzz() -> Result<Outcome> {
         ("tsb-core", "fuzz", &["all", "--seconds", "60"]),
         ("tsb-rrd", "fuzz_files", &["60", "1"]),
         // In rounds, which are two journals each.
-        ("tsb-stores", "fuzz_journal", &["25000", "1"]),
+        ("tsb-rrdcached", "fuzz_journal", &["25000", "1"]),
         ("tsb-run", "fuzz_sqlite", &["3000", "1"]),
         ("tsb-cli", "fuzz_texts", &["60", "1"]),
     ];

@@ -209,7 +209,7 @@ fn acks(subject: &Subject, call: &Call) -> usize {
 /// Endings of files that are written through a mapping, and of which a cut may leave any earlier
 /// state: the index of SQLite's write-ahead log, which is made anew after a cut, and the count
 /// beside a journal. The model leaves the count as `write` made it; later states of it are cut in
-/// `crates/tsb-stores/tests/cache_crash/power.rs`.
+/// `crates/tsb-rrdcached/tests/cache_crash/power.rs`.
 const MAPPED: [&str; 2] = ["-shm", ".journal.count"];
 
 fn is_mapped(path: &Path) -> bool {

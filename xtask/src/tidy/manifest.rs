@@ -6,7 +6,7 @@ use super::{Finding, Rule};
 pub(super) const RULES: &[Rule] = &[
     Rule {
         name: "direction",
-        why: "imports run one way, tsb-cli and tsb-bench -> tsb-run -> tsb-remote -> tsb-stores -> tsb-core, so that each can be embedded without those that use it",
+        why: "imports run one way, tsb-cli and tsb-bench -> tsb-run -> tsb-remote and tsb-rrdcached -> tsb-stores -> tsb-core, so that each can be embedded without those that use it",
         check: direction,
     },
     Rule {
@@ -22,12 +22,29 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
     ("crates/tsb-rrd", &[]),
     ("crates/tsb-librrd", &[]),
     ("crates/tsb-stores", &["tsb-core", "tsb-rrd", "tsb-librrd"]),
+    (
+        "crates/tsb-rrdcached",
+        &["tsb-core", "tsb-stores", "tsb-rrd", "tsb-librrd"],
+    ),
     ("crates/tsb-remote", &["tsb-core", "tsb-stores"]),
-    ("crates/tsb-run", &["tsb-core", "tsb-stores", "tsb-remote"]),
-    ("crates/tsb-cli", &["tsb-core", "tsb-stores", "tsb-rrd", "tsb-run"]),
+    (
+        "crates/tsb-run",
+        &["tsb-core", "tsb-stores", "tsb-rrdcached", "tsb-remote"],
+    ),
+    (
+        "crates/tsb-cli",
+        &["tsb-core", "tsb-stores", "tsb-rrd", "tsb-rrdcached", "tsb-run"],
+    ),
     (
         "benches",
-        &["tsb-core", "tsb-stores", "tsb-rrd", "tsb-librrd", "tsb-run"],
+        &[
+            "tsb-core",
+            "tsb-stores",
+            "tsb-rrd",
+            "tsb-librrd",
+            "tsb-rrdcached",
+            "tsb-run",
+        ],
     ),
     ("examples/own-database", &["tsb-core", "tsb-stores", "tsb-run"]),
     ("xtask", &[]),

@@ -13,8 +13,8 @@ use tsb_core::report::{DurabilityReport, Interval, Rate};
 use tsb_core::time::{Clock, MonotonicClock};
 use tsb_core::verdict::{Status, Verdict};
 use tsb_core::wire::rrdcached::NoSeries;
+use tsb_rrdcached::{Conversation, FileCache};
 use tsb_run::spec::Typed;
-use tsb_stores::write_cache::files::{Conversation, FileCache};
 use tsb_stores::{Damage, Error};
 
 use super::apart::{GivenUp, apart};

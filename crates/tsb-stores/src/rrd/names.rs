@@ -14,7 +14,7 @@ const CONTINUED: char = '+';
 ///
 /// Letters, digits and `_ - . = , { }` stand for themselves, other bytes as `%` and two
 /// digits; within a name or value of a label the signs that divide them are escaped too.
-pub(crate) fn path_of(key: &SeriesKey) -> PathBuf {
+pub fn path_of(key: &SeriesKey) -> PathBuf {
     let mut text = String::with_capacity(64);
     escape(key.name(), &mut text);
     for (index, (label, value)) in key.labels().iter().enumerate() {
@@ -40,7 +40,7 @@ pub(crate) fn path_of(key: &SeriesKey) -> PathBuf {
 
 /// The series of a file, from its path below the folder of the store; of a file that another
 /// program named, the path itself is the name. `None` for what is no RRD file.
-pub(crate) fn key_of(path: &Path) -> Option<SeriesKey> {
+pub fn key_of(path: &Path) -> Option<SeriesKey> {
     let parts: Option<Vec<&str>> = path.iter().map(|part| part.to_str()).collect();
     let own = parts.and_then(|parts| own_key(&parts));
     own.filter(|key| path_of(key) == path)

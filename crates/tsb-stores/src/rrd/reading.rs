@@ -15,18 +15,18 @@ const WHOLE_MAX: f64 = 9_007_199_254_740_992.0;
 
 /// A moment in microseconds since the epoch, which is what the files tell apart.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct Micros(pub(crate) i64);
+pub struct Micros(pub i64);
 
 impl Micros {
     /// The moment of a sample, if a file can say it.
-    pub(crate) fn of(at: Timestamp) -> Option<Self> {
+    pub fn of(at: Timestamp) -> Option<Self> {
         (FIRST_S..=LAST_S)
             .contains(&at.as_secs())
             .then_some(Self(at.0.div_euclid(1_000)))
     }
 
     /// Whole seconds.
-    pub(crate) fn seconds(self) -> i64 {
+    pub fn seconds(self) -> i64 {
         self.0.div_euclid(1_000_000)
     }
 }
@@ -50,7 +50,7 @@ fn fits(value: f64, derivation: Derivation) -> bool {
 }
 
 /// Writes `time:value` over `text`.
-pub(crate) fn write(text: &mut String, at: Micros, value: f64, derivation: Derivation) -> Result<(), Reason> {
+pub fn write(text: &mut String, at: Micros, value: f64, derivation: Derivation) -> Result<(), Reason> {
     if !value.is_finite() || !fits(value, derivation) {
         return Err(Reason::Unrepresentable);
     }

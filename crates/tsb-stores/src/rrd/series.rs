@@ -308,7 +308,7 @@ impl Series {
 
 /// Whether a sample at `at` may follow one at `newest`. A file reads times as floats, so it
 /// may have a microsecond less than was written.
-pub(crate) fn in_order(newest: Option<Micros>, at: Micros) -> std::result::Result<(), Reason> {
+pub fn in_order(newest: Option<Micros>, at: Micros) -> std::result::Result<(), Reason> {
     match newest {
         Some(newest) if (at.0 - newest.0).abs() <= 1 => Err(Reason::Duplicate),
         Some(newest) if at < newest => Err(Reason::Late),

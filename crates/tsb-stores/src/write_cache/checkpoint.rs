@@ -11,13 +11,13 @@ use crate::locks::lock;
 
 /// A series or a file, up to which record of the journal it is written, and how it is named
 /// where its id does not say that.
-pub(super) type Settled<K> = (SeriesId, u64, K);
+pub type Settled<K> = (SeriesId, u64, K);
 
 /// So many are kept before they are looked through for what is there twice.
 const MANY: usize = 1 << 20;
 
 /// A cache, as far as its journal is concerned.
-pub(super) trait Settle {
+pub trait Settle {
     /// How a series or file is named besides its id.
     type Key;
 
@@ -38,7 +38,7 @@ pub(super) trait Settle {
 ///
 /// # Errors
 /// What the cache says to a sync, or the medium to the journal.
-pub(super) fn checkpoint(cache: &impl Settle, journal: &Journal) -> Result<()> {
+pub fn checkpoint(cache: &impl Settle, journal: &Journal) -> Result<()> {
     journal.rotate()?;
     // IMPORTANT: in this order. What is not held any more, and what is marked, is written
     // before it is synced; what comes later is in later records.
@@ -52,7 +52,7 @@ pub(super) fn checkpoint(cache: &impl Settle, journal: &Journal) -> Result<()> {
 
 /// What was written and not synced yet.
 #[derive(Debug)]
-pub(super) struct Unsynced<K>(Mutex<Vec<Settled<K>>>);
+pub struct Unsynced<K>(Mutex<Vec<Settled<K>>>);
 
 impl<K> Default for Unsynced<K> {
     fn default() -> Self {
@@ -61,7 +61,8 @@ impl<K> Default for Unsynced<K> {
 }
 
 impl<K> Unsynced<K> {
-    pub(super) fn remember(&self, settled: impl IntoIterator<Item = Settled<K>>) {
+    /// Adds series or files that were written, each up to a record.
+    pub fn remember(&self, settled: impl IntoIterator<Item = Settled<K>>) {
         let mut all = lock(&self.0);
         all.extend(settled);
         // Never more than twice the number of series, or so many.

@@ -35,8 +35,9 @@ use medium::{Folder, MARKER, name_of};
 pub use medium::{Medium, Note, Segment};
 pub(super) use record::Admitted;
 use record::Mark;
+pub(super) use replay::Held;
+pub use replay::HeldReadings;
 use replay::Sealed;
-pub(super) use replay::{Held, HeldReadings};
 
 /// Records that wait for somebody who confirms them have so many bytes at the most, about.
 const BUFFER_MAX: usize = 256 << 10;
@@ -50,7 +51,7 @@ struct Reached {
 
 /// A journal that is written.
 #[derive(Debug)]
-pub(super) struct Journal {
+pub struct Journal {
     medium: Box<dyn Medium>,
     sync: Sync,
     segment_bytes: u64,
@@ -66,7 +67,7 @@ pub(super) struct Journal {
 
 /// The segment that is written, and those before it.
 #[derive(Debug)]
-pub(super) struct Book {
+pub struct Book {
     segment: Arc<dyn Segment>,
     head: Head,
     // The oldest segment that has to be there and its first record, as the marker says.
@@ -99,15 +100,30 @@ struct Turn {
 
 /// What opening a journal found.
 #[derive(Debug)]
-pub(super) struct Opened {
-    pub(super) journal: Journal,
+pub struct Opened {
+    /// The journal, with a new segment begun.
+    pub journal: Journal,
     pub(super) held: Held,
-    pub(super) readings: HeldReadings,
-    pub(super) torn_bytes: u64,
+    /// Lines of text for files that it holds from an earlier life, by file.
+    pub readings: HeldReadings,
+    /// Bytes at its end that a crash left unfinished.
+    pub torn_bytes: u64,
+}
+
+impl Opened {
+    /// Whether it holds samples of series.
+    pub fn has_samples(&self) -> bool {
+        !self.held.is_empty()
+    }
 }
 
 impl Journal {
-    pub(super) fn open(options: &JournalOptions) -> Result<Opened> {
+    /// Opens or makes the journal in a folder, replays it, and begins a new segment.
+    ///
+    /// # Errors
+    /// [`Error::Backend`] where files cannot be used, [`Error::LaterFormat`] for a journal of a
+    /// later version. Damage is no error: see [`Journal::damage`].
+    pub fn open(options: &JournalOptions) -> Result<Opened> {
         let folder = Folder::open(&options.folder).map_err(|source| Error::Backend {
             action: format!("open the journal folder {}", options.folder.display()),
             source: source.into(),
@@ -115,7 +131,11 @@ impl Journal {
         Self::on(Box::new(folder), options.sync, options.segment_bytes)
     }
 
-    pub(super) fn on(medium: Box<dyn Medium>, sync: Sync, segment_bytes: u64) -> Result<Opened> {
+    /// The same on a medium of the caller's, for tests that cut the power.
+    ///
+    /// # Errors
+    /// As [`Journal::open`].
+    pub fn on(medium: Box<dyn Medium>, sync: Sync, segment_bytes: u64) -> Result<Opened> {
         let found = replay::replay(&*medium)?;
         let damage = DamageLog::new();
         found.damage.iter().cloned().for_each(|found| damage.note(found));
@@ -167,45 +187,46 @@ impl Journal {
     }
 
     /// What was found damaged of it.
-    pub(super) fn damage(&self) -> Vec<Damage> {
+    pub fn damage(&self) -> Vec<Damage> {
         self.damage.list()
     }
 
-    pub(super) fn policy(&self) -> Sync {
+    /// When it is synced.
+    pub fn policy(&self) -> Sync {
         self.sync
     }
 
     /// Takes the book: whoever has it decides the order of records.
-    pub(super) fn book(&self) -> MutexGuard<'_, Book> {
+    pub fn book(&self) -> MutexGuard<'_, Book> {
         lock(&self.book)
     }
 
     /// Returns when all that was admitted so far is on record: the book is held from a write's
     /// admission until its record was handed to the system.
-    pub(super) fn await_record(&self) {
+    pub fn await_record(&self) {
         drop(self.book());
     }
 
     /// Up to where the samples are in the system's buffers, and on the medium.
-    pub(super) fn reached(&self) -> (u64, u64) {
+    pub fn reached(&self) -> (u64, u64) {
         let synced = self.reached.synced.load(Ordering::Acquire);
         (self.reached.buffered.load(Ordering::Acquire), synced)
     }
 
     /// Bytes that were handed to the system since it was opened.
-    pub(super) fn journaled_bytes(&self) -> u64 {
+    pub fn journaled_bytes(&self) -> u64 {
         self.journaled_bytes.load(Ordering::Relaxed)
     }
 
     /// Bytes of all segments.
-    pub(super) fn bytes(&self) -> u64 {
+    pub fn bytes(&self) -> u64 {
         let book = self.book();
         book.bytes + book.sealed.iter().map(|sealed| sealed.bytes).sum::<u64>()
     }
 
     /// Blocks of the file system that its segments occupy, in bytes; `None` where there are
     /// no such files.
-    pub(super) fn disk_bytes(&self) -> Option<u64> {
+    pub fn disk_bytes(&self) -> Option<u64> {
         let names = self.medium.names().ok()?;
         let paths: Vec<_> = names.iter().map(|name| self.medium.path_of(name)).collect();
         disk::of_files(paths.iter().map(|path| &**path))
@@ -213,7 +234,7 @@ impl Journal {
 
     /// Appends the samples that the book was given, after which the store is at `position`,
     /// and keeps the policy. The record's number.
-    pub(super) fn append<'a>(
+    pub fn append<'a>(
         &self,
         mut book: MutexGuard<'_, Book>,
         key_of: impl Fn(SeriesId) -> Option<&'a SeriesKey>,
@@ -250,7 +271,7 @@ impl Journal {
     ///
     /// Nothing is promised before [`Journal::confirm`]: one write, and with the policy `group`
     /// one sync, is for all who wait. With one sync for each record, that is done here.
-    pub(super) fn append_readings(
+    pub fn append_readings(
         &self,
         mut book: MutexGuard<'_, Book>,
         id: SeriesId,
@@ -275,12 +296,12 @@ impl Journal {
     }
 
     /// Returns when every record so far is in the system's buffers.
-    pub(super) fn hand_over_all(&self) -> Result<()> {
+    pub fn hand_over_all(&self) -> Result<()> {
         self.put(&mut self.book())
     }
 
     /// Returns when a record may be acknowledged.
-    pub(super) fn confirm(&self, record: u64) -> Result<()> {
+    pub fn confirm(&self, record: u64) -> Result<()> {
         match self.sync {
             Sync::Group => self.sync_together(record),
             Sync::None | Sync::Interval(_) => self.hand_over_all(),
@@ -289,7 +310,7 @@ impl Journal {
     }
 
     /// Says that of each series all that is up to a record is on the medium.
-    pub(super) fn wrote<'a, K>(
+    pub fn wrote<'a, K>(
         &self,
         settled: &'a [Settled<K>],
         key_of: impl Fn(&'a Settled<K>) -> Option<&'a SeriesKey>,
@@ -304,7 +325,7 @@ impl Journal {
     }
 
     /// Says that nothing of a series up to a record is wanted any more.
-    pub(super) fn forgot(&self, id: SeriesId, record: u64, key: &SeriesKey) -> Result<()> {
+    pub fn forgot(&self, id: SeriesId, record: u64, key: &SeriesKey) -> Result<()> {
         self.mark(Mark::Forgot, &[(id, key)], &[(id, record)])
     }
 
@@ -318,17 +339,17 @@ impl Journal {
     }
 
     /// Lets somebody else open the folder.
-    pub(super) fn release(&self) {
+    pub fn release(&self) {
         self.medium.release();
     }
 
     /// Syncs all that was appended.
-    pub(super) fn sync(&self) -> Result<()> {
+    pub fn sync(&self) -> Result<()> {
         self.sync_book(&mut self.book())
     }
 
     /// Ends the segment that is written, if there is something in it.
-    pub(super) fn rotate(&self) -> Result<()> {
+    pub fn rotate(&self) -> Result<()> {
         let mut book = self.book();
         if book.bytes > HEAD_LEN as u64 || !book.buffer.is_empty() {
             self.turn_page(&mut book)?;
@@ -338,19 +359,19 @@ impl Journal {
 
     /// The number of segments that are not written any more, and the last record of all but
     /// the newest of them.
-    pub(super) fn backlog(&self) -> (usize, u64) {
+    pub fn backlog(&self) -> (usize, u64) {
         let book = self.book();
         let second = book.sealed.iter().rev().nth(1);
         (book.sealed.len(), second.map_or(0, |sealed| sealed.last_record))
     }
 
     /// The next record's number: whatever is accepted from now on is in it or after it.
-    pub(super) fn next_record(&self) -> u64 {
+    pub fn next_record(&self) -> u64 {
         self.book().next_record
     }
 
     /// Removes segments of which all records are before `record`, and keeps damaged ones aside.
-    pub(super) fn retire(&self, record: u64) -> Result<()> {
+    pub fn retire(&self, record: u64) -> Result<()> {
         let mut book = self.book();
         let is_settled = |sealed: &&Sealed| sealed.last_record < record;
         let settled = book.sealed.iter().take_while(is_settled).count();
@@ -512,12 +533,12 @@ impl Journal {
 
 impl Book {
     /// The number that the next record will have.
-    pub(super) fn next_record(&self) -> u64 {
+    pub fn next_record(&self) -> u64 {
         self.next_record
     }
 
     /// The segment that it will be in.
-    pub(super) fn segment(&self) -> u32 {
+    pub fn segment(&self) -> u32 {
         self.head.number
     }
 }

@@ -21,7 +21,7 @@ const LOOK: Duration = Duration::from_millis(100);
 const BACKLOG: usize = 2;
 
 /// A cache, as its threads see it.
-pub(super) trait Kept: Settle + Send + std::marker::Sync + 'static {
+pub trait Kept: Settle + Send + std::marker::Sync + 'static {
     /// The time in which things are due.
     fn clock(&self) -> &dyn Clock;
 
@@ -52,11 +52,7 @@ pub(super) trait Kept: Settle + Send + std::marker::Sync + 'static {
 }
 
 /// Starts them all.
-pub(super) fn start<C: Kept>(
-    cache: &Arc<C>,
-    options: &WriteCacheOptions,
-    own: &OwnThreads,
-) -> Result<Vec<JoinHandle<()>>> {
+pub fn start<C: Kept>(cache: &Arc<C>, options: &WriteCacheOptions, own: &OwnThreads) -> Result<Vec<JoinHandle<()>>> {
     let threads = options.threads;
     let mut started = Vec::with_capacity(threads + 1);
     for index in 0..threads {
@@ -77,7 +73,11 @@ pub(super) fn start<C: Kept>(
     Ok(started)
 }
 
-pub(super) fn spawn(own: &OwnThreads, name: &str, run: impl FnOnce() + Send + 'static) -> Result<JoinHandle<()>> {
+/// Starts one more thread of the store's own.
+///
+/// # Errors
+/// [`Error::Backend`] where the system has none.
+pub fn spawn(own: &OwnThreads, name: &str, run: impl FnOnce() + Send + 'static) -> Result<JoinHandle<()>> {
     own.spawn(name, run).map_err(|error| Error::Backend {
         action: format!("start the thread {name}"),
         source: error.into(),

@@ -41,7 +41,7 @@ impl Default for WriteCacheOptions {
 
 impl WriteCacheOptions {
     /// Says what is wrong with them, if anything is.
-    pub(super) fn check(&self) -> Result<()> {
+    pub fn check(&self) -> Result<()> {
         let what = if !(1..=64).contains(&self.threads) {
             format!("{} threads: 1 to 64 can write", self.threads)
         } else if self.jitter_ns > self.timeout_ns {
@@ -112,12 +112,13 @@ pub enum Sync {
 
 impl Sync {
     /// Whether an ack waits for a sync.
-    pub(super) fn is_before_ack(self) -> bool {
+    pub fn is_before_ack(self) -> bool {
         matches!(self, Self::Group | Self::Each)
     }
 }
 
-pub(super) fn invalid(what: String) -> Error {
+/// The error for options of a write cache that cannot be.
+pub fn invalid(what: String) -> Error {
     Error::Spec {
         spec: "write-cache+".to_owned(),
         what,

@@ -16,7 +16,7 @@ use crate::store::Reason;
 /// Not due at any time: nothing has come yet.
 const NEVER: u64 = u64::MAX;
 /// How long a series rests that could not be written.
-pub(super) const RETRY_NS: u64 = 1_000_000_000;
+pub const RETRY_NS: u64 = 1_000_000_000;
 /// How long a series takes nothing whose file was found damaged; then one sample finds out
 /// whether it still is.
 const DAMAGED_NS: u64 = 10_000_000_000;

@@ -1,14 +1,15 @@
-//! A client of rrdcached's protocol: the same for the real daemon and for ours.
+//! A client of rrdcached's protocol for which every command must succeed: the same for the real
+//! daemon and for ours.
 
-use std::io::{self, BufRead, BufReader, Write};
-use std::os::unix::net::UnixStream;
+use std::io;
 use std::path::Path;
 use std::time::Duration;
 
 use tsb_core::time::{Clock, MonotonicClock, SECOND_NS};
-use tsb_core::wire::rrdcached::{Status, command};
+use tsb_core::wire::rrdcached::command;
+use tsb_rrdcached::{Connection, Counters};
 
-/// Longer than any server is silent.
+/// Longer than any drain takes.
 const PATIENCE: Duration = Duration::from_mins(2);
 /// How often counters are asked for while a drain lasts.
 const POLL_NS: u64 = 2_000_000;
@@ -16,70 +17,44 @@ const POLL_NS: u64 = 2_000_000;
 /// A connection.
 #[derive(Debug)]
 pub(super) struct Speaker {
-    replies: BufReader<UnixStream>,
+    connection: Connection,
     text: String,
-    line: String,
-}
-
-/// What the counters of a server say.
-#[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Counters {
-    pub(super) queued: u64,
-    /// Passes over files.
-    pub(super) passes: u64,
-    pub(super) values: u64,
 }
 
 impl Speaker {
     /// Connects to a server that may just be starting.
     pub(super) fn connect(socket: &Path) -> io::Result<Self> {
         let clock = MonotonicClock::new();
-        let stream = loop {
-            match UnixStream::connect(socket) {
-                Ok(stream) => break stream,
+        let connection = loop {
+            match Connection::open(socket) {
+                Ok(connection) => break connection,
                 Err(error) if clock.now() > 10 * SECOND_NS => return Err(error),
                 Err(_) => clock.wait_until(clock.now() + 10_000_000),
             }
         };
-        stream.set_read_timeout(Some(PATIENCE))?;
-        stream.set_write_timeout(Some(PATIENCE))?;
         Ok(Self {
-            replies: BufReader::with_capacity(1 << 16, stream),
+            connection,
             text: String::new(),
-            line: String::new(),
         })
     }
 
-    /// A command that must succeed; the lines of its reply.
+    /// A command; the lines of its reply.
     pub(super) fn ask(&mut self, words: &[&str]) -> io::Result<Vec<String>> {
         self.text.clear();
         command(&mut self.text, words);
-        self.replies.get_mut().write_all(self.text.as_bytes())?;
+        self.connection.send(&self.text)?;
         self.reply()
     }
 
     fn reply(&mut self) -> io::Result<Vec<String>> {
-        self.read_line()?;
-        let status = Status::parse(self.line.trim_end()).filter(Status::is_ok);
-        let count = status.and_then(|status| status.lines());
-        let count = count.ok_or_else(|| io::Error::other(format!("it answers {:?}", self.line.trim_end())))?;
-        let mut lines = Vec::with_capacity(count);
-        for _ in 0..count {
-            self.read_line()?;
-            lines.push(self.line.trim_end().to_owned());
+        let reply = self.connection.reply()?;
+        if reply.is_ok {
+            return Ok(reply.lines);
         }
-        Ok(lines)
+        Err(io::Error::other(format!("it answers {:?}", reply.text)))
     }
 
-    fn read_line(&mut self) -> io::Result<()> {
-        self.line.clear();
-        match self.replies.read_line(&mut self.line)? {
-            0 => Err(io::ErrorKind::UnexpectedEof.into()),
-            _ => Ok(()),
-        }
-    }
-
-    /// Updates as one batch, all of which must succeed.
+    /// Updates as one batch.
     pub(super) fn batch(&mut self, updates: &[(String, String)]) -> io::Result<()> {
         self.ask(&["BATCH"])?;
         self.text.clear();
@@ -91,7 +66,7 @@ impl Speaker {
             self.text.push('\n');
         }
         self.text.push_str(".\n");
-        self.replies.get_mut().write_all(self.text.as_bytes())?;
+        self.connection.send(&self.text)?;
         match self.reply()?.first() {
             None => Ok(()),
             Some(error) => Err(io::Error::other(format!("a batch has errors, such as {error}"))),
@@ -99,21 +74,10 @@ impl Speaker {
     }
 
     pub(super) fn counters(&mut self) -> io::Result<Counters> {
-        let lines = self.ask(&["STATS"])?;
-        let count = |name: &str| {
-            let values = lines
-                .iter()
-                .filter_map(|line| line.strip_prefix(name)?.trim().parse::<u64>().ok());
-            values.sum()
-        };
-        Ok(Counters {
-            queued: count("QueueLength:"),
-            passes: count("UpdatesWritten:"),
-            values: count("DataSetsWritten:"),
-        })
+        self.connection.counters()
     }
 
-    /// Waits until so many values were written in all and nothing is queued.
+    /// Waits until `values` values were written in all and nothing is queued.
     pub(super) fn await_written(&mut self, values: u64) -> io::Result<Counters> {
         let clock = MonotonicClock::new();
         loop {

@@ -8,7 +8,7 @@ use tsb_core::net::{Address, Intake, ListenOptions, Listener, Runtime};
 use tsb_core::resource::Process;
 use tsb_core::time::{Clock, MonotonicClock, SECOND_NS, process_cpu_ns, thread_cpu_ns};
 use tsb_core::wire::rrdcached::NoSeries;
-use tsb_stores::write_cache::files::{Conversation, FileBounds, FileCache};
+use tsb_rrdcached::{Conversation, FileBounds, FileCache};
 use tsb_stores::write_cache::{JournalOptions, Sync, WriteCacheOptions};
 
 use super::bed::Bed;

@@ -9,11 +9,11 @@ use tsb_core::time::Clock;
 
 use super::super::{Kind, Values};
 use super::{MAX_SERIES, OptionInfo, option, write_cache};
+use tsb_rrdcached::RrdcachedStore;
+use tsb_rrdcached::{FileBounds, FileCache};
 use tsb_stores::error::{Error, Result};
 use tsb_stores::rrd::{EngineKind, RrdOptions, RrdStore};
-use tsb_stores::rrdcached::RrdcachedStore;
 use tsb_stores::store::Store;
-use tsb_stores::write_cache::files::{FileBounds, FileCache};
 
 mod words;
 
@@ -131,7 +131,7 @@ pub(super) fn open_rrdcached(path: &str, values: &Values<'_>) -> Result<Box<dyn 
 }
 
 pub(super) fn list_rrdcached(path: &str, values: &Values<'_>) -> Result<Vec<SeriesKey>> {
-    tsb_stores::rrdcached::series(socket(path)?, &values.word("prefix")?.unwrap_or_default())
+    tsb_rrdcached::series(socket(path)?, &values.word("prefix")?.unwrap_or_default())
 }
 
 fn socket(path: &str) -> Result<&Path> {

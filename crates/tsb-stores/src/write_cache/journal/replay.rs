@@ -24,7 +24,7 @@ use crate::error::{Error, Result};
 pub(in super::super) type Held = HashMap<SeriesKey, Vec<(u64, Sample)>, foldhash::fast::FixedState>;
 
 /// Readings by the name of their file, each with the number of its record.
-pub(in super::super) type HeldReadings = HashMap<SeriesKey, Vec<(u64, String)>, foldhash::fast::FixedState>;
+pub type HeldReadings = HashMap<SeriesKey, Vec<(u64, String)>, foldhash::fast::FixedState>;
 
 /// A segment that is not written any more.
 #[derive(Debug)]

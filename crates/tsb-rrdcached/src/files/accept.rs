@@ -1,0 +1,235 @@
+//! From a client's update to what waits for its file.
+
+use std::borrow::Cow;
+use std::sync::atomic::Ordering;
+
+use tsb_rrd::{Moment, Session};
+
+use super::entries::hash_of;
+use super::entry::{Entry, NONE};
+use super::error::FileError;
+use super::shared::{SHELVES, Shared, shelf_of_hash};
+use tsb_stores::write_cache::Account;
+
+/// Updates whose files are looked at together before they are taken.
+pub(super) const EXPECTED: usize = 32;
+
+/// What became of an update.
+#[derive(Debug, Default)]
+pub struct Taken {
+    /// Values that were accepted; those after a refused one are not.
+    pub values: usize,
+    /// The journal's record of them: nothing may be acknowledged before it is confirmed.
+    pub record: Option<u64>,
+    /// Why not all were accepted.
+    pub refused: Option<FileError>,
+}
+
+/// An update as nearly all are: one reading, for a file whose name is written as one.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct PlainUpdate<'a> {
+    name: &'a str,
+    hash: u64,
+    reading: &'a str,
+}
+
+impl<'a> PlainUpdate<'a> {
+    /// With a name as [`Base::name`](super::base::Base::name) gives it.
+    pub(super) fn new(name: &'a str, reading: &'a str) -> Self {
+        let hash = hash_of(name);
+        Self { name, hash, reading }
+    }
+}
+
+/// Such a one was accepted.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct PlainTaken {
+    /// As [`Taken::record`].
+    pub(super) record: Option<u64>,
+}
+
+impl Shared {
+    /// Accepts readings in their order, up to the first that the file would not take.
+    pub(super) fn update<'a>(
+        &self,
+        name: &str,
+        readings: impl Iterator<Item = Cow<'a, str>>,
+        session: &mut Session,
+    ) -> std::result::Result<Taken, FileError> {
+        self.check_open()?;
+        let shelved = self.shelf_of(name);
+        let is_known = match shelved.lock().find(name) {
+            Some(place) if !place.0.is_damaged => return self.accept(name, place, readings),
+            found => found.is_some(),
+        };
+        let looked = if is_known {
+            self.look_again(name, session)
+        } else {
+            self.admit(name, session)
+        };
+        let mut shelf = shelved.lock();
+        let refused = match (looked, shelf.find(name)) {
+            (Ok(()), Some(place)) => return self.accept(name, place, readings),
+            (Err(error), _) => error,
+            // Somebody has removed it in between.
+            (Ok(()), None) => FileError::Missing(self.base.shown(name)),
+        };
+        let rejected = readings.count() as u64;
+        self.counters.values_rejected.fetch_add(rejected, Ordering::Relaxed);
+        Err(refused)
+    }
+
+    /// Accepts one reading as nearly all are: for a file that is known, in its plain form, in
+    /// order, and with room for it. `None`: nothing has happened, and [`Shared::update`] says why.
+    pub(super) fn take_plain(&self, update: PlainUpdate<'_>, now_ns: u64) -> Option<PlainTaken> {
+        if self.is_shut.load(Ordering::Acquire) {
+            return None;
+        }
+        let PlainUpdate { name, hash, reading } = update;
+        let shelf = &mut *self.shelves()[shelf_of_hash(hash)].lock();
+        let (entry, account) = (shelf.entries.find(hash, name)?, &mut shelf.account);
+        let at = tsb_rrd::check_plain(&entry.layout, reading)?;
+        if at <= entry.newest || entry.is_damaged || !self.has_room(entry, reading) {
+            return None;
+        }
+        let end = entry.end();
+        self.push(entry, reading);
+        let record = self.put_on_record(entry, end, 1).ok()?;
+        self.taken((entry, account), (1, at), record, now_ns);
+        Some(PlainTaken { record })
+    }
+
+    /// Touches what some updates need, of which there are at most [`EXPECTED`]. Whoever is busy
+    /// with a shelf is not waited for.
+    pub(super) fn expect<'a>(&self, updates: impl Iterator<Item = PlainUpdate<'a>>) {
+        // IMPORTANT: one lock at a time is waited for, and of these none.
+        let shelves: [_; SHELVES] = std::array::from_fn(|index| self.shelves()[index].try_lock());
+        let mut found = [None; EXPECTED];
+        for (found, PlainUpdate { hash, .. }) in found.iter_mut().zip(updates) {
+            let shelf = shelves[shelf_of_hash(hash)].as_ref();
+            *found = shelf.and_then(|shelf| shelf.entries.likely(hash));
+        }
+        let touched = found.iter().flatten().map(|entry| entry.touch());
+        std::hint::black_box(touched.fold(0, usize::wrapping_add));
+    }
+
+    fn accept<'a>(
+        &self,
+        name: &str,
+        (entry, account): (&mut Entry, &mut Account),
+        mut readings: impl Iterator<Item = Cow<'a, str>>,
+    ) -> std::result::Result<Taken, FileError> {
+        let mut taken = Taken::default();
+        let (end, mut newest) = (entry.end(), entry.newest);
+        for reading in &mut readings {
+            match self.judge(name, entry, &reading, newest) {
+                Ok(at) => {
+                    newest = at;
+                    taken.values += 1;
+                    self.push(entry, &reading);
+                }
+                Err(error) => {
+                    taken.refused = Some(error);
+                    break;
+                }
+            }
+        }
+        if taken.refused.is_some() {
+            let rejected = 1 + readings.count() as u64;
+            self.counters.values_rejected.fetch_add(rejected, Ordering::Relaxed);
+        }
+        if taken.values == 0 {
+            return Ok(taken);
+        }
+        let count = taken.values as u64;
+        taken.record = self.put_on_record(entry, end, count)?;
+        self.taken((entry, account), (count, newest), taken.record, self.clock.now());
+        Ok(taken)
+    }
+
+    fn judge(
+        &self,
+        name: &str,
+        entry: &Entry,
+        reading: &str,
+        newest: Moment,
+    ) -> std::result::Result<Moment, FileError> {
+        let checked = tsb_rrd::check(&entry.layout, reading);
+        let is_plain = checked.is_ok() && reading.starts_with(|c: char| c.is_ascii_digit());
+        if !is_plain && !starts_with_time(reading) {
+            return Err(FileError::NoTime(reading.to_owned()));
+        }
+        let at = checked.map_err(|source| FileError::Rrd {
+            file: self.base.shown(name),
+            source,
+        })?;
+        if at <= newest {
+            return Err(FileError::NotLater {
+                at: at.to_string(),
+                last: newest.to_string(),
+            });
+        }
+        if !self.has_room(entry, reading) {
+            return Err(FileError::Full {
+                file: self.base.shown(name),
+                bytes: self.bytes.load(Ordering::Relaxed),
+            });
+        }
+        Ok(at)
+    }
+
+    /// Counts what was appended to an entry and is on record.
+    fn taken(
+        &self,
+        (entry, account): (&mut Entry, &mut Account),
+        (count, newest): (u64, Moment),
+        record: Option<u64>,
+        now_ns: u64,
+    ) {
+        entry.wait_for(count, record.unwrap_or(NONE));
+        entry.newest = newest;
+        account.accepted += count;
+        account.pending += count;
+        if now_ns >= entry.due_ns {
+            self.queue(entry);
+        }
+    }
+
+    fn has_room(&self, entry: &Entry, reading: &str) -> bool {
+        let bytes = self.bytes.load(Ordering::Relaxed);
+        bytes + entry.growth(reading.len() + 1) as u64 <= self.max_bytes
+    }
+
+    /// Appends to what is held for an entry, and to what is counted of memory.
+    pub(super) fn push(&self, entry: &mut Entry, reading: &str) {
+        let before = entry.bytes();
+        entry.push(reading);
+        let grown = entry.bytes() - before;
+        if grown > 0 {
+            self.hold(grown);
+        }
+    }
+
+    /// Puts what was appended to an entry on record, or takes it away again.
+    fn put_on_record(&self, entry: &mut Entry, end: usize, count: u64) -> std::result::Result<Option<u64>, FileError> {
+        let Some(journal) = &self.journal else { return Ok(None) };
+        let book = journal.book();
+        let segment = book.segment();
+        let name = (entry.named_in != segment).then_some(&*entry.key);
+        let position = self.counters.on_record.fetch_add(count, Ordering::Relaxed) + count;
+        let record = journal.append_readings(book, entry.id, name, (count, entry.lines_from(end)), position);
+        let record = record.map_err(|error| {
+            entry.cut(end);
+            self.poison(&error)
+        })?;
+        entry.named_in = segment;
+        Ok(Some(record))
+    }
+}
+
+/// Whether the daemon would find a time before the first colon.
+fn starts_with_time(reading: &str) -> bool {
+    reading.split_once(':').is_some_and(|(time, _)| {
+        time.bytes().any(|byte| byte.is_ascii_digit()) && !time.starts_with(['N', '-']) && !time.contains('@')
+    })
+}

@@ -1,0 +1,232 @@
+//! The folder that a cache of files may touch, and what names mean in it.
+//!
+//! A name is relative, made of plain parts; nothing above the folder or behind a symbolic
+//! link has one.
+
+use std::borrow::Cow;
+use std::fmt::Debug;
+use std::fs::{File, Metadata, symlink_metadata};
+use std::io::{self, ErrorKind};
+use std::path::{Component, Path, PathBuf};
+
+use super::error::FileError;
+use tsb_stores::error::Error;
+
+/// What brings files to the medium: the system, or in a test something that loses what it
+/// did not.
+pub trait FileSystem: Debug + Send + Sync {
+    /// When it returns, all that was written below `folder` outlives a power cut.
+    ///
+    /// # Errors
+    /// What the system says.
+    fn sync(&self, folder: &Path) -> io::Result<()>;
+}
+
+/// The system's own, which syncs more than the folder.
+#[derive(Debug)]
+pub(super) struct System;
+
+impl FileSystem for System {
+    fn sync(&self, folder: &Path) -> io::Result<()> {
+        let folder = File::open(folder)?;
+        Ok(rustix::fs::syncfs(&folder)?)
+    }
+}
+
+/// The base folder.
+#[derive(Debug)]
+pub(super) struct Base {
+    /// As it was given: absolute names of clients may start with it, too.
+    given: PathBuf,
+    /// Without symbolic links.
+    root: PathBuf,
+    /// What absolute names begin with, as text: both, where they are.
+    prefixes: Vec<String>,
+    system: Box<dyn FileSystem>,
+}
+
+impl Base {
+    pub(super) fn open(folder: &Path, system: Box<dyn FileSystem>) -> io::Result<Self> {
+        std::fs::create_dir_all(folder)?;
+        let (given, root) = (folder.to_owned(), folder.canonicalize()?);
+        let absolute = [&root, &given].into_iter().filter(|path| path.is_absolute());
+        let prefixes = absolute.filter_map(|path| Some(format!("{}/", path.to_str()?.trim_end_matches('/'))));
+        Ok(Self {
+            prefixes: prefixes.collect(),
+            given,
+            root,
+            system,
+        })
+    }
+
+    pub(super) fn root(&self) -> &Path {
+        &self.root
+    }
+
+    /// Waits until all that was written to the files is on the medium.
+    pub(super) fn sync(&self) -> Result<(), Error> {
+        self.system.sync(&self.root).map_err(|source| Error::Backend {
+            action: format!("sync the file system of {}", self.root.display()),
+            source: source.into(),
+        })
+    }
+
+    /// Brings a file to the medium, and its name and those of the folders above it.
+    pub(super) fn keep(&self, path: &Path) -> io::Result<()> {
+        File::open(path)?.sync_all()?;
+        let folders = path
+            .ancestors()
+            .skip(1)
+            .take_while(|folder| folder.starts_with(&self.root));
+        // The base folder may have been made just now, too.
+        for folder in folders.chain(self.root.parent()) {
+            File::open(folder)?.sync_all()?;
+        }
+        Ok(())
+    }
+
+    /// The name of a file that a client wrote, relative or absolute. Looks at no file.
+    pub(super) fn name<'a>(&self, word: &'a str) -> Result<Cow<'a, str>, FileError> {
+        let below = self
+            .prefixes
+            .iter()
+            .find_map(|prefix| word.strip_prefix(prefix.as_str()));
+        let below = below.unwrap_or(word);
+        if is_plain(below) {
+            return Ok(Cow::Borrowed(below));
+        }
+        self.cleaned(word).map(Cow::Owned)
+    }
+
+    /// The name of a file that is not written as one.
+    fn cleaned(&self, word: &str) -> Result<String, FileError> {
+        let outside = || FileError::Outside(self.shown(word));
+        let path = Path::new(word);
+        let below = if path.is_absolute() {
+            let below = path
+                .strip_prefix(&self.root)
+                .or_else(|_| path.strip_prefix(&self.given));
+            below.map_err(|_| outside())?
+        } else {
+            path
+        };
+        let mut name = String::with_capacity(word.len());
+        for part in below.components() {
+            match part {
+                Component::CurDir => {}
+                Component::Normal(part) => {
+                    if !name.is_empty() {
+                        name.push('/');
+                    }
+                    name.push_str(part.to_str().ok_or_else(outside)?);
+                }
+                _ => return Err(outside()),
+            }
+        }
+        if name.contains(|c: char| c.is_control()) {
+            return Err(outside());
+        }
+        Ok(name)
+    }
+
+    pub(super) fn path(&self, name: &str) -> PathBuf {
+        self.root.join(name)
+    }
+
+    /// As replies show it.
+    pub(super) fn shown(&self, name: &str) -> String {
+        self.root.join(name).display().to_string()
+    }
+
+    /// The file of this name, if there is one with no symbolic link on the way.
+    pub(super) fn check_file(&self, name: &str) -> Result<Metadata, FileError> {
+        match self.walk(name)? {
+            Some(found) if found.is_file() => Ok(found),
+            Some(_) => Err(FileError::NotRegular(self.shown(name))),
+            None => Err(FileError::Missing(self.shown(name))),
+        }
+    }
+
+    /// What has this name, if anything has.
+    pub(super) fn walk(&self, name: &str) -> Result<Option<Metadata>, FileError> {
+        let mut path = self.root.clone();
+        let mut last = None;
+        for part in name.split('/').filter(|part| !part.is_empty()) {
+            path.push(part);
+            let found = match symlink_metadata(&path) {
+                Ok(found) => found,
+                Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => {
+                    return Ok(None);
+                }
+                Err(source) => {
+                    let file = self.shown(name);
+                    return Err(FileError::Io { file, source });
+                }
+            };
+            if found.is_symlink() {
+                return Err(FileError::Outside(self.shown(name)));
+            }
+            last = Some(found);
+        }
+        Ok(last)
+    }
+}
+
+/// Whether a word is a name as it stands: printable ASCII, and no part is empty or begins
+/// with a dot.
+fn is_plain(word: &str) -> bool {
+    let mut is_first = true;
+    let is_good = word.bytes().all(|byte| {
+        let is_bad = !matches!(byte, b' '..=b'~') || (is_first && matches!(byte, b'.' | b'/'));
+        is_first = byte == b'/';
+        !is_bad
+    });
+    is_good && !is_first
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_stay_below_the_base() {
+        let folder = tempfile::tempdir().unwrap();
+        let base = Base::open(folder.path(), Box::new(System)).unwrap();
+        let root = base.root().display().to_string();
+        let check = |word: &str, name: &str| assert_eq!(&*base.name(word).unwrap(), name, "{word}");
+        check("a.rrd", "a.rrd");
+        check("./sub//a.rrd", "sub/a.rrd");
+        check("sub/.a.rrd", "sub/.a.rrd");
+        check("sub/a b\u{fc}.rrd/", "sub/a b\u{fc}.rrd");
+        check(&format!("{root}//a.rrd"), "a.rrd");
+        check(&format!("{root}/sub/a.rrd"), "sub/a.rrd");
+        for bad in [
+            "../a.rrd",
+            "sub/../../a.rrd",
+            "/etc/passwd",
+            &format!("{root}/../a"),
+            &format!("{root}x/a"),
+            "a\u{1}b",
+            "a\u{85}b",
+        ] {
+            assert!(matches!(base.name(bad), Err(FileError::Outside(_))), "{bad}");
+        }
+    }
+
+    #[test]
+    fn symbolic_links_lead_nowhere() {
+        let folder = tempfile::tempdir().unwrap();
+        let base = Base::open(&folder.path().join("base"), Box::new(System)).unwrap();
+        std::fs::write(folder.path().join("secret"), "x").unwrap();
+        std::fs::create_dir(base.path("sub")).unwrap();
+        std::fs::write(base.path("sub/a.rrd"), "x").unwrap();
+        std::os::unix::fs::symlink(folder.path(), base.path("up")).unwrap();
+        std::os::unix::fs::symlink("sub/a.rrd", base.path("b.rrd")).unwrap();
+        assert!(base.check_file("sub/a.rrd").is_ok());
+        assert!(matches!(base.check_file("up/secret"), Err(FileError::Outside(_))));
+        assert!(matches!(base.check_file("b.rrd"), Err(FileError::Outside(_))));
+        assert!(matches!(base.check_file("sub"), Err(FileError::NotRegular(_))));
+        assert!(matches!(base.check_file("no/a.rrd"), Err(FileError::Missing(_))));
+        assert!(matches!(base.check_file("sub/a.rrd/x"), Err(FileError::Missing(_))));
+    }
+}

@@ -1,0 +1,134 @@
+//! One command of a client that takes long, on a thread of its own.
+//!
+//! A connection shares its thread with others, which must not wait for it. The connection
+//! itself does: its replies are in the order of its commands.
+
+use std::sync::mpsc::{Receiver, TryRecvError, sync_channel};
+use std::task::Waker;
+
+use super::answer::Said;
+
+/// What is done elsewhere for one connection, at most one thing at a time.
+#[derive(Debug, Default)]
+pub(super) struct Begun {
+    outcome: Option<Receiver<Said>>,
+    waker: Option<Waker>,
+}
+
+/// Said where the thread that worked has panicked.
+const BROKEN: &str = "the command was not finished";
+
+impl Begun {
+    /// What to call when it is done. Without it, [`Begun::begin`] waits.
+    pub(super) fn wake_with(&mut self, waker: &Waker) {
+        self.waker = Some(waker.clone());
+    }
+
+    /// Whether something is being done.
+    pub(super) fn is_busy(&self) -> bool {
+        self.outcome.is_some()
+    }
+
+    /// Begins `work`; without anybody to wake, does it.
+    pub(super) fn begin(&mut self, work: impl FnOnce() -> Said + Send + 'static) -> Said {
+        let Some(waker) = self.waker.clone() else {
+            return work();
+        };
+        let (done, outcome) = sync_channel(1);
+        let run = move || {
+            // What panics wakes as well, behind the end of the channel.
+            let _wakes = WakeLast(waker);
+            let done = done;
+            // Whoever asked may be gone.
+            let _ = done.send(work());
+        };
+        let thread = std::thread::Builder::new().name("tsb-cache-create".to_owned());
+        thread
+            .spawn(run)
+            .map_err(|error| format!("no thread to spare: {error}"))?;
+        self.outcome = Some(outcome);
+        Ok(())
+    }
+
+    /// What became of it, if it is done.
+    pub(super) fn poll(&mut self) -> Option<Said> {
+        let outcome = match self.outcome.as_ref()?.try_recv() {
+            Ok(outcome) => outcome,
+            Err(TryRecvError::Empty) => return None,
+            Err(TryRecvError::Disconnected) => Err(BROKEN.to_owned()),
+        };
+        self.outcome = None;
+        Some(outcome)
+    }
+
+    /// The same, when it is done.
+    pub(super) fn wait(&mut self) -> Option<Said> {
+        let outcome = self.outcome.take()?.recv();
+        Some(outcome.unwrap_or_else(|_| Err(BROKEN.to_owned())))
+    }
+}
+
+/// Wakes when it is dropped.
+struct WakeLast(Waker);
+
+impl Drop for WakeLast {
+    fn drop(&mut self) {
+        self.0.wake_by_ref();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+    use std::sync::mpsc::channel;
+    use std::task::Wake;
+
+    use tempfile::tempdir;
+    use tsb_core::time::MonotonicClock;
+    use tsb_core::wire::rrdcached::NoSeries;
+    use tsb_core::wire::{Decoder, Next, Peer};
+
+    use super::super::super::FileBounds;
+    use super::super::{Conversation, FileCache};
+    use super::*;
+    use tsb_stores::parts::lock;
+    use tsb_stores::write_cache::WriteCacheOptions;
+
+    struct Bell(std::sync::Mutex<std::sync::mpsc::Sender<()>>);
+
+    impl Wake for Bell {
+        fn wake(self: Arc<Self>) {
+            let _ = self.0.lock().unwrap().send(());
+        }
+    }
+
+    /// Issue 15: while a large file was created, the clients of the same thread waited.
+    #[test]
+    fn a_large_file_is_created_while_the_thread_serves_others() {
+        let folder = tempdir().unwrap();
+        let (options, clock) = (WriteCacheOptions::default(), Arc::new(MonotonicClock::new()));
+        let cache = FileCache::open(&folder.path().join("base"), FileBounds::of_files(10), &options, clock);
+        let cache = Arc::new(cache.unwrap());
+        let mut conversation = Conversation::new(Arc::clone(&cache));
+        let (bell, has_rung) = channel();
+        conversation.wake_with(&Waker::from(Arc::new(Bell(bell.into()))));
+        let peer = Peer {
+            rejected: 0,
+            is_listening: true,
+        };
+        let turn = lock(&cache.creating);
+        let commands = b"CREATE large.rrd -s 10 DS:v:GAUGE:20:U:U RRA:AVERAGE:0.5:1:200000\nPING\n";
+        let taken = conversation.decode(commands, &mut NoSeries).unwrap();
+        let mut said = Vec::new();
+        assert_eq!(conversation.answer(peer, &mut said), Next::Later);
+        assert_eq!(&commands[taken..], b"PING\n", "the next command waits for its turn");
+        assert_eq!(conversation.decode(&commands[taken..], &mut NoSeries).unwrap(), 0);
+        assert!(said.is_empty());
+        drop(turn);
+        has_rung.recv().unwrap();
+        assert_eq!(conversation.decode(&commands[taken..], &mut NoSeries).unwrap(), 5);
+        assert_eq!(conversation.answer(peer, &mut said), Next::More);
+        assert_eq!(String::from_utf8(said).unwrap(), "0 RRD created OK\n0 PONG\n");
+        cache.close().unwrap();
+    }
+}

@@ -1,0 +1,278 @@
+//! What a cache knows of its files, in memory and in a checkpoint, so that it reads none of
+//! them: not when a reading comes, not at a replay, not when it writes.
+//!
+//! It is never believed by itself: each file bears a stamp ([`tsb_rrd::Known`]), and where the
+//! stamp is another, or the checkpoint ends early or does not bear out its sums, the file is
+//! read as if nothing were known. docs/formats/checkpoint.md has the bytes.
+
+use std::collections::HashMap;
+use std::fs::{File, Metadata, symlink_metadata};
+use std::io::{self, BufReader, BufWriter, Read, Write};
+use std::path::{Path, PathBuf};
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use foldhash::fast::FixedState;
+use tsb_rrd::Known;
+
+use super::base::Base;
+use tsb_stores::error::{Error, Result};
+use tsb_stores::parts::lock;
+use tsb_stores::write_cache::CheckpointOptions;
+use tsb_stores::{Damage, DamageKind, DamageLog};
+
+/// The first bytes of a checkpoint.
+const MAGIC: &[u8; 8] = b"tsbchkp1";
+/// A record longer than this was never written.
+const RECORD_MAX: u32 = 1 << 26;
+
+/// What is known of files, within a bound.
+#[derive(Debug)]
+pub(super) struct Memory {
+    path: PathBuf,
+    max_bytes: u64,
+    bytes: AtomicU64,
+    /// What is known of files that nothing waits for.
+    asleep: Mutex<HashMap<Box<str>, Known, FixedState>>,
+    /// One checkpoint at a time.
+    saving: Mutex<()>,
+    damage: DamageLog,
+}
+
+impl Memory {
+    /// What a checkpoint says, if there is one; where it is damaged, what it says before that,
+    /// and a finding.
+    ///
+    /// # Errors
+    /// [`Error::Backend`] where it cannot be read, [`Error::LaterFormat`], [`Error::Corrupt`]
+    /// where the file is something else.
+    pub(super) fn open(options: &CheckpointOptions) -> Result<Self> {
+        let memory = Self {
+            path: options.path.clone(),
+            max_bytes: options.max_bytes,
+            bytes: AtomicU64::new(0),
+            asleep: Mutex::default(),
+            saving: Mutex::default(),
+            damage: DamageLog::new(),
+        };
+        match File::open(&memory.path) {
+            Ok(file) => memory.load(file)?,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+            Err(error) => return Err(memory.failed("open", error)),
+        }
+        Ok(memory)
+    }
+
+    fn failed(&self, action: &str, source: io::Error) -> Error {
+        Error::Backend {
+            action: format!("{action} the checkpoint {}", self.path.display()),
+            source: source.into(),
+        }
+    }
+
+    fn load(&self, file: File) -> Result<()> {
+        // All of it at once: else the medium idles while records are taken apart.
+        let _ = rustix::fs::fadvise(&file, 0, None, rustix::fs::Advice::WillNeed);
+        let mut input = BufReader::with_capacity(1 << 20, file);
+        let mut magic = Vec::with_capacity(MAGIC.len());
+        let read = input.by_ref().take(MAGIC.len() as u64).read_to_end(&mut magic);
+        read.map_err(|error| self.failed("read", error))?;
+        self.check_magic(&magic)?;
+        let (mut body, mut at) = (Vec::new(), magic.len() as u64);
+        loop {
+            match next(&mut input, &mut body) {
+                Ok(Some((name, known, bytes))) => {
+                    self.put_away(name.into(), Some(known));
+                    at += bytes;
+                }
+                Ok(None) if magic.len() == MAGIC.len() => break,
+                Ok(None) => {
+                    self.note("it ends within its first bytes", at);
+                    break;
+                }
+                Err(what) => {
+                    self.note(what, at);
+                    break;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn check_magic(&self, magic: &[u8]) -> Result<()> {
+        let (kind, version) = MAGIC.split_at(MAGIC.len() - 1);
+        match magic.strip_prefix(kind) {
+            Some([found]) if found.is_ascii_digit() && version != [*found] => Err(Error::LaterFormat {
+                path: self.path.clone(),
+                found: char::from(*found).to_string(),
+                reads: String::from_utf8_lossy(version).into_owned(),
+            }),
+            _ if MAGIC.starts_with(magic) => Ok(()),
+            // IMPORTANT: it would be replaced.
+            _ => Err(Error::Corrupt {
+                path: self.path.clone(),
+                offset: 0,
+                what: "it is not a checkpoint".to_owned(),
+            }),
+        }
+    }
+
+    /// Notes damage. It costs no sample: what a checkpoint does not say is read from the files.
+    fn note(&self, what: &str, at: u64) {
+        let what = format!("{what} at byte {at}, so the files of which it knew more are read instead");
+        let damage = Damage::new(DamageKind::Unreadable, &self.path, what).with_samples_at_most(0);
+        let length = std::fs::metadata(&self.path).map(|file| file.len().saturating_sub(at));
+        self.damage.note(match length {
+            Ok(bytes) => damage.with_bytes(bytes),
+            Err(_) => damage,
+        });
+    }
+
+    /// What was found damaged of the checkpoint.
+    pub(super) fn damage(&self) -> Vec<Damage> {
+        self.damage.list()
+    }
+
+    /// What is known of a file that somebody names, if that is how it is now.
+    pub(super) fn wake(&self, name: &str, file: &Metadata) -> Option<Known> {
+        let known = lock(&self.asleep).remove(name)?;
+        let known = self.take(Some(known))?;
+        known.is_of(file).then_some(known)
+    }
+
+    /// Counts what is to be held, or drops it where there is no room.
+    pub(super) fn hold(&self, known: Option<Known>) -> Option<Known> {
+        let known = known?;
+        let bytes = known.bytes() as u64;
+        let before = self.bytes.fetch_add(bytes, Ordering::Relaxed);
+        if before + bytes <= self.max_bytes {
+            return Some(known);
+        }
+        self.bytes.fetch_sub(bytes, Ordering::Relaxed);
+        None
+    }
+
+    /// Counts it no longer.
+    pub(super) fn take(&self, known: Option<Known>) -> Option<Known> {
+        let bytes = known.as_ref().map_or(0, Known::bytes);
+        self.bytes.fetch_sub(bytes as u64, Ordering::Relaxed);
+        known
+    }
+
+    /// Keeps what is known of a file until somebody names it.
+    pub(super) fn put_away(&self, name: Box<str>, known: Option<Known>) {
+        let Some(known) = self.hold(known) else { return };
+        let old = lock(&self.asleep).insert(name, known);
+        self.take(old);
+    }
+
+    /// Writes a checkpoint of what is known: `awake` gives those in use, as bytes of records.
+    ///
+    /// # Errors
+    /// [`Error::Backend`]. The old one stays, which is as good as it was.
+    pub(super) fn save(&self, base: &Base, awake: impl FnOnce(&mut Records<'_>) -> io::Result<()>) -> Result<()> {
+        let _one = lock(&self.saving);
+        let beside = self.beside();
+        let write = || {
+            let mut output = BufWriter::with_capacity(1 << 20, File::create(&beside)?);
+            output.write_all(MAGIC)?;
+            let mut records = Records {
+                output: &mut output,
+                body: Vec::new(),
+            };
+            awake(&mut records)?;
+            self.write_asleep(base, &mut records)?;
+            output.into_inner().map_err(io::IntoInnerError::into_error)?.sync_all()
+        };
+        write().map_err(|error| self.failed("write", error))?;
+        // IMPORTANT: before it counts, the medium has what it says of the files. Else a power
+        // cut could leave a checkpoint that knows of readings which no file has.
+        base.sync()?;
+        let settle = || {
+            std::fs::rename(&beside, &self.path)?;
+            let folder = self.path.parent().filter(|folder| !folder.as_os_str().is_empty());
+            File::open(folder.unwrap_or(Path::new(".")))?.sync_all()
+        };
+        settle().map_err(|error| self.failed("name", error))
+    }
+
+    fn write_asleep(&self, base: &Base, records: &mut Records<'_>) -> io::Result<()> {
+        let mut asleep = lock(&self.asleep);
+        // Files that were changed or are gone: nothing is known of them any more.
+        let is_there = |name: &str, known: &Known| {
+            let found = symlink_metadata(base.path(name));
+            found.is_ok_and(|file| known.is_of(&file))
+        };
+        let gone = asleep.extract_if(|name, known| !is_there(name, known));
+        gone.for_each(|(_, known)| drop(self.take(Some(known))));
+        asleep.iter().try_for_each(|(name, known)| records.write(name, known))
+    }
+
+    fn beside(&self) -> PathBuf {
+        let mut name = self.path.as_os_str().to_owned();
+        name.push(".new");
+        name.into()
+    }
+}
+
+/// A checkpoint that is being written.
+pub(super) struct Records<'a> {
+    output: &'a mut BufWriter<File>,
+    body: Vec<u8>,
+}
+
+impl Records<'_> {
+    /// Appends what is known of a file.
+    pub(super) fn write(&mut self, name: &str, known: &Known) -> io::Result<()> {
+        self.body.clear();
+        self.body.extend_from_slice(&(name.len() as u32).to_le_bytes());
+        self.body.extend_from_slice(name.as_bytes());
+        known.to_bytes(&mut self.body);
+        let length = self.body.len() as u32;
+        self.output.write_all(&length.to_le_bytes())?;
+        self.output.write_all(&crc32fast::hash(&self.body).to_le_bytes())?;
+        self.output.write_all(&self.body)
+    }
+}
+
+/// The next record and its length; `None`: the checkpoint ends here.
+///
+/// # Errors
+/// What is wrong with it.
+fn next<'a>(
+    input: &mut impl Read,
+    body: &'a mut Vec<u8>,
+) -> std::result::Result<Option<(&'a str, Known, u64)>, &'static str> {
+    const CUT: &str = "a record is cut short";
+    const WRONG: &str = "a record does not hold what it should";
+    let mut prefix = Vec::with_capacity(8);
+    let read = input.by_ref().take(8).read_to_end(&mut prefix);
+    read.map_err(|_| "a record cannot be read")?;
+    if prefix.is_empty() {
+        return Ok(None);
+    }
+    let (length, sum) = prefix.split_first_chunk::<4>().ok_or(CUT)?;
+    let (length, sum) = (
+        u32::from_le_bytes(*length),
+        u32::from_le_bytes(sum.try_into().map_err(|_| CUT)?),
+    );
+    if length > RECORD_MAX {
+        return Err("a record is longer than any");
+    }
+    body.clear();
+    let read = input.take(u64::from(length)).read_to_end(body);
+    let read = read.map_err(|_| "a record cannot be read")?;
+    if read != length as usize {
+        return Err(CUT);
+    }
+    if crc32fast::hash(body) != sum {
+        return Err("a checksum does not match");
+    }
+    let (name_length, rest) = body.split_first_chunk::<4>().ok_or(WRONG)?;
+    let (name, known) = rest
+        .split_at_checked(u32::from_le_bytes(*name_length) as usize)
+        .ok_or(WRONG)?;
+    let name = std::str::from_utf8(name).map_err(|_| WRONG)?;
+    let known = Known::from_bytes(known).ok_or(WRONG)?;
+    Ok(Some((name, known, 8 + u64::from(length))))
+}

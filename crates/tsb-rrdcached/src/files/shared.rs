@@ -1,0 +1,526 @@
+//! What the threads of a cache of files share: admission, bounds, levels.
+
+use std::collections::VecDeque;
+use std::hash::BuildHasher;
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, Condvar, Mutex};
+
+use foldhash::fast::FixedState;
+use tsb_core::time::Clock;
+use tsb_core::{SeriesId, SeriesKey};
+use tsb_rrd::{Known, Layout, Moment, RrdFile, Session};
+
+use super::FileBounds;
+use super::base::Base;
+use super::entries::hash_of;
+use super::entry::Entry;
+use super::error::FileError;
+use super::known::Memory;
+use super::librrd;
+use super::outlet::Outlet;
+use super::shelf::{Shelf, Shelved};
+use tsb_stores::error::{Error, chain};
+use tsb_stores::parts::{Bell, lock};
+use tsb_stores::write_cache::Account;
+use tsb_stores::write_cache::WriteCacheOptions;
+use tsb_stores::write_cache::writeback::Unsynced;
+use tsb_stores::write_cache::writeback::{Journal, Opened};
+use tsb_stores::{Damage, DamageKind, DamageLog};
+
+/// Shelves that share the files.
+pub(super) const SHELVES: usize = 16;
+/// Files that are written to a checkpoint while others wait.
+const AT_ONCE: usize = 64;
+/// What a drain leaves the system writes out by itself after so long
+/// (`vm.dirty_expire_centisecs`). Files that are drained less often are written out once a
+/// drain anyway, and no page twice if that begins at once.
+const WRITTEN_OUT_NS: u64 = 30_000_000_000;
+/// Layouts that are held once for all files that have them.
+const LAYOUTS: usize = 64;
+
+/// Which shelf has the files whose names have this hash: by bits that the shelf does not use.
+pub(super) fn shelf_of_hash(hash: u64) -> usize {
+    (hash >> 40) as usize % SHELVES
+}
+
+/// Everything.
+#[derive(Debug)]
+pub(super) struct Shared {
+    pub(super) base: Base,
+    pub(super) clock: Arc<dyn Clock>,
+    pub(super) journal: Option<Journal>,
+    /// What is known of files, where that is kept.
+    pub(super) memory: Option<Memory>,
+    /// Files that were found damaged or gone.
+    pub(super) damage: DamageLog,
+    pub(super) counters: Counters,
+    pub(super) due: Mutex<Due>,
+    /// Drained files on their way out, where that is begun.
+    pub(super) outlet: Option<Outlet>,
+    /// Rung for those who write.
+    pub(super) call: Bell,
+    /// Rung for the keeper when it is to stop.
+    pub(super) end: Condvar,
+    /// What the files have and no sync has covered yet: to be marked in the journal.
+    pub(super) unsynced: Unsynced<Arc<SeriesKey>>,
+    pub(super) has_trouble: AtomicBool,
+    shelves: Vec<Shelved>,
+    hash: FixedState,
+    layouts: Mutex<Vec<Arc<Layout>>>,
+    poison: Mutex<Option<String>>,
+    is_closed: AtomicBool,
+    /// Whether nothing is accepted any more: it is closed or poisoned.
+    pub(super) is_shut: AtomicBool,
+    next_id: AtomicU32,
+    pub(super) bytes: AtomicU64,
+    files: AtomicUsize,
+    timeout_ns: u64,
+    jitter_ns: u64,
+    pub(super) max_bytes: u64,
+    pub(super) bounds: FileBounds,
+}
+
+/// What the header of a file says.
+#[derive(Debug)]
+struct Head {
+    layout: Arc<Layout>,
+    /// When the newest reading is from.
+    newest: Moment,
+    /// Our own engine does not handle it.
+    is_for_librrd: bool,
+}
+
+/// Files that are to be written.
+#[derive(Debug, Default)]
+pub(super) struct Due {
+    pub(super) names: VecDeque<Box<str>>,
+    pub(super) is_stopping: bool,
+}
+
+/// What was counted.
+#[derive(Debug, Default)]
+pub(super) struct Counters {
+    pub(super) updates_received: AtomicU64,
+    pub(super) flushes_received: AtomicU64,
+    pub(super) updates_written: AtomicU64,
+    pub(super) write_failures: AtomicU64,
+    /// Values that the journal was given.
+    pub(super) on_record: AtomicU64,
+    pub(super) values_rejected: AtomicU64,
+}
+
+impl Shared {
+    pub(super) fn new(
+        base: Base,
+        options: &WriteCacheOptions,
+        bounds: FileBounds,
+        clock: Arc<dyn Clock>,
+        opened: Option<Opened>,
+        memory: Option<Memory>,
+    ) -> (Self, tsb_stores::write_cache::writeback::HeldReadings) {
+        let (journal, held) = match opened {
+            None => (None, tsb_stores::write_cache::writeback::HeldReadings::default()),
+            Some(opened) => (Some(opened.journal), opened.readings),
+        };
+        let shared = Self {
+            base,
+            clock,
+            journal,
+            memory,
+            damage: DamageLog::new(),
+            counters: Counters::default(),
+            due: Mutex::default(),
+            outlet: (options.timeout_ns >= WRITTEN_OUT_NS).then(Outlet::default),
+            call: Bell::default(),
+            end: Condvar::new(),
+            unsynced: Unsynced::default(),
+            has_trouble: AtomicBool::new(false),
+            shelves: (0..SHELVES).map(|_| Shelved::default()).collect(),
+            hash: FixedState::default(),
+            layouts: Mutex::default(),
+            poison: Mutex::default(),
+            is_closed: AtomicBool::new(false),
+            is_shut: AtomicBool::new(false),
+            next_id: AtomicU32::new(0),
+            bytes: AtomicU64::new(0),
+            files: AtomicUsize::new(0),
+            timeout_ns: options.timeout_ns,
+            jitter_ns: options.jitter_ns,
+            max_bytes: options.max_bytes,
+            bounds,
+        };
+        (shared, held)
+    }
+
+    pub(super) fn shelves(&self) -> &[Shelved] {
+        &self.shelves
+    }
+
+    pub(super) fn shelf_of(&self, name: &str) -> &Shelved {
+        &self.shelves[shelf_of_hash(hash_of(name))]
+    }
+
+    /// A number that looks random, and decides which row of each archive of a new file is first.
+    pub(super) fn seed_of(&self, name: &str) -> u64 {
+        self.hash.hash_one((name, self.clock.wall().0))
+    }
+
+    pub(super) fn check_open(&self) -> std::result::Result<(), FileError> {
+        if !self.is_shut.load(Ordering::Acquire) {
+            return Ok(());
+        }
+        if self.is_closed.load(Ordering::Acquire) {
+            return Err(FileError::Closed);
+        }
+        match &*lock(&self.poison) {
+            Some(cause) => Err(FileError::Poisoned(cause.clone())),
+            None => Ok(()),
+        }
+    }
+
+    /// Takes nothing more; whether it took something before.
+    pub(super) fn begin_close(&self) -> bool {
+        let was_closed = self.is_closed.swap(true, Ordering::AcqRel);
+        self.is_shut.store(true, Ordering::Release);
+        !was_closed
+    }
+
+    /// Nothing is accepted any more: the journal cannot be trusted.
+    pub(super) fn poison(&self, error: &Error) -> FileError {
+        let cause = chain(error);
+        let cause = lock(&self.poison).get_or_insert(cause).clone();
+        self.is_shut.store(true, Ordering::Release);
+        FileError::Poisoned(cause)
+    }
+
+    /// Bytes of memory that are free again.
+    pub(super) fn release(&self, bytes: usize) {
+        self.bytes.fetch_sub(bytes as u64, Ordering::Relaxed);
+    }
+
+    pub(super) fn hold(&self, bytes: usize) {
+        self.bytes.fetch_add(bytes as u64, Ordering::Relaxed);
+    }
+
+    pub(super) fn is_crowded(&self) -> bool {
+        self.bytes.load(Ordering::Relaxed) >= self.max_bytes / 2
+    }
+
+    /// Whether files may keep the room of what was written, so that it is not asked for again.
+    pub(super) fn has_room_to_keep(&self) -> bool {
+        self.bytes.load(Ordering::Relaxed) < self.max_bytes / 4
+    }
+
+    /// Returns when all that was accepted is in a journal that a kill leaves.
+    pub(super) fn hand_over_records(&self) -> std::result::Result<(), FileError> {
+        match &self.journal {
+            Some(journal) => journal.hand_over_all().map_err(|error| self.poison(&error)),
+            None => Ok(()),
+        }
+    }
+
+    /// Returns when what is on record may be acknowledged.
+    pub(super) fn confirm(&self, record: u64) -> std::result::Result<(), FileError> {
+        match &self.journal {
+            Some(journal) => journal.confirm(record).map_err(|error| self.poison(&error)),
+            None => Ok(()),
+        }
+    }
+
+    /// Opens a file that nothing has waited for, and says what it is like.
+    pub(super) fn admit(&self, name: &str, session: &mut Session) -> std::result::Result<(), FileError> {
+        let file = self.base.check_file(name)?;
+        let shelved = self.shelf_of(name);
+        let claim = {
+            let mut shelf = shelved.lock_idle(name);
+            if shelf.entries.get(name).is_some() {
+                return Ok(());
+            }
+            shelved.claim(&mut shelf, name)
+        };
+        if self.files.load(Ordering::Relaxed) >= self.bounds.files {
+            return Err(FileError::TooMany {
+                file: self.base.shown(name),
+                limit: self.bounds.files,
+            });
+        }
+        let known = self.memory.as_ref().and_then(|memory| memory.wake(name, &file));
+        let header = known.as_ref().and_then(|known| self.header_of(known, session));
+        let is_known = header.is_some();
+        let found = match header {
+            Some((layout, newest)) => Head {
+                layout,
+                newest,
+                is_for_librrd: false,
+            },
+            None => self.head_of(name, session)?,
+        };
+        let known = known.filter(|_| is_known);
+        let id = SeriesId(self.next_id.fetch_add(1, Ordering::Relaxed));
+        let mut entry = Entry::new(id, name, found.layout, found.newest, self.clock.now());
+        entry.due_ns = self.next_due(&entry);
+        let known = self.memory.as_ref().and_then(|memory| memory.hold(known));
+        entry.known = known.map(Box::new);
+        entry.is_for_librrd = found.is_for_librrd;
+        shelved.lock().entries.insert(entry);
+        self.files.fetch_add(1, Ordering::Relaxed);
+        drop(claim);
+        Ok(())
+    }
+
+    /// Looks at a file that was damaged or gone: somebody may have put a whole one there.
+    ///
+    /// # Errors
+    /// What is wrong with it. Nothing has changed.
+    pub(super) fn look_again(&self, name: &str, session: &mut Session) -> std::result::Result<(), FileError> {
+        self.base.check_file(name)?;
+        let shelved = self.shelf_of(name);
+        let claim = shelved.claim(&mut shelved.lock_idle(name), name);
+        let found = self.head_of(name, session)?;
+        if let Some(entry) = shelved.lock().entries.get_mut(name) {
+            // What waits is older than what may come, and is judged again when it is written.
+            entry.newest = if entry.pending() == 0 {
+                found.newest
+            } else {
+                entry.newest.max(found.newest)
+            };
+            entry.layout = found.layout;
+            entry.is_for_librrd = found.is_for_librrd;
+            entry.is_damaged = false;
+        }
+        drop(claim);
+        Ok(())
+    }
+
+    /// What a file says of itself, by our own engine or by librrd, for a caller who has claimed
+    /// it.
+    fn head_of(&self, name: &str, session: &mut Session) -> std::result::Result<Head, FileError> {
+        let path = self.base.path(name);
+        let mut is_for_librrd = false;
+        let found = match RrdFile::open(&path) {
+            Ok(file) => file.newest(session).map(|newest| (Arc::clone(file.layout()), newest)),
+            Err(error) if librrd::is_for_librrd(&error) => {
+                is_for_librrd = true;
+                librrd::layout(&path).map(|(layout, newest)| (Arc::new(layout), newest))
+            }
+            Err(error) => Err(error),
+        };
+        let (layout, newest) = found.map_err(|error| {
+            if let tsb_rrd::Error::Damaged { .. } = error.cause() {
+                self.note_damage(name, error.cause().to_string());
+            }
+            self.rrd_error(name, error)
+        })?;
+        Ok(Head {
+            layout: self.interned(layout),
+            newest,
+            is_for_librrd,
+        })
+    }
+
+    /// Notes that a file cannot take what waits for it, and that this is lost.
+    pub(super) fn note_loss(&self, name: &str, why: &str, values: u64) {
+        self.note_damage(name, format!("{why}; {values} value(s) that waited for it are lost"));
+    }
+
+    fn note_damage(&self, name: &str, what: String) {
+        let path = self.base.path(name);
+        let is_gone = matches!(path.try_exists(), Ok(false));
+        let kind = if is_gone {
+            DamageKind::Missing
+        } else {
+            DamageKind::Unreadable
+        };
+        self.damage.note(Damage::new(kind, path, what));
+    }
+
+    /// The words of the engine in those of the protocol.
+    pub(super) fn rrd_error(&self, name: &str, error: tsb_rrd::Error) -> FileError {
+        match error {
+            tsb_rrd::Error::File { source, .. } => self.rrd_error(name, *source),
+            tsb_rrd::Error::Io { source, .. } if source.kind() == std::io::ErrorKind::NotFound => {
+                FileError::Missing(self.base.shown(name))
+            }
+            source => FileError::Rrd {
+                file: self.base.shown(name),
+                source,
+            },
+        }
+    }
+
+    /// What the known pages of a file say of it.
+    fn header_of(&self, known: &Known, session: &mut Session) -> Option<(Arc<Layout>, Moment)> {
+        let as_others = |layout: &Arc<Layout>| Some((Arc::clone(layout), known.newest_as(layout, session)?));
+        let found = lock(&self.layouts).iter().find_map(as_others);
+        found.or_else(|| known.header().ok().map(|(layout, newest)| (Arc::new(layout), newest)))
+    }
+
+    /// One layout for all files that have it.
+    pub(super) fn interned(&self, layout: Arc<Layout>) -> Arc<Layout> {
+        let mut layouts = lock(&self.layouts);
+        let is_same = |known: &&Arc<Layout>| Arc::ptr_eq(known, &layout) || **known == layout;
+        if let Some(known) = layouts.iter().find(is_same) {
+            return Arc::clone(known);
+        }
+        if layouts.len() < LAYOUTS {
+            layouts.push(Arc::clone(&layout));
+        }
+        layout
+    }
+
+    /// From when on a reading makes a file due that is written now.
+    pub(super) fn next_due(&self, entry: &Entry) -> u64 {
+        let now_ns = self.clock.now();
+        let jitter_ns = match self.jitter_ns {
+            0 => 0,
+            jitter_ns => self.hash.hash_one((entry.id.0, now_ns)) % jitter_ns,
+        };
+        now_ns.saturating_add(self.timeout_ns).saturating_add(jitter_ns)
+    }
+
+    /// Has the threads end.
+    pub(super) fn stop(&self) {
+        lock(&self.due).is_stopping = true;
+        self.call.ring_all();
+        self.end.notify_all();
+        if let Some(outlet) = &self.outlet {
+            outlet.stop();
+        }
+    }
+
+    /// Has a file written, unless nothing waits for it or it is suspended.
+    pub(super) fn queue(&self, entry: &mut Entry) {
+        if entry.is_queued || entry.is_suspended || entry.waiting() == 0 {
+            return;
+        }
+        entry.is_queued = true;
+        lock(&self.due).names.push_back(entry.name.clone());
+        self.call.ring_one();
+    }
+
+    /// Has files written that wait for longer than the timeout, or all.
+    pub(super) fn queue_due(&self, everything: bool) {
+        let now_ns = self.clock.now();
+        self.queue_each(|entry| everything || now_ns >= entry.due_ns);
+    }
+
+    /// Has some files written.
+    pub(super) fn queue_each(&self, is_due: impl Fn(&Entry) -> bool) {
+        for shelved in &self.shelves {
+            for entry in shelved.lock().entries.iter_mut() {
+                if is_due(entry) {
+                    self.queue(entry);
+                }
+            }
+        }
+    }
+
+    /// Forgets files that nothing has waited for since `before_ns`.
+    pub(super) fn forget_idle(&self, before_ns: u64) {
+        for shelved in &self.shelves {
+            let shelf = &mut *shelved.lock();
+            let count = shelf.entries.len();
+            let Shelf { entries, busy, .. } = shelf;
+            let is_idle =
+                |entry: &Entry| entry.is_idle() && entry.written_ns < before_ns && !busy.contains(&entry.name);
+            for entry in entries.take_if(is_idle) {
+                self.release(entry.bytes());
+                self.put_away(entry);
+            }
+            self.files.fetch_sub(count - shelf.entries.len(), Ordering::Relaxed);
+        }
+    }
+
+    /// Removes a file from its shelf: how many values waited for it, if it was there.
+    pub(super) fn remove(&self, shelf: &mut Shelf, name: &str) -> std::result::Result<Option<u64>, FileError> {
+        let Some(entry) = shelf.entries.remove(name) else {
+            return Ok(None);
+        };
+        self.files.fetch_sub(1, Ordering::Relaxed);
+        let dropped = entry.waiting();
+        self.release(entry.bytes());
+        shelf.account.pending -= dropped;
+        shelf.account.forgotten += dropped;
+        let (id, last_record, key) = (entry.id, entry.last_record(), Arc::clone(&entry.key));
+        self.put_away(entry);
+        if let Some(journal) = &self.journal
+            && dropped > 0
+        {
+            let forgot = journal.forgot(id, last_record, &key);
+            forgot.map_err(|error| self.poison(&error))?;
+        }
+        Ok(Some(dropped))
+    }
+
+    /// Keeps what is known of a file whose entry is gone. Its stamp tells whether this is still
+    /// the file when it is named again.
+    fn put_away(&self, entry: Entry) {
+        if let Some(memory) = &self.memory {
+            let known = memory.take(entry.known.map(|known| *known));
+            memory.put_away(entry.name, known);
+        }
+    }
+
+    /// What has become of every value.
+    pub(super) fn account(&self) -> Account {
+        let accounts = self.shelves.iter().map(|shelved| shelved.lock().account);
+        accounts.fold(Account::default(), |sum, account| sum.plus(&account))
+    }
+
+    pub(super) fn files(&self) -> usize {
+        self.files.load(Ordering::Relaxed)
+    }
+
+    /// Writes a checkpoint of what is known of the files, if one is kept.
+    pub(super) fn remember(&self) -> Result<(), Error> {
+        let Some(memory) = &self.memory else { return Ok(()) };
+        memory.save(&self.base, |records| {
+            for shelved in &self.shelves {
+                let names: Vec<Box<str>> = shelved.lock().entries.iter().map(|entry| entry.name.clone()).collect();
+                for names in names.chunks(AT_ONCE) {
+                    let shelf = shelved.lock();
+                    // What is being written is not known until it is.
+                    let mut known = names
+                        .iter()
+                        .filter_map(|name| Some((name, shelf.entries.get(name)?.known.as_deref()?)));
+                    known.try_for_each(|(name, known)| records.write(name, known))?;
+                }
+            }
+            Ok(())
+        })
+    }
+
+    /// Puts back what a journal holds of an earlier life; it is due at once.
+    pub(super) fn replay(&self, key: &SeriesKey, readings: Vec<(u64, String)>) {
+        let name = key.name();
+        let count = readings.len() as u64;
+        let admitted = self
+            .base
+            .name(name)
+            .and_then(|name| self.admit(&name, &mut Session::default()));
+        let why_not = admitted.as_ref().err().map(ToString::to_string);
+        let mut shelf = self.shelf_of(name).lock();
+        shelf.account.replayed += count;
+        let Shelf { entries, account, .. } = &mut *shelf;
+        let (Ok(()), Some(entry)) = (admitted, entries.get_mut(name)) else {
+            // The file is damaged or gone, and with it the place for them.
+            account.failed += count;
+            self.note_loss(name, &why_not.unwrap_or_else(|| "the file is gone".to_owned()), count);
+            return;
+        };
+        for (record, reading) in readings {
+            match tsb_rrd::check(&entry.layout, &reading) {
+                Ok(at) if at > entry.newest => {
+                    entry.newest = at;
+                    self.push(entry, &reading);
+                    entry.wait_for(1, record);
+                    account.pending += 1;
+                }
+                // The file has it.
+                Ok(_) => account.written += 1,
+                Err(_) => account.failed += 1,
+            }
+        }
+        self.queue(entry);
+    }
+}

@@ -1,0 +1,501 @@
+//! A client of rrdcached: the real daemon as a store, over its Unix socket.
+//!
+//! An ack means that the daemon has taken the samples into its memory (`Volatile`): also
+//! with a journal of its own it syncs nothing and hands records to the system in blocks of
+//! 4 KiB, so a kill loses what was acknowledged last (rrdcached 1.7.2, measured). A flush
+//! asks for each file that was written; the daemon says yes also where it wrote nothing, and
+//! this client cannot know better. A write is one `BATCH`.
+//!
+//! Files are named as those of `rrd:` are, with a prefix of the run before them, below the
+//! daemon's base folder. Only the rows of the first archive come back: `FETCH` chooses
+//! archives by itself. It is *not* a pool: one connection, one request at a time.
+
+use std::fmt;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, MutexGuard, RwLock};
+
+use tsb_core::wire::rrdcached as wire;
+use tsb_core::{Batch, Durability, SeriesId, SeriesKey, Timestamp};
+
+use tsb_stores::error::{Error, Result};
+use tsb_stores::parts::KeyTable;
+use tsb_stores::parts::{lock, read, write};
+use tsb_stores::rrd::RrdOptions;
+use tsb_stores::rrd::client::{Micros, end_of, in_order, path_of, write as write_reading};
+use tsb_stores::store::{
+    Ack, Capabilities, Consolidated, Exactness, MAX_ARCHIVES, OnConflict, Position, Query, Reason, Refusals, Resample,
+    Scope, Stats, Store, TimeRange, Visitor,
+};
+
+mod listing;
+
+use crate::connection::{Connection, Reply};
+pub use listing::series;
+
+const SECOND_NS: i64 = 1_000_000_000;
+
+/// The daemon behind a socket.
+pub struct RrdcachedStore {
+    socket: PathBuf,
+    prefix: String,
+    options: RrdOptions,
+    /// Of every file.
+    layout: tsb_rrd::Layout,
+    consolidated: Consolidated,
+    keys: RwLock<KeyTable>,
+    session: Mutex<Session>,
+    accepted: AtomicU64,
+    flushed: AtomicU64,
+}
+
+/// What one request at a time has to itself.
+#[derive(Debug, Default)]
+struct Session {
+    connection: Option<Connection>,
+    series: Vec<Option<Series>>,
+    is_closed: bool,
+}
+
+#[derive(Clone, Debug)]
+struct Series {
+    file: String,
+    /// The newest reading that the daemon took; `None`: there is no file yet.
+    newest: Option<Micros>,
+    /// Since the last flush.
+    is_written: bool,
+}
+
+/// What a command of a batch was for.
+#[derive(Clone, Copy, Debug)]
+enum Purpose {
+    Create,
+    Update(usize),
+}
+
+impl RrdcachedStore {
+    /// Connects to the daemon that listens at `socket`. Files are created as `options` say,
+    /// and their names begin with `prefix`.
+    ///
+    /// # Errors
+    /// [`Error::Spec`] for options that no file can have, [`Error::Backend`] where nobody
+    /// answers.
+    pub fn open(socket: &Path, prefix: &str, options: RrdOptions) -> Result<Self> {
+        let all = options.consolidated()?;
+        let layout = options.layout()?;
+        let mut archives = [None; MAX_ARCHIVES];
+        archives[0] = all.archives[0];
+        let store = Self {
+            socket: socket.to_owned(),
+            prefix: prefix.to_owned(),
+            consolidated: Consolidated { archives, ..all },
+            keys: RwLock::new(KeyTable::new(options.max_series)),
+            options,
+            layout,
+            session: Mutex::default(),
+            accepted: AtomicU64::new(0),
+            flushed: AtomicU64::new(0),
+        };
+        let mut session = store.begin()?;
+        let pong = store.talk(&mut session, |connection| connection.ask("PING\n"))?;
+        drop(session);
+        match pong.first() {
+            Some(reply) if reply.is_ok => Ok(store),
+            other => Err(store.failed("talk to it", format!("it answers {other:?} to PING"))),
+        }
+    }
+
+    fn begin(&self) -> Result<MutexGuard<'_, Session>> {
+        let session = lock(&self.session);
+        if session.is_closed {
+            return Err(Error::Closed);
+        }
+        Ok(session)
+    }
+
+    /// One exchange, over a new connection where there is none. What a broken one has done
+    /// is unknown, and said so.
+    fn talk<T>(
+        &self,
+        session: &mut Session,
+        exchange: impl FnOnce(&mut Connection) -> std::io::Result<T>,
+    ) -> Result<T> {
+        let mut connection = match session.connection.take() {
+            Some(connection) => connection,
+            None => Connection::open(&self.socket).map_err(|error| self.failed("connect", error))?,
+        };
+        let answer = exchange(&mut connection).map_err(|error| self.failed("talk to it", error))?;
+        session.connection = Some(connection);
+        Ok(answer)
+    }
+
+    fn failed(&self, action: &str, source: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> Error {
+        Error::Backend {
+            action: format!("{action} (rrdcached at {})", self.socket.display()),
+            source: source.into(),
+        }
+    }
+
+    fn check_each(&self, series: &[SeriesId]) -> Result<()> {
+        let keys = read(&self.keys);
+        keys.check_each(series.iter().copied())
+    }
+
+    /// What the daemon knows of files that may be there from before.
+    fn look(&self, session: &mut Session, files: &[String]) -> Result<Vec<Option<Micros>>> {
+        let mut commands = String::new();
+        for file in files {
+            // INFO reads the file: what the daemon holds has to be in it.
+            wire::command(&mut commands, &["FLUSH", file]);
+            wire::command(&mut commands, &["INFO", file]);
+        }
+        let replies = self.talk(session, |connection| connection.ask(&commands))?;
+        let infos = replies.iter().skip(1).step_by(2);
+        let newest = infos.map(|reply| {
+            let seconds = reply.lines.iter().find_map(|line| wire::last_update(line));
+            seconds.map(|seconds| Micros(seconds * 1_000_000))
+        });
+        Ok(newest.collect())
+    }
+
+    fn create(&self, into: &mut String, file: &str, first: Micros) {
+        let (start, step) = ((first.seconds() - 1).to_string(), self.options.step_s.to_string());
+        let mut words = vec!["CREATE", file, "-b", &start, "-s", &step, "-O"];
+        let sources = self.layout.sources().iter().map(|source| {
+            let mut text = String::new();
+            wire::source(&mut text, &source.name, source.kind.name(), source.heartbeat_s);
+            text
+        });
+        let archives = self.layout.archives().iter().map(|archive| {
+            let mut text = String::new();
+            wire::archive(&mut text, archive.cf.name(), archive.xff, archive.steps, archive.rows);
+            text
+        });
+        let definitions: Vec<String> = sources.chain(archives).collect();
+        words.extend(definitions.iter().map(String::as_str));
+        wire::command(into, &words);
+    }
+
+    /// The commands for a batch: what is refused here needs none.
+    fn commands(&self, series: &[Option<Series>], batch: &Batch<'_>, refused: &mut Refusals) -> (String, Vec<Purpose>) {
+        let (mut commands, mut purposes, mut text) = (String::new(), Vec::with_capacity(batch.len()), String::new());
+        let mut newest: std::collections::HashMap<SeriesId, Micros> = std::collections::HashMap::new();
+        for (index, (id, at, value)) in batch.iter().enumerate() {
+            let Some(Some(series)) = series.get(id.index()) else {
+                continue;
+            };
+            let before = newest.get(&id).copied().or(series.newest);
+            let admitted = Micros::of(at)
+                .ok_or(Reason::Unrepresentable)
+                .and_then(|at| in_order(before, at).map(|()| at))
+                .and_then(|at| write_reading(&mut text, at, value, self.options.derivation).map(|()| at));
+            match admitted {
+                Ok(at) => {
+                    if before.is_none() {
+                        self.create(&mut commands, &series.file, at);
+                        purposes.push(Purpose::Create);
+                    }
+                    newest.insert(id, at);
+                    wire::command(&mut commands, &["UPDATE", &series.file, &text]);
+                    purposes.push(Purpose::Update(index));
+                }
+                Err(reason) => refused.push(index, reason),
+            }
+        }
+        (commands, purposes)
+    }
+
+    /// Refuses what the daemon refused; what it could not do otherwise is an error.
+    fn judge(&self, failures: &[(usize, String)], purposes: &[Purpose], refused: &mut Refusals) -> Option<Error> {
+        let mut error = None;
+        for (number, what) in failures {
+            match purposes.get(number - 1) {
+                Some(Purpose::Create) if wire::is_there(what) => {}
+                Some(Purpose::Update(index)) if wire::is_not_later(what) => refused.push(*index, Reason::Late),
+                _ => error = error.or_else(|| Some(self.failed("update", what.clone()))),
+            }
+        }
+        error
+    }
+
+    fn flush_files(&self, session: &mut Session, ids: impl Iterator<Item = usize>) -> Result<()> {
+        let mut commands = String::new();
+        let mut asked = Vec::new();
+        for index in ids {
+            if let Some(Some(series)) = session.series.get(index)
+                && series.is_written
+            {
+                wire::command(&mut commands, &["FLUSH", &series.file]);
+                asked.push(index);
+            }
+        }
+        let replies = self.talk(session, |connection| connection.ask(&commands))?;
+        if let Some(reply) = replies.iter().find(|reply| !reply.is_ok) {
+            return Err(self.failed("flush", reply.text.clone()));
+        }
+        for index in asked {
+            if let Some(Some(series)) = session.series.get_mut(index) {
+                series.is_written = false;
+            }
+        }
+        Ok(())
+    }
+
+    fn row_ns(&self) -> i64 {
+        let steps = self.options.archives.first().map_or(1, |rule| rule.steps);
+        self.options.step_s as i64 * i64::from(steps) * SECOND_NS
+    }
+
+    /// The shift from the end of a row to its timestamp.
+    fn shift_of(&self, resample: Option<Resample>) -> Result<i64> {
+        let first = self.options.archives.first();
+        match resample {
+            None => Ok(0),
+            Some(resample)
+                if resample.step_ns == self.row_ns()
+                    && first.is_some_and(|rule| rule.consolidation == resample.consolidation) =>
+            {
+                Ok(-self.row_ns())
+            }
+            Some(_) => Err(self.unsupported("resampling to what the first archive does not keep")),
+        }
+    }
+
+    /// The known rows of a series that end in `[from_s, to_s)`, and not more than `most` of
+    /// the newest.
+    fn rows(&self, session: &mut Session, id: SeriesId, from_s: i64, to_s: i64, most: i64) -> Result<Vec<(i64, f64)>> {
+        let Some((file, newest)) = session
+            .series
+            .get(id.index())
+            .and_then(Option::as_ref)
+            .and_then(|series| Some((series.file.clone(), series.newest?)))
+        else {
+            return Ok(Vec::new());
+        };
+        let Some(archive) = self.layout.archives().first() else {
+            return Ok(Vec::new());
+        };
+        let row_s = self.row_ns() / SECOND_NS;
+        let last_s = newest.seconds().div_euclid(row_s) * row_s;
+        // Before that there is a coarser archive at the most, and FETCH would choose it.
+        let oldest_s = last_s - row_s * (archive.rows as i64).min(most);
+        let start = from_s.saturating_sub(row_s).max(oldest_s).to_string();
+        let end = to_s.min(last_s + row_s).to_string();
+        let mut command = String::new();
+        wire::command(&mut command, &["FETCH", &file, archive.cf.name(), &start, &end]);
+        let mut replies = self.talk(session, |connection| connection.ask(&command))?;
+        let reply = replies.pop().ok_or_else(|| self.failed("fetch", "no reply"))?;
+        if !reply.is_ok {
+            return Err(self.failed("fetch", reply.text));
+        }
+        self.read_rows(&reply, from_s, to_s)
+    }
+
+    fn read_rows(&self, reply: &Reply, from_s: i64, to_s: i64) -> Result<Vec<(i64, f64)>> {
+        let mut rows = Vec::with_capacity(reply.lines.len());
+        for line in &reply.lines {
+            match wire::fetched(line) {
+                Some(wire::Fetched::Row(end_s, value)) if !value.is_nan() && (from_s..to_s).contains(&end_s) => {
+                    rows.push((end_s, value));
+                }
+                Some(_) => {}
+                None => return Err(self.failed("fetch", format!("it answers {line:?}"))),
+            }
+        }
+        Ok(rows)
+    }
+
+    fn unsupported(&self, what: &'static str) -> Error {
+        Error::Unsupported {
+            store: self.to_string(),
+            what,
+        }
+    }
+}
+
+impl fmt::Debug for RrdcachedStore {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("RrdcachedStore")
+            .field("socket", &self.socket)
+            .field("options", &self.options)
+            .finish_non_exhaustive()
+    }
+}
+
+impl fmt::Display for RrdcachedStore {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("rrdcached")
+    }
+}
+
+impl Store for RrdcachedStore {
+    fn capabilities(&self) -> Capabilities {
+        let mut capabilities = Capabilities::new(Durability::Volatile, Durability::Buffered);
+        capabilities.resample = true;
+        capabilities.exactness = Exactness::Consolidated(self.consolidated);
+        capabilities.duplicate = OnConflict::Rejected;
+        capabilities.late = OnConflict::Rejected;
+        capabilities.resolution_ns = 1_000_000;
+        capabilities.special_values = false;
+        capabilities.persistent = true;
+        capabilities
+    }
+
+    fn define(&self, series: &[(SeriesId, SeriesKey)]) -> Result<()> {
+        let mut session = self.begin()?;
+        write(&self.keys).define(series)?;
+        let known = |session: &Session, id: SeriesId| session.series.get(id.index()).is_some_and(Option::is_some);
+        let new: Vec<_> = series.iter().filter(|(id, _)| !known(&session, *id)).collect();
+        let files: Vec<String> = new
+            .iter()
+            .map(|(_, key)| format!("{}{}", self.prefix, path_of(key).display()))
+            .collect();
+        let newest = self.look(&mut session, &files)?;
+        for (((id, _), file), newest) in new.into_iter().zip(files).zip(newest) {
+            if session.series.len() <= id.index() {
+                session.series.resize(id.index() + 1, None);
+            }
+            session.series[id.index()] = Some(Series {
+                file,
+                newest,
+                is_written: false,
+            });
+        }
+        Ok(())
+    }
+
+    fn write(&self, batch: &Batch<'_>, refused: &mut Refusals) -> Result<Ack> {
+        let mut session = self.begin()?;
+        read(&self.keys).check_batch(batch)?;
+        let before = refused.len();
+        let (commands, purposes) = self.commands(&session.series, batch, refused);
+        if !purposes.is_empty() {
+            let failures = self.talk(&mut session, |connection| connection.batch(&commands))?;
+            if let Some(error) = self.judge(&failures, &purposes, refused) {
+                return Err(error);
+            }
+        }
+        let is_refused = |index: usize| {
+            refused.as_slice()[before..]
+                .iter()
+                .any(|one| one.index as usize == index)
+        };
+        for purpose in purposes {
+            if let Purpose::Update(index) = purpose
+                && (refused.len() == before || !is_refused(index))
+                && let Some(Some(series)) = session.series.get_mut(batch.id(index).index())
+            {
+                series.newest = Micros::of(batch.time(index));
+                series.is_written = true;
+            }
+        }
+        let rejected = refused.len() - before;
+        let accepted = batch.len() - rejected;
+        Ok(Ack::new(
+            accepted,
+            rejected,
+            Position(self.accepted.fetch_add(accepted as u64, Ordering::AcqRel) + accepted as u64),
+            Durability::Volatile,
+        ))
+    }
+
+    fn durable(&self, level: Durability) -> Position {
+        Position(match level {
+            Durability::Unconfirmed | Durability::Volatile => self.accepted.load(Ordering::Acquire),
+            Durability::Buffered => self.flushed.load(Ordering::Acquire),
+            Durability::Synced => 0,
+        })
+    }
+
+    fn flush(&self, scope: Scope<'_>, level: Durability) -> Result<()> {
+        let mut session = self.begin()?;
+        match level {
+            Durability::Synced => return Err(self.unsupported("a flush to the medium")),
+            Durability::Buffered => {}
+            _ => return Ok(()),
+        }
+        match scope {
+            Scope::All => {
+                let all = 0..session.series.len();
+                self.flush_files(&mut session, all)?;
+                let covered = self.accepted.load(Ordering::Acquire);
+                self.flushed.fetch_max(covered, Ordering::AcqRel);
+                Ok(())
+            }
+            Scope::Series(series) => {
+                self.check_each(series)?;
+                self.flush_files(&mut session, series.iter().map(|id| id.index()))
+            }
+        }
+    }
+
+    fn query(&self, query: &Query<'_>, visit: &mut Visitor<'_>) -> Result<()> {
+        self.check_open_and_known(query.series)?;
+        let shift_ns = self.shift_of(query.resample)?;
+        let range = shifted(query.range, shift_ns);
+        for &id in query.series {
+            if range.0 >= range.1 {
+                break;
+            }
+            let rows = self.rows(&mut *self.begin()?, id, range.0, range.1, i64::MAX)?;
+            let times: Vec<Timestamp> = rows.iter().map(|row| Timestamp::from_secs(row.0) + shift_ns).collect();
+            let values: Vec<f64> = rows.iter().map(|row| row.1).collect();
+            if !times.is_empty() && visit(id, &times, &values).is_break() {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    fn newest(&self, series: &[SeriesId], into: &mut [Option<Timestamp>]) -> Result<()> {
+        self.check_open_and_known(series)?;
+        for (&id, slot) in series.iter().zip(into) {
+            let mut session = self.begin()?;
+            let mut rows = self.rows(&mut session, id, i64::MIN, i64::MAX, 4)?;
+            if rows.is_empty() {
+                rows = self.rows(&mut session, id, i64::MIN, i64::MAX, i64::MAX)?;
+            }
+            *slot = rows.last().map(|row| Timestamp::from_secs(row.0));
+        }
+        Ok(())
+    }
+
+    fn newest_accepted(&self, series: &[SeriesId], into: &mut [Option<Timestamp>]) -> Result<()> {
+        self.check_open_and_known(series)?;
+        let session = self.begin()?;
+        for (id, slot) in series.iter().zip(into) {
+            let series = session.series.get(id.index()).and_then(Option::as_ref);
+            *slot = series
+                .and_then(|series| series.newest)
+                .map(|at| Timestamp(at.0.saturating_mul(1_000)));
+        }
+        Ok(())
+    }
+
+    fn stats(&self) -> Stats {
+        let accepted = self.accepted.load(Ordering::Acquire);
+        let keys = read(&self.keys);
+        Stats::new(keys.count() as u64, accepted, accepted)
+    }
+
+    fn close(&self) -> Result<()> {
+        let Ok(mut session) = self.begin() else { return Ok(()) };
+        session.is_closed = true;
+        let all = 0..session.series.len();
+        let flushed = self.flush_files(&mut session, all);
+        session.connection = None;
+        flushed
+    }
+}
+
+impl RrdcachedStore {
+    fn check_open_and_known(&self, series: &[SeriesId]) -> Result<()> {
+        drop(self.begin()?);
+        self.check_each(series)
+    }
+}
+
+/// The seconds in which rows end whose timestamps are within `range`.
+fn shifted(range: TimeRange, shift_ns: i64) -> (i64, i64) {
+    (end_of(range.start, shift_ns), end_of(range.end, shift_ns))
+}

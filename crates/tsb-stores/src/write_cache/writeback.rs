@@ -1,0 +1,25 @@
+//! What a cache that writes later is made of, public for caches in other crates: the journal, the
+//! checkpoint that shortens it, and the threads that write.
+//!
+//! A cache implements [`Settle`] and [`Kept`]; [`start`] runs its threads. The journal holds
+//! samples of series, or lines of text for files ([`HeldReadings`]), not both.
+
+use super::Medium;
+pub use super::checkpoint::{Settle, Settled, Unsynced, checkpoint};
+pub use super::journal::{Book, HeldReadings, Journal, Opened};
+pub use super::keeper::{Kept, spawn, start};
+pub use super::options::{WriteCacheOptions, invalid};
+pub use super::shard::RETRY_NS;
+use crate::error::Result;
+
+/// Opens the journal of `options` on a medium of the caller's.
+///
+/// # Errors
+/// [`Error::Spec`](crate::Error::Spec) where the options have no journal, and those of
+/// [`Journal::open`].
+pub fn opened_on(options: &WriteCacheOptions, medium: Box<dyn Medium>) -> Result<Opened> {
+    let Some(journal) = &options.journal else {
+        return Err(invalid("a medium without a journal".to_owned()));
+    };
+    Journal::on(medium, journal.sync, journal.segment_bytes)
+}
