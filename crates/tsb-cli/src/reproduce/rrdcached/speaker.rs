@@ -1,4 +1,4 @@
-//! A client of rrdcached's protocol: the same for the real daemon and for ours.
+//! A client of rrdcached's protocol, used for the real daemon and for tsb's write cache.
 
 use std::io::{self, BufRead, BufReader, Write};
 use std::os::unix::net::UnixStream;
@@ -8,9 +8,9 @@ use std::time::Duration;
 use tsb_core::time::{Clock, MonotonicClock, SECOND_NS};
 use tsb_core::wire::rrdcached::{Status, command};
 
-/// Longer than any server is silent.
+/// Timeout of reads and writes; no server is silent for that long.
 const PATIENCE: Duration = Duration::from_mins(2);
-/// How often counters are asked for while a drain lasts.
+/// Interval between two queries of the counters during a drain.
 const POLL_NS: u64 = 2_000_000;
 
 /// A connection.
@@ -21,17 +21,17 @@ pub(super) struct Speaker {
     line: String,
 }
 
-/// What the counters of a server say.
+/// Counters of a server.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Counters {
     pub(super) queued: u64,
-    /// Passes over files.
+    /// Writes to files, each of one or more values.
     pub(super) passes: u64,
     pub(super) values: u64,
 }
 
 impl Speaker {
-    /// Connects to a server that may just be starting.
+    /// Connects, retrying for 10 s while the server starts.
     pub(super) fn connect(socket: &Path) -> io::Result<Self> {
         let clock = MonotonicClock::new();
         let stream = loop {
@@ -50,7 +50,7 @@ impl Speaker {
         })
     }
 
-    /// A command that must succeed; the lines of its reply.
+    /// Sends a command that must succeed. Returns the lines of its reply.
     pub(super) fn ask(&mut self, words: &[&str]) -> io::Result<Vec<String>> {
         self.text.clear();
         command(&mut self.text, words);
@@ -79,7 +79,7 @@ impl Speaker {
         }
     }
 
-    /// Updates as one batch, all of which must succeed.
+    /// Sends updates as one batch, all of which must succeed.
     pub(super) fn batch(&mut self, updates: &[(String, String)]) -> io::Result<()> {
         self.ask(&["BATCH"])?;
         self.text.clear();
@@ -113,7 +113,7 @@ impl Speaker {
         })
     }
 
-    /// Waits until so many values were written in all and nothing is queued.
+    /// Waits until `values` values were written in total and none is queued.
     pub(super) fn await_written(&mut self, values: u64) -> io::Result<Counters> {
         let clock = MonotonicClock::new();
         loop {
