@@ -1,9 +1,9 @@
-//! How many operations per second can the emitter itself do?
+//! How many operations per second can the emitter itself issue?
 //!
-//! One worker drives a closure that takes everything, and the null store; in a closed loop,
-//! and in an open loop that asks far too much, which is the emitter's dearest path: it is
-//! always behind. What is left is its own cost: the agenda, two clock readings, the
-//! histograms, the counters. The table gives CPU time of the worker's thread.
+//! One worker drives a closure that accepts everything, and the null store: in a closed loop,
+//! and in an open loop whose rate is far too high, which is the emitter's most expensive path
+//! because it is always behind. The remaining cost is the emitter's own: the agenda, two clock
+//! readings, histograms, counters. The table gives CPU time of the worker's thread.
 
 #![expect(clippy::expect_used, reason = "the inputs are fixed and valid")]
 
@@ -21,7 +21,7 @@ const HOSTS: u32 = 1_000;
 const SAMPLES: u32 = 54;
 const OPERATIONS: u64 = 200_000;
 
-/// A host's row that is always the same: what a workload costs is another question.
+/// A host's row with constant values: the cost of a workload is measured elsewhere.
 struct Rows {
     values: Vec<f64>,
 }
@@ -58,7 +58,7 @@ fn null_store() -> impl Target + Send {
     }
 }
 
-/// All operations before the fleet time at which each host has had its share.
+/// `OPERATIONS` operations, divided evenly among the hosts.
 fn timetable(pace: Pace) -> Timetable {
     let group = |host| Group::new(SECOND_NS, u64::from(host) * SECOND_NS / u64::from(HOSTS), SAMPLES);
     Timetable {

@@ -1,10 +1,11 @@
-//! How fast do samples go from an emitter into a store over real sockets?
+//! How many samples per second go from an emitter into a store over real sockets?
 //!
-//! Encoder, socket, listener, decoder and sink, in one process on loopback; an iteration
-//! sends ten ticks of 54,000 fresh values and ends when the last has been applied. Before
-//! the timing every sample of some ticks is compared with what was sent, and after it both
-//! sides' counts. It says what the path can do, not what a user feels at a rate: that is
-//! `tsb run`. CPU time by thread: `cargo run --release -p tsb-bench --example loopback_table`.
+//! Encoder, socket, listener, decoder and sink in one process on loopback. An iteration sends
+//! ten ticks of 54,000 new values and ends when the last one has been applied. Before timing,
+//! every sample of some ticks is compared with what was sent; afterwards the counters of both
+//! sides are compared. It measures the capacity of the path, not the latency at a given rate:
+//! that is `tsb run`. CPU time by thread: `cargo run --release -p tsb-bench --example
+//! loopback_table`.
 
 use std::sync::Arc;
 
@@ -15,10 +16,10 @@ use tsb_core::Timestamp;
 use tsb_run::spec;
 use tsb_stores::Store;
 
-/// Ticks of an iteration.
+/// Ticks per iteration.
 const TICKS: usize = 10;
 
-/// Where the samples go; the first is nowhere.
+/// The sinks; `None` discards the samples.
 const SINKS: [Option<&str>; 3] = [None, Some("null:"), Some("memory:")];
 
 #[expect(clippy::expect_used, reason = "the specs are fixed and valid")]

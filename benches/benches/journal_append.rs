@@ -1,8 +1,8 @@
-//! What does a journal cost on the path of the ack, by its policy and the length of a batch?
+//! What does a journal add to the cost of an acknowledgement, by sync policy and batch size?
 //!
-//! One writer; with `each` and `group` every ack waits for a sync, so their wall time is
-//! that of the medium. That the journal gives back what it was given is shown once before
-//! anything is timed.
+//! One writer. With `each` and `group` every acknowledgement waits for a sync, so their wall
+//! time is that of the medium. Before timing, the benchmark checks once that the journal replays
+//! what was written.
 
 #![expect(clippy::expect_used, reason = "a benchmark may stop with a message")]
 
@@ -45,7 +45,7 @@ fn append(criterion: &mut Criterion) {
                     now += 1;
                 });
             });
-            // The files are another question's: what waits is dropped.
+            // Draining to the files is measured elsewhere: the pending values are dropped.
             (0..series).for_each(|id| drop(cache.forget(tsb_core::SeriesId(id))));
             cache.flush(Scope::All, Durability::Buffered).expect("a flush");
         }

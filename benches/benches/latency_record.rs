@@ -1,8 +1,8 @@
 //! What does it cost to record a latency?
 //!
-//! One value into one histogram, ours and the reference implementation's, over values
-//! that spread over six decades and values that lie close together; the end of an
-//! interval; and the merge of two workers. The table gives CPU time of the thread.
+//! One value into one histogram, tsb's and the reference implementation's, for values spread
+//! over six decades and for values close together; the end of an interval; and merging two
+//! workers' histograms. The table gives CPU time of the thread.
 
 #![expect(clippy::expect_used, reason = "the inputs are fixed and valid")]
 
@@ -38,7 +38,7 @@ fn reference() -> hdrhistogram::Histogram<u64> {
     hdrhistogram::Histogram::new_with_bounds(1, 60_000_000_000, 2).expect("bounds are valid")
 }
 
-/// Ours must say what the reference says.
+/// Checks our quantiles against the reference.
 fn verify(values: &[u64]) {
     let (mut ours, mut theirs) = (Histogram::new(), reference());
     for &value in values {
@@ -100,7 +100,7 @@ fn benches(criterion: &mut Criterion) {
     group.finish();
 }
 
-/// CPU nanoseconds of one step, over many.
+/// CPU nanoseconds per step, the best of five rounds.
 fn cpu_ns(values: &[u64], mut step: impl FnMut(u64)) -> f64 {
     let rounds = 100;
     let mut best = u64::MAX;

@@ -1,9 +1,8 @@
-//! What does an update of an RRD file cost, within a step and across it?
+//! What does an update of an RRD file cost, within a step and across a step boundary?
 //!
-//! Files in the layout of the published rrdcached benchmark, warm, one reading an update;
-//! what is written is read back once before anything is timed. `--features librrd` adds
-//! librrd. The table over 10,000 files, interleaved and with the sync, is the example
-//! `rrd_table`.
+//! Files in the layout of the published rrdcached benchmark, warm, one update per call; the
+//! written values are read back once before timing. `--features librrd` adds librrd. For 10,000
+//! files, interleaved and including the sync, see the example `rrd_table`.
 
 #![expect(clippy::expect_used, reason = "a benchmark may stop with a message")]
 
@@ -13,7 +12,7 @@ use tsb_rrd::{RrdFile, Session};
 
 const FILES: usize = 100;
 
-/// What is written comes back, whichever way it went.
+/// Checks that an update can be read back.
 fn verify(folder: &std::path::Path, files: &mut Files) {
     let mut texts = Vec::new();
     rrd::readings(START_S + STEP_S, 1, STEP_S, &mut texts);

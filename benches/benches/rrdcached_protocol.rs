@@ -1,9 +1,9 @@
 //! What does a command of rrdcached's protocol cost the server?
 //!
-//! Updates of two sources for files of the published layout, by lines that come together, as
-//! a connection would be given them: reading the line, judging the reading and having it
-//! wait. No socket, no journal, nothing is written meanwhile. What waits is counted once
-//! before anything is timed. The lines alone are timed beside it, as the floor.
+//! UPDATE commands with two data sources for files of the published layout, given to the decoder
+//! in one buffer as a connection would: parse the line, validate the update and queue it. No
+//! socket, no journal, and nothing is written during the measurement. The pending updates are
+//! counted once before timing. Parsing the lines alone is timed as the lower bound.
 
 #![expect(clippy::expect_used, reason = "a benchmark may stop with a message")]
 
@@ -21,7 +21,7 @@ use tsb_rrdcached::{Conversation, FileBounds, FileCache};
 use tsb_stores::write_cache::WriteCacheOptions;
 
 const FILES: usize = 200;
-/// Rounds over all files that are asked for at once.
+/// Updates per file in one buffer.
 const ROUNDS: i64 = 20;
 
 fn commands(framing: (&str, &str)) -> Vec<u8> {
@@ -57,7 +57,7 @@ fn open(folder: &Path) -> Conversation {
     )
     .expect("a cache");
     let mut conversation = Conversation::new(Arc::new(cache));
-    // Each file is opened when it is first named; that is not what is asked here.
+    // A file is opened when it is first named; do that before the measurement.
     let mut first = String::new();
     for file in 0..FILES {
         let _ = writeln!(first, "UPDATE {file}.rrd {}:1:1", START_S + 1);

@@ -1,7 +1,7 @@
-//! What does it cost to know when the next operation is due?
+//! What does it cost to compute when the next operation is due?
 //!
-//! Due times of each kind of schedule, and a worker's whole agenda: which host's tick
-//! comes next in a fleet of 1,000 hosts, and when. The table gives CPU time of the thread.
+//! Due times of each kind of schedule, and the agenda of a worker: which host's tick comes next
+//! in a fleet of 1,000 hosts, and when. The table gives CPU time of the thread.
 
 #![expect(clippy::expect_used, reason = "the inputs are fixed and valid")]
 
@@ -60,7 +60,7 @@ fn agendas() -> Vec<(String, Agenda)> {
     agendas
 }
 
-/// Due times never go back, and keep their rate to the nanosecond.
+/// Checks that due times never decrease, and keep their rate to the nanosecond.
 fn verify() {
     for (name, text) in SCHEDULES {
         let due: Vec<u64> = schedule(text).cursor().take(OPERATIONS).collect();
@@ -90,7 +90,7 @@ fn benches(criterion: &mut Criterion) {
     group.finish();
 }
 
-/// CPU nanoseconds an operation.
+/// CPU nanoseconds per operation.
 fn cpu_ns(operations: impl Iterator<Item = u64>) -> f64 {
     let count = 20 * OPERATIONS;
     let before = thread_cpu_ns();

@@ -1,11 +1,11 @@
-//! What does a dashboard's question cost a store that holds a day?
+//! What does a dashboard query cost in a store that holds a day?
 //!
-//! 5,400 series of the `mix` fleet for 86,400 s, in memory and in an SQLite file. Q1: the maximum a minute over
-//! an hour of one series. Q2: the maximum an hour over the day of seven series. Each is
-//! asked of random series and hours, so that what is read is seldom in the cache, and
-//! answered from block maxima where the store has them; the minimum has none, so that it
-//! shows the cost of decoding. Every answer is compared with a fold over the workload's
-//! own values before anything is timed. Figures are CPU time of the thread.
+//! 5,400 series of the `mix` fleet for 86,400 s, in memory and in an SQLite file. Q1: the
+//! maximum per minute over an hour of one series. Q2: the maximum per hour over the day of seven
+//! series. Series and hours are random, so the data is rarely in the CPU cache. Maxima are
+//! answered from block maxima where the store has them; minima are not, and so show the cost of
+//! decoding. Every answer is compared with one computed from the workload before timing. Figures
+//! are CPU time of the thread.
 //!
 //! `cargo bench --bench store_query -- table` prints one table and skips criterion.
 
@@ -29,7 +29,7 @@ const DAY: u64 = 86_400;
 /// Midnight.
 const BASE: Timestamp = Timestamp::from_secs(1_699_920_000);
 
-/// One question: so many series, from an hour on, so long, a row a step.
+/// One kind of query: `series` series, `hours` hours, one row per step.
 #[derive(Clone, Copy, Debug)]
 struct Question {
     name: &'static str,
@@ -62,13 +62,13 @@ fn mixed(index: u64) -> u64 {
     x ^ (x >> 31)
 }
 
-/// The series and the first hour of the question's `round`.
+/// The series, and the first hour, of the `round`-th query of a kind.
 fn target(question: &Question, round: u64) -> (Vec<SeriesId>, i64) {
     let series = (0..question.series).map(|place| SeriesId((mixed(round * 8 + place) % SERIES) as u32));
     (series.collect(), (mixed(!round) % (25 - question.hours as u64)) as i64)
 }
 
-/// Asks, and hands each row on.
+/// Runs a query and calls `row` for every row.
 fn ask(store: &dyn Store, question: &Question, round: u64, row: &mut dyn FnMut(SeriesId, Timestamp, f64)) {
     let (series, hour) = target(question, round);
     let start = BASE + hour * HOUR;
@@ -104,7 +104,7 @@ fn fill(store: &dyn Store, workload: &Workload) {
     }
 }
 
-/// Compares some answers with a fold over the workload's values.
+/// Compares some answers with ones computed from the workload.
 fn verify(store: &dyn Store, workload: &Workload, question: &Question) {
     for round in 0..12 {
         let mut rows = Vec::new();
@@ -132,7 +132,7 @@ fn verify(store: &dyn Store, workload: &Workload, question: &Question) {
     }
 }
 
-/// CPU nanoseconds of so many questions from `round` on.
+/// CPU nanoseconds of `count` queries, starting with the `round`-th.
 fn cost(store: &dyn Store, question: &Question, round: u64, count: u64) -> u64 {
     let mut sum = 0.0;
     let start = thread_cpu_ns();
@@ -176,7 +176,7 @@ fn main() {
     let mut criterion = Criterion::default().configure_from_args();
     let folder = tempfile::tempdir().expect("a folder");
     let file = folder.path().join("day.db");
-    // A commit a minute: what is timed here is reading.
+    // One commit per minute: only reads are timed here.
     let stores = [
         ("memory", "memory:".to_owned()),
         ("sqlite", format!("sqlite:{}?commit=1m", file.display())),

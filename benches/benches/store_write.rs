@@ -1,9 +1,9 @@
-//! How many samples a CPU-second does a store take, sealing included?
+//! How many samples per CPU-second does a store accept, including sealing?
 //!
-//! Through the public trait, one thread, the `mix` fleet of 54,000 series, every value
-//! fresh. Batches are made outside the measured region; what is measured is the thread's
-//! CPU time, which a busy machine does not spoil as it does wall time. Every case reads
-//! some of its series back and compares them with the workload before it is timed.
+//! Through the public trait, one thread, the `mix` fleet of 54,000 series, new values in every
+//! tick. Batches are made outside the timed region. The figure is the CPU time of the thread,
+//! which other load on the machine affects less than wall time. Every case reads some series
+//! back and compares them with the workload before it is timed.
 //!
 //! `cargo bench --bench store_write -- table` prints one table and skips criterion.
 
@@ -89,8 +89,9 @@ fn bench(criterion: &mut Criterion) {
     }
 }
 
-/// The SQLite store at each level and in each layout, in process CPU time; a file of its
-/// own each. The plain layouts get a part of the fleet: they are a thousand times slower.
+/// The SQLite store at each durability level and in each layout, in CPU time of the process,
+/// each with a file of its own. The layouts `rows` and `mohawk` get a part of the fleet: they
+/// are a thousand times slower.
 const SQLITE: &[(&str, &str, usize)] = &[
     ("sqlite@synced-1s/tick-54000", "commit=1s", SERIES),
     ("sqlite@synced-each/tick-54000", "commit=each", SERIES),
@@ -129,7 +130,7 @@ fn bench_sqlite(criterion: &mut Criterion) {
     }
 }
 
-/// Ticks that fill the open rows, at fresh memory, before the steady state.
+/// Ticks that fill the open rows, in freshly allocated memory, before the steady state.
 const WARM_UP: u64 = 300;
 
 /// The figures that `docs` quotes.

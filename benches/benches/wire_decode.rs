@@ -1,7 +1,7 @@
-//! What does it cost to turn payload into batches?
+//! What does it cost to decode payload into batches?
 //!
-//! Wall time; for CPU time see `cargo run --release -p tsb-bench --example wire_table`.
-//! A part of a tick is encoded anew before each measurement, outside of it.
+//! Wall time; for CPU time see `cargo run --release -p tsb-bench --example wire_table`. A part
+//! of a tick is encoded again before each measurement, outside the timed region.
 
 use std::time::Duration;
 
@@ -33,7 +33,7 @@ fn main() {
                     let mut spent = 0;
                     for _ in 0..rounds {
                         run.clear();
-                        // Sequence numbers go on, so each round is encoded anew.
+                        // Sequence numbers must increase, so each round is encoded again.
                         run.encode();
                         let start = clock.now();
                         run.decode();

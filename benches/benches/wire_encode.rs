@@ -1,4 +1,4 @@
-//! What does it cost to turn batches into payload?
+//! What does it cost to encode batches into payload?
 //!
 //! Wall time; for CPU time see `cargo run --release -p tsb-bench --example wire_table`.
 

@@ -1,9 +1,9 @@
-//! How fast does a workload make its values?
+//! How fast does a workload generate its values?
 //!
-//! Rows are what an emitting worker asks for (many series, one tick), columns what the
-//! audit asks for (one series, many ticks). Before the timing each fleet's rows are
-//! compared with its columns. The table at the end gives CPU time of the thread, which
-//! a busy machine does not spoil as it does wall time.
+//! Rows are what an emitting worker needs (many series, one tick), columns what the audit needs
+//! (one series, many ticks). Before timing, the rows of each fleet are compared with its
+//! columns. The table gives CPU time of the thread, which other load on the machine affects less
+//! than wall time.
 
 #![expect(clippy::expect_used, reason = "a benchmark that cannot set up has nothing to report")]
 
@@ -49,7 +49,7 @@ fn fleets() -> Vec<(&'static str, WorkloadSpec)> {
     ]
 }
 
-/// One tick of the whole fleet; the sum keeps the work from being dropped.
+/// One tick of the whole fleet. Returns a sum so that the compiler keeps the work.
 fn tick(generator: &mut Generator<'_>, tick: u64) -> usize {
     let mut samples = 0;
     for group in generator.groups() {
@@ -71,7 +71,7 @@ fn columns(workload: &Workload, series: usize) -> usize {
     samples
 }
 
-/// Rows and columns of one series in a thousand must be the same bits.
+/// Checks that rows and columns of one series in a thousand are bit-identical.
 fn verify(workload: &Workload) {
     let mut generator = workload.generator(0..workload.groups().len(), BASE);
     let mut sent: Vec<Vec<(Timestamp, u64)>> = vec![Vec::new(); workload.catalog().len()];
@@ -121,7 +121,7 @@ fn bench(criterion: &mut Criterion) {
     }
 }
 
-/// CPU nanoseconds a sample, best of some rounds.
+/// CPU nanoseconds per sample, the best of some rounds.
 #[expect(clippy::print_stdout, reason = "the table is this program's result")]
 fn table() {
     println!("{:<28}{:>14}{:>14}", "CPU-ns a sample", "rows", "columns");
@@ -148,7 +148,7 @@ fn table() {
 
 fn main() {
     let mut criterion = Criterion::default().configure_from_args();
-    // `--table` alone: only the CPU times. Under `cargo test` only one round of each.
+    // `table`: only the CPU times. `cargo test` runs one round of each and no table.
     if std::env::args().any(|argument| argument == "table") {
         table();
         return;

@@ -1,8 +1,9 @@
-//! What does a drain of a write cache into RRD files cost, by what waits for each file?
+//! What does draining a write cache into RRD files cost, by the number of pending values per
+//! file?
 //!
-//! Files of the published layout, each sample ends a step; the drain is over when all is in
-//! the files (a flush), without the sync of the medium. The files' rows are counted once
-//! before anything is timed. Beside librrd and with the sync: the example `cache_table`.
+//! Files of the published layout; every sample ends a step. The drain ends when everything is in
+//! the files (a flush), without a sync. The rows of a file are counted once before timing. For
+//! librrd and the sync, see the example `cache_table`.
 
 #![expect(clippy::expect_used, reason = "a benchmark may stop with a message")]
 

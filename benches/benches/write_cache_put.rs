@@ -1,15 +1,15 @@
 //! What does it cost to put a sample into a write cache?
 //!
-//! Ticks of many series in batches of a host, no journal, nothing is written meanwhile. The
-//! drain afterwards is another question's (`write_cache_drain`). What was put is counted in
-//! the store once before anything is timed.
+//! Ticks of many series in batches of one host, no journal, and nothing is written during the
+//! measurement; the drain is measured by `write_cache_drain`. Before timing, the samples that
+//! arrive in the store are counted once.
 
 use criterion::{BatchSize, BenchmarkId, Criterion, Throughput};
 use tsb_bench::write_cache::{cache, tick, values};
 use tsb_stores::memory::{MemoryOptions, MemoryStore};
 use tsb_stores::{Store, null::NullStore};
 
-/// Ticks that wait together for one write.
+/// Ticks that are pending before the write.
 const TICKS: i64 = 60;
 
 fn verify() {

@@ -1,12 +1,12 @@
-//! What a sample costs on its way through a write cache, beside librrd.
+//! Prints what a sample costs on its way through a write cache, next to librrd.
 //!
-//! `cache_table FOLDER N [SOCKET PID]`: accept in process without a journal and with each
-//! policy, in CPU and wall time of the writing thread; then drains into N files of the
-//! published layout with one source, K readings a file, warm, by one and by two threads,
-//! with the sync of the file system in the wall time, the ways in turn. Built with
-//! `--features librrd` it has librrd's engine behind the same cache as an opponent; with a
-//! socket it has the real rrdcached there, given batches of 1000, and its CPU time by its
-//! id. Without arguments: 300 files in a temporary folder.
+//! `cache_table FOLDER N [SOCKET PID]`: first accepting in process, without a journal and with
+//! each sync policy, in CPU and wall time of the writing thread; then drains into N files of the
+//! published layout with one data source and K values per file, warm, with one and with two
+//! threads, engines in turn; the wall time includes the sync of the file system. Built with
+//! `--features librrd` it also runs librrd's engine behind the same cache; with a socket it also
+//! sends batches of 1,000 to a real rrdcached, whose CPU time is found by its process id.
+//! Without arguments: 300 files in a temporary folder.
 #![expect(clippy::print_stdout, clippy::expect_used, reason = "an example prints its result")]
 
 use std::path::Path;
@@ -21,7 +21,7 @@ use tsb_stores::rrd::{EngineKind, RrdOptions, RrdStore};
 use tsb_stores::write_cache::Sync;
 use tsb_stores::{Scope, Store};
 
-/// Rounds of each way; the first only warms up.
+/// Rounds per engine; the first is a warm-up.
 const ROUNDS: usize = 4;
 
 fn main() {
@@ -113,7 +113,7 @@ fn journal(folder: &Path) {
 struct Way {
     name: String,
     store: Box<dyn Store>,
-    /// The process that works for it besides this one.
+    /// Another process that works for it.
     other: Option<Process>,
     costs: Vec<Cost>,
 }
@@ -137,7 +137,7 @@ impl Way {
         }
     }
 
-    /// CPU time of all who work for it.
+    /// CPU time of this process and the other one.
     fn cpu_ns(&self) -> u64 {
         let other = self.other.as_ref().and_then(Process::usage);
         process_cpu_ns() + other.map_or(0, |usage| usage.user_cpu_ns + usage.system_cpu_ns)
@@ -158,7 +158,7 @@ fn ways(folder: &Path, number: u32, daemon: Option<(&Path, u32)>) -> Vec<Way> {
             };
             let name = format!("{name} {threads}");
             let store = RrdStore::open(&folder.join(name.replace(' ', "-")), options).expect("files");
-            // The flush is one writer, and the threads beside it are the others.
+            // The flushing thread counts as one; the others are the cache's own.
             ways.push(Way::new(name, cache(store, number, threads, None)));
         }
     }

@@ -1,9 +1,9 @@
-//! The whole generator as a program: fresh values of the `mix` fleet as Graphite lines on
+//! The whole generator as a program: writes new values of the `mix` fleet as Graphite lines to
 //! standard output, as fast as one thread can.
 //!
-//! `cargo run --release -p tsb-bench --example generate_text -- SAMPLES >/dev/null`; without
-//! a number it writes one host's tick. `cargo xtask peers` compares it with generators of
-//! other projects. It paces nothing: `tsb emit` sends on schedule.
+//! `cargo run --release -p tsb-bench --example generate_text -- SAMPLES >/dev/null`; without a
+//! number it writes one tick of one host. `cargo xtask peers` compares it with generators of
+//! other projects. It does not pace: `tsb emit` sends on schedule.
 
 use std::error::Error;
 use std::io::Write;
@@ -12,7 +12,7 @@ use tsb_core::Timestamp;
 use tsb_core::wire::Protocol;
 use tsb_core::workload::{FleetSpec, Workload, WorkloadSpec};
 
-/// Output is written in pieces of about this many bytes.
+/// Approximate bytes per write.
 const PIECE_BYTES: usize = 1 << 16;
 
 fn main() -> Result<(), Box<dyn Error>> {

@@ -1,10 +1,10 @@
-//! What a sample costs on its way over sockets of this machine, by thread.
+//! Prints what a sample costs on its way over local sockets, by thread.
 //!
-//! `cargo run --release -p tsb-bench --example loopback_table [STORE]`. Every sample of
-//! some ticks is compared with what was sent, then the counts of both sides. CPU time is
-//! that of the emitting thread (encode and write; the kernel delivers within it) and of
-//! the ingest thread (read, decode, apply). On two free cores the rate is bounded by the
-//! slower of the two: "of a core" is what that one could do alone.
+//! `cargo run --release -p tsb-bench --example loopback_table [STORE]`. Every sample of some
+//! ticks is compared with what was sent, then the counters of both sides. CPU time is that of
+//! the emitting thread (encode and write, which includes the kernel's delivery) and of the
+//! ingest thread (read, decode, apply). On two free cores the slower one limits the rate: "of a
+//! core" is the rate at which that thread alone would saturate its core.
 #![expect(clippy::print_stdout, reason = "an example prints its result")]
 
 use std::sync::Arc;
@@ -17,10 +17,10 @@ use tsb_core::wire::Protocol;
 use tsb_run::spec;
 use tsb_stores::Store;
 
-/// Whole ticks of different values, sent again and again.
+/// Ticks with different values, sent repeatedly.
 const TICKS: usize = 20;
 
-/// Samples a row is measured over.
+/// Samples per row of the table.
 const SAMPLES: u64 = 5_000_000;
 
 #[expect(clippy::expect_used, reason = "an example may stop with a message")]

@@ -3,10 +3,10 @@
 //! ```text
 //! cargo run --release -p tsb-bench --example pacing [SECONDS]
 //! ```
-//! 1,000 batches a second of 54 samples, paced in turn (round after round, so that all meet
-//! the same neighbours) by tsb's emitter, by a bare loop that sleeps and then spins, by
-//! the operating system's sleep alone, and by tokio's timers. Lateness is start minus due;
-//! CPU is the thread's own. On a shared machine the tail belongs to the neighbours.
+//! 1,000 batches of 54 samples per second, paced in turn, round by round so that all see the
+//! same load from neighbours, by tsb's emitter, by a loop that sleeps and then spins, by the
+//! operating system's sleep alone, and by tokio's timers. Lateness is start minus due; CPU is
+//! that of the thread. On a shared machine, the tail is caused by other tenants.
 #![expect(clippy::print_stdout, reason = "the table is the result")]
 #![expect(clippy::expect_used, reason = "the inputs are fixed and valid")]
 
@@ -22,10 +22,10 @@ use tsb_core::{Batch, SeriesId, Timestamp};
 const SAMPLES: usize = 54;
 const INTERVAL_NS: u64 = SECOND_NS / 1_000;
 const ROUND_NS: u64 = SECOND_NS;
-/// As long as the emitter's clock spins.
+/// The same spinning time as the emitter's clock.
 const SPIN_NS: u64 = 100_000;
 
-/// Lateness and CPU time of one way to wait.
+/// Lateness and CPU time of one way of waiting.
 #[derive(Default)]
 struct Lateness {
     late: Histogram,
@@ -67,7 +67,7 @@ fn emitter(result: &mut Lateness) {
     result.cpu_ns += report.cpu().total_ns;
 }
 
-/// A thread that does nothing but wait for each due time with `wait`.
+/// Runs a thread that only waits for each due time with `wait`.
 fn bare(result: &mut Lateness, wait: impl Fn(&MonotonicClock, u64) + Sync) {
     std::thread::scope(|scope| {
         scope.spawn(|| {

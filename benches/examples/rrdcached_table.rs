@@ -1,15 +1,15 @@
-//! What rrdcached's protocol costs a server: ours beside the real daemon, with one client.
+//! Compares what rrdcached's protocol costs our server and the real daemon, with one client.
 //!
-//! `rrdcached_table prepare FOLDER N` creates a set of N files in the published layout for
-//! each way. `rrdcached_table drain FOLDER N K` gives each file K readings, one tick after
-//! the other in batches of 1000 commands, has them written and syncs the file system, the
-//! ways in turn (A B C D D C B A ...); `rrdcached_table cold FOLDER N K` does so with nothing of
-//! the files in memory. `rrdcached_table acks FOLDER N` times single updates,
-//! a round trip each, and batches, by policy of the journal. `rrdcached_table kills FOLDER N`
-//! kills each server N times and counts what was acknowledged and is lost. Each server is a process of its
-//! own behind a Unix socket, and its CPU time is what the system counts for it. Without
-//! arguments: 300 files in a temporary folder. Where no rrdcached is installed, there is
-//! nothing beside ours.
+//! `rrdcached_table prepare FOLDER N` creates a set of N files in the published layout for each
+//! server. `rrdcached_table drain FOLDER N K` gives each file K updates, tick by tick in batches
+//! of 1,000 commands, flushes them and syncs the file system, servers in turn (A B C D D C B A
+//! ...); `rrdcached_table cold FOLDER N K` does the same with nothing of the files in the page
+//! cache. `rrdcached_table acks FOLDER N` times single updates with a round trip each, and
+//! batches, by sync policy of the journal. `rrdcached_table kills FOLDER N` kills each server N
+//! times and counts acknowledged updates that are lost. Each server is a process of its own
+//! behind a Unix socket, and its CPU time is the system's figure for that process. Without
+//! arguments: 300 files in a temporary folder. If rrdcached is not installed, only ours is
+//! measured.
 #![expect(clippy::print_stdout, clippy::expect_used, reason = "an example prints its result")]
 
 use std::path::{Path, PathBuf};
@@ -20,17 +20,17 @@ use tsb_bench::served::{self, BATCH, Served, Server, has_daemon};
 use tsb_core::latency::Histogram;
 use tsb_core::time::{Clock, MonotonicClock};
 
-/// Rounds of each way; the first only warms up.
+/// Rounds per server; the first is a warm-up.
 const ROUNDS: usize = 4;
-/// Single updates that are timed, and how long they may take where each waits for a disk:
-/// without arguments, and with them.
+/// Number of timed single updates, and the time limit if each waits for a disk: without
+/// arguments, and with them.
 const SINGLES: usize = 10_000;
 const QUICK_NS: u64 = 1_500_000_000;
 const PATIENT_NS: u64 = 60_000_000_000;
-/// Rounds of each server and policy of a journal.
+/// Rounds per server and sync policy.
 const ACK_ROUNDS: usize = 2;
 
-/// Who serves, and with how many threads that write.
+/// The servers: name, whether it is the real daemon, write threads.
 const WAYS: [(&str, bool, usize); 4] = [
     ("ours 1", false, 1),
     ("ours 2", false, 2),
@@ -107,7 +107,7 @@ fn server(folder: &Path, (name, is_daemon, threads): (&str, bool, usize), policy
 }
 
 impl Way {
-    /// The same without what a journal holds of an earlier one.
+    /// Starts it after removing the journal of an earlier process.
     fn anew(folder: &Path, way: (&str, bool, usize), policy: &str) -> Self {
         server(folder, way, policy).forget();
         Self::start(folder, way, policy)
@@ -121,7 +121,7 @@ impl Way {
     }
 }
 
-/// When the files of a set were updated last.
+/// The time of the newest update in any set of files.
 fn newest_s(folder: &Path) -> i64 {
     let session = &mut tsb_rrd::Session::default();
     let newest = WAYS.iter().map(|(name, ..)| {
@@ -144,7 +144,7 @@ fn drain(folder: &Path, count: usize, readings: i64, is_cold: bool) {
     let mut now_s = newest_s(folder);
     let mut residents = Vec::new();
     if !is_cold {
-        // Other rounds come to other pages.
+        // Later rounds touch other pages, so all must be cached.
         for way in &ways {
             cold::warm(&set_of(folder, &way.served.name), count);
         }
@@ -197,7 +197,7 @@ fn drain(folder: &Path, count: usize, readings: i64, is_cold: bool) {
     rows(&ways, count * readings as usize);
 }
 
-/// What each way took of an update.
+/// Prints the cost per update of each server.
 fn rows(ways: &[Way], updates: usize) {
     println!("way          accept  its CPU   drain    sync     all  all CPU  disk: reads  writes      KB");
     for way in ways {
@@ -220,7 +220,7 @@ fn rows(ways: &[Way], updates: usize) {
     }
 }
 
-/// Each server with each policy of its journal.
+/// Each server with each sync policy.
 fn journaled() -> Vec<((&'static str, bool, usize), &'static str)> {
     let ours = ["no journal", "none", "1s", "group", "each"].map(|policy| (WAYS[0], policy));
     let theirs = ["no journal", "journal"].map(|policy| (WAYS[2], policy));
@@ -228,8 +228,8 @@ fn journaled() -> Vec<((&'static str, bool, usize), &'static str)> {
     ours.into_iter().chain(theirs).collect()
 }
 
-/// Kills each server so many times after some acknowledged updates: how many are not in the
-/// file after its next life.
+/// Kills each server `count` times after some acknowledged updates, and counts the updates that
+/// are missing after a restart.
 fn kills(folder: &Path, count: usize) {
     println!("{count} kills after 1 to 1000 acknowledged updates: acknowledged, lost, widest loss");
     for (way, policy) in journaled() {
@@ -249,8 +249,8 @@ fn kills(folder: &Path, count: usize) {
             let file = tsb_rrd::RrdFile::open(&set_of(folder, way.0).join("1.rrd")).expect("the first file");
             let newest = file.newest(&mut tsb_rrd::Session::default()).expect("its header");
             let kept = (newest.seconds - begun_s + 1).max(0);
-            // All that this life writes comes from the journal; rrdcached counts it a little
-            // after it has said that it is written.
+            // After a restart, only values from the journal are written; rrdcached updates its
+            // counter a little after it has reported the write.
             let clock = MonotonicClock::new();
             while server.written() != kept as u64 {
                 assert!(
@@ -322,7 +322,7 @@ fn ack(folder: &Path, count: usize, most_ns: u64, way: &mut Served) -> [f64; 6] 
         (clock.now() - begun) as f64 / updates,
         (way.cpu_ns() - cpu) as f64 / updates,
     );
-    // NaN where so few were timed that there is no such quantile.
+    // NaN if too few updates were timed for this quantile.
     let us = |quantile: f64| {
         times
             .supported_quantile(quantile)

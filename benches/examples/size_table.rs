@@ -1,12 +1,12 @@
-//! How many bytes does a sample take once it is sealed, beside what is possible?
+//! How many bytes does a sealed sample take, compared with what is possible?
 //!
 //! `cargo run --release -p tsb-bench --example size_table`. Two hours of two fleets and the
-//! recorded trace of fixtures/, whole ticks into a memory store. Beside it: the information
-//! in a value, calculated from the fleet's laws, and pco at its level 8 on the values of
-//! each series as one column, without their timestamps. pco sees a whole column at once
-//! and takes some twenty times as long; the store seals 256 rows at most, answers a query
-//! without reading more than it needs, and its bytes include timestamps, gaps and index.
-//! Every sample is read back and compared before anything is printed.
+//! recorded trace of fixtures/, in whole ticks into a memory store. For comparison: the
+//! information per value, calculated from the fleet's value models, and pco at level 8 on the
+//! values of each series as one column, without timestamps. pco sees a whole column at once and
+//! takes about twenty times as long; the store seals at most 256 rows, answers a query without
+//! reading more than it needs, and its bytes include timestamps, gaps and index. Every sample is
+//! read back and compared before anything is printed.
 
 #![expect(clippy::print_stdout, reason = "an example prints its result")]
 #![expect(clippy::expect_used, reason = "an example may stop with a message")]
@@ -25,7 +25,7 @@ const SERIES: usize = 5_400;
 const TICKS: u64 = 7_200;
 const BASE: Timestamp = Timestamp::from_secs(1_700_000_000);
 const PCO_LEVEL: usize = 8;
-/// pco goes over one series in so many.
+/// One series in this many is compressed with pco.
 const PCO_EVERY: usize = 9;
 
 fn main() {
@@ -79,7 +79,7 @@ fn row(name: &str, workload: &Workload, ticks: u64) {
     );
 }
 
-/// Compares what the store holds with what was sent; returns what pco takes of it.
+/// Compares what the store holds with what was sent. Returns pco's bytes per sample.
 fn read_back(workload: &Workload, store: &MemoryStore, ticks: u64) -> f64 {
     let mut replay = workload.replay(BASE);
     let (mut bytes, mut samples) = (0, 0);

@@ -1,19 +1,19 @@
-//! What a sample costs over UDP with and without segmentation, and how much gets through.
+//! Prints what a sample costs over UDP with and without segmentation offload, and how much
+//! arrives.
 //!
-//! `cargo run --release -p tsb-bench --example udp_table costs [ROUNDS] [PROTOCOL]`: CPU time
-//! of the sending thread (encoding, packing and system calls; the kernel delivers within
-//! them) and of the receiving thread, for each protocol or for one, with and without
-//! `UDP_SEGMENT` at the sender and `UDP_GRO` at the receiver. The four rows of a protocol and
-//! a size of operation are interleaved over the rounds, and printed as medians when they are
-//! done. Every datagram is accounted for: the sender waits before more are under way than the
-//! buffer holds, and nothing may be lost.
+//! `cargo run --release -p tsb-bench --example udp_table costs [ROUNDS] [PROTOCOL]`: CPU time of
+//! the sending thread (encoding, packing and system calls, which include the kernel's delivery)
+//! and of the receiving thread, for all protocols or one, with and without `UDP_SEGMENT` at the
+//! sender and `UDP_GRO` at the receiver. The four rows of a protocol and operation size are
+//! interleaved over the rounds and printed as medians at the end. Every datagram is accounted
+//! for: the sender waits before more are in flight than the buffer holds, and none may be lost.
 //!
-//! `... udp_table quick`: the same in a few seconds, for a look and for CI.
+//! `... udp_table quick`: the same in a few seconds, for a quick look and for CI.
 //!
 //! `... udp_table rates PROTOCOL|all [STORE]`: runs `tsb run --transport udp` (build it first,
-//! with the same profile) at rising rates and finds the highest at which the audit misses no
-//! sample; then the exact losses above it, as the ledger has them. StatsD is not among them:
-//! it has no timestamps, so the audit cannot tell which tick a value is of.
+//! with the same profile) at rising rates and finds the highest rate at which the audit misses
+//! no sample; then the exact losses above it, from the ledger. StatsD is excluded: it has no
+//! timestamps, so the audit cannot tell which tick a value belongs to.
 #![expect(clippy::print_stdout, reason = "an example prints its result")]
 #![expect(clippy::expect_used, reason = "an example may stop with a message")]
 
@@ -31,25 +31,25 @@ use tsb_core::time::{Clock, MonotonicClock, thread_cpu_ns};
 use tsb_core::wire::{Fatal, Malformed, NotAdmitted, Protocol, Room, Sink};
 use tsb_core::{Batch, Catalog, SeriesId, SeriesKey, Timestamp};
 
-/// Different values, sent again and again.
+/// Ticks with different values, sent repeatedly.
 const TICKS: usize = 20;
 
-/// Samples of a row in one round, unless its time is up before.
+/// Samples per row and round, unless the time limit comes first.
 const SAMPLES: u64 = 5_000_000;
 
-/// How long a row may send in one round.
+/// Time limit per row and round.
 const ROUND_NS: u64 = 3_000_000_000;
 
-/// The same in a hurry.
+/// The same for `quick`.
 const QUICK_NS: u64 = 50_000_000;
 
-/// Without a datagram for so long, something is lost.
+/// Without a datagram for this long, something was lost.
 const PATIENCE_NS: u64 = 10_000_000_000;
 
-/// Samples that may be under way; their datagrams fit into the receive buffer.
+/// Samples in flight; their datagrams fit into the receive buffer.
 const IN_FLIGHT: u64 = 4 * mix::SERIES as u64;
 
-/// How often a rate is halved between one that loses and one that does not.
+/// Bisection steps between a rate that loses samples and one that does not.
 const STEPS: usize = 5;
 
 fn main() {
@@ -73,7 +73,7 @@ fn main() {
     }
 }
 
-/// One way to send.
+/// One configuration.
 #[derive(Clone, Copy)]
 struct Case {
     protocol: Protocol,
@@ -82,10 +82,10 @@ struct Case {
     gro: bool,
 }
 
-/// What is sent at once, and how many samples that is.
+/// Names of the operations, and their samples.
 const OPERATIONS: [(&str, usize); 2] = [("host-54", mix::HOST), ("tick-54000", mix::SERIES)];
 
-/// What one round of a case came to.
+/// The result of one round.
 #[derive(Clone, Copy, Default)]
 struct Figures {
     send_ns: f64,
@@ -158,7 +158,7 @@ fn ticks() -> Vec<Vec<f64>> {
     (0..TICKS).map(tick).collect()
 }
 
-/// The values as a protocol can carry them: whole where it has no others.
+/// The values as a protocol can carry them: rounded if it has integers only.
 fn carried(ticks: &[Vec<f64>], protocol: Protocol) -> Vec<Vec<f64>> {
     let mut ticks = ticks.to_vec();
     if protocol.facts().integers_only {
@@ -176,7 +176,7 @@ struct Count {
 }
 
 impl Count {
-    /// Waits until so many samples have come.
+    /// Waits until `until` samples have arrived.
     fn reaches(&self, until: u64, clock: &dyn Clock) {
         let (mut seen, mut since) = (0, clock.now());
         while self.samples.load(Ordering::Acquire) < until {
@@ -191,7 +191,7 @@ impl Count {
     }
 }
 
-/// The number of a series of the fleet.
+/// The number of a series in the fleet.
 fn number_of(key: &SeriesKey) -> Option<u32> {
     let (host, metric) = key.name().split_once(".m")?;
     let host: usize = host.strip_prefix('h')?.parse().ok()?;
@@ -299,7 +299,7 @@ fn measure(case: Case, ticks: &[Vec<f64>], round_ns: u64) -> Figures {
     }
 }
 
-/// The highest rate without a loss, and what is lost above it.
+/// Finds the highest rate without a loss, and what is lost above it.
 fn rates(protocol: Protocol, store: &str) {
     let fleet = fleet(protocol);
     println!("tsb run --transport udp --protocol {protocol} --workload {fleet} --duration 2s into {store}, audited");
@@ -333,14 +333,14 @@ fn rates(protocol: Protocol, store: &str) {
     );
 }
 
-/// What one run came to.
+/// The result of one run.
 struct Seen {
     lost: u64,
     held_per_second: f64,
 }
 
 impl Seen {
-    /// Nothing was lost, and the sender kept up with what was asked.
+    /// Whether nothing was lost and the sender kept up with the asked rate.
     fn is_good(&self, asked: u64) -> bool {
         self.lost == 0 && self.held_per_second > 0.95 * asked as f64
     }
@@ -393,7 +393,7 @@ fn run(protocol: Protocol, store: &str, rate: u64) -> Seen {
     );
     assert!(ledger("verified") > 0, "a run without a sample: {report}");
     assert_eq!(ledger("lost"), 0, "the store lost something");
-    // What is missing is what the ledger says, and nobody who counted disagrees.
+    // The ledger explains every missing sample, and all counters agree.
     assert_eq!(ledger("verified") + kernel + transport, ledger("sent"), "{report}");
     assert_eq!(report.pointer("/ledger/balanced"), Some(&Value::Bool(true)), "{report}");
     Seen {

@@ -1,20 +1,19 @@
-//! What a codec costs, in samples a CPU-second of the thread.
+//! Prints what a codec costs, in samples per CPU-second of the thread.
 //!
-//! `cargo run --release -p tsb-bench --example wire_table`, or with the names of some rows
-//! behind it. Every value is fresh, and the
-//! bits of every decoded value are summed up and compared with what was encoded. Payloads
-//! are reused as connections reuse their buffers; a whole tick of text is larger than the
-//! second-level cache, the others are not. Criterion answers the same question in wall
-//! time: `cargo bench -p tsb-bench --bench wire_decode`.
+//! `cargo run --release -p tsb-bench --example wire_table`, optionally followed by the names of
+//! some rows. All values are new, and the bits of all decoded values are summed and compared
+//! with those encoded. Payload buffers are reused as connections reuse theirs; a whole tick of
+//! text is larger than the second-level cache, the others are not. Criterion answers the same
+//! question in wall time: `cargo bench -p tsb-bench --bench wire_decode`.
 #![expect(clippy::print_stdout, reason = "an example prints its result")]
 
 use tsb_bench::codec::{Case, Order, Run};
 use tsb_core::time::thread_cpu_ns;
 
-/// Whole ticks a row of the table is measured over.
+/// Ticks per row of the table.
 const TICKS: usize = 100;
 
-/// One protocol, one order: nanoseconds of both directions.
+/// One protocol in one order: nanoseconds of both directions.
 #[derive(Default)]
 struct Row {
     samples: usize,

@@ -1,4 +1,4 @@
-//! A codec at work on the `mix` fleet, in the orders that cost differently.
+//! Runs a codec on the `mix` fleet, in batch orders of different cost.
 
 use std::sync::Arc;
 
@@ -8,17 +8,17 @@ use tsb_core::{Batch, Catalog, Ids, SeriesId, SeriesKey, Times, Timestamp};
 
 use crate::mix::{self, Mix, Random};
 
-/// What is measured: a protocol, and how the series of the fleet are called on it.
+/// A case: a protocol, and the form of the series keys.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Case {
     /// The protocol.
     pub protocol: Protocol,
-    /// How many series differ in the label `_field` alone; 0 is a dotted name without labels.
+    /// Number of series that differ only in the label `_field`; 0: dotted names without labels.
     fields: usize,
 }
 
 impl Case {
-    /// Every protocol, and Influx with one and with ten fields a line.
+    /// Every protocol, and Influx with one and with ten fields per line.
     pub fn all() -> Vec<Self> {
         let of = |protocol: Protocol| {
             let fields: &[usize] = if protocol == Protocol::Influx { &[1, 10] } else { &[0] };
@@ -43,14 +43,14 @@ impl Case {
     }
 }
 
-/// How a tick is cut into batches, and in which order its series come.
+/// How a tick is divided into batches, and the order of its series.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Order {
     /// One batch of 54,000 series.
     WholeTick,
-    /// A batch a host, 54 series.
+    /// One batch per host, 54 series.
     OneHost,
-    /// The series of a tick shuffled anew, in batches of 1,350; series that can share a
+    /// The series of a tick shuffled each time, in batches of 1,350; series that can share a
     /// record stay together.
     Shuffled,
 }
@@ -68,7 +68,7 @@ impl Order {
         }
     }
 
-    /// Samples of a batch, and batches between two looks at the clock.
+    /// Samples per batch, and batches between two clock readings.
     fn shape(self) -> (usize, usize) {
         match self {
             Self::WholeTick => (mix::SERIES, 1),
@@ -78,7 +78,7 @@ impl Order {
     }
 }
 
-/// Counts and sums what arrives.
+/// Counts and sums the decoded samples.
 #[derive(Debug, Default)]
 struct Sum {
     catalog: Catalog,
@@ -111,7 +111,7 @@ impl Sink for Sum {
     }
 }
 
-/// One encoder and one decoder, tick after tick, part after part of a tick.
+/// An encoder and a decoder, which process ticks part by part.
 #[derive(Debug)]
 pub struct Run {
     case: Case,
@@ -131,10 +131,10 @@ pub struct Run {
 }
 
 impl Run {
-    /// Everything ready, nothing sent.
+    /// Prepares a run; nothing has been encoded.
     ///
     /// # Panics
-    /// When the protocol cannot carry the fleet.
+    /// If the protocol cannot carry the fleet.
     pub fn new(case: Case, order: Order) -> Self {
         let catalog = case.catalog();
         let encoder = case.protocol.encoder(&catalog);
@@ -158,8 +158,7 @@ impl Run {
         }
     }
 
-    /// Makes the values of the next tick; shuffles them, if that is the order, from the
-    /// second tick on.
+    /// Generates the values of the next tick. Shuffled order starts with the second tick.
     pub fn next_tick(&mut self) {
         self.fleet.tick(&mut self.values);
         if self.case.protocol.facts().integers_only {
@@ -188,7 +187,7 @@ impl Run {
         self.ids = ids.map(SeriesId).collect();
     }
 
-    /// Goes to the next part of the tick; `false` when there is none.
+    /// Moves to the next part of the tick; `false` if there is none.
     pub fn next_part(&mut self) -> bool {
         let (batch, batches) = self.order.shape();
         let start = self.part.end;
@@ -197,14 +196,14 @@ impl Run {
         !self.part.is_empty()
     }
 
-    /// Empties the payloads, keeps their room.
+    /// Empties the payloads and keeps their allocations.
     pub fn clear(&mut self) {
         for payload in &mut self.payloads {
             payload.clear();
         }
     }
 
-    /// Encodes the part, a payload a batch. The same values may be encoded again.
+    /// Encodes the part, one payload per batch. May be called repeatedly.
     pub fn encode(&mut self) {
         let (size, _) = self.order.shape();
         let batches = self.part.clone().step_by(size).zip(&mut self.payloads);
@@ -219,10 +218,10 @@ impl Run {
         }
     }
 
-    /// Decodes what was encoded.
+    /// Decodes the payloads.
     ///
     /// # Panics
-    /// When the decoder does not take all of it.
+    /// If the decoder does not consume all of it.
     pub fn decode(&mut self) {
         for payload in &self.payloads {
             let consumed = self.decoder.decode(payload, &mut self.sink);
@@ -240,11 +239,11 @@ impl Run {
         self.part.len()
     }
 
-    /// Compares what arrived since the last look with the values of the tick; returns how
-    /// many samples and batches that were.
+    /// Compares the decoded samples since the last call with the values of the tick. Returns the
+    /// number of samples and batches.
     ///
     /// # Panics
-    /// When they differ.
+    /// If they differ.
     pub fn verify(&mut self) -> (usize, usize) {
         assert_eq!(self.sink.samples, self.values.len(), "samples");
         assert_eq!(self.sink.bits, sum(&self.values), "the bits of the values");
@@ -253,13 +252,13 @@ impl Run {
         found
     }
 
-    /// Forgets what arrived, for repeated measurements of one part.
+    /// Resets the counters, for repeated measurements of one part.
     pub fn forget(&mut self) {
         (self.sink.samples, self.sink.batches, self.sink.bits) = (0, 0, 0);
     }
 }
 
-/// Of the bits of the values, wrapping: exact, whatever the order.
+/// Wrapping sum of the values' bits: exact in any order.
 fn sum(values: &[f64]) -> u64 {
     values.iter().fold(0, |sum, value| sum.wrapping_add(value.to_bits()))
 }

@@ -1,4 +1,4 @@
-//! Files that are not in memory, and the proof that they are not.
+//! Drops files from the page cache, and proves that they are gone.
 
 use std::fs::File;
 use std::path::Path;
@@ -8,10 +8,10 @@ use rustix::fs::{Advice, fadvise, syncfs};
 
 use crate::rrd::path_of;
 
-/// Files that one call of `fincore` is given.
+/// Number of files per call of `fincore`.
 const AT_ONCE: usize = 500;
 
-/// How much of some files is in memory.
+/// Bytes of some files in the page cache.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Resident {
     /// Bytes in memory.
@@ -20,8 +20,8 @@ pub struct Resident {
     pub of_bytes: u64,
 }
 
-/// Has nothing of a set of files in memory: what is dirty is synced first, as it would stay.
-/// Names and inodes stay.
+/// Syncs, then drops a set of files from the page cache; dirty pages could not be dropped. Names
+/// and inodes stay cached.
 #[expect(clippy::expect_used, reason = "a benchmark may stop with a message")]
 pub fn chill(folder: &Path, count: usize) {
     let root = File::open(folder).expect("the folder");
@@ -32,7 +32,7 @@ pub fn chill(folder: &Path, count: usize) {
     }
 }
 
-/// Has all of a set of files in memory, as far as there is room.
+/// Reads a set of files into the page cache, as far as there is room.
 #[expect(clippy::expect_used, reason = "a benchmark may stop with a message")]
 pub fn warm(folder: &Path, count: usize) {
     for index in 0..count {
@@ -40,8 +40,8 @@ pub fn warm(folder: &Path, count: usize) {
     }
 }
 
-/// How much of a set of files is in memory, by mincore(2) as `fincore` asks it; `None` without
-/// that program.
+/// Bytes of a set of files in the page cache, as `fincore` reports them; `None` if it is not
+/// installed.
 pub fn resident(folder: &Path, count: usize) -> Option<Resident> {
     let mut sum = Resident::default();
     let paths: Vec<_> = (0..count).map(|index| path_of(folder, index)).collect();
@@ -58,19 +58,19 @@ pub fn resident(folder: &Path, count: usize) -> Option<Resident> {
     Some(sum)
 }
 
-/// What the disk under a folder has done since it was attached.
+/// Counters of the disk under a folder, since it was attached.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct DiskUse {
-    /// Requests to read that it has finished.
+    /// Completed read requests.
     pub reads: u64,
-    /// Requests to write that it has finished.
+    /// Completed write requests.
     pub writes: u64,
     /// Bytes written.
     pub written_bytes: u64,
 }
 
 impl DiskUse {
-    /// Up to now; nothing where the folder is on no disk.
+    /// The counters now; 0 if the folder is not on a disk.
     pub fn of(folder: &Path) -> Self {
         // Documentation/block/stat.rst of the kernel: the unit is always 512 bytes.
         const SECTOR: u64 = 512;
@@ -88,7 +88,7 @@ impl DiskUse {
         fields().unwrap_or_default()
     }
 
-    /// What it has done since then.
+    /// The difference to earlier counters.
     #[must_use]
     pub fn since(self, earlier: Self) -> Self {
         Self {

@@ -1,4 +1,4 @@
-//! Inputs and names that the benchmarks share: seeded, built outside the timed region.
+//! Inputs and names shared by the benchmarks: seeded, and built outside the timed region.
 
 pub mod codec;
 pub mod cold;

@@ -1,16 +1,15 @@
-//! The `mix` fleet: values of five kinds, names of 27 bytes.
+//! The `mix` fleet for the codec benchmarks: values of five kinds, names of 27 bytes.
 //!
 //! 35 % constant, 20 % repeated (change about once a minute), 25 % integer counters, 15 %
-//! integer random walks, 5 % walks with two decimals; kinds at random over the ids. Every
-//! value comes from the seed. It is for the codecs alone: the workload of the instrument
-//! is in `tsb_core::workload`.
+//! integer random walks, 5 % walks with two decimals; kinds are assigned to ids at random. Every
+//! value follows from the seed. The workloads of tsb itself are in `tsb_core::workload`.
 
 use tsb_core::{Catalog, SeriesKey};
 
-/// The series of a whole tick.
+/// Series per tick.
 pub const SERIES: usize = 54_000;
 
-/// The series of a host.
+/// Series per host.
 pub const HOST: usize = 54;
 
 /// The running values of the fleet.
@@ -52,8 +51,8 @@ pub fn catalog() -> Catalog {
     (0..SERIES).map(key).collect()
 }
 
-/// The keys of the fleet with labels: `kstat{host=h0007,module=cpu13,_field=field4}`, so
-/// many fields for each host and module.
+/// The keys of the fleet with labels: `kstat{host=h0007,module=cpu13,_field=field4}`, with
+/// `fields` fields for each host and module.
 pub fn labelled(fields: usize) -> Catalog {
     let key = |index: usize| {
         let line = index / fields;

@@ -1,16 +1,16 @@
-//! RRD files in the layout of the published rrdcached benchmark, and the ways to update them.
+//! RRD files in the layout of the published rrdcached benchmark, and the methods to update them.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use tsb_rrd::{Ahead, Archive, Cf, DataSource, DsKind, Held, KeptFile, Layout, RrdFile, Seen, Session, Stage, until_s};
 
-/// Seconds of a step.
+/// Step, in seconds.
 pub const STEP_S: i64 = 300;
-/// When the files start; a multiple of every row.
+/// Start of the files, in seconds since the epoch; a multiple of the length of every row.
 pub const START_S: i64 = 1_699_920_000;
 
-/// Two gauges and eight archives: 204,256 bytes a file.
+/// Two gauges and eight archives: 204,256 bytes per file.
 #[expect(clippy::expect_used, reason = "the layout is fixed and valid")]
 pub fn original_layout() -> Arc<Layout> {
     let sources = ["num", "sub"].map(|name| DataSource::new(name, DsKind::Gauge, 600));
@@ -21,30 +21,30 @@ pub fn original_layout() -> Arc<Layout> {
     Arc::new(layout.expect("a valid layout"))
 }
 
-/// How a file is updated.
+/// A method of updating files.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Way {
-    /// Opened for each update: open, lock, look, write, close.
+    /// Opened for each update: open, lock, read, write, close.
     Stateless,
-    /// The same with reading ahead where files are not in memory.
+    /// The same, with read-ahead for files that are not in the page cache.
     Ahead,
-    /// The descriptor is kept: lock, look, write, unlock.
+    /// The file stays open: lock, read, write, unlock.
     Kept,
-    /// Mapped and held for ourselves: no lock, no look.
+    /// Mapped and locked exclusively all the time: no lock and no read per update.
     Exclusive,
     /// The system's librrd: `rrd_update_r`.
     Librrd,
 }
 
 impl Way {
-    /// Those that this build has.
+    /// The methods in this build.
     pub const ALL: &[Self] = if cfg!(feature = "librrd") {
         &[Self::Stateless, Self::Ahead, Self::Kept, Self::Exclusive, Self::Librrd]
     } else {
         &[Self::Stateless, Self::Ahead, Self::Kept, Self::Exclusive]
     };
 
-    /// From its name, if this build has it.
+    /// The method with a name, if it is in this build.
     pub fn from_name(name: &str) -> Option<Self> {
         Self::ALL.iter().copied().find(|way| way.name() == name)
     }
@@ -69,7 +69,7 @@ enum Kept {
     Librrd(Vec<PathBuf>),
 }
 
-/// Files, all of which are updated in the same way.
+/// Files that are updated with one method.
 pub struct Files {
     layout: Arc<Layout>,
     kept: Kept,
@@ -123,7 +123,7 @@ impl Files {
         }
     }
 
-    /// How many there are.
+    /// Number of files.
     pub fn len(&self) -> usize {
         match &self.kept {
             Kept::Paths(paths) | Kept::Librrd(paths) => paths.len(),
@@ -138,7 +138,7 @@ impl Files {
         self.len() == 0
     }
 
-    /// Gives every file some readings, in turn, all of which must be taken.
+    /// Applies the same updates to every file, in turn; all must be accepted.
     pub fn update_all(&mut self, readings: &[String]) {
         let Kept::Ahead(files, ahead) = &mut self.kept else {
             return (0..self.len()).for_each(|index| self.update(index, readings));
@@ -163,7 +163,7 @@ impl Files {
         done.expect("updates");
     }
 
-    /// Gives one file some readings, all of which must be taken.
+    /// Applies updates to one file; all must be accepted.
     pub fn update(&mut self, index: usize, readings: &[String]) {
         let session = &mut self.session;
         let updated = match &mut self.kept {
@@ -195,7 +195,7 @@ fn librrd(_path: &Path, _readings: &[String]) {
     unreachable!("no such way in this build");
 }
 
-/// `count` readings of two values, `seconds` apart, the last of them at `last_s`.
+/// `count` updates of two values, `seconds` apart, the last at `last_s`.
 pub fn readings(last_s: i64, count: i64, seconds: i64, texts: &mut Vec<String>) {
     texts.clear();
     texts.extend((0..count).map(|index| {

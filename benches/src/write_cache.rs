@@ -1,4 +1,4 @@
-//! What the benchmarks of the write cache share: caches, ticks, and what must be in the store.
+//! Shared by the benchmarks of the write cache: caches, files and ticks.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -11,10 +11,10 @@ use tsb_stores::{Store, StoreExt};
 
 /// Seconds between two ticks: each sample ends a step of the published layout.
 pub const STEP_S: i64 = 300;
-/// When the first tick is.
+/// Time of tick 0, in seconds since the epoch.
 const START_S: i64 = 1_699_920_000;
 
-/// A cache in which nothing is due by time alone, with or without a journal.
+/// A cache whose values never become due by time, with or without a journal.
 #[expect(clippy::expect_used, reason = "a benchmark may stop with a message")]
 pub fn cache<S: Store>(inner: S, series: u32, threads: usize, journal: Option<(&Path, Sync)>) -> WriteCache<S> {
     let options = WriteCacheOptions {
@@ -34,7 +34,7 @@ pub fn files(folder: &Path) -> RrdStore {
     RrdStore::open(folder, RrdOptions::default()).expect("a folder of files")
 }
 
-/// Defines so many series.
+/// Defines `series` series.
 #[expect(clippy::expect_used, reason = "a benchmark may stop with a message")]
 pub fn define(store: &dyn Store, series: u32) {
     let keys = (0..series).map(|id| (SeriesId(id), SeriesKey::new(format!("{}", id + 1))));

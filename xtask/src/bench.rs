@@ -1,8 +1,8 @@
 //! `cargo xtask bench save NAME` and `diff A B`: criterion's baselines, each with a record
 //! of the machine and the commit that it was taken on.
 //!
-//! Baselines live under cargo's target folder. A difference between two moments of a
-//! shared machine is a hint, not a result: for that, interleave.
+//! Baselines are kept in cargo's target folder. A difference between two runs at different times
+//! on a shared machine is a hint, not a result; for a result, interleave the runs.
 
 use std::fs;
 use std::path::PathBuf;
@@ -21,7 +21,7 @@ pub(crate) fn command(arguments: &[&str]) -> Result<()> {
     }
 }
 
-/// A name that is a file name everywhere.
+/// Checks that a name is a valid file name everywhere.
 fn checked(name: &str) -> Result<&str> {
     let plain = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
     if name.is_empty() || name.starts_with(['-', '.']) || !name.chars().all(plain) {
@@ -91,7 +91,7 @@ pub(crate) fn record() -> Result<String> {
     Ok(facts.iter().map(line).collect())
 }
 
-/// Where two records differ, or that they do not.
+/// The lines in which two records differ, or a sentence that they do not.
 fn differences(old: &str, new: &str) -> String {
     let pairs = old.lines().zip(new.lines()).filter(|(old, new)| old != new);
     let lines: Vec<String> = pairs

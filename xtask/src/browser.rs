@@ -1,7 +1,7 @@
-//! Chromium without a window, driven over a pair of pipes (Chrome DevTools Protocol).
+//! Drives a headless Chromium over a pair of pipes (Chrome DevTools Protocol).
 //!
-//! It opens pages, presses keys, takes pictures, and keeps what the pages complained about
-//! and asked for. Nothing listens on a port.
+//! It opens pages, presses keys, takes pictures, and keeps the pages' error messages and
+//! requests. Nothing listens on a port.
 
 mod pipe;
 
@@ -16,7 +16,7 @@ use serde_json::{Value, json};
 use crate::shell::{capture, has, target_folder};
 use pipe::Pipe;
 
-/// Why pages cannot be looked at here; `None` when they can.
+/// Why no browser can be started here; `None` if one can.
 pub(crate) fn missing() -> Option<String> {
     (!has("chromium", "--version"))
         .then(|| "there is no chromium; cargo xtask ci --only packages installs it".to_owned())
@@ -48,7 +48,7 @@ impl Drop for Browser {
 }
 
 impl Browser {
-    /// Starts a browser with a profile of its own, which it takes away again.
+    /// Starts a browser with a temporary profile, which is removed at the end.
     pub(crate) fn start() -> Result<Self> {
         let folder = target_folder()?.join(format!("browser-{}", std::process::id()));
         std::fs::create_dir_all(&folder).with_context(|| format!("cannot make {}", folder.display()))?;
@@ -181,7 +181,7 @@ impl Browser {
         decoded(&self.call("Page.printToPDF", &parameters)?)
     }
 
-    /// What the pages complained about: exceptions, errors and warnings.
+    /// Exceptions, errors and warnings of the pages.
     pub(crate) fn complaints(&self) -> Vec<String> {
         let is_complaint = |event: &&Value| match event["method"].as_str() {
             Some("Runtime.exceptionThrown") => true,
@@ -197,7 +197,7 @@ impl Browser {
         events.map(|event| event["params"].to_string()).collect()
     }
 
-    /// Every address that was asked for, but for data that a page holds itself.
+    /// All requested URLs, except `data:` URLs.
     pub(crate) fn requests(&self) -> Vec<String> {
         let sent = self
             .pipe

@@ -1,4 +1,5 @@
-//! `cargo xtask ci`: every check in turn, from cheap to dear, timed and summed up.
+//! `cargo xtask ci`: runs every check in turn, from cheap to expensive, with times and a
+//! summary.
 //!
 //! A failing step does not stop the others: one run shows everything that is wrong.
 
@@ -56,7 +57,7 @@ struct Row {
     result: Result<Outcome>,
 }
 
-/// What was asked on the command line.
+/// The parsed command line.
 #[derive(Debug, Default, PartialEq, Eq)]
 struct Wish {
     full: bool,

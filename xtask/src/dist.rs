@@ -1,5 +1,6 @@
-//! `cargo xtask dist`: what a user without a Rust toolchain installs: an archive, and a Debian
-//! package made by `dpkg-deb`, each with the program, its manual pages, completions and licences.
+//! `cargo xtask dist`: makes the files for users without a Rust toolchain: an archive, and a
+//! Debian package made by `dpkg-deb`, each with the program, its manual pages, completions and
+//! licences.
 
 mod bare;
 
@@ -128,7 +129,7 @@ fn package(out: &Path, version: &str, program: &Path) -> Result<PathBuf> {
     Ok(package)
 }
 
-/// What the package manager is told.
+/// The control file of the package.
 fn control(version: &str, architecture: &str, program: &[u8]) -> String {
     let mut text = format!("Package: tsb\nVersion: {version}\nArchitecture: {architecture}\n");
     let (major, minor) = newest_glibc(program);

@@ -1,8 +1,8 @@
-//! `cargo xtask faults`: kills, power cuts, errors, damage, disturbance and hostile peers, with
-//! the real program as the one that suffers, and one table of what became of the samples.
+//! `cargo xtask faults`: subjects the real program to kills, power cuts, I/O errors, damaged
+//! files, disturbances and hostile peers, and prints one table of the outcomes for the samples.
 //!
-//! A sample that was acknowledged and is gone without a word is a failure, and so is a panic.
-//! It is *not* a proof: what a trial cannot reach is said in docs/results/faults.md.
+//! An acknowledged sample that is lost without a report is a failure, and so is a panic. It is
+//! *not* a proof: docs/results/faults.md says what the trials cannot reach.
 
 mod client;
 mod cuts;
@@ -49,16 +49,16 @@ use stores::{SUBJECTS, Subject, Wire};
 use tally::{Results, Tally};
 use trial::Trial;
 
-/// Trials of each kind on each store, unless told otherwise.
+/// Default number of trials per kind and store.
 const ROUNDS: u64 = 100;
-/// Trials at one time: most of their time is waiting.
+/// Number of concurrent trials; most of their time is waiting.
 const JOBS: usize = 6;
 /// Damages of one template.
 const PER_TEMPLATE: u64 = 50;
 /// Kills of one place.
 const PER_CHAIN: u64 = 10;
 
-/// What was asked for.
+/// The parsed command line.
 #[derive(Debug)]
 struct Options {
     rounds: u64,
@@ -214,7 +214,7 @@ fn one_batch(kind: &str, name: &'static str, trial: &Trial<'_>, seeds: Range<u64
     }
 }
 
-/// A killed run that left something.
+/// Finds a killed run that left samples.
 fn template_of_a_run(trial: &Trial<'_>, seed: u64) -> Result<(Outcome, String, Killed)> {
     for seed in seed..seed + 50 {
         let killed = Killed::new(trial, seed, runs::LONG_LIFE_US)?.verified(trial, seed)?;
@@ -270,7 +270,7 @@ fn parse(arguments: &[&str]) -> Result<Options> {
     Ok(options)
 }
 
-/// The stores whose names begin so.
+/// The stores whose names begin with `word`.
 fn named(word: &str) -> Result<Vec<&'static Subject>> {
     let found: Vec<_> = SUBJECTS
         .iter()

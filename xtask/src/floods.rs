@@ -1,5 +1,6 @@
-//! What floods of names, bytes, peers, connections and intervals take of memory: the bound that
-//! `docs/limits.md` states, beside the peak of the real program.
+//! `cargo xtask floods`: measures the memory that floods of names, bytes, peers, connections and
+//! intervals take, and compares the peak of the real program with the bound that
+//! `docs/limits.md` states.
 
 mod payload;
 mod program;
@@ -41,7 +42,7 @@ const LISTENERS: [(&str, Wire); 16] = [
     ("rrdcached+tcp", Wire::Rrdcached),
 ];
 
-/// What strangers send too much of.
+/// The kinds of flood.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Flood {
     Names,

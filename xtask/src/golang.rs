@@ -1,4 +1,4 @@
-//! Programs of others that the Go module proxy carries, built on first use.
+//! Builds third-party programs from the Go module proxy, on first use.
 
 use std::fs;
 use std::path::PathBuf;

@@ -1,4 +1,4 @@
-//! `cargo xtask measure NAME`: figures for docs/, each by one command that anyone can repeat.
+//! `cargo xtask measure NAME`: produces figures for docs/, each with one repeatable command.
 
 mod cost;
 mod speed;

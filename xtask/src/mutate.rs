@@ -1,7 +1,8 @@
-//! `cargo xtask mutate`: the instrument and its stores, broken on purpose in one place at a time.
+//! `cargo xtask mutate`: mutation tests of the measuring code and the stores, one change at a
+//! time.
 //!
-//! A measurement can be wrong without any test noticing. So each place that the figures
-//! depend on is broken in a copy of the workspace, and the tests of its crate must fail.
+//! A measurement can be wrong without any test noticing. Therefore each place on which the
+//! figures depend is changed in a copy of the workspace, and the tests of its crate must fail.
 //! The lists are in `list` and `sqlite`; `docs/mutations.md` shows them, with the test that
 //! caught each.
 

@@ -1,8 +1,8 @@
-//! `cargo xtask peers`: text generation by tsb and by the peer that a registry carries,
-//! run in turn on this machine, with the CPU time of the whole process for each.
+//! `cargo xtask peers`: compares text generation by tsb and by a published peer, run in turn on
+//! this machine, in CPU time of the whole process.
 //!
-//! It compares generators, not stores, and it compares like with like only as far as the
-//! notes under the table say.
+//! It compares generators, not stores; the notes under the table say how far the work is the
+//! same.
 
 mod cpu;
 mod load;

@@ -1,9 +1,10 @@
-//! `cargo xtask sanitize`: the tests of the modules with `unsafe`, under LLVM's address sanitizer.
+//! `cargo xtask sanitize`: runs the tests of modules with `unsafe` under LLVM's address
+//! sanitizer.
 //!
-//! It sees reads and writes outside of what is allocated, after it was freed, or of a stack
-//! frame that has ended. It does not see a reference that must not exist, nor a data race:
-//! Miri and the thread sanitizer would, and CONTRIBUTING.md says how to run Miri where there
-//! is one. Leaks are not looked for: they are safe, and the media of our tests leak on purpose.
+//! It detects accesses outside allocations, after a free, or to a stack frame that has ended. It
+//! does not detect invalid references or data races: Miri and the thread sanitizer would, and
+//! CONTRIBUTING.md says how to run Miri. Leaks are ignored: they are safe, and the test media
+//! leak on purpose.
 
 use std::collections::BTreeSet;
 use std::process::Command;

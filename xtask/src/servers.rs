@@ -1,8 +1,8 @@
 //! `cargo xtask servers`: real servers on loopback, started and stopped by one command.
 //!
-//! Each server is one file here and one line in `SERVERS`. It gets a folder of its own below
-//! `target/servers`, ports that were free, and a record of the processes that it runs as,
-//! written before anything else can go wrong: `down` stops those and no others.
+//! Each server is one file here and one entry in `SERVERS`. It gets a folder below
+//! `target/servers`, free ports, and a record of its processes, which is written before anything
+//! else can fail: `down` stops those processes and no others.
 
 mod etcd;
 mod layouts;
@@ -30,9 +30,9 @@ const PATIENCE: Duration = Duration::from_mins(1);
 /// Between two questions whether it has.
 const PAUSE_S: &str = "0.1";
 
-/// A kind of server. What a tenth one takes is this, in a file of its own.
+/// A kind of server. A new one implements this in a file of its own.
 trait Server: Sync {
-    /// How it is asked for.
+    /// The name on the command line.
     fn name(&self) -> &'static str;
 
     /// Brings its programs here if they are not; the error says what somebody has to install.

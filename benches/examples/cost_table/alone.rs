@@ -1,5 +1,6 @@
-//! The store alone: a loop that makes the batches and writes them, less the same loop without
-//! the store. No clock is read within either, and caches are as full as in a run.
+//! Measures the store alone: a loop that generates batches and writes them, minus the same loop
+//! without the store. No clock is read inside either loop, and CPU caches are as full as in a
+//! run.
 
 use std::hint::black_box;
 use std::path::Path;
@@ -13,22 +14,22 @@ use tsb_stores::{Refusals, Scope, Store};
 
 use crate::cases::{self, Case};
 
-/// CPU time of a sample, in nanoseconds.
+/// CPU time per sample, in nanoseconds.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Alone {
     /// In the thread that writes.
     pub(crate) write: f64,
-    /// In threads of the store's own, until its flush has returned.
+    /// In the store's own threads, until its flush has returned.
     pub(crate) threads: f64,
     /// In the thread that flushes.
     pub(crate) flush: f64,
 }
 
-/// The first word of a child process.
+/// The first argument of a child process.
 pub(crate) const WORD: &str = "alone";
 
-/// Runs a case in a process of its own, whose memory is as new as that of `tsb run`; `words`
-/// are those of this program.
+/// Runs a case in a process of its own, whose memory is as fresh as that of `tsb run`; `words`
+/// are the arguments of this program.
 pub(crate) fn in_a_child(words: &[String], index: usize, number: usize) -> Alone {
     let program = std::env::current_exe().expect("this program has a path");
     let mongo = words.get(3).map_or("-", String::as_str);
@@ -46,8 +47,8 @@ pub(crate) fn in_a_child(words: &[String], index: usize, number: usize) -> Alone
     Alone { write, threads, flush }
 }
 
-/// Such a process: a folder, the address of MongoDB or `-`, the number of the case, that of the
-/// run.
+/// The child process. Arguments: a folder, the address of MongoDB or `-`, the index of the case,
+/// the number of the run.
 pub(crate) fn child(words: &[String]) {
     let [folder, mongo, index, number] = words else {
         panic!("{WORD} is for this program itself");
@@ -63,7 +64,7 @@ pub(crate) fn child(words: &[String]) {
 pub(crate) fn run(case: &Case, number: usize) -> Alone {
     let store = spec::open(&case.spec(number)).expect("a store of the list");
     let workload = WorkloadSpec {
-        // As a run has it: in times that the store can tell apart.
+        // As in a run: timestamps at the store's resolution.
         resolution_ns: store.capabilities().resolution_ns as u64,
         ..case.workload()
     };
@@ -88,12 +89,12 @@ pub(crate) fn run(case: &Case, number: usize) -> Alone {
     }
 }
 
-/// CPU time of this thread for some ticks of batches, written where there is a store; and how
-/// many samples that were.
+/// CPU time of this thread for generating some ticks of batches, and writing them if there is a
+/// store; and the number of samples.
 fn spent(workload: &Workload, ticks: u64, store: Option<&dyn Store>) -> (u64, u64) {
     let groups = workload.groups();
     let mut generator = workload.generator(0..groups.len(), BASE);
-    // As they are due within a tick.
+    // In order of due time within a tick.
     let mut order: Vec<usize> = (0..groups.len()).collect();
     order.sort_by_key(|&group| groups[group].phase_ns);
     let mut refused = Refusals::new();

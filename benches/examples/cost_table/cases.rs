@@ -1,4 +1,4 @@
-//! The rows: which store, with how many samples a batch, for how long.
+//! The cases of the table: store, samples per batch, length.
 
 use std::path::{Path, PathBuf};
 
@@ -7,27 +7,27 @@ use tsb_core::workload::{BatchMode, FleetSpec, WorkloadSpec};
 /// A store with batches of one size.
 #[derive(Clone, Debug)]
 pub(crate) struct Case {
-    /// What the store is called in the table.
+    /// The store's name in the table.
     pub(crate) name: &'static str,
-    /// The text that opens it; `@` stands for the batch, `#` for the number of the run.
+    /// The store spec; `@` stands for the batch size, `#` for the number of the run.
     spec: String,
-    /// Samples in a batch: 1, 54 (a host) or all series.
+    /// Samples per batch: 1, 54 (a host) or all series.
     pub(crate) batch: u32,
     /// Series of the fleet.
     pub(crate) series: u32,
-    /// Ticks of the fleet in a run.
+    /// Ticks per run.
     pub(crate) ticks: u64,
-    /// The folder of each run's own folder; nothing else is in it.
+    /// Parent of the folders of all runs; contains nothing else.
     files: Option<PathBuf>,
 }
 
 impl Case {
-    /// The text that opens the store of this run.
+    /// The store spec of a run.
     pub(crate) fn spec(&self, run: usize) -> String {
         self.spec.replace('#', &run.to_string())
     }
 
-    /// The same with a few series, for a look.
+    /// The same with few series and ticks, for a quick look.
     pub(crate) fn small(self) -> Self {
         Self {
             series: self.series.min(540),
@@ -37,7 +37,7 @@ impl Case {
         }
     }
 
-    /// The workload of both ways.
+    /// The workload of both measurements.
     pub(crate) fn workload(&self) -> WorkloadSpec {
         WorkloadSpec {
             series: Some(self.series as usize),
@@ -46,7 +46,7 @@ impl Case {
         }
     }
 
-    /// What `--batch` is given.
+    /// The value for `--batch`.
     pub(crate) fn flag(&self) -> String {
         match self.mode() {
             BatchMode::Tick => "tick".to_owned(),
@@ -62,16 +62,16 @@ impl Case {
         }
     }
 
-    /// Makes the folder of a run. Earlier ones stay until the end: ext4 passes over every file
-    /// that was deleted within the last minutes when it makes a new one, which took most of a
-    /// run's CPU time.
+    /// Creates the folder of a run. Folders of earlier runs are kept until the end: when ext4
+    /// creates a file it scans past every inode freed within the last minutes, which took most
+    /// of a run's CPU time.
     pub(crate) fn prepare(&self, run: usize) {
         if let Some(files) = &self.files {
             std::fs::create_dir_all(files.join(format!("{}-{run}", self.batch))).expect("a folder for the store");
         }
     }
 
-    /// Removes what all runs left in files.
+    /// Removes the files of all runs.
     pub(crate) fn clear(&self) {
         if let Some(files) = &self.files {
             let _ = std::fs::remove_dir_all(files);
@@ -82,10 +82,10 @@ impl Case {
 /// Series of the whole fleet.
 const FLEET: u32 = 54_000;
 
-/// The batches of a store: samples in one, series of the fleet, ticks of a run.
+/// Three cases of a store: samples per batch, series of the fleet, ticks per run.
 type Batches = [(u32, u32, u64); 3];
 
-/// All rows in order; those of MongoDB where there is an address.
+/// All cases in order; MongoDB's only with an address.
 pub(crate) fn all(folder: &Path, mongo: Option<&str>) -> Vec<Case> {
     let files = |name: &str| folder.join(name);
     let path = |name: &str| files(name).display().to_string();

@@ -1,16 +1,15 @@
 //! Is the cost that `tsb run` reports the cost of the store?
 //!
-//! `cost_table TSB FOLDER [ROUNDS [MONGO|- [STORE]]]` runs each store twice per round, in turn (the
-//! order changes from round to round), each time fresh and with the same batches of the `mix`
-//! fleet: by `tsb run --rate max` in process, whose report divides the CPU time of its
-//! process into parts; and alone, through the public trait: a loop that makes the batches and
-//! writes them, less the same loop without the store. It prints medians: the parts, their sum
-//! beside the process, and the store's part beside the store alone.
+//! `cost_table TSB FOLDER [ROUNDS [MONGO|- [STORE]]]` runs each store twice per round, in
+//! alternating order, each time fresh and with the same batches of the `mix` fleet: with `tsb
+//! run --rate max` in process, whose report divides the process's CPU time into parts; and
+//! alone, through the public trait, as a loop that generates the batches and writes them, minus
+//! the same loop without the store. It prints medians: the parts, their sum next to the process
+//! total, and the store's part next to the store alone.
 //!
-//! `TSB` is the program (`target/release/tsb`), `FOLDER` is where stores with files are made
-//! and removed, `MONGO` is the address of a server (`127.0.0.1:27017`), `STORE` is the only
-//! one that is wanted. Without arguments it
-//! times a few ticks of the embedded stores alone, for a look.
+//! `TSB` is the program (`target/release/tsb`), `FOLDER` is where stores with files are created
+//! and removed, `MONGO` is the address of a server (`127.0.0.1:27017`), `STORE` selects one
+//! store. Without arguments it times a few ticks of the embedded stores alone, for a quick look.
 
 #![expect(clippy::print_stdout, reason = "the table is this program's result")]
 #![expect(clippy::expect_used, reason = "a table that cannot be made has nothing to say")]
@@ -47,7 +46,7 @@ fn main() {
         let mut row = Row::default();
         for run in 0..2 * rounds {
             case.prepare(runs + run);
-            // By turns: reported, alone; alone, reported; and so on.
+            // The order alternates: reported, alone; alone, reported; and so on.
             if (run / 2 + run) % 2 == 0 {
                 row.reported.push(reported::run(program, case, runs + run));
             } else {

@@ -1,4 +1,4 @@
-//! The same writes by `tsb run`, as its report tells their cost.
+//! Runs the same writes with `tsb run`, and reads the costs from its report.
 
 use std::process::{Command, Stdio};
 
@@ -6,13 +6,13 @@ use serde_json::Value;
 
 use crate::cases::Case;
 
-/// CPU time of a sample by part, in nanoseconds, as the report has it.
+/// CPU time per sample by part, in nanoseconds, from the report.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Reported {
     pub(crate) generator: f64,
     pub(crate) pacing: f64,
     pub(crate) store: f64,
-    /// Where the store's part is too small to be told: less than this.
+    /// Upper bound, if the store's part is too small to be measured.
     pub(crate) below: Option<f64>,
     pub(crate) threads: f64,
     pub(crate) flush: f64,
@@ -22,18 +22,18 @@ pub(crate) struct Reported {
 }
 
 impl Reported {
-    /// All that the store did for the samples: whichever thread did it.
+    /// CPU time of the store in all threads.
     pub(crate) fn of_store(&self) -> f64 {
         self.store + self.threads + self.flush
     }
 
-    /// All parts together.
+    /// Sum of all parts.
     pub(crate) fn sum(&self) -> f64 {
         self.generator + self.pacing + self.store + self.threads + self.flush + self.newest + self.watching
     }
 }
 
-/// One run in process, as fast as the store takes it.
+/// One run in process, as fast as the store accepts.
 pub(crate) fn run(program: &str, case: &Case, number: usize) -> Reported {
     let output = Command::new(program)
         .args(["run", "--quiet", "--no-calibrate", "--no-verify", "--format", "json"])

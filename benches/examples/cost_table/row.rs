@@ -1,10 +1,10 @@
-//! A line of the table: medians of the rounds.
+//! One line of the table: medians over the rounds.
 
 use crate::alone::Alone;
 use crate::cases::Case;
 use crate::reported::Reported;
 
-/// What the rounds of a case came to.
+/// The results of all rounds of a case.
 #[derive(Debug, Default)]
 pub(crate) struct Row {
     pub(crate) reported: Vec<Reported>,
@@ -12,7 +12,7 @@ pub(crate) struct Row {
 }
 
 impl Row {
-    /// What stands above the columns.
+    /// The column headings.
     pub(crate) fn heading() -> &'static str {
         "\
                                                     tsb run: ns of CPU per sample                                         store alone         run / alone
@@ -23,7 +23,7 @@ store            batch  generator  pacing    store  threads    flush   newest  w
     pub(crate) fn line(&self, case: &Case) -> String {
         let run = |part: fn(&Reported) -> f64| median(self.reported.iter().map(part));
         let alone = |part: fn(&Alone) -> f64| median(self.alone.iter().map(part));
-        // A ratio of each run, so that the parts of one run are compared with its own process.
+        // One ratio per run: the parts of a run are compared with its own process.
         let whole = median(self.reported.iter().map(|run| run.sum() / run.process));
         let told = || {
             let ratio = run(Reported::of_store) / alone(|alone| alone.write + alone.threads + alone.flush);
@@ -50,7 +50,7 @@ store            batch  generator  pacing    store  threads    flush   newest  w
         )
     }
 
-    /// What the store's part is less than, where a report could not tell it.
+    /// Median upper bound of the store's part, if a report could not measure it.
     fn below(&self) -> Option<f64> {
         let below: Vec<f64> = self.reported.iter().filter_map(|run| run.below).collect();
         (!below.is_empty()).then(|| median(below.into_iter()))

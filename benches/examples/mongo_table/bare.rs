@@ -1,4 +1,4 @@
-//! A run of the driver alone: `insert_many` of documents that are made already.
+//! Runs the driver alone: `insert_many` of documents that were made in advance.
 
 use mongodb::bson::spec::BinarySubtype;
 use mongodb::bson::{Binary, DateTime, Document, RawDocumentBuf, doc};
@@ -9,10 +9,10 @@ use crate::Server;
 use crate::cells::{GROUP, Load, Request, time};
 use crate::timing::{self, Measured};
 
-/// The documents of each worker's requests.
+/// The documents of each worker, by request.
 type Requests = Vec<Vec<Vec<RawDocumentBuf>>>;
 
-/// The same as our layouts write.
+/// The documents that our layouts write.
 pub(crate) fn documents(load: &Load) -> Requests {
     let mut tried = 0;
     let mut of_request = |request: &Request| {
@@ -71,7 +71,7 @@ fn columns(request: &Request, first: i64) -> Box<dyn Iterator<Item = Document> +
     }))
 }
 
-/// What our client is given by its bridge: the callers' threads, and one for the sockets.
+/// The same runtime as our client's: one thread for the sockets besides the callers' threads.
 fn runtime() -> Runtime {
     let runtime = Builder::new_multi_thread().worker_threads(1).enable_all().build();
     runtime.expect("a runtime")

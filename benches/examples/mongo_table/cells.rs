@@ -1,27 +1,27 @@
-//! What is written: the trial's batches, and their values, made ahead.
+//! The cases: the batches of the earlier trial, with values generated in advance.
 
 use tsb_core::{Batch, BatchBuf, SeriesId, SeriesKey, Times, Timestamp};
 
 /// The timestamp of the first tick.
 const BASE: i64 = 1_700_000_000;
-/// Samples in a document of the layout `ticks`.
+/// Samples per document in the layout `ticks`.
 pub(crate) const GROUP: u32 = 60;
 
 /// One cell of the trial's table.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Cell {
-    /// The layout of ours that makes such documents.
+    /// Our layout that writes such documents.
     pub(crate) layout: &'static str,
     pub(crate) workers: u32,
-    /// In a request.
+    /// Documents per request.
     pub(crate) documents: u32,
-    /// Samples of a series in a request.
+    /// Samples of one series per request.
     pub(crate) per_series: u32,
-    /// Samples a second that the trial counted.
+    /// Samples per second measured in the trial.
     pub(crate) trial_rate: f64,
 }
 
-/// All of them.
+/// All cases.
 pub(crate) fn all() -> impl Iterator<Item = Cell> {
     // Workers, documents, samples of a series in a request of single samples.
     let shapes = [(1, 1_000, 1), (1, 5_000, 5), (8, 1_000, 8), (8, 5_000, 40)];
@@ -51,12 +51,13 @@ impl Cell {
         if self.is_columns() { GROUP } else { 1 }
     }
 
-    /// Series in a request.
+    /// Series per request.
     pub(crate) fn series(self) -> u32 {
         self.documents * self.samples_per_document() / self.per_series
     }
 
-    /// Series of all workers. Whole ticks are large: there the workers take turns at one fleet.
+    /// Series of all workers. In the layout `ticks` the workers share one fleet, as whole ticks
+    /// are large.
     pub(crate) fn all_series(self) -> u32 {
         if self.is_columns() {
             self.series()
@@ -82,8 +83,8 @@ pub(crate) struct Load {
 }
 
 impl Load {
-    /// So many documents, of sixty samples half as many; or as few more as make all workers
-    /// write the same number of requests.
+    /// Approximately `documents` documents, or half as many in the layout `ticks`, rounded up so
+    /// that all workers write the same number of requests.
     pub(crate) fn new(cell: Cell, documents: u32) -> Self {
         let documents = if cell.is_columns() { documents / 2 } else { documents };
         let rounds = u64::from(documents.div_ceil(cell.documents * cell.workers)).max(1);
@@ -122,7 +123,7 @@ impl Load {
         self.ticks * u64::from(self.cell.all_series())
     }
 
-    /// The columns of a request.
+    /// The request as a batch.
     pub(crate) fn fill<'b>(&self, request: &Request, buffer: &'b mut BatchBuf) -> Batch<'b> {
         buffer.clear();
         let ticks = request.values.chunks(self.cell.series() as usize);
@@ -140,7 +141,7 @@ impl Load {
     }
 }
 
-/// A second a tick.
+/// The timestamp of a tick, one per second.
 pub(crate) fn time(tick: u64) -> Timestamp {
     Timestamp::from_secs(BASE + tick as i64)
 }

@@ -1,19 +1,19 @@
-//! What our client of MongoDB costs beside the driver alone, at the batches of a trial that
-//! was made of the driver before the client was written.
+//! Compares our MongoDB client with the driver alone, with the batches of a trial of the driver
+//! that was made before the client was written.
 //!
 //! `cargo run --release -p tsb-bench --features mongo --example mongo_table -- HOST:PORT
-//! [DOCUMENTS [BLOCKS [LAYOUT]]]`: a mongod of this machine, how many documents a run writes,
-//! and how many blocks of four runs (ours, the driver's, the driver's, ours) each cell has. It
-//! prints JSON, which `cargo xtask servers equal` makes a page of.
+//! [DOCUMENTS [BLOCKS [LAYOUT]]]`: a mongod on this machine, the number of documents per run,
+//! and the number of blocks of four runs (ours, the driver's, the driver's, ours) per case. It
+//! prints JSON, from which `cargo xtask servers equal` makes a page.
 //!
-//! Ours is `Store::write` of columns, so that making documents is in its time. The driver's
-//! is `insert_many` of the same documents made before, but that it adds a key of its own to
-//! those that have none, into the same collections with the same indexes. Both are closed
-//! loops, and both are counted and looked into afterwards.
+//! Our side is `Store::write` of columns, so making documents is part of its time. The driver's
+//! side is `insert_many` of the same documents made in advance, except that the driver adds a
+//! key to documents without one, into the same collections with the same indexes. Both are
+//! closed loops, and the results of both are counted and checked afterwards.
 //!
-//! All batches are made before the clock starts. The documents are those of the layouts
-//! `rows` (one a sample), `series` (one a sample, of a time-series collection) and `ticks`
-//! in groups of sixty.
+//! All batches are made before timing starts. The documents are those of the layouts `rows` (one
+//! per sample), `series` (one per sample, in a time-series collection) and `ticks` (groups of
+//! sixty).
 
 #![expect(clippy::expect_used, reason = "a table that cannot be made has nothing to say")]
 #![expect(clippy::print_stdout, reason = "the table is this program's result")]
@@ -30,7 +30,7 @@ use tsb_core::stats::{Ratio, median};
 use cells::{Cell, Load};
 use timing::Measured;
 
-/// What is said of the server.
+/// The server.
 struct Server {
     /// `HOST:PORT`.
     address: String,
@@ -53,7 +53,7 @@ fn main() {
     println!("{page:#}");
 }
 
-/// Runs a cell in the order A B B A, block after block.
+/// Runs a case in the order A B B A, block after block.
 fn row(server: &Server, cell: Cell, documents: u32, blocks: usize) -> serde_json::Value {
     let load = Load::new(cell, documents);
     let documents = bare::documents(&load);

@@ -1,4 +1,4 @@
-//! A run of our client.
+//! Runs our client.
 
 use tsb_core::{BatchBuf, Durability, SeriesId};
 use tsb_run::spec;
@@ -8,7 +8,7 @@ use crate::Server;
 use crate::cells::{GROUP, Load, time, value};
 use crate::timing::{self, Measured};
 
-/// One series in so many is read back; of all samples the server counts how many there are.
+/// One series in this many is read back; the server counts all samples.
 const LOOKED_INTO: u32 = 97;
 
 pub(crate) fn run(server: &Server, load: &Load) -> Measured {
@@ -41,7 +41,8 @@ pub(crate) fn run(server: &Server, load: &Load) -> Measured {
 
 fn verify(store: &dyn Store, load: &Load) {
     assert_eq!(store.stats().samples, load.samples(), "the server counts them");
-    // Ids are of this opening; numbers are those of the first.
+    // Series ids belong to this opening of the store; the numbers in documents were assigned by
+    // the first.
     store.define(&load.keys()).expect("the same series");
     let step = if load.cell.all_series() > 10_000 {
         LOOKED_INTO * 97

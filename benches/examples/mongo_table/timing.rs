@@ -1,4 +1,4 @@
-//! Workers that begin together, and what they and the server cost.
+//! Starts workers at the same time, and measures their cost and the server's.
 
 use std::sync::Barrier;
 
@@ -11,7 +11,7 @@ pub(crate) struct Measured {
     pub(crate) elapsed_ns: u64,
     pub(crate) client_cpu_ns: u64,
     pub(crate) server_cpu_ns: u64,
-    /// On disk, after a checkpoint.
+    /// Bytes on disk after a checkpoint.
     pub(crate) bytes: u64,
 }
 
@@ -21,7 +21,7 @@ impl Measured {
     }
 }
 
-/// The process behind an address of this machine.
+/// The process that listens at a local address.
 pub(crate) fn listener(address: &str) -> u32 {
     let port = address.rsplit_once(':').and_then(|(_, port)| port.parse().ok());
     let found = listeners(&[Listening::Port(port.expect("HOST:PORT"))]);

@@ -1,9 +1,9 @@
-//! Updates of files of which nothing is in memory.
+//! Times updates of files of which nothing is in the page cache.
 //!
-//! All ways share one set, and each has the same to do in its turn: files are first brought to
-//! the end of six steps, by themselves and not timed, synced, and dropped from memory; what
-//! mincore says then is printed. The one update that is timed ends a step, and a row of two
-//! archives: two pages of rows and the header are all that a file needs.
+//! All engines share one set of files and have the same work in each turn. First the files are
+//! brought to the end of six steps (not timed), synced, and dropped from the page cache; the
+//! remaining residency according to mincore is printed. The timed update ends a step and a row
+//! of two archives: the only pages that a file needs are two pages of rows and the header.
 
 use std::path::Path;
 
@@ -13,18 +13,19 @@ use tsb_bench::served::{Served, Server, batches, has_daemon};
 use tsb_core::time::{Clock, MonotonicClock, process_cpu_ns};
 use tsb_rrd::{Fact, RrdFile, Session};
 
-/// Turns of each way, all of which are cold.
+/// Turns per engine, all cold.
 const ROUNDS: usize = 4;
-/// After so many steps more archives than the two finest get a row.
+/// After this many steps, more archives than the two finest get a row.
 const STEPS: i64 = 6;
-/// Threads that write, in the daemon and in ours: the default of both.
+/// Write threads of the daemon and of ours: the default of both.
 const THREADS: usize = 4;
 
 enum Cold {
     Native(Way),
-    /// Started for each turn: a client's updates come, and all is written.
+    /// rrdcached, started for each turn: it receives a client's updates, and everything is
+    /// written.
     Daemon,
-    /// Ours, started for each turn with a checkpoint of what the one before knew.
+    /// Ours, started for each turn with a checkpoint of the previous process's state.
     Cache,
 }
 
@@ -39,7 +40,7 @@ struct Turn {
     resident: u64,
 }
 
-/// Of the ways with these names, or of all of them.
+/// Runs the engines with these names, or all of them.
 pub(crate) fn run(folder: &Path, count: usize, names: &[&str]) {
     let set = folder.join("cold");
     if !set.join("1.rrd").exists() {
@@ -88,7 +89,7 @@ impl Cold {
     }
 }
 
-/// Brings all files to the end of six steps, has nothing of them in memory, and times the next
+/// Brings all files to the end of six steps, drops them from the page cache, and times the next
 /// update.
 fn one(way: &Cold, set: &Path, count: usize) -> Turn {
     let from_s = super::newest_s(set);
@@ -100,7 +101,7 @@ fn one(way: &Cold, set: &Path, count: usize) -> Turn {
         Cold::Daemon | Cold::Cache => Some(server(way, set)),
     };
     if let (Cold::Cache, Some(server)) = (way, &server) {
-        // What it knows is what it has written itself.
+        // Its checkpoint contains only what it has written itself.
         let mut served = server.start();
         served.batches(&batches(count, from_s, steps, STEP_S));
         served.drain(&clock, count as u64 * steps as u64);
@@ -132,9 +133,9 @@ fn one(way: &Cold, set: &Path, count: usize) -> Turn {
     turn
 }
 
-/// One update of each file by this process, and when it began.
+/// One update per file by this process. Returns also when it began.
 fn native(way: Way, clock: &MonotonicClock, (set, count): (&Path, usize), to_s: i64) -> (Turn, u64) {
-    // Descriptors are opened by each update; names and inodes are in memory for all.
+    // Each update opens the file; names and inodes are cached for all engines.
     let mut files = Files::open(set, count, way);
     let mut texts = Vec::new();
     rrd::readings(to_s + STEP_S, 1, STEP_S, &mut texts);
@@ -148,7 +149,7 @@ fn native(way: Way, clock: &MonotonicClock, (set, count): (&Path, usize), to_s: 
     (turn, begun)
 }
 
-/// The same by a server: a client's batches, and then all is written.
+/// The same through a server: a client's batches, then everything is written.
 fn cached(mut served: Served, clock: &MonotonicClock, count: usize, to_s: i64) -> (Turn, u64) {
     let texts = batches(count, to_s, 1, STEP_S);
     let (begun, cpu) = (clock.now(), served.cpu_ns());
@@ -164,7 +165,7 @@ fn cached(mut served: Served, clock: &MonotonicClock, count: usize, to_s: i64) -
     (turn, begun)
 }
 
-/// A file that may not be there is not in memory.
+/// Drops a file from the page cache, if it exists.
 fn forget_pages(path: &Path) {
     if let Ok(file) = std::fs::File::open(path) {
         file.sync_all().expect("a sync");
@@ -185,8 +186,8 @@ fn server(way: &Cold, set: &Path) -> Server {
     }
 }
 
-/// Pages that the next update of these files changes, of all of them together: reads that
-/// nobody avoids who does not know what is in them.
+/// Pages that the next update changes in all files together: reads that cannot be avoided
+/// without knowing their contents.
 fn pages(set: &Path, count: usize) -> usize {
     const PAGE: u64 = 4_096;
     let session = &mut Session::default();

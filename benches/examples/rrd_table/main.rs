@@ -1,14 +1,14 @@
-//! What an update of an RRD file costs, by the way in which it is done, beside librrd.
+//! Prints what an update of an RRD file costs with each method, next to librrd.
 //!
 //! `rrd_table prepare FOLDER N [WAY ...]` creates a set of N files in the published layout for
-//! each way, and `rrd_table run FOLDER N K [WAY ...]` gives each K readings a pass, warm, the ways in turn (A B C D D C B A
-//! ...), each update across a step and every way across the same ones: first with the file
-//! system synced after each pass, which is timed by itself and leaves every page clean, then
-//! without, over pages that are still to be written. `rrd_table cold FOLDER N [WAY ...]` has the same
-//! N files, made if they are not there, updated by each way in turn when nothing of them is in
-//! memory, `rrdcached` (where it is installed) and our `checkpoint` among them. Without arguments: 200 files in
-//! a temporary folder.
-//! Built with `--features librrd` it has librrd as the opponent.
+//! each method. `rrd_table run FOLDER N K [WAY ...]` gives each file K updates per pass, warm,
+//! methods in turn (A B C D D C B A ...), every update across a step and the same for all: first
+//! with the file system synced after each pass, which is timed separately and leaves every page
+//! clean, then without, over dirty pages. `rrd_table cold FOLDER N [WAY ...]` updates the same N
+//! files, created if missing, with each method in turn when nothing of them is in the page
+//! cache; `rrdcached` (if installed) and our `checkpoint` are among the methods. Without
+//! arguments: 200 files in a temporary folder. Built with `--features librrd` it includes
+//! librrd.
 #![expect(clippy::print_stdout, clippy::expect_used, reason = "an example prints its result")]
 
 mod cold;
@@ -21,8 +21,8 @@ use tsb_bench::cold::DiskUse;
 use tsb_bench::rrd::{self, Files, STEP_S, Way};
 use tsb_core::time::{Clock, MonotonicClock, thread_cpu_ns};
 
-/// Rounds of each way; the first one only warms up, and the others end six steps at least:
-/// every sixth writes two rows more.
+/// Rounds per method. The first is a warm-up; the others end at least six steps, because every
+/// sixth step writes two more rows.
 const ROUNDS: i64 = 7;
 
 #[derive(Clone, Copy, Default)]
@@ -62,7 +62,7 @@ fn main() {
     }
 }
 
-/// The ways with these names; all of them without a name.
+/// The methods with these names; all of them if there is none.
 fn ways_of(names: &[&str]) -> Vec<Way> {
     if names.is_empty() {
         return Way::ALL.to_vec();
@@ -117,15 +117,14 @@ fn run(folder: &Path, count: usize, readings: i64, ways: &[Way]) {
     }
 }
 
-/// Where the run before ended.
+/// The time at which the previous run ended.
 fn newest_s(set: &Path) -> i64 {
     let file = tsb_rrd::RrdFile::open(&set.join("1.rrd")).expect("the first file");
     let newest = file.newest(&mut tsb_rrd::Session::default()).expect("its header");
     newest.seconds
 }
 
-/// One reading after the other for each file, and then a sync of the file system of a folder
-/// if one is to be.
+/// Updates each file, then syncs the file system of `synced` if given.
 fn pass(files: &mut Files, synced: Option<&Path>, clock: &MonotonicClock, now_s: i64, readings: i64) -> Cost {
     let mut texts = Vec::new();
     rrd::readings(now_s, readings, STEP_S, &mut texts);
@@ -165,7 +164,7 @@ fn row(way: Way, readings: i64, count: usize, clean: &[Cost], dirty: &[Cost]) {
     );
 }
 
-/// One descriptor a kept file; as many as the system allows.
+/// Raises the limit of open files to `wanted`, or as far as the system allows.
 fn raise_open_files(wanted: u64) {
     let limit = getrlimit(Resource::Nofile);
     if limit.current.is_some_and(|current| current < wanted) {

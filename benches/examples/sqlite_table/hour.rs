@@ -1,4 +1,5 @@
-//! Hours of a fleet: the steady rate, the file, the worst commit, and reopening.
+//! Writes hours of a fleet: the steady rate, the size of the file, the worst commit, and
+//! reopening.
 
 use std::path::Path;
 
@@ -10,14 +11,15 @@ use tsb_stores::sqlite::{Commit, TickStore};
 
 use crate::{SECOND, every, fresh, workload};
 
-/// Three hours but ten seconds: nearly a whole hour is then in the tail.
+/// Ten seconds less than three hours, so that nearly an hour is in the tail.
 const TICKS: u64 = 3 * 3600 - 10;
 
 pub(crate) fn table(folder: &Path) {
     hours(folder, &FleetSpec::Mix, TICKS);
 }
 
-/// Hours of a fleet: the steady rate, the file, the worst commit, and reopening.
+/// Writes `ticks` ticks and prints the steady rate, the size of the file, the worst commit, and
+/// reopening.
 pub(crate) fn hours(folder: &Path, fleet: &FleetSpec, ticks: u64) {
     let work = workload(fleet.clone(), 54_000, BatchMode::Tick);
     let path = fresh(folder, "hours.db");

@@ -1,5 +1,6 @@
-//! What the SQLite store costs: rates at each level, size on disk, the worst commit,
-//! queries warm and cold, and reopening. One table a word; without words a short one.
+//! Prints what the SQLite store costs: rates at each durability level, size on disk, the worst
+//! commit, queries warm and cold, and reopening. Each argument selects a table; without
+//! arguments a short one is printed.
 //!
 //! `cargo run --release -p tsb-bench --example sqlite_table -- write hour FOLDER`
 //!
@@ -11,9 +12,9 @@
 //! | `size` | sealed bytes of fleets and of the recorded trace beside the memory store's |
 //! | `query` | a day of 5,400 series, warm and cold |
 //!
-//! Figures are CPU time of the process, with all its threads, and wall time where that is
-//! said. Every file is read back in part; that queries answer right is checked by the bench
-//! `store_query`.
+//! Figures are CPU time of the process with all its threads, or wall time where stated. A part
+//! of every file is read back; the bench `store_query` checks that queries are answered
+//! correctly.
 
 #![expect(clippy::expect_used, reason = "a table that cannot be made has nothing to say")]
 #![expect(clippy::print_stdout, reason = "the tables are this program's result")]
@@ -30,7 +31,7 @@ use tsb_stores::sqlite::{Commit, SqliteOptions};
 
 const SECOND: i64 = 1_000_000_000;
 
-/// The word that asks for a table, and what prints it.
+/// The argument that selects a table, and the function that prints it.
 type Table = (&'static str, fn(&Path));
 
 fn workload(fleet: FleetSpec, series: usize, batch: BatchMode) -> Workload {
@@ -49,7 +50,7 @@ fn every(commit: Commit) -> SqliteOptions {
     }
 }
 
-/// The path of a file that is not there.
+/// The path of a file, after removing any file of that name.
 fn fresh(folder: &Path, name: &str) -> PathBuf {
     let path = folder.join(name);
     for suffix in ["", "-wal", "-shm", "-lock"] {

@@ -1,9 +1,9 @@
-//! A day of 5,400 series: questions warm, and cold.
+//! Queries a day of 5,400 series, warm and cold.
 //!
-//! Before a cold question the store is opened anew, so that SQLite's own pages are gone,
-//! and the kernel is told to forget the file (`posix_fadvise`). That it did is said by the
-//! pages still resident (`fincore`, that is mincore(2)) and by what was then read from the
-//! device.
+//! Before a cold query the store is reopened, so that SQLite's page cache is empty, and the
+//! kernel is told to drop the file from its cache (`posix_fadvise`). The remaining resident
+//! pages (`fincore`, that is mincore(2)) and the bytes then read from the device show whether it
+//! did.
 
 use std::fs::File;
 use std::ops::ControlFlow;
@@ -21,11 +21,11 @@ use crate::{SECOND, every, fresh, workload};
 
 const SERIES: usize = 5_400;
 const HOUR: i64 = 3600 * SECOND;
-/// Questions of one kind, warm and cold.
+/// Queries of each kind, warm and cold.
 const WARM: u64 = 400;
 const COLD: u64 = 16;
 
-/// One kind of question over a day's file.
+/// One kind of query over a file of one day.
 struct Question {
     name: &'static str,
     series: u64,
@@ -84,12 +84,12 @@ const fn question(
     }
 }
 
-/// What questions of one kind came to.
+/// The results of the queries of one kind.
 #[derive(Debug, Default)]
 struct Course {
     walls: Vec<u64>,
     cpu_ns: u64,
-    /// Bytes of the file in memory before a question, and read from the device for it.
+    /// Bytes of the file in memory before a query, and read from the device for it.
     resident_bytes: u64,
     device_bytes: u64,
     rows: usize,
@@ -125,7 +125,7 @@ pub(crate) fn table(folder: &Path) {
     }
 }
 
-/// Has the kernel forget what it holds of a file; what it still holds of it.
+/// Drops a file from the kernel's cache. Returns the bytes that are still resident.
 fn forgotten(path: &Path) -> u64 {
     let file = File::open(path).expect("the file");
     file.sync_all().expect("a sync");
@@ -136,7 +136,7 @@ fn forgotten(path: &Path) -> u64 {
     text.trim().parse().expect("a number")
 }
 
-/// Bytes that this process had read from a device.
+/// Bytes read from devices for this process.
 fn device_bytes() -> u64 {
     let text = std::fs::read_to_string("/proc/self/io").unwrap_or_default();
     let line = text.lines().find_map(|line| line.strip_prefix("read_bytes: "));

@@ -1,4 +1,4 @@
-//! Sealed bytes on disk, beside what the memory store takes for the same samples.
+//! Compares sealed bytes on disk with those of the memory store for the same samples.
 
 use std::path::{Path, PathBuf};
 
@@ -10,10 +10,10 @@ use tsb_stores::{Footprint, Store};
 
 use crate::{SECOND, every, fresh, workload};
 
-/// Ticks between two looks at how much has moved.
+/// Ticks between two checks of how much has been sealed.
 const STEP: u64 = 300;
-/// A generation has moved when for so many looks nothing more has: many series of a trace
-/// are silent most of the time.
+/// A generation counts as sealed when this many checks in a row see no progress: many series of
+/// a trace are silent most of the time.
 const STILL: u32 = 5;
 
 pub(crate) fn table(folder: &Path) {

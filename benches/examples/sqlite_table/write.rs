@@ -1,5 +1,5 @@
-//! Rates: every way of writing in turn, over one whole generation once another is behind
-//! it, so that moving series into chunks and deleting the log are both in the figure.
+//! Measures write rates: every configuration in turn, over one whole generation after an earlier
+//! one, so that moving series into chunks and deleting the log are both included.
 
 use std::path::Path;
 
@@ -12,23 +12,23 @@ use crate::{SECOND, every, fresh, workload};
 
 /// Ticks of a generation: the store's default tail.
 const GENERATION: u64 = 3600;
-/// Turns that each way gets.
+/// Turns per configuration.
 const PARTS: u64 = 10;
 
-/// One way to write.
+/// One configuration.
 struct Way {
     name: &'static str,
     layout: Layout,
     options: SqliteOptions,
     workload: Workload,
     order: Order,
-    /// Ticks before anything counts, and those of a part.
+    /// Ticks before the measurement, and ticks per turn.
     before: u64,
     ticks: u64,
 }
 
 impl Way {
-    /// Whole ticks or hosts of a fleet, for a whole generation after the first.
+    /// The whole fleet, for one generation after the first.
     fn whole(name: &'static str, options: &SqliteOptions, workload: Workload) -> Self {
         Self {
             name,
@@ -41,7 +41,8 @@ impl Way {
         }
     }
 
-    /// A part of the fleet, where a second's worth of all takes minutes.
+    /// A part of the fleet, for configurations in which one second of the whole fleet takes
+    /// minutes.
     fn part(name: &'static str, layout: Layout, series: usize, batch: BatchMode) -> Self {
         Self {
             layout,
@@ -106,7 +107,7 @@ pub(crate) fn shapes(folder: &Path) {
     );
 }
 
-/// One way's file and what its parts cost.
+/// One configuration's store, and the cost of its turns.
 struct Course<'w> {
     way: &'w Way,
     store: Box<dyn Store>,

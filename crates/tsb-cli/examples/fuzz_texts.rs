@@ -1,9 +1,9 @@
-//! Fuzzes the readers of reports, plans, run files and specs, each for as many seconds of CPU
-//! time as asked for, from a seed.
+//! Fuzzes the parsers of reports, plans, run files and specs from a seed, each for a given CPU
+//! time in seconds.
 //!
-//! `cargo run --release -p tsb-cli --example fuzz_texts -- 60 1`, and a name behind it for one of
-//! them. JSON is changed as text and as a tree: bytes alone hardly ever leave it readable. A
-//! failure prints the input's place in a temporary folder, which then stays.
+//! `cargo run --release -p tsb-cli --example fuzz_texts -- 60 1`, optionally followed by the
+//! name of one of them. JSON is mutated as text and as a tree: byte mutations alone rarely leave
+//! it valid. A failure prints the path of the input in a temporary folder, which is then kept.
 #![expect(clippy::print_stdout, reason = "an example prints its result")]
 
 #[path = "fuzz_texts/change.rs"]

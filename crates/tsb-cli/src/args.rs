@@ -1,7 +1,7 @@
-//! What was typed. Nothing here is checked against the machine: that is `plan`.
+//! The command line as typed. Nothing here is checked against the machine: `plan` does that.
 //!
-//! The options of a run are one struct that the command line and a run file (TOML)
-//! share, so that a file says the same as flags, by the same names.
+//! The options of a run are one struct that the command line and a run file (TOML) share, so
+//! both use the same names.
 
 use std::path::PathBuf;
 
@@ -37,7 +37,7 @@ pub struct Cli {
     pub run: RunArgs,
 }
 
-/// Flags of a run that `tsb emit` takes and that say nothing there.
+/// Options of a run that `tsb emit` accepts and that have no effect there.
 const NOT_OF_EMIT: [&str; 11] = [
     "store",
     "transport",
@@ -52,8 +52,8 @@ const NOT_OF_EMIT: [&str; 11] = [
     "hdr_log",
 ];
 
-/// The command line as people see it: the options of a run stand with `tsb run`, and not once
-/// more with `tsb` alone.
+/// The command line as shown in help: the options of a run appear under `tsb run` only, not
+/// under `tsb` as well.
 pub fn command() -> clap::Command {
     let of_run = |argument: &clap::Arg| !["help", "version"].contains(&argument.get_id().as_str());
     let hide = |argument: clap::Arg| {
@@ -69,10 +69,10 @@ pub fn command() -> clap::Command {
     Cli::command().mut_args(hide).mut_subcommand("emit", without)
 }
 
-/// What was typed.
+/// Parses the arguments of the process.
 ///
 /// # Errors
-/// What is wrong with it; also where help or the version was asked for.
+/// If they are not valid, or if help or the version was requested.
 pub fn parse() -> Result<Cli, clap::Error> {
     let mut command = command();
     let matches = command.try_get_matches_from_mut(std::env::args_os())?;

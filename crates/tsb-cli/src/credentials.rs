@@ -1,7 +1,8 @@
-//! Credentials of servers from the environment: `TSB_CREDENTIALS_MONGO`, `TSB_CREDENTIALS_ETCD`.
+//! Reads the credentials of servers from the environment: `TSB_CREDENTIALS_MONGO`,
+//! `TSB_CREDENTIALS_ETCD`.
 //!
-//! Those that a spec itself gives come first, in its address or in the file that its option
-//! `credentials` names. A plan and a report hold neither.
+//! Credentials in the spec itself, in its address or in the file that its option `credentials`
+//! names, have precedence. Plans and reports contain neither.
 
 use std::sync::Arc;
 
@@ -15,11 +16,11 @@ pub fn variable(scheme: &str) -> String {
     format!("TSB_CREDENTIALS_{}", scheme.to_ascii_uppercase())
 }
 
-/// A spec with the credentials of the environment, where it has none of its own. A variable
-/// that is empty counts as absent.
+/// Adds the credentials of the environment to a spec that has none. An empty variable counts as
+/// absent.
 ///
 /// # Errors
-/// When the variable holds something else than `user:password`.
+/// If the variable does not contain `user:password`.
 pub fn complete(spec: &Spec) -> Result<Spec, Error> {
     from(spec, |name| std::env::var_os(name))
 }
@@ -27,7 +28,7 @@ pub fn complete(spec: &Spec) -> Result<Spec, Error> {
 /// Opens the first store of a plan, with its credentials.
 ///
 /// # Errors
-/// When the plan names none, or it does not open.
+/// If the plan names no store, or it cannot be opened.
 pub fn open(plan: &Plan) -> Result<Arc<dyn Store>, Error> {
     let stores = plan.stores.iter().take(1).map(complete).collect::<Result<_, _>>()?;
     tsb_run::open(&Plan { stores, ..plan.clone() })

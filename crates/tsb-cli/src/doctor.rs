@@ -1,8 +1,8 @@
-//! `tsb doctor`: what on this machine would spoil a measurement, and what to do about it.
+//! `tsb doctor`: finds what on this machine would spoil a measurement, with advice.
 //!
-//! Facts are read or measured here and judged by pure functions beside them. It changes
-//! nothing but one small file that it writes, syncs and removes; it is no benchmark of
-//! the disk, only a warning before one.
+//! Facts are read or measured by functions that pure functions then judge. The only change it
+//! makes is a small file that it writes, syncs and removes; it warns before a benchmark and is
+//! no benchmark of the disk itself.
 
 mod clock;
 mod disk;
@@ -23,20 +23,20 @@ use crate::render::lines::terminal_width;
 
 pub use table::table;
 
-/// How much a finding matters.
+/// The severity of a finding.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Level {
-    /// As it should be, or of no consequence.
+    /// As it should be, or without consequence.
     Ok,
-    /// Results will be less exact, or need a word of explanation.
+    /// Results will be less exact, or need an explanation.
     Warn,
     /// Results will be wrong or worthless.
     Bad,
 }
 
 impl Level {
-    /// The word in a table.
+    /// The word shown in a table.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Ok => "ok",
@@ -46,19 +46,19 @@ impl Level {
     }
 }
 
-/// One thing about this machine.
+/// One finding about this machine.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Finding {
-    /// What was looked at: a short name, unique in an examination.
+    /// The subject: a short name, unique within an examination.
     pub name: &'static str,
-    /// What was found, with its unit.
+    /// The value found, with its unit.
     pub value: String,
     /// What that means for a measurement.
     pub meaning: &'static str,
     /// What to do, where something can be done.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub advice: Option<String>,
-    /// How much it matters.
+    /// The severity.
     pub level: Level,
 }
 
@@ -73,7 +73,7 @@ impl Finding {
         }
     }
 
-    /// The system does not tell.
+    /// A finding whose value the system does not provide; counts as ok.
     fn unknown(name: &'static str, what: impl std::fmt::Display) -> Self {
         Self::ok(
             name,
@@ -127,7 +127,7 @@ fn build(is_debug: bool) -> Finding {
     Finding::ok("build", value, meaning).advise_if(is_debug, Level::Bad, "build with --release")
 }
 
-/// A file of the kernel as text, without the end of its last line.
+/// The contents of a kernel file, without the last line feed.
 fn read(path: &str) -> Option<String> {
     let text = std::fs::read_to_string(path).ok()?;
     Some(text.trim_end().to_owned())

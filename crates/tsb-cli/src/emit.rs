@@ -1,6 +1,6 @@
-//! `tsb emit`: the generator alone, against a server that somebody else runs.
+//! `tsb emit`: only the generator, sending to a server of another program.
 //!
-//! Nothing is read back, so the result says what was sent and not what arrived.
+//! Nothing is read back, so the result says what was sent, not what arrived.
 
 use std::sync::Arc;
 
@@ -82,14 +82,14 @@ pub fn command(args: &EmitArgs) -> Result<Exit, Failure> {
     })
 }
 
-/// What was sent, from which timestamp on, and what was seen of it.
+/// The results of sending: the timestamp of the start, counters, and intervals.
 struct Sent {
     base: Timestamp,
     driven: Driven,
     seen: Seen,
 }
 
-/// Sends all of it, and keeps the journal.
+/// Sends the workload, and writes the journal if there is one.
 fn send(stage: &Stage, endpoint: &Endpoint, address: &Address, controls: &Controls) -> Result<Sent, Failure> {
     let (start_ns, base) = stage.beginning();
     let (live, watch) = (Live::new(stage.plan.workers), Watch::default());
@@ -130,7 +130,7 @@ fn send(stage: &Stage, endpoint: &Endpoint, address: &Address, controls: &Contro
     Ok(Sent { base, driven, seen })
 }
 
-/// Samples that were encoded, and lost with the connection that they were to leave by.
+/// Samples that were encoded and lost with their connection before they were sent.
 fn unsent(driven: &Driven) -> u64 {
     driven.wire.as_ref().map_or(0, |wire| wire.unsent_samples)
 }
@@ -139,7 +139,7 @@ fn sent_for_good(driven: &Driven) -> u64 {
     driven.counts.sent().samples.saturating_sub(unsent(driven))
 }
 
-/// The ledger as far as a sender knows it.
+/// The part of the ledger that a sender knows.
 fn ledger(endpoint: &Endpoint, driven: &Driven) -> Ledger {
     let mut ledger = Ledger::new();
     let (sent, counts) = (sent_for_good(driven), &driven.counts);
@@ -154,8 +154,8 @@ fn ledger(endpoint: &Endpoint, driven: &Driven) -> Ledger {
     ledger
 }
 
-/// What of the issued operations a server does not have to have. Nobody can name the samples
-/// that it refused: an answer only counts them.
+/// The issued operations that the server need not hold. Refused samples cannot be identified: an
+/// answer only counts them.
 fn exceptions(driven: &Driven) -> Exceptions {
     let unsent = unsent(driven);
     Exceptions {
@@ -166,7 +166,8 @@ fn exceptions(driven: &Driven) -> Exceptions {
     }
 }
 
-/// The slices of what was sent. What was lost with a connection was the last that it was given.
+/// The reporting intervals. Samples lost with a connection were the last ones given to it, so
+/// they are subtracted from the last intervals.
 fn intervals(sent: &Sent) -> Vec<Interval> {
     let mut slices = with_latencies(&sent.seen.intervals, &sent.driven);
     let mut unsent = unsent(&sent.driven);
@@ -178,7 +179,7 @@ fn intervals(sent: &Sent) -> Vec<Interval> {
     slices
 }
 
-/// The times that a sender knows: all of them where the server answers, else only its lag.
+/// The latencies that a sender knows: all of them if the server answers, else only the lag.
 fn latency(endpoint: &Endpoint, driven: &Driven) -> EndLatency {
     let lag = Some(Summary::new(&driven.lag.total, driven.started_samples));
     if !endpoint.transport.is_answered() {
@@ -246,7 +247,7 @@ fn cost(driven: &Driven) -> Cost {
     }
 }
 
-/// The report of what a sender knows; what it cannot know is absent.
+/// The report; what a sender cannot know is absent.
 fn result(stage: &Stage, endpoint: &Endpoint, all: &Sent) -> Result<EmitReport, Failure> {
     let Sent { base, driven, seen } = all;
     let plan = serde_json::to_value(&stage.plan);
@@ -298,7 +299,7 @@ fn result(stage: &Stage, endpoint: &Endpoint, all: &Sent) -> Result<EmitReport, 
     })
 }
 
-/// What was due and never sent, with its share.
+/// The samples that were due and never sent, with their share, as text.
 fn shed_in_words(due: u64, sent: u64) -> String {
     let shed = due - sent;
     if shed == 0 {

@@ -1,4 +1,4 @@
-//! Addresses as users write them: `graphite+udp://127.0.0.1:2003?sockets=30`.
+//! Parses addresses as users write them: `graphite+udp://127.0.0.1:2003?sockets=30`.
 
 use std::fmt;
 use std::net::ToSocketAddrs;
@@ -17,19 +17,19 @@ const FORM: &str = "it has the form PROTOCOL+tcp://HOST:PORT, PROTOCOL+udp://HOS
 const OPTIONS: &str = "its options are sockets, datagram, gso, gro, receive-buffer, db, gzip, timeout and idle, such as \
     ?sockets=30&datagram=1400&gso=off";
 
-/// A protocol over a transport to an address.
+/// An address with its protocol and transport.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Endpoint {
-    /// What is spoken.
+    /// The wire protocol.
     pub protocol: Protocol,
-    /// Over what.
+    /// The transport.
     pub transport: Transport,
-    /// What its options change.
+    /// The options after the question mark.
     pub options: EndpointOptions,
     place: String,
 }
 
-/// What stands behind the question mark; `None` leaves things as they are.
+/// The options of an address; `None` keeps the default.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct EndpointOptions {
     sockets: Option<usize>,
@@ -39,19 +39,19 @@ pub struct EndpointOptions {
     database: Option<String>,
     gzip: Option<bool>,
     timeout_ns: Option<u64>,
-    /// Asked for as the receive buffer, in bytes.
+    /// Receive buffer to request, in bytes.
     pub receive_buffer_bytes: Option<u64>,
-    /// A connection or sender that is silent for so long is closed or forgotten, in nanoseconds;
-    /// 0: never.
+    /// Idle time in nanoseconds after which a connection is closed, or a sender of datagrams
+    /// forgotten; 0: never.
     pub idle_ns: Option<u64>,
     names: Vec<String>,
 }
 
-/// Options of a sender, and of a receiver; both may name a buffer or a silence of their own.
+/// Options that only a sender uses, and options that only a receiver uses.
 const OF_SENDERS: [&str; 6] = ["sockets", "datagram", "gso", "db", "gzip", "timeout"];
 const OF_RECEIVERS: [&str; 3] = ["gro", "receive-buffer", "idle"];
 
-/// A silence after which a peer is given up, in nanoseconds; `off` is 0.
+/// Parses an idle timeout into nanoseconds; `off` is 0.
 pub fn parse_idle(value: &str) -> Result<u64, String> {
     match value {
         "off" => Ok(0),
@@ -73,7 +73,7 @@ fn has_effect(name: &str, transport: Transport) -> Result<(), String> {
 }
 
 impl EndpointOptions {
-    /// Changes what was said.
+    /// Sets the given options in `wire`.
     pub fn apply(&self, wire: &mut WirePlan) {
         wire.sockets = self.sockets.unwrap_or(wire.sockets);
         wire.datagram_bytes = self.datagram_bytes.unwrap_or(wire.datagram_bytes);
@@ -171,7 +171,7 @@ impl Endpoint {
         found.map_or(Ok(()), |name| Err(format!("option {name}: {why}")))
     }
 
-    /// The address behind the name.
+    /// Resolves the host name, or returns the path of a Unix socket.
     pub fn resolve(&self) -> std::io::Result<Address> {
         if self.transport.is_unix() {
             return Ok(Address::Unix(PathBuf::from(&self.place)));
@@ -181,7 +181,7 @@ impl Endpoint {
         first.ok_or_else(|| std::io::Error::other("the name has no address"))
     }
 
-    /// The same at another address: a port that was not known before.
+    /// The URL with another address, such as the port that the kernel assigned.
     pub fn shown_at(&self, address: &Address) -> String {
         format!("{}+{}://{address}", self.protocol, self.transport.name())
     }

@@ -1,5 +1,5 @@
-//! The exit codes: an interface that scripts rely on. The process ends in one place,
-//! `main`, with one of these.
+//! The exit codes, an interface that scripts rely on. The process ends in `main` with one of
+//! these, or after repeated signals in `interrupt`.
 
 use std::process::ExitCode;
 
@@ -7,26 +7,27 @@ use std::process::ExitCode;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 #[repr(u8)]
 pub enum Exit {
-    /// Done; a run was valid, or limited by the store, or could not be verified.
+    /// Done: the run was valid, limited by the store, or could not be verified.
     Done = 0,
     /// A bug in tsb.
     Bug = 1,
     /// Bad usage: a flag, a file, a plan that cannot be run.
     Usage = 2,
-    /// The run finished, but its figures mean nothing: data lost, or the generator was the
-    /// limit. Or the files of a store are damaged, whichever store it is: it does not open, or
-    /// what was read of it is not all that was written.
+    /// The run finished, but its figures mean nothing: data was lost, or the generator was the
+    /// limit. Also if the files of any store are damaged: it cannot be opened, or what was read
+    /// is less than what was written.
     Invalid = 3,
     /// The target could not be reached.
     Unreachable = 4,
-    /// A result could not be written: stdout or a disk is full. The run itself was made.
+    /// A result could not be written: stdout is closed, or a disk is full. The run itself was
+    /// made.
     Unwritten = 6,
     /// Interrupted; a partial report was written.
     Interrupted = 130,
 }
 
 impl Exit {
-    /// All of them with what each says, in the words of the help text and the documents.
+    /// All exit codes with their texts, as the help and the documents show them.
     pub const TABLE: [(Self, &'static str); 7] = [
         (Self::Done, "done"),
         (Self::Bug, "a bug in tsb"),

@@ -1,4 +1,4 @@
-//! A failure in words for the user: the object, the cause, a hint, and an exit code.
+//! A failure as shown to the user: the object, its causes, a hint, and an exit code.
 
 use std::fmt;
 
@@ -7,7 +7,7 @@ use tsb_run::spec::redact_text;
 
 use crate::exit::Exit;
 
-/// What could not be done. Rendered as
+/// A failed command. Displayed as
 ///
 /// ```text
 /// tsb: cannot open store sqlite:/data/m.db
@@ -16,7 +16,7 @@ use crate::exit::Exit;
 /// ```
 #[derive(Debug)]
 pub struct Failure {
-    /// How the process ends.
+    /// The exit code of the process.
     pub exit: Exit,
     what: String,
     causes: Vec<String>,
@@ -50,8 +50,8 @@ impl Failure {
         Self::new(Exit::Usage, what)
     }
 
-    /// A store that did not open. The exit code depends on the kind of the error alone: what
-    /// is wrong with the files of one store ends the program as it does with any other's.
+    /// A store that could not be opened. The exit code depends only on the kind of the error,
+    /// not on the store.
     pub fn opening(spec: impl fmt::Display, error: &tsb_stores::Error) -> Self {
         tsb_run::Error::opening(spec, error).into()
     }
@@ -61,7 +61,7 @@ impl Failure {
         Self::new(Exit::Unwritten, format!("cannot write {where_to}")).because(error)
     }
 
-    /// What failed and why, in one line: for a report.
+    /// What failed and why, in one line, for a report.
     pub fn in_a_line(&self) -> String {
         let parts = std::iter::once(&self.what).chain(&self.causes);
         foreign::line(&redact_text(&parts.cloned().collect::<Vec<_>>().join(": "))).into_owned()
@@ -77,7 +77,7 @@ impl Failure {
         }
     }
 
-    /// Adds an error and all that caused it.
+    /// Adds an error and its chain of sources as causes.
     #[must_use]
     pub fn because(mut self, error: &(dyn std::error::Error + '_)) -> Self {
         let mut next = Some(error);
@@ -88,14 +88,14 @@ impl Failure {
         self
     }
 
-    /// Adds a cause in words.
+    /// Adds a cause as text.
     #[must_use]
     pub fn because_of(mut self, cause: impl Into<String>) -> Self {
         self.causes.push(cause.into());
         self
     }
 
-    /// Says what to do about it.
+    /// Sets the hint.
     #[must_use]
     pub fn hint(mut self, hint: impl Into<String>) -> Self {
         self.hint = Some(hint.into());
@@ -117,7 +117,8 @@ impl fmt::Display for Failure {
     }
 }
 
-/// Without credentials, and so that no line of it looks like one of ours.
+/// Redacts credentials, escapes control characters and indents continuation lines, so that no
+/// line can pass for one of ours.
 fn clean(text: &str) -> String {
     let text = redact_text(text);
     foreign::lines(text.trim_end()).replace('\n', "\n    ")

@@ -1,4 +1,4 @@
-//! `tsb ingest`: a listener that any client of its protocols may write to.
+//! `tsb ingest`: listeners to which any client of their protocols may write.
 
 use std::io::ErrorKind;
 use std::sync::Arc;
@@ -36,11 +36,11 @@ mod watch;
 use apart::{GivenUp, apart};
 use watch::{Slices, Watched, Watching, refuse_remote, watch};
 
-/// What the listeners of one command share.
+/// The state that the listeners of one command share.
 struct Service {
-    /// The store, which can be left behind.
+    /// The store, guarded so that a stuck call can be abandoned.
     store: Arc<Guarded>,
-    /// The same for those who write: the path of a sample.
+    /// The same store without the guard, for the path of a sample.
     raw: Arc<dyn Store>,
     registry: Arc<Registry>,
     rejects: Arc<Rejects>,
@@ -48,7 +48,7 @@ struct Service {
     clock: Arc<dyn Clock>,
 }
 
-/// A service and who feeds it.
+/// A service and its listeners.
 struct Fed<'a> {
     service: &'a Service,
     listeners: &'a [AnyListener],
@@ -76,7 +76,7 @@ impl Watched for Fed<'_> {
     }
 }
 
-/// What serving came to.
+/// The results of serving.
 struct Served {
     stats: Vec<ListenerStats>,
     cpu: IngestCpu,
@@ -137,7 +137,7 @@ pub fn command(args: &IngestArgs) -> Result<Exit, Failure> {
     service.report(served, base, given_up.map(|why| GivenUp { why, is_stopped }), &outputs)
 }
 
-/// When was listened, what was seen meanwhile, and what went wrong.
+/// The time of listening, the observations, and the failures.
 struct Listened {
     base: Timestamp,
     elapsed_ns: u64,
@@ -172,7 +172,7 @@ fn limits(args: &IngestArgs) -> Result<Limits, Failure> {
     })
 }
 
-/// What one listener is bound with.
+/// The options of one listener.
 fn listen_options(endpoint: &Endpoint, limits: &Limits) -> ListenOptions {
     let mut wire = WirePlan::default();
     endpoint.options.apply(&mut wire);
@@ -186,7 +186,7 @@ fn listen_options(endpoint: &Endpoint, limits: &Limits) -> ListenOptions {
     }
 }
 
-/// Why an address cannot be listened on, and what to do about it.
+/// The failure of a listener that could not be bound, with a hint.
 fn unbound(url: &Typed, error: &NetError) -> Failure {
     let failure = Failure::new(Exit::Unreachable, format!("cannot listen on {url}")).because(error);
     match error {
@@ -200,8 +200,8 @@ fn unbound(url: &Typed, error: &NetError) -> Failure {
     }
 }
 
-/// How long a peer may be silent: what was asked for, in nanoseconds, or else the default of
-/// connections. Senders of datagrams make room for each other without one.
+/// Idle timeout: `asked_ns` if given, else the default for connections, and none for datagrams,
+/// whose senders are replaced when there are too many.
 fn idle_timeout(asked_ns: Option<u64>, is_datagrams: bool) -> Option<Duration> {
     match asked_ns {
         Some(0) => None,
@@ -211,7 +211,7 @@ fn idle_timeout(asked_ns: Option<u64>, is_datagrams: bool) -> Option<Duration> {
     }
 }
 
-/// Why a store did not define a series, as the ledger names it.
+/// The reason why a store did not define a series, as the ledger names it.
 fn undefined(error: &Error) -> Undefined {
     let why = match error {
         Error::TooManySeries { .. } => NotAdmitted::SeriesLimit,
@@ -293,7 +293,7 @@ impl Service {
         Ok(listener)
     }
 
-    /// Stops the listeners, and closes the store.
+    /// Stops the listeners and closes the store.
     fn end(&self, listeners: Vec<AnyListener>, started: u64, told: &mut Told, slices: &Slices) -> Served {
         let reports: Vec<ListenerReport> = listeners.into_iter().map(AnyListener::stop).collect();
         let mut cpu = IngestCpu::default();
@@ -312,7 +312,7 @@ impl Service {
         }
     }
 
-    /// What is known where the store does not return.
+    /// The results that are known if a call into the store does not return.
     fn left_behind(&self, glances: &[Glance], started: u64, slices: &Slices) -> Served {
         // Its end may never come.
         std::mem::forget(self.store.leave());
@@ -326,14 +326,14 @@ impl Service {
         }
     }
 
-    /// How long it listened, and what was seen meanwhile.
+    /// Length of listening in nanoseconds, and the observations.
     fn seen(&self, started: u64, slices: &Slices) -> (u64, Seen) {
         let now = self.clock.now();
         let (intervals, resources) = slices.end(now, self.totals.accepted.load(Ordering::Relaxed));
         (now - started, Seen { intervals, resources })
     }
 
-    /// Writes the result, and says what went wrong.
+    /// Writes the report, and returns the first failure.
     fn report(
         &self,
         served: Served,

@@ -1,5 +1,5 @@
-//! Ctrl-C and SIGTERM: the first asks for an orderly end, the second for one at once with the
-//! report of what there is, the third ends the process.
+//! Handles Ctrl-C and SIGTERM: the first signal requests an orderly end, the second an immediate
+//! one with a report of what is known, the third ends the process.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
@@ -10,19 +10,19 @@ use tsb_run::Stops;
 use crate::exit::Exit;
 use crate::say;
 
-/// How long the report may take after the second signal.
+/// Time limit for the report after the second signal.
 const LAST_NS: u64 = SECOND_NS;
 
-/// What the user has asked for.
+/// The user's requests to end.
 #[derive(Clone, Debug, Default)]
 pub struct Signals {
-    /// An orderly end, or one at once. Others than signals may set them.
+    /// The stop flags. Keys may set them as well as signals.
     pub stops: Stops,
-    /// Called before the process ends without an orderly end.
+    /// Called before the process ends without an orderly end, to restore the terminal.
     pub before_end: Arc<OnceLock<fn()>>,
 }
 
-/// What one more request asks for.
+/// The effect of one more request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Request {
     Stop,
@@ -30,7 +30,7 @@ enum Request {
     End,
 }
 
-/// Flags that the signals of the process set.
+/// Installs the signal handler and returns the flags that it sets.
 pub fn signals() -> Signals {
     let signals = Signals::default();
     let seen = signals.clone();
@@ -43,13 +43,13 @@ pub fn signals() -> Signals {
     signals
 }
 
-/// The flag that the first signal sets.
+/// Installs the signal handler and returns the flag that the first signal sets.
 pub fn flag() -> Arc<AtomicBool> {
     signals().stops.stop
 }
 
 impl Signals {
-    /// A signal or a key asks for the end. Returns whether it is the first one.
+    /// Handles a signal or a key. Returns whether it is the first one.
     pub fn press(&self) -> bool {
         match self.request() {
             Request::Stop => return true,
@@ -69,7 +69,7 @@ impl Signals {
         }
     }
 
-    /// Ends the process after a while, whatever it is doing then.
+    /// Ends the process after one second, whatever it is doing then.
     fn end_soon(&self) {
         let signals = self.clone();
         let thread = std::thread::Builder::new().name("tsb-end".to_owned());

@@ -1,7 +1,7 @@
-//! The `tsb` program as a library: what was typed (`args`), what it means (`plan`), one
-//! file per command, and how results are shown (`render`). What a run is: `tsb_run`.
+//! The `tsb` program as a library: what was typed (`args`), what it means (`plan`), one file per
+//! command, and how results are shown (`render`). Runs themselves are made by `tsb_run`.
 //!
-//! Printing, exit codes and environment variables live in this crate alone.
+//! Printing, exit codes and environment variables are used in this crate only.
 
 pub mod args;
 pub mod credentials;
@@ -49,7 +49,7 @@ pub fn main() -> ExitCode {
     exit.into()
 }
 
-/// Shows what clap has to say: help and version on stdout, errors on stderr.
+/// Prints clap's message: help and version to stdout, errors to stderr.
 fn not_parsed(error: &clap::Error) -> Result<Exit, Failure> {
     if !error.use_stderr() {
         output::delivered(error.print())?;

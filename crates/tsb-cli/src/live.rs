@@ -1,5 +1,4 @@
-//! A run while it goes on: a view on the terminal, and metrics for those who watch with
-//! other tools.
+//! Shows a run in progress: a view on the terminal, and metrics for other tools.
 
 mod board;
 mod exposed;
@@ -20,7 +19,7 @@ pub use terminal::Terminal;
 
 use crate::args::{Progress, RunArgs};
 
-/// Whether a view is asked for, and there is a terminal to draw it on.
+/// Whether a view is wanted, and there is a terminal for it.
 fn wants_view(args: &RunArgs) -> bool {
     let is_wanted = match args.progress {
         Progress::Lines => false,
@@ -36,14 +35,15 @@ fn has_terminal() -> bool {
     are_terminals && is_in_foreground()
 }
 
-/// Whether the terminal is ours to take: a job in the background that changes it is stopped
-/// by the kernel. A terminal that does not control this process has no such rule.
+/// Whether this process is in the foreground: the kernel stops a background job that changes its
+/// terminal. A terminal that does not control this process has no such rule.
 fn is_in_foreground() -> bool {
     let group = rustix::termios::tcgetpgrp(std::io::stdin());
     group.map_or(true, |group| group == rustix::process::getpgrp())
 }
 
-/// What the environment says: NO_COLOR (no-color.org), a dumb terminal, or a build server.
+/// Whether the environment permits a view: no NO_COLOR (no-color.org), no dumb terminal, no
+/// build server.
 fn allows_view(variable: impl Fn(&str) -> Option<String>) -> bool {
     let is_set = |name| variable(name).is_some_and(|value| !value.is_empty());
     !is_set("NO_COLOR") && !is_set("CI") && variable("TERM").is_some_and(|term| !term.is_empty() && term != "dumb")

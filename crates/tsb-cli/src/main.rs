@@ -1,4 +1,4 @@
-//! The `tsb` program: all of it is in the library.
+//! The `tsb` program; everything is in the library.
 
 fn main() -> std::process::ExitCode {
     tsb_cli::main()

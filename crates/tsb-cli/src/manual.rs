@@ -1,4 +1,4 @@
-//! Completion scripts and manual pages, made from the command line's own description.
+//! Completion scripts and manual pages, generated from the command line's description.
 
 use std::path::Path;
 
@@ -15,7 +15,7 @@ pub fn completions(shell: clap_complete::Shell) -> Result<Exit, Failure> {
     print(&script)
 }
 
-/// Prints the manual page, or writes one page a command into `dir`.
+/// Prints the manual page of `tsb`, or writes one page per command into `dir`.
 pub fn pages(dir: Option<&Path>) -> Result<Exit, Failure> {
     if let Some(dir) = dir {
         let failure = || Failure::usage(format!("cannot write manual pages into {}", dir.display()));

@@ -1,5 +1,6 @@
-//! Where results go: files, proved writable before a run starts so that an hour is not lost
-//! to a typo, and stdout. Each fails alone: a full disk does not take the text with it.
+//! Writes results to files and to stdout. Files are checked to be writable before a run starts,
+//! so that an hour is not lost to a typo. Outputs fail independently: a full disk does not
+//! prevent the text on stdout.
 
 mod target;
 
@@ -19,7 +20,7 @@ use crate::{render, say};
 use tsb_run::foreign;
 use tsb_run::journal::Journal;
 
-/// Where the results of a command go.
+/// The outputs of a command.
 #[derive(Debug)]
 pub struct Outputs {
     format: Format,
@@ -29,11 +30,11 @@ pub struct Outputs {
     journal: Option<Arc<Journal>>,
 }
 
-/// Writes text to stdout, without what a terminal obeys. A reader that has gone has read
-/// enough.
+/// Writes text to stdout, with control characters escaped. A reader that has closed the pipe is
+/// no error.
 ///
 /// # Errors
-/// [`Exit::Unwritten`] when stdout is full.
+/// [`Exit::Unwritten`] if stdout cannot be written.
 pub fn print(bytes: &[u8]) -> Result<(), Failure> {
     let text = String::from_utf8_lossy(bytes);
     let mut stdout = io::stdout().lock();
@@ -41,7 +42,7 @@ pub fn print(bytes: &[u8]) -> Result<(), Failure> {
     delivered(written.and_then(|()| stdout.flush()))
 }
 
-/// What a write to stdout came to: a reader that has gone has read enough.
+/// Converts the result of a write to stdout: a reader that has closed the pipe is no error.
 ///
 /// # Errors
 /// [`Exit::Unwritten`] for any other failure.
@@ -60,20 +61,20 @@ pub fn json(report: &Report) -> Result<Vec<u8>, Failure> {
     Ok(bytes)
 }
 
-/// Any other document.
+/// The JSON form of any other document.
 fn pretty(document: &impl Serialize) -> Result<String, Failure> {
     serde_json::to_string_pretty(document)
         .map_err(|error| Failure::new(Exit::Bug, "cannot serialize the result").because(&error))
 }
 
-/// Writes the page of a report.
+/// Writes the HTML page of a report.
 pub fn write_page(report: &Report, target: &Target) -> Result<(), Failure> {
     let page =
         render::html::page(report).map_err(|error| Failure::new(Exit::Bug, "cannot make the page").because(&error))?;
     target.write(page.as_bytes())
 }
 
-/// The first failure; the others are said.
+/// Returns the first failure and prints the others to stderr.
 pub fn first_failure(failures: impl IntoIterator<Item = Failure>) -> Result<(), Failure> {
     let mut failures = failures.into_iter();
     let Some(first) = failures.next() else { return Ok(()) };
@@ -82,10 +83,10 @@ pub fn first_failure(failures: impl IntoIterator<Item = Failure>) -> Result<(), 
 }
 
 impl Outputs {
-    /// Proves that what `args` name can be written.
+    /// Checks that the files named by `args` can be written.
     ///
     /// # Errors
-    /// When something cannot, or two results would go into one file.
+    /// If one cannot, or two outputs name the same file.
     pub fn open(args: &OutputArgs) -> Result<Self, Failure> {
         let open = |path: &Option<PathBuf>| path.as_deref().map(Target::prepare).transpose();
         let named = [
@@ -109,9 +110,8 @@ impl Outputs {
         })
     }
 
-    /// Writes the report of one end of a wire, which holds less than that of a run, and other
-    /// things.
-    /// `text` is its short form for people.
+    /// Writes the report of one end of a wire, which has fewer fields than that of a run. `text`
+    /// makes its text form.
     ///
     /// # Errors
     /// As [`Self::write`].
@@ -133,11 +133,11 @@ impl Outputs {
         first_failure(all.filter_map(Result::err))
     }
 
-    /// The same as [`Self::open`] for a result that is no report of a run: it has no page, no interval log and
-    /// no table.
+    /// As [`Self::open`], for a result that is not a report of a run: it has no page, no
+    /// interval log and no table.
     ///
     /// # Errors
-    /// As [`Self::open`], and when one of these is asked for.
+    /// As [`Self::open`], and if one of these is requested.
     pub fn open_without_page(args: &OutputArgs) -> Result<Self, Failure> {
         let refused = [("--html", &args.html), ("--hdr-log", &args.hdr_log)];
         let refused = refused
@@ -154,17 +154,17 @@ impl Outputs {
         }
     }
 
-    /// Where the interval log goes, if it was asked for.
+    /// The buffer of the interval log, if one was requested.
     pub fn hdr_log(&mut self) -> Option<&mut Vec<u8>> {
         self.hdr_log.as_mut().map(|(_, bytes)| bytes)
     }
 
-    /// The report, once it is whole, says all that this journal does.
+    /// Sets the journal that the complete report makes superfluous.
     pub fn supersedes(&mut self, journal: Option<Arc<Journal>>) {
         self.journal = journal;
     }
 
-    /// Ends the journal, where the report is whole in its file, or there is no file for it.
+    /// Ends the journal if the report was written to its file, or if there is no file for it.
     fn end_journal(&self, file: Option<&Result<(), Failure>>) -> Result<(), Failure> {
         match &self.journal {
             Some(journal) if file.is_none_or(Result::is_ok) => Ok(journal.finish()?),
@@ -172,15 +172,15 @@ impl Outputs {
         }
     }
 
-    /// Where the JSON report goes, if a file was named.
+    /// The file of the JSON report, if one was named.
     pub fn report_file(&self) -> Option<&Target> {
         self.report.as_ref()
     }
 
-    /// Writes the report everywhere. Each place is tried, whatever became of the others.
+    /// Writes the report to all outputs. Each is tried, even if another failed.
     ///
     /// # Errors
-    /// The first failure; the others are said on stderr.
+    /// The first failure; the others are printed to stderr.
     pub fn write(&self, report: &Report) -> Result<(), Failure> {
         let file = self.report.as_ref().map(|target| target.write(&json(report)?));
         let journal = self.end_journal(file.as_ref());
@@ -191,7 +191,7 @@ impl Outputs {
         first_failure(all.filter_map(Result::err))
     }
 
-    /// Writes a result that is no report of a run.
+    /// Writes a result that is not a report of a run.
     ///
     /// # Errors
     /// As [`Self::write`].

@@ -1,4 +1,4 @@
-//! What was meant: from flags, run files, plans and reports to a [`Plan`].
+//! Builds the [`Plan`] that a command line means, from flags, run files, plans and reports.
 
 mod apply;
 mod churn;

@@ -1,8 +1,7 @@
-//! `tsb query`: what a store keeps past its process, as lines of text: its series, or the
-//! samples of some.
+//! `tsb query`: prints the series of a persistent store, or samples of some series, as text.
 //!
-//! It asks and prints, and changes nothing: it never makes a store or a series. It is *not* a
-//! query language: for that, a store's own tools are there.
+//! It only reads: it never creates a store or a series. It is *not* a query language; use the
+//! store's own tools for that.
 
 mod files;
 mod keys;
@@ -52,7 +51,7 @@ pub fn command(args: &QueryArgs) -> Result<Exit, Failure> {
     Ok(if is_whole { Exit::Done } else { Exit::Invalid })
 }
 
-/// What is asked of each series.
+/// The query for each series.
 #[derive(Clone, Copy, Debug)]
 struct Asked {
     range: TimeRange,
@@ -99,7 +98,7 @@ fn resample(args: &QueryArgs) -> Result<Option<Resample>, Failure> {
     }))
 }
 
-/// The series, one per line, sorted.
+/// Prints the series that match, one per line, sorted.
 fn list(known: &[SeriesKey], pattern: Option<&str>) -> Result<Exit, Failure> {
     let mut out = BufWriter::new(std::io::stdout().lock());
     let mut names: Vec<String> = known.iter().map(keys::shown).collect();
@@ -116,7 +115,7 @@ fn list(known: &[SeriesKey], pattern: Option<&str>) -> Result<Exit, Failure> {
     Ok(Exit::Done)
 }
 
-/// Prints what a store holds; whether nothing of it is known to be lost to damage.
+/// Prints the samples of a store. Returns `false` if damage may have lost some.
 fn from_store(
     spec: &Spec,
     wanted: &[SeriesKey],
@@ -171,7 +170,7 @@ fn from_store(
     Ok(!told.may_lose_samples())
 }
 
-/// Opens a store that keeps samples, and is there.
+/// Opens an existing persistent store, or fails.
 pub fn existing(spec: &Spec) -> Result<Box<dyn Store>, Failure> {
     check_there(spec)?;
     // Reading removes nothing, whatever the run was told.
@@ -185,7 +184,7 @@ pub fn existing(spec: &Spec) -> Result<Box<dyn Store>, Failure> {
     Ok(store)
 }
 
-/// Refuses files and folders that opening would make.
+/// Refuses files and folders that opening the store would create.
 fn check_there(spec: &Spec) -> Result<(), Failure> {
     let what = match spec.scheme() {
         "sqlite" => "file",
@@ -200,7 +199,8 @@ fn check_there(spec: &Spec) -> Result<(), Failure> {
         .hint("give the path that it has here"))
 }
 
-/// Looks for damage of a file that reading its samples does not meet.
+/// Checks a file for damage that reading its samples does not reveal. Only SQLite files are
+/// checked.
 pub fn check_structure(spec: &Spec) -> Result<(), Failure> {
     #[cfg(feature = "sqlite")]
     if spec.scheme() == "sqlite" {

@@ -1,4 +1,4 @@
-//! `tsb record`: this machine's own values into a trace file.
+//! `tsb record`: records values of this machine into a trace file.
 
 use std::fs::OpenOptions;
 use std::io::BufWriter;

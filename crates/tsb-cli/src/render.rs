@@ -1,4 +1,4 @@
-//! How results look: text for people, JSON and CSV for programs.
+//! Formats results: text for people, JSON and CSV for programs.
 
 pub mod compare;
 pub mod csv;
@@ -16,7 +16,7 @@ use tsb_core::report::Report;
 use crate::args::Format;
 use crate::failure::Failure;
 
-/// A report in the asked format.
+/// A report in the given format.
 pub fn bytes(report: &Report, format: Format) -> Result<Vec<u8>, Failure> {
     match format {
         Format::Text => Ok(text::report(report, lines::terminal_width()).into_bytes()),

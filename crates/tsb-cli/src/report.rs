@@ -1,4 +1,4 @@
-//! `tsb report`: reports shown again, one or several side by side.
+//! `tsb report`: shows one report again, or several side by side.
 
 use std::path::Path;
 
@@ -37,7 +37,7 @@ pub fn command(args: &ReportArgs) -> Result<Exit, Failure> {
     Ok(Exit::Done)
 }
 
-/// Names the runs: as the user says, else as their files where one store runs more than once.
+/// Labels the runs: as the user says, else by file name if a store occurs more than once.
 fn label(runs: &mut [Run], args: &ReportArgs) -> Result<(), Failure> {
     check_labels(args.label.len(), runs.len())?;
     for (run, label) in runs.iter_mut().zip(&args.label) {
@@ -57,10 +57,10 @@ fn label(runs: &mut [Run], args: &ReportArgs) -> Result<(), Failure> {
     Ok(())
 }
 
-/// The tables of a report, and where each goes: a file that was not written is as it was.
+/// The CSV tables of a report, and their files. A file keeps its contents until it is replaced.
 ///
 /// # Errors
-/// When one of them could not be written, before any is.
+/// If one of the files cannot be written; none is written then.
 fn tables(report: &Report, dir: &Path) -> Result<Vec<(Target, String)>, Failure> {
     std::fs::create_dir_all(dir)
         .map_err(|error| Failure::usage(format!("cannot write {}", dir.display())).because(&error))?;

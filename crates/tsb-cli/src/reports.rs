@@ -1,4 +1,4 @@
-//! Reads reports: of this version and of earlier ones, with the place of what is wrong.
+//! Reads reports of this version and of earlier ones; errors give line and column.
 
 use std::path::Path;
 
@@ -9,10 +9,10 @@ use tsb_core::report::{Report, Run, SCHEMA_VERSION};
 use crate::exit::Exit;
 use crate::failure::Failure;
 
-/// Longer files are no reports: an hour at one-second intervals takes a few megabytes.
+/// Longer files are refused: an hour at one-second intervals takes a few megabytes.
 const BYTES_MAX: u64 = 1 << 30;
 
-/// What every report begins with, in any version.
+/// The fields that reports of all versions have.
 #[derive(Deserialize)]
 struct Head {
     schema_version: Option<u32>,
@@ -26,11 +26,11 @@ struct Several {
     runs: Vec<Run>,
 }
 
-/// The report in a file.
+/// Reads a report.
 ///
 /// # Errors
-/// When the file cannot be read, is not JSON, is no report, or one of a version that this
-/// program does not know; with line and column where it has them.
+/// If the file cannot be read, is not JSON, is not a report, or has an unknown version; with
+/// line and column if known.
 pub fn read(path: &Path) -> Result<Report, Failure> {
     let failure = || Failure::usage(format!("cannot read report {}", path.display()));
     let length = std::fs::metadata(path)
@@ -47,12 +47,12 @@ pub fn read(path: &Path) -> Result<Report, Failure> {
     })
 }
 
-/// The report in a document that this program has made.
+/// Parses a document that this program has made.
 pub fn of_our_own(json: &str) -> Result<Report, Failure> {
     parse(json).map_err(|why| Failure::new(Exit::Bug, "cannot read our own report").because_of(why))
 }
 
-/// The report in a text, or what is wrong with it.
+/// Parses a report, or says what is wrong with it.
 fn parse(text: &str) -> Result<Report, String> {
     let head: Head = serde_json::from_str(text).map_err(|error| error.to_string())?;
     let schema_version = match head.schema_version {

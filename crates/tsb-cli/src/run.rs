@@ -1,4 +1,4 @@
-//! `tsb run` (and `tsb` alone): from flags to a plan, and from its report to outputs and an exit
+//! `tsb run` (and `tsb` alone): turns flags into a plan, and its report into outputs and an exit
 //! code.
 
 use std::path::Path;
@@ -18,10 +18,10 @@ use crate::live::Shown;
 use crate::output::{Outputs, Target, json, print};
 use crate::{credentials, interrupt, plan, say};
 
-/// Refuses labels that are no run's.
+/// Refuses more labels than runs.
 ///
 /// # Errors
-/// When there are more labels than runs.
+/// If there are more labels than runs.
 pub fn check_labels(labels: usize, runs: usize) -> Result<(), Failure> {
     if labels <= runs {
         return Ok(());
@@ -75,18 +75,18 @@ pub fn command(args: &RunArgs) -> Result<Exit, Failure> {
     }
 }
 
-/// Writes reports into a file. It is written once more at the end, and a failure there is
-/// reported.
+/// Makes a function that writes reports into a file. It ignores failures: the final write
+/// reports them.
 fn saver(file: Target) -> Box<dyn Fn(&Report) + Send + Sync> {
     Box::new(move |report| {
         let _ = json(report).and_then(|bytes| file.write(&bytes));
     })
 }
 
-/// What `--store-timeout` says, or else the default.
+/// The time limit of `--store-timeout`, or the default.
 ///
 /// # Errors
-/// When it is not a duration, or 0.
+/// If it is not a duration, or is 0.
 pub fn patience(typed: Option<&str>) -> Result<Patience, Failure> {
     let Some(text) = typed else {
         return Ok(Patience::default());
@@ -96,7 +96,7 @@ pub fn patience(typed: Option<&str>) -> Result<Patience, Failure> {
     Patience::of(Duration::from_nanos(ns)).map_err(|_| failure().because_of("every call takes some time"))
 }
 
-/// The journal that a run keeps: the one that was named, or one beside its report.
+/// The journal of a run: the one that was named, or one next to its report.
 ///
 /// # Errors
 /// When it cannot be written.
@@ -127,7 +127,7 @@ fn named_journal(path: &Path) -> Result<Journal, Failure> {
     )
 }
 
-/// Prints a plan as `--plan` reads it.
+/// Prints a plan in the form that `--plan` reads.
 pub(crate) fn print_plan(plan: &Plan) -> Result<Exit, Failure> {
     let text = serde_json::to_string_pretty(plan);
     let text = text.map_err(|error| Failure::new(Exit::Bug, "cannot print the plan").because(&error))?;
@@ -135,7 +135,7 @@ pub(crate) fn print_plan(plan: &Plan) -> Result<Exit, Failure> {
     Ok(Exit::Done)
 }
 
-/// The worst verdict decides; an interruption comes before all but invalid data.
+/// The exit code of a report. INVALID comes first, then an interruption, then GENERATOR-LIMITED.
 pub fn exit_of(report: &Report) -> Exit {
     let is_invalid = |status: Status| matches!(status, Status::Invalid | Status::GeneratorLimited);
     if report.runs.iter().any(|run| run.verdict.status == Status::Invalid) {

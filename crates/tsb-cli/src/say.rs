@@ -1,8 +1,8 @@
-//! Lines on stderr: progress, and failures.
+//! Writes progress and failures to stderr.
 //!
-//! Whether anybody reads them is no matter of the program: a closed or full stderr is not an
-//! error, never a panic, and nothing that a thread waits for. A line for which a pipe or a
-//! terminal has no room is dropped.
+//! A closed or full stderr is never an error, a panic or something that a thread waits for: a
+//! line that a pipe or terminal has no room for is dropped. Only a failure message waits, for at
+//! most 0.5 s.
 
 use std::fmt;
 use std::io::{self, Write};
@@ -10,11 +10,11 @@ use std::os::fd::AsFd;
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
-/// As much as a pipe takes at once where it has any room (POSIX's `PIPE_BUF` is 512 at the
-/// least, Linux has 4096).
+/// Bytes per write: a pipe with any room accepts this many at once (POSIX's `PIPE_BUF` is at
+/// least 512, on Linux 4096).
 const PIECE: usize = 4096;
 
-/// How long the reader of a failure may take to make room.
+/// How long a failure message waits for room.
 const PATIENCE: Timespec = Timespec {
     tv_sec: 0,
     tv_nsec: 500_000_000,
@@ -22,22 +22,22 @@ const PATIENCE: Timespec = Timespec {
 
 const NO_PATIENCE: Timespec = Timespec { tv_sec: 0, tv_nsec: 0 };
 
-/// Writes one line to stderr, if that takes it now.
+/// Writes one line to stderr, or drops it if there is no room now.
 pub fn line(text: impl fmt::Display) {
     write(&mut io::stderr().lock(), &format!("{text}\n"), &NO_PATIENCE);
 }
 
-/// Writes what must be read, such as damage that a store has found.
+/// Writes a warning, such as damage that a store has found.
 pub fn warning(text: &str) {
     line(format_args!("tsb: {text}"));
 }
 
-/// Writes why a command failed, and gives the reader a moment to make room for it.
+/// Writes a failure message, and waits up to 0.5 s for room.
 pub fn failure(text: impl fmt::Display) {
     write(&mut io::stderr().lock(), &format!("{text}\n"), &PATIENCE);
 }
 
-/// Writes as much as fits, a piece at a time.
+/// Writes as much as fits, piece by piece.
 fn write(to: &mut (impl Write + AsFd), text: &str, patience: &Timespec) {
     for piece in text.as_bytes().chunks(PIECE) {
         if !has_room(to, patience) || to.write_all(piece).is_err() {
@@ -46,7 +46,7 @@ fn write(to: &mut (impl Write + AsFd), text: &str, patience: &Timespec) {
     }
 }
 
-/// Whether a write returns at once; also where it only returns an error.
+/// Whether a write would return at once, even if only with an error.
 fn has_room(to: &impl AsFd, patience: &Timespec) -> bool {
     let mut descriptors = [PollFd::new(to, PollFlags::OUT)];
     match poll(&mut descriptors, Some(patience)) {

@@ -1,4 +1,4 @@
-//! `tsb stores`: what can be driven, with which options, and what an ack is worth.
+//! `tsb stores`: lists the stores, their options, and the durability of their acknowledgements.
 
 use std::fmt::Write as _;
 
@@ -33,7 +33,7 @@ fn name(store: &StoreInfo) -> String {
     }
 }
 
-/// Columns of the names of stores.
+/// Width of the store names.
 const NAMES: usize = 17;
 
 fn text(width: Option<usize>) -> String {

@@ -1,8 +1,8 @@
-//! `tsb verify`: stores, read back against the report of the run that filled them, or against
-//! the journal of a run that left none.
+//! `tsb verify`: reads stores back and checks them against the report of the run that filled
+//! them, or against the journal of a run that left no report.
 //!
-//! The same audit and the same ledger as at the end of a run. Every store of the report is
-//! read; one that cannot be is said, and does not keep the others from it.
+//! It uses the same audit and ledger as the end of a run. Every store of the report is read; a
+//! store that cannot be read is reported, and the others are still read.
 
 mod journaled;
 mod known;
@@ -34,8 +34,8 @@ use tsb_run::{journal, units};
 /// Runs the command.
 ///
 /// # Errors
-/// When the report or journal cannot be read, or the result cannot be written. What is wrong
-/// with a store is in the result.
+/// If the report or journal cannot be read, or the result cannot be written. Problems of a store
+/// are in the result.
 pub fn command(args: &VerifyArgs) -> Result<Exit, Failure> {
     if args.format == Format::Csv {
         return Err(Failure::usage("cannot write this result as CSV").hint("give --format json"));
@@ -66,7 +66,7 @@ pub fn command(args: &VerifyArgs) -> Result<Exit, Failure> {
     finish(all.collect(), args.format)
 }
 
-/// A hint at the journal that a run left where its report would be.
+/// Adds a hint if the run left a journal where its report would be.
 fn with_journal(failure: Failure, report: &Path) -> Failure {
     let journal = journal::beside(report);
     if report.exists() || !journal.exists() {
@@ -75,7 +75,7 @@ fn with_journal(failure: Failure, report: &Path) -> Failure {
     failure.hint(format!("the run left its journal: tsb verify {}", journal.display()))
 }
 
-/// Refuses one store for several runs.
+/// Refuses `--store` for several runs.
 fn check_stores(args: &VerifyArgs, runs: usize) -> Result<(), Failure> {
     match &args.store {
         Some(store) if runs > 1 => Err(Failure::usage(format!("cannot use --store {store}"))
@@ -85,7 +85,7 @@ fn check_stores(args: &VerifyArgs, runs: usize) -> Result<(), Failure> {
     }
 }
 
-/// Prints what came of each store, by its name, and says how the command ends.
+/// Prints the result of each store, and returns the exit code.
 fn finish(all: Vec<(String, Result<VerifiedStore, Failure>)>, format: Format) -> Result<Exit, Failure> {
     let mut failures = Vec::new();
     let mut stores = Vec::new();
@@ -111,7 +111,7 @@ fn finish(all: Vec<(String, Result<VerifiedStore, Failure>)>, format: Format) ->
     Ok(exits.max_by_key(|exit| gravity(*exit)).unwrap_or(Exit::Done))
 }
 
-/// Lost data is worse than a store that could not be looked at.
+/// Severity of an exit code: lost data is worse than a store that could not be read.
 const fn gravity(exit: Exit) -> u8 {
     match exit {
         Exit::Done => 0,
@@ -122,7 +122,7 @@ const fn gravity(exit: Exit) -> u8 {
     }
 }
 
-/// A store of which nothing can be said.
+/// The result of a store that could not be read.
 fn unreadable(store: &str, failure: &Failure) -> VerifiedStore {
     let status = if failure.exit == Exit::Invalid {
         Status::Invalid
@@ -144,13 +144,13 @@ fn unreadable(store: &str, failure: &Failure) -> VerifiedStore {
     }
 }
 
-/// A failure as one sentence.
+/// A failure as one line.
 fn words(failure: &Failure) -> String {
     let text = failure.to_string();
     text.trim_start_matches("tsb: ").replace("\n  ", "; ")
 }
 
-/// Makes a store invalid for a reason that is not in the ledger.
+/// Marks a store as invalid, for a reason that is not in the ledger.
 fn condemn(verdict: &mut Verdict, failure: &Failure) {
     if verdict.status == Status::Valid {
         // What it says is why the store is valid.
@@ -204,17 +204,17 @@ fn one(run: &Run, args: &VerifyArgs) -> Result<VerifiedStore, Failure> {
     })
 }
 
-/// What a plan names, opened again.
+/// The reopened store of a plan.
 struct Opened {
     plan: Plan,
     spec: Spec,
     store: Box<dyn Store>,
     workload: Workload,
-    /// What was said of damage when it was opened.
+    /// Damage reported when it was opened.
     told: Told,
 }
 
-/// Opens the store of a plan, or another that is said to have what it had.
+/// Opens the store of a plan, or `store` instead, for example a copy of it.
 fn opened(plan: &serde_json::Value, store: Option<&Typed>) -> Result<Opened, Failure> {
     let plan: Plan = serde_json::from_value(plan.clone())
         .map_err(|error| Failure::usage("cannot read the plan in the report").because(&error))?;
@@ -245,7 +245,7 @@ fn opened(plan: &serde_json::Value, store: Option<&Typed>) -> Result<Opened, Fai
     })
 }
 
-/// Reads everything back. Of the samples that nobody can name, `unnamed` may not have come.
+/// Reads everything back. `unnamed` samples may not have arrived and cannot be identified.
 fn read(run: &Run, store: &dyn Store, workload: &Workload, known: &Known<'_>, unnamed: u64) -> Result<Audit, Failure> {
     let ticks = issued_ticks(run, workload);
     let cpu_ns = AtomicU64::new(0);
@@ -268,7 +268,7 @@ fn read(run: &Run, store: &dyn Store, workload: &Workload, known: &Known<'_>, un
     audit.map_err(|error| Failure::new(Exit::Invalid, format!("cannot read {store}")).because(&error))
 }
 
-/// What the ledger says of the store: the part of a run's verdict that can change later.
+/// The verdict on the store's data: the part of a run's verdict that can change later.
 fn judge(ledger: &LedgerReport, unread: Option<String>) -> Verdict {
     let evidence = Evidence {
         unread,

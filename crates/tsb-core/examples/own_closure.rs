@@ -1,12 +1,12 @@
-//! Drive one's own database with `tsb-core` alone: no tokio, no C code, no store of tsb.
+//! Drives your own database with `tsb-core` alone: no tokio, no C code, no store of tsb.
 //!
 //! ```text
 //! cargo run --release -p tsb-core --example own_closure
 //! ```
-//! A fleet of 20 hosts with 50 series each reports to a map behind a mutex, for two
-//! seconds, from two workers. What comes out is what any tool of this kind should say:
-//! how long callers waited from when their operation was *due*, whether the generator
-//! itself was late, and whether what was acknowledged is there.
+//! A fleet of 20 hosts with 50 series each reports to a map behind a mutex, for two seconds,
+//! from two workers. The output is what every tool of this kind should state: how long
+//! operations waited from when they were *due*, whether the generator itself was late, and
+//! whether acknowledged samples are stored.
 #![expect(clippy::print_stdout, reason = "an example prints its result")]
 
 use std::collections::HashMap;
@@ -144,7 +144,7 @@ fn read_back<S, T>(
     Ok(ledger)
 }
 
-/// Quantiles that too few operations stand behind are not there to be printed.
+/// Formats a summary; quantiles with too few operations are absent.
 fn line(summary: &Summary) -> String {
     let names = ["p50", "p90", "p99", "p999", "max"];
     let values = [

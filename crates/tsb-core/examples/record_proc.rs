@@ -1,5 +1,5 @@
-//! Records this machine's own values into a trace file:
-//! `cargo run --release --example record_proc -- OUT SECONDS [COMMAND-PREFIX ...]`.
+//! Records values of this machine into a trace file: `cargo run --release --example record_proc
+//! -- OUT SECONDS [COMMAND-PREFIX ...]`.
 
 use std::error::Error;
 use std::fs::File;

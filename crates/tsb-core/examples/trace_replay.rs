@@ -1,8 +1,8 @@
-//! What it costs to replay a trace, in CPU time of the thread:
-//! `cargo run --release --example trace_replay -- FILE [SERIES]`.
+//! Measures what replaying a trace costs, in CPU time of the thread: `cargo run --release
+//! --example trace_replay -- FILE [SERIES]`.
 //!
-//! Reads the file, plans the fleet, makes every operation of two passes of the window,
-//! and once more what the audit makes of them; the two must agree.
+//! Reads the file, plans the fleet, generates every operation of two passes over the window,
+//! then the same samples as the audit does; the two must agree.
 
 use std::error::Error;
 use std::hint::black_box;

@@ -1,4 +1,4 @@
-//! Prints what a trace holds: `cargo run --release --example trace_summary -- FILE`.
+//! Prints a summary of a trace: `cargo run --release --example trace_summary -- FILE`.
 
 use std::collections::BTreeMap;
 use std::error::Error;

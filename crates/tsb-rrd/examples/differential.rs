@@ -1,13 +1,13 @@
-//! As many layouts as asked for, each beside the installed rrdtool, byte for byte.
+//! Compares random layouts with the installed rrdtool, byte for byte.
 //!
 //! `cargo run --release -p tsb-rrd --example differential -- 5000 1` takes 5,000 seeds from 1
-//! on; what differs is reported with its seed.
+//! on; a difference is reported with its seed.
 #![expect(clippy::print_stdout, reason = "an example prints its result")]
 
 #[path = "../tests/support/oracle.rs"]
 mod oracle;
 
-/// Calls for each layout.
+/// Calls per layout.
 const CALLS: u64 = 80;
 
 fn main() -> Result<(), oracle::Failure> {

@@ -1,4 +1,4 @@
-//! Fuzzes the reader of RRD files for as many seconds as asked for, from a seed.
+//! Fuzzes the parser of RRD files from a seed, for about a given number of seconds.
 //!
 //! `cargo run --release -p tsb-rrd --example fuzz_files -- 60 1`
 #![expect(clippy::print_stdout, reason = "an example prints its result")]
@@ -11,7 +11,7 @@ mod mutate;
 
 use mutate::Mutator;
 
-/// About so many inputs are tried in a second.
+/// Approximate inputs per second: seconds are converted to a number of inputs.
 const PER_SECOND: u64 = 5_000;
 
 fn main() -> Result<(), damage::Failure> {

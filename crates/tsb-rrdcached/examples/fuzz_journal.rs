@@ -1,9 +1,9 @@
-//! Fuzzes the replay of journals for as many rounds as asked for, from a seed.
+//! Fuzzes the replay of the write cache's journals from a seed, for a given number of rounds.
 //!
-//! `cargo run --release -p tsb-rrdcached --example fuzz_journal -- 10000 1`. Each input is
-//! tried as it is and with its checksums made right, or no damage would come any further.
-//! A fifth as many journals whose samples are known are damaged in one place, and what comes
-//! back and what is said is held against them.
+//! `cargo run --release -p tsb-rrdcached --example fuzz_journal -- 10000 1`. Each input is tried as
+//! it is and with corrected checksums, as damage would otherwise get no further. In addition, a
+//! fifth as many journals with known samples are damaged in one place, and the replayed samples
+//! and the reported damage are checked against them.
 #![expect(clippy::print_stdout, reason = "an example prints its result")]
 #![expect(clippy::unwrap_used, reason = "an example may stop with a message")]
 

@@ -1,9 +1,10 @@
-//! Fuzzes the SQLite store's files, catalog and chunks of each layout, for as many rounds as
-//! asked for, from a seed.
+//! Fuzzes the SQLite store's files, catalog and chunks of each layout from a seed, for a given
+//! number of rounds.
 //!
-//! `cargo run --release -p tsb-run --features sqlite --example fuzz_sqlite -- 1000 1`. A file, with its log
-//! or without, is damaged in a few places, then opened, read, written and closed as a program
-//! would: an error is fine, and a panic is not. What fails stays in a temporary folder.
+//! `cargo run --release -p tsb-run --features sqlite --example fuzz_sqlite -- 1000 1`. A database, with or
+//! without its log, is damaged in a few places, then opened, read, written and closed as a
+//! program would: an error is allowed, a panic is not. A failing file is kept in a temporary
+//! folder.
 #![expect(clippy::print_stdout, reason = "an example prints its result")]
 #![expect(clippy::unwrap_used, reason = "an example may stop with a message")]
 
@@ -21,7 +22,7 @@ const TICKS: i64 = 300;
 const START_S: i64 = 1_700_000_000;
 /// The layouts, as options of the spec.
 const LAYOUTS: [&str; 3] = ["", "?layout=rows", "?layout=mohawk"];
-/// The bytes of a database, its log, and its rollback journal.
+/// File name endings of a database, its log, and its rollback journal.
 const ENDINGS: [&str; 3] = ["", "-wal", "-journal"];
 
 type Image = Vec<(&'static str, Vec<u8>)>;
@@ -63,7 +64,7 @@ fn open(path: &Path, layout: &str) -> tsb_stores::Result<Box<dyn Store>> {
     spec::open(&format!("sqlite:{}{layout}", path.display()))
 }
 
-/// What a closed store leaves, and what one that still is open does.
+/// The files of a store that is still open, and of the same store after it was closed.
 fn images(folder: &Path, layout: &'static str) -> [(&'static str, Image); 2] {
     let path = folder.join(format!("sound{}.db", layout.len()));
     let store = open(&path, layout).unwrap();
@@ -91,7 +92,7 @@ fn write(store: &dyn Store, tick: i64) -> tsb_stores::Result<()> {
     store.write(&batch, &mut Refusals::new()).map(drop)
 }
 
-/// Reads all, writes some more, and closes; whether all of that went well.
+/// Reads everything, writes more, and closes. Returns whether all of it succeeded.
 fn use_it(path: &Path, layout: &str) -> bool {
     let checked = check(path);
     let used = open(path, layout).and_then(|store| {
@@ -117,7 +118,7 @@ fn use_it(path: &Path, layout: &str) -> bool {
     checked.is_ok() && used.is_ok()
 }
 
-/// Numbers that look random: SplitMix64.
+/// Random numbers: SplitMix64.
 struct Random(u64);
 
 impl Random {
@@ -129,7 +130,7 @@ impl Random {
     }
 }
 
-/// Flips bits, overwrites, moves and cuts; sometimes nothing.
+/// Flips bits, overwrites, moves and truncates; sometimes does nothing.
 fn damage(bytes: &mut Vec<u8>, random: &mut Random) {
     for _ in 0..random.below(6) {
         let at = random.below(bytes.len());

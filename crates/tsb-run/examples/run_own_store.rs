@@ -1,10 +1,10 @@
-//! Run a store of one's own whole: load over a wire, audit, verdict, report.
+//! Makes a complete run with your own store: load over a wire, audit, verdict, report.
 //!
 //! ```text
 //! cargo run --release -p tsb-run --example run_own_store -- own.json
 //! tsb report own.json --html own.html
 //! ```
-//! The store is a value in this program; no name in `--store` opens it.
+//! The store is a value in this program; `--store` cannot open it.
 #![expect(clippy::print_stdout, reason = "an example prints its result")]
 
 use std::error::Error;

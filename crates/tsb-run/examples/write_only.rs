@@ -1,12 +1,12 @@
-//! Measure a target that can only be written to: here a file of lines, in your case a client
-//! that sends somewhere.
+//! Measures a target that can only be written to: here a file of lines, in your case a client
+//! that sends to a server.
 //!
 //! ```text
 //! cargo run --release -p tsb-run --example write_only -- out.json
 //! tsb report out.json --html out.html
 //! ```
-//! Nothing can be read back, so the verdict is `UNVERIFIED`; rate, latency, cost and what limited
-//! the run are measured as of any store.
+//! Nothing can be read back, so the verdict is `UNVERIFIED`; rate, latency, cost and what
+//! limited the run are measured as for any other store.
 #![expect(clippy::print_stdout, reason = "an example prints its result")]
 
 use std::error::Error;

@@ -1,9 +1,9 @@
-//! The audit: everything that was sent is generated once more, series by series, and
-//! compared with what the store returns.
+//! The audit: generates every sample that was sent a second time, series by series, and compares
+//! it with what the store returns.
 //!
-//! It uses nothing of what the run remembered but how far each worker came, which samples
-//! were rejected by name, and what the store said of its newest samples. Where a retention
-//! begins follows from what was sent, not from what the store says.
+//! From the run itself it takes only the ticks that each worker issued, the samples rejected by
+//! name, and the store's answers about its newest samples. The start of the retention is
+//! computed from what was sent, never from what the store says.
 
 mod auditor;
 mod compare;
@@ -26,13 +26,13 @@ use auditor::Auditor;
 pub use compare::{Columns, Difference, Rules, Tally, compare};
 pub use newest::{Heard, Lies, Wrong};
 
-/// Differences are named up to this many; beyond it they are only counted.
+/// The first this many differences are listed by name; further ones are only counted.
 const NAMED_MAX: usize = 10_000;
 
-/// What an audit needs to know of a run.
+/// The input of an audit.
 #[derive(Debug)]
 pub struct Scope<'a> {
-    /// The store, flushed and quiet.
+    /// The store. It has been flushed, and nothing else writes to it.
     pub store: &'a dyn Store,
     /// What was sent.
     pub workload: &'a Workload,
@@ -40,34 +40,34 @@ pub struct Scope<'a> {
     pub base: Timestamp,
     /// The ticks of each group whose operations were handed to the target.
     pub ticks: &'a [Range<u64>],
-    /// Samples that were rejected, by name, each as often as it was.
+    /// Samples that were rejected, by name; a sample rejected n times is listed n times.
     pub rejected: &'a [(SeriesId, Timestamp)],
     /// Ticks of groups that were issued and never sent.
     pub unsent: &'a [(u32, Range<u64>)],
-    /// Ticks of groups that were sent and never answered: they may be there or not.
+    /// Ticks of groups that were sent and never answered: the store may or may not hold them.
     pub unanswered: &'a [(u32, Range<u64>)],
-    /// The run ended anywhere among those: of each series, what is behind the newest sample
-    /// that its store accepted was not sent, or is gone with what was not acknowledged.
+    /// The run was killed at an unknown point among the unanswered operations. In every series,
+    /// the samples after the newest one that the store accepted either were never sent or were
+    /// lost before they were acknowledged.
     pub is_cut_off: bool,
-    /// Ticks of groups of which it is not known whether all their samples came: lost on the
-    /// way, or never answered. A row of a consolidating store that depends on one of them is
-    /// not compared.
+    /// Ticks of groups whose samples may not all have arrived: lost in transport, or never
+    /// answered. A row of a consolidating store that depends on one of them is not compared.
     pub in_doubt: &'a [(u32, Range<u64>)],
-    /// Samples that did not come, or may not have come, and that nobody can name: with any,
-    /// no row of a consolidating store is compared.
+    /// Samples that were lost, or may have been, and cannot be identified. If there is one, no
+    /// row of a consolidating store is compared.
     pub unnamed: u64,
-    /// What the store said of its newest samples while the run went on.
+    /// The store's answers about its newest samples, collected during the run.
     pub heard: &'a Heard,
-    /// Auditing threads.
+    /// Number of auditing threads; 0 counts as 1.
     pub threads: usize,
-    /// Is told what CPU time those threads used, in nanoseconds.
+    /// Incremented by the CPU time of those threads, in nanoseconds.
     pub cpu_ns: &'a AtomicU64,
 }
 
-/// What an audit found.
+/// The result of an audit.
 #[derive(Debug)]
 pub struct Audit {
-    /// Samples that were sent, generated once more.
+    /// Samples that were sent, as counted by generating them again.
     pub sent: u64,
     /// Of these, rejected by name.
     pub rejected: u64,
@@ -75,13 +75,13 @@ pub struct Audit {
     pub unanswered: u64,
     /// Of these, never answered, and not there.
     pub absent: u64,
-    /// The others, by what became of them.
+    /// The other samples, by outcome.
     pub tally: Tally,
-    /// Differences by name, the first ones.
+    /// The first differences, by name.
     pub findings: Findings,
-    /// Series whose newest sample is not what the store said.
+    /// Series whose newest sample differs from the store's answer.
     pub lies: Lies,
-    /// The same in words, with what was wrong already while the run went on.
+    /// The same as sentences, including wrong answers noticed during the run.
     pub newest_wrong: Vec<String>,
 }
 
@@ -116,7 +116,7 @@ impl Audit {
     }
 }
 
-/// A difference in the words of the ledger.
+/// Converts a difference into a finding of the ledger.
 fn finding(series: SeriesId, difference: Difference) -> Finding {
     let (at, kind, expected, found) = match difference {
         Difference::Missing { at, expected } => (at, FindingKind::Lost, Some(expected), None),
@@ -134,16 +134,16 @@ fn finding(series: SeriesId, difference: Difference) -> Finding {
     }
 }
 
-/// What is known of samples by name.
+/// The samples that are known by name, by kind.
 #[derive(Debug, Default)]
 struct Named {
-    /// Of a series: timestamp to how often it was rejected.
+    /// Per series: how often each timestamp was rejected.
     rejected: HashMap<SeriesId, HashMap<Timestamp, u32>>,
-    /// Of a group: the ticks that were never sent.
+    /// Per group: the ticks that were never sent.
     unsent: HashMap<u32, Vec<Range<u64>>>,
-    /// Of a group: the ticks that were never answered.
+    /// Per group: the ticks that were never answered.
     unanswered: HashMap<u32, Vec<Range<u64>>>,
-    /// Of a group: the ticks that may not have come whole.
+    /// Per group: the ticks whose samples may not all have arrived.
     in_doubt: HashMap<u32, Vec<Range<u64>>>,
 }
 
@@ -168,10 +168,10 @@ impl Named {
 }
 
 impl Scope<'_> {
-    /// Runs the audit. `done` counts series, for progress.
+    /// Runs the audit. `done` is incremented by the number of series compared so far.
     ///
     /// # Errors
-    /// The store's, where it cannot be read.
+    /// The store's error if it cannot be read.
     pub fn run(&self, done: &AtomicU64) -> tsb_stores::Result<Audit> {
         let named = Named::of(self);
         let rules = Rules::of(&self.store.capabilities(), self.kept_from(&named));
@@ -185,12 +185,12 @@ impl Scope<'_> {
         Ok(whole)
     }
 
-    /// Samples before this may be gone by the store's own statement: it counts from the newest
-    /// sample that was sent, whatever the store says is its newest.
+    /// The store's stated retention may have removed samples before this time. It counts back
+    /// from the newest sample that was sent, not from the newest one that the store reports.
     fn kept_from(&self, named: &Named) -> Timestamp {
         let capabilities = self.store.capabilities();
         let retention_ns = match capabilities.exactness {
-            // Archives say for each row whether it must still be there.
+            // Each archive states for itself which rows it must still hold.
             Exactness::Consolidated(_) => None,
             _ => capabilities.retention_ns,
         };
@@ -205,7 +205,8 @@ impl Scope<'_> {
         newest.map_or(Timestamp::MIN, |newest| newest + -retention_ns)
     }
 
-    /// Gives each thread an auditor; they share the series between them.
+    /// Runs `work` on `threads` threads, each with its own auditor; the auditors divide the
+    /// series among themselves.
     fn in_parallel<T: Send>(&self, named: &Named, work: &(dyn Fn(Auditor<'_>) -> T + Sync)) -> Vec<T> {
         let next = AtomicUsize::new(0);
         let parts = Mutex::new(Vec::new());

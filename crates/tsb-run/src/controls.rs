@@ -1,4 +1,5 @@
-//! What a run takes from its surroundings.
+//! The inputs of a run besides its plan: stop flags, time limits, the observer, and where files
+//! go.
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -11,46 +12,46 @@ use crate::journal::Journal;
 use crate::observer::{Message, Nobody, Observer, Phase};
 use crate::run::Patience;
 
-/// Starts something that stands between emitter and listener: gets the listener's address,
-/// returns the one to connect to.
+/// Starts a relay between emitter and listener: receives the listener's address and returns the
+/// address to connect to.
 pub type Between = Arc<dyn Fn(SocketAddr) -> SocketAddr + Send + Sync>;
 
-/// Keeps a run that is not read back yet.
+/// Saves the report of a run that has not been read back yet.
 pub type Provisional = Arc<dyn Fn(&Run) + Send + Sync>;
 
-/// Flags that end a run early. Signal handlers, keys and embedders set them.
+/// Flags that end a run early. Signal handlers, keys and embedding programs set them.
 #[derive(Clone, Debug, Default)]
 pub struct Stops {
-    /// An orderly end, with read-back and report.
+    /// Ends sending; what was sent is read back and reported.
     pub stop: Arc<AtomicBool>,
-    /// An end at once, with the report of what there is: nothing is waited for any more.
+    /// Ends the run immediately, with a report of what is known; nothing is waited for.
     pub at_once: Arc<AtomicBool>,
 }
 
-/// What a run takes from its surroundings.
+/// The inputs of a run besides its plan. Cloning shares the flags, the observer and the journal.
 #[derive(Clone)]
 pub struct Controls {
     /// Ends the run early.
     pub stops: Stops,
-    /// How long a call into the store may take to return after a stop, and at the end.
+    /// Time limits for calls into the store, after a stop and at the end.
     pub patience: Patience,
-    /// Hears what the run does.
+    /// Receives the run's phases, intervals and messages.
     pub observer: Arc<dyn Observer>,
-    /// A relay on the wire: an emulator of bad networks, or a receiver under test.
+    /// A relay on the wire: a network emulator, or a receiver under test.
     pub between: Option<Between>,
-    /// What each run is called, in the order of the plan's stores.
+    /// The label of each run, in the order of the plan's stores.
     pub labels: Vec<String>,
-    /// Gets the run as it stands before it is read back: whatever ends the process then
-    /// leaves what was measured.
+    /// Receives the report as it stands before the read-back, so that a process that dies during
+    /// the read-back leaves what was measured.
     pub provisional: Option<Provisional>,
-    /// What is left of a run that is killed.
+    /// The journal that remains if the process is killed; absent if none is written.
     pub journal: Option<Arc<Journal>>,
     /// The folder for Unix sockets of runs over `unix` and `unixgram`.
     pub sockets: PathBuf,
 }
 
 impl Default for Controls {
-    /// Nothing ends the run, nobody observes it, and sockets are made in `/tmp`.
+    /// No stop flag is set, no observer listens, and sockets are created in `/tmp`.
     fn default() -> Self {
         Self {
             stops: Stops::default(),
@@ -76,7 +77,7 @@ impl std::fmt::Debug for Controls {
 }
 
 impl Controls {
-    /// Stops in order when `stop` is set.
+    /// Default controls whose run stops in order when `stop` is set.
     pub fn stopped_by(stop: Arc<AtomicBool>) -> Self {
         Self {
             stops: Stops {
@@ -87,22 +88,22 @@ impl Controls {
         }
     }
 
-    /// The run does something else now.
+    /// Tells the observer that a new phase begins, or how far the current one has come.
     pub fn enter(&self, phase: Phase) {
         self.observer.phase(phase);
     }
 
-    /// Says what nothing else says.
+    /// Sends a note that no phase or interval carries.
     pub fn note(&self, text: &str) {
         self.observer.message(Message::Note(text));
     }
 
-    /// Says what phase or interval say to those who draw them.
+    /// Sends a progress line; observers that draw phases and intervals can ignore it.
     pub fn progress(&self, text: &str) {
         self.observer.message(Message::Progress(text));
     }
 
-    /// Says what must be read.
+    /// Sends a warning.
     pub fn warn(&self, text: &str) {
         self.observer.message(Message::Warning(text));
     }

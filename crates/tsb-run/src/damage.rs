@@ -1,23 +1,23 @@
-//! Says what a store found damaged in its files: each finding once.
+//! Reports what a store found damaged in its files, each finding once.
 //!
-//! A store states damage in its [`Stats`](tsb_stores::Stats) and goes on without what it
-//! cannot read. Whoever opens a store tells it here, once it is open and again when the store
-//! has been read, because some stores look into a file when it is needed and not before.
+//! A store lists damage in its [`Stats`](tsb_stores::Stats) and continues without what it cannot
+//! read. Call this after opening a store and again after reading it, because some stores open a
+//! file only when it is needed.
 
 use tsb_core::verdict::Verdict;
 use tsb_stores::{Damage, Store};
 
-/// What was said so far.
+/// The findings reported so far.
 #[derive(Clone, Debug, Default)]
 pub struct Told(Vec<Damage>);
 
 impl Told {
-    /// Says what the store has found since the last call.
+    /// Reports what the store has found since the last call.
     pub fn tell(&mut self, store: &dyn Store, say: impl Fn(&str)) {
         self.tell_list(store.stats().damage, say);
     }
 
-    /// The same for a list that something else than a store gives.
+    /// The same for a list that does not come from a store.
     pub fn tell_list(&mut self, list: Vec<Damage>, say: impl Fn(&str)) {
         for damage in list.iter().filter(|damage| !self.0.contains(damage)) {
             say(&damage.to_string());
@@ -25,13 +25,14 @@ impl Told {
         self.0 = list;
     }
 
-    /// Whether something was found that may have lost acknowledged samples: then what was
-    /// read is not all that was written.
+    /// Whether a finding may have lost acknowledged samples, so that what was read may be less
+    /// than what was written.
     pub fn may_lose_samples(&self) -> bool {
         self.0.iter().any(Damage::may_lose_samples)
     }
 
-    /// Says what was found since, and adds all of it to the reasons of a verdict; all of it.
+    /// Reports new findings and adds all findings to the reasons of a verdict. Returns all
+    /// findings.
     pub fn damage_of(&mut self, store: &dyn Store, verdict: &mut Verdict, say: impl Fn(&str)) -> Vec<Damage> {
         self.tell(store, say);
         verdict.reasons.extend(self.0.iter().map(ToString::to_string));

@@ -1,8 +1,8 @@
-//! Reports of one end of a wire: of `tsb emit`, which knows what it sent, and of `tsb ingest`,
-//! which knows what came.
+//! Report types for one end of a wire: `tsb emit`, which knows what it sent, and `tsb ingest`,
+//! which knows what arrived.
 //!
-//! Their names are those of [`Run`](tsb_core::report::Run), and what one end cannot know is
-//! absent: whoever reads reports of runs reads them, too.
+//! Field names are those of [`Run`](tsb_core::report::Run), and a field that this end cannot
+//! know is absent, so a program that reads reports of runs can read these as well.
 
 use std::collections::BTreeMap;
 
@@ -18,7 +18,7 @@ use tsb_core::report::{
 use tsb_core::resource::{Machine, Usage};
 use tsb_core::verdict::Verdict;
 
-/// What every document says of the program that wrote it.
+/// The program version and machine, which every report starts with.
 #[derive(Clone, Debug, Serialize)]
 pub struct Written {
     /// [`SCHEMA_VERSION`].
@@ -30,7 +30,7 @@ pub struct Written {
 }
 
 impl Written {
-    /// By this program, on this machine.
+    /// Describes this program and this machine.
     pub fn here() -> Self {
         Self {
             schema_version: SCHEMA_VERSION,
@@ -40,10 +40,10 @@ impl Written {
     }
 }
 
-/// The times that one end knows.
+/// The latencies that one end can measure.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct EndLatency {
-    /// What ends an operation here.
+    /// The event that ends an operation.
     pub done: &'static str,
     /// Due to done, where the server answers.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -51,10 +51,10 @@ pub struct EndLatency {
     /// Start to done, where the server answers.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub service: Option<Summary>,
-    /// Due to start, where somebody sent.
+    /// Due to start; absent for a receiver.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub lag: Option<Summary>,
-    /// Operations whose end nobody could time.
+    /// Operations whose end was not timed.
     pub untimed: u64,
     /// Operations that were due and have no response time, where the server answers.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -64,224 +64,225 @@ pub struct EndLatency {
     pub curves: Option<Curves>,
 }
 
-/// What `tsb emit` writes.
+/// The report of `tsb emit`.
 #[derive(Clone, Debug, Serialize)]
 pub struct EmitReport {
-    /// By whom.
+    /// The program and the machine.
     #[serde(flatten)]
     pub written: Written,
     /// The timestamp of the start, in nanoseconds since the Unix epoch.
     pub started_at_ns: i64,
     /// From the first due time to the end, in nanoseconds.
     pub duration_ns: u64,
-    /// Stopped by the user.
+    /// Whether the user stopped it.
     pub interrupted: bool,
-    /// What was asked.
+    /// The plan.
     pub plan: Value,
-    /// What all values follow from.
+    /// The seed of all generated values.
     pub seed: u64,
-    /// Of the samples of the plan.
+    /// Fingerprint of the plan's samples.
     pub fingerprint: String,
-    /// Whom it was sent to.
+    /// The receiver.
     pub target: Target,
     /// Always UNVERIFIED: nothing was read back.
     pub verdict: Verdict,
     /// Always unconfirmed.
     pub durability: DurabilityReport,
-    /// Asked, and held: what was confirmed where the server answers, else what the kernel took.
+    /// Rates asked and held. Held counts confirmed samples where the server answers, else
+    /// samples that the kernel accepted.
     pub rate: Rate,
-    /// Due, shed and sent; confirmed, refused and unknown where the server answers.
+    /// Samples due, shed and sent; also confirmed, refused and unknown where the server answers.
     pub ledger: Ledger,
-    /// Lag, and the other times where the server answers.
+    /// Lag, and the other latencies where the server answers.
     pub latency: EndLatency,
-    /// Of the emitting threads.
+    /// CPU cost of the emitting threads.
     pub cost: Cost,
-    /// What the workload offered.
+    /// Properties of the samples that the workload generated.
     pub offered: Offered,
-    /// Slice by slice.
+    /// The reporting intervals.
     pub intervals: Vec<Interval>,
-    /// What tsb itself used.
+    /// Resources that tsb itself used.
     pub resources: Vec<Usage>,
-    /// The ticks of each group that were issued.
+    /// The ticks that were issued, by group.
     pub issued: Vec<Issued>,
-    /// What of these a server does not have to have.
+    /// The issued operations that the server need not hold: not sent, or not answered.
     pub exceptions: Exceptions,
-    /// Sentences that a reader must know before using a figure.
+    /// Caveats for the reader of the figures.
     pub notes: Vec<String>,
-    /// How the connections ended, and how many did so.
+    /// Number of connections by the way they ended.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub closing: Option<BTreeMap<&'static str, u64>>,
-    /// What the kernel took as datagrams.
+    /// Datagram counts, where datagrams were sent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub datagrams: Option<SentDatagrams>,
-    /// Panics and lost connections.
+    /// Panics and lost connections, as sentences.
     pub failures: Vec<String>,
 }
 
-/// Datagrams as their sender knows them.
+/// Datagram counts of the sender.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub struct SentDatagrams {
-    /// Datagrams that the kernel took.
+    /// Datagrams that the kernel accepted.
     pub sent: u64,
-    /// Datagrams that one system call may send; 1 without segmentation.
+    /// Datagrams per system call; 1 without segmentation offload.
     pub segments_per_call: u64,
-    /// What the kernel granted each socket to send with, in bytes.
+    /// Send buffer of each socket as the kernel granted it, in bytes.
     pub send_buffer_bytes: u64,
 }
 
-/// What `tsb ingest` writes of listeners that fill a store.
+/// The report of `tsb ingest` with listeners that write into a store.
 #[derive(Clone, Debug, Serialize)]
 pub struct IngestReport {
-    /// By whom.
+    /// The program and the machine.
     #[serde(flatten)]
     pub written: Written,
-    /// The time of day at its start, in nanoseconds since the Unix epoch.
+    /// Start, in nanoseconds since the Unix epoch.
     pub started_at_ns: i64,
     /// How long it listened, in nanoseconds.
     pub duration_ns: u64,
-    /// Stopped while the store did not return.
+    /// Stopped while a call into the store had not returned.
     pub interrupted: bool,
-    /// The store, as it names itself.
+    /// The store's name for itself.
     pub store: String,
-    /// The same, in the words of other reports.
+    /// The store and the transport, in the form that other reports use.
     pub target: Target,
-    /// UNVERIFIED: nothing was read back; INVALID where something failed.
+    /// UNVERIFIED because nothing was read back; INVALID if something failed.
     pub verdict: Verdict,
-    /// The level of the store's acks.
+    /// Durability level of the store's acknowledgements.
     pub durability: DurabilityReport,
-    /// Held: what was accepted.
+    /// Rate held: accepted samples per second.
     pub rate: Rate,
-    /// Received, malformed, rejected and accepted.
+    /// Samples received, malformed, rejected and accepted.
     pub ledger: LedgerReport,
-    /// None: a listener does not know when samples were due.
+    /// No latencies: a listener does not know when samples were due.
     pub latency: EndLatency,
-    /// Series that were named.
+    /// Series named by the clients.
     pub series: NamedSeries,
-    /// What the store occupies; absent where it was left behind.
+    /// Size of the store; absent if the store was abandoned in a call that did not return.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub size: Option<WholeSize>,
-    /// Of the listeners' threads.
+    /// CPU cost of the listeners' threads.
     pub cost: Cost,
-    /// Series that came; nothing else is known of what strangers send.
+    /// Number of series that arrived; a listener knows nothing else about the workload.
     pub offered: Offered,
-    /// Slice by slice.
+    /// The reporting intervals.
     pub intervals: Vec<Interval>,
-    /// What tsb itself used.
+    /// Resources that tsb itself used.
     pub resources: Vec<Usage>,
     /// What the store found damaged in its files.
     pub damage: Vec<Damage>,
-    /// What each listener counted, in the order of `--listen`.
+    /// Counters of each listener, in the order of `--listen`.
     pub listeners: Vec<ListenerStats>,
 }
 
-/// What `tsb ingest` writes of listeners that fill RRD files by their names, as rrdcached does.
+/// The report of `tsb ingest` with listeners that write RRD files by name, as rrdcached does.
 #[derive(Clone, Debug, Serialize)]
 pub struct FilesReport {
-    /// By whom.
+    /// The program and the machine.
     #[serde(flatten)]
     pub written: Written,
     /// How long it listened, in nanoseconds.
     pub duration_ns: u64,
-    /// Stopped while the cache did not return.
+    /// Stopped while a call into the cache had not returned.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub interrupted: Option<bool>,
-    /// Why it was left behind.
+    /// Set if the cache was abandoned; the reasons say why.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub verdict: Option<Verdict>,
-    /// What the cache says of itself; absent where it did not return.
+    /// The cache's own counters; absent if a call into it did not return.
     #[serde(flatten, skip_serializing_if = "Option::is_none")]
     pub cached: Option<CachedFiles>,
-    /// Slice by slice.
+    /// The reporting intervals.
     pub intervals: Vec<Interval>,
-    /// What each listener counted, in the order of `--listen`.
+    /// Counters of each listener, in the order of `--listen`.
     pub listeners: Vec<ListenerStats>,
 }
 
-/// What a cache of files says of itself.
+/// The state and counters of a write cache over RRD files.
 #[derive(Clone, Debug, Serialize)]
 pub struct CachedFiles {
     /// The cache and its folder.
     pub store: String,
-    /// The level of its acks.
+    /// Durability level of its acknowledgements.
     pub durability: DurabilityReport,
-    /// Held: the values that it accepted.
+    /// Rate held: accepted values per second.
     pub rate: Rate,
     /// Values received, rejected and accepted.
     pub ledger: CachedLedger,
     /// Commands of clients.
     pub commands: Commands,
-    /// What became of the values.
+    /// The outcome of the values.
     pub cache: CachedCounts,
-    /// What it found damaged in its journal.
+    /// Damage found in its journal.
     pub damage: Vec<Damage>,
 }
 
-/// The ledger of a cache of files.
+/// The ledger of a write cache over RRD files.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub struct CachedLedger {
     /// Values that came.
     pub received: u64,
-    /// Values that the files do not take.
+    /// Values rejected.
     pub rejected: u64,
-    /// Values that the cache took.
+    /// Values accepted.
     pub accepted: u64,
-    /// Accepted and replayed values are those written, pending, forgotten and failed.
+    /// Whether accepted plus replayed values equal those written, pending, forgotten and failed.
     pub balanced: bool,
 }
 
-/// Commands of clients, by kind.
+/// Client commands by kind.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub struct Commands {
-    /// That could not be read.
+    /// Commands that could not be parsed.
     pub malformed: u64,
-    /// UPDATE.
+    /// UPDATE commands.
     pub updates: u64,
-    /// FLUSH and FLUSHALL.
+    /// FLUSH and FLUSHALL commands.
     pub flushes: u64,
 }
 
-/// What became of the values of a cache of files.
+/// The outcome of the values of a write cache over RRD files.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub struct CachedCounts {
-    /// Values that came from the journal of an earlier life.
+    /// Values replayed from the journal of an earlier process.
     pub replayed: u64,
     /// Values written to files.
     pub written: u64,
-    /// Values that wait.
+    /// Values not written yet.
     pub pending: u64,
-    /// Values that a client had forgotten.
+    /// Values dropped by a client's FORGET.
     pub forgotten: u64,
-    /// Values that could not be written.
+    /// Values whose write failed.
     pub failed: u64,
-    /// Writes of a file, each of many values.
+    /// Writes to a file, each of one or more values.
     pub passes: u64,
     /// Writes that failed.
     pub write_failures: u64,
-    /// Files known.
+    /// Number of files.
     pub files: u64,
-    /// Bytes of the journal.
+    /// Size of the journal, in bytes.
     pub journal_bytes: u64,
 }
 
-/// What a store occupies, by kind and in all.
+/// Size of a store, by kind and in total.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub struct WholeSize {
-    /// All of it, in bytes.
+    /// Total, in bytes.
     pub bytes: u64,
-    /// By kind.
+    /// Sizes by kind.
     #[serde(flatten)]
     pub parts: Size,
 }
 
-/// Names that clients sent.
+/// Series names that clients sent.
 #[derive(Clone, Debug, Serialize)]
 pub struct NamedSeries {
     /// Series admitted.
     pub admitted: u64,
     /// Bytes of their names.
     pub name_bytes: u64,
-    /// Names that were refused.
+    /// Names refused.
     pub refused_names: u64,
-    /// Why the first of them was not defined.
+    /// Why the first refused name was not defined.
     pub first_error: Option<String>,
 }

@@ -1,4 +1,4 @@
-//! Why there is no report: one enum, named for what its caller decides.
+//! The errors of this crate: one enum whose variants are named for what the caller decides.
 
 use std::fmt;
 
@@ -6,8 +6,8 @@ use crate::spec::redact_text;
 
 use crate::foreign;
 
-/// Why a run came to no report. The variant says what to do next, the explanation says it in
-/// words. Where there is a report, what went wrong is in the report.
+/// Why a run produced no report. The variant says what to do next, the explanation gives the
+/// reason. If there is a report, later failures are in the report instead.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum Error {
@@ -15,17 +15,18 @@ pub enum Error {
     Plan(Explanation),
     /// The files of the store are damaged: copy them before anything else.
     Damaged(Explanation),
-    /// The store, the server or the socket cannot be reached: start it, or check the address.
+    /// The store, the server or the socket cannot be reached: start the server, or check the
+    /// address.
     Unreachable(Explanation),
-    /// A file could not be written: make room.
+    /// A file could not be written: free space, or choose another path.
     Unwritten(Explanation),
     /// The run was stopped before anything was measured.
     Interrupted(Explanation),
-    /// A defect of tsb or of the store, or a system without threads: report it.
+    /// A defect of tsb or of the store, or a system that cannot start threads: report it.
     Internal(Explanation),
 }
 
-/// An error in words: the object, its causes, a hint.
+/// An error as text: what failed, its causes, and a hint.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Explanation {
     what: String,
@@ -34,7 +35,8 @@ pub struct Explanation {
 }
 
 impl Explanation {
-    /// What could not be done: a fragment that names the object, such as `cannot open x`.
+    /// An explanation without causes. `what` is a fragment that names the object, such as
+    /// `cannot open x`.
     pub fn new(what: impl Into<String>) -> Self {
         Self {
             what: what.into(),
@@ -43,17 +45,17 @@ impl Explanation {
         }
     }
 
-    /// What could not be done. May quote credentials; `Display` of [`Error`] does not.
+    /// What failed. May contain credentials; `Display` of [`Error`] redacts them.
     pub fn what(&self) -> &str {
         &self.what
     }
 
-    /// Why, from the nearest cause to the first one.
+    /// The causes, from the nearest one to the root cause.
     pub fn causes(&self) -> &[String] {
         &self.causes
     }
 
-    /// What to do about it.
+    /// What the user can do about it.
     pub fn hint(&self) -> Option<&str> {
         self.hint.as_deref()
     }
@@ -75,7 +77,7 @@ impl Error {
         Self::Interrupted(Explanation::new(what))
     }
 
-    /// A defect.
+    /// A defect of tsb or of the store.
     pub fn internal(what: impl Into<String>) -> Self {
         Self::Internal(Explanation::new(what))
     }
@@ -85,8 +87,8 @@ impl Error {
         Self::Unwritten(Explanation::new(format!("cannot write {place}"))).because(error)
     }
 
-    /// A store that did not open. The variant depends on the kind of the error alone: damage is
-    /// damage in every store.
+    /// A store that could not be opened. The variant depends only on the kind of the error, not
+    /// on the store.
     pub fn opening(spec: impl fmt::Display, error: &tsb_stores::Error) -> Self {
         let explanation = Explanation::new(format!("cannot open store {spec}"));
         match error {
@@ -102,7 +104,7 @@ impl Error {
         }
     }
 
-    /// The error in words.
+    /// The explanation inside the variant.
     pub const fn explanation(&self) -> &Explanation {
         match self {
             Self::Plan(explanation)
@@ -114,7 +116,7 @@ impl Error {
         }
     }
 
-    /// The same with another explanation.
+    /// The same variant with a changed explanation.
     fn explained(self, change: impl FnOnce(&mut Explanation)) -> Self {
         let mut changed = self.explanation().clone();
         change(&mut changed);
@@ -128,7 +130,7 @@ impl Error {
         }
     }
 
-    /// Adds an error and all that caused it.
+    /// Adds an error and its chain of sources as causes.
     #[must_use]
     pub fn because(self, error: &(dyn std::error::Error + '_)) -> Self {
         self.explained(|explanation| {
@@ -137,20 +139,20 @@ impl Error {
         })
     }
 
-    /// Adds a cause in words.
+    /// Adds a cause as text.
     #[must_use]
     pub fn because_of(self, cause: impl Into<String>) -> Self {
         self.explained(|explanation| explanation.causes.push(cause.into()))
     }
 
-    /// Says what to do about it.
+    /// Sets the hint.
     #[must_use]
     pub fn hint(self, hint: impl Into<String>) -> Self {
         self.explained(|explanation| explanation.hint = Some(hint.into()))
     }
 }
 
-/// What failed and why, in one line without credentials. The hint is left out.
+/// What failed and why, in one line with credentials redacted. The hint is left out.
 impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let explanation = self.explanation();
@@ -162,14 +164,14 @@ impl fmt::Display for Error {
 
 impl std::error::Error for Error {}
 
-/// What a panic said.
+/// The message of a panic payload.
 pub fn panic_message(panic: &(dyn std::any::Any + Send)) -> String {
     let text = panic.downcast_ref::<&str>().map(|text| (*text).to_owned());
     let text = text.or_else(|| panic.downcast_ref::<String>().cloned());
     text.unwrap_or_else(|| "a panic without a message".to_owned())
 }
 
-/// An error and all that caused it, in one line.
+/// An error and its chain of sources, in one line.
 pub fn chain(error: &(dyn std::error::Error + '_)) -> String {
     let chain = std::iter::successors(Some(error), |error| error.source());
     let text = chain.map(ToString::to_string).collect::<Vec<_>>().join(": ");

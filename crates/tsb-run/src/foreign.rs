@@ -1,22 +1,22 @@
-//! Text of others on its way to a terminal, a page or a table: names of series, words of
-//! servers, reports of strangers.
+//! Makes untrusted text safe to show: series names, server messages and reports of others, on
+//! their way to a terminal, a web page or a table.
 //!
-//! A terminal obeys what it is sent: an escape sequence can clear the screen, change the
-//! title, or type into the shell; a line end can forge a line of ours, and a mark of direction
-//! can turn a text around. A spreadsheet runs a cell that begins with an equals sign. Whatever
-//! quotes such text goes through here: the sentences of reports, and all that `tsb` prints.
+//! A terminal executes escape sequences (clear the screen, change the title, type into the
+//! shell), a line break can forge a line of our output, and a bidirectional mark can reorder
+//! text. A spreadsheet evaluates a cell that begins with an equals sign. All text in report
+//! sentences and all output of `tsb` that quotes others passes through here.
 
 use std::borrow::Cow;
 use std::fmt::Write;
 
-/// Whether a terminal does something else with a character than to show it.
+/// Whether a terminal would act on a character instead of showing it.
 fn is_obeyed(character: char) -> bool {
-    // C0, DEL and C1; marks of direction; separators of lines and paragraphs.
+    // C0, DEL and C1 controls; bidirectional marks; line and paragraph separators.
     character.is_control()
         || matches!(character, '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
 }
 
-/// Shows such characters as JSON writes them, `\u001b`, so that JSON stays JSON.
+/// Replaces such characters by their JSON escape, `\u001b`, so that JSON text stays valid JSON.
 fn shown(text: &str, is_kept: impl Fn(char) -> bool) -> Cow<'_, str> {
     let is_shown = |character: char| is_obeyed(character) && !is_kept(character);
     if !text.contains(is_shown) {
@@ -25,7 +25,7 @@ fn shown(text: &str, is_kept: impl Fn(char) -> bool) -> Cow<'_, str> {
     let mut out = String::with_capacity(text.len() + 16);
     for character in text.chars() {
         if is_shown(character) {
-            // Writing to a string cannot fail; all of them have four digits.
+            // Writing to a string cannot fail. Every such character has a four-digit code.
             let _ = write!(out, "\\u{:04x}", u32::from(character));
         } else {
             out.push(character);
@@ -34,18 +34,18 @@ fn shown(text: &str, is_kept: impl Fn(char) -> bool) -> Cow<'_, str> {
     Cow::Owned(out)
 }
 
-/// A text that belongs on one line.
+/// Escapes text that must stay on one line.
 pub fn line(text: &str) -> Cow<'_, str> {
     shown(text, |_| false)
 }
 
-/// A text of several lines, which are ours.
+/// Escapes text that may have several lines: line feeds and tabs are kept, as they are our own.
 pub fn lines(text: &str) -> Cow<'_, str> {
     shown(text, |character| matches!(character, '\n' | '\t'))
 }
 
-/// A cell of a CSV table, quoted where CSV wants it. What a spreadsheet would take for a
-/// formula gets an apostrophe before it, which spreadsheets do not show.
+/// A CSV cell, quoted if it contains a comma, a semicolon or a quote. A value that a spreadsheet
+/// would read as a formula is prefixed with an apostrophe, which spreadsheets do not display.
 pub fn cell(text: &str) -> String {
     let text = guarded(text);
     if text.contains([',', '"', ';']) {
@@ -55,14 +55,14 @@ pub fn cell(text: &str) -> String {
     }
 }
 
-/// The same, in quotes in any case.
+/// The same, always quoted.
 pub fn quoted_cell(text: &str) -> String {
     format!("\"{}\"", guarded(text).replace('"', "\"\""))
 }
 
 fn guarded(text: &str) -> Cow<'_, str> {
     let shown = line(text);
-    // Spreadsheets skip blanks before they look.
+    // Spreadsheets ignore leading blanks when they look for a formula.
     if shown.trim_start().starts_with(['=', '+', '-', '@']) {
         Cow::Owned(format!("'{shown}"))
     } else {

@@ -1,9 +1,9 @@
-//! The journal of a run: what a run that is killed leaves behind instead of a report.
+//! The journal of a run: the file that a killed run leaves instead of a report.
 //!
-//! While samples are sent, a thread of its own writes down which of them have been
-//! acknowledged, and at which durability, from marks that the emitter and the store keep
-//! anyway. `tsb verify` reads the file and holds the store against it. A record may say less
-//! than was acknowledged, never more. Every byte: `docs/formats/run-journal.md`.
+//! While samples are sent, a background thread records how many of them have been acknowledged,
+//! and at which durability level, from counters that the emitter and the store keep anyway. `tsb
+//! verify` reads the file and checks the store against it. A record may claim less than was
+//! acknowledged, never more. The format is specified in `docs/formats/run-journal.md`.
 
 mod claims;
 mod file;

@@ -1,18 +1,19 @@
-//! What a run tells those who want to know what it does.
+//! The interface through which a run reports its progress to a terminal, a log or an embedding
+//! program.
 
 use tsb_core::emit::LiveTotals;
 use tsb_core::latency::Cells;
 use tsb_core::report::Interval;
 
-/// Hears what a run does. All methods are called from threads of the run that are not on the
-/// emitting path, several at once; the run waits for each call to return.
+/// Receives the events of a run. All methods are called from threads of the run that are not on
+/// the emitting path, possibly several at once; the run waits for each call to return.
 pub trait Observer: Send + Sync {
     /// The run of a store begins.
     fn begin(&self, subject: &Subject) {
         let _ = subject;
     }
 
-    /// The run does something else now, or has come further with it.
+    /// A new phase begins, or the current one has advanced.
     fn phase(&self, phase: Phase) {
         let _ = phase;
     }
@@ -22,56 +23,56 @@ pub trait Observer: Send + Sync {
         let _ = progress;
     }
 
-    /// A reporting interval is over.
+    /// A reporting interval has ended.
     fn interval(&self, interval: &Interval, timed: &Timed) {
         let _ = (interval, timed);
     }
 
-    /// Something to be read.
+    /// A message for the user.
     fn message(&self, message: Message<'_>) {
         let _ = message;
     }
 }
 
-/// Hears nothing.
+/// An observer that ignores all events.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Nobody;
 
 impl Observer for Nobody {}
 
-/// A sentence for whoever watches a run.
+/// A message for the user who watches a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Message<'a> {
-    /// What the run is doing. The same is in [`Observer::phase`] or [`Observer::interval`]: for
-    /// those who print lines.
+    /// What the run is doing. [`Observer::phase`] or [`Observer::interval`] carries the same:
+    /// this is for observers that print lines.
     Progress(&'a str),
-    /// What nothing else says.
+    /// Information that no other event carries.
     Note(&'a str),
-    /// What must be read: damage of a store, a store that could not be measured.
+    /// A warning: damage of a store, or a store that could not be measured.
     Warning(&'a str),
 }
 
-/// What a run is doing.
+/// The phase of a run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Phase {
-    /// Getting ready.
+    /// Preparing the workload and the store.
     #[default]
     Preparing,
     /// Measuring the generator's own ceiling.
     Calibrating,
     /// Sending.
     Running,
-    /// Waiting until everything has reached the level that was asked.
+    /// Waiting until every sample has reached the store's highest durability level.
     Flushing,
-    /// Reading everything back: series done, and all.
+    /// Reading everything back: series done, and series in total.
     ReadingBack(u64, u64),
-    /// Putting the report together.
+    /// Building the report.
     Reporting,
 }
 
 impl Phase {
-    /// Its name.
+    /// The name in lower case.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Preparing => "preparing",
@@ -84,7 +85,7 @@ impl Phase {
     }
 }
 
-/// What does not change while a run goes on.
+/// Facts that do not change during a run.
 #[derive(Clone, Debug, Default)]
 pub struct Subject {
     /// The store, as it names itself.
@@ -93,37 +94,37 @@ pub struct Subject {
     pub path: String,
     /// Series in the catalog.
     pub series: u64,
-    /// What an acknowledgement is worth.
+    /// Durability level of an acknowledgement.
     pub durability: String,
-    /// Samples per second that the schedule asks; absent where it asks nothing, or not a
-    /// constant rate.
+    /// Samples per second that the schedule asks for; absent for a closed loop or a varying
+    /// rate.
     pub asked_per_second: Option<f64>,
-    /// How long sending takes, in nanoseconds, where the plan says so.
+    /// Planned length of sending, in nanoseconds, if the plan states it.
     pub planned_ns: Option<u64>,
     /// Length of a reporting interval, in nanoseconds.
     pub slice_ns: u64,
 }
 
-/// The counters of a run at one moment.
+/// A snapshot of a run's counters.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Progress {
     /// Time since sending began, in nanoseconds.
     pub elapsed_ns: u64,
     /// The emitter's counters.
     pub totals: LiveTotals,
-    /// Samples that the store took; unknown where a foreign server takes them.
+    /// Samples accepted; absent where a foreign server receives them.
     pub accepted: Option<u64>,
-    /// Samples that it refused; unknown likewise.
+    /// Samples refused; absent likewise.
     pub rejected: Option<u64>,
-    /// Age of the stalest series, in milliseconds, where it was looked at.
+    /// Age of the stalest series, in milliseconds, if it was measured.
     pub staleness_ms: Option<f64>,
 }
 
-/// The times of an interval's operations, but for the response times, which are part of the
-/// interval.
+/// The latencies of an interval's operations, except the response times, which are in the
+/// interval itself.
 #[derive(Clone, Debug, Default)]
 pub struct Timed {
-    /// Start until read.
+    /// Start to read by the listener.
     pub delivery: Option<Cells>,
     /// Start or read to done.
     pub service: Option<Cells>,

@@ -1,7 +1,8 @@
-//! The plan of a run: complete, checked, serializable.
+//! The plan of a run: complete, validated, serializable.
 //!
-//! A plan starts as the default run, is changed field by field, and is completed. It is stored
-//! in the report, so that a report reruns itself, and it holds no secret.
+//! A plan starts as [`Plan::default`], is changed field by field, and is finished by
+//! [`Plan::complete`]. It is stored in the report, so that a run can be repeated from its
+//! report, and it holds no secret.
 
 mod transport;
 
@@ -16,10 +17,10 @@ pub use transport::{Transport, WirePlan};
 
 use crate::error::Error;
 
-/// The version of the plan's form; an unknown one is refused.
+/// Version of the serialized form; other versions are converted or refused.
 pub const PLAN_VERSION: u32 = 2;
 
-/// The most fleet time of a run: timestamps are nanoseconds, and end in 2262.
+/// Longest fleet time of a run, in nanoseconds: timestamps are nanoseconds and end in 2262.
 const FLEET_SPAN_MAX_NS: u64 = 200 * 365 * 86_400 * SECOND_NS;
 
 /// Everything about a run.
@@ -32,18 +33,18 @@ pub struct Plan {
     pub stores: Vec<Spec>,
     /// How samples reach the store.
     pub transport: Transport,
-    /// The wire protocol, where there is a wire.
+    /// The wire protocol; unused by [`Transport::Inproc`].
     pub protocol: Protocol,
-    /// How the wire is used, where there is one.
+    /// Options of the wire; unused by [`Transport::Inproc`].
     #[serde(default, skip_serializing_if = "WirePlan::is_usual")]
     pub wire: WirePlan,
-    /// Series that a store or listener admits.
+    /// Upper bound of the series that a store or listener admits.
     pub max_series: u64,
-    /// What is sent.
+    /// The workload.
     pub workload: WorkloadSpec,
-    /// How fast.
+    /// The rate.
     pub rate: AskedRate,
-    /// The shape of the rate over time, instead of the fleet's own times.
+    /// A rate that varies over time, instead of the fleet's own times.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub schedule: Option<Schedule>,
     /// How long to send, in nanoseconds of real time.
@@ -52,28 +53,28 @@ pub struct Plan {
     /// How much fleet time to send, in nanoseconds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub fleet_time_ns: Option<u64>,
-    /// Emitting threads.
+    /// Emitting threads, from 1 to 1024.
     pub workers: usize,
-    /// Read everything back.
+    /// Whether everything is read back and compared.
     pub verify: bool,
-    /// Measure the generator's own ceiling first.
+    /// Whether the generator's own ceiling is measured first.
     pub calibrate: bool,
-    /// Length of a reporting interval, in nanoseconds.
+    /// Length of a reporting interval, in nanoseconds; at least 1 ms.
     pub report_interval_ns: u64,
-    /// Other processes to watch.
+    /// Other processes whose resources are measured.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub watch_pids: Vec<u32>,
 }
 
-/// How fast a fleet is asked to report.
+/// The rate at which a fleet is asked to report.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum AskedRate {
-    /// As it would: fleet time is real time.
+    /// Its own rate: fleet time is real time.
     Natural,
-    /// This many samples per second; fleet time runs faster or slower.
+    /// This many samples per second; fleet time runs faster or slower than real time.
     PerSecond(u64),
-    /// As fast as the store answers: a closed loop.
+    /// As fast as the store answers: a closed loop without a schedule.
     Max,
 }
 
@@ -105,7 +106,7 @@ impl Default for Plan {
 }
 
 impl Plan {
-    /// Fills in what was left open, and checks the whole.
+    /// Fills in defaults and checks the whole plan.
     pub fn complete(mut self) -> Result<Self, Error> {
         self.update()?;
         if self.stores.is_empty() {
@@ -130,7 +131,7 @@ impl Plan {
         Ok(self)
     }
 
-    /// Makes a plan of an earlier version one of this.
+    /// Converts a plan of an earlier version.
     fn update(&mut self) -> Result<(), Error> {
         let failure = || Error::plan(format!("cannot run a plan of version {}", self.version));
         match (self.version, &self.schedule) {
@@ -172,8 +173,8 @@ impl Plan {
             .map_err(|error| Error::plan("cannot run this workload").because(&error))
     }
 
-    /// About how much fleet time the run takes, in nanoseconds: how far ahead churn is
-    /// planned. Behind it series live on without churn.
+    /// Approximate fleet time of the run, in nanoseconds: churn is planned up to it, and later
+    /// series live on without churn.
     fn fleet_span_ns(&self) -> u64 {
         if let Some(span) = self.fleet_time_ns {
             return span;
@@ -189,7 +190,7 @@ impl Plan {
         (duration as f64 * speed).min(u64::MAX as f64) as u64
     }
 
-    /// Whether operations wait for each other instead of being due.
+    /// Whether each operation waits for the previous one instead of having a due time.
     pub fn is_closed_loop(&self) -> bool {
         self.rate == AskedRate::Max || self.schedule.as_ref().is_some_and(|schedule| !schedule.is_open_loop())
     }

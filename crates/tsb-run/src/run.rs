@@ -1,4 +1,4 @@
-//! From a plan to a report: drive, watch, read back, judge.
+//! Executes a plan and produces a report: drive the load, watch, read back, judge.
 
 mod aftermath;
 mod asked;
@@ -64,10 +64,10 @@ use crate::controls::Controls;
 use crate::error::Error;
 use crate::plan::Plan;
 
-/// Refuses a protocol whose samples cannot be told apart once they have arrived.
+/// Checks that samples can be identified after they have arrived.
 ///
 /// # Errors
-/// When the plan uses one.
+/// If the plan uses a protocol without timestamps.
 pub fn check_comparable(plan: &Plan) -> Result<(), Error> {
     if plan.transport.is_wire() && !plan.protocol.facts().timestamps {
         return Err(Error::plan(format!("cannot check a run over {}", plan.protocol))
@@ -77,12 +77,12 @@ pub fn check_comparable(plan: &Plan) -> Result<(), Error> {
     Ok(())
 }
 
-/// Runs the plan's stores one after the other on the same work, keeps each run as it is over,
-/// and shows each to `each` before it is kept. Returns the first failure of those that could
-/// not be run; the others are told to the observer.
+/// Runs the plan's stores one after the other on the same workload. Every finished run is shown
+/// to `each` and then added to `kept`. If a later store cannot be run, its first error is
+/// returned and further ones go to the observer as warnings.
 ///
 /// # Errors
-/// When the first of them could not: then nothing was measured, and nothing is lost.
+/// If the first store cannot be run: nothing was measured by then.
 pub fn run_each(
     plan: &Plan,
     controls: &Controls,
@@ -123,7 +123,7 @@ pub fn run_each(
     Ok(failed)
 }
 
-/// The ticks of each group that a reported run issued.
+/// The ticks of each group that a run issued, from its report.
 pub fn issued_ticks(run: &Run, workload: &Workload) -> Vec<Range<u64>> {
     let mut ticks = vec![0..0; workload.groups().len()];
     for issued in &run.issued {

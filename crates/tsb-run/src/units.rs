@@ -1,13 +1,13 @@
-//! Numbers with units, as people type and read them.
+//! Parses and formats numbers with units, as people type and read them.
 
-/// Reads a duration such as `500ms`, `10s`, `2h 30m` into nanoseconds.
+/// Parses a duration such as `500ms`, `10s`, `2h 30m` into nanoseconds.
 pub fn parse_duration(text: &str) -> Result<u64, String> {
     let duration =
         humantime::parse_duration(text.trim()).map_err(|error| format!("{text:?} is no duration: {error}"))?;
     u64::try_from(duration.as_nanos()).map_err(|_| format!("{text:?} is longer than 584 years"))
 }
 
-/// Reads a count such as `54000`, `54_000`, `54k`, `1.5M`.
+/// Parses a count such as `54000`, `54_000`, `54k`, `1.5M`.
 pub fn parse_count(text: &str) -> Result<u64, String> {
     let trimmed: String = text.trim().chars().filter(|&c| c != '_' && c != ',').collect();
     let (digits, factor) = match trimmed.char_indices().last() {
@@ -31,7 +31,7 @@ pub fn parse_count(text: &str) -> Result<u64, String> {
     Ok(count as u64)
 }
 
-/// Reads a size in bytes such as `4096`, `64KiB`, `8MiB`.
+/// Parses a size in bytes such as `4096`, `64KiB`, `8MiB`.
 pub fn parse_bytes(text: &str) -> Result<u64, String> {
     let trimmed = text.trim();
     let units = [("KiB", 10), ("MiB", 20), ("GiB", 30), ("B", 0)];
@@ -46,7 +46,7 @@ pub fn parse_bytes(text: &str) -> Result<u64, String> {
         .ok_or_else(|| format!("{text:?} is too large"))
 }
 
-/// Reads a switch: `on` or `off`.
+/// Parses a switch: `on` or `off`.
 pub fn parse_switch(text: &str) -> Result<bool, String> {
     match text.trim() {
         "on" | "true" | "yes" | "1" => Ok(true),
@@ -55,7 +55,7 @@ pub fn parse_switch(text: &str) -> Result<bool, String> {
     }
 }
 
-/// Reads a probability: `0.01` or `1%`.
+/// Parses a probability: `0.01` or `1%`.
 pub fn parse_probability(text: &str) -> Result<f64, String> {
     let trimmed = text.trim();
     let (digits, factor) = match trimmed.strip_suffix('%') {
@@ -74,7 +74,7 @@ pub fn parse_probability(text: &str) -> Result<f64, String> {
     }
 }
 
-/// A count with thousands apart: `54,000`.
+/// Formats a count with thousands separators: `54,000`.
 pub fn count(value: u64) -> String {
     let digits = value.to_string();
     let mut out = String::with_capacity(digits.len() + digits.len() / 3);
@@ -87,7 +87,7 @@ pub fn count(value: u64) -> String {
     out
 }
 
-/// A rate or another large number, to three figures: `54.0 k`, `61.2 M`.
+/// Formats a rate or another large number to about three digits: `54.0 k`, `61.2 M`.
 pub fn scaled(value: f64) -> String {
     let magnitude = value.abs();
     let (scaled, suffix) = match magnitude {
@@ -100,7 +100,7 @@ pub fn scaled(value: f64) -> String {
     format!("{scaled:.digits$}{suffix}")
 }
 
-/// A duration given in nanoseconds, to three figures: `1.23 us`, `45.6 ms`.
+/// Formats nanoseconds to three digits: `1.23 us`, `45.6 ms`.
 pub fn nanos(value: u64) -> String {
     let value = value as f64;
     let (scaled, unit) = match value {
@@ -117,8 +117,8 @@ pub fn nanos(value: u64) -> String {
     format!("{scaled:.digits$} {unit}")
 }
 
-/// Nanoseconds with a fraction, such as the CPU time of one sample, to three figures in the
-/// unit that fits: `6.91 ns`, `104 us`.
+/// Formats fractional nanoseconds, such as the CPU time of one sample, to three digits in the
+/// fitting unit: `6.91 ns`, `104 us`.
 pub fn nanos_each(value: f64) -> String {
     if value.abs() >= 999.5 {
         return nanos(value.round().max(0.0) as u64);
@@ -132,8 +132,8 @@ pub fn nanos_each(value: f64) -> String {
     format!("{value:.digits$} ns")
 }
 
-/// Bytes with a fraction, such as those of one sample: `0.438 B`, `63.9 KiB`. What is more
-/// than nothing is never written as nothing.
+/// Formats fractional bytes, such as those of one sample: `0.438 B`, `63.9 KiB`. A positive
+/// number is never shown as 0.
 pub fn bytes_each(value: f64) -> String {
     if value > 0.0 && value < 0.0005 {
         "less than 0.001 B".to_owned()
@@ -144,7 +144,7 @@ pub fn bytes_each(value: f64) -> String {
     }
 }
 
-/// Bytes, to three figures, in binary units.
+/// Formats bytes in binary units, with at most two decimals.
 pub fn bytes(value: f64) -> String {
     let (scaled, unit) = match value {
         v if v >= (1u64 << 40) as f64 => (v / (1u64 << 40) as f64, "TiB"),

@@ -1,5 +1,5 @@
-//! A target that can only be written to, as a store: for those who have an ingest path and no
-//! way to read back.
+//! Makes a store from a closure that only writes, for systems with an ingest path and no way to
+//! read back.
 
 use std::fmt;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -10,12 +10,12 @@ use tsb_stores::{
     Ack, Capabilities, Error, Exactness, Position, Query, Refusals, Result, Scope, Stats, Store, Visitor,
 };
 
-/// The keys of a run's series by id.
+/// The keys of a run's series, by id.
 #[derive(Clone, Debug, Default)]
 pub struct Keys(Vec<Option<SeriesKey>>);
 
 impl Keys {
-    /// The key of a series that was defined.
+    /// The key of a series; `None` if it was not defined.
     pub fn get(&self, id: SeriesId) -> Option<&SeriesKey> {
         self.0.get(id.0 as usize)?.as_ref()
     }
@@ -29,12 +29,12 @@ impl Keys {
     }
 }
 
-/// A store of a closure that takes batches. A run into it says `UNVERIFIED`, as nothing can be
-/// read back; its rate, latency and cost are measured as of any other store.
+/// A store made from a closure that receives batches. A run into it says `UNVERIFIED`, as
+/// nothing can be read back; rate, latency and cost are measured as for any other store.
 ///
-/// The closure is called by every emitting thread at once. It takes the whole batch or returns
-/// an error: [`Error::Unreachable`] where nothing of it was sent, [`Error::Unknown`] where it may
-/// have been, and any other ends the run.
+/// Emitting threads call the closure concurrently. It accepts the whole batch or returns an
+/// error: [`Error::Unreachable`] if nothing of it was sent, [`Error::Unknown`] if it may have
+/// been; any other error ends the run.
 pub struct WriteOnly<W> {
     name: String,
     level: Durability,
@@ -45,7 +45,7 @@ pub struct WriteOnly<W> {
 }
 
 impl<W: Fn(&Keys, &Batch<'_>) -> Result<()> + Send + Sync> WriteOnly<W> {
-    /// A store called `name`; a batch that `write` took without an error has reached `level`.
+    /// A store called `name`. A batch that `write` accepted has reached `level`.
     pub fn new(name: impl Into<String>, level: Durability, write: W) -> Self {
         Self {
             name: name.into(),

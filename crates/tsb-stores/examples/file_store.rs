@@ -1,8 +1,9 @@
-//! A persistent store of one's own, whole: an append-only log with fsync, and the suite on it.
+//! A complete persistent store as an example: an append-only log with fsync, and the conformance
+//! suite for it.
 //!
 //! `cargo run --release --example file_store -p tsb-stores --features conformance` runs every
-//! check: the store is closed, dropped, killed while it writes, cut off from power, and
-//! opened again. Everything is in memory as well, so this is for small data only.
+//! check: the store is closed, dropped, killed while it writes, and cut off from power, and
+//! reopened each time. All data is in memory as well, so it is for small data only.
 
 use std::collections::BTreeMap;
 use std::fmt::{self, Debug, Write as _};
@@ -19,7 +20,7 @@ use tsb_stores::{
     Ack, Capabilities, Error, Footprint, Position, Query, Refusals, Result, Scope, Stats, Store, Visitor,
 };
 
-/// What the store needs of a file, so that a test can put another medium under it.
+/// The file operations that the store needs, so that a test can put another medium under it.
 trait Log: Debug + Send + Sync {
     fn read(&self) -> io::Result<Vec<u8>>;
     fn append(&self, bytes: &[u8]) -> io::Result<()>;
@@ -45,7 +46,7 @@ impl Log for File {
     }
 }
 
-/// Sorted maps, and the log that they are made of again.
+/// Sorted maps, and the log from which they are rebuilt.
 #[derive(Debug)]
 struct FileStore {
     state: Mutex<State>,
@@ -56,7 +57,8 @@ struct State {
     /// None once closed: dropping a file releases its lock.
     log: Option<Box<dyn Log>>,
     poison: Option<String>,
-    /// Keys of this life, each with its place in `samples`; names of all lives.
+    /// Keys defined since it was opened, each with its index in `samples`; names of all earlier
+    /// openings.
     keys: BTreeMap<SeriesId, (SeriesKey, usize)>,
     names: BTreeMap<String, usize>,
     samples: Vec<BTreeMap<Timestamp, f64>>,
@@ -71,7 +73,7 @@ fn failed(action: &str, source: io::Error) -> Error {
     Error::Backend { action, source }
 }
 
-/// A record is a line: a checksum and what it is of.
+/// Appends a record: a line with a checksum and the text.
 fn put(into: &mut String, record: &str) {
     // Writing to a string cannot fail.
     let _ = writeln!(into, "{:016x} {record}", checksum(record));
@@ -89,16 +91,16 @@ impl FileStore {
         let open = File::options().create(true).read(true).append(true).open(path);
         let file = open.map_err(|error| failed("open the log", error))?;
         file.try_lock().map_err(|error| failed("lock the log", error.into()))?;
-        // The name of a new file is on the medium once its folder is synced.
+        // IMPORTANT: a new file survives a power cut only once its folder is synced.
         let folder = path.parent().unwrap_or(Path::new("."));
         let synced = File::open(folder).and_then(|folder| folder.sync_all());
         synced.map_err(|error| failed("sync the folder of the log", error))?;
         Self::on(Box::new(file))
     }
 
-    /// Reads a log up to the first record that is not whole, and cuts off the rest: what comes
-    /// behind it was never synced. A record that was damaged later looks the same here; a store
-    /// that is no example keeps a count of what it had, and says so in `Stats::damage`.
+    /// Replays a log up to the first invalid record, and truncates the rest, which was never
+    /// synced. A record that was damaged later looks the same; a production store would record
+    /// how much it had and report the damage in `Stats::damage`.
     fn on(log: Box<dyn Log>) -> Result<Self> {
         let bytes = log.read().map_err(|error| failed("read the log", error))?;
         let mut state = State {
@@ -163,7 +165,7 @@ impl State {
         Some(())
     }
 
-    /// Does something with the log; a failure poisons (clause 9).
+    /// Runs an operation on the log; a failure poisons the store (clause 9).
     fn with_log(&mut self, action: &str, run: impl FnOnce(&dyn Log) -> io::Result<()>) -> Result<()> {
         let done = self.log.as_deref().map_or(Ok(()), run);
         if let Err(error) = &done {
@@ -305,7 +307,7 @@ impl Store for FileStore {
 
     fn stats(&self) -> Stats {
         let state = self.state();
-        // Of all lives: also of keys that this one has not defined.
+        // Includes samples of keys that this opening has not defined.
         let samples = state.samples.iter().map(|series| series.len() as u64).sum();
         let mut stats = Stats::new(state.keys.len() as u64, samples, state.accepted);
         stats.superseded = state.superseded;
@@ -321,7 +323,7 @@ impl Store for FileStore {
     }
 }
 
-// What follows is for the suite: from here on nothing belongs to the store.
+// The rest is for the conformance suite and not part of the store.
 
 impl Log for LossyFile {
     fn read(&self) -> io::Result<Vec<u8>> {
@@ -338,7 +340,7 @@ impl Log for LossyFile {
     }
 }
 
-/// Folders of the operating system's for temporary files, removed at the end.
+/// Files in a temporary folder that is removed at the end.
 struct FileFixture {
     folder: tempfile::TempDir,
     files: std::sync::atomic::AtomicU32,

@@ -1,8 +1,8 @@
-//! A store of one's own: implement [`Store`], run the conformance suite, measure it.
+//! A store of your own: implement [`Store`], run the conformance suite, measure it.
 //!
-//! `cargo run --release --example own_store -p tsb-stores --features conformance` prints
-//! every check and then what a write and a query cost. Start from this file: replace the
-//! map, keep the rest. It is *not* fast, and it says so in figures.
+//! `cargo run --release --example own_store -p tsb-stores --features conformance` prints every
+//! check, and then the cost of a write and of a query. Start from this file: replace the map,
+//! keep the rest. It is *not* fast, and its figures say so.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -61,7 +61,7 @@ impl fmt::Display for OwnStore {
 }
 
 impl Store for OwnStore {
-    // What is claimed here is tested; what is not must answer `Unsupported`.
+    // Every claim made here is tested; what is not claimed must answer `Unsupported`.
     fn capabilities(&self) -> Capabilities {
         Capabilities::new(Durability::Volatile, Durability::Volatile)
     }
@@ -166,7 +166,8 @@ impl Store for OwnStore {
     }
 }
 
-/// Writes whole ticks and reads them back; CPU-nanoseconds of this thread per sample.
+/// Writes whole ticks and reads them back. Returns CPU-nanoseconds of this thread per sample,
+/// written and read.
 fn measure(store: &dyn Store, series: u32, ticks: i64) -> Result<(f64, f64)> {
     let keys = (0..series).map(|id| (SeriesId(id), SeriesKey::new(format!("series{id}"))));
     store.define(&keys.collect::<Vec<_>>())?;

@@ -1,7 +1,8 @@
-//! A store over an embedded database, [redb](https://docs.rs/redb), as somebody who has a
-//! database of their own would write it: rows of (series, timestamp) and value in one file.
+//! A store over an embedded database, [redb](https://docs.rs/redb), written the way you would
+//! for a database of your own: rows of (series, timestamp) and value in one file.
 //!
-//! `src/main.rs` runs it whole; `tests/conformance.rs` holds it against the contract.
+//! `src/main.rs` makes a complete run with it; `tests/conformance.rs` checks it against the
+//! store contract.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -15,9 +16,9 @@ use tsb_stores::{
     Ack, Capabilities, Error, Footprint, Position, Query, Refusals, Result, Scope, Stats, Store, Visitor,
 };
 
-/// Names of series, each with its number in this file.
+/// Series names, each with its number in this file.
 const NAMES: TableDefinition<'_, &str, u32> = TableDefinition::new("names");
-/// Values, as their bits, by the number of the series and the time in nanoseconds.
+/// Values as bits, by series number and timestamp in nanoseconds.
 const SAMPLES: TableDefinition<'_, (u32, i64), u64> = TableDefinition::new("samples");
 
 /// Rows in a file of redb. A write is acknowledged as volatile; a flush makes it synced.
@@ -31,10 +32,10 @@ pub struct RedbStore {
 struct State {
     /// `None` once closed: dropping it releases the file's lock.
     database: Option<Database>,
-    /// The first failure of a commit: what is in the file is not known any more (clause 9).
+    /// The first failed commit: after it, the contents of the file are unknown (clause 9).
     poison: Option<String>,
     series: BTreeMap<SeriesId, Series>,
-    /// Samples of all lives.
+    /// Samples in the file, including those of earlier openings.
     samples: u64,
     accepted: u64,
     superseded: u64,
@@ -57,10 +58,10 @@ fn failed(action: &str, path: &Path, source: redb::Error) -> Error {
 }
 
 impl RedbStore {
-    /// Opens a file, or makes it.
+    /// Opens a file, or creates it.
     ///
     /// # Errors
-    /// When it cannot be opened: another store has it, or it is no file of redb.
+    /// If it cannot be opened: another process has it open, or it is not a redb file.
     pub fn open(path: &Path) -> Result<Self> {
         let open = || -> std::result::Result<(Database, u64), redb::Error> {
             let database = Database::create(path)?;
@@ -99,7 +100,7 @@ impl RedbStore {
         }
     }
 
-    /// Does something in a transaction, and commits it.
+    /// Runs `change` in a transaction and commits it.
     fn commit<T>(
         &self,
         state: &mut State,
@@ -128,8 +129,8 @@ impl State {
         self.series.get(&id).ok_or(Error::UnknownSeries { id })
     }
 
-    /// Refuses an id or a key that is bound to something else. Returns whether it is bound
-    /// already.
+    /// Checks whether an id is bound to a key already; refuses one that is bound to something
+    /// else.
     fn is_defined(&self, id: SeriesId, key: &SeriesKey) -> Result<bool> {
         let bound = self.series.get(&id).map(|series| (id, series));
         let bound = bound.or_else(|| {
@@ -167,7 +168,8 @@ impl Store for RedbStore {
             if state.is_defined(*id, key)? {
                 continue;
             }
-            // Names are few: they are synced, so that a number never means two of them.
+            // Names are few, so they are synced: otherwise a power cut could give one number to
+            // two names.
             let (number, newest) = self.commit(state, redb::Durability::Immediate, |tables| {
                 let (mut names, samples) = (tables.open_table(NAMES)?, tables.open_table(SAMPLES)?);
                 let (name, next) = (key.to_string(), names.len()? as u32);
@@ -221,7 +223,7 @@ impl Store for RedbStore {
     fn flush(&self, _scope: Scope<'_>, level: Durability) -> Result<()> {
         let state = &mut *self.enter()?;
         if level > Durability::Volatile {
-            // A commit brings along all that were made before it.
+            // A durable commit includes all earlier commits.
             self.commit(state, redb::Durability::Immediate, |_| Ok(()))?;
             state.synced = state.accepted;
         }

@@ -1,4 +1,5 @@
-//! Runs the store whole: a fleet over loopback TCP, every sample read back, a verdict.
+//! Makes a complete run with the store: a fleet over loopback TCP, every sample read back, a
+//! verdict.
 //!
 //! ```text
 //! cargo run --release -p own-database -- redb.json
@@ -17,7 +18,7 @@ use tsb_core::verdict::Status;
 use tsb_run::{AskedRate, Controls, Message, Observer, Phase, Plan, Timed, json, report_of, run_store};
 use tsb_stores::Store;
 
-/// Prints what the run does.
+/// Prints the progress of the run.
 struct Lines;
 
 impl Observer for Lines {

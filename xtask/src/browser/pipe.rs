@@ -9,10 +9,10 @@ use std::time::Duration;
 use anyhow::{Context, Result, bail};
 use serde_json::{Value, json};
 
-/// A browser that says nothing for so long is stuck.
+/// Timeout for a message of the browser.
 const PATIENCE: Duration = Duration::from_mins(1);
 
-/// Both directions, and what was said without being asked.
+/// Both pipes, and the events received so far.
 pub(super) struct Pipe {
     to: File,
     messages: Receiver<Value>,
@@ -77,7 +77,7 @@ impl Pipe {
         }
     }
 
-    /// Waits for an event that comes behind the first `begun` ones.
+    /// Waits for an event after the first `begun` ones.
     pub(super) fn wait_for(&mut self, method: &str, begun: usize) -> Result<()> {
         while !self.events.iter().skip(begun).any(|event| event["method"] == method) {
             let event = self.receive()?;

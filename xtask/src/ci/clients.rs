@@ -1,4 +1,5 @@
-//! Clients of others against `tsb ingest`: installs them, then runs the tests that need them.
+//! Tests `tsb ingest` with third-party clients: installs them, then runs the tests that need
+//! them.
 
 use std::process::Command;
 

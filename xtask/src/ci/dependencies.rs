@@ -1,5 +1,5 @@
-//! What the libraries must not pull in: an embedder of `tsb-core` gets no async runtime
-//! and no C code, and neither does one of the memory stores.
+//! Checks what the libraries must not depend on: a program that embeds `tsb-core`, or only the
+//! memory store, gets no async runtime and no C code.
 
 use anyhow::{Context, Result, bail};
 use serde_json::Value;
@@ -10,10 +10,10 @@ use crate::shell::{capture, cargo};
 /// Packages that stay lean without their features.
 const LEAN: &[&str] = &["tsb-core", "tsb-rrd", "tsb-stores"];
 
-/// What clients of servers bring: minutes of compiling that most users have no use for.
+/// Drivers of servers: they take minutes to compile, and most users do not need them.
 const DRIVERS: &[&str] = &["mongodb", "tonic"];
 
-/// What only the program needs: whoever embeds a run has an interface of their own.
+/// Dependencies that only the program may have: an embedding program has its own interface.
 const TERMINAL: &[&str] = &["clap", "ratatui", "crossterm", "anstream", "ctrlc", "tonic", "mongodb"];
 
 /// What only clients of servers and connections need.

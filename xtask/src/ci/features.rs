@@ -1,4 +1,5 @@
-//! Every feature that can be built here: all of them, or all but those that need librrd.
+//! Selects the features that can be built here: all of them, or all except those that need
+//! librrd.
 
 use anyhow::{Context, Result};
 use serde_json::Value;

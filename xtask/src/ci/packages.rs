@@ -1,4 +1,4 @@
-//! System packages that the tests need: one table, installed where that is possible.
+//! The system packages that the tests need, in one table; installs them where that is possible.
 
 use std::process::Command;
 
@@ -154,7 +154,7 @@ enum Action {
     Tell(String),
 }
 
-/// Installs what is missing, or says what somebody else has to install.
+/// Installs missing packages, or says which ones must be installed by hand.
 pub(super) fn install() -> Result<Outcome> {
     for package in PACKAGES {
         println!("{}: for {}", package.name, package.needed_by);

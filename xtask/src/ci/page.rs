@@ -1,5 +1,5 @@
-//! The report page in a real browser: no complaint, no request that leaves it, zoom and
-//! keys that work, nothing serious for axe-core, and figures that are those of the JSON.
+//! Checks the report page in a real browser: no errors, no requests besides the page itself,
+//! working zoom and keys, no serious axe-core findings, and figures equal to the JSON.
 
 mod hour;
 
@@ -16,7 +16,7 @@ use crate::shell::{capture, capture_any, cargo, has, target_folder};
 /// The version of axe-core that judges.
 const AXE: &str = "axe-core@4.14.1";
 
-/// How the page is looked at.
+/// The screen sizes and colour schemes that are checked.
 const SCREENS: [Screen; 4] = [
     screen(1400, false),
     screen(1400, true),

@@ -1,5 +1,5 @@
-//! What each package holds that others may depend on: licences, a readme, metadata, and
-//! every file that its sources name.
+//! Checks that every published package contains licences, a readme, metadata, and all files that
+//! its sources name.
 
 use std::collections::BTreeSet;
 use std::fs;

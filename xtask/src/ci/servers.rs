@@ -1,5 +1,5 @@
-//! Real servers: starts them, runs the tests that need them and a whole run on each layout,
-//! and stops what it started.
+//! Tests with real servers: starts them, runs the tests that need them and a complete run on
+//! each layout, and stops what it started.
 
 use std::process::Command;
 

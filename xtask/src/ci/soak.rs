@@ -1,5 +1,5 @@
-//! Two hours' worth of samples of 54,000 series, accelerated: every one is read back, and
-//! memory grows by what the store says that it holds and by nothing else.
+//! Runs two hours of samples of 54,000 series, accelerated: every sample is read back, and
+//! memory may grow only by what the store says it holds.
 
 use anyhow::{Context, Result, bail};
 use serde_json::Value;

@@ -1,4 +1,4 @@
-//! The list of checks, from cheap to dear.
+//! The list of checks, from cheap to expensive.
 
 use anyhow::Result;
 

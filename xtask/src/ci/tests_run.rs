@@ -1,4 +1,4 @@
-//! Tests, benches in test mode and examples, with their results counted.
+//! Runs tests, benches in test mode and examples, and counts their results.
 
 use std::fs;
 use std::process::Command;

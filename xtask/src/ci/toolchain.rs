@@ -1,4 +1,4 @@
-//! The toolchain at hand against the one that the manifest states.
+//! Compares the installed toolchain with the version that the manifest requires.
 
 use std::process::Command;
 

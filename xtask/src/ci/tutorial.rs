@@ -1,4 +1,4 @@
-//! The tutorial's commands, run as a reader would type them.
+//! Runs the commands of the tutorial as a reader would type them.
 
 use std::path::Path;
 use std::process::Command;

@@ -1,4 +1,4 @@
-//! The main job itself: `tsb` with no other arguments, its report read as a program would.
+//! Runs `tsb` without arguments and checks its report as a program would read it.
 
 use anyhow::{Context, Result, bail};
 use serde_json::Value;

@@ -1,5 +1,5 @@
-//! The step `dist` of CI: the package is installed into a root that holds nothing but the
-//! libraries that it depends on, and run there.
+//! The CI step `dist`: installs the package into a root that contains only the libraries it
+//! depends on, and runs the program there.
 
 use std::fs;
 use std::os::unix::fs::MetadataExt;

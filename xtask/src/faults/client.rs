@@ -1,5 +1,5 @@
-//! Clients that send a tick and know whether it was acknowledged: InfluxDB's protocol over
-//! HTTP, and rrdcached's.
+//! Clients that send a tick and know whether it was acknowledged, over InfluxDB's HTTP protocol
+//! or rrdcached's protocol.
 
 use std::fmt::Write as _;
 use std::io::{BufRead, BufReader, Write};
@@ -10,10 +10,10 @@ use anyhow::{Context, Result};
 
 use super::stores::{SERIES, START_S, Subject, Wire, value};
 
-/// An answer that takes longer than this will not come.
+/// Timeout for an answer.
 const PATIENCE: Duration = Duration::from_secs(20);
 
-/// What became of a tick.
+/// The outcome of sending a tick.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Answer {
     /// All of it was acknowledged.

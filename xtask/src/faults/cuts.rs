@@ -1,7 +1,7 @@
-//! Power cuts: a life of the program is recorded once, call by call, and its files are made as
-//! a cut at any moment leaves them.
+//! Power cuts: records the system calls of the program once, and reconstructs its files as a
+//! power cut at any moment would leave them.
 //!
-//! What had been acknowledged by then is in the trace, too: it is what the listener had sent.
+//! The trace also shows what had been acknowledged by then: it contains what the listener sent.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -17,11 +17,12 @@ use super::stores::{Keeps, SERIES, Subject, Wire};
 use super::trace::{self, Argument, Call, Event, Trace};
 use super::trial::{Place, Trial};
 
-/// Ticks of each recorded life.
+/// Ticks per recorded process.
 const TICKS: u64 = 60;
 /// Recordings of one place until one can be used.
 const RECORDINGS_MAX: u32 = 8;
-/// Lives: the second opens what a kill left, the third what it closed in order.
+/// How each recorded process ends: the second opens what a kill left, the third what was closed
+/// in order.
 const ENDS: [Signal; 3] = [Signal::KILL, Signal::TERM, Signal::KILL];
 
 /// The lives of a place, as traces.
@@ -73,7 +74,7 @@ impl Recording {
         Ok(recording)
     }
 
-    /// The model has to give the files as they are, or it says nothing.
+    /// Checks that the model reproduces the real files; otherwise its results mean nothing.
     fn check(&self, trial: &Trial<'_>, place: &Place, seed: u64) -> Result<()> {
         let copy = Place::new(trial, "model", seed)?;
         let mut medium = Medium::new(&self.root);

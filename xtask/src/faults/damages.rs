@@ -1,4 +1,4 @@
-//! Damage: one file of a place is spoiled, and the place opened.
+//! Damage: changes one file of a store, then opens the store.
 
 use anyhow::{Result, bail};
 use rustix::process::Signal;

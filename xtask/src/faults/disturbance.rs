@@ -1,5 +1,5 @@
-//! Disturbance: the program is stopped and continued, shares its processors with busy
-//! neighbours, or finds another monotonic clock than in its life before.
+//! Disturbances: the program is stopped and continued, competes with busy processes for the CPU,
+//! or gets a different monotonic clock than the process before it.
 //!
 //! The wall clock is not stepped: a time namespace has none of its own, and this machine's is
 //! not ours to set. What depends on it (time stamps of samples that bring none) has tests with

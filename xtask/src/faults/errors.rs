@@ -1,6 +1,6 @@
-//! Errors of the system: each call on the files of a store fails in turn, once or from then on.
+//! I/O errors: each system call on the files of a store fails in turn, once or permanently.
 //!
-//! strace makes them fail (`--inject`), so the program is the one that users have.
+//! strace injects the errors (`--inject`), so the program is the one that users have.
 
 use std::path::{Path, PathBuf};
 

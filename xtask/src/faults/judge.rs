@@ -1,4 +1,4 @@
-//! The judge: what was acknowledged against what the store gives back when it is opened again.
+//! Compares what was acknowledged with what the store returns when it is opened again.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -11,7 +11,7 @@ use super::client::Answer;
 use super::service::{Ended, Starting, finish};
 use super::stores::{Keeps, SERIES, START_S, Subject, value};
 
-/// What a place was given.
+/// The ticks that were sent to a store.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Given {
     /// Ticks that were acknowledged, in order.
@@ -62,7 +62,7 @@ pub(super) enum Outcome {
     Hung(String),
 }
 
-/// What a fault may take without a word.
+/// The losses that a fault may cause without a report.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Allowed {
     pub(super) keeps: Keeps,

@@ -1,4 +1,4 @@
-//! Kills: the program ends at any moment, also while it opens what an earlier kill left.
+//! Kills: ends the program at any moment, also while it opens what an earlier kill left.
 
 use anyhow::Result;
 use rustix::process::Signal;

@@ -1,9 +1,9 @@
-//! A medium that loses what was not synced: the files of a trace as they would be after a power
-//! cut at any of its moments.
+//! A model of a medium that loses what was not synced: computes the files of a trace as they
+//! would be after a power cut at any moment.
 //!
-//! What a file held when a sync of it began is certain once the sync has ended; a name, or that
-//! it is gone, once a sync of its folder has. Everything else is there in part, in any order,
-//! with writes torn at sectors.
+//! The contents that a file had when its sync began are certain once the sync has ended; the
+//! creation or removal of a name is certain once a sync of its folder has ended. Everything else
+//! may be present in part, in any order, with writes torn at sectors.
 
 use std::collections::{BTreeMap, HashMap};
 use std::fs;

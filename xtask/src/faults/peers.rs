@@ -1,5 +1,6 @@
-//! Hostile peers: each listener meets garbage, broken and half messages, floods of names and of
-//! connections, and has to serve on, end in order, account for what it took and stay small.
+//! Hostile peers: each listener receives garbage, broken and incomplete messages, floods of
+//! names and of connections, and must keep serving, end in order, account for what it accepted,
+//! and stay below a memory limit.
 
 use std::fmt::Write as _;
 use std::fs;

@@ -1,5 +1,5 @@
-//! Runs: `tsb run` is killed, and `tsb verify` judges by the journal that the run has kept; then
-//! files of what it left are damaged, and `tsb verify` has to notice.
+//! Killed runs: `tsb run` is killed and `tsb verify` checks the store against the run's journal;
+//! then files that the run left are damaged, and `tsb verify` must notice.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};

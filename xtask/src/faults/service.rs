@@ -1,4 +1,4 @@
-//! `tsb ingest` as a process that is fed, signalled, and asked how it ended.
+//! Runs `tsb ingest` as a process: starts it, sends it signals, and reports how it ended.
 
 use std::io::{BufRead, BufReader, Read};
 use std::os::fd::OwnedFd;

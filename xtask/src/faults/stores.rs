@@ -1,4 +1,5 @@
-//! The stores with files, each with what it promises, and the samples that they are given.
+//! The file-based stores under test, each with the durability that it promises, and the samples
+//! that they are given.
 
 use std::path::Path;
 

@@ -1,4 +1,4 @@
-//! What trials came to, counted, and the one table of them.
+//! Counts the outcomes of trials and prints them as one table.
 
 use std::collections::BTreeMap;
 

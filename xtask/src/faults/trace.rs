@@ -1,5 +1,5 @@
-//! What a process asked of the system, read from `strace -f -y -xx`: the calls that change files
-//! or promise something about them, each with when it began and when it ended.
+//! Parses the output of `strace -f -y -xx`: the system calls of a process that change files or
+//! promise something about them, each with its beginning and its end.
 //!
 //! What is written through a mapping is not in a trace; [`Trace::mapped`] names such files.
 

@@ -1,4 +1,4 @@
-//! What every trial needs: the program, the store, and a place of its own.
+//! What every trial needs: the program, the store, and a folder of its own.
 
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -1,4 +1,4 @@
-//! Samples of ever new names, as each listener reads them.
+//! Payloads with ever new names, in the protocol of each listener.
 
 /// What stands before the table in a page of results.
 pub(super) const PREFACE: &str = "\

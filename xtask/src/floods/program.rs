@@ -1,4 +1,4 @@
-//! The real program under a flood, and what it took of memory.
+//! Runs the real program under a flood and measures its peak memory.
 
 use std::fmt;
 use std::fs;

@@ -1,5 +1,5 @@
-//! The parts of a sample's cost by store and size of batch: as `tsb run` reports them, and the
-//! store alone.
+//! Measures the parts of a sample's cost by store and batch size: as `tsb run` reports them, and
+//! for the store alone.
 
 use anyhow::{Result, bail};
 

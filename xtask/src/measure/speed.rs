@@ -1,9 +1,9 @@
-//! Whether anything got slower since an earlier commit: tables of both in turn.
+//! Checks whether anything got slower since an earlier commit, by running the tables of both
+//! commits in turn.
 //!
-//! The tables are those of `benches/`, built from each commit with the same profile. Within a
-//! round the order is old, new, new, old, so that what changes on the machine meanwhile
-//! favours neither. A row is compared with the row of the same name; one that only one commit
-//! has is left out, and said.
+//! The tables are those of `benches/`, built from each commit with the same profile. The order
+//! within a round is old, new, new, old, so that changes of the machine favour neither. Rows are
+//! matched by name; a row that only one commit has is left out and reported.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};

@@ -1,4 +1,4 @@
-//! The places that are broken, and which tests must notice.
+//! The mutations of the measuring code, and the tests that must catch them.
 
 /// One break.
 #[derive(Debug)]

@@ -1,4 +1,5 @@
-//! The SQLite store, broken where a crash, a damaged byte or a second generation would show.
+//! Mutations of the SQLite store that a crash, a damaged byte or a second generation must
+//! reveal.
 
 use super::list::Mutation;
 

@@ -1,4 +1,4 @@
-//! CPU time of child processes, from what the kernel adds up for children waited for.
+//! Measures CPU time of child processes, from the kernel's totals of children waited for.
 
 use std::process::{Command, Stdio};
 

@@ -1,5 +1,5 @@
-//! `cargo xtask peers load`: `tsbs_load_influx` and `tsb emit` in turn into one listener of
-//! ours, that forgets what it decodes: what a value costs each of the senders.
+//! `cargo xtask peers load`: `tsbs_load_influx` and `tsb emit` in turn send to one listener of
+//! ours that discards what it decodes; measures the cost of a value for each sender.
 
 use std::io::{BufRead, BufReader, Read};
 use std::process::{Child, ChildStderr, Command, Stdio};

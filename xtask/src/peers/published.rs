@@ -1,4 +1,5 @@
-//! Figures of tools that no registry carries, or that do other work: not measured here.
+//! Published figures of tools that no registry carries or that do other work; nothing is
+//! measured here.
 
 use crate::table::Table;
 

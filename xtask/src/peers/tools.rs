@@ -1,4 +1,4 @@
-//! How each contestant is built, and the command that it runs.
+//! Builds each contestant and makes the command that it runs.
 
 use std::process::Command;
 

@@ -1,4 +1,4 @@
-//! etcd, alone or as three nodes.
+//! Starts etcd as one node or as three.
 
 use std::process::Command;
 

@@ -1,4 +1,4 @@
-//! The real mongod, alone.
+//! Starts a single mongod.
 
 use std::path::Path;
 use std::process::Command;

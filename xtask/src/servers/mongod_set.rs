@@ -1,4 +1,4 @@
-//! Three mongods as one replica set.
+//! Starts three mongods as one replica set.
 
 use anyhow::Result;
 

@@ -1,5 +1,5 @@
-//! Which process listens on a port: what answers there may be another program than the one
-//! that was started.
+//! Finds the process that listens on a port: the answering program may not be the one that was
+//! started.
 
 use std::fs;
 use std::path::Path;

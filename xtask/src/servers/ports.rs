@@ -1,10 +1,10 @@
-//! Ports that nobody listens on.
+//! Finds free ports.
 
 use std::net::{Ipv4Addr, TcpListener};
 
 use anyhow::{Context, Result};
 
-/// So many different free ports of the loopback address.
+/// `N` different free ports of the loopback address.
 ///
 /// They are free when this returns; who takes one first after that has it, and a server
 /// that comes second says so in its log.

@@ -1,5 +1,5 @@
-//! Processes that outlive this program, known by their number and the moment they began:
-//! the number alone may be another's by now.
+//! Processes that outlive this program, identified by process id and start time, because the id
+//! alone may have been reused.
 
 use std::fs::{self, File};
 use std::os::fd::OwnedFd;

@@ -1,4 +1,4 @@
-//! A Python of our own with pinned packages in it, made on first use and kept.
+//! A Python environment with pinned packages, created on first use and kept.
 
 use std::path::PathBuf;
 use std::process::Command;

@@ -1,4 +1,4 @@
-//! The daemon of rrdtool, over a Unix socket.
+//! Starts rrdtool's daemon on a Unix socket.
 
 use std::io::{BufRead, BufReader, Write};
 use std::os::unix::net::UnixStream;

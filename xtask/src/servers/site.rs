@@ -1,4 +1,4 @@
-//! Where one server lives: its folder, and the record of what was started there.
+//! The folder of one server, and the record of the processes started there.
 
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
@@ -178,7 +178,7 @@ impl Site {
 pub(super) struct Lock(#[expect(dead_code, reason = "its end is what unlocks")] File);
 
 impl Lock {
-    /// Waits until nobody else starts or stops servers.
+    /// Waits until no other program starts or stops servers.
     pub(super) fn take() -> Result<Self> {
         let folder = servers_folder()?;
         fs::create_dir_all(&folder).with_context(|| format!("cannot make {}", folder.display()))?;

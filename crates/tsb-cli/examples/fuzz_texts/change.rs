@@ -1,8 +1,8 @@
-//! Changes to JSON that leave it JSON.
+//! Mutates JSON so that it stays valid JSON.
 
 use serde_json::{Map, Value};
 
-/// Makes texts from a corpus, the same ones for the same seed.
+/// Generates texts from a corpus; the same seed gives the same texts.
 #[derive(Debug)]
 pub(crate) struct Changer {
     state: u64,
@@ -10,7 +10,7 @@ pub(crate) struct Changer {
 }
 
 impl Changer {
-    /// Of those texts that are JSON.
+    /// Uses the texts of the corpus that are JSON.
     pub(crate) fn new(seed: u64, corpus: &[String]) -> Self {
         let trees = corpus.iter().filter_map(|text| serde_json::from_str(text).ok());
         Self {
@@ -19,7 +19,7 @@ impl Changer {
         }
     }
 
-    /// One of them with a few nodes changed; `None`: none is JSON.
+    /// A text of the corpus with a few nodes changed; `None` if none is JSON.
     pub(crate) fn next_input(&mut self) -> Option<String> {
         let index = self.below(self.corpus.len());
         let mut tree = self.corpus.get(index)?.clone();
@@ -60,7 +60,7 @@ impl Changer {
         }
     }
 
-    /// Something else in the place of a node.
+    /// A replacement for a node.
     fn other(&mut self, node: &Value) -> Value {
         let numbers = [0.0, -1.0, 0.5, 1e308, -1e-308, 9_007_199_254_740_993.0];
         let texts = [

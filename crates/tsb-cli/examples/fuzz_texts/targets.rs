@@ -1,4 +1,5 @@
-//! What is fuzzed: one line a target. A check is given the file, and says whether it was taken.
+//! The fuzz targets, one entry each. A check is given a file, and returns whether it was
+//! accepted.
 
 use std::error::Error;
 use std::path::Path;
@@ -13,13 +14,13 @@ use tsb_cli::reports;
 use tsb_run::json;
 use tsb_run::spec::Spec;
 
-/// A reader of files that somebody else wrote.
+/// A parser of untrusted files.
 #[derive(Debug)]
 pub(crate) struct Target {
     pub(crate) name: &'static str,
-    /// Sound inputs.
+    /// Valid inputs.
     pub(crate) corpus: fn() -> Result<Vec<String>, Box<dyn Error>>,
-    /// Reads a file; panics when a promise is broken.
+    /// Parses a file; panics if a guarantee is violated.
     pub(crate) check: fn(&Path) -> bool,
 }
 
@@ -46,7 +47,7 @@ pub(crate) const TARGETS: &[Target] = &[
     },
 ];
 
-/// Elements that are left of a long list: reports are read a thousand times a second then.
+/// Lists are cut to this many elements, so that thousands of reports per second can be parsed.
 const KEPT: usize = 3;
 
 /// Reports of every version, with their lists cut short.
@@ -76,7 +77,7 @@ fn shorten(tree: &mut Value) {
     }
 }
 
-/// What is read can be shown in every form, and its JSON is read again as the same JSON.
+/// A report that is accepted can be shown in every format, and its JSON can be read again.
 fn report(path: &Path) -> bool {
     let Ok(report) = reports::read(path) else { return false };
     for width in [None, Some(40)] {
@@ -116,7 +117,7 @@ fn run_files() -> Result<Vec<String>, Box<dyn Error>> {
     Ok(all.map(str::to_owned).to_vec())
 }
 
-/// A plan that is taken is complete, and says the same when it is written and read again.
+/// A plan that is accepted is complete, and is unchanged when it is written and read again.
 fn plan(path: &Path) -> bool {
     let words = ["tsb".as_ref(), "run".as_ref(), "--plan".as_ref(), path.as_os_str()];
     let Ok(Cli {
@@ -147,7 +148,8 @@ fn specs() -> Result<Vec<String>, Box<dyn Error>> {
     Ok(all.map(str::to_owned).to_vec())
 }
 
-/// A spec that is taken is shown so that it means the same, but for what is never shown.
+/// A spec that is accepted is displayed so that it parses to the same text, except for hidden
+/// credentials.
 fn spec(path: &Path) -> bool {
     let Ok(text) = std::fs::read_to_string(path) else {
         return false;

@@ -1,8 +1,8 @@
-//! The options of a run: what is sent, how fast, to which store, and where results go.
+//! The options of a run: workload, rate, store, and where results go.
 //!
-//! The first paragraph of each is what `-h` prints; what `--help` adds stands behind it.
-//! Options that few need are left out of `-h`. An option whose default the plan holds says
-//! it in its text; a test holds that against the plan.
+//! The first paragraph of each doc comment is the text of `-h`; `--help` adds the others. Rarely
+//! needed options are hidden in `-h`. If the default of an option comes from the plan, its text
+//! states it; a test compares the two.
 
 use std::path::PathBuf;
 

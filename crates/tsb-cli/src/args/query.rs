@@ -48,7 +48,7 @@ pub struct QueryArgs {
 }
 
 impl QueryArgs {
-    /// The store, however it was said.
+    /// The store, given as argument or with `--store`.
     pub fn spec(&self) -> Typed {
         let spec = self.place.as_ref().or(self.store.as_ref());
         spec.cloned().unwrap_or_else(|| Typed::from(""))

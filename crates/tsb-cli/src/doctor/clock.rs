@@ -1,4 +1,4 @@
-//! The clock: where it comes from, what a reading costs, and how late a wait ends.
+//! Examines the clock: its source, the cost of reading it, and how late a wait ends.
 
 use tsb_core::resource::Machine;
 use tsb_core::time::{Clock, MonotonicClock, thread_cpu_ns};
@@ -6,19 +6,19 @@ use tsb_core::time::{Clock, MonotonicClock, thread_cpu_ns};
 use super::{Finding, Level};
 use tsb_run::units::nanos;
 
-/// A reading that costs more than this is a system call, or nearly.
+/// A more expensive reading is a system call, or nearly.
 const READ_NS_MAX: u64 = 100;
 
-/// Readings that are timed.
+/// Number of timed readings.
 const READS: u64 = 200_000;
 
-/// Waits that are timed, one every millisecond.
+/// Number of timed waits, one per millisecond.
 const WAITS: u64 = 250;
 
-/// A median lag above this is more than sleeping and spinning should leave.
+/// Largest median lag that sleeping and spinning should leave.
 const LAG_P50_NS_MAX: u64 = 2_000;
 
-/// One wait in ten may be this late: a tenth of an interval of 100 ms.
+/// Largest lag at the 0.9 quantile: a tenth of an interval of 100 ms.
 const LAG_P90_NS_MAX: u64 = 10_000_000;
 
 pub(super) fn examine(machine: &Machine) -> Vec<Finding> {
@@ -50,7 +50,7 @@ fn judge_source(source: Option<&str>, cost_ns: u64) -> Finding {
     )
 }
 
-/// How late each of many waits ended, sorted.
+/// How late each wait ended, in nanoseconds, sorted.
 fn pacing(clock: &dyn Clock) -> Vec<u64> {
     let start = clock.now() + 1_000_000;
     let mut lags = Vec::with_capacity(WAITS as usize);

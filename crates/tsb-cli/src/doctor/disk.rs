@@ -1,4 +1,4 @@
-//! The disk that a store would use: its file system, its room, and what a sync takes.
+//! Examines the disk that a store would use: file system, free space, and the time of a sync.
 
 use std::fs::{File, OpenOptions};
 use std::io::{Seek, SeekFrom, Write};
@@ -9,16 +9,16 @@ use tsb_core::time::{Clock, MonotonicClock};
 use super::{Finding, Level, bytes, read};
 use tsb_run::units::nanos;
 
-/// Syncs that are timed.
+/// Number of timed syncs.
 const SYNCS: usize = 20;
 
-/// What is written before each sync.
+/// Bytes written before each sync.
 const BLOCK_BYTES: usize = 4_096;
 
-/// A sync that takes longer than this allows fewer than 50 commits a second.
+/// A slower sync allows fewer than 50 commits per second.
 const SYNC_NS_MAX: u64 = 20_000_000;
 
-/// A disk with less room than this may fill up during a run.
+/// A disk with less free space may fill up during a run.
 const FREE_BYTES_MIN: u64 = 5 << 30;
 
 pub(super) fn examine(dir: &Path) -> Vec<Finding> {
@@ -86,7 +86,7 @@ fn judge_room(free: Option<u64>) -> Finding {
     )
 }
 
-/// Times of writing a block at the same place and syncing it, sorted.
+/// Times of writing a block at the same offset and syncing it, in nanoseconds, sorted.
 fn sync_times(dir: &Path) -> std::io::Result<Vec<u64>> {
     let path = dir.join(format!(".tsb-doctor-{}", std::process::id()));
     let file = OpenOptions::new().write(true).create_new(true).open(&path)?;

@@ -1,14 +1,14 @@
-//! What this process is not allowed to use: control groups, sockets, files.
+//! Examines the limits of this process: control groups, socket buffers, open files.
 
 use rustix::process::{Resource, getrlimit};
 use tsb_core::resource::Machine;
 
 use super::{Finding, Level, bytes, read};
 
-/// A receive buffer that holds less than this loses datagrams of a burst.
+/// A smaller receive buffer loses datagrams of a burst.
 const SOCKET_BYTES_MIN: u64 = 4 << 20;
 
-/// Connections, files and a few more.
+/// Enough for connections, files and a few more.
 const FILES_MIN: u64 = 4_096;
 
 pub(super) fn examine(machine: &Machine) -> Vec<Finding> {

@@ -1,4 +1,4 @@
-//! Processors, who else uses them, and memory.
+//! Examines processors, competing load, and memory.
 
 use tsb_core::resource::{Machine, Steal};
 use tsb_core::verdict::NOISE_SHARE_MAX;
@@ -67,7 +67,7 @@ fn judge_load(load: Option<f64>, cores: usize) -> Finding {
     )
 }
 
-/// The share of the last ten seconds in which some task waited, from a pressure file.
+/// The share of the last ten seconds in which some task waited, from a file of `/proc/pressure`.
 fn some_avg10(text: &str) -> Option<f64> {
     let line = text.lines().find(|line| line.starts_with("some "))?;
     let value = line.split_whitespace().find_map(|word| word.strip_prefix("avg10="))?;
@@ -95,7 +95,8 @@ fn percent(share: f64) -> String {
     format!("{:.1} %", share * 100.0)
 }
 
-/// Judges what the hypervisor took since `before`, which is when the examination began.
+/// Judges the CPU time that the hypervisor took since `before`, the beginning of the
+/// examination.
 pub(super) fn steal(before: &Steal) -> Finding {
     judge_steal(Steal::read().share_since(before))
 }

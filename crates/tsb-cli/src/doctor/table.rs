@@ -1,10 +1,10 @@
-//! Findings as text for a terminal.
+//! Formats findings as text for a terminal.
 
 use super::{Finding, Level};
 use crate::render::lines::Lines;
 
-/// One line per finding, the advice below it where there is some, a count at the end; broken
-/// at the width of a terminal.
+/// One line per finding, its advice below it, and counts at the end; wrapped at the width of the
+/// terminal.
 pub fn table(findings: &[Finding], width: Option<usize>) -> String {
     let names = findings.iter().map(|finding| finding.name.len()).max().unwrap_or(0);
     let column = names + 8;

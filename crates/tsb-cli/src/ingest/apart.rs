@@ -1,4 +1,4 @@
-//! Serving on a thread that can be left behind with its store.
+//! Serves on a thread that can be abandoned together with its store.
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -9,7 +9,7 @@ use crate::failure::Failure;
 use crate::interrupt::Signals;
 use tsb_run::run::{Calls, Came, Over, Patience, Waiting};
 
-/// Serves on a thread of its own, and waits for its end as long as there is patience.
+/// Calls `serve` on a thread of its own, and waits for its end within the limits of `patience`.
 pub(super) fn apart<T: Send + 'static>(
     signals: &Signals,
     patience: Patience,
@@ -36,15 +36,15 @@ pub(super) fn apart<T: Send + 'static>(
     Ok(waiting.wait(&told))
 }
 
-/// Why a store was left behind.
+/// Why a store was abandoned.
 pub(super) struct GivenUp {
     pub(super) why: String,
-    /// A stop was asked for.
+    /// Whether a stop was requested before.
     pub(super) is_stopped: bool,
 }
 
 impl GivenUp {
-    /// Says why, and gives the exit code.
+    /// Prints the reason, and returns the exit code.
     pub(super) fn exit(&self) -> Exit {
         crate::say::failure(format_args!("tsb: {}", self.why));
         if self.is_stopped { Exit::Interrupted } else { Exit::Done }

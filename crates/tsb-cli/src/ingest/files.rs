@@ -1,7 +1,7 @@
-//! `tsb ingest --listen rrdcached+unix:PATH`: what rrdcached is, for its clients.
+//! `tsb ingest --listen rrdcached+unix:PATH`: serves the clients of rrdcached.
 //!
-//! Clients name RRD files, not series, so nothing of the usual path fits: the store is a
-//! cache of the files of a folder, and what came is counted there.
+//! These clients name RRD files, not series, so the usual path does not apply: the store is a
+//! write cache over the files of a folder, and the cache does the counting.
 
 use std::net::ToSocketAddrs;
 use std::path::PathBuf;
@@ -34,15 +34,15 @@ use tsb_run::units;
 const SCHEME: &str = "rrdcached+";
 const FORM: &str = "it has the form rrdcached+unix:PATH or rrdcached+tcp://HOST:PORT, such as \
     rrdcached+unix:/run/rrdcached.sock";
-/// Threads that do what clients ask: a flush holds up those who share its thread.
+/// Threads that execute client commands: a flush blocks the other clients of its thread.
 const THREADS: usize = 4;
 
-/// Whether a listener is of this kind.
+/// Whether a URL is of this kind.
 pub(super) fn is_for(url: &Typed) -> bool {
     url.expose().starts_with(SCHEME)
 }
 
-/// What serving came to.
+/// The results of serving.
 struct Served {
     listeners: Vec<ListenerStats>,
     elapsed_ns: u64,
@@ -121,7 +121,7 @@ pub(super) fn command(
     }
 }
 
-/// Refuses what does not go together.
+/// Refuses options that cannot be combined.
 fn check(args: &IngestArgs) -> Result<(), Failure> {
     if let Some(other) = args.listen.iter().find(|url| !is_for(url)) {
         let what = "files by their names and series do not go into one store";
@@ -139,7 +139,7 @@ fn check(args: &IngestArgs) -> Result<(), Failure> {
     }
 }
 
-/// Writes the result, and says what went wrong.
+/// Writes the report, and returns the first failure.
 fn report(cache: &FileCache, served: Served, outputs: &Outputs) -> Result<Exit, Failure> {
     let elapsed_ns = served.elapsed_ns;
     let result = FilesReport {
@@ -156,8 +156,8 @@ fn report(cache: &FileCache, served: Served, outputs: &Outputs) -> Result<Exit, 
     Ok(Exit::Done)
 }
 
-/// The same where the cache does not return: its counts may be behind the lock of a thread that
-/// writes.
+/// The same if a call into the cache does not return. Its counters are read with a time limit,
+/// as a writing thread may hold their lock.
 fn report_left_behind(
     cache: Arc<FileCache>,
     glances: &[Glance],
@@ -221,8 +221,7 @@ fn listen(
     Ok(listener)
 }
 
-/// The address behind the scheme, and the silence after which a connection is closed, in
-/// nanoseconds, where it is given.
+/// Parses a URL into the address and the idle timeout in nanoseconds, if given.
 fn read(url: &str) -> Result<(Address, Option<u64>), String> {
     let (place, query) = url.split_once('?').unwrap_or((url, ""));
     let mut idle_ns = None;
@@ -239,7 +238,7 @@ fn read(url: &str) -> Result<(Address, Option<u64>), String> {
     Ok((address_of(place)?, idle_ns))
 }
 
-/// The address behind the scheme; rrdtool writes `unix:PATH`.
+/// The address after the scheme. Accepts rrdtool's form `unix:PATH` as well.
 fn address_of(url: &str) -> Result<Address, String> {
     let place = url.strip_prefix(SCHEME).unwrap_or(url);
     if let Some(path) = place.strip_prefix("unix:") {
@@ -254,7 +253,7 @@ fn address_of(url: &str) -> Result<Address, String> {
     addresses.next().map(Address::Inet).ok_or_else(|| FORM.to_owned())
 }
 
-/// The cache and who feeds it.
+/// The cache and its listeners.
 struct Fed<'a> {
     cache: &'a FileCache,
     listeners: &'a [Listener],
@@ -280,7 +279,7 @@ impl Watched for Fed<'_> {
     }
 }
 
-/// The report, as far as the cache says anything.
+/// The report; without the cache's part if `cache` is `None`.
 fn result(cache: Option<&FileCache>, listeners: Vec<ListenerStats>, elapsed_ns: u64) -> FilesReport {
     let malformed = listeners.iter().map(|stats| stats.malformed).sum();
     FilesReport {
@@ -333,7 +332,7 @@ fn cached(cache: &FileCache, malformed: u64, elapsed_ns: u64) -> CachedFiles {
     }
 }
 
-/// The result for people: the same figures, in order.
+/// The report as text: the same figures, in order.
 fn text(cache: &FileCache, elapsed_ns: u64) -> String {
     let stats = cache.stats();
     let account = stats.account;

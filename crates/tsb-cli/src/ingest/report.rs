@@ -1,4 +1,4 @@
-//! What a listener reports: the figures of a receiver, as a document and as text.
+//! The report of `tsb ingest`: the figures of a receiver, as a document and as text.
 
 use std::sync::atomic::Ordering;
 
@@ -13,7 +13,7 @@ use tsb_stores::{Stats, Store};
 use super::{Listened, Service};
 
 impl Service {
-    /// The ledger as a receiver has it, and the samples that the store has accepted.
+    /// The part of the ledger that a receiver knows, and the samples that the store accepted.
     fn ledger(&self, listeners: &[ListenerStats], is_left: bool) -> (LedgerReport, u64) {
         let sum = |count: fn(&ListenerStats) -> u64| listeners.iter().map(count).sum::<u64>();
         let turned_away = sum(|stats| stats.refused + stats.unannounced);
@@ -43,7 +43,7 @@ impl Service {
         (report, accepted)
     }
 
-    /// The report of what a receiver knows; what it cannot know is absent.
+    /// The report; what a receiver cannot know is absent.
     pub(super) fn result(&self, listeners: Vec<ListenerStats>, cpu: &IngestCpu, listened: &Listened) -> IngestReport {
         let (ledger, accepted) = self.ledger(&listeners, listened.given_up.is_some());
         let (capabilities, stats) = (self.store.capabilities(), self.store.stats());
@@ -128,7 +128,7 @@ fn size(stats: &Stats) -> WholeSize {
     }
 }
 
-/// What accepted samples cost here, where there are some.
+/// CPU time and bytes per accepted sample; empty if there are none.
 fn cost(cpu: &IngestCpu, accepted: u64, bytes_per_sample: Option<f64>) -> Cost {
     let method = "the clocks of the listeners' threads, as METHODOLOGY.md has it".to_owned();
     if accepted == 0 {
@@ -153,10 +153,10 @@ fn cost(cpu: &IngestCpu, accepted: u64, bytes_per_sample: Option<f64>) -> Cost {
     }
 }
 
-/// One count of a listener.
+/// Reads one counter of a listener.
 type Count = fn(&ListenerStats) -> u64;
 
-/// What a listener counts of peers that it did not keep, and how it is said.
+/// Counters of refused or forgotten peers, with the text for each.
 const TURNED_AWAY: [(Count, &str); 4] = [
     (
         |stats| stats.refused_connections,
@@ -176,7 +176,7 @@ const TURNED_AWAY: [(Count, &str); 4] = [
     ),
 ];
 
-/// The report for people: the same figures, in order.
+/// The report as text: the same figures, in order.
 pub(super) fn text(result: &IngestReport) -> String {
     let ledger = |counter| units::count(result.ledger.counts.count(counter));
     let mut lines = vec![
@@ -210,7 +210,7 @@ pub(super) fn text(result: &IngestReport) -> String {
     lines.join("\n") + "\n"
 }
 
-/// What one listener did not take, or did not get.
+/// Lines about the peers and datagrams that a listener refused or lost.
 fn of_listener(listener: &ListenerStats) -> Vec<String> {
     let counts = TURNED_AWAY.map(|(count, what)| (count(listener), what));
     let turned_away = counts.iter().filter(|(count, _)| *count > 0);

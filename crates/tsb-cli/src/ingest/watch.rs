@@ -1,4 +1,4 @@
-//! Until when listeners listen, and what is shown meanwhile.
+//! Decides when listening ends, and shows progress until then.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, PoisonError};
@@ -17,16 +17,16 @@ use tsb_run::damage::Told;
 use tsb_run::run::{Counted, Slicing};
 use tsb_run::units;
 
-/// How often progress is shown, and the end looked for where nothing announces it.
+/// Interval between two checks whether listening is over, unless the thread is unparked.
 const TICK_NS: u64 = SECOND_NS / 5;
 
-/// How long the slices of its report are.
+/// Length of a reporting interval.
 const SLICE_NS: u64 = SECOND_NS;
 
-/// How often the store is asked what it has found damaged: some look through their files.
+/// Interval between two checks for damage: some stores scan their files for it.
 const DAMAGE_NS: u64 = 60 * SECOND_NS;
 
-/// When listening ends, and what is said until then.
+/// When listening ends, and whether progress is shown.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Watching {
     duration_ns: Option<u64>,
@@ -35,7 +35,7 @@ pub(super) struct Watching {
 }
 
 impl Watching {
-    /// As the command line says.
+    /// From the command line.
     pub(super) const fn of(args: &IngestArgs, duration_ns: Option<u64>) -> Self {
         Self {
             duration_ns,
@@ -45,32 +45,32 @@ impl Watching {
     }
 }
 
-/// What is watched.
+/// The source of the progress figures.
 pub(super) trait Watched {
-    /// What each listener has counted.
+    /// Counters of each listener.
     fn listeners(&self) -> Vec<ListenerStats>;
     /// Samples accepted so far.
     fn accepted(&self) -> u64;
-    /// What else the line of progress says.
+    /// Further text for the progress line.
     fn detail(&self) -> String;
-    /// What the store has found damaged so far.
+    /// Damage that the store has found so far.
     fn damage(&self) -> Vec<Damage>;
-    /// Whether there is no use in going on.
+    /// Whether the store has failed, so that listening should end.
     fn has_failed(&self) -> bool {
         false
     }
 }
 
-/// The slices of a listener, which outlive the thread that watches it.
+/// The reporting intervals of the listeners. They outlive the thread that serves.
 pub(super) struct Slices(Mutex<Option<Slicing>>);
 
 impl Slices {
-    /// Slices from `started` on.
+    /// Intervals from `started` on.
     pub(super) fn begin(started: u64) -> Self {
         Self(Mutex::new(Some(Slicing::new(started, SLICE_NS, &[]))))
     }
 
-    /// Ends the running slice, if it is over.
+    /// Ends the current interval if its time is over.
     fn cut(&self, now: u64, watched: &impl Watched) {
         let mut slices = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(slices) = slices.as_mut().filter(|slices| now >= slices.end_ns()) {
@@ -80,8 +80,7 @@ impl Slices {
         }
     }
 
-    /// All slices, and what tsb itself used, when `accepted` samples have been accepted in all.
-    /// The second time there are none.
+    /// All intervals and the resources of tsb; `accepted` is the total. Empty on a second call.
     pub(super) fn end(&self, now: u64, accepted: u64) -> (Vec<Interval>, Vec<Usage>) {
         let slices = self.0.lock().unwrap_or_else(PoisonError::into_inner).take();
         slices.map_or_else(Default::default, |mut slices| {
@@ -91,8 +90,8 @@ impl Slices {
     }
 }
 
-/// Shows progress until it is time to stop: `stop` is set, `duration_ns` is over, or with
-/// `--once` the last connection has gone. Who sets `stop` unparks the thread.
+/// Shows progress until `stop` is set, `duration_ns` is over, the store has failed, or with
+/// `--once` the last connection has closed. Unpark the thread after setting `stop`.
 pub(super) fn watch(
     watched: &impl Watched,
     watching: &Watching,
@@ -135,7 +134,7 @@ pub(super) fn watch(
     }
 }
 
-/// Refuses an address that other machines could reach, unless that is meant.
+/// Refuses an address that other machines can reach, unless `--allow-remote` was given.
 pub(super) fn refuse_remote(url: &Typed, address: &Address, allow_remote: bool) -> Result<(), Failure> {
     if address.is_local() || allow_remote {
         return Ok(());

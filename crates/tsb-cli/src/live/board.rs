@@ -1,5 +1,5 @@
-//! What a run shows while it goes on: written by whoever runs it, read by the live view
-//! and by the metrics endpoint. Neither is on the emitting path.
+//! The state of a run in progress, written by the run and read by the live view and the metrics
+//! endpoint. Neither is on the emitting path.
 
 use std::collections::VecDeque;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -11,13 +11,13 @@ use tsb_core::report::Interval;
 use tsb_run::foreign;
 use tsb_run::{Phase, Progress, Subject, Timed};
 
-/// Slices that are kept for the view: an hour of seconds.
+/// Number of reporting intervals kept for the view: an hour at one per second.
 const SLICES_MAX: usize = 3_600;
 
-/// Sentences that are kept for the view.
+/// Number of messages kept for the view.
 const SAID_MAX: usize = 8;
 
-/// Operations by coarse cell since the run began.
+/// A histogram in coarse cells, of all operations since the run began.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Times {
     counts: Vec<u64>,
@@ -34,7 +34,7 @@ impl Default for Times {
 }
 
 impl Times {
-    /// Adds a slice.
+    /// Adds the operations of an interval.
     pub fn add(&mut self, cells: &Cells) {
         for (cell, count) in cells.iter() {
             if let Some(slot) = self.counts.get_mut(cell) {
@@ -44,13 +44,13 @@ impl Times {
         }
     }
 
-    /// Operations.
+    /// Number of operations.
     pub fn count(&self) -> u64 {
         self.counts.iter().sum()
     }
 
-    /// Operations that took `limit_ns` or less, as far as cells tell: those of cells that
-    /// end there or before.
+    /// Operations that took at most `limit_ns`; only cells that end at or below the limit are
+    /// counted.
     pub fn count_within(&self, limit_ns: u64) -> u64 {
         let counts = self.counts.iter().enumerate();
         counts
@@ -64,7 +64,7 @@ impl Times {
         self.sum_ns
     }
 
-    /// The upper edge of the cell that holds the quantile, in nanoseconds: at most 1/8 too
+    /// The upper end of the cell that contains the quantile, in nanoseconds: at most 1/8 too
     /// large. `None` with fewer than ten operations beyond it, as in reports.
     pub fn quantile(&self, quantile: f64) -> Option<u64> {
         let all = self.count();
@@ -80,30 +80,30 @@ impl Times {
         found.map(cell_highest)
     }
 
-    /// The upper edge of the slowest operation's cell, in nanoseconds.
+    /// The upper end of the slowest operation's cell, in nanoseconds.
     pub fn max(&self) -> Option<u64> {
         self.counts.iter().rposition(|&count| count > 0).map(cell_highest)
     }
 }
 
-/// Everything that is shown.
+/// Everything that the view and the metrics show.
 #[derive(Clone, Debug, Default)]
 pub struct State {
-    /// What is run.
+    /// The facts that do not change.
     pub subject: Subject,
-    /// What it is doing.
+    /// The current phase.
     pub phase: Phase,
     /// Time since sending began, in nanoseconds.
     pub elapsed_ns: u64,
     /// The emitter's counters.
     pub totals: LiveTotals,
-    /// Samples that the store took.
+    /// Samples accepted.
     pub accepted: u64,
-    /// Samples that it refused.
+    /// Samples refused.
     pub rejected: u64,
-    /// The stalest series at the last look, in milliseconds.
+    /// Age of the stalest series at the last poll, in milliseconds.
     pub staleness_ms: Option<f64>,
-    /// The newest slices, the oldest first.
+    /// The newest reporting intervals, oldest first.
     pub slices: VecDeque<Interval>,
     /// Due to done.
     pub response: Times,
@@ -113,7 +113,7 @@ pub struct State {
     pub service: Times,
     /// Due to start.
     pub lag: Times,
-    /// What was said.
+    /// The last messages.
     pub said: VecDeque<String>,
     /// CPU time since sending began, in nanoseconds: this process, then those watched.
     pub cpu_ns: Vec<u64>,
@@ -124,8 +124,8 @@ pub struct State {
 pub struct Board(Mutex<State>);
 
 impl State {
-    /// Samples per second that are asked now: by the plan, or where that changes by the newest
-    /// slice; `None` in a closed loop.
+    /// Samples per second asked for now: by the plan, or by the newest interval if the rate
+    /// varies; `None` for a closed loop.
     pub fn asked_per_second(&self) -> Option<f64> {
         let by_slice = || {
             let newest = self.slices.back()?;
@@ -138,17 +138,17 @@ impl State {
 }
 
 impl Board {
-    /// Nothing to show yet.
+    /// An empty state.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Access for as long as it takes to copy what is needed.
+    /// Locks the state. Hold it only as long as copying takes.
     pub fn lock(&self) -> MutexGuard<'_, State> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The state with no more than so many slices.
+    /// A copy of the state with at most `slices` intervals.
     pub fn snapshot(&self, slices: usize) -> State {
         let state = self.lock();
         let newest = state.slices.len().saturating_sub(slices);
@@ -170,7 +170,7 @@ impl Board {
         }
     }
 
-    /// Another run begins.
+    /// Resets the state for another run; messages are kept.
     pub fn begin(&self, subject: Subject) {
         let mut state = self.lock();
         let said = std::mem::take(&mut state.said);
@@ -181,12 +181,12 @@ impl Board {
         };
     }
 
-    /// The run does something else now.
+    /// Sets the phase.
     pub fn enter(&self, phase: Phase) {
         self.lock().phase = phase;
     }
 
-    /// The counters have moved on.
+    /// Updates the counters.
     pub fn update(&self, progress: &Progress) {
         let mut state = self.lock();
         state.elapsed_ns = progress.elapsed_ns;
@@ -196,7 +196,7 @@ impl Board {
         state.staleness_ms = progress.staleness_ms.or(state.staleness_ms);
     }
 
-    /// Keeps a sentence.
+    /// Adds a message, escaped for the terminal.
     pub fn say(&self, text: &str) {
         let mut state = self.lock();
         if state.said.len() == SAID_MAX {
@@ -205,7 +205,7 @@ impl Board {
         state.said.push_back(foreign::line(text).into_owned());
     }
 
-    /// Adds a slice with the times of its operations.
+    /// Adds an interval with the latencies of its operations.
     pub fn add(&self, slice: Interval, timed: &Timed) {
         let mut guard = self.lock();
         let state = &mut *guard;

@@ -1,8 +1,8 @@
-//! An HTTP endpoint that answers one question: how is the run?
+//! An HTTP endpoint that serves the metrics of a run.
 //!
-//! One thread serves all clients as their bytes come, so that nobody waits for one that is slow
-//! or silent. A short request, a deadline, a bound on how many are served at a time; beyond it,
-//! the one that came first makes room. Nothing here can hold up a run. It is not a web server.
+//! One thread serves all clients with non-blocking I/O, so a slow or silent client delays no
+//! other. Request length, time per client and number of clients are bounded; a client beyond the
+//! bound replaces the oldest one. Nothing here can delay a run. It is not a general web server.
 
 use std::io::{ErrorKind, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
@@ -19,22 +19,22 @@ use super::openmetrics;
 use crate::exit::Exit;
 use crate::failure::Failure;
 
-/// A longer request is none of ours.
+/// Longest request, in bytes.
 const REQUEST_BYTES_MAX: usize = 8 << 10;
 
-/// From the beginning of a connection to the last byte of its answer.
+/// Longest time from accepting a connection to the last byte of its answer.
 const SERVICE_NS_MAX: u64 = 2 * SECOND_NS;
 
-/// Clients that are served at a time.
+/// Largest number of clients at a time.
 const GUESTS_MAX: usize = 256;
 
-/// The longest wait before deadlines are looked at.
+/// Longest wait between two checks of deadlines, in nanoseconds.
 const SLICE_NS: i64 = 100_000_000;
 
-/// How long the end waits for its own connection.
+/// Time limit for the connection that wakes the listener at the end.
 const STEP: Duration = Duration::from_millis(500);
 
-/// An endpoint that is being served; dropping it ends that.
+/// A running endpoint; dropping it stops it.
 #[derive(Debug)]
 pub struct Exposed {
     address: SocketAddr,
@@ -43,7 +43,7 @@ pub struct Exposed {
 }
 
 impl Exposed {
-    /// Serves `board` on `address`; on other than loopback addresses only if told so.
+    /// Serves `board` on `address`. An address that is not loopback needs `allow_remote`.
     pub fn start(address: SocketAddr, allow_remote: bool, board: Arc<Board>) -> Result<Self, Failure> {
         let failure = || Failure::usage(format!("cannot serve metrics on {address}"));
         if !address.ip().is_loopback() && !allow_remote {
@@ -69,7 +69,7 @@ impl Exposed {
         })
     }
 
-    /// Where it listens.
+    /// The address on which it listens.
     pub const fn address(&self) -> SocketAddr {
         self.address
     }
@@ -86,14 +86,15 @@ impl Drop for Exposed {
     }
 }
 
-/// Who serves.
+/// The serving thread's state.
 struct Host {
     listener: TcpListener,
     board: Arc<Board>,
     clock: MonotonicClock,
-    /// In the order in which they came.
+    /// Clients in order of arrival.
     guests: Vec<Guest>,
-    /// The last connection could not be accepted: not to be tried again at once.
+    /// Set after a failed accept: the next poll leaves the listener out, so that the thread does
+    /// not spin.
     rests: bool,
 }
 
@@ -101,7 +102,7 @@ struct Host {
 struct Guest {
     connection: TcpStream,
     request: Vec<u8>,
-    /// Empty as long as the request is not whole.
+    /// Empty until the request is complete.
     answer: Vec<u8>,
     written: usize,
     until_ns: u64,
@@ -132,7 +133,7 @@ impl Host {
         }
     }
 
-    /// Waits for clients; which of the guests have something to do.
+    /// Waits for I/O. Returns for each client whether it is ready.
     fn wait(&mut self) -> Vec<bool> {
         let mut waits: Vec<PollFd<'_>> = self.guests.iter().map(Guest::waits_for).collect();
         if !self.rests {
@@ -150,7 +151,7 @@ impl Host {
         ready
     }
 
-    /// Takes in everybody who is at the door; who came first makes room.
+    /// Accepts all pending connections; beyond the bound, the oldest client is dropped.
     fn welcome(&mut self) {
         for _ in 0..GUESTS_MAX {
             match self.listener.accept() {
@@ -195,7 +196,7 @@ impl Guest {
         PollFd::new(&self.connection, flags)
     }
 
-    /// Reads and writes what can be without waiting. `false`: it is over.
+    /// Reads and writes without blocking. Returns `false` when the client is finished.
     fn go_on(&mut self, board: &Board) -> bool {
         if self.answer.is_empty() && !self.listen(board) {
             return false;
@@ -214,7 +215,8 @@ impl Guest {
         self.answer.is_empty()
     }
 
-    /// Reads the request, and has its answer made once its head is whole. `false`: it is over.
+    /// Reads the request, and builds the answer once its head is complete. Returns `false` when
+    /// the client is finished.
     fn listen(&mut self, board: &Board) -> bool {
         let mut part = [0_u8; 1024];
         loop {
@@ -234,7 +236,7 @@ impl Guest {
     }
 }
 
-/// The answer to a request whose head is whole, or too long.
+/// The answer to a request whose head is complete or too long.
 fn answer(request: &[u8], board: &Board) -> Vec<u8> {
     let text = std::str::from_utf8(request).ok();
     let line = text

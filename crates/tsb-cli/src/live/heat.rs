@@ -1,4 +1,5 @@
-//! The heat map of response times as characters: two rows of cells in each line of text.
+//! Draws the heat map of response times as characters: each line of text shows two rows of
+//! cells.
 
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
@@ -8,25 +9,26 @@ use tsb_core::latency::{CELLS, Cells, cell_highest};
 
 use tsb_run::units::nanos;
 
-/// Columns that the labels at the left take.
+/// Width of the labels at the left.
 const LABELS: u16 = 8;
 
-/// From few to many, in the 256 colours that terminals share; readable on dark and light.
+/// Colours from few to many operations, from the 256 that terminals share; readable on dark and
+/// light backgrounds.
 const RAMP: [u8; 9] = [24, 25, 31, 37, 72, 107, 143, 179, 221];
 
 const UPPER_HALF: &str = "\u{2580}";
 
-/// Columns of cells, the newest at the right.
+/// The heat map, newest column at the right.
 pub(super) struct Heat<'a> {
-    /// Each a slice, or several.
+    /// One or more reporting intervals per column.
     pub columns: &'a [Vec<&'a Cells>],
-    /// Characters that each takes.
+    /// Width of a column, in characters.
     pub wide: usize,
-    /// Colours by the share of a column, rather than of the fullest cell.
+    /// Whether colours show the share of the column, rather than of the fullest cell.
     pub is_by_column: bool,
 }
 
-/// Columns of slices that fit into a width.
+/// Number of columns that fit into a width.
 pub(super) const fn columns_in(width: u16) -> usize {
     width.saturating_sub(LABELS) as usize
 }
@@ -79,7 +81,7 @@ impl Widget for Heat<'_> {
     }
 }
 
-/// A colour for a count: each step is twice the share.
+/// The colour for a count: each step doubles the share.
 fn colour(count: u64, whole: u64) -> Option<Color> {
     if count == 0 || whole == 0 {
         return None;
@@ -89,8 +91,8 @@ fn colour(count: u64, whole: u64) -> Option<Color> {
     Some(Color::Indexed(RAMP[index]))
 }
 
-/// Which cells each row takes; row 0 is at the top and slowest. With more rows than cells, a
-/// cell takes several.
+/// Assigns cells to rows; row 0 is the top and slowest. With more rows than cells, a cell covers
+/// several rows.
 struct Grid {
     low: usize,
     cells: usize,
@@ -106,7 +108,7 @@ impl Grid {
         }
     }
 
-    /// The cells of a row, counted from the lowest.
+    /// The cells of a row, counted from `low`.
     fn cells(&self, row: usize) -> std::ops::Range<usize> {
         let from_below = self.rows - 1 - row;
         let start = from_below * self.cells / self.rows;
@@ -124,7 +126,7 @@ impl Grid {
         (0..self.rows).map(sum).collect()
     }
 
-    /// The slowest time of every fourth line, beside it.
+    /// Draws the slowest time of every fourth line beside it.
     fn label(&self, area: Rect, buffer: &mut Buffer) {
         for line in (0..area.height).step_by(4) {
             let cell = self.low + self.cells(usize::from(line) * 2).end - 1;

@@ -1,4 +1,4 @@
-//! What `?` shows over the live view: the keys, and what the figures mean.
+//! The help of the live view (`?`): the keys, and the meaning of the figures.
 
 use ratatui::Frame;
 use ratatui::layout::{Constraint, Flex, Layout, Rect};
@@ -8,7 +8,7 @@ use ratatui::widgets::{Block, Clear, Paragraph};
 
 const STRONG: Style = Style::new().add_modifier(Modifier::BOLD);
 
-/// A name and what it does or means; an empty name is a heading.
+/// A name and its explanation; an empty name marks a heading.
 const TEXT: &[(&str, &str)] = &[
     ("", "Keys"),
     ("q, Ctrl-C", "stop sending, read back, report; twice: end at once"),
@@ -30,10 +30,10 @@ const TEXT: &[(&str, &str)] = &[
     ("unknown", "sent, and no answer came"),
 ];
 
-/// Columns of the names.
+/// Width of the names.
 const NAMES: usize = 11;
 
-/// Draws the help over the middle of the view.
+/// Draws the help over the centre of the view.
 pub(super) fn overlay(frame: &mut Frame<'_>) {
     let lines: Vec<Line<'_>> = TEXT.iter().map(|&(name, what)| line(name, what)).collect();
     let width = lines.iter().map(Line::width).max().unwrap_or(0) as u16 + 4;

@@ -1,8 +1,8 @@
-//! Keys of the live view, from the bytes that a terminal in raw mode sends.
+//! Decodes the keys of the live view from the bytes that a terminal in raw mode sends.
 //!
-//! Only the view reads the terminal: two readers of one input, one of which reports an edge
-//! and the other a level, lose keys and spin. Escape sequences (arrows, function keys) are
-//! skipped whole, so that their letters are not taken for keys.
+//! Only the view reads the terminal: with two readers of one input, one edge-triggered and one
+//! level-triggered, keys are lost and one reader spins. Escape sequences (arrows, function keys)
+//! are skipped as a whole, so that their letters are not taken for keys.
 
 use std::fs::File;
 use std::io::{self, IsTerminal};
@@ -12,38 +12,38 @@ use std::time::Duration;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 
-/// What was pressed.
+/// A pressed key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Key {
     /// A printable ASCII character.
     Char(char),
     /// The escape key alone.
     Escape,
-    /// Ctrl-C, which is a byte and no signal in raw mode.
+    /// Ctrl-C, which raw mode delivers as a byte instead of a signal.
     Interrupt,
 }
 
-/// Where in an escape sequence the last byte stood.
+/// The parser's position in an escape sequence.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum At {
     #[default]
     Ground,
     Escape,
-    /// Behind `ESC [`: parameters until a final byte (ECMA-48, 5.4).
+    /// After `ESC [`: parameters until a final byte (ECMA-48, 5.4).
     Control,
-    /// Behind `ESC O`: one more byte.
+    /// After `ESC O`: one more byte.
     Single,
 }
 
-/// Takes bytes apart.
+/// The parser.
 #[derive(Debug, Default)]
 pub(super) struct Keys {
     at: At,
 }
 
 impl Keys {
-    /// The keys in what one read returned. An escape byte at its end is the escape key:
-    /// terminals send sequences at once.
+    /// The keys in the bytes of one read. An escape byte at the end is the escape key: terminals
+    /// send a whole sequence at once.
     pub(super) fn take(&mut self, bytes: &[u8]) -> Vec<Key> {
         let mut keys: Vec<Key> = bytes.iter().filter_map(|&byte| self.next(byte)).collect();
         if self.at == At::Escape {
@@ -69,7 +69,7 @@ impl Keys {
     }
 }
 
-/// Where keys come from.
+/// The terminal as a source of keys.
 #[derive(Debug)]
 pub(super) struct Keyboard {
     terminal: OwnedFd,
@@ -77,7 +77,7 @@ pub(super) struct Keyboard {
 }
 
 impl Keyboard {
-    /// Standard input where that is the terminal, else the terminal of the process.
+    /// Opens standard input if it is a terminal, else the controlling terminal.
     pub(super) fn open() -> io::Result<Self> {
         if io::stdin().is_terminal() {
             io::stdin().as_fd().try_clone_to_owned().map(Self::of)
@@ -93,10 +93,10 @@ impl Keyboard {
         }
     }
 
-    /// The keys that are pressed within a time; returns with the first.
+    /// Waits up to `within` for keys, and returns as soon as one is pressed.
     ///
     /// # Errors
-    /// When the terminal has gone away.
+    /// If the terminal was closed.
     pub(super) fn pressed(&mut self, within: Duration) -> io::Result<Vec<Key>> {
         let within = Timespec::try_from(within).map_err(io::Error::other)?;
         let mut watched = [PollFd::new(&self.terminal, PollFlags::IN)];

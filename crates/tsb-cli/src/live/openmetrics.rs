@@ -1,19 +1,19 @@
-//! The board as OpenMetrics text, for Prometheus and whoever else reads it.
+//! Formats the state of a run as OpenMetrics text, for Prometheus and compatible tools.
 //!
-//! Format: OpenMetrics 1.0.0 (IANA `application/openmetrics-text`): families with their
-//! type, unit and help, counters ending in `_total`, `# EOF` at the end.
+//! Format: OpenMetrics 1.0.0 (IANA `application/openmetrics-text`): families with type, unit and
+//! help, counters ending in `_total`, `# EOF` at the end.
 
 use std::fmt::Write;
 
 use super::board::{State, Times};
 
-/// What a response says that it holds.
+/// The content type of the response.
 pub(super) const CONTENT_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
 
-/// Buckets of times end at these powers of two, in nanoseconds: 1 us to 69 s.
+/// Upper ends of the latency buckets, as powers of two in nanoseconds: 1 us to 69 s.
 const BUCKETS: std::ops::RangeInclusive<u32> = 10..=36;
 
-/// Everything that the board shows.
+/// The whole state as text.
 pub(super) fn text(state: &State) -> String {
     let mut out = String::new();
     info(state, &mut out);
@@ -48,7 +48,7 @@ fn family(out: &mut String, name: &str, kind: &str, unit: &str, help: &str) {
     let _ = writeln!(out, "# HELP {name} {help}");
 }
 
-/// A label's value with what the format reserves escaped.
+/// A label value, escaped as the format requires.
 fn quoted(value: &str) -> String {
     value.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n")
 }

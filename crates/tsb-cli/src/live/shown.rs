@@ -1,4 +1,5 @@
-//! What shows a run while it goes on: a view, metrics for other tools, lines on stderr.
+//! Sets up how a run in progress is shown: the live view, metrics for other tools, or lines on
+//! stderr.
 
 use std::sync::Arc;
 
@@ -11,7 +12,7 @@ use crate::failure::Failure;
 use crate::interrupt::Signals;
 use crate::say;
 
-/// A run that is shown; dropping it gives the terminal back and ends the metrics.
+/// The displays of a run; dropping it restores the terminal and stops the metrics.
 #[derive(Debug)]
 pub struct Shown {
     observer: Arc<Watcher>,
@@ -22,19 +23,19 @@ pub struct Shown {
 }
 
 impl Shown {
-    /// Shows a run as `args` ask: on a view if there is a terminal for it, else in lines; and as
+    /// Shows a run as `args` say: on the live view if there is a terminal, else as lines; and as
     /// metrics.
     ///
     /// # Errors
-    /// When a view was asked for and cannot be drawn, or the port of the metrics is taken.
+    /// If a view was requested and cannot be drawn, or the metrics' address cannot be used.
     pub fn open(args: &RunArgs, signals: &Signals) -> Result<Self, Failure> {
         Self::with_view(args, signals, wants_view(args))
     }
 
-    /// The same without a view.
+    /// The same without the live view.
     ///
     /// # Errors
-    /// When the port of the metrics is taken.
+    /// If the metrics' address cannot be used.
     pub fn lines(args: &RunArgs, signals: &Signals) -> Result<Self, Failure> {
         Self::with_view(args, signals, false)
     }
@@ -67,7 +68,7 @@ impl Shown {
         })
     }
 
-    /// The controls of a run that is shown here, and ends when signals or keys ask for it.
+    /// The controls of a run that is shown here and ended by signals or keys.
     pub fn controls(&self) -> Controls {
         Controls {
             stops: self.stops.clone(),
@@ -78,7 +79,7 @@ impl Shown {
     }
 }
 
-/// Puts what it hears on a board, or on stderr.
+/// Forwards the events of a run to the board or to stderr.
 #[derive(Debug)]
 struct Watcher {
     board: Option<Arc<Board>>,

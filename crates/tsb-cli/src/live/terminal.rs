@@ -1,5 +1,5 @@
-//! The terminal that the live view is drawn on: taken, drawn on four times a second, and
-//! given back whatever happens. What is drawn is `view`'s.
+//! Owns the terminal while the live view is shown: redraws it four times per second, and
+//! restores it in every case. The picture itself is made in `view`.
 
 use std::io::{self, Stderr};
 use std::sync::Arc;
@@ -19,14 +19,14 @@ use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::interrupt::Signals;
 
-/// From one picture to the next, unless a key is pressed.
+/// Time between two redraws, unless a key is pressed.
 const FRAME: Duration = Duration::from_millis(250);
 
-/// A view that has not ended by then is waiting for a terminal that has gone away, and is
-/// left to end with the process.
+/// Time limit for the view's thread to end. A thread that exceeds it waits for a terminal that
+/// was closed, and is left to end with the process.
 const GIVE_BACK_NS_MAX: u64 = 2 * SECOND_NS;
 
-/// A terminal in use; dropping it gives it back.
+/// The terminal in use; dropping it restores it.
 #[derive(Debug)]
 pub struct Terminal {
     is_over: Arc<AtomicBool>,
@@ -34,7 +34,7 @@ pub struct Terminal {
 }
 
 impl Terminal {
-    /// Takes the terminal and shows `board` on it; `q` is what a signal is.
+    /// Takes the terminal and shows `board` on it. The key `q` acts as a signal.
     pub fn open(board: Arc<Board>, signals: Signals) -> Result<Self, Failure> {
         let failure = |error: &io::Error| {
             Failure::usage("cannot show the live view")

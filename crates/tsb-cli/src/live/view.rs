@@ -1,4 +1,4 @@
-//! What the live view shows: a pure function from the board's state to a picture.
+//! Draws the live view: a pure function from the state of a run to a picture.
 
 use std::fmt::Write;
 
@@ -16,39 +16,39 @@ use super::heat::{Heat, columns_in};
 use super::help;
 use tsb_run::units::{bytes, count, nanos, scaled};
 
-/// From this width on the heat map stands beside the figures.
+/// From this width on, the heat map is beside the figures.
 const WIDE: u16 = 140;
 
-/// Columns that the figures take there.
+/// Width of the figures there.
 const FIGURES: u16 = 78;
 
-/// How the user looks at it.
+/// The user's settings of the view.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Look {
-    /// The picture stands still; the run goes on.
+    /// Whether the picture is frozen; the run continues.
     pub is_paused: bool,
-    /// The run was asked to end.
+    /// Whether the run was asked to end.
     pub is_stopping: bool,
-    /// The keys and figures are explained over the picture.
+    /// Whether the help is open.
     pub is_helped: bool,
-    /// Heat by share of the whole map, or of each column.
+    /// Whether heat shows the share of each column instead of the whole map.
     pub is_by_column: bool,
     // A column of the heat map takes 2 to the power of this many slices.
     coarse: u32,
 }
 
 impl Look {
-    /// Slices in a column of the heat map.
+    /// Reporting intervals per column of the heat map.
     pub(super) const fn slices_per_column(self) -> usize {
         1 << self.coarse
     }
 
-    /// Shows less time.
+    /// Shows less time per column.
     pub(super) const fn zoom_in(&mut self) {
         self.coarse = self.coarse.saturating_sub(1);
     }
 
-    /// Shows more time, up to 64 slices per column.
+    /// Shows more time per column, up to 64 intervals.
     pub(super) const fn zoom_out(&mut self) {
         if self.coarse < 6 {
             self.coarse += 1;
@@ -56,7 +56,7 @@ impl Look {
     }
 }
 
-/// Slices that a terminal of this width can show.
+/// Number of intervals that a terminal of this width can show.
 pub(super) const fn slices_wanted(width: usize, look: Look) -> usize {
     width * look.slices_per_column()
 }
@@ -64,7 +64,7 @@ pub(super) const fn slices_wanted(width: usize, look: Look) -> usize {
 const FAINT: Style = Style::new().fg(Color::DarkGray);
 const STRONG: Style = Style::new().add_modifier(Modifier::BOLD);
 
-/// Draws everything.
+/// Draws the whole view.
 pub(super) fn draw(frame: &mut Frame<'_>, state: &State, look: Look) {
     let rows = Layout::vertical([
         Constraint::Length(2),
@@ -111,7 +111,7 @@ fn header(state: &State, look: Look) -> Paragraph<'_> {
     Paragraph::new(vec![first, Line::from(second)])
 }
 
-/// How far it is, in words.
+/// The progress as text.
 fn left(state: &State) -> String {
     let seconds = |ns: u64| ns as f64 / 1e9;
     match (state.phase, state.subject.planned_ns) {
@@ -147,11 +147,11 @@ fn progress(frame: &mut Frame<'_>, state: &State, area: Rect) {
     frame.render_widget(Paragraph::new(bar), area);
 }
 
-/// Lines that the figures take where the heat map stands below them.
+/// Height of the figures if the heat map is below them.
 const FIGURE_LINES: u16 = 14;
 
-/// Characters that one column of the heat map or the history takes, so that a short run
-/// fills the width: the planned slices, or those there are, side by side.
+/// Width of one column of the heat map or the history, in characters. A short run is stretched
+/// so that its planned intervals fill the width.
 fn stretch(state: &State, look: Look, width: usize) -> usize {
     let subject = &state.subject;
     let planned = subject.planned_ns.unwrap_or(0) / subject.slice_ns.max(1);
@@ -341,8 +341,8 @@ fn heat(frame: &mut Frame<'_>, state: &State, look: Look, area: Rect) {
     frame.render_widget(Paragraph::new(Line::styled(text, FAINT)).right_aligned(), axis);
 }
 
-/// The slices of each column, the oldest first. Columns keep their slices as time passes:
-/// their borders are multiples of their length since the start of what is kept.
+/// The intervals of each column, oldest first. Column borders are multiples of the column length
+/// since the oldest kept interval, so a column keeps its intervals as time passes.
 fn columns(state: &State, look: Look, most: usize) -> Vec<Vec<&Cells>> {
     let slices: Vec<&Cells> = state
         .slices

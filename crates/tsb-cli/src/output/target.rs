@@ -1,5 +1,5 @@
-//! A file that a result goes to: proved writable before the run, and replaced only when the
-//! new result is whole.
+//! A result file: checked to be writable before the run, and replaced only when the new result
+//! is complete.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, ErrorKind, Write};
@@ -7,10 +7,10 @@ use std::path::{Path, PathBuf};
 
 use crate::failure::Failure;
 
-/// A longer name would not leave room for what is put around it.
+/// Longest file name, in characters; leaves room for the temporary file's prefix and suffix.
 const NAME_MAX: usize = 100;
 
-/// Where a result goes.
+/// A file for a result.
 #[derive(Clone, Debug)]
 pub struct Target {
     path: PathBuf,
@@ -19,17 +19,17 @@ pub struct Target {
 
 #[derive(Clone, Debug)]
 enum Way {
-    /// Written beside this file, then renamed over it.
+    /// Write a temporary file next to this one, then rename it.
     Replace(PathBuf),
-    /// Written into what is there: a device, a pipe, or a file whose folder takes no others.
+    /// Overwrite in place: a device, a pipe, or a file in a folder where no file can be created.
     InPlace,
 }
 
 impl Target {
-    /// Proves that `path` can be written, without a change to what is there.
+    /// Checks that `path` can be written, without changing its contents.
     ///
     /// # Errors
-    /// When it cannot, with the path and the cause.
+    /// If it cannot; names the path and the cause.
     pub fn prepare(path: &Path) -> Result<Self, Failure> {
         let way = way(path).map_err(|error| {
             Failure::usage(format!("cannot write {}", path.display()))
@@ -42,18 +42,18 @@ impl Target {
         })
     }
 
-    /// Where it goes, as it was given.
+    /// The path as given.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// Whether it is a file that is replaced as a whole, and not a device or a pipe.
+    /// Whether it is a file that is replaced as a whole, not a device or a pipe.
     pub const fn is_replaced(&self) -> bool {
         matches!(self.way, Way::Replace(_))
     }
 
-    /// Writes the whole result. When that fails, what was there before is still there, but
-    /// for devices, pipes and files in folders that take no others.
+    /// Writes the result. If that fails, the previous contents are kept, except for devices,
+    /// pipes and files in folders where no file can be created.
     ///
     /// # Errors
     /// [`crate::exit::Exit::Unwritten`], with the path and the cause.
@@ -93,7 +93,7 @@ fn way(path: &Path) -> io::Result<Way> {
     }
 }
 
-/// The file beside `path` that a result is written into first.
+/// The temporary file next to `path`.
 fn beside(path: &Path) -> io::Result<PathBuf> {
     let name = path
         .file_name()
@@ -102,7 +102,7 @@ fn beside(path: &Path) -> io::Result<PathBuf> {
     Ok(path.with_file_name(format!(".{name}.{}.part", std::process::id())))
 }
 
-/// Makes and removes a file beside `path`.
+/// Creates and removes the temporary file, as a check.
 fn try_beside(path: &Path) -> io::Result<()> {
     let part = beside(path)?;
     File::create(&part)?;

@@ -1,4 +1,4 @@
-//! Flags (or a run file) change a plan. Each error names the flag.
+//! Applies flags (or the keys of a run file) to a plan. Every error names the flag.
 
 use tsb_core::workload::{BatchMode, FleetSpec, IntervalShare, Jitter, Phase};
 
@@ -7,12 +7,12 @@ use crate::args::RunOptions;
 use crate::failure::Failure;
 use tsb_run::units;
 
-/// A flag whose text cannot be read.
+/// The failure of a flag whose value cannot be parsed.
 fn bad(flag: &str, text: &str, why: impl Into<String>) -> Failure {
     Failure::usage(format!("cannot read --{flag} {text}")).because_of(why)
 }
 
-/// Reads the text of a flag with `parse`, if it was given.
+/// Parses the value of a flag with `parse`, if it was given.
 fn read<T>(
     flag: &str,
     text: Option<&String>,
@@ -25,7 +25,7 @@ fn read<T>(
     Ok(())
 }
 
-/// One of a few words.
+/// Parses one of a set of words.
 fn word<T: Copy>(text: &str, words: &[(&str, T)]) -> Result<T, String> {
     let known = words.iter().find(|(name, _)| *name == text).map(|&(_, value)| value);
     known.ok_or_else(|| {
@@ -45,7 +45,7 @@ fn rate(text: &str) -> Result<AskedRate, String> {
     }
 }
 
-/// What is sent together: a word, or how many series at most.
+/// Parses the batch mode: a word, or the largest number of series.
 fn batch(text: &str) -> Result<BatchMode, String> {
     let modes = [
         ("message", BatchMode::Message),
@@ -62,12 +62,12 @@ fn batch(text: &str) -> Result<BatchMode, String> {
     }
 }
 
-/// Flags that change a plan.
+/// Applies flags to a plan.
 pub trait Apply {
-    /// Changes what `options` say; the rest stays.
+    /// Sets what `options` contain; everything else stays.
     ///
     /// # Errors
-    /// When one of them cannot be read, with its flag.
+    /// If one cannot be parsed; names the flag.
     fn apply(&mut self, options: &RunOptions) -> Result<(), Failure>;
 }
 

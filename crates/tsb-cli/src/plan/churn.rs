@@ -1,4 +1,5 @@
-//! Churn as a flag: `steady:10m`, `gradual:2x/10m`, `double-halve:10m`, `spike:10x/10m/30s`.
+//! Parses churn as a flag: `steady:10m`, `gradual:2x/10m`, `double-halve:10m`,
+//! `spike:10x/10m/30s`.
 
 use tsb_core::workload::{Churn, ChurnMode};
 
@@ -14,7 +15,7 @@ fn multiple(text: &str) -> Result<f64, String> {
         .map_err(|_| format!("{text:?} is no multiple, such as 2x"))
 }
 
-/// Reads the flag; `none` takes churn away.
+/// Parses the flag; `none` removes churn.
 pub(super) fn parse(text: &str) -> Result<Option<Churn>, String> {
     if text == "none" {
         return Ok(None);

@@ -1,8 +1,7 @@
-//! Run files: TOML whose keys are the flags of `tsb run`.
+//! Reads run files: TOML whose keys are the flags of `tsb run`.
 //!
-//! Each key is read as its flag would be, so a file says the same as flags by the same names,
-//! and an error names the file, the line and the key. docs/formats/plan.md lists
-//! the keys.
+//! Every key is parsed like its flag, so a file and flags use the same names and values, and an
+//! error names the file, the line and the key. docs/formats/plan.md lists the keys.
 
 use std::path::Path;
 
@@ -15,7 +14,7 @@ use super::{Apply, Plan, no_effect};
 use crate::args::RunArgs;
 use crate::failure::Failure;
 
-/// The flags of a run alone.
+/// The flags of `tsb run` without the program name.
 #[derive(Debug, Parser)]
 #[command(no_binary_name = true, disable_help_flag = true)]
 struct Flags {
@@ -23,7 +22,7 @@ struct Flags {
     args: RunArgs,
 }
 
-/// Flags that say what to do with a file, and are no keys in one.
+/// Flags that cannot be keys of a run file.
 const NOT_KEYS: [&str; 2] = ["plan", "print-plan"];
 
 /// The keys of a run file, in the order of the help text.
@@ -36,10 +35,10 @@ pub fn keys() -> Vec<String> {
         .collect()
 }
 
-/// The flags that the text of a run file means.
+/// Parses the text of a run file into flags.
 ///
 /// # Errors
-/// With the file, and where it can be known the line and the key, of what is wrong.
+/// If a key or value is not valid; names the file, and the line and key if known.
 pub(super) fn parse(path: &Path, text: &str) -> Result<RunArgs, Failure> {
     let failure = || Failure::usage(format!("cannot read plan {}", path.display()));
     let table = DeTable::parse(text).map_err(|error| failure().because_of(error.to_string().trim_end().to_owned()))?;
@@ -60,7 +59,7 @@ pub(super) fn parse(path: &Path, text: &str) -> Result<RunArgs, Failure> {
     read(&flags).map_err(|why| failure().because_of(why))
 }
 
-/// Whether a plan takes these flags.
+/// Checks that a plan accepts these flags.
 fn try_out(args: &RunArgs) -> Result<(), Failure> {
     Plan::default().apply(&args.options)?;
     no_effect::check_processes(&args.options)
@@ -75,7 +74,7 @@ fn read(flags: &[String]) -> Result<RunArgs, String> {
     parsed.map(|flags| flags.args)
 }
 
-/// A key and its value as flags.
+/// Converts a key and its value to flags.
 fn of_key(command: &clap::Command, key: &str, value: &Spanned<DeValue<'_>>) -> Result<Vec<String>, String> {
     let keys = keys();
     let flag = command.get_arguments().find(|flag| flag.get_long() == Some(key));
@@ -95,7 +94,7 @@ fn of_key(command: &clap::Command, key: &str, value: &Spanned<DeValue<'_>>) -> R
     }
 }
 
-/// A value as it would be typed.
+/// Converts a value to the text that would be typed.
 fn scalar(key: &str, value: &Spanned<DeValue<'_>>) -> Result<String, String> {
     match value.get_ref() {
         DeValue::String(text) => Ok(text.to_string()),

@@ -1,4 +1,4 @@
-//! From files and flags to a complete plan.
+//! Combines files and flags into a complete plan.
 
 use std::path::Path;
 
@@ -8,19 +8,18 @@ use super::{Apply, Plan, Transport, file, no_effect};
 use crate::args::{Format, Progress, RunArgs};
 use crate::failure::Failure;
 
-/// What `--plan` names.
+/// The contents of the file that `--plan` names.
 enum Named {
-    /// A plan, or one of a report: complete.
+    /// A complete plan, alone or from a report.
     Plan(Box<Plan>),
-    /// A run file: flags.
+    /// A run file, as flags.
     Flags(Box<RunArgs>),
 }
 
-/// The plan that these arguments mean: the default run, changed by `--plan`, changed by
-/// the flags.
+/// The plan of these arguments: the default run, changed by `--plan`, then by the flags.
 ///
-/// Where nothing says how samples reach the store, clients of servers are driven in process:
-/// what the user asked for is the server, and not a wire of ours before it.
+/// If no transport is given, clients of servers are driven in process: the server is to be
+/// measured, not a wire of ours in front of it.
 pub fn load(args: &RunArgs) -> Result<Plan, Failure> {
     let (mut plan, mut is_said) = (Plan::default(), args.options.transport.is_some());
     match args.plan.as_deref().map(named).transpose()? {
@@ -39,7 +38,7 @@ pub fn load(args: &RunArgs) -> Result<Plan, Failure> {
     Ok(plan.complete()?)
 }
 
-/// Chooses the transport that nobody has.
+/// Sets the default transport if none was given.
 fn settle(plan: &mut Plan, is_said: bool) {
     if !is_said {
         let is_any_client = plan.stores.iter().any(tsb_run::spec::Spec::is_client);
@@ -51,7 +50,7 @@ fn settle(plan: &mut Plan, is_said: bool) {
     }
 }
 
-/// The arguments with what a run file says of outputs, where a flag does not.
+/// The arguments, completed with the outputs that a run file names where no flag does.
 pub fn with_file(args: &RunArgs) -> Result<RunArgs, Failure> {
     let mut args = args.clone();
     let Some(Named::Flags(file)) = args.plan.as_deref().map(named).transpose()? else {
@@ -75,7 +74,7 @@ pub fn with_file(args: &RunArgs) -> Result<RunArgs, Failure> {
     Ok(args)
 }
 
-/// A run file (TOML), a plan or a report (JSON).
+/// Reads a run file (TOML), a plan or a report (JSON).
 fn named(path: &Path) -> Result<Named, Failure> {
     let failure = || Failure::usage(format!("cannot read plan {}", path.display()));
     let text = std::fs::read_to_string(path).map_err(|error| failure().because(&error))?;
@@ -87,8 +86,8 @@ fn named(path: &Path) -> Result<Named, Failure> {
     file::parse(path, &text).map(|flags| Named::Flags(Box::new(flags)))
 }
 
-/// The plan within a report, or a plan alone. Of a report with several runs: the first
-/// one's, with the stores of all.
+/// The plan in a report, or a plan alone. A report with several runs gives the first run's plan
+/// with the stores of all.
 fn from_json(mut value: Value) -> Result<Plan, String> {
     let Some(runs) = value.get_mut("runs").and_then(Value::as_array_mut) else {
         let plan = match value.get_mut("plan") {

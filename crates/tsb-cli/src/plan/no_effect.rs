@@ -1,5 +1,5 @@
-//! Refuses what has no effect: a flag that does nothing is a mistake of the caller, and a
-//! report would not show it.
+//! Refuses flags without effect: such a flag is a mistake of the caller that a report would not
+//! show.
 
 use tsb_core::net::Carrier;
 use tsb_core::resource::Process;
@@ -20,7 +20,7 @@ fn refuse(idle: &[Idle], hint: &str) -> Result<(), Failure> {
     }
 }
 
-/// Refuses options of a run that have no effect on the plan that they are a part of.
+/// Refuses options that have no effect on their plan.
 pub(super) fn check(options: &RunOptions, plan: &Plan) -> Result<(), Failure> {
     let transport = plan.transport;
     let is_datagrams = transport.is_wire() && transport.carrier() == Carrier::Datagrams;
@@ -58,7 +58,7 @@ pub(super) fn check(options: &RunOptions, plan: &Plan) -> Result<(), Failure> {
     check_processes(options)
 }
 
-/// Refuses processes that are not there.
+/// Refuses process ids that do not exist.
 pub(super) fn check_processes(options: &RunOptions) -> Result<(), Failure> {
     match options.watch_pid.iter().find(|&&pid| Process::watch(pid).is_none()) {
         Some(pid) => Err(Failure::usage(format!("cannot watch process {pid}")).because_of("there is no such process")),
@@ -87,7 +87,7 @@ pub fn check_run(args: &RunArgs) -> Result<(), Failure> {
     refuse(&[progress], "leave one of them out")
 }
 
-/// Refuses flags of a run that do nothing where samples only leave.
+/// Refuses flags of a run that have no effect in `tsb emit`.
 pub fn check_emit(args: &EmitArgs) -> Result<(), Failure> {
     let options = &args.run.options;
     let by_url = [
@@ -132,7 +132,7 @@ pub fn check_emit(args: &EmitArgs) -> Result<(), Failure> {
     check_run(&args.run)
 }
 
-/// Refuses outputs that a listener does not have.
+/// Refuses outputs that `tsb ingest` does not have.
 pub fn check_ingest(args: &IngestArgs) -> Result<(), Failure> {
     let OutputArgs { hdr_log, .. } = &args.output;
     let log = (

@@ -1,5 +1,5 @@
-//! RRD files, read by what they say of themselves: step, data sources and archives are in
-//! each file, so no option of `rrd:` is needed, and files of rrdtool are read as well.
+//! Reads RRD files by their own headers: each file states its step, data sources and archives,
+//! so `rrd:` needs no options, and files of rrdtool can be read too.
 
 use std::io::Write;
 use std::path::Path;
@@ -17,13 +17,14 @@ use tsb_run::damage::Told;
 
 const SECOND_NS: i64 = 1_000_000_000;
 
-/// Whether a store is nothing but RRD files in a folder.
+/// Whether a store is a folder of RRD files without a wrapper.
 pub(super) fn are_plain(spec: &Spec) -> bool {
     spec.scheme() == "rrd" && !spec.is_wrapped()
 }
 
-/// Prints the known rows of each series, those of several data sources as `KEY:SOURCE`; whether
-/// the files of all could be read. One that could not is named, and keeps nobody from the others.
+/// Prints the known rows of each series; with several data sources, as `KEY:SOURCE`. Returns
+/// whether all files could be read: an unreadable file is reported, and the others are still
+/// printed.
 pub(super) fn print(
     spec: &Spec,
     wanted: &[SeriesKey],
@@ -73,7 +74,7 @@ pub(super) fn print(
     Ok(!told.may_lose_samples())
 }
 
-/// The damage of a file that an error speaks of, if it does.
+/// Converts an error about damage to a [`Damage`]; any other error is a failure.
 fn damage(path: &Path, error: &tsb_rrd::Error) -> Result<Damage, Failure> {
     match error.cause() {
         tsb_rrd::Error::Damaged { offset, what } => {
@@ -98,7 +99,7 @@ fn seconds_up(at: Timestamp) -> i64 {
     (i128::from(at.0) + i128::from(SECOND_NS) - 1).div_euclid(i128::from(SECOND_NS)) as i64
 }
 
-/// Which archive answers, and how far before its end a row is dated.
+/// The archive that answers, and how many seconds before its end a row is dated.
 fn archive(layout: &Layout, resample: Option<Resample>) -> Result<(usize, i64), String> {
     let Some(resample) = resample else { return Ok((0, 0)) };
     let cf = match resample.consolidation {

@@ -1,4 +1,5 @@
-//! Series as people write them, those that a store says it holds, and those near a wrong name.
+//! Parses and formats series as users write them, lists those of a store, and suggests names
+//! close to a wrong one.
 
 #[cfg(feature = "sqlite")]
 use std::path::Path;
@@ -12,13 +13,13 @@ use crate::exit::Exit;
 use crate::failure::Failure;
 use tsb_run::units::count;
 
-/// Names shown beside a wrong one.
+/// Number of suggestions for a wrong name.
 const NEAR_MAX: usize = 3;
 
-/// Letters from which on a part of a name says which was meant.
+/// Shortest part of a name that is used for suggestions, in bytes.
 const PART_MIN: usize = 3;
 
-/// The series of a store that can say them; `None` for one that cannot.
+/// The series of a store; `None` if the store cannot list them.
 pub(super) fn known(spec: &Spec) -> Result<Option<Vec<SeriesKey>>, Failure> {
     match read(spec)? {
         Ok(known) => Ok(known),
@@ -28,7 +29,7 @@ pub(super) fn known(spec: &Spec) -> Result<Option<Vec<SeriesKey>>, Failure> {
     }
 }
 
-/// The series of a store, to be printed.
+/// The series of a store, or a failure that says why they cannot be listed.
 pub(super) fn listed(spec: &Spec) -> Result<Vec<SeriesKey>, Failure> {
     let cannot = || Failure::usage(format!("cannot list the series of {spec}"));
     match read(spec)? {
@@ -41,7 +42,7 @@ pub(super) fn listed(spec: &Spec) -> Result<Vec<SeriesKey>, Failure> {
     }
 }
 
-/// Asks a store what it holds, without making or changing anything.
+/// Asks a store for its series, without creating or changing anything.
 fn read(spec: &Spec) -> Result<tsb_stores::Result<Option<Vec<SeriesKey>>>, Failure> {
     super::check_there(spec)?;
     Ok(credentials::complete(&spec.without("drop"))?.series())
@@ -54,7 +55,7 @@ fn failed(spec: &Spec, error: &Error) -> Failure {
     Failure::new(Exit::Invalid, format!("cannot read {spec}")).because(error)
 }
 
-/// The spec with what the file itself says of its layout, where the user said nothing.
+/// Adds the layout that the file itself states, if the user gave none.
 pub(super) fn completed(spec: &Spec) -> Spec {
     #[cfg(feature = "sqlite")]
     if spec.scheme() == "sqlite"
@@ -66,7 +67,7 @@ pub(super) fn completed(spec: &Spec) -> Spec {
     spec.clone()
 }
 
-/// Refuses series that a store does not hold, and says which are near.
+/// Refuses series that a store does not hold, with suggestions.
 pub(super) fn check(spec: &Spec, wanted: &[SeriesKey], known: &[SeriesKey]) -> Result<(), Failure> {
     // A file that knows names only, such as one of Mohawk's layout, has the labels in the name.
     let is_known = |key: &SeriesKey| known.contains(key) || known.iter().any(|known| known.name() == key.to_string());
@@ -88,8 +89,8 @@ pub(super) fn check(spec: &Spec, wanted: &[SeriesKey], known: &[SeriesKey]) -> R
         .hint(hint))
 }
 
-/// The nearest names: of the same name with other labels, then those that contain it, then
-/// those with few other letters.
+/// The closest names: first the same name with other labels, then names that contain it or are
+/// contained in it, then names with a small edit distance.
 fn near(wrong: &SeriesKey, known: &[SeriesKey]) -> Vec<String> {
     let text = shown(wrong).to_lowercase();
     let rank = |key: &SeriesKey| {
@@ -108,8 +109,8 @@ fn near(wrong: &SeriesKey, known: &[SeriesKey]) -> Vec<String> {
     ranked.into_iter().take(NEAR_MAX).map(|(_, key)| shown(key)).collect()
 }
 
-/// A key as it is read again: `name{label=value,...}`, with quotes only around values that
-/// could be taken for something else.
+/// Formats a key as it can be parsed again: `name{label=value,...}`, with quotes only around
+/// ambiguous values.
 pub(super) fn shown(key: &SeriesKey) -> String {
     let is_plain = |value: &str| !value.contains([',', '"', '}', '\\']);
     let labels = key.labels().iter().map(|(label, value)| {
@@ -127,7 +128,7 @@ pub(super) fn shown(key: &SeriesKey) -> String {
     }
 }
 
-/// `name` or `name{label=value,...}`, with or without quotes around the values.
+/// Parses `name` or `name{label=value,...}`, with or without quotes around values.
 pub(super) fn parse(text: &str) -> Result<SeriesKey, Failure> {
     let Some((name, labels)) = text.strip_suffix('}').and_then(|text| text.split_once('{')) else {
         return Ok(SeriesKey::new(text));
@@ -157,7 +158,7 @@ fn pairs(labels: &str) -> Option<Vec<(String, String)>> {
     }
 }
 
-/// A value up to its closing quote, and what follows it.
+/// Splits off a value up to its closing quote.
 fn unquoted(text: &str) -> Option<(String, &str)> {
     let mut value = String::new();
     let mut letters = text.char_indices();
@@ -171,8 +172,8 @@ fn unquoted(text: &str) -> Option<(String, &str)> {
     None
 }
 
-/// Whether a name fits a pattern: `*` is any characters, `?` is one; without either, the name
-/// contains it.
+/// Whether a name matches a pattern: `*` is any characters, `?` is one; without either, the name
+/// must contain the pattern.
 pub(super) fn matches(pattern: &str, name: &str) -> bool {
     if !pattern.contains(['*', '?']) {
         return name.contains(pattern);

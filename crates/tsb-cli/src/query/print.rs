@@ -1,4 +1,4 @@
-//! Samples as CSV.
+//! Prints samples as CSV.
 
 use std::fmt::Write as _;
 use std::io::{self, Write};
@@ -11,7 +11,7 @@ use crate::failure::Failure;
 use crate::output::delivered;
 use tsb_run::foreign;
 
-/// Writes a head and then rows.
+/// Writes a header line, then rows.
 #[derive(Debug)]
 pub(super) struct Printer<W: Write> {
     out: W,
@@ -32,14 +32,14 @@ impl<W: Write> Printer<W> {
         }
     }
 
-    /// The names of the columns, before the first row: what is refused prints nothing.
+    /// Writes the header line, right before the first row: a refused query prints nothing.
     fn head(&mut self) {
         if !std::mem::replace(&mut self.has_head, true) {
             self.written = writeln!(self.out, "series,time,value");
         }
     }
 
-    /// Writes the samples of a series; whether more can be written.
+    /// Writes the samples of a series. Returns whether more can be written.
     pub(super) fn rows(&mut self, name: &str, samples: impl Iterator<Item = (Timestamp, f64)>) -> bool {
         self.head();
         let (name, mut text) = (foreign::cell(name), String::new());
@@ -55,7 +55,7 @@ impl<W: Write> Printer<W> {
         self.written.is_ok()
     }
 
-    /// How many rows there were.
+    /// Flushes. Returns the number of rows.
     pub(super) fn finish(mut self) -> Result<u64, Failure> {
         self.head();
         let flushed = self.written.and_then(|()| self.out.flush());
@@ -64,7 +64,7 @@ impl<W: Write> Printer<W> {
     }
 }
 
-/// With nine decimals, or none where it is a whole second.
+/// RFC 3339 with nine decimals, or none for a whole second.
 fn rfc3339(at: Timestamp) -> String {
     let Ok(nanos) = u64::try_from(at.0) else {
         return at.to_string();

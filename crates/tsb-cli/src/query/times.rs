@@ -1,11 +1,11 @@
-//! Moments as people type them.
+//! Parses times as users type them.
 
 use tsb_core::Timestamp;
 use tsb_core::trace::{DateOrder, date_string};
 
 use tsb_run::units;
 
-/// Seconds since 1970 with up to nine decimals, nanoseconds since 1970, a date, or a time
+/// Parses seconds since 1970 with up to nine decimals, nanoseconds since 1970, a date, or a time
 /// relative to `now`.
 pub(super) fn parse(text: &str, now: Timestamp) -> Result<Timestamp, String> {
     let text = text.trim();
@@ -28,7 +28,7 @@ pub(super) fn parse(text: &str, now: Timestamp) -> Result<Timestamp, String> {
     date.map_err(|_| format!("{text:?} is no time; try 2026-11-23T03:00:00Z, 1700000000.5, -1h or now"))
 }
 
-/// `now`, `-1h`, `now-90s`: nanoseconds from now; `None` where the text is something else.
+/// Parses `now`, `-1h`, `now-90s` into nanoseconds from now; `None` if the text is not relative.
 fn relative(text: &str) -> Option<Result<i64, String>> {
     let rest = match text.strip_prefix("now") {
         Some("") => return Some(Ok(0)),

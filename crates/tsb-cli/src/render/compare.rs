@@ -1,6 +1,7 @@
-//! Two runs or more, side by side: first in words what makes them unequal, then ratios.
+//! Compares two or more runs: first the differences that make them incomparable, as sentences,
+//! then ratios.
 //!
-//! A ratio of two single runs has no interval: how much of it is chance is not known here,
+//! A ratio of two single runs has no confidence interval: how much of it is chance is unknown,
 //! and the table says so.
 
 use serde_json::Value;
@@ -11,11 +12,12 @@ use super::names::{letter, path};
 use super::times;
 use tsb_run::units::scaled;
 
-/// Asked rates that differ by less than this share are the same: `asked` is counted.
+/// Asked rates that differ by less than this share count as equal: they are computed from
+/// counts.
 const ASKED_SAME: f64 = 0.01;
 
-/// What must be known before two figures are held against each other: sentences, those on
-/// work and durability first. Empty where the runs are equal but for the store.
+/// The differences that a reader must know before comparing figures, workload and durability
+/// first. Empty if the runs differ only in the store.
 pub fn unequal(runs: &[Run]) -> Vec<String> {
     let mut sentences = Vec::new();
     let all = |what: &dyn Fn(&Run) -> String| {
@@ -101,7 +103,7 @@ fn machine(run: &Run) -> String {
     )
 }
 
-/// Whether the asked rates differ by more than counting does.
+/// A sentence if the asked rates differ by more than counting explains.
 fn asked(runs: &[Run]) -> Option<String> {
     let rates: Vec<f64> = runs.iter().filter_map(|run| run.rate.asked_per_second).collect();
     let (least, most) = rates.iter().fold((f64::INFINITY, 0.0_f64), |(least, most), &rate| {
@@ -119,7 +121,7 @@ fn asked(runs: &[Run]) -> Option<String> {
     })
 }
 
-/// A figure of every run, and its ratio to that of the first.
+/// A figure of every run.
 #[derive(Clone, Debug)]
 pub struct Row {
     /// The figure.
@@ -129,14 +131,14 @@ pub struct Row {
 }
 
 impl Row {
-    /// The value of a run over that of the first one.
+    /// The value of a run divided by that of the first.
     pub fn ratio(&self, index: usize) -> Option<f64> {
         let (first, other) = (self.values.first().copied()??, self.values.get(index).copied()??);
         (first > 0.0).then(|| other / first)
     }
 }
 
-/// The rows of a comparison by heading; figures that no run has are left out.
+/// The rows of a comparison, by heading. Figures that no run has are left out.
 pub fn rows(runs: &[Value]) -> Vec<(&'static str, Vec<Row>)> {
     let group = |&(heading, figures): &(&'static str, &[Figure])| {
         let rows = figures.iter().map(|figure| Row {

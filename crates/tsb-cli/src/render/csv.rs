@@ -1,5 +1,5 @@
-//! The series of a report, for spreadsheets: the run slice by slice on stdout, and every
-//! series as a table of its own.
+//! Formats the time series of a report as CSV: the reporting intervals for stdout, and further
+//! tables for files.
 
 use std::fmt::Write;
 
@@ -15,7 +15,7 @@ pub fn report(report: &Report) -> String {
     table(report, HEAD, slices)
 }
 
-/// Every series of a report: the name of a file, and what belongs into it.
+/// All tables of a report: file name and contents.
 pub fn tables(report: &Report) -> [(&'static str, String); 4] {
     [
         ("intervals.csv", self::report(report)),

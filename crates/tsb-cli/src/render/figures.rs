@@ -1,32 +1,32 @@
-//! The figures of a report: where each stands in the JSON, how it is written, and what it
-//! means. The page and the comparison take both from here, so that they cannot differ.
+//! The figures of a report: their place in the JSON, their format and their meaning. The page
+//! and the comparison share them, so that they agree.
 
 use serde_json::Value;
 
 use tsb_run::units;
 
-/// How a number is written for people.
+/// The format of a number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Unit {
     /// Samples per second.
     Rate,
-    /// Nanoseconds, three figures.
+    /// Nanoseconds, three digits.
     Nanos,
-    /// Milliseconds, three figures.
+    /// Milliseconds, three digits.
     Millis,
-    /// Bytes, three figures, binary units.
+    /// Bytes, three digits, binary units.
     Bytes,
-    /// Bytes of one sample.
+    /// Bytes per sample.
     BytesEach,
-    /// Nanoseconds of one sample.
+    /// Nanoseconds per sample.
     NanosEach,
     /// A whole count.
     Count,
-    /// Bits of one value.
+    /// Bits per value.
     Bits,
     /// A share of 1.
     Share,
-    /// How many times.
+    /// A factor.
     Times,
 }
 
@@ -51,24 +51,24 @@ impl Unit {
 /// One figure of a run.
 #[derive(Clone, Copy, Debug)]
 pub struct Figure {
-    /// What it is called.
+    /// The name shown.
     pub name: &'static str,
-    /// Where it stands in the run's JSON.
+    /// JSON pointer into the run.
     pub at: &'static str,
-    /// How it is written.
+    /// The format.
     pub unit: Unit,
-    /// What it means, and what it does not: a sentence.
+    /// The meaning as a sentence; may be empty.
     pub meaning: &'static str,
 }
 
 impl Figure {
-    /// The number in a run's JSON, if it is there.
+    /// The value in a run's JSON, if present.
     pub fn of(&self, run: &Value) -> Option<f64> {
         run.pointer(self.at)?.as_f64()
     }
 }
 
-/// A figure.
+/// Makes a figure.
 pub const fn figure(name: &'static str, at: &'static str, unit: Unit, meaning: &'static str) -> Figure {
     Figure {
         name,
@@ -124,7 +124,7 @@ pub const RATE: &[Figure] = &[
     ),
 ];
 
-/// Staleness over all series and moments.
+/// Staleness over all series and polls.
 pub const STALENESS: &[Figure] = &[
     figure(
         "p50",
@@ -152,7 +152,7 @@ pub const STALENESS: &[Figure] = &[
     ),
 ];
 
-/// What a sample costs.
+/// Cost per sample.
 pub const COST: &[Figure] = &[
     figure(
         "CPU, generator",
@@ -246,7 +246,7 @@ pub const COST: &[Figure] = &[
     ),
 ];
 
-/// What a longer run would occupy.
+/// Projected sizes of longer runs.
 pub const PROJECTION: &[Figure] = &[
     figure(
         "a day",
@@ -257,7 +257,7 @@ pub const PROJECTION: &[Figure] = &[
     figure("a week", "/cost/projection/week_bytes", Unit::Bytes, "Seven such days."),
 ];
 
-/// What was offered.
+/// The workload that was offered.
 pub const OFFERED: &[Figure] = &[
     figure(
         "series",
@@ -285,7 +285,7 @@ pub const OFFERED: &[Figure] = &[
     ),
 ];
 
-/// How much the machine was disturbed.
+/// Disturbances of the machine.
 pub const NOISE: &[Figure] = &[
     figure(
         "CPU stolen",
@@ -319,7 +319,7 @@ pub const NOISE: &[Figure] = &[
     ),
 ];
 
-/// What the store occupied, by kind.
+/// Size of the store by kind.
 pub const SIZE: &[Figure] = &[
     figure(
         "sealed",
@@ -353,7 +353,7 @@ pub const SIZE: &[Figure] = &[
     ),
 ];
 
-/// Samples behind the sizes.
+/// Samples that the sizes refer to.
 pub const SIZE_SAMPLES: &[Figure] = &[
     figure(
         "samples held",
@@ -369,7 +369,7 @@ pub const SIZE_SAMPLES: &[Figure] = &[
     ),
 ];
 
-/// What two runs are compared by.
+/// Figures of a comparison, by heading.
 pub const COMPARED: &[(&str, &[Figure])] = &[
     (
         "Rate",

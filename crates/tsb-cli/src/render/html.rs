@@ -1,8 +1,8 @@
-//! One self-contained page of a report: what people pass on.
+//! Formats a report as one self-contained HTML page, to be passed on.
 //!
-//! Words, figures and tables are written here, so that they are there without a script;
-//! the script draws the plots from the same JSON. Every figure carries its exact number and
-//! its place in the JSON. Nothing is fetched: the page's own policy forbids it.
+//! Text, figures and tables are in the markup and need no script; the script draws the plots
+//! from the same JSON. Every figure carries its exact number and its JSON pointer. The page
+//! fetches nothing: its own content security policy forbids it.
 
 mod data;
 mod latency;
@@ -27,22 +27,22 @@ const PLOT_STYLE: &str = include_str!("../../vendor/uplot/uPlot.min.css");
 const PLOT_SCRIPT: &str = include_str!("../../vendor/uplot/uPlot.iife.min.js");
 const PLOT_LICENCE: &str = include_str!("../../vendor/uplot/LICENSE");
 
-/// A run as the model has it and as the JSON has it.
+/// A run, as a value and as JSON.
 #[derive(Clone, Copy, Debug)]
 struct Shown<'a> {
     index: usize,
-    /// What it is called beside the others.
+    /// Its name among several runs.
     name: &'a str,
     run: &'a Run,
     json: &'a Value,
-    /// There are others beside it.
+    /// Whether the page shows several runs.
     is_one_of_several: bool,
 }
 
 /// The whole page.
 ///
 /// # Errors
-/// When the report cannot be serialized.
+/// If the report cannot be serialized.
 pub fn page(report: &Report) -> Result<String, serde_json::Error> {
     let values: Vec<Value> = report.runs.iter().map(serde_json::to_value).collect::<Result<_, _>>()?;
     let names = names(&report.runs);
@@ -83,7 +83,7 @@ pub fn page(report: &Report) -> Result<String, serde_json::Error> {
     Ok(page.finish())
 }
 
-/// What the page may do: its own inline script and style, and nothing from anywhere.
+/// Content security policy: inline script and style, and nothing else.
 const POLICY: &str = "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; img-src data:; base-uri 'none'; form-action 'none'";
 
 fn title(shown: &[Shown<'_>]) -> String {
@@ -107,7 +107,7 @@ fn head(shown: &[Shown<'_>], page: &mut Markup) {
     page.raw(CONTROLS);
 }
 
-/// What is on top of the page all the time: where one is, and the time that plots show.
+/// The bar at the top: links to sections, and the zoom of the plots.
 const CONTROLS: &str = "<header class=\"bar\">
 <nav aria-label=\"Sections\"><a href=\"#verdict\">Verdict</a><a href=\"#rate\">Rate</a><a href=\"#latency\">Latency</a><a href=\"#resources\">Resources</a><a href=\"#ledger\">Ledger</a><a href=\"#size\">Size</a><a href=\"#plan\">Plan</a></nav>
 <div class=\"zoom\" role=\"group\" aria-label=\"Time shown in all plots\" hidden>

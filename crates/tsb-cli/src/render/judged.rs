@@ -1,5 +1,5 @@
-//! What a verdict rests on, in lines: every figure that has a threshold, and how much the
-//! machine was disturbed.
+//! The basis of a verdict as text: every figure that has a threshold, and the disturbances of
+//! the machine.
 
 use tsb_core::report::Run;
 use tsb_core::resource::Noise;
@@ -7,7 +7,7 @@ use tsb_core::resource::Noise;
 use super::lines::Lines;
 use tsb_run::units::scaled;
 
-/// Each measured figure beside its threshold, and the disturbance by kind.
+/// Every measured figure with its threshold, and the disturbance by kind.
 pub(super) fn figures(run: &Run, lines: &mut Lines) {
     if run.verdict.measured.is_empty() {
         return;
@@ -41,7 +41,7 @@ fn disturbance(noise: &Noise) -> String {
     )
 }
 
-/// The generator's ceiling, and what share of it a closed loop held.
+/// The generator's ceiling, and the share of it that a closed loop held.
 pub(super) fn ceiling(run: &Run, lines: &mut Lines) {
     let rate = &run.rate;
     let Some(ceiling) = rate.ceiling_per_second else {

@@ -1,18 +1,18 @@
-//! Lines of `name   value   what it means`, aligned, and no longer than a terminal is wide.
+//! Lays out lines of `name   value   meaning`, aligned and wrapped at the width of the terminal.
 
 use std::fmt::Write;
 use std::io::IsTerminal;
 
 use tsb_run::foreign;
 
-/// Columns that the names of figures take, with the indent before and the space behind them.
+/// Width of the name column, with indent and gap.
 const NAMES: usize = 15;
 
-/// The narrowest terminal that text is laid out for.
+/// Narrowest width that text is wrapped to.
 const LEAST: usize = 40;
 
-/// Columns of the terminal that stdout is; `None` where it is none, so that what other
-/// programs read is not broken into lines.
+/// Width of the terminal on stdout; `None` if stdout is not a terminal, so that other programs
+/// read unwrapped lines.
 pub fn terminal_width() -> Option<usize> {
     let stdout = std::io::stdout();
     if !stdout.is_terminal() {
@@ -22,7 +22,7 @@ pub fn terminal_width() -> Option<usize> {
     (size.ws_col > 0).then(|| usize::from(size.ws_col).max(LEAST))
 }
 
-/// Collects lines, aligns their first column, and breaks them between words.
+/// Collects lines, aligns their first column, and wraps them between words.
 #[derive(Debug, Default)]
 pub struct Lines {
     out: String,
@@ -30,7 +30,7 @@ pub struct Lines {
 }
 
 impl Lines {
-    /// No lines yet; without a width, lines are as long as they are.
+    /// No lines yet. Without a width, lines are not wrapped.
     pub fn new(width: Option<usize>) -> Self {
         Self {
             out: String::new(),
@@ -38,7 +38,7 @@ impl Lines {
         }
     }
 
-    /// The width that lines are broken at.
+    /// The width at which lines are wrapped.
     pub fn width(&self) -> Option<usize> {
         self.width
     }
@@ -49,44 +49,45 @@ impl Lines {
         self.broken("", text, 2);
     }
 
-    /// `name` in a column of its own, then `value`.
+    /// A line with `name` in the first column, then `value`.
     pub fn line(&mut self, name: &str, value: impl AsRef<str>) {
         self.broken(&format!("  {name:<12} "), value.as_ref(), NAMES);
     }
 
-    /// A whole sentence.
+    /// An indented sentence.
     pub fn sentence(&mut self, text: impl AsRef<str>) {
         self.broken("  ", text.as_ref(), 4);
     }
 
-    /// A sentence that belongs to the line before it.
+    /// A sentence that belongs to the previous line, indented further.
     pub fn below(&mut self, text: impl AsRef<str>) {
         self.broken(&" ".repeat(5), text.as_ref(), 7);
     }
 
-    /// Text that may be broken, from the first column on.
+    /// Text without indent; continuation lines are indented.
     pub fn raw(&mut self, text: impl AsRef<str>) {
         for line in text.as_ref().split('\n') {
             self.broken("", line, 2);
         }
     }
 
-    /// A row of a table, printed as it is: its maker has fitted the width.
+    /// A row of a table, never wrapped: the caller has fitted it to the width.
     pub fn row(&mut self, text: impl AsRef<str>) {
         let _ = writeln!(self.out, "{}", foreign::line(text.as_ref()));
     }
 
-    /// `start` and then `text`, which goes on in this column where it is broken.
+    /// `start` followed by `text`, wrapped to begin at `column`.
     pub fn hang(&mut self, start: &str, text: &str, column: usize) {
         self.broken(start, text, column);
     }
 
-    /// Everything.
+    /// The whole text.
     pub fn finish(self) -> String {
         self.out
     }
 
-    /// `start` and `text`, broken between words at the width; what follows is indented.
+    /// Appends `start` and `text`, wrapped between words; continuation lines are indented by
+    /// `indent`.
     fn broken(&mut self, start: &str, text: &str, indent: usize) {
         let (start, text) = (&*foreign::line(start), &*foreign::line(text));
         let Some(width) = self.width else {

@@ -1,10 +1,10 @@
-//! What runs are called where several stand side by side.
+//! Names for runs that are shown together.
 
 use tsb_core::report::Run;
 
 use tsb_run::units::{count, scaled};
 
-/// The letter of a run: short enough for the head of a column.
+/// The letter of a run, short enough for a column header; `run N` from the 27th on.
 pub fn letter(index: usize) -> String {
     match u8::try_from(index) {
         Ok(index) if index < 26 => char::from(b'A' + index).to_string(),
@@ -12,7 +12,7 @@ pub fn letter(index: usize) -> String {
     }
 }
 
-/// A name for each run: its label, or its store with what tells it from the others.
+/// A name for each run: its label, or its store with whatever distinguishes it from the others.
 pub fn names(runs: &[Run]) -> Vec<String> {
     let mut names: Vec<String> = runs.iter().map(first).collect();
     for tell in TELLS {
@@ -42,7 +42,7 @@ fn first(run: &Run) -> String {
     run.label.clone().unwrap_or_else(|| run.target.store.clone())
 }
 
-/// What may tell two runs of one store apart, the most telling first.
+/// Properties that may distinguish two runs of one store, the most useful first.
 const TELLS: [fn(&Run) -> Option<String>; 6] = [
     |run| Some(path(run)),
     |run| {
@@ -66,7 +66,7 @@ pub fn path(run: &Run) -> String {
     }
 }
 
-/// A moment as people write it, to the second, in UTC.
+/// A time in UTC, to the second.
 pub fn moment(at_ns: i64) -> String {
     let at = std::time::UNIX_EPOCH + std::time::Duration::from_nanos(u64::try_from(at_ns).unwrap_or(0));
     let text = humantime::format_rfc3339_seconds(at).to_string();

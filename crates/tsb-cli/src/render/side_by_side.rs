@@ -1,5 +1,5 @@
-//! The comparison of several runs for a terminal: which runs, what their verdicts are, what
-//! makes them unequal, and then every figure beside that of the first run.
+//! Formats the comparison of several runs for a terminal: the runs, their verdicts, what makes
+//! them unequal, then every figure next to that of the first run.
 
 use serde_json::Value;
 use tsb_core::report::Run;
@@ -9,12 +9,12 @@ use super::compare::{Row, rows, unequal};
 use super::lines::Lines;
 use super::names::{letter, names, path};
 
-/// Columns of the names of figures, of a figure, and of a ratio.
+/// Column widths of the figure's name, a figure, and a ratio.
 const NAME: usize = 22;
 const FIGURE: usize = 12;
 const RATIO: usize = 9;
 
-/// The comparison; nothing for a single run.
+/// Writes the comparison; nothing for a single run.
 pub fn text(runs: &[Run], lines: &mut Lines) {
     if runs.len() < 2 {
         return;
@@ -51,8 +51,8 @@ pub fn text(runs: &[Run], lines: &mut Lines) {
     lines.sentence("Ratios are those of single runs: nothing here says how much of them is chance.");
 }
 
-/// What a reader must know before using a run's figures: the reasons of a verdict other than
-/// VALID, and an interruption.
+/// The caveats of a run's figures: the reasons of a verdict other than VALID, and an
+/// interruption.
 pub fn against(run: &Run) -> Vec<String> {
     let mut sentences = Vec::new();
     if run.verdict.status != Status::Valid {
@@ -64,7 +64,7 @@ pub fn against(run: &Run) -> Vec<String> {
     sentences
 }
 
-/// How many runs fit beside the first one: the others follow in tables of their own.
+/// Number of runs that fit next to the first one; further runs follow in separate tables.
 fn beside(runs: usize, width: Option<usize>) -> usize {
     let others = runs - 1;
     let Some(width) = width else { return others };

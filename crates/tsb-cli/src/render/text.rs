@@ -1,5 +1,5 @@
-//! A report for people: the verdict and its reasons first, then the figures, each with
-//! what it means.
+//! Formats a report as text: the comparison if there are several runs, then each run's figures
+//! with their meanings, its notes, and its verdict last.
 
 use tsb_core::latency::Summary;
 use tsb_core::ledger::Counter;
@@ -12,7 +12,7 @@ use super::times;
 use tsb_run::foreign;
 use tsb_run::units::{bytes, bytes_each, count, nanos, nanos_each, scaled};
 
-/// The whole report, for a terminal of this width or for a file.
+/// The whole report, wrapped at `width` if given.
 pub fn report(report: &Report, width: Option<usize>) -> String {
     let mut lines = Lines::new(width);
     super::side_by_side::text(&report.runs, &mut lines);
@@ -115,7 +115,7 @@ fn rates(run: &Run, lines: &mut Lines) {
     }
 }
 
-/// What the rate is until everything had the level beside it, where that differs.
+/// The rate until all samples were durable, if it differs from the held rate by 1 % or more.
 fn until_durable(run: &Run) -> String {
     const SAME: f64 = 0.99;
     let durable = run.rate.durable_per_second;
@@ -125,7 +125,7 @@ fn until_durable(run: &Run) -> String {
     })
 }
 
-/// From the least to the most that was asked in an interval, where that is not one rate.
+/// The range of the asked rate over the intervals, if it varies by more than 10 %.
 fn asked_range(run: &Run) -> String {
     const SAME: f64 = 1.1;
     let mut from_ns = 0;
@@ -163,7 +163,7 @@ fn quantiles(summary: &Summary) -> String {
     )
 }
 
-/// How many samples an operation holds: it decides losses, commits and latency.
+/// Samples per operation, which decides losses, commits and latency.
 fn size(summary: &Summary) -> String {
     if summary.count == 0 {
         return String::new();
@@ -273,7 +273,7 @@ fn costs(run: &Run, lines: &mut Lines) {
     );
 }
 
-/// CPU by part, their sum, and what the process used.
+/// CPU time by part, their sum, and the process total.
 fn cpu(run: &Run, lines: &mut Lines) {
     let cost = &run.cost;
     let parts = [
@@ -313,7 +313,7 @@ fn cpu(run: &Run, lines: &mut Lines) {
     }
 }
 
-/// Losses shown by name; all are in the JSON.
+/// Number of losses listed; all are in the JSON.
 const SHOWN: usize = 10;
 
 fn ledger(run: &Run, lines: &mut Lines) {
@@ -352,7 +352,7 @@ fn ledger(run: &Run, lines: &mut Lines) {
     }
 }
 
-/// What both sides and the kernel counted in datagrams.
+/// Datagram counts of both ends and the kernel.
 fn datagrams(run: &Run, lines: &mut Lines) {
     let Some(listener) = &run.listener else { return };
     let Some(datagrams) = &listener.datagrams else { return };

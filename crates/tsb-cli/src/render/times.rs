@@ -1,19 +1,19 @@
-//! The times of a run's operations: which there are, what each means on its path, and why a
-//! quantile is absent. The text and the page take the words from here.
+//! The latencies of a run: which exist, what each means on its path, and why a quantile is
+//! absent. The text and the page share these descriptions.
 
 use tsb_core::latency::{BEYOND_MIN, Summary};
 use tsb_core::report::Run;
 
 use tsb_run::units::count;
 
-/// One of the times.
+/// A kind of latency.
 #[derive(Clone, Copy, Debug)]
 pub struct Time {
-    /// Its name, which is also where it stands in the JSON: `/latency/NAME`.
+    /// Its name, which is also its JSON pointer: `/latency/NAME`.
     pub name: &'static str,
-    /// From when to when, in a few words.
+    /// Start and end, in a few words.
     pub span: &'static str,
-    /// What it means: a sentence.
+    /// The meaning as a sentence.
     pub meaning: &'static str,
 }
 
@@ -35,7 +35,7 @@ const LAG: Time = Time {
     meaning: "Due to start: waited behind other operations, or for the generator. Response is lag, delivery where there is one, and service together.",
 };
 
-/// Service time, which means what the path lets it.
+/// Service time, whose meaning depends on the transport.
 pub fn service(run: &Run) -> Time {
     let (span, meaning) = match run.target.transport.as_str() {
         _ if run.latency.delivery.is_some() => (
@@ -63,7 +63,7 @@ pub fn service(run: &Run) -> Time {
     }
 }
 
-/// The times of a run, in the order in which they are shown.
+/// The latencies of a run, in display order.
 pub fn of(run: &Run) -> Vec<(Time, Summary)> {
     let latency = &run.latency;
     let delivery = latency.delivery.map(|delivery| (DELIVERY, delivery));
@@ -73,7 +73,7 @@ pub fn of(run: &Run) -> Vec<(Time, Summary)> {
         .collect()
 }
 
-/// Why quantiles of these operations are absent; `None` where all are there.
+/// Why quantiles of these operations are absent; `None` if all are present.
 pub fn absent(summary: &Summary) -> Option<String> {
     let quantiles = [
         ("p50", 2, summary.p50_ns),

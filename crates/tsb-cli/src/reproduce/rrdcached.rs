@@ -1,9 +1,9 @@
-//! What does rrdcached buy? kazeburo's files and procedure, with the work made equal, the
-//! cold cache proved, and the drain measured to its end.
+//! Measures what rrdcached gains, with kazeburo's files and procedure: the same work for each
+//! engine, a cold cache that is proved cold, and the drain measured to its end.
 //!
-//! Three ways take turns on one set of files: direct updates by our engine, the cache of
-//! files served here, and the real daemon where it is installed; the last two through the
-//! same client over a Unix socket.
+//! Three engines take turns on one set of files: direct updates by tsb-rrd, tsb's write cache,
+//! and the real rrdcached if it is installed; the last two through the same client over a Unix
+//! socket.
 
 mod bed;
 mod beyond;
@@ -28,11 +28,11 @@ use bed::Bed;
 use rounds::Round;
 use way::{Kind, Tuning, Way};
 
-/// How many files, where nothing is said: those of the document, or what two minutes allow.
+/// Default numbers of files: those of the publication, or what two minutes allow.
 const FILES: [usize; 6] = [1_000, 5_000, 10_000, 20_000, 40_000, 60_000];
 const FILES_QUICK: [usize; 1] = [1_000];
 
-/// Everything that can go wrong here: with files, sockets and programs.
+/// The result type of this experiment.
 type Tried<T> = Result<T, Failure>;
 
 /// Runs the experiment.
@@ -115,7 +115,7 @@ fn result(args: &ReproduceArgs, rounds: &[Round], beyond: &[Value], wrong: u64, 
     })
 }
 
-/// A folder of its own, which goes when the experiment ends.
+/// A temporary folder, removed when the experiment ends.
 struct Folder(PathBuf);
 
 impl Folder {

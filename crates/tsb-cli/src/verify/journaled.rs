@@ -1,7 +1,7 @@
-//! The store of a run that was cut short, held against its journal.
+//! Checks the store of a killed run against the run's journal.
 //!
-//! The journal says which operations had been acknowledged, and at which level, by its last
-//! record. What was sent after that may be there or not; what is there must have been sent.
+//! The last record of the journal says which operations had been acknowledged, at which level.
+//! Later samples may or may not be stored; a stored sample must have been sent.
 
 use std::ops::Range;
 use std::sync::atomic::AtomicU64;
@@ -23,16 +23,16 @@ use tsb_run::journal::{Claim, Contents, Section};
 use tsb_run::run::{Elsewhere, boot_id, settle, timetable};
 use tsb_run::units;
 
-/// Ticks behind the last record that are looked for in a store, of a series. An
-/// emitter that gets further between two records is not known.
+/// Upper bound, per series, of the ticks after the last record that are looked for in a store.
+/// An emitter that gets further between two records is unheard of.
 const BEHIND_MAX: u64 = 1 << 24;
-/// Series that a store is asked about at once.
+/// Number of series per query for the newest samples.
 const ASKED: usize = 4096;
 
 /// Reads back the store of one run of a journal.
 ///
 /// # Errors
-/// When the journal does not fit its plan, or the store cannot be read.
+/// If the journal does not fit its plan, or the store cannot be read.
 pub(super) fn one(section: &Section, contents: &Contents, args: &VerifyArgs) -> Result<VerifiedStore, Failure> {
     let must_be_there = must_survive(section, args)?;
     let opened = opened(&section.header.plan, args.store.as_ref())?;
@@ -49,7 +49,7 @@ pub(super) fn one(section: &Section, contents: &Contents, args: &VerifyArgs) -> 
     Ok(verified)
 }
 
-/// The lowest level that survives what ended the run.
+/// The lowest durability level that survives what ended the run.
 fn must_survive(section: &Section, args: &VerifyArgs) -> Result<Durability, Failure> {
     let header = &section.header;
     if header.command == "emit" {
@@ -69,13 +69,13 @@ fn must_survive(section: &Section, args: &VerifyArgs) -> Result<Durability, Fail
     })
 }
 
-/// The claims of a run as ticks of its groups.
+/// The claims of a run, as ticks of its groups.
 #[derive(Debug)]
 struct Claims<'a> {
     section: &'a Section,
     roster: Roster,
     rejected: Vec<(SeriesId, Timestamp)>,
-    /// Of each group, the tick behind the last that the store may have.
+    /// Per group: one past the last tick of which the store may hold samples.
     may_have: Vec<u64>,
 }
 
@@ -93,7 +93,7 @@ impl<'a> Claims<'a> {
         })
     }
 
-    /// The ticks of each group that had been acknowledged.
+    /// The acknowledged ticks of each group.
     fn ticks(&self, claim: &Claim) -> Result<Vec<Range<u64>>, Failure> {
         let mut ticks: Vec<Range<u64>> = self.roster.groups().iter().map(|_| 0..0).collect();
         let workers = self.section.header.workers.iter().zip(&claim.operations);
@@ -115,7 +115,7 @@ impl<'a> Claims<'a> {
         Ok(ticks)
     }
 
-    /// Reads the store, where these ticks had been acknowledged.
+    /// Audits the store, given the acknowledged ticks.
     fn read(&self, opened: &Opened, acknowledged: &[Range<u64>]) -> Result<Audit, Failure> {
         let mut ticks = acknowledged.to_vec();
         let mut behind = Vec::new();
@@ -152,8 +152,8 @@ impl<'a> Claims<'a> {
     }
 }
 
-/// Of each group, the tick behind the last that a store may have something of: by the newest
-/// sample of its series, and by how late a sample may come.
+/// Per group: one past the last tick of which the store may hold samples, from the newest sample
+/// of its series and the largest lateness of a sample.
 fn may_have(store: &dyn Store, workload: &Workload, roster: &Roster, base: Timestamp) -> Result<Vec<u64>, Failure> {
     let cannot = |error| Failure::new(Exit::Invalid, format!("cannot read {store}")).because(&error);
     let mut newest: Vec<Option<Timestamp>> = vec![None; workload.groups().len()];
@@ -190,7 +190,7 @@ fn may_have(store: &dyn Store, workload: &Workload, roster: &Roster, base: Times
         .collect())
 }
 
-/// What one audit says of one level.
+/// The result of an audit for one level.
 #[derive(Clone, Debug)]
 struct Level {
     report: LevelReport,

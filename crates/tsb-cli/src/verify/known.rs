@@ -1,4 +1,4 @@
-//! What a report knows of the samples that its store does not have to have.
+//! Finds the samples that a store need not hold, from the report of its run.
 
 use std::ops::Range;
 
@@ -10,7 +10,7 @@ use tsb_core::{SeriesId, Timestamp};
 use tsb_run::audit::Audit;
 use tsb_run::run::Elsewhere;
 
-/// What is found by reading back, and is found anew.
+/// Counters that reading back produces, and that are counted anew.
 const READ_BACK: [Counter; 9] = [
     Counter::Verified,
     Counter::Superseded,
@@ -23,20 +23,20 @@ const READ_BACK: [Counter; 9] = [
     Counter::Uncompared,
 ];
 
-/// Who told what came of the samples that were sent.
+/// The source of the outcomes of the sent samples.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Told {
-    /// The store, which was called, or a server by its client.
+    /// The store itself, or a server through its client.
     Store,
-    /// A listener of ours, which knows what came.
+    /// Our listener, which counts arrivals.
     Listener,
-    /// The answers of a server that `tsb emit` sent to.
+    /// Answers of a server that `tsb emit` sent to.
     Answers,
-    /// Nobody: `tsb emit` sent over a wire without answers.
+    /// No source: `tsb emit` sent over a wire without answers.
     Nobody,
 }
 
-/// The report of a run, as far as it matters here.
+/// The report of a run, as far as it is needed here.
 #[derive(Debug)]
 pub(super) struct Known<'a> {
     run: &'a Run,
@@ -45,7 +45,7 @@ pub(super) struct Known<'a> {
 }
 
 impl<'a> Known<'a> {
-    /// Of a run, over sockets or without.
+    /// From the report of a run; `is_wire`: it used sockets.
     pub(super) fn of(run: &'a Run, is_wire: bool) -> Self {
         let is_counted = |counter| run.ledger.counts.get(counter).is_some();
         // The emitter alone does not know what a store took.
@@ -62,13 +62,13 @@ impl<'a> Known<'a> {
         }
     }
 
-    /// Samples that were refused, as far as they have names.
+    /// Refused samples, as far as they are named.
     pub(super) fn rejected(&self) -> Vec<(SeriesId, Timestamp)> {
         self.exceptions.map(Exceptions::rejected_samples).unwrap_or_default()
     }
 
-    /// Operations of a kind. Behind a listener of ours, what was not answered came or is
-    /// counted as lost.
+    /// Operations of a kind. Behind a listener of ours, unanswered operations either arrived or
+    /// are counted as lost.
     pub(super) fn operations(&self, kind: ExceptionKind) -> Vec<(u32, Range<u64>)> {
         if self.told == Told::Listener && kind == ExceptionKind::Unknown {
             return Vec::new();
@@ -77,7 +77,7 @@ impl<'a> Known<'a> {
         operations.unwrap_or_default()
     }
 
-    /// Operations of which it is not known whether all their samples came.
+    /// Operations whose samples may not all have arrived.
     pub(super) fn in_doubt(&self) -> Vec<(u32, Range<u64>)> {
         let exceptions = self.exceptions.into_iter();
         let in_doubt = |exceptions: &Exceptions| {
@@ -88,20 +88,20 @@ impl<'a> Known<'a> {
         exceptions.flat_map(in_doubt).collect()
     }
 
-    /// Samples that may not have come, and that nobody can name.
+    /// Number of samples that may not have arrived and cannot be identified.
     pub(super) fn unnamed_in_all(&self) -> u64 {
         let elsewhere = self.elsewhere();
         let without_lists = elsewhere.nameless + elsewhere.operations_unnamed;
         self.exceptions.map_or(without_lists, Exceptions::unnamed)
     }
 
-    /// Whether any sample may not have come: over a wire without answers, where an audit finds
-    /// that something is not as it was sent.
+    /// Whether any sample may be one that did not arrive: over a wire without answers, if the
+    /// audit found missing or altered samples.
     pub(super) fn is_open_to_doubt(&self, audit: &Audit) -> bool {
         self.told == Told::Nobody && audit.tally.missing + audit.tally.altered > 0
     }
 
-    /// The ledger of the run without what reading back found.
+    /// The ledger of the run without the read-back counters.
     pub(super) fn before(&self) -> LedgerReport {
         let ledger = &self.run.ledger;
         let mut before = LedgerReport {
@@ -131,14 +131,14 @@ impl<'a> Known<'a> {
         before
     }
 
-    /// Samples that were encoded for a wire without answers. Of those that were lost with
-    /// their connection some may have left.
+    /// Samples encoded for a wire without answers. Some of those lost with their connection may
+    /// have been sent.
     fn handed_over(&self) -> u64 {
         let lost = self.exceptions.map_or(0, |exceptions| exceptions.never_arrived);
         self.run.ledger.counts.count(Counter::Sent) + lost
     }
 
-    /// What does not have to be there and has no name.
+    /// The samples that need not be stored and are not named.
     pub(super) fn elsewhere(&self) -> Elsewhere {
         let count = |counter| self.run.ledger.counts.count(counter);
         let was_read = self.run.ledger.counts.get(Counter::Verified).is_some();
@@ -168,7 +168,8 @@ impl<'a> Known<'a> {
         }
     }
 
-    /// What an earlier program counted and did not name, but for what was never answered.
+    /// Samples that a report of an earlier version counts without naming them, except unanswered
+    /// ones.
     fn refused_unnamed(&self) -> u64 {
         let count = |counter| self.run.ledger.counts.count(counter);
         match self.told {
@@ -182,8 +183,8 @@ impl<'a> Known<'a> {
         }
     }
 
-    /// What follows from it all: where the report names nothing of what was refused, lost or
-    /// not sent, everything that is missing may be the store's loss, and no sum says more.
+    /// Sets the upper bound of the store's losses and adds violations. If the report names no
+    /// refused, lost or unsent samples, everything missing may be the store's loss.
     pub(super) fn bound(&self, audit: &Audit, ledger: &mut LedgerReport) {
         let count = |counter| ledger.counts.count(counter);
         let (lost, on_the_way) = (count(Counter::Lost), count(Counter::LostInTransport));

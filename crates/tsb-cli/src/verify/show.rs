@@ -1,4 +1,4 @@
-//! What `tsb verify` found, as text and as JSON.
+//! Prints the result of `tsb verify`, as text or as JSON.
 
 use tsb_core::report::{JournalReport, SCHEMA_VERSION, Verification, VerifiedStore};
 use tsb_core::resource::Machine;
@@ -9,13 +9,13 @@ use crate::failure::Failure;
 use crate::output;
 use tsb_run::{foreign, units};
 
-/// Samples named in the text; the JSON names more.
+/// Number of samples listed in the text; the JSON lists more.
 const SHOWN: usize = 10;
 
-/// Prints what came of the stores.
+/// Prints the results of the stores.
 ///
 /// # Errors
-/// When it cannot be written.
+/// If stdout cannot be written.
 pub(super) fn print(stores: Vec<VerifiedStore>, format: Format) -> Result<(), Failure> {
     if format == Format::Text {
         let texts: Vec<String> = stores.iter().map(text).collect();
@@ -32,7 +32,7 @@ pub(super) fn print(stores: Vec<VerifiedStore>, format: Format) -> Result<(), Fa
     output::print(format!("{json}\n").as_bytes())
 }
 
-/// A line for a store, and below it what is known of it.
+/// One line for a store, and details below it.
 fn text(store: &VerifiedStore) -> String {
     let mut lines = vec![format!("{}: {}", store.store, store.verdict.status)];
     if let Some(ledger) = &store.ledger {
@@ -57,7 +57,7 @@ fn text(store: &VerifiedStore) -> String {
     format!("{}\n", lines.join("\n  "))
 }
 
-/// What was acknowledged at each level, and what of it is there.
+/// Samples acknowledged at each level, and how many of them are stored.
 fn of_journal(journal: &JournalReport) -> Vec<String> {
     let ended = if journal.is_over {
         "ended whole"

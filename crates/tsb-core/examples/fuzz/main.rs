@@ -1,10 +1,10 @@
-//! Fuzzes the readers of untrusted bytes, on stable Rust and from a seed.
+//! Fuzzes the parsers of untrusted bytes, on stable Rust and from a seed.
 //!
-//! `cargo run --release -p tsb-core --example fuzz -- graphite --seconds 60`, or `all
-//! --minutes 10`: so much CPU time for each target, as many at once as there are processors.
-//! Inputs are mutated from `fixtures/fuzz/<target>/`. A failure prints the seed and the
-//! round, and the shrunk input lands in `fixtures/fuzz/<target>/crash-<round>`, where
-//! `cargo test` replays it from then on. Why not libFuzzer: docs/adr/011-fuzzing.md.
+//! `cargo run --release -p tsb-core --example fuzz -- graphite --seconds 60`, or `all --minutes
+//! 10`: CPU time per target, with as many targets at once as there are processors. Inputs are
+//! mutated from `fixtures/fuzz/<target>/`. A failure prints the seed, and the shrunk input is
+//! written to `fixtures/fuzz/<target>/crash-<round>`, where `cargo test` replays it from then
+//! on. For why not libFuzzer, see docs/adr/011-fuzzing.md.
 #![expect(clippy::print_stdout, reason = "an example prints its result")]
 
 mod mutate;
@@ -21,10 +21,10 @@ use mutate::Mutator;
 use targets::{TARGETS, Target};
 use tsb_core::time::{SECOND_NS, thread_cpu_ns};
 
-/// Rounds between two looks at the clock.
+/// Rounds between two clock readings.
 const ROUNDS: u64 = 64;
 
-/// How often a failing input is tried to be made smaller.
+/// Attempts to shrink a failing input.
 const SHRINKS: u64 = 2_000;
 
 struct Options {
@@ -67,7 +67,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     Err(failures.join("\n").into())
 }
 
-/// What failed, of all targets: one that fails does not keep the others from their time.
+/// Fuzzes all targets and returns their failures: one that fails does not stop the others.
 fn fuzz_all(targets: &[&Target], options: &Options) -> Vec<String> {
     let next = AtomicUsize::new(0);
     let work = || {
@@ -118,7 +118,7 @@ fn passes(target: &Target, input: &[u8]) -> bool {
     catch_unwind(|| (target.check)(input)).is_ok()
 }
 
-/// Makes the input smaller as long as it fails, and keeps it.
+/// Shrinks the input while it still fails, and saves it.
 fn report(
     target: &Target,
     mutator: &mut Mutator,

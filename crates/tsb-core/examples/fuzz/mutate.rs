@@ -1,15 +1,15 @@
 //! A small mutator without a library: seeded, driven by a corpus.
 //!
-//! It knows nothing of coverage. It knows what breaks parsers: cuts, repetitions, splices,
-//! flipped bits, extreme numbers in text and in binary, and the bytes that mean something.
+//! It has no coverage feedback. It applies what typically breaks parsers: cuts, repetitions,
+//! splices, flipped bits, extreme numbers in text and in binary, and significant bytes.
 
 use std::io;
 use std::path::Path;
 
-/// The longest input that is made.
+/// Length limit of inputs.
 const LONGEST: usize = 64 << 10;
 
-/// Texts that parsers stumble over.
+/// Texts that often break parsers.
 const WORDS: [&[u8]; 22] = [
     b"\n",
     b"\r\n",
@@ -35,7 +35,7 @@ const WORDS: [&[u8]; 22] = [
     b"\xff\xff\xff\xff",
 ];
 
-/// Makes inputs from a corpus, the same ones for the same seed.
+/// Generates inputs from a corpus; the same seed gives the same inputs.
 #[derive(Debug)]
 pub(crate) struct Mutator {
     state: u64,
@@ -45,7 +45,7 @@ pub(crate) struct Mutator {
 /// The files of a directory, in the order of their names.
 ///
 /// # Errors
-/// When it cannot be read, or is empty.
+/// If it cannot be read, or is empty.
 pub(crate) fn corpus(directory: &Path) -> io::Result<Vec<Vec<u8>>> {
     let entries = std::fs::read_dir(directory)?;
     let mut paths = entries
@@ -75,7 +75,7 @@ impl Mutator {
         input
     }
 
-    /// An input with a piece taken out.
+    /// The input with a piece removed.
     pub(crate) fn smaller(&mut self, input: &[u8]) -> Vec<u8> {
         let mut smaller = input.to_vec();
         let (start, end) = self.piece(&smaller);
@@ -122,7 +122,7 @@ impl Mutator {
         }
     }
 
-    /// A piece of an input, mostly a short one.
+    /// A piece of an input, usually a short one.
     fn piece(&mut self, input: &[u8]) -> (usize, usize) {
         let start = self.below(input.len() + 1);
         let most = (input.len() - start).min(1 << self.below(12));

@@ -1,4 +1,4 @@
-//! What is fuzzed: one line a target.
+//! The fuzz targets, one entry each.
 //!
 //! The paths are spelled out because a test includes this file from elsewhere.
 
@@ -31,16 +31,16 @@ mod tsb;
 #[path = "targets/tsb_datagram.rs"]
 mod tsb_datagram;
 
-/// A reader of untrusted bytes. `check` panics when a promise is broken.
+/// A parser of untrusted bytes. `check` panics if a guarantee is violated.
 #[derive(Debug)]
 pub(crate) struct Target {
     /// Also the directory of its corpus.
     pub(crate) name: &'static str,
-    /// Feeds one input to the reader and asserts what it promises.
+    /// Parses one input and asserts the guarantees.
     pub(crate) check: fn(&[u8]),
 }
 
-/// Every target. A new one is a line here and a directory in `fixtures/fuzz`.
+/// All targets. A new one needs an entry here and a directory in `fixtures/fuzz`.
 pub(crate) const TARGETS: &[Target] = &[
     Target {
         name: "graphite",

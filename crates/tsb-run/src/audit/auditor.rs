@@ -1,4 +1,5 @@
-//! One auditing thread: makes what was sent to a series again, reads the series, compares.
+//! One auditing thread: generates again what was sent to a series, reads the series from the
+//! store, and compares the two.
 
 use std::collections::HashMap;
 use std::ops::{ControlFlow, Range};
@@ -13,12 +14,14 @@ use super::consolidate::{self, Doubt, Found, Shown};
 use super::newest::Wrong;
 use super::{Audit, Named, Scope};
 
-/// Series that an auditor takes at a time.
+/// Number of series that an auditor claims at a time.
 const STRIDE: usize = 64;
-/// A store that reads times as floats may misplace the newest sample that it took.
+/// Nanoseconds by which the store's newest accepted timestamp may differ from the one sent: a
+/// store that parses times as floats rounds them.
 const MISPLACED_NS: i64 = 4_000;
 
-/// What a store says of some series without reading them.
+/// The store's answers about the newest samples of some series, given without reading the
+/// series.
 #[derive(Debug, Default)]
 struct Said {
     newest: Vec<Option<Timestamp>>,
@@ -38,7 +41,7 @@ pub(super) struct Auditor<'a> {
 }
 
 impl<'a> Auditor<'a> {
-    /// An auditor that takes the series which `next` counts.
+    /// An auditor that claims series by advancing the shared counter `next`.
     pub(super) fn new(scope: &'a Scope<'a>, named: &'a Named, next: &'a AtomicUsize) -> Self {
         Self {
             scope,
@@ -63,7 +66,7 @@ impl<'a> Auditor<'a> {
         newest
     }
 
-    /// Compares series until there are no more.
+    /// Claims and compares series until none is left.
     pub(super) fn compare(mut self, rules: &Rules, done: &AtomicU64) -> tsb_stores::Result<Audit> {
         while let Some(ids) = self.take() {
             let ids: Vec<SeriesId> = ids.collect();
@@ -86,7 +89,7 @@ impl<'a> Auditor<'a> {
         Ok(self.audit)
     }
 
-    /// The next series that nobody has taken.
+    /// Claims the next series; `None` when all are claimed.
     fn take(&self) -> Option<impl Iterator<Item = SeriesId> + use<>> {
         let series = self.scope.workload.catalog().len();
         let from = self.next.fetch_add(STRIDE, Ordering::Relaxed);
@@ -94,7 +97,7 @@ impl<'a> Auditor<'a> {
         (!ids.is_empty()).then(|| ids.map(|index| SeriesId(index as u32)))
     }
 
-    /// Makes again what was sent to a series and not rejected by name.
+    /// Generates what was sent to a series, without the samples rejected by name.
     fn send(&mut self, id: SeriesId) {
         let workload = self.scope.workload;
         self.sent.clear();
@@ -111,8 +114,8 @@ impl<'a> Auditor<'a> {
         }
     }
 
-    /// Compares what was sent to one series with what is there. Returns the newest timestamp
-    /// that a query returns.
+    /// Compares what was sent to one series with what the store returns. Returns the newest
+    /// timestamp that a query returned.
     fn one(
         &mut self,
         id: SeriesId,
@@ -134,7 +137,7 @@ impl<'a> Auditor<'a> {
             let rows = self.archives(&rule, id)?;
             let newest = rows.first().and_then(|rows| rows.last()).map(|&(end_s, _)| end_s);
             let doubt = self.doubt(id);
-            // Rows do not say of a sample whether it is there.
+            // A row does not show whether a particular sample is in it.
             unanswered = None;
             let tally = consolidate::compare(&rule, &self.sent, &doubt, &Shown { rows, admitted }, note);
             (tally, newest.map(Timestamp::from_secs))
@@ -155,8 +158,8 @@ impl<'a> Auditor<'a> {
         Ok(newest)
     }
 
-    /// Leaves out what a series did not get before its run was cut off: rows are made of the
-    /// samples before, and none of these.
+    /// Removes the samples after the newest accepted one from those sent to a series whose run
+    /// was cut off: the store's rows were made without them.
     fn cut_off(&mut self, open: &mut HashMap<Timestamp, u32>, newest: Option<Timestamp>) {
         let behind = |at: &Timestamp| newest.is_none_or(|newest| *at > newest + MISPLACED_NS);
         let mut gone = open.clone();
@@ -167,7 +170,7 @@ impl<'a> Auditor<'a> {
         self.audit.absent += absent;
     }
 
-    /// Of which samples of a series it is not known whether the store has them.
+    /// The samples of a series that the store may or may not hold.
     fn doubt(&mut self, id: SeriesId) -> Doubt {
         if self.scope.unnamed > 0 {
             return Doubt::OfAny;
@@ -175,7 +178,7 @@ impl<'a> Auditor<'a> {
         self.made_in(&self.named.in_doubt, id).map_or(Doubt::None, Doubt::Of)
     }
 
-    /// The samples of a series in some ticks, by timestamp: how many there are of each.
+    /// Counts the samples of a series in the given ticks, by timestamp.
     fn made_in(&mut self, ticks: &HashMap<u32, Vec<Range<u64>>>, id: SeriesId) -> Option<HashMap<Timestamp, u32>> {
         let group = self.scope.workload.group_of(id)?;
         let ticks = ticks.get(&(group as u32))?;
@@ -201,7 +204,7 @@ impl<'a> Auditor<'a> {
         Ok(said)
     }
 
-    /// The known rows of every archive, each with its end.
+    /// The known rows of every archive, each with the time of its end.
     fn archives(&self, rule: &Consolidated, id: SeriesId) -> tsb_stores::Result<Vec<Found>> {
         let read = |archive: ArchiveRule| {
             let span_s = rule.step_s as i64 * i64::from(archive.steps);
@@ -235,14 +238,15 @@ impl<'a> Auditor<'a> {
     }
 }
 
-/// What is wrong where a store says that it accepted something newer than was sent.
+/// An error if the store claims to have accepted a sample newer than any that was sent.
 fn is_ahead(said: Option<Timestamp>, sent: Option<Timestamp>) -> Option<Wrong> {
     let said = said?;
     let is_ahead = sent.is_none_or(|sent| said > sent + MISPLACED_NS);
     is_ahead.then_some(Wrong::Accepted { said, sent })
 }
 
-/// Takes out of the differences what is missing because it was never answered; how many.
+/// Removes the differences that are explained by unanswered samples. Returns how many it
+/// removed.
 fn settle(differences: &mut Vec<Difference>, mut unanswered: HashMap<Timestamp, u32>) -> u64 {
     let before = differences.len();
     differences.retain(|difference| match difference {

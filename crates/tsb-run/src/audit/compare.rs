@@ -1,4 +1,4 @@
-//! What was sent to one series, compared with what a query returned. Pure.
+//! Compares what was sent to one series with what a query returned. Pure: no I/O, no clock.
 
 use std::collections::HashMap;
 
@@ -16,7 +16,7 @@ pub struct Columns {
 }
 
 impl Columns {
-    /// Forgets the samples, keeps the room.
+    /// Removes all samples and keeps the allocation.
     pub fn clear(&mut self) {
         self.times.clear();
         self.values.clear();
@@ -28,17 +28,17 @@ impl Columns {
         self.values.push(value);
     }
 
-    /// How many samples there are.
+    /// Number of samples.
     pub fn len(&self) -> usize {
         self.times.len()
     }
 
-    /// Whether there is none.
+    /// Whether there are no samples.
     pub fn is_empty(&self) -> bool {
         self.times.is_empty()
     }
 
-    /// Appends what a replay made again.
+    /// Appends samples that a replay generated.
     pub fn extend(&mut self, chunk: &Sent<'_>) {
         self.values.extend_from_slice(chunk.values);
         match chunk.times {
@@ -50,8 +50,8 @@ impl Columns {
         }
     }
 
-    /// Takes out samples by timestamp, each as often as it says, the later sent first:
-    /// where a store rejects the second of two, the first stays. Returns how many.
+    /// Removes samples by timestamp, each as many times as `which` says, the last sent first: a
+    /// store that rejects the second of two samples keeps the first. Returns the number removed.
     pub fn remove(&mut self, mut which: HashMap<Timestamp, u32>) -> u64 {
         let before = self.len();
         let mut keep: Vec<bool> = self
@@ -76,10 +76,10 @@ impl Columns {
     }
 }
 
-/// What the comparison of one series came to, in samples.
+/// The outcome of comparing one series, in samples.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Tally {
-    /// Found as they were sent.
+    /// Found with the value that was sent.
     pub verified: u64,
     /// Replaced by a later write of the same timestamp or slot.
     pub superseded: u64,
@@ -89,14 +89,14 @@ pub struct Tally {
     pub missing: u64,
     /// Found with another value.
     pub altered: u64,
-    /// Copies beyond one, and samples that nobody sent.
+    /// Extra copies, and samples that were never sent.
     pub duplicated: u64,
-    /// In a step that no row of a consolidating store says yet.
+    /// In a step for which the consolidating store has no row yet.
     pub unconsolidated: u64,
     /// In a step that a consolidating store leaves unknown by its own rules.
     pub unrepresented: u64,
-    /// In a row of a consolidating store that depends on samples of which nobody knows whether
-    /// they came, and those samples.
+    /// In a row of a consolidating store that depends on samples which may not have arrived;
+    /// includes those samples.
     pub uncompared: u64,
 }
 
@@ -115,10 +115,10 @@ impl Tally {
     }
 }
 
-/// One sample that is not as it was sent.
+/// One sample that differs from what was sent.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Difference {
-    /// Sent, accepted as far as is known, not found.
+    /// Sent, accepted as far as is known, and not found.
     Missing {
         /// Its timestamp.
         at: Timestamp,
@@ -129,19 +129,19 @@ pub enum Difference {
     Altered {
         /// Its timestamp.
         at: Timestamp,
-        /// As it was sent.
+        /// The value that was sent.
         expected: f64,
         /// As it was found.
         found: f64,
     },
-    /// Found once more than it was sent.
+    /// Found more often than it was sent.
     Copy {
         /// Its timestamp.
         at: Timestamp,
         /// As it was found.
         found: f64,
     },
-    /// Found although nobody sent it.
+    /// Found although it was never sent.
     Invented {
         /// Its timestamp.
         at: Timestamp,
@@ -150,21 +150,21 @@ pub enum Difference {
     },
 }
 
-/// By which rules a store is judged.
+/// The rules by which a store is judged.
 #[derive(Clone, Copy, Debug)]
 pub struct Rules {
-    /// What a value read back has in common with the one written.
+    /// How exactly a value that is read back must equal the one written.
     pub exactness: Exactness,
     /// What happens to two samples with one timestamp.
     pub duplicate: OnConflict,
     /// What happens to a sample older than the newest of its series.
     pub late: OnConflict,
-    /// Samples before this may be gone.
+    /// Samples before this time may have expired.
     pub keeps_from: Timestamp,
 }
 
 impl Rules {
-    /// The rules that a store's capabilities state.
+    /// The rules that follow from a store's capabilities.
     pub fn of(capabilities: &Capabilities, keeps_from: Timestamp) -> Self {
         Self {
             exactness: capabilities.exactness,
@@ -185,9 +185,9 @@ impl Rules {
     }
 }
 
-/// Compares `sent` (in the order of sending, what was rejected left out) with `found` (in
-/// order of time). `sent` is put into the order of time, with one sample a timestamp or
-/// slot left where the store keeps one.
+/// Compares `sent` (in sending order, without rejected samples) with `found` (in time order),
+/// and calls `note` for every difference. Afterwards `sent` is in time order, and holds one
+/// sample per timestamp or slot where the store keeps only one.
 pub fn compare(sent: &mut Columns, found: &Columns, rules: &Rules, note: &mut dyn FnMut(Difference)) -> Tally {
     let mut tally = Tally::default();
     let slot_ns = match rules.exactness {
@@ -201,11 +201,11 @@ pub fn compare(sent: &mut Columns, found: &Columns, rules: &Rules, note: &mut dy
     tally
 }
 
-/// Orders by time and leaves the last sent of each slot. Returns how many were replaced.
+/// Sorts by time and keeps the last sample sent in each slot. Returns how many were replaced.
 fn settle(sent: &mut Columns, slot_ns: i64, keeps_both: bool) -> u64 {
     let mut order: Vec<u32> = (0..sent.len() as u32).collect();
     let slot = |at: Timestamp| at.0.div_euclid(slot_ns);
-    // Stable: of one slot, the order of sending stays.
+    // The sort must be stable: within a slot, sending order decides which sample wins.
     order.sort_by_key(|&index| slot(sent.times[index as usize]));
     let mut settled = Columns::default();
     for (place, &index) in order.iter().enumerate() {
@@ -221,7 +221,7 @@ fn settle(sent: &mut Columns, slot_ns: i64, keeps_both: bool) -> u64 {
     replaced as u64
 }
 
-/// Walks both columns in order of time.
+/// Walks both lists in time order.
 fn merge(sent: &Columns, found: &Columns, rules: &Rules, tally: &mut Tally, note: &mut dyn FnMut(Difference)) {
     let (mut s, mut f) = (0, 0);
     while s < sent.len() || f < found.len() {

@@ -1,9 +1,9 @@
-//! What a consolidating store must hold of one series, computed from its samples.
+//! Computes what a consolidating store must hold of one series, from the samples sent to it.
 //!
-//! By definition and not by librrd's way of getting there: a sample says the rate since the
-//! one before, a step is the mean over its known time, a row is made of its steps. It shares
-//! no code with any store. Of rows that depend on samples which may not have come, nothing is
-//! said. Pure.
+//! It follows the definitions, not librrd's algorithm: a sample gives the rate since the
+//! previous sample, a step is the mean over its known time, and a row is made of its steps. It
+//! shares no code with any store. Rows that depend on samples which may not have arrived are not
+//! judged. Pure: no I/O, no clock.
 
 mod doubt;
 

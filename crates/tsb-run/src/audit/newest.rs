@@ -1,45 +1,46 @@
-//! What a store says its newest samples are, held against what was sent and what is there.
+//! Checks a store's answers to "what is your newest sample" against what was sent and what is
+//! stored.
 //!
-//! Staleness is taken from these answers, so a store that answers "now" would look fresh.
-//! While a run goes on, [`Heard`] keeps the largest answer of each series, and notices one
-//! that lies in the future or goes back; when the run is read back, [`Heard::check`] holds it
-//! against the newest sample that was sent and the newest one that is there. Pure.
+//! Staleness is computed from these answers, so a store that always answered "now" would look
+//! fresh. During a run, [`Heard`] keeps the largest answer for each series and notices answers
+//! that lie in the future or go backwards; when the run is read back, [`Heard::check`] compares
+//! it with the newest sample that was sent and the newest one stored. Pure: no I/O, no clock.
 
 use tsb_core::workload::Workload;
 use tsb_core::{SeriesId, Timestamp};
 
-/// Series named of each kind of wrong answer; the others are counted.
+/// Number of series that are listed by name; further ones are only counted.
 const NAMED_MAX: usize = 5;
 
-/// What is wrong with an answer.
+/// The way in which an answer is wrong.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Wrong {
-    /// Newer than anything that could have been sent by then.
+    /// Newer than any sample that could have been sent by then.
     Ahead {
         /// The answer.
         said: Timestamp,
-        /// The newest that could have been sent.
+        /// The newest timestamp that could have been sent.
         sent: Timestamp,
     },
-    /// Older than an earlier answer.
+    /// Older than an earlier answer for the same series.
     Back {
-        /// The answer; absent: there is no sample.
+        /// The answer; absent if the store said that it has no sample.
         said: Option<Timestamp>,
-        /// The earlier one.
+        /// The earlier answer.
         before: Timestamp,
     },
     /// The store says that it accepted something newer than anything that was sent.
     Accepted {
         /// The answer.
         said: Timestamp,
-        /// The newest that was sent; absent: nothing was.
+        /// The newest timestamp that was sent; absent if nothing was.
         sent: Option<Timestamp>,
     },
-    /// Not the newest sample that a query returns.
+    /// Different from the newest sample that a query returns.
     Unlike {
-        /// The answer; absent: there is no sample.
+        /// The answer; absent if the store said that it has no sample.
         said: Option<Timestamp>,
-        /// The newest sample of the query; absent: there is none.
+        /// The newest sample that the query returned; absent if it returned none.
         found: Option<Timestamp>,
     },
 }
@@ -68,7 +69,7 @@ impl Wrong {
     }
 }
 
-/// Series with a wrong answer: the first by name, the others as a count.
+/// Series with a wrong answer: the first few by name, the others as a count.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Lies {
     named: Vec<(SeriesId, Wrong)>,
@@ -76,7 +77,7 @@ pub struct Lies {
 }
 
 impl Lies {
-    /// One more series.
+    /// Adds a series.
     pub fn push(&mut self, series: SeriesId, wrong: Wrong) {
         self.series += 1;
         let place = self.named.partition_point(|(named, _)| *named < series);
@@ -86,7 +87,7 @@ impl Lies {
         }
     }
 
-    /// Adds those of other series.
+    /// Adds the entries of `other`, which concern other series.
     pub fn merge(&mut self, other: Self) {
         let named = other.named.len() as u64;
         for (series, wrong) in other.named {
@@ -95,12 +96,12 @@ impl Lies {
         self.series += other.series - named;
     }
 
-    /// Whether there is none.
+    /// Whether no answer was wrong.
     pub const fn is_empty(&self) -> bool {
         self.series == 0
     }
 
-    /// As violations of the ledger, with the keys of the series.
+    /// One sentence per named series, with its key, for the violations of the ledger.
     pub fn violations(&self, workload: &Workload) -> Vec<String> {
         let name = |id: SeriesId| {
             let key = workload.catalog().key(id);
@@ -118,18 +119,18 @@ impl Lies {
     }
 }
 
-/// The answers that were given while a run went on.
+/// The answers that a store gave during a run.
 #[derive(Clone, Debug, Default)]
 pub struct Heard {
     largest: Vec<Option<Timestamp>>,
-    // Whether a series is among the lies already: each is named once.
+    // Whether a series is in `lies` or `went_back` already: each is listed once.
     is_wrong: Vec<bool>,
     lies: Lies,
     went_back: Lies,
 }
 
 impl Heard {
-    /// Nothing yet, of this number of series.
+    /// No answers yet, for this number of series.
     pub fn new(series: usize) -> Self {
         Self {
             largest: vec![None; series],
@@ -138,9 +139,9 @@ impl Heard {
         }
     }
 
-    /// One answer for the series from `first` on. `until` is the newest timestamp that can have
-    /// been sent to them by then; absent where nobody knows, since the pace of the run is not
-    /// the fleet's. What is older than `kept_from` may be gone.
+    /// Records an answer for the series from `first` on. `until` is the newest timestamp that
+    /// can have been sent to them by then; absent if that cannot be computed because the run
+    /// does not keep the fleet's own pace. Samples older than `kept_from` may have expired.
     pub fn note(
         &mut self,
         first: SeriesId,
@@ -159,7 +160,8 @@ impl Heard {
                 *is_wrong = true;
                 self.lies.push(series, Wrong::Ahead { said, sent });
             } else if let Some(before) = before.filter(|_| said < before)
-                // A series whose last sample is older than the retention has none any more.
+                // If the last sample of a series is older than the retention, "no sample" is a
+                // correct answer.
                 && (said.is_some() || before >= kept_from)
             {
                 *is_wrong = true;
@@ -168,9 +170,9 @@ impl Heard {
         }
     }
 
-    /// What is wrong with the answers of one series, now that it is read back. `sent` is the
-    /// newest that was sent, `said` the answer of now, `found` the newest that a query
-    /// returns, `kept_from` where the retention begins.
+    /// Checks the answers for one series when it is read back. `sent` is the newest timestamp
+    /// that was sent, `said` the store's current answer, `found` the newest timestamp that a
+    /// query returns, `kept_from` the start of the retention.
     pub fn check(
         &self,
         series: SeriesId,
@@ -195,8 +197,9 @@ impl Heard {
         before.map(|before| Wrong::Back { said, before })
     }
 
-    /// What was wrong already while the run went on. Where operations have no known outcome,
-    /// a server may have shown what it never kept, so that going back is no lie.
+    /// The wrong answers noticed during the run. If some operations have no known outcome
+    /// (`has_unknown`), a server may have shown samples that it never kept, and an answer that
+    /// goes backwards is not counted as wrong.
     pub fn lies(&self, has_unknown: bool) -> Lies {
         let mut lies = self.lies.clone();
         if !has_unknown {

@@ -1,8 +1,9 @@
-//! From what was accepted and the positions of a store to what has reached each level. Pure.
+//! Computes which operations have reached which durability level, from the accepted operations
+//! and the store's positions. Pure: no I/O, no clock.
 //!
-//! A mark is taken at one moment: the operations that have been accepted by then, and
-//! afterwards the position of the store, which covers them. Once the store says that a level
-//! has reached that position, the operations have reached the level.
+//! A mark is a snapshot: first the number of accepted operations, then the position of the
+//! store, which therefore covers them. When the store reports that a level has reached that
+//! position, the operations have reached the level.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -12,20 +13,21 @@ use tsb_stores::Position;
 
 use super::record::Claim;
 
-/// Marks that wait for one level. Beyond it, every second one is forgotten: then a claim
-/// comes later, and says nothing that is not so.
+/// Upper bound of marks waiting for one level. When it is reached, every second mark is dropped:
+/// a claim then comes later, and is still true.
 const WAITING_MAX: usize = 1 << 10;
 
-/// Operations that were accepted by one moment.
+/// The operations accepted up to one moment.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Marks {
-    /// Of each worker, how many.
+    /// Operations accepted, per worker.
     pub operations: Vec<u64>,
-    /// Samples in them that were not accepted and have no name, at the most.
+    /// Upper bound of the samples in these operations that were not accepted and that no record
+    /// names.
     pub nameless: u64,
 }
 
-/// What has reached each level.
+/// The operations that have reached each level.
 #[derive(Debug)]
 pub struct Claims {
     accepted: Arc<Marks>,
@@ -33,7 +35,7 @@ pub struct Claims {
     higher: Vec<Higher>,
 }
 
-/// A level above that of an acknowledgement.
+/// A level above the level of an acknowledgement.
 #[derive(Debug)]
 struct Higher {
     level: Durability,
@@ -42,7 +44,7 @@ struct Higher {
 }
 
 impl Claims {
-    /// Nothing was accepted yet, by a store with these levels.
+    /// No operations yet, for a store with these levels and this number of workers.
     pub fn new(acknowledges: Durability, reaches: Durability, workers: usize) -> Self {
         let none = Arc::new(Marks {
             operations: vec![0; workers],
@@ -65,17 +67,18 @@ impl Claims {
         }
     }
 
-    /// The levels above that of an acknowledgement.
+    /// The levels above the level of an acknowledgement, lowest first.
     pub fn higher(&self) -> impl Iterator<Item = Durability> {
         self.higher.iter().map(|level| level.level)
     }
 
-    /// Whether these are the operations that were accepted last.
+    /// Whether `marks` equals the last accepted operations.
     pub fn is_known(&self, marks: &Marks) -> bool {
         *self.accepted == *marks
     }
 
-    /// Operations that were accepted, and a position of the store that covers them.
+    /// Adds accepted operations, and a position of the store that covers them. Read `position`
+    /// after `marks`, or the claim may be false.
     pub fn accept(&mut self, marks: Marks, position: Position) {
         self.accepted = Arc::new(marks);
         for level in &mut self.higher {
@@ -90,9 +93,9 @@ impl Claims {
         }
     }
 
-    /// The store says that everything up to a position has a level.
+    /// Notes the store's statement that everything up to `position` has reached `level`.
     pub fn reach(&mut self, level: Durability, position: Position) {
-        // Of a higher level it is known for the lower ones as well.
+        // A position that has a higher level has the lower levels as well.
         for level in self.higher.iter_mut().filter(|one| one.level <= level) {
             while let Some((_, marks)) = level.waiting.pop_front_if(|(waiting, _)| *waiting <= position) {
                 level.reached = marks;
@@ -100,7 +103,7 @@ impl Claims {
         }
     }
 
-    /// What has reached each level by now, the lowest first.
+    /// The current claims, lowest level first.
     pub fn now(&self) -> Vec<Claim> {
         let claim = |level: Durability, marks: &Marks| Claim {
             level,

@@ -1,7 +1,7 @@
-//! The file of a journal while it is written.
+//! The journal file of a run while it is being written.
 //!
-//! Each record is one write of a line at the end. The file is synced by its own thread, now
-//! and then: what a power cut takes of it only makes the journal say less.
+//! Every record is one line, appended with one write. The journal's thread syncs the file once
+//! per second; a power cut that loses the end of the file only makes the journal claim less.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
@@ -11,23 +11,22 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use super::record::Record;
 use crate::error::Error;
 
-/// Records that were replaced by later ones may take this many bytes; then the file is
-/// written anew without them.
+/// Bytes of superseded records that the file may hold; beyond this it is rewritten without them.
 const STALE_MAX: u64 = 4 << 20;
 
-/// The journal of a run beside its report.
+/// The path of the journal that belongs to a report: the report's name with `.journal` appended.
 pub fn beside(report: &Path) -> PathBuf {
     let mut name = report.as_os_str().to_owned();
     name.push(".journal");
     PathBuf::from(name)
 }
 
-/// The journal of a run, or of several one after the other. The file is made when the first
+/// The journal of one run, or of several in sequence. The file is created when the first run
 /// begins.
 #[derive(Debug)]
 pub struct Journal {
     path: PathBuf,
-    /// The user named it: it stays when the report is whole.
+    /// Whether the user named it: then it is kept after the report is complete.
     is_named: bool,
     state: Mutex<State>,
 }
@@ -37,26 +36,26 @@ struct State {
     file: Option<File>,
     nonce: u64,
     sequence: u64,
-    /// The lines that no later one replaces.
+    /// The lines that later lines do not supersede.
     lasting: Vec<u8>,
-    /// The last of the others.
+    /// The last line that the next one of its kind supersedes.
     latest: String,
     bytes: u64,
     is_dirty: bool,
     failure: Option<String>,
-    /// The run that is being written, as a number.
+    /// Number of the run that is being written.
     section: u64,
-    /// It says more than the report: it stays.
+    /// Whether it must be kept because the report will be incomplete.
     is_kept: bool,
 }
 
 impl Journal {
-    /// The journal at a path that somebody chose: it stays when the report is whole.
+    /// A journal at a path chosen by the user: it is kept after the report is complete.
     pub fn named(path: impl Into<PathBuf>) -> Self {
         Self::new(path.into(), true)
     }
 
-    /// The journal beside a report: it is removed when the report is whole.
+    /// A journal next to a report: it is removed when the report is complete.
     pub fn beside(report: &Path) -> Self {
         Self::new(beside(report), false)
     }
@@ -78,12 +77,12 @@ impl Journal {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Where it is.
+    /// The path of the file.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// Why it is not whole, in words for the report.
+    /// Why the journal is incomplete, as a sentence for the report; `None` if it is complete.
     pub fn failure(&self) -> Option<String> {
         let state = self.state();
         let why = state.failure.as_ref()?;
@@ -93,8 +92,8 @@ impl Journal {
         ))
     }
 
-    /// Begins a run, and the file where it is not begun, with a number that tells it from
-    /// others. Returns the number of the run.
+    /// Begins a run; creates the file if this is the first. `nonce` distinguishes this journal
+    /// from others. Returns the number of the run.
     pub(super) fn begin(&self, nonce: u64) -> u64 {
         let mut state = self.state();
         state.section += 1;
@@ -106,14 +105,14 @@ impl Journal {
         state.section
     }
 
-    /// The report will not be whole: the journal is not removed, and does not say that it is
-    /// over.
+    /// Keeps the journal because the report will be incomplete: it is neither removed nor marked
+    /// as finished.
     pub fn keep(&self) {
         self.state().is_kept = true;
     }
 
-    /// Writes records of a run, unless another has begun since. A failure ends the journal, and
-    /// not the run.
+    /// Appends records of a run, unless another run has begun since. A failed write ends the
+    /// journal, not the run.
     pub(super) fn append(&self, section: u64, records: &[Record]) {
         let mut state = self.state();
         if state.section != section {
@@ -143,7 +142,7 @@ impl Journal {
         }
     }
 
-    /// Brings what was written to the medium.
+    /// Syncs the file if anything was written since the last sync.
     pub(super) fn sync(&self) {
         let mut state = self.state();
         if !std::mem::take(&mut state.is_dirty) {
@@ -155,10 +154,11 @@ impl Journal {
         }
     }
 
-    /// The report is whole: a journal that nobody asked for is removed, another ends.
+    /// Ends the journal when the report is complete: a journal that the user did not ask for is
+    /// removed, a named one gets its final record.
     ///
     /// # Errors
-    /// When it cannot be removed.
+    /// If the file cannot be removed.
     pub fn finish(&self) -> Result<(), Error> {
         let (sequence, section, is_kept) = {
             let state = self.state();
@@ -177,7 +177,7 @@ impl Journal {
 }
 
 impl State {
-    /// Goes on with what came of a call, or remembers why there is nothing more to write.
+    /// Calls `then` with the value; on an error, closes the file and remembers the reason.
     fn keep<T>(&mut self, result: io::Result<T>, then: impl FnOnce(&mut Self, T)) {
         match result {
             Ok(value) => then(self, value),
@@ -188,7 +188,8 @@ impl State {
         }
     }
 
-    /// Writes the lines that still say something into a new file, and puts it in place.
+    /// Writes the lines that are not superseded into a new file, syncs it, and renames it into
+    /// place.
     fn renew(&mut self, path: &Path) -> io::Result<()> {
         let mut name = path.as_os_str().to_owned();
         name.push(".part");

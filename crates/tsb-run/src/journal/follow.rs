@@ -1,8 +1,8 @@
-//! The thread that keeps a journal: it looks at the counters of a run and at the positions of
-//! its store, and writes down what follows from them.
+//! The thread that writes the journal of a run: it polls the run's counters and the store's
+//! positions, and records what follows from them.
 //!
-//! Nothing here is on the path of a sample. The order in which the counters are read is what
-//! makes a claim true; each step says why.
+//! It is not on the path of a sample. A claim is true only because the counters are read in a
+//! certain order; the comment at each read says why.
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -18,70 +18,71 @@ use super::file::Journal;
 use super::record::{Header, Reached, Record};
 use crate::run::{Rejects, SinkTotals, Watch};
 
-/// From one look to the next.
+/// Interval between two polls.
 const LOOK_NS: u64 = SECOND_NS / 10;
-/// From one record to the next, where there is something to say.
+/// Minimum interval between two records.
 const RECORD_NS: u64 = SECOND_NS / 4;
-/// From one sync of the file to the next.
+/// Interval between two syncs of the file.
 const SYNC_NS: u64 = SECOND_NS;
-/// How long a sleep may keep the end of a run waiting.
+/// Longest single sleep: the end of a run waits at most this long for the thread.
 const SLICE_NS: u64 = SECOND_NS / 50;
-/// Marks of one worker that wait for the other end of a connection.
+/// Upper bound of marks per worker that the receiving end has not reached yet.
 const IN_FLIGHT_MAX: usize = 1 << 10;
 
-/// How it is known that a sample was taken.
+/// How the run learns that a sample was accepted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Way {
-    /// Each operation ends with its answer.
+    /// Every operation is answered.
     Answered,
-    /// A connection of each worker keeps the order, and its other end counts.
+    /// Every worker has an ordered connection, and the receiving end counts samples.
     Stream,
-    /// Datagrams: what came is counted, and which were lost is not known.
+    /// Datagrams: arrivals are counted, and it is not known which were lost.
     Datagrams,
-    /// Nothing answers.
+    /// No acknowledgement of any kind.
     Silent,
 }
 
-/// What a journal is kept of.
+/// The run that a journal records.
 #[derive(Clone, Copy, Debug)]
 pub struct Followed<'a> {
     /// How it is known that a sample was taken.
     pub way: Way,
     /// The run's clock.
     pub clock: &'a dyn Clock,
-    /// When it starts, on the clock.
+    /// Start of the run, in nanoseconds on the clock.
     pub start_ns: u64,
     /// The emitter's counters.
     pub live: &'a Live,
     /// The sinks' counters.
     pub totals: &'a SinkTotals,
-    /// The listener, where there is one.
+    /// The listener; it reports zeros if there is none.
     pub watch: &'a Watch,
-    /// What the store refused, by name.
+    /// The samples that the store refused.
     pub rejects: &'a Rejects,
-    /// The store, where it is in this process.
+    /// The store, if it is in this process.
     pub store: Option<&'a dyn Store>,
 }
 
-/// Keeps the journal of one run.
+/// Writes the journal of one run.
 #[derive(Debug)]
 pub struct Follower<'a> {
     journal: &'a Journal,
     section: u64,
     followed: Followed<'a>,
     claims: Claims,
-    // Of each worker, in a stream: operations and samples sent, and what of it was taken.
+    // For streams, per worker: operations and samples sent, in order, and the operations known
+    // to have been accepted.
     in_flight: Vec<VecDeque<(u64, u64)>>,
     taken: Vec<u64>,
     refused_named: usize,
     refused_unnamed: u64,
     written: Reached,
-    /// CPU time of the thread, in nanoseconds.
+    /// CPU time of the journal's thread, in nanoseconds.
     pub cpu_ns: u64,
 }
 
 impl<'a> Follower<'a> {
-    /// Begins the journal of a run.
+    /// Begins the journal of a run and writes its header.
     pub fn begin(journal: &'a Journal, header: Header, followed: Followed<'a>) -> Self {
         let workers = followed.live.workers().len();
         let section = journal.begin(followed.clock.wall().0 as u64 ^ u64::from(header.pid).rotate_right(16));
@@ -101,7 +102,7 @@ impl<'a> Follower<'a> {
         }
     }
 
-    /// Follows the run until it is over.
+    /// Polls and records until `is_over` is set, and once more after it.
     pub fn follow(&mut self, is_over: &AtomicBool) {
         let clock = self.followed.clock;
         let begun = clock.now();
@@ -128,14 +129,14 @@ impl<'a> Follower<'a> {
         self.cpu_ns = thread_cpu_ns();
     }
 
-    /// Follows what `run` does, to its end.
+    /// Calls `run` while another thread writes the journal, then writes the last record.
     pub fn beside<T>(mut self, run: impl FnOnce() -> T) -> T {
         let is_over = AtomicBool::new(false);
         let result = std::thread::scope(|threads| {
             let following = threads.spawn(|| self.follow(&is_over));
             let result = run();
             is_over.store(true, Ordering::Release);
-            // What a panic there said is nothing that the result needs.
+            // A panic of the journal's thread does not affect the result.
             let _ = following.join();
             result
         });
@@ -143,18 +144,19 @@ impl<'a> Follower<'a> {
         result
     }
 
-    /// The last look, when all has been flushed.
+    /// Polls, records and syncs a last time. Call it after the final flush.
     pub fn end(&mut self) {
         self.look();
         self.record();
         self.journal.sync();
     }
 
-    /// Sees what has been taken, and how far it has got.
+    /// Polls the counters and updates the claims.
     fn look(&mut self) {
         let marks = self.marks();
         if let Some(marks) = marks.filter(|marks| !self.claims.is_known(marks)) {
-            // After the operations were counted: it covers them.
+            // IMPORTANT: read after the operations were counted, so that the position covers
+            // them.
             let position = self.position(Durability::Unconfirmed);
             self.claims.accept(marks, position);
         }
@@ -169,16 +171,17 @@ impl<'a> Follower<'a> {
         self.followed.store.map_or(Position(0), |store| store.durable(level))
     }
 
-    /// What has been taken by now.
+    /// The operations accepted so far; `None` if nothing acknowledges them.
     fn marks(&mut self) -> Option<Marks> {
         let Followed { way, live, totals, .. } = self.followed;
-        // First: everything that is read later covers at least these operations.
+        // IMPORTANT: read first. Every counter that is read later covers at least these
+        // operations.
         let issued: Vec<u64> = live.workers().iter().map(LiveWorker::issued).collect();
         let excepted: u64 = live.workers().iter().map(LiveWorker::excepted).sum();
         match way {
             Way::Silent => None,
             Way::Answered => {
-                // A server's refusals have no names.
+                // A remote server does not name the samples that it refuses.
                 let refused = live.totals().rejected.saturating_sub(self.followed.rejects.total());
                 Some(Marks {
                     operations: issued,
@@ -196,7 +199,8 @@ impl<'a> Follower<'a> {
             }
             Way::Datagrams => {
                 let applied = totals.applied();
-                // After that: so every sample that was applied is among those sent.
+                // IMPORTANT: read after `applied`, so that every applied sample is among those
+                // sent.
                 let sent: u64 = sent(live).iter().sum();
                 Some(Marks {
                     operations: issued,
@@ -206,15 +210,16 @@ impl<'a> Follower<'a> {
         }
     }
 
-    /// Sees which operations have come out of the connections: the first samples that a worker
-    /// sent are the first that are taken.
+    /// Finds the operations that have arrived through the connections. A connection keeps its
+    /// order, so the first samples that a worker sent are the first that arrive.
     fn arrive(&mut self, issued: &[u64]) {
         let Followed {
             live, totals, watch, ..
         } = self.followed;
         let unsettled = totals.unsettled.load(Ordering::Acquire);
         let applied = totals.applied() + unsettled + watch.turned_away();
-        // After that: no more of the others' samples were applied than they had sent by now.
+        // IMPORTANT: read after `applied`. No worker's applied samples exceed what it has sent
+        // by now, so `applied` minus what all others sent is a lower bound for this worker.
         let sent = sent(live);
         let all: u64 = sent.iter().sum();
         for (index, in_flight) in self.in_flight.iter_mut().enumerate() {
@@ -231,7 +236,7 @@ impl<'a> Follower<'a> {
         }
     }
 
-    /// Writes what is new.
+    /// Appends a record if anything has changed since the last one.
     fn record(&mut self) {
         let levels = self.claims.now();
         let (refused, total) = self.followed.rejects.since(self.refused_named);
@@ -262,7 +267,7 @@ impl<'a> Follower<'a> {
     }
 }
 
-/// Samples that each worker has sent.
+/// Samples sent, per worker.
 fn sent(live: &Live) -> Vec<u64> {
     live.workers().iter().map(|worker| worker.totals().samples).collect()
 }

@@ -1,4 +1,4 @@
-//! Reads a journal, whatever became of its end.
+//! Reads a run's journal, including one whose end was torn or damaged.
 
 use std::fs::File;
 use std::io::{Read, Seek, SeekFrom};
@@ -9,55 +9,57 @@ use tsb_core::report::RejectedStretch;
 use super::record::{Header, MAGIC, Reached, Record};
 use crate::error::Error;
 
-/// Longer files are no journals: the writer keeps them to a few megabytes.
+/// Files longer than this many bytes are refused: the writer keeps journals to a few megabytes.
 const BYTES_MAX: u64 = 1 << 28;
 
-/// What a journal says.
+/// The contents of a journal.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Contents {
     /// The runs, in the order in which they began.
     pub sections: Vec<Section>,
-    /// Whole records.
+    /// Number of valid records.
     pub records: u64,
-    /// Bytes behind the last whole record: the one that was being written.
+    /// Bytes after the last valid record: a record that was only partly written.
     pub torn_bytes: u64,
-    /// Lines before the last whole record that are none, and records that are not there.
+    /// Invalid lines before the last valid record, and records that are missing by their
+    /// sequence numbers.
     pub damaged: u64,
 }
 
 /// One run of a journal.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Section {
-    /// What it was to do.
+    /// The plan and the store.
     pub header: Header,
-    /// What its store refused, as far as it has names.
+    /// The samples that its store refused, as far as they are named.
     pub refused: Vec<RejectedStretch>,
-    /// What was acknowledged by the last record.
+    /// What was acknowledged at the last record.
     pub reached: Reached,
-    /// Its report is whole.
+    /// Whether its report is complete.
     pub is_over: bool,
 }
 
-/// Whether a file is a journal, by its first bytes.
+/// Whether a file is a journal, judged by its first bytes. An empty file is one if its extension
+/// is `journal`.
 ///
 /// # Errors
-/// When it cannot be read.
+/// If the file cannot be read.
 pub fn is_journal(path: &Path) -> std::io::Result<bool> {
     let mut first = [0; MAGIC.len()];
     let mut file = File::open(path)?;
     let length = file.seek(SeekFrom::End(0))?;
     file.rewind()?;
     if length == 0 {
-        // Killed before its first record.
+        // The run was killed before it wrote its first record.
         return Ok(path.extension().is_some_and(|end| end == "journal"));
     }
     Ok(file.read_exact(&mut first).is_ok() && first == MAGIC.as_bytes())
 }
 
-/// The journal in a file.
+/// Reads and parses a journal file.
 ///
 /// # Errors
-/// When it cannot be read, or is longer than any journal.
+/// If the file cannot be read, or is longer than 256 MiB.
 pub fn read(path: &Path) -> Result<Contents, Error> {
     let failure = || Error::plan(format!("cannot read journal {}", path.display()));
     let length = std::fs::metadata(path)
@@ -70,7 +72,8 @@ pub fn read(path: &Path) -> Result<Contents, Error> {
     Ok(parse(&bytes))
 }
 
-/// What some bytes say. Any bytes do.
+/// Parses a journal. Accepts any bytes: what is not a valid record is counted as torn or
+/// damaged.
 pub(super) fn parse(bytes: &[u8]) -> Contents {
     let mut contents = Contents::default();
     let (mut nonce, mut sequence, mut unread) = (None, 0, 0);
@@ -84,10 +87,12 @@ pub(super) fn parse(bytes: &[u8]) -> Contents {
             unread += 1;
             continue;
         };
-        // Lines that cannot be read and numbers that are missing are two views of one damage.
+        // Invalid lines and gaps in the sequence numbers are two views of the same damage: the
+        // larger count is used.
         let is_first = nonce.is_none();
         let missing = if is_first { 0 } else { number - sequence - 1 };
-        // A file that was written anew leaves out what was replaced.
+        // A gap without invalid lines is no damage: a rewritten file leaves out superseded
+        // records.
         contents.damaged += if unread > 0 { unread.max(missing) } else { 0 };
         (nonce, sequence, unread, torn_from) = (Some(of), number, 0, offset);
         contents.records += 1;
@@ -109,7 +114,7 @@ impl Contents {
             (Record::Over {}, Some(_)) => self.sections.iter_mut().for_each(|section| section.is_over = true),
             (Record::Refused { samples }, Some(section)) => section.refused.extend(samples),
             (Record::Reached(reached), Some(section)) => section.reached = reached,
-            // Its run is not there: of it nothing can be said.
+            // The header of its run is missing, so nothing can be said about it.
             (_, None) => self.damaged += 1,
         }
     }

@@ -1,82 +1,83 @@
-//! The records of a journal, and the lines that they are written as.
+//! The records of a run's journal, and their form as lines.
 //!
-//! A line is `tsbj1 NONCE SEQUENCE CHECKSUM JSON`. Pure.
+//! A line is `tsbj1 NONCE SEQUENCE CHECKSUM JSON`. Pure: no I/O.
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use tsb_core::Durability;
 use tsb_core::report::RejectedStretch;
 
-/// What every line begins with: the format and its version.
+/// The start of every line: the format and its version.
 pub(super) const MAGIC: &str = "tsbj1";
 
 /// One line of a journal.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "record", rename_all = "snake_case")]
 pub enum Record {
-    /// A run begins: everything that follows is of it, up to the next.
+    /// Begins a run: all records up to the next of this kind belong to it.
     Run(Box<Header>),
     /// Samples that the store refused since the last record of this kind.
     Refused {
-        /// By name.
+        /// The refused samples, by series and timestamp.
         samples: Vec<RejectedStretch>,
     },
-    /// What has been acknowledged by now. It replaces the one before.
+    /// What has been acknowledged so far. Supersedes the previous record of this kind.
     Reached(Reached),
-    /// The run is over, and its report is whole.
+    /// The run has ended and its report is complete.
     Over {},
 }
 
-/// What a run was to do, and what its store promises.
+/// The plan of a run, and the durability that its store promises.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Header {
     /// `run` or `emit`.
     pub command: String,
     /// The version of the program.
     pub tsb_version: String,
-    /// The process.
+    /// Process id.
     pub pid: u32,
-    /// The boot of the machine, as the kernel names it: after a power cut it has another.
+    /// The kernel's id of this boot: it differs after a power cut.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub boot_id: Option<String>,
     /// The timestamp of the start, in nanoseconds since the Unix epoch.
     pub base_ns: i64,
-    /// The store or the server, as it names itself.
+    /// The name of the store or server.
     pub store: String,
-    /// The whole plan, with the one store of this run.
+    /// The complete plan, with only the store of this run.
     pub plan: Value,
-    /// The groups of each emitting thread: the first, and the one behind the last.
+    /// The range of groups of each emitting thread: first, and one past the last.
     pub workers: Vec<(u32, u32)>,
-    /// The level of every acknowledgement; `unconfirmed` of a server, whose own documents say
-    /// what its answer is worth.
+    /// Durability level of every acknowledgement; `unconfirmed` for a server, whose own
+    /// documentation says what its answer guarantees.
     pub acknowledges: Durability,
     /// The highest level that the store reaches.
     pub reaches: Durability,
 }
 
-/// What has been acknowledged by some moment.
+/// What has been acknowledged up to one moment.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Reached {
     /// Time since the start, in nanoseconds.
     pub at_ns: u64,
     /// Samples sent by then.
     pub sent: u64,
-    /// What has reached each level, the lowest first.
+    /// The operations that have reached each level, lowest first.
     pub levels: Vec<Claim>,
-    /// Samples that the store refused and that no record names.
+    /// Samples that the store refused and no record names.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub refused_unnamed: u64,
 }
 
-/// What has reached one level.
+/// The operations that have reached one level.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Claim {
     /// The level.
     pub level: Durability,
-    /// For each emitting thread, the number of operations that have this level: the first ones
-    /// of its groups, in the order of the roster.
+    /// Number of operations per emitting thread that have this level. They are the first of its
+    /// groups, in the order of the roster.
     pub operations: Vec<u64>,
-    /// Samples in these that were not acknowledged, at the most, and that no record names.
+    /// Upper bound of the samples in these operations that were not acknowledged and that no
+    /// record names.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub nameless: u64,
 }
@@ -91,18 +92,18 @@ fn checksum(nonce: u64, sequence: u64, json: &str) -> u32 {
 }
 
 impl Record {
-    /// The record as a line, with its end.
+    /// The record as a line, including the line feed.
     ///
     /// # Errors
-    /// When it has no JSON form, which is a bug.
+    /// If it cannot be serialized, which is a bug.
     pub fn line(&self, nonce: u64, sequence: u64) -> Result<String, serde_json::Error> {
         let json = serde_json::to_string(self)?;
         let sum = checksum(nonce, sequence, &json);
         Ok(format!("{MAGIC} {nonce:016x} {sequence} {sum:08x} {json}\n"))
     }
 
-    /// The record in a line without its end, with nonce and sequence number; `None`: it is
-    /// torn or damaged.
+    /// Parses a line without its line feed into nonce, sequence number and record; `None` if it
+    /// is torn or damaged.
     pub fn of_line(line: &[u8]) -> Option<(u64, u64, Self)> {
         let line = std::str::from_utf8(line).ok()?;
         let mut words = line.splitn(5, ' ');

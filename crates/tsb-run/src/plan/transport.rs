@@ -1,4 +1,4 @@
-//! How samples travel, and how the wire is used.
+//! How samples travel from emitter to store, and the options of the wire.
 
 use std::time::Duration;
 
@@ -28,7 +28,7 @@ pub enum Transport {
 }
 
 impl Transport {
-    /// All that have a wire.
+    /// All transports that use a socket.
     pub const WIRES: [Self; 5] = [Self::Tcp, Self::Udp, Self::Unix, Self::Unixgram, Self::Http];
 
     /// Its name in plans, reports, flags and addresses.
@@ -43,17 +43,17 @@ impl Transport {
         }
     }
 
-    /// Whether bytes leave through a socket.
+    /// Whether it uses a socket.
     pub const fn is_wire(self) -> bool {
         !matches!(self, Self::Inproc)
     }
 
-    /// Whether its addresses are files.
+    /// Whether its addresses are paths of files.
     pub const fn is_unix(self) -> bool {
         matches!(self, Self::Unix | Self::Unixgram)
     }
 
-    /// How the bytes travel.
+    /// The kind of socket traffic. `Inproc` counts as a stream.
     pub const fn carrier(self) -> Carrier {
         match self {
             Self::Udp | Self::Unixgram => Carrier::Datagrams,
@@ -62,15 +62,15 @@ impl Transport {
         }
     }
 
-    /// Whether the peer confirms what it has taken.
+    /// Whether the receiver acknowledges every operation.
     pub const fn is_answered(self) -> bool {
         matches!(self, Self::Http)
     }
 
-    /// Whether a protocol runs over it; if not, what that needs.
+    /// Checks that a protocol can run over this transport.
     ///
     /// # Errors
-    /// When it does not.
+    /// If it cannot; the text says what the protocol needs.
     pub fn carries(self, protocol: Protocol) -> Result<(), String> {
         let facts = protocol.facts();
         let runs = match self.carrier() {
@@ -92,40 +92,41 @@ impl Transport {
         ))
     }
 
-    /// Whether something may be lost on it without anybody's fault.
+    /// Whether datagrams may be lost without a fault of either end.
     pub const fn may_lose(self) -> bool {
         matches!(self, Self::Udp)
     }
 }
 
-/// How a wire is used.
+/// Options of the wire.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct WirePlan {
-    /// Datagram sockets, over all emitting threads.
+    /// Datagram sockets, over all emitting threads; from 1 to 1024.
     pub sockets: usize,
-    /// The most bytes of a datagram.
+    /// Largest datagram, in bytes.
     pub datagram_bytes: usize,
-    /// Have the kernel cut datagrams (`UDP_SEGMENT`), where it can.
+    /// Whether the kernel segments large sends into datagrams (`UDP_SEGMENT`), where it can.
     pub gso: bool,
-    /// Take datagrams together (`UDP_GRO`), where the kernel can.
+    /// Whether the kernel merges received datagrams (`UDP_GRO`), where it can.
     pub gro: bool,
-    /// The receive buffer to ask for; without it, one that takes a tick of the whole fleet.
+    /// Receive buffer to request, in bytes; absent: large enough for one tick of the whole
+    /// fleet.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub receive_buffer_bytes: Option<u64>,
-    /// The database of InfluxDB's interface to write into; without it, `tsb`.
+    /// The InfluxDB database to write into; absent: `tsb`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub database: Option<String>,
-    /// Compress the bodies of requests.
+    /// Whether request bodies are compressed with gzip.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub gzip: bool,
-    /// How long an answer, a server that takes nothing, or the end of a connection is waited
-    /// for, in nanoseconds; without it, a minute, and half a minute for the end.
+    /// Timeout in nanoseconds for an answer, for a server that does not read, and for closing a
+    /// connection; absent: 60 s, and 30 s for closing.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub timeout_ns: Option<u64>,
 }
 
-/// What is written into where nothing else was said.
+/// The default database.
 const DATABASE: &str = "tsb";
 
 impl Default for WirePlan {
@@ -144,12 +145,12 @@ impl Default for WirePlan {
 }
 
 impl WirePlan {
-    /// Whether nothing was asked for.
+    /// Whether all options have their default.
     pub fn is_usual(&self) -> bool {
         *self == Self::default()
     }
 
-    /// Refuses what cannot be done.
+    /// Checks the ranges of the options.
     pub(super) fn check(&self) -> Result<(), Error> {
         if self.sockets == 0 || self.sockets > 1024 {
             return Err(Error::plan("cannot send over this many sockets").because_of("--sockets is from 1 to 1024"));
@@ -166,7 +167,7 @@ impl WirePlan {
         self.database.as_deref().unwrap_or(DATABASE)
     }
 
-    /// For one of `workers` targets.
+    /// Options for one of `workers` targets: the sockets are divided among them.
     pub fn emit_options(&self, workers: usize) -> EmitOptions {
         let usual = EmitOptions::default();
         let timeout = self.timeout_ns.map(Duration::from_nanos);
@@ -181,10 +182,10 @@ impl WirePlan {
         }
     }
 
-    /// The receive buffer to ask for, where a burst is a tick of `series` series.
+    /// The receive buffer to request, in bytes. The default holds one tick of `series` series.
     ///
-    /// 64 bytes a sample hold a line of text or the announcement of a series, and the kernel
-    /// accounts for a small datagram with up to two and a half times its bytes.
+    /// 64 bytes per sample hold a line of text or the announcement of a series, and the kernel
+    /// charges a small datagram up to 2.5 times its bytes.
     pub fn receive_buffer(&self, series: usize) -> usize {
         const LEAST: usize = 4 << 20;
         const MOST: usize = 256 << 20;

@@ -1,14 +1,14 @@
-//! What is found out about a run when its report is there already.
+//! Changes the verdict of a finished report when something fails afterwards.
 
 use tsb_core::report::Run;
 use tsb_core::verdict::Status;
 
-/// Makes a run invalid for a reason that came after its verdict.
+/// Marks a run as invalid, with the reason.
 pub(super) fn condemn(run: &mut Run, reason: String) {
     worsen(run, Status::Invalid, reason);
 }
 
-/// Makes a run unverified for such a reason, unless it is worse already.
+/// Marks a run as unverified with the reason, unless its verdict is worse already.
 pub(super) fn doubt(run: &mut Run, reason: &str) {
     worsen(run, Status::Unverified, reason.to_owned());
 }
@@ -16,7 +16,7 @@ pub(super) fn doubt(run: &mut Run, reason: &str) {
 fn worsen(run: &mut Run, status: Status, reason: String) {
     let verdict = &mut run.verdict;
     if verdict.status == Status::Valid {
-        // What it says is why the run is valid.
+        // The reasons of a valid run say why it is valid; they no longer hold.
         verdict.reasons.clear();
     }
     verdict.status = verdict.status.min(status);

@@ -1,4 +1,5 @@
-//! Refuses a rate that lies so far above what can be sent that the run would say nothing.
+//! Refuses a rate so far above the generator's ceiling that the run would say nothing about the
+//! store.
 
 use tsb_core::schedule::{Pace, Schedule};
 use tsb_core::time::SECOND_NS;
@@ -7,17 +8,17 @@ use super::stage::Stage;
 use crate::error::Error;
 use crate::units;
 
-/// A rate of more than this many ceilings is refused: up to it a run is made, and called
-/// GENERATOR-LIMITED.
+/// A rate above this multiple of the ceiling is refused. Below it the run is made, and may be
+/// called GENERATOR-LIMITED.
 const CEILINGS_MAX: f64 = 10.0;
-/// No machine starts more operations per second than this: it bounds a schedule whose
-/// ceiling was not measured.
+/// Upper bound of operations per second that any machine can start: limits a schedule when no
+/// ceiling was measured.
 const OPERATIONS_MAX: f64 = 1e9;
 
-/// The same where the time of each operation is drawn, and only known after the one before.
+/// The same for random arrivals, where each due time is drawn after the previous one.
 const DRAWN_MAX: f64 = 1e7;
 
-/// Checks the asked rate against the measured ceiling, in samples per second, if there is one.
+/// Checks the asked rate against the measured ceiling in samples per second, if there is one.
 pub fn check(stage: &Stage, ceiling: Option<f64>) -> Result<(), Error> {
     let groups = stage.workload.groups().len().max(1) as f64;
     let samples_per_operation = (stage.workload.catalog().len() as f64 / groups).max(1.0);
@@ -56,8 +57,8 @@ fn refused(rate: &str) -> Error {
         .hint("nothing was sent; --rate max sends as fast as the store answers")
 }
 
-/// The mean rate of a schedule until `end_ns`. A rate and a burst count samples; arrivals at
-/// random and recorded times are those of operations by now.
+/// Mean operations per second of a schedule until `end_ns`. Rates and bursts count samples;
+/// random arrivals and recorded times have been converted to operations already.
 fn operations_per_second(schedule: &Schedule, end_ns: u64, samples_per_operation: f64) -> f64 {
     let counted = || schedule.due_before(end_ns).unwrap_or(0) as f64 * SECOND_NS as f64 / end_ns.max(1) as f64;
     match schedule {

@@ -1,4 +1,4 @@
-//! From everything that was counted, timed and read back to one report.
+//! Builds a report from everything that was counted, timed and read back.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -24,38 +24,38 @@ use super::stage::Stage;
 use super::{peak, recorded, slices};
 use crate::audit::Audit;
 
-/// What a report is made of.
+/// The inputs of a report.
 #[derive(Debug)]
 pub(super) struct Parts<'a> {
-    /// The run.
+    /// The plan, the workload and the timetable.
     pub stage: &'a Stage,
-    /// Its store.
+    /// The store that was driven.
     pub store: &'a Arc<dyn Store>,
     /// The timestamp of the start.
     pub base: Timestamp,
-    /// What was done.
+    /// The results of driving the load.
     pub performed: &'a Performed,
-    /// What came of reading back.
+    /// The results of reading back.
     pub read: &'a ReadBack,
-    /// The generator's ceiling.
+    /// The generator's ceiling in samples per second, if it was measured.
     pub ceiling: Option<f64>,
-    /// What longer times would cost, or why that is not known.
+    /// Size after a day and a week, or why it is not known.
     pub projection: Result<Projection, String>,
 }
 
 impl Parts<'_> {
-    /// What was read back.
+    /// The audit, if the store was read back.
     pub(super) const fn audit(&self) -> Option<&Audit> {
         self.read.audit.as_ref()
     }
 
-    /// The store's first failure, in words.
+    /// The store's first failure, as text.
     pub(super) fn failure(&self) -> Option<&String> {
         self.performed.failure.as_ref().or(self.read.failure.as_ref())
     }
 }
 
-/// Puts a report together.
+/// Builds the report.
 pub(super) fn assemble(parts: &Parts<'_>) -> Run {
     let (stage, performed) = (parts.stage, parts.performed);
     let driven = &performed.driven;
@@ -119,7 +119,7 @@ pub(super) fn assemble(parts: &Parts<'_>) -> Run {
     }
 }
 
-/// What each side of a run counted.
+/// The counters of each side of a run.
 pub(super) fn sides<'a>(stage: &'a Stage, performed: &'a Performed, audit: Option<&'a Audit>) -> Sides<'a> {
     Sides {
         transport: stage.plan.transport,
@@ -128,7 +128,7 @@ pub(super) fn sides<'a>(stage: &'a Stage, performed: &'a Performed, audit: Optio
         driven: &performed.driven,
         accepted: performed.accepted,
         unsettled: if performed.driven.is_partial {
-            // They are among those of which nothing is known.
+            // The emitter's counters include them in `unknown` already.
             0
         } else {
             performed.totals.unsettled.load(Ordering::Relaxed)
@@ -140,8 +140,8 @@ pub(super) fn sides<'a>(stage: &'a Stage, performed: &'a Performed, audit: Optio
     }
 }
 
-/// A store whose acks say less than it reaches was flushed at the end: what counts is the
-/// level that everything has then, and how long it waited for it.
+/// A store that acknowledges below its highest level was flushed at the end: the report then
+/// gives the highest level, and how long samples waited for it.
 fn durability(parts: &Parts<'_>, response: Summary) -> DurabilityReport {
     let capabilities = parts.store.capabilities();
     let window = parts.performed.window.as_ref().filter(|_| parts.failure().is_none());
@@ -205,7 +205,7 @@ fn cost(parts: &Parts<'_>) -> Cost {
     cost
 }
 
-/// Whether there is anything to project: a store that keeps nothing has no days.
+/// Whether a size can be projected: not for a store that keeps nothing.
 fn keeps_something(parts: &Parts<'_>) -> bool {
     parts.store.capabilities().query
 }
@@ -223,7 +223,7 @@ fn size(stats: &Stats) -> Size {
     }
 }
 
-/// What the issued ticks of each group carried: bits of information per value, and repeats.
+/// Properties of the samples in the issued ticks: bits of information per value, and repeats.
 pub fn offered(stage: &Stage, issued: &[Range<u64>]) -> Offered {
     let estimate = stage.workload.offered(issued);
     Offered {
@@ -270,7 +270,7 @@ fn datagrams(parts: &Parts<'_>, wire: &Wire, stats: &ListenerStats) -> Option<Da
     })
 }
 
-/// What a reader must know of a wire that loses.
+/// Notes about losses on the wire.
 fn on_the_way(parts: &Parts<'_>) -> Vec<String> {
     let Some(wire) = &parts.performed.driven.wire else {
         return Vec::new();
@@ -295,7 +295,8 @@ fn on_the_way(parts: &Parts<'_>) -> Vec<String> {
     notes
 }
 
-/// Runs of groups with the same ticks, so that a report of a large fleet stays small.
+/// The issued ticks, with consecutive groups of equal ticks merged, so that the report of a
+/// large fleet stays small.
 pub fn issued(ticks: &[Range<u64>]) -> Vec<Issued> {
     let mut all: Vec<Issued> = Vec::new();
     for (group, ticks) in ticks.iter().enumerate() {
@@ -323,8 +324,8 @@ fn exactness(exactness: Exactness) -> String {
     }
 }
 
-/// The same specification gives the same samples: it is hashed (FNV-1a), with the first
-/// tick of every group, so that another generator shows too.
+/// A hash (FNV-1a) of the workload's specification and of the first tick of every group. Equal
+/// specifications give equal hashes, unless the generator has changed.
 pub fn fingerprint(stage: &Stage) -> String {
     let mut hash = 0xcbf2_9ce4_8422_2325u64;
     let mut eat = |bytes: &[u8]| {
@@ -383,7 +384,7 @@ fn notes(parts: &Parts<'_>) -> Vec<String> {
     notes
 }
 
-/// What a report lacks whose emitter is still inside the store.
+/// A note on what is missing from a report whose emitter is still inside a call into the store.
 fn seen_from_outside(parts: &Parts<'_>) -> Option<String> {
     parts.performed.driven.is_partial.then(|| {
         "the emitter did not come back: what it was sending is unknown, its times are those of the report intervals \
@@ -392,7 +393,7 @@ fn seen_from_outside(parts: &Parts<'_>) -> Option<String> {
     })
 }
 
-/// A client of a server has a wire of its own.
+/// A note for a run in which a client sends to a server directly, over its own connection.
 fn driven_directly(parts: &Parts<'_>) -> Option<String> {
     let plan = &parts.stage.plan;
     let is_direct = !plan.transport.is_wire() && plan.stores.iter().any(crate::spec::Spec::is_client);
@@ -402,7 +403,7 @@ fn driven_directly(parts: &Parts<'_>) -> Option<String> {
     })
 }
 
-/// What became of operations that a server never answered, or that never reached one.
+/// A note on operations that a server never answered, or that never reached one.
 fn unanswered(parts: &Parts<'_>) -> Option<String> {
     let why = parts.performed.totals.hindrance()?;
     let unsettled = parts.performed.totals.unsettled.load(Ordering::Relaxed);

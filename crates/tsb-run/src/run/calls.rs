@@ -1,20 +1,20 @@
-//! The calls into a store that have not returned.
+//! Tracks the calls into a store that have not returned.
 //!
-//! Nothing here waits for a store: a call is noted before it begins and struck off when it
-//! returns or panics. Writers note theirs in a word of their own, so that the path of a sample
-//! takes no lock; all other calls share a list.
+//! Nothing here waits for a store: a call is registered before it begins and removed when it
+//! returns or panics. Every writer has a counter of its own, so that the path of a sample takes
+//! no lock; all other calls share a list.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
-/// One call, told from all others of the same store.
+/// Identifies one call among all calls of the same store.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct CallId {
     caller: u64,
     number: u64,
 }
 
-/// The calls of one store.
+/// The open calls of one store.
 #[derive(Debug, Default)]
 pub struct Calls {
     inner: Mutex<Inner>,
@@ -27,16 +27,17 @@ struct Inner {
     writers: Vec<(u64, Weak<Writing>)>,
 }
 
-/// The writes of one writer: even while none goes on, odd while one does.
+/// The state of one writer: even while it is idle, odd during a write. Aligned so that two
+/// writers never share a cache line.
 #[derive(Debug, Default)]
 #[repr(align(128))]
 pub struct Writing(AtomicU64);
 
-/// A write that goes on until this is dropped.
+/// Guard of an open write, which ends when this is dropped.
 #[derive(Debug)]
 pub struct Write<'a>(&'a Writing);
 
-/// Another call that goes on until this is dropped.
+/// Guard of another open call, which ends when this is dropped.
 #[derive(Debug)]
 pub struct Call<'a> {
     calls: &'a Calls,
@@ -48,7 +49,7 @@ impl Calls {
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// A call of a method begins.
+    /// Registers a call of the method `what`.
     pub fn begin(&self, what: &'static str) -> Call<'_> {
         let mut inner = self.inner();
         let id = inner.number();
@@ -56,7 +57,7 @@ impl Calls {
         Call { calls: self, id }
     }
 
-    /// A further writer.
+    /// Registers a writer.
     pub fn writer(&self) -> Arc<Writing> {
         let writing = Arc::default();
         let mut inner = self.inner();
@@ -68,7 +69,8 @@ impl Calls {
         writing
     }
 
-    /// All calls that have not returned, writes first: others may wait for what a write holds.
+    /// All calls that have not returned, writes first: other calls may wait for a lock that a
+    /// write holds.
     pub fn open(&self) -> Vec<(CallId, &'static str)> {
         let inner = self.inner();
         let others = inner.open.iter().map(|&(caller, what)| {
@@ -83,7 +85,7 @@ impl Calls {
         writes.chain(others).collect()
     }
 
-    /// Of each writer in the order in which they came, whether it is in a write.
+    /// For each writer, in order of registration, whether it is in a write.
     pub fn writing(&self) -> Vec<bool> {
         let writers = self.inner();
         let writers = writers.writers.iter().filter_map(|(_, writer)| writer.upgrade());
@@ -101,14 +103,14 @@ impl Inner {
 }
 
 impl Writing {
-    /// A write begins.
+    /// Registers a write.
     #[inline]
     pub fn begin(&self) -> Write<'_> {
         self.step();
         Write(self)
     }
 
-    /// One writer alone changes it.
+    /// Load and store suffice, without a read-modify-write: only its writer changes the counter.
     #[inline]
     fn step(&self) {
         self.0.store(self.0.load(Ordering::Relaxed) + 1, Ordering::Relaxed);

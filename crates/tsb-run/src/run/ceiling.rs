@@ -1,5 +1,5 @@
-//! The generator's own ceiling: the same work over the same path, as fast as it goes,
-//! into a store that forgets.
+//! Measures the generator's ceiling: the same workload over the same transport, as fast as
+//! possible, into a store that discards everything.
 
 use std::sync::Arc;
 
@@ -15,10 +15,11 @@ use super::stage::Stage;
 use crate::controls::Controls;
 use crate::error::Error;
 
-/// How long the ceiling is measured.
+/// Length of the measurement.
 const LENGTH_NS: u64 = SECOND_NS / 2;
 
-/// Samples per second that the generator and the path reach.
+/// Samples per second that the generator and the transport reach; `None` if it was stopped or
+/// nothing arrived.
 pub(super) fn measure(stage: &Stage, controls: &Controls) -> Result<Option<f64>, Error> {
     let store: Arc<dyn Store> = Arc::new(NullStore::new());
     let failure = |error: &dyn std::error::Error| Error::plan("cannot calibrate").because(error);

@@ -1,9 +1,9 @@
-//! What a sample cost: CPU by part beside what the process used, and bytes.
+//! The cost of a sample: CPU time by part, next to the CPU time of the whole process, and bytes.
 //!
-//! Each part is the CPU time of threads that are known to the run: the emitter's and the
-//! listener's hand in theirs, told apart by what they did; the store says what its own
-//! threads used; the rest are clocks of single threads. Nothing is found by name, so runs in
-//! one process do not see each other's threads, though each sees the whole process's total.
+//! Each part is CPU time of threads that belong to the run: the threads of the emitter and the
+//! listener report theirs by activity, the store reports its own threads, and the rest are
+//! clocks of single threads. Threads are never looked up by name, so two runs in one process do
+//! not count each other's threads, although the process total of each includes both.
 
 use tsb_core::net::IngestCpu;
 use tsb_core::report::{Cost, CpuBelow};
@@ -15,7 +15,7 @@ use super::path::Driven;
 use super::window::Window;
 use crate::units;
 
-/// How the parts were told apart, for the report.
+/// The method, as text for the report.
 const METHOD: &str = "each thread's own CPU clock, read about 500 times per second and behind every long piece of work; \
 in between the parts of a thread are told apart by the run's clock, whose reading is taken off; on a listener's thread \
 without time to spare one turn in eight is measured, at random; store's own threads as the store states them";
@@ -26,30 +26,30 @@ without time to spare one turn in eight is measured, at random; store's own thre
 pub(super) struct Spent {
     /// Generating, keeping the schedule, timing.
     pub generator_ns: u64,
-    /// Waiting: until operations are due, and for sockets.
+    /// Waiting for due times and for sockets.
     pub pacing_ns: u64,
-    /// Encoding, sending, receiving, decoding; where there is a wire.
+    /// Encoding, sending, receiving, decoding; absent without a wire.
     pub wire_ns: Option<u64>,
     /// Inside the store's `write`.
     pub store_ns: u64,
-    /// How far that may be off.
+    /// Uncertainty of `store_ns`.
     pub uncertain_ns: u64,
-    /// Threads of the store's own; where it has some.
+    /// The store's own threads; absent if it states none.
     pub threads_ns: Option<u64>,
-    /// The flush behind the last sample.
+    /// The flush after the last sample.
     pub flush_ns: u64,
-    /// Inside the store's `newest`, for the staleness.
+    /// Inside the store's `newest`, which staleness is computed from.
     pub newest_ns: u64,
-    /// Looking at staleness and resources, reading clocks.
+    /// Measuring staleness and resources, reading clocks.
     pub watching_ns: u64,
-    /// The whole process, in the same span.
+    /// CPU time of the whole process in the same span.
     pub process_ns: u64,
-    /// Reading back, after that span.
+    /// Reading back, which comes after that span.
     pub audit_ns: Option<u64>,
 }
 
 impl Spent {
-    /// All parts but the audit, which comes later.
+    /// Sum of all parts except the audit, which comes later.
     pub(super) fn parts_ns(&self) -> u64 {
         self.generator_ns
             + self.pacing_ns
@@ -61,7 +61,7 @@ impl Spent {
             + self.watching_ns
     }
 
-    /// The parts for each of `samples` accepted; none where there are none.
+    /// The parts divided by `samples`, the accepted samples; empty if there are none.
     pub(super) fn of_each(&self, samples: u64) -> Cost {
         if samples == 0 {
             return Cost::default();
@@ -89,7 +89,7 @@ impl Spent {
     }
 }
 
-/// Measures from before the first sample until all are flushed.
+/// Measures CPU time from before the first sample until all samples are flushed.
 #[derive(Debug)]
 #[expect(clippy::struct_field_names, reason = "the unit is the last word of a name")]
 pub(super) struct Span {
@@ -99,21 +99,21 @@ pub(super) struct Span {
     flush_ns: u64,
 }
 
-/// What is known of a run's threads when it is over.
+/// CPU times that the threads of a run reported.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Known<'a> {
-    /// The emitter's and the listener's.
+    /// The emitter's and the listener's threads.
     pub driven: &'a Driven,
-    /// The watching thread.
+    /// The monitor thread, in nanoseconds.
     pub monitor_ns: u64,
-    /// What of it was inside the store.
+    /// The part of it inside the store.
     pub newest_ns: u64,
-    /// What measuring waits for a durability took within the store's part.
+    /// The part of the store's time that measuring waits for durability took.
     pub waits_ns: u64,
 }
 
 impl<'a> Known<'a> {
-    /// From what the threads handed in.
+    /// Collects what the threads reported.
     pub(super) fn of(driven: &'a Driven, observed: &Observed, window: Option<&Window>) -> Self {
         Self {
             driven,
@@ -125,7 +125,7 @@ impl<'a> Known<'a> {
 }
 
 impl Span {
-    /// Begins in the thread that drives the run.
+    /// Begins. Call it, and [`Self::end`], in the thread that drives the run.
     pub(super) fn begin(store: &dyn Store) -> Self {
         let own_ns = store.stats().own_cpu_ns;
         Self {
@@ -136,7 +136,7 @@ impl Span {
         }
     }
 
-    /// Flushes, on the store's account.
+    /// Calls `flush` and counts its CPU time as the store's.
     pub(super) fn flushing<T>(&mut self, flush: impl FnOnce() -> T) -> T {
         let before = thread_cpu_ns();
         let flushed = flush();
@@ -144,7 +144,7 @@ impl Span {
         flushed
     }
 
-    /// Ends in the same thread; also what the store holds by now.
+    /// Ends. Also returns the store's statistics at this moment.
     pub(super) fn end(self, store: &dyn Store, known: Known<'_>) -> (Spent, Stats) {
         let stats = store.stats();
         let process_ns = process_cpu_ns() - self.process_ns;
@@ -161,13 +161,14 @@ impl Span {
     }
 }
 
-/// The parts of the emitter's, the listener's, the watching and the driving thread.
+/// Divides the time of the emitter, the listener, the monitor and the driving thread (`here_ns`)
+/// into parts.
 fn told_apart(known: Known<'_>, here_ns: u64) -> Spent {
     let emit = &known.driven.cpu;
     let wire = known.driven.wire.as_ref();
     let none = IngestCpu::default();
     let ingest = wire.map_or(&none, |wire| &wire.ingest_cpu);
-    // Where there is a wire, the emitter's target is the wire, and the sink is the store.
+    // With a wire, the emitter's target is the socket, and the listener's sink calls the store.
     let (inside_ns, uncertain_ns) = match wire {
         Some(_) => (ingest.apply_ns, ingest.uncertain_ns),
         None => (emit.send_ns, emit.uncertain_ns),
@@ -185,13 +186,13 @@ fn told_apart(known: Known<'_>, here_ns: u64) -> Spent {
     }
 }
 
-/// A smaller share of the samples that is sealed says nothing about the others.
+/// If less than this share of the samples is sealed, sealed bytes are not reported.
 const SEALED_SHARE_MIN: f64 = 0.01;
 
-/// A larger share of the process that is in no part is said to be.
+/// If more than this share of the process's CPU time is in no part, a note says so.
 const UNEXPLAINED_MAX: f64 = 0.03;
 
-/// What of the process's CPU time is in no part, in words, where that is a good deal of it.
+/// A note on CPU time of the process that is in no part, if it is more than 3 %.
 pub(super) fn unexplained(cost: &Cost) -> Option<String> {
     let (sum, process) = (cost.parts_cpu_ns_per_sample?, cost.process_cpu_ns_per_sample?);
     let rest = process - sum;
@@ -209,8 +210,8 @@ pub(super) fn unexplained(cost: &Cost) -> Option<String> {
     })
 }
 
-/// Bytes for each sample that is known to be stored: verified where something was read back,
-/// else accepted.
+/// Fills in bytes per stored sample: `stored` is the number verified if the store was read back,
+/// else the number accepted.
 pub(super) fn bytes_of_each(cost: &mut Cost, stats: &Stats, stored: u64) {
     let footprint = &stats.footprint;
     let of_each = |bytes: Option<u64>| Some(bytes.filter(|bytes| *bytes > 0 && stored > 0)? as f64 / stored as f64);

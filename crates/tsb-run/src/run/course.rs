@@ -1,7 +1,8 @@
-//! How far a run has come, for whoever has to report it without the thread that makes it.
+//! The state of a run in progress, so that a supervisor can report it without the thread that
+//! executes it.
 //!
-//! Each part is put here when it is there, and nothing here is held while a store is called:
-//! what a stuck call leaves behind can always be read.
+//! Every result is put here as soon as it exists, and no lock here is held during a call into
+//! the store: after a stuck call, everything can still be read.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
@@ -25,7 +26,7 @@ use super::stage::Stage;
 use crate::controls::Controls;
 use crate::error::Error;
 
-/// What is there from the beginning of a run.
+/// What exists from the beginning of a run.
 #[derive(Debug)]
 pub(super) struct Begun {
     pub(super) stage: Arc<Stage>,
@@ -33,21 +34,21 @@ pub(super) struct Begun {
     pub(super) live: Arc<Live>,
 }
 
-/// A run on its way.
+/// The state of a run in progress.
 #[derive(Debug, Default)]
 pub(super) struct Course {
-    /// Ends the emitter.
+    /// Stops the emitter.
     pub(super) stop: Arc<AtomicBool>,
-    /// When only the store can still take time.
+    /// The time from which only the store can delay the end.
     pub(super) over: Over,
     pub(super) totals: Arc<SinkTotals>,
     pub(super) rejects: Arc<Rejects>,
     pub(super) watch: Arc<Watch>,
-    /// Ends the thread that keeps the journal.
+    /// Stops the thread that writes the journal.
     pub(super) is_over: AtomicBool,
     begun: OnceLock<Begun>,
     pub(super) ceiling: OnceLock<f64>,
-    /// When it starts, on the clock, and the timestamp of that moment.
+    /// Start on the clock, and the timestamp of that moment.
     pub(super) start: OnceLock<(u64, Timestamp)>,
     pub(super) monitor: OnceLock<Arc<Monitor>>,
     pub(super) driven: OnceLock<(Arc<Driven>, Arc<Observed>)>,
@@ -57,13 +58,13 @@ pub(super) struct Course {
     is_left: Mutex<bool>,
 }
 
-/// What the thread of a run says that was left behind: nobody listens.
+/// The error of a run that was abandoned by its supervisor; it is not shown to the user.
 fn left() -> Error {
     Error::interrupted("cannot go on").because_of("the run was given up")
 }
 
 impl Course {
-    /// The run has a plan and a store.
+    /// Stores the plan and the store.
     pub(super) fn begin(&self, stage: Arc<Stage>, store: Arc<Guarded>) -> &Begun {
         self.begun.get_or_init(|| Begun {
             live: Arc::new(Live::new(stage.plan.workers)),
@@ -72,45 +73,46 @@ impl Course {
         })
     }
 
-    /// Does something that must not happen once the run was given up.
+    /// Calls `what` unless the run was abandoned. Holds a lock meanwhile, so that the run cannot
+    /// be abandoned during the call.
     ///
     /// # Errors
-    /// When it was.
+    /// If the run was abandoned.
     pub(super) fn unless_left<T>(&self, what: impl FnOnce() -> T) -> Result<T, Error> {
         let is_left = self.is_left.lock().unwrap_or_else(PoisonError::into_inner);
         if *is_left { Err(left()) } else { Ok(what()) }
     }
 
-    /// What the store is called.
+    /// The store's name; empty before it is known.
     pub(super) fn store_name(&self) -> String {
         self.begun
             .get()
             .map_or_else(String::new, |begun| begun.store.to_string())
     }
 
-    /// The run calls its store no more.
+    /// Releases the store: the run does not call it any more.
     pub(super) fn forget_store(&self) {
         drop(self.begun.get().and_then(|begun| begun.store.leave()));
     }
 
-    /// The report is whole but for what closing the store comes to.
+    /// Keeps the report, which is complete except for the outcome of closing the store.
     pub(super) fn keep(&self, finished: Finished) {
         *self.finished.lock().unwrap_or_else(PoisonError::into_inner) = Some(finished);
     }
 
-    /// Takes that report back.
+    /// Takes the kept report.
     ///
     /// # Errors
-    /// When the run was given up meanwhile.
+    /// If the run was abandoned meanwhile.
     pub(super) fn kept(&self) -> Result<Finished, Error> {
         let mut finished = self.finished.lock().unwrap_or_else(PoisonError::into_inner);
         finished.take().ok_or_else(left)
     }
 
-    /// Gives the run up, and reports what there is of it.
+    /// Abandons the run and reports what is known of it. `why` becomes a reason of the verdict.
     ///
     /// # Errors
-    /// When there is nothing.
+    /// If the run had not begun.
     pub(super) fn give_up(&self, why: &str, controls: &Controls) -> Result<Finished, Error> {
         *self.is_left.lock().unwrap_or_else(PoisonError::into_inner) = true;
         self.stop.store(true, Ordering::SeqCst);
@@ -118,7 +120,7 @@ impl Course {
         let Some(begun) = self.begun.get() else {
             return Err(Error::interrupted("cannot begin the run").because_of(why));
         };
-        // Its end may never come.
+        // IMPORTANT: dropping the store may block for ever, so it is leaked.
         std::mem::forget(begun.store.leave());
         if let Some(journal) = &controls.journal {
             journal.keep();
@@ -135,7 +137,7 @@ impl Course {
         Ok(finished)
     }
 
-    /// The report of a run before it was read back.
+    /// The report of a run that was not read back.
     fn so_far(&self, begun: &Begun, why: &str) -> Finished {
         let performed = self.performed.get().cloned();
         let performed = performed.unwrap_or_else(|| Arc::new(self.performed_so_far(begun)));
@@ -160,7 +162,7 @@ impl Course {
         }
     }
 
-    /// What was done before everything was flushed.
+    /// The results up to now, before anything was flushed.
     fn performed_so_far(&self, begun: &Begun) -> Performed {
         let (driven, observed) = self.driven.get().cloned().unwrap_or_else(|| {
             let observed = self.monitor.get().and_then(|monitor| monitor.take_so_far());

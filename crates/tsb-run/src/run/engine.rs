@@ -1,7 +1,8 @@
-//! One run from plan to report: calibrate, drive, flush, read back, judge.
+//! Executes one run from plan to report: calibrate, drive, flush, read back, judge.
 //!
-//! It is made by a thread of its own, and another waits for its result: a store that does not
-//! return is left behind with the first, and [`Course`] says what there is without it.
+//! A thread of its own executes the run, and the caller's thread waits for its result. If the
+//! store does not return from a call, that thread is abandoned, and [`Course`] provides what is
+//! known without it.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -34,10 +35,11 @@ use crate::observer::{Phase, Subject as Shown};
 use crate::plan::{Plan, Transport};
 use crate::units;
 
-/// Bytes of the stack of a run's thread: as many as the first thread of a process has.
+/// Stack size of the run's thread, in bytes: the size that the first thread of a process usually
+/// has.
 const STACK_BYTES: usize = 8 << 20;
 
-/// A run that is over.
+/// A finished run.
 #[derive(Debug)]
 pub struct Finished {
     /// Its report.
@@ -46,13 +48,13 @@ pub struct Finished {
     pub driven: Arc<Driven>,
 }
 
-/// Opens the store of a plan with one store.
+/// Opens the only store of a plan.
 pub type Open<'a> = &'a dyn Fn(&Plan) -> Result<Arc<dyn Store>, Error>;
 
-/// Runs a plan of one store, which it opens and closes.
+/// Runs a plan of one store, which it opens with `open` and closes.
 ///
 /// # Errors
-/// When nothing could be measured. What fails later is in the verdict of the report.
+/// If nothing could be measured. Later failures are in the verdict of the report.
 pub fn run_plan(plan: &Plan, controls: &Controls, open: Open<'_>) -> Result<Finished, Error> {
     let opened = caught("a run", || open(plan)).unwrap_or_else(|said| Err(unusable(&said)));
     let store = opened?;
@@ -66,11 +68,12 @@ pub fn run_plan(plan: &Plan, controls: &Controls, open: Open<'_>) -> Result<Fini
     })
 }
 
-/// Runs a plan against a store that is open and empty, whatever stores the plan names: none
-/// of them is opened, so the plan in the report names none. `target.store` names this one.
+/// Runs a plan against a store that is open and empty. The stores that the plan names are
+/// ignored, so the plan in the report names none; `target.store` names this one. The store is
+/// not closed.
 ///
 /// # Errors
-/// When nothing could be measured. What fails later is in the verdict of the report.
+/// If nothing could be measured. Later failures are in the verdict of the report.
 pub fn run_store(plan: &Plan, store: &Arc<dyn Store>, controls: &Controls) -> Result<Finished, Error> {
     let plan = Plan {
         stores: Vec::new(),
@@ -86,7 +89,7 @@ fn unusable(said: &str) -> Error {
     Error::internal("cannot run this plan").because_of(format!("it {said}"))
 }
 
-/// Has a thread make a run, and waits for it as long as there is patience.
+/// Executes a run in a thread and waits for it, within the time limits of `controls.patience`.
 fn supervised(
     plan: &Plan,
     controls: &Controls,
@@ -104,7 +107,7 @@ fn supervised(
         let controls = Controls { stops, ..controls };
         thread.stack_size(STACK_BYTES).spawn(move || {
             let made = caught("a run", || make(&plan, &controls, &course));
-            // Nobody listens any more if the run was given up.
+            // The receiver is gone if the run was abandoned.
             let _ = tell.send(made.unwrap_or_else(|said| Err(unusable(&said))));
         })
     };
@@ -121,20 +124,21 @@ fn supervised(
         Came::Back(made) => made,
         Came::Never(why) => {
             let left = course.give_up(&why, controls);
-            // What the store's thread still uses, and whose end may wait for the store.
+            // IMPORTANT: the abandoned thread still uses it, and dropping it could wait for the
+            // store.
             std::mem::forget(course);
             left
         }
     }
 }
 
-/// How closing and dropping a store went wrong.
+/// What went wrong when the store was closed and dropped.
 struct Closed {
     silence: Option<String>,
     failures: Vec<String>,
 }
 
-/// Closes the store of a run that is over: its report is complete by now.
+/// Closes and drops the store; the report is complete by now.
 fn close(store: Arc<dyn Store>, course: &Course) -> Closed {
     let calls = &course.totals.calls;
     let name = course.store_name();
@@ -171,7 +175,7 @@ fn note_close(closed: Closed, run: &mut Run) {
     }
 }
 
-/// Runs a plan against its own store, or against one that no spec names.
+/// Runs a plan against an open store.
 fn run_opened(plan: &Plan, raw: &Arc<dyn Store>, controls: &Controls, course: &Course) -> Result<Finished, Error> {
     let broken = |said| Error::internal("cannot use the store").because_of(format!("it {said}"));
     let guarded = Arc::new(Guarded::new(raw, &course.totals.calls).map_err(broken)?);
@@ -239,7 +243,7 @@ fn run_opened(plan: &Plan, raw: &Arc<dyn Store>, controls: &Controls, course: &C
     })
 }
 
-/// Plans the work and tells the store its series.
+/// Prepares the workload and defines its series in the store.
 fn prepare<'a>(plan: &Plan, store: &Arc<Guarded>, course: &'a Course) -> Result<&'a Begun, Error> {
     let capabilities = store.capabilities();
     let stage = Arc::new(Stage::new(plan, capabilities.resolution_ns)?);
@@ -255,7 +259,7 @@ fn prepare<'a>(plan: &Plan, store: &Arc<Guarded>, course: &'a Course) -> Result<
     Ok(begun)
 }
 
-/// What a run tells those who watch it before it starts.
+/// The facts that observers are given before the run starts.
 fn shown(stage: &Stage, store: &Arc<dyn Store>) -> Shown {
     let plan = &stage.plan;
     let wire = if plan.transport == Transport::Tcp {
@@ -269,7 +273,7 @@ fn shown(stage: &Stage, store: &Arc<dyn Store>) -> Shown {
         path: format!("{}{wire}", plan.transport.name()),
         series: stage.workload.catalog().len() as u64,
         durability: store.capabilities().acknowledges.to_string(),
-        // Where churn changes the rate, it is shown for each interval instead.
+        // With churn the rate changes, and the intervals show it instead.
         asked_per_second: stage
             .speed()
             .filter(|_| plan.workload.churn.is_none())
@@ -279,43 +283,43 @@ fn shown(stage: &Stage, store: &Arc<dyn Store>) -> Shown {
     }
 }
 
-/// What was done, before anything is read back.
+/// The results of driving the load, before anything is read back.
 #[derive(Debug)]
 pub(super) struct Performed {
-    /// What the emitter and the listener know.
+    /// Counters and histograms of the emitter and the listener.
     pub driven: Arc<Driven>,
-    /// What was watched meanwhile.
+    /// What the monitor saw.
     pub observed: Arc<Observed>,
-    /// Waits for the level that the store reaches, where its acks say less.
+    /// Waits for the store's highest level; absent if acknowledgements state that level.
     pub window: Option<Arc<Window>>,
-    /// When everything had that level, on the clock, where its acks say less.
+    /// When everything had reached that level, on the clock; absent likewise.
     pub flushed_ns: Option<u64>,
-    /// What the store took.
+    /// Samples accepted by the store.
     pub accepted: u64,
-    /// What it refused.
+    /// Samples refused by the store.
     pub rejects: Arc<Rejects>,
-    /// CPU time by part; unknown of a run that was given up.
+    /// CPU time by part; absent for an abandoned run.
     pub spent: Option<Spent>,
-    /// What the store held when all was flushed; unknown likewise.
+    /// The store's statistics after the flush; absent likewise.
     pub stats: Option<Stats>,
     /// What sinks and in-process targets counted.
     pub totals: Arc<SinkTotals>,
-    /// The store's first failure, in words.
+    /// The store's first failure, as text.
     pub failure: Option<String>,
-    /// Why a server that was silent at the end was not flushed.
+    /// Why the store was not flushed: its server did not answer.
     pub unflushed: Option<String>,
 }
 
-/// What came of reading back.
+/// The results of reading back.
 #[derive(Debug, Default)]
 pub(super) struct ReadBack {
-    /// What was found.
+    /// The audit.
     pub audit: Option<Audit>,
-    /// CPU time that it took, in nanoseconds.
+    /// CPU time of the audit, in nanoseconds.
     pub cpu_ns: Option<u64>,
-    /// Why nothing was read back from a server that was silent, or that was given up.
+    /// Why nothing was read back: the server did not answer, or the run was abandoned.
     pub unread: Option<String>,
-    /// Why it cannot be read, in words: the store's failure.
+    /// The store's failure while it was read, as text.
     pub failure: Option<String>,
 }
 
@@ -325,7 +329,7 @@ impl Performed {
         self.accepted as f64 * 1e9 / self.driven.elapsed_ns.max(1) as f64
     }
 
-    /// The same until all of them had the level that the store reaches.
+    /// The same, measured until all samples had reached the store's highest level.
     pub(super) fn durable_per_second(&self) -> Option<f64> {
         let flushed_ns = self.flushed_ns.filter(|_| self.failure.is_none())?;
         let taken_ns = flushed_ns
@@ -406,7 +410,7 @@ fn perform(begun: &Begun, raw: &Arc<dyn Store>, controls: &Controls, course: &Co
     })
 }
 
-/// What the watching thread looks at.
+/// The inputs of the monitor.
 fn subject(begun: &Begun, course: &Course, (start_ns, base): (u64, Timestamp), controls: &Controls) -> Subject {
     Subject {
         stage: Arc::clone(&begun.stage),
@@ -420,8 +424,8 @@ fn subject(begun: &Begun, course: &Course, (start_ns, base): (u64, Timestamp), c
     }
 }
 
-/// Brings everything to the level that the store reaches. Returns why a silent server was not
-/// asked to.
+/// Flushes everything to the store's highest level. Returns why a server that did not answer was
+/// not flushed.
 fn flush(store: &Arc<dyn Store>, span: &mut Span, failure: &mut Option<String>) -> Option<String> {
     let level = store.capabilities().reaches;
     let mut unflushed = None;
@@ -433,7 +437,7 @@ fn flush(store: &Arc<dyn Store>, span: &mut Span, failure: &mut Option<String>) 
     unflushed
 }
 
-/// Drives the pass, while others watch it and keep its journal.
+/// Drives the load while other threads watch it and write its journal.
 fn drive(
     pass: &Pass<'_>,
     monitor: &Monitor,
@@ -447,10 +451,11 @@ fn drive(
         monitor.finish();
         is_over.store(true, Ordering::Release);
         let observed = watching.join().unwrap_or_else(|panic| Some(Observed::broken(&*panic)));
-        // What it wrote by then is sound, and nothing else needs it.
+        // A panic of the journal's thread is ignored: what it wrote is valid, and nothing else
+        // depends on it.
         let _ = following.map(std::thread::ScopedJoinHandle::join);
         let driven = driven.unwrap_or_else(|said| Err(Error::internal("cannot send").because_of(said)));
-        // What was seen is with the report already if the run was given up.
+        // There are no observations if the run was abandoned: the report took them.
         Ok((driven?, observed.unwrap_or_default()))
     })
 }
@@ -459,14 +464,14 @@ fn cannot(verb: &str, store: &Arc<dyn Store>, error: &tsb_stores::Error) -> Stri
     format!("cannot {verb} {store}: {}", crate::error::chain(error))
 }
 
-/// Why something could not be done: a silent server says nothing of what it has, so that is
-/// no failure of the store.
+/// Stores the reason of a failed call. A server that does not answer says nothing about what it
+/// holds, so that is `undone` and not a failure of the store.
 fn note(error: &tsb_stores::Error, words: String, undone: &mut Option<String>, failure: &mut Option<String>) {
     let place = if error.is_silence() { undone } else { failure };
     *place = Some(words);
 }
 
-/// The audit, where the store can be read: why not is part of the report.
+/// Audits the store. If it cannot be read, the result says why.
 fn read_back(
     stage: &Stage,
     store: &Arc<dyn Store>,
@@ -545,7 +550,7 @@ fn audit(
                 }
             }
         });
-        // The thread beside waits for the end, however it comes.
+        // The progress thread waits for `is_over`, so a panic of the audit must not skip it.
         let audited = caught("the audit", || scope.run(&done));
         is_over.store(true, Ordering::Release);
         audited.unwrap_or_else(|said| Err(poisoned(&said)))

@@ -1,4 +1,5 @@
-//! Whether a store can represent what a plan sends, by its own rules, before anything is sent.
+//! Checks, before anything is sent, that a store can represent the plan's workload by the
+//! store's own rules.
 
 use tsb_core::workload::Workload;
 use tsb_stores::{Capabilities, Exactness};
@@ -6,8 +7,8 @@ use tsb_stores::{Capabilities, Exactness};
 use crate::error::Error;
 use crate::units;
 
-/// Refuses a fleet of which some series report more rarely than the heartbeat of a
-/// consolidating store allows: every row of theirs would be unknown.
+/// Refuses a fleet with series that report less often than the heartbeat of a consolidating
+/// store: all their rows would be unknown.
 pub(super) fn check(workload: &Workload, capabilities: &Capabilities, store: &str) -> Result<(), Error> {
     let Exactness::Consolidated(rule) = capabilities.exactness else {
         return Ok(());

@@ -1,8 +1,8 @@
-//! A store whose panics are answers, and whose calls are noted: the run goes on to its report,
-//! and a call that does not return can be left behind.
+//! Wraps the store of a run: a panic becomes an error, and open calls are tracked, so that the
+//! run always reaches its report and a call that does not return can be abandoned.
 //!
-//! It stands between a store and everything of a run but the writes, which the emitter and
-//! the sinks guard by themselves. It is *not* a wrapper that a user can name.
+//! All calls of a run go through it except writes, which the emitter and the sinks guard
+//! themselves. It is *not* a wrapper that a store spec can name.
 
 use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -14,12 +14,12 @@ use tsb_stores::{Ack, Capabilities, Error, Position, Query, Refusals, Result, Sc
 use super::calls::Calls;
 use crate::error::panic_message;
 
-/// A store, and what it said when it panicked.
+/// A store, and the messages of its panics.
 #[derive(Debug)]
 pub struct Guarded {
-    // Taken out for the store's own end.
+    // `None` once the store is released.
     inner: Mutex<Option<Arc<dyn Store>>>,
-    // Asked once: what a store is called does not change.
+    // Read once: a store's name does not change.
     name: String,
     capabilities: Capabilities,
     calls: Arc<Calls>,
@@ -27,14 +27,14 @@ pub struct Guarded {
     panics: Mutex<Vec<String>>,
 }
 
-/// What a call came to, or the words of its panic.
+/// The result of a call, or the message of its panic.
 pub(super) fn caught<T>(what: &str, call: impl FnOnce() -> T) -> std::result::Result<T, String> {
-    // The store is not used for anything that a broken invariant could make worse: it says
-    // what it holds, and is closed.
+    // After a panic the store is only asked what it holds and closed, so that a broken invariant
+    // cannot do further harm.
     catch_unwind(AssertUnwindSafe(call)).map_err(|panic| format!("panicked in {what}: {}", panic_message(&*panic)))
 }
 
-/// A panic as the store's own error.
+/// A panic message as the store's error.
 pub(super) fn poisoned(said: &str) -> Error {
     Error::Poisoned {
         cause: format!("the store {said}"),
@@ -42,10 +42,10 @@ pub(super) fn poisoned(said: &str) -> Error {
 }
 
 impl Guarded {
-    /// Guards `inner`, and notes its calls.
+    /// Wraps `inner` and tracks its calls.
     ///
     /// # Errors
-    /// The words of its panic, if it cannot even say what it is.
+    /// The message of its panic, if it panics while stating its name or capabilities.
     pub fn new(inner: &Arc<dyn Store>, calls: &Arc<Calls>) -> std::result::Result<Self, String> {
         let (name, capabilities) = {
             let _call = calls.begin("capabilities");
@@ -61,7 +61,7 @@ impl Guarded {
         })
     }
 
-    /// What it said when it panicked in calls that return no error, or one that nobody reads.
+    /// Messages of panics in calls that return no error, or whose error is ignored.
     pub(super) fn panics(&self) -> Vec<String> {
         self.panics.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
@@ -70,8 +70,8 @@ impl Guarded {
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// From now on the store is not called any more: what it said last is its answer, or an
-    /// error. Returns the store, whose end may never come if one of its calls has not returned.
+    /// Releases the store. Later calls return the last known answer or an error. Dropping the
+    /// returned store may block for ever if one of its calls has not returned.
     pub fn leave(&self) -> Option<Arc<dyn Store>> {
         self.inner().take()
     }
@@ -84,20 +84,20 @@ impl Guarded {
         }
     }
 
-    /// Makes a call, unless the store was left; a panic is its words.
+    /// Calls the store unless it was released; a panic becomes its message.
     fn call<T>(&self, what: &'static str, call: impl FnOnce(&Arc<dyn Store>) -> T) -> std::result::Result<T, Uncalled> {
         let store = self.inner().clone().ok_or(Uncalled::Left)?;
         let _call = self.calls.begin(what);
         caught(what, || call(&store)).map_err(Uncalled::Panicked)
     }
 
-    /// A call whose answer says what went wrong.
+    /// The same for calls that return a result.
     fn ask<T>(&self, what: &'static str, call: impl FnOnce(&Arc<dyn Store>) -> Result<T>) -> Result<T> {
         self.call(what, call).unwrap_or_else(|why| Err(why.into()))
     }
 }
 
-/// Why there is no answer of a store.
+/// Why a call had no answer.
 enum Uncalled {
     Left,
     Panicked(String),
@@ -155,7 +155,7 @@ impl Store for Guarded {
     fn newest(&self, series: &[SeriesId], into: &mut [Option<Timestamp>]) -> Result<()> {
         self.call("newest", |store| store.newest(series, into))
             .unwrap_or_else(|why| {
-                // Staleness does without an answer: nobody would hear of it.
+                // Staleness ignores errors of this call, so a panic would go unnoticed.
                 if let Uncalled::Panicked(said) = &why {
                     self.note(said);
                 }
@@ -169,7 +169,7 @@ impl Store for Guarded {
 
     fn stats(&self) -> Stats {
         let said = self.call("stats", Store::stats);
-        // Not before: the store may never return.
+        // IMPORTANT: lock after the call, which may never return.
         let mut last = self.stats.lock().unwrap_or_else(PoisonError::into_inner);
         match said {
             Ok(stats) => *last = stats,

@@ -1,4 +1,5 @@
-//! The interval log of a run: response, delivery, service and lag, each under its tag.
+//! Writes the HdrHistogram interval log of a run: response, delivery, service and lag, each
+//! under its tag.
 
 use tsb_core::Timestamp;
 use tsb_core::latency::{LoggedSeries, write_interval_log};
@@ -13,7 +14,7 @@ pub fn write(out: &mut Vec<u8>, driven: &Driven, started_at_ns: i64) -> Result<(
             tag: "response",
             recording: &driven.response,
         },
-        // Without intervals it leaves no line.
+        // A recording without intervals produces no lines.
         LoggedSeries {
             tag: "delivery",
             recording: &driven.delivery,

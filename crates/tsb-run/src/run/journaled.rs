@@ -1,4 +1,4 @@
-//! The journal of a run, from what the run knows of itself.
+//! Starts the journal of a run and fills in its header.
 
 use std::path::Path;
 
@@ -11,17 +11,17 @@ use crate::controls::Controls;
 use crate::journal::{Followed, Follower, Header, Way};
 use crate::plan::Transport;
 
-/// Where the kernel says which boot of the machine this is.
+/// The kernel's id of the current boot.
 const BOOT_ID: &str = "/proc/sys/kernel/random/boot_id";
 
-/// The boot of this machine, where the kernel says it.
+/// The id of this boot, where the kernel provides it.
 pub fn boot_id() -> Option<String> {
     let text = std::fs::read_to_string(Path::new(BOOT_ID)).ok()?;
     Some(text.trim().to_owned())
 }
 
-/// Begins the journal of a run, where it keeps one. A store that keeps nothing cannot be read
-/// when the run is gone: of that there is one only where it was asked for.
+/// Begins the journal of a run if one is wanted. A store without persistence cannot be checked
+/// after the process has ended, so it gets a journal only if the user named one.
 pub(super) fn follower<'a>(
     controls: &'a Controls,
     stage: &Stage,
@@ -34,14 +34,15 @@ pub(super) fn follower<'a>(
     is_wanted.then(|| Follower::begin(journal, header(stage, store, base), followed))
 }
 
-/// What stands at the beginning of a journal of a run into a store.
+/// The header of the journal of `tsb run`.
 fn header(stage: &Stage, store: &dyn Store, base: Timestamp) -> Header {
     let capabilities = store.capabilities();
     let levels = (capabilities.acknowledges, capabilities.reaches);
     of_stage("run", stage, store.to_string(), base, levels)
 }
 
-/// The same of samples that only leave, for a server that answers or does not.
+/// The header of the journal of `tsb emit`, which sends to a server and knows nothing of its
+/// store.
 pub fn header_of_emit(stage: &Stage, server: String, base: Timestamp) -> Header {
     let level = Durability::Unconfirmed;
     of_stage("emit", stage, server, base, (level, level))
@@ -69,7 +70,7 @@ fn of_stage(
     }
 }
 
-/// How it is known that a sample was taken, where the other end is ours.
+/// How the run learns that a sample was accepted, if the receiver is ours.
 pub(super) const fn way(transport: Transport) -> Way {
     match (transport, transport.carrier()) {
         (Transport::Inproc, _) | (_, Carrier::Requests) => Way::Answered,
@@ -78,7 +79,7 @@ pub(super) const fn way(transport: Transport) -> Way {
     }
 }
 
-/// The same, where it is not.
+/// The same for a foreign receiver.
 pub const fn way_of_emit(transport: Transport) -> Way {
     if transport.is_answered() {
         Way::Answered

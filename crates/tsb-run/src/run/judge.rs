@@ -1,4 +1,4 @@
-//! From what was counted and watched to the evidence of a verdict.
+//! Collects the evidence of a verdict from what was counted and watched.
 
 use tsb_core::ledger::{Counter, Ledger};
 use tsb_core::report::{LedgerReport, Rate};
@@ -7,7 +7,7 @@ use tsb_core::verdict::{Evidence, Strayed, Uncompared, Verdict};
 use super::assemble::Parts;
 use crate::units;
 
-/// Judges a run.
+/// The verdict of a run.
 pub(super) fn verdict(parts: &Parts<'_>, ledger: &LedgerReport, rate: &Rate) -> Verdict {
     let (stage, performed) = (parts.stage, parts.performed);
     let mut violations = ledger.violated.clone();
@@ -35,7 +35,8 @@ pub(super) fn verdict(parts: &Parts<'_>, ledger: &LedgerReport, rate: &Rate) -> 
     .verdict()
 }
 
-/// The part of the evidence that reading back gives, at the end of a run and on any day after.
+/// The part of the evidence that comes from reading back, at the end of a run or later by `tsb
+/// verify`.
 pub fn read_back(ledger: &LedgerReport) -> Evidence {
     let count = |counter| ledger.counts.count(counter);
     Evidence {
@@ -54,10 +55,10 @@ pub fn read_back(ledger: &LedgerReport) -> Evidence {
     }
 }
 
-/// What the audit looked at and found to be one thing or another.
+/// The outcomes that count as compared by the audit.
 const COMPARED: [Counter; 4] = [Counter::Verified, Counter::Superseded, Counter::Lost, Counter::Altered];
 
-/// Why nothing was read back.
+/// Why nothing was read back; `None` if it was.
 fn unread(parts: &Parts<'_>) -> Option<String> {
     let read = parts.read;
     if !parts.stage.plan.verify {
@@ -71,7 +72,7 @@ fn unread(parts: &Parts<'_>) -> Option<String> {
     }
 }
 
-/// What was accepted and could not be compared, and what to do about it.
+/// Accepted samples that could not be compared, by reason, each with advice.
 fn uncompared(counts: &Ledger) -> Vec<Uncompared> {
     let kinds = [
         (
@@ -98,7 +99,7 @@ fn uncompared(counts: &Ledger) -> Vec<Uncompared> {
     named.into_iter().filter(|uncompared| uncompared.samples > 0).collect()
 }
 
-/// What did not get as far as the store, and where it went.
+/// Samples that did not reach the store, by the place where they were lost.
 fn strayed(parts: &Parts<'_>, counts: &Ledger, refused: u64) -> Vec<Strayed> {
     let wire = parts.performed.driven.wire.as_ref();
     let granted = wire
@@ -109,7 +110,7 @@ fn strayed(parts: &Parts<'_>, counts: &Ledger, refused: u64) -> Vec<Strayed> {
     } else {
         "at the server, or on the way to it: it never answered for them, and they are not there".to_owned()
     };
-    // The listener refuses samples itself where it does not know their series.
+    // The listener itself refuses samples of series that it does not know.
     let turned_away = counts.count(Counter::Rejected).saturating_sub(refused);
     [
         (

@@ -1,14 +1,14 @@
-//! The runs that are over, saved as they come: what ends the process before the last store is
-//! done leaves the others.
+//! The finished runs of a command, saved one by one: if the process ends before the last store
+//! is done, the others are on disk.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use tsb_core::report::{Report, Run, SCHEMA_VERSION};
 
-/// Writes a report down.
+/// Saves a report.
 type Save = Box<dyn Fn(&Report) + Send + Sync>;
 
-/// The report of some runs: what `tsb run --out` writes, and `tsb report` reads.
+/// The report of finished runs, which `tsb run --out` writes and `tsb report` reads.
 pub fn report_of(runs: Vec<Run>) -> Report {
     Report {
         schema_version: SCHEMA_VERSION,
@@ -17,7 +17,7 @@ pub fn report_of(runs: Vec<Run>) -> Report {
     }
 }
 
-/// The runs so far, and how they are saved.
+/// The finished runs, and how to save them.
 pub struct Kept {
     save: Option<Save>,
     runs: Mutex<Vec<Run>>,
@@ -32,8 +32,9 @@ impl std::fmt::Debug for Kept {
 }
 
 impl Kept {
-    /// No runs yet. `save` writes what there is, and is called again with more: a failure of it
-    /// is the caller's to report at the end.
+    /// No runs yet. `save` receives the whole report each time [`Self::save`] or
+    /// [`Self::keep_with`] is called; it must remember a failure for the caller to report at the
+    /// end.
     pub fn new(save: Option<Save>) -> Self {
         Self {
             save,
@@ -50,26 +51,26 @@ impl Kept {
         report_of(self.runs().clone())
     }
 
-    /// Adds a run that is over.
+    /// Adds a finished run.
     pub fn add(&self, run: Run) {
         self.runs().push(run);
     }
 
-    /// Says something at the last run that is over.
+    /// Adds a note to the last finished run; does nothing if there is none.
     pub fn note(&self, note: String) {
         if let Some(last) = self.runs().last_mut() {
             last.notes.push(note);
         }
     }
 
-    /// Keeps a run that is not over yet, beside the others.
+    /// Saves the finished runs together with a provisional one, which is not added.
     pub fn keep_with(&self, run: &Run) {
         let mut report = self.report();
         report.runs.push(run.clone());
         self.write(&report);
     }
 
-    /// Saves the runs so far.
+    /// Saves the finished runs.
     pub fn save(&self) {
         self.write(&self.report());
     }

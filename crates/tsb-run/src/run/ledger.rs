@@ -1,7 +1,7 @@
-//! From what each side counted to the ledger of a run.
+//! Builds the ledger of a run from what each side counted.
 //!
-//! The sides are independent: the emitter counted what it handed over, the listener what
-//! came, the store what it took, and the audit what is there. What is derived is said.
+//! The sides are independent: the emitter counts what it handed over, the listener what arrived,
+//! the store what it accepted, and the audit what is stored. A disagreement becomes a violation.
 
 mod settle;
 
@@ -18,33 +18,33 @@ use super::rejects::Rejects;
 use crate::audit::{Audit, Heard};
 use crate::plan::Transport;
 
-/// What the counts are taken from.
+/// The counters of each side.
 #[derive(Debug)]
 pub(super) struct Sides<'a> {
-    /// What is between them.
+    /// The transport between emitter and store.
     pub transport: Transport,
     /// Whether the kernel may take several datagrams for one (GRO).
     pub merges: bool,
-    /// What is spoken there.
+    /// The wire protocol.
     pub protocol: Protocol,
-    /// The emitter and the listener.
+    /// Counters of the emitter and the listener.
     pub driven: &'a Driven,
-    /// Samples that the store took.
+    /// Samples that the store accepted.
     pub accepted: u64,
-    /// Samples behind a listener of which a server never said what became of them.
+    /// Samples that the listener handed to a server which never answered for them.
     pub unsettled: u64,
     /// Samples that the store refused.
     pub rejects: &'a Rejects,
-    /// What was read back.
+    /// The audit, if the store was read back.
     pub audit: Option<&'a Audit>,
-    /// What the store said of its newest samples.
+    /// The store's answers about its newest samples.
     pub heard: &'a Heard,
-    /// What was sent.
+    /// The workload.
     pub workload: &'a Workload,
 }
 
 impl Sides<'_> {
-    /// The ledger, with everything that does not add up in words.
+    /// The ledger, with every contradiction as a sentence in `violated`.
     pub(super) fn ledger(&self) -> LedgerReport {
         let mut counts = Ledger::new();
         let mut violated = Vec::new();
@@ -105,7 +105,7 @@ impl Sides<'_> {
         self.lost_before_listener() + self.absent_behind_listener()
     }
 
-    /// Of these, what the listener did not hand on.
+    /// Of these, samples that the listener did not hand to the store.
     fn lost_before_listener(&self) -> u64 {
         self.wire().map_or(0, |(_, stats)| {
             let sent = self.driven.counts.sent().samples;
@@ -114,7 +114,8 @@ impl Sides<'_> {
         })
     }
 
-    /// Of the samples that never arrived, those that are in no operation of the exceptions.
+    /// Of the samples that never arrived, those not covered by a named operation in the
+    /// exceptions.
     fn never_arrived_unnamed(&self) -> u64 {
         let lost = self.wire().map_or(0, |(wire, stats)| {
             let sent = self.driven.counts.sent().samples;
@@ -128,7 +129,7 @@ impl Sides<'_> {
         lost + self.absent_behind_listener()
     }
 
-    /// The same for a report, as far as it has names: a store is read back against it later.
+    /// The exceptions for the report, against which the store can be read back later.
     pub(super) fn exceptions(&self) -> Exceptions {
         let mut exceptions = Exceptions {
             never_arrived: self.never_arrived() + self.driven.unnamed_samples,
@@ -141,12 +142,12 @@ impl Sides<'_> {
         exceptions
     }
 
-    /// Samples that may be missing in the store, and that nobody can name.
+    /// Samples that may be missing in the store and cannot be identified.
     pub(super) fn unnamed(&self) -> u64 {
         self.never_arrived_unnamed() + self.rejects.named().1 + self.driven.exceptions_dropped
     }
 
-    /// What the store does not have to have, beyond what is known by name.
+    /// The samples that the store need not hold, beyond those known by name.
     fn elsewhere(&self) -> Elsewhere {
         let is_direct = self.driven.wire.is_none();
         Elsewhere {
@@ -162,8 +163,8 @@ impl Sides<'_> {
         }
     }
 
-    /// Without a wire of ours between, everything arrives; but a foreign server may not say
-    /// so, and then only reading back settles it.
+    /// Without a listener of ours everything arrives. A foreign server may not confirm it, and
+    /// then only reading back settles the outcome.
     fn direct(&self, sent: u64, counts: &mut Ledger) {
         let emitted = &self.driven.counts;
         let unknown = emitted.unknown.samples;
@@ -177,8 +178,8 @@ impl Sides<'_> {
             .set(Counter::Unknown, unknown);
     }
 
-    /// Of the samples of which a server behind the listener never said what became of them:
-    /// those that are not there, or all where nothing was read back. They were lost on the way.
+    /// Of the samples that a server behind the listener never answered for: those that are not
+    /// stored, or all if nothing was read back. They count as lost in transport.
     fn absent_behind_listener(&self) -> u64 {
         let elsewhere = self.lost_before_listener() + self.rejects.named().1;
         self.audit.map_or(self.unsettled, |audit| {
@@ -187,7 +188,7 @@ impl Sides<'_> {
         })
     }
 
-    /// What the answers said, and whether that is what the store did.
+    /// Adds the answers' counts, and checks that they agree with what the store did.
     fn answered(&self, counts: &mut Ledger, violated: &mut Vec<String>) {
         let emitted = &self.driven.counts;
         counts
@@ -209,7 +210,7 @@ impl Sides<'_> {
         Some((wire, wire.stats.as_ref()?))
     }
 
-    /// What was lost between the sockets, and whether everybody who counted it agrees.
+    /// Counts the samples lost between the sockets, and checks that all counters of them agree.
     fn on_the_way(
         &self,
         wire: &Wire,
@@ -229,8 +230,8 @@ impl Sides<'_> {
             return;
         }
         let datagrams = wire.sent_datagrams.saturating_sub(stats.datagrams);
-        // The kernel counts datagrams, or units of up to so many: in samples it is known if
-        // all that are lost are of its counting.
+        // The kernel counts dropped datagrams, or merged units of up to `wire.segments`
+        // datagrams. Its count can be given in samples only if it explains all lost datagrams.
         let a_unit = if self.merges { wire.segments.max(1) } else { 1 };
         let drops = stats.kernel_drops;
         let is_kernels = datagrams > 0 && (drops..=drops.saturating_mul(a_unit)).contains(&datagrams);
@@ -238,7 +239,8 @@ impl Sides<'_> {
         counts
             .set(Counter::KernelDropped, kernel)
             .set(Counter::LostInTransport, transport);
-        // Where a sender's end was lost as well, its last burst is not in the numbers.
+        // If a sender's last message was lost as well, the gaps in the numbering miss its last
+        // burst.
         let is_known = stats.ended_senders == stats.connections;
         let agrees = if is_known {
             stats.missing_samples == lost
@@ -260,7 +262,7 @@ impl Sides<'_> {
     }
 }
 
-/// The operations that an emitter knows to be not sent, not answered or lost.
+/// The operations that the emitter knows to be unsent, unanswered or lost.
 pub fn excepted(driven: &Driven) -> Exceptions {
     let mut exceptions = Exceptions {
         operations_unnamed: driven.exceptions_dropped,
@@ -270,7 +272,7 @@ pub fn excepted(driven: &Driven) -> Exceptions {
     exceptions
 }
 
-/// What ends an operation, in words for the report.
+/// The event that ends an operation, as text for the report.
 pub(super) fn done_means(protocol: Option<Protocol>, transport: Transport) -> String {
     match protocol {
         Some(_) if transport.is_answered() => {

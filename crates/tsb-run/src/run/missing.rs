@@ -1,14 +1,14 @@
-//! Operations without a response time, which no quantile shows.
+//! Counts operations without a response time, which no quantile includes.
 
 use super::path::Driven;
 use crate::units;
 
-/// Operations that were due and were never sent, or never answered.
+/// Operations that were due and never sent, or never answered.
 pub fn missing(driven: &Driven) -> u64 {
     driven.counts.shed.operations + driven.counts.unknown.operations
 }
 
-/// What the quantiles of `timed` operations leave out.
+/// A note on what the quantiles of `timed` operations leave out; `None` if nothing.
 pub fn missing_note(timed: u64, missing: u64) -> Option<String> {
     let share = timed as f64 / (timed + missing).max(1) as f64;
     (missing > 0 && timed > 0).then(|| {

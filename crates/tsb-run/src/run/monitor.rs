@@ -1,6 +1,6 @@
-//! Watches a run from beside: progress, staleness of every series, resources.
+//! Monitors a run: progress, staleness of every series, resources.
 //!
-//! One thread, which wakes ten times a second; nothing here is on the emitting path.
+//! A thread of its own polls ten times per second; nothing here is on the emitting path.
 
 mod asked;
 mod horizon;
@@ -36,34 +36,34 @@ use noise::Sentry;
 pub use sender::{Seen, progress};
 use stale::{Eyes, Looks};
 
-/// From one look to the next.
+/// Interval between two polls.
 const LOOK_NS: u64 = SECOND_NS / 10;
-/// How long a sleep may keep the end of a run waiting.
+/// Longest single sleep: the end of a run waits at most this long for the thread.
 const SLICE_NS: u64 = SECOND_NS / 100;
 
-/// What was seen.
+/// The observations of a run.
 #[derive(Debug, Default)]
 pub(super) struct Observed {
-    /// The run slice by slice; latencies are filled in from the histograms later.
+    /// The reporting intervals; latencies are filled in from the histograms later.
     pub intervals: Vec<Interval>,
-    /// Age of the newest visible sample, over series and moments.
+    /// Age of the newest visible sample, over all series and polls.
     pub staleness: Staleness,
-    /// What the store said of its newest samples.
+    /// The store's answers about its newest samples.
     pub heard: Heard,
-    /// Processes watched, tsb itself first.
+    /// Resources of the watched processes, tsb first.
     pub resources: Vec<Usage>,
-    /// CPU of the threads that watch, in nanoseconds.
+    /// CPU time of the monitoring threads, in nanoseconds.
     pub cpu_ns: u64,
-    /// What of it the store took to say how new its samples are.
+    /// The part of it inside the store's `newest`.
     pub newest_ns: u64,
-    /// How much the machine was disturbed.
+    /// Disturbances of the machine.
     pub noise: Option<Noise>,
-    /// Why what was seen is not whole: the watching thread panicked.
+    /// Set if the monitor panicked, and the observations are incomplete.
     pub broken: Option<String>,
 }
 
 impl Observed {
-    /// Nothing but the words of a panic.
+    /// No observations, only the message of a panic.
     pub(super) fn broken(panic: &(dyn std::any::Any + Send)) -> Self {
         let said = crate::error::panic_message(panic);
         Self {
@@ -75,14 +75,14 @@ impl Observed {
     }
 }
 
-/// What a monitor looks at.
+/// The inputs of a monitor.
 #[derive(Debug)]
 pub(super) struct Subject {
-    /// The run.
+    /// The plan, the workload and the timetable.
     pub stage: Arc<Stage>,
-    /// Its store.
+    /// The store that is driven.
     pub store: Arc<dyn Store>,
-    /// When it starts, on the clock.
+    /// Start on the clock, in nanoseconds.
     pub start_ns: u64,
     /// The timestamp of that moment.
     pub base: Timestamp,
@@ -90,17 +90,18 @@ pub(super) struct Subject {
     pub live: Arc<Live>,
     /// The sinks' counters.
     pub totals: Arc<SinkTotals>,
-    /// The listener, where there is one.
+    /// The listener; it reports nothing if there is none.
     pub watch: Arc<Watch>,
-    /// Where progress goes.
+    /// The observer and the stop flags.
     pub controls: Controls,
 }
 
-/// Watches one run.
+/// Monitors one run.
 pub(super) struct Monitor {
     subject: Subject,
     is_over: AtomicBool,
-    // Not held while the store is asked: whoever reports the run without it takes them.
+    // IMPORTANT: not locked during a call into the store, so that a supervisor can take the
+    // observations while a call is stuck. `None` before the start and after they were taken.
     notes: Mutex<Option<Notes>>,
 }
 
@@ -112,27 +113,27 @@ impl std::fmt::Debug for Monitor {
     }
 }
 
-/// The state of the watching thread.
+/// The state of the monitor thread.
 struct Notes {
     observed: Observed,
     slices: Slicing,
     sentry: Sentry,
     looks: Looks,
-    // It panicked: from then on it looks at no series.
+    // Set after a panic: staleness is not measured any more.
     is_blind: bool,
-    // A closed loop asks nothing.
+    // `None` for a closed loop, which has no due times.
     asked: Option<Asked>,
-    // At the end of the slice before.
+    // Values at the end of the previous interval.
     times: LiveTimes,
     shown_ns: u64,
     stalest_ns: Option<u64>,
 }
 
-/// The notes were taken: somebody else reports what was seen.
+/// The state was taken, and another thread reports it.
 struct Taken;
 
 impl Monitor {
-    /// A monitor that has not begun.
+    /// A monitor that has not started.
     pub(super) const fn new(subject: Subject) -> Self {
         Self {
             subject,
@@ -141,13 +142,13 @@ impl Monitor {
         }
     }
 
-    /// Nothing more will happen: [`Self::watch`] returns soon.
+    /// Ends monitoring: [`Self::watch`] returns soon.
     pub(super) fn finish(&self) {
         self.is_over.store(true, Ordering::Release);
     }
 
-    /// Watches until told that it is over. What was seen before a panic is kept, and the slices
-    /// go on behind it. Nothing is returned if [`Self::take_so_far`] came first.
+    /// Monitors until [`Self::finish`] is called. Observations made before a panic are kept, and
+    /// intervals continue after it. Returns `None` if [`Self::take_so_far`] was called first.
     pub(super) fn watch(&self) -> Option<Observed> {
         const TRIES: u32 = 2;
         let mut eyes = Eyes::new(&self.subject);
@@ -155,7 +156,7 @@ impl Monitor {
         let mut broken = None;
         for _ in 0..TRIES {
             let watched = catch_unwind(AssertUnwindSafe(|| {
-                // Without notes there is nothing to watch for.
+                // Both end early if the state was taken.
                 let _ = self.watch_into(&mut eyes).and_then(|()| self.look_last(&mut eyes));
             }));
             let Err(panic) = watched else { break };
@@ -170,8 +171,8 @@ impl Monitor {
         Some(observed)
     }
 
-    /// What was seen so far, where the thread that watches may be inside the store: it sees
-    /// nothing more.
+    /// Takes the observations so far, while the monitor thread may be stuck in a call into the
+    /// store. The thread observes nothing afterwards.
     pub(super) fn take_so_far(&self) -> Option<Observed> {
         self.finish();
         let mut notes = self.notes().take()?;
@@ -233,7 +234,7 @@ impl Monitor {
         }
     }
 
-    /// Looks at the staleness of every series. Returns the largest age, in nanoseconds.
+    /// Measures the staleness of every series. Returns the largest age, in nanoseconds.
     fn look(&self, eyes: &mut Eyes) -> Result<Option<u64>, Taken> {
         let subject = &self.subject;
         let elapsed_ns = self.elapsed_ns(subject.stage.clock.now());
@@ -250,7 +251,7 @@ impl Monitor {
         self.with(|notes| notes.looks.look(subject, eyes, notes.asked.as_ref(), elapsed_ns))
     }
 
-    /// The look at what was never seen, when all is done.
+    /// The last poll: counts the series that never became visible.
     fn look_last(&self, eyes: &mut Eyes) -> Result<(), Taken> {
         let subject = &self.subject;
         let elapsed_ns = self.elapsed_ns(subject.stage.clock.now());
@@ -267,7 +268,7 @@ impl Monitor {
         if is_first && eyes.ask(subject).is_some() {
             self.with(|notes| notes.looks.look_first(subject, eyes, notes.asked.as_ref(), elapsed_ns))?;
         }
-        // A store that cannot say it any more: then what was seen has to do.
+        // If the store cannot answer any more, the earlier answers are used.
         let is_answered = eyes.ask(subject).is_some();
         self.with(|notes| {
             if is_answered {
@@ -277,7 +278,7 @@ impl Monitor {
         })
     }
 
-    /// Shows the counters as they are now to whoever watches.
+    /// Passes the current counters to the observer.
     fn show(&self, now: u64, stalest_ns: Option<u64>) {
         let subject = &self.subject;
         let totals = subject.live.totals();
@@ -291,7 +292,7 @@ impl Monitor {
         });
     }
 
-    /// Ends a slice.
+    /// Ends a reporting interval.
     fn cut(&self, notes: &mut Notes, now: u64) -> Interval {
         let subject = &self.subject;
         let totals = subject.live.totals();
@@ -307,7 +308,7 @@ impl Monitor {
         };
         let timed = subject.watch.cut(now);
         let response = timed.as_ref().map(|timing| &timing.response);
-        // A run that ends before its first operation is due ends before its start.
+        // `now` is before `shown_ns` if the run ends before its start.
         let length_ns = now.saturating_sub(notes.shown_ns);
         if length_ns >= SECOND_NS * 9 / 10 && !self.is_over.load(Ordering::Acquire) {
             let length = length_ns as f64 / 1e9;
@@ -321,8 +322,8 @@ impl Monitor {
         slice
     }
 
-    /// Shows a slice to whoever watches, with the times of its operations: the listener's
-    /// where there is one, else those that the emitter timed.
+    /// Passes an interval to the observer, with latencies from the listener if there is one,
+    /// else from the emitter.
     fn tell(&self, notes: &mut Notes, slice: &Interval, timed: Option<&Timing>) {
         let times = self.subject.live.times();
         let before = std::mem::replace(&mut notes.times, times);
@@ -349,12 +350,12 @@ impl Monitor {
         self.subject.controls.observer.interval(&slice, &timed);
     }
 
-    /// Time since the start.
+    /// Nanoseconds since the start.
     fn elapsed_ns(&self, now: u64) -> u64 {
         now.saturating_sub(self.subject.start_ns)
     }
 
-    /// Samples that fell due in the slice that ends now.
+    /// Samples that became due in the interval that ends now.
     fn asked(&self, notes: &mut Notes, now: u64) -> Option<u64> {
         let asked = notes.asked.as_mut()?;
         Some(asked.since(&self.subject.stage, self.elapsed_ns(now)))
@@ -383,7 +384,7 @@ fn line(slice: &Interval, length: f64, response_p99_ns: u64, lag_ns: u64) -> Str
     let staleness = slice
         .staleness_max_ms
         .map_or(String::new(), |ms| format!(", stalest {ms:.0} ms"));
-    // Nothing was timed in a slice that no operation ended in.
+    // An interval in which no operation ended has no latencies.
     let time = |ns: u64| {
         if ns == 0 { "-".to_owned() } else { units::nanos(ns) }
     };

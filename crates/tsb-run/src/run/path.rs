@@ -1,4 +1,4 @@
-//! The way of a sample from the emitter into a store: a call, or sockets.
+//! Carries samples from the emitter into a store: by a call in this process, or through sockets.
 
 mod watch;
 

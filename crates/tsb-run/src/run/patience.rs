@@ -1,8 +1,8 @@
-//! Waits for a thread that calls a store, for as long as the user has patience.
+//! Waits, with a time limit, for a thread that calls a store.
 //!
-//! The thread is never joined: once a stop was asked for, or the work is over, a call into the
-//! store that does not return in time is left behind with its thread, and what is known without
-//! it is reported.
+//! The thread is never joined. After a stop was requested, or when the work is over, a call into
+//! the store that exceeds the limit is abandoned with its thread, and what is known without it
+//! is reported.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -16,17 +16,17 @@ use super::calls::{CallId, Calls};
 use crate::controls::Stops;
 use crate::error::Error;
 
-/// From one look at the flags to the next.
+/// Interval between two checks of the flags.
 const LOOK: Duration = Duration::from_millis(50);
-/// How long a thread that no store holds up has for its end when it is to end at once.
+/// Time that a thread has to end after an immediate stop.
 const AT_ONCE: Duration = Duration::from_millis(200);
 
-/// How long a call into a store may take to return.
+/// Time limits for one call into a store.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Patience {
-    /// After a stop was asked for.
+    /// After a stop was requested; 30 s by default.
     pub stopped: Duration,
-    /// At the end of a run.
+    /// At the end of a run; 10 minutes by default.
     pub ended: Duration,
 }
 
@@ -40,10 +40,10 @@ impl Default for Patience {
 }
 
 impl Patience {
-    /// The same time after a stop and at the end.
+    /// The same limit after a stop and at the end.
     ///
     /// # Errors
-    /// When it is 0.
+    /// If the limit is 0.
     pub fn of(both: Duration) -> Result<Self, Error> {
         if both.is_zero() {
             return Err(Error::plan("cannot wait 0 s for a store").because_of("every call takes some time"));
@@ -55,8 +55,8 @@ impl Patience {
     }
 }
 
-/// When the work of a thread is over, so that only the store can still take time. On a clock of
-/// its own.
+/// The time at which a thread's work is over, after which only the store can delay it. Has its
+/// own clock.
 #[derive(Debug)]
 pub struct Over {
     clock: MonotonicClock,
@@ -73,13 +73,14 @@ impl Default for Over {
 }
 
 impl Over {
-    /// It will be over after this long at the latest.
+    /// The work is over after `ns` nanoseconds at the latest. Several calls keep the earliest
+    /// time.
     pub fn within(&self, ns: u64) {
         let at_ns = self.clock.now().saturating_add(ns);
         self.at_ns.fetch_min(at_ns, Ordering::AcqRel);
     }
 
-    /// For how long it has been over.
+    /// Nanoseconds since then; 0 before.
     pub fn ago_ns(&self) -> u64 {
         self.clock.now().saturating_sub(self.at_ns.load(Ordering::Acquire))
     }
@@ -89,41 +90,41 @@ impl Over {
     }
 }
 
-/// What came of waiting.
+/// The outcome of waiting.
 #[derive(Debug)]
 pub enum Came<T> {
     /// The thread's result.
     Back(T),
-    /// Why the thread was left behind, in words for the report.
+    /// The thread was abandoned; the reason as text for the report.
     Never(String),
 }
 
-/// What is waited with.
+/// The inputs of waiting.
 #[derive(Debug)]
 pub struct Waiting<'a> {
-    /// What the user has asked for.
+    /// The user's stop flags.
     pub stops: &'a Stops,
-    /// How long a call may take.
+    /// The time limits.
     pub patience: Patience,
     /// Calls into the store that have not returned.
     pub calls: &'a Calls,
-    /// When only the store can still take time.
+    /// When the work is over.
     pub over: &'a Over,
-    /// Set for the thread when a stop is asked for, or when it is left behind.
+    /// Set to stop the thread when a stop is requested, or when it is abandoned.
     pub stop: &'a AtomicBool,
-    /// The thread, where it may be parked.
+    /// The thread to unpark on a stop, if it may be parked.
     pub thread: Option<&'a Thread>,
 }
 
 impl Waiting<'_> {
-    /// Has the thread stop. Returns whether it was not asked to before.
+    /// Requests the thread to stop. Returns whether this was the first request.
     fn stop(&self) -> bool {
         let is_first = !self.stop.swap(true, Ordering::SeqCst);
         self.thread.inspect(|thread| thread.unpark());
         is_first
     }
 
-    /// Waits until the thread tells its result, or is left behind.
+    /// Waits until the thread sends its result or is abandoned.
     pub fn wait<T>(&self, told: &Receiver<T>) -> Came<T> {
         let mut since: Option<u64> = None;
         let mut seen = HashMap::new();
@@ -141,7 +142,7 @@ impl Waiting<'_> {
             let now = self.over.clock.now();
             let is_stopped = self.stops.stop.load(Ordering::SeqCst);
             if is_stopped && self.stop() {
-                // From now on another time counts.
+                // A stop has its own time limit, which starts now.
                 since = None;
                 self.over.within(0);
             }
@@ -164,14 +165,15 @@ impl Waiting<'_> {
         }
     }
 
-    /// A call that has been open for too long, counted from `began` at the earliest.
+    /// The name of a call that has been open for longer than `limit`, counted from `began` at
+    /// the earliest.
     fn stuck(&self, seen: &mut HashMap<CallId, u64>, now: u64, began: u64, limit: Duration) -> Option<&'static str> {
         let open = self.calls.open();
         seen.retain(|id, _| open.iter().any(|(open, _)| open == id));
         let aged = open
             .into_iter()
             .map(|(id, what)| (*seen.entry(id).or_insert(now), what));
-        // Others may only wait for the one that has been there the longest.
+        // Only the oldest call counts: the others may just be waiting for it.
         let (first_ns, what) = aged.min_by_key(|&(first_ns, _)| first_ns)?;
         let waited_ns = now.saturating_sub(first_ns.max(began));
         (u128::from(waited_ns) >= limit.as_nanos()).then_some(what)
@@ -191,12 +193,12 @@ impl Waiting<'_> {
     }
 }
 
-/// What `answer` returns, if it does so at once.
+/// Runs `answer` in a thread and returns its result if it comes within 200 ms.
 pub fn at_once<T: Send + 'static>(answer: impl FnOnce() -> T + Send + 'static) -> Option<T> {
     let (tell, told) = sync_channel(1);
     let thread = std::thread::Builder::new().name("tsb-ask".to_owned());
     let started = thread.spawn(move || {
-        // Nobody may be listening any more.
+        // The receiver is gone if the time limit has passed.
         let _ = tell.send(answer());
     });
     started.ok().and_then(|_| told.recv_timeout(AT_ONCE).ok())

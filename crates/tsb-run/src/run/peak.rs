@@ -1,16 +1,19 @@
-//! The slice of a run in which a schedule asked the most. Pure.
+//! Finds the reporting interval in which a schedule asked the highest rate. Pure: no I/O, no
+//! clock.
 //!
-//! A mean over a ramp says little: what a store could not take at the top it may have worked
-//! off before the end.
+//! The mean over a ramp says little: a store that falls behind at the top may catch up before
+//! the end.
 
 use tsb_core::report::{Interval, Peak};
 use tsb_core::schedule::{Pace, Schedule, Timetable};
 
-/// An operation of more than this share of a slice makes the slice's rate a matter of chance.
+/// If one operation is more than this share of an interval, the interval's rate depends on
+/// chance.
 const OPERATION_MAX: f64 = 0.1;
 
-/// The slice with the highest asked rate, where a schedule asks different rates: a fleet at its
-/// own pace asks one, and of bursts and chance arrivals the mean is what has to be held.
+/// The interval with the highest asked rate, for schedules whose rate varies. `None` for other
+/// schedules: a fleet at its own pace asks one rate, and for bursts and random arrivals the mean
+/// is what a store has to hold.
 pub(super) fn of(timetable: &Timetable, intervals: &[Interval], slice_ns: u64) -> Option<Peak> {
     let Pace::Shape(Schedule::Curve(curve)) = &timetable.pace else {
         return None;
@@ -25,8 +28,8 @@ pub(super) fn of(timetable: &Timetable, intervals: &[Interval], slice_ns: u64) -
     (f64::from(largest) <= OPERATION_MAX * asked).then_some(peak)
 }
 
-/// The slice with the highest asked rate. Slices shorter than half of `slice_ns` are left out:
-/// a few operations make any rate there. `None` where nothing was asked.
+/// The interval with the highest asked rate. Intervals shorter than half of `slice_ns` are
+/// skipped: a few operations decide their rate. `None` if nothing was asked.
 fn highest(intervals: &[Interval], slice_ns: u64) -> Option<Peak> {
     let per_second = |samples: u64, from_ns: u64, end_ns: u64| samples as f64 * 1e9 / (end_ns - from_ns) as f64;
     let mut peak: Option<(usize, Peak)> = None;
@@ -55,7 +58,7 @@ fn highest(intervals: &[Interval], slice_ns: u64) -> Option<Peak> {
     }
     let (index, peak) = peak?;
     let asked: u64 = intervals.iter().take(index + 1).filter_map(|slice| slice.asked).sum();
-    // What was due at the very end of the slice has the next one to be accepted in.
+    // Samples due at the very end of the interval may be accepted in the next one.
     let accepted: u64 = intervals.iter().take(index + 2).map(|slice| slice.accepted).sum();
     Some(Peak {
         kept_share: (accepted as f64 / asked.max(1) as f64).min(1.0),

@@ -1,11 +1,10 @@
-//! What a day and a week would occupy: from what was sealed, not guessed from ten seconds in
-//! which a store may have sealed nothing.
+//! Projects the size of a store after a day and a week, from sealed samples only: within ten
+//! seconds a store may have sealed nothing.
 //!
-//! Where the run itself sealed most of what it holds, that is what is projected. Else, for a
-//! store in memory, a part of the fleet is driven for hours of fleet time into a second store
-//! of the same kind, without what is wrapped around it: that costs a second or two and leaves
-//! nothing behind. Where too little is sealed that way too, there is no projection, and the
-//! report says why.
+//! If the run itself sealed most of what the store holds, that is projected. Otherwise, for a
+//! memory store, a part of the fleet is driven for hours of fleet time into a second store of
+//! the same kind, without wrappers, which takes a few seconds at most and leaves nothing behind.
+//! If too little is sealed in that way too, there is no projection, and the report says why.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -17,27 +16,27 @@ use tsb_stores::{Footprint, Refusals, Stats, Store};
 use super::stage::Stage;
 use crate::units;
 
-/// Series of the part.
+/// Number of series in the part.
 const SERIES: usize = 2_000;
-/// Fleet time that the part is driven for, at the least.
+/// Minimum fleet time that the part is driven for.
 const SPAN_NS: u64 = 2 * 3600 * SECOND_NS;
-/// And at least as many ticks as this, so that slow series have something to seal.
+/// Minimum number of ticks, so that slow series seal something as well.
 const TICKS: u64 = 1_000;
-/// At most this many are generated, about a second's work: a large fleet that reports as one
-/// gets a shorter span.
+/// Upper bound of generated samples, about a second's work; a large fleet that reports in one
+/// group gets a shorter span.
 const GENERATED_MAX: u64 = 500_000_000;
-/// At most this many are written: a fleet that reports often gets a shorter span.
+/// Upper bound of written samples; a fleet that reports often gets a shorter span.
 const WRITTEN_MAX: u64 = 20_000_000;
-/// However slow the machine is, it takes no longer.
+/// Time limit on slow machines.
 const LIMIT_NS: u64 = 3 * SECOND_NS;
-/// From one look at the clock and the stop flag to the next, in batches.
+/// Number of batches between two checks of the clock and the stop flag.
 const LOOK_EVERY: u64 = 64;
-/// The share of the samples that must be sealed for a projection to rest on them.
+/// Minimum share of sealed samples for a projection.
 const SEALED_SHARE: f64 = 0.5;
-/// Nor does it rest on fewer than this.
+/// Minimum number of sealed samples for a projection.
 const SEALED_MIN: u64 = 10_000;
 
-/// Bytes of a sealed sample; why there is no such figure.
+/// Bytes per sealed sample, or why there is no such figure.
 fn sealed_each(footprint: &Footprint, samples: u64) -> Result<f64, String> {
     let sealed = footprint.sealed_samples;
     if footprint.sealed_bytes == 0 || sealed < SEALED_MIN || (sealed as f64) < samples as f64 * SEALED_SHARE {
@@ -63,7 +62,8 @@ fn projected(sealed: f64, held_per_second: f64, source: &str) -> Projection {
     }
 }
 
-/// Projects a run of which `stats` says what it left; in words, why that cannot be done.
+/// Projects the size from `stats`, the store's statistics after the run; or says why that is not
+/// possible.
 pub(super) fn measure(
     stage: &Stage,
     stats: &Stats,
@@ -94,13 +94,13 @@ pub(super) fn measure(
     Ok(projected(sealed, held_per_second, &source))
 }
 
-/// What of the fleet was driven, and for how long.
+/// The part of the fleet that was driven, and its fleet time.
 struct Part {
     series: usize,
     span_ns: u64,
 }
 
-/// Writes the first series, tick by tick: whole groups, or the beginning of a large one.
+/// Writes the first series tick by tick: whole groups, or the beginning of one large group.
 fn drive(stage: &Stage, store: &dyn Store, stop: &AtomicBool) -> Option<Part> {
     let workload = &stage.workload;
     let (mut series, mut groups) = (0, 0);

@@ -1,4 +1,4 @@
-//! What a report says of a recording that was replayed.
+//! The parts of a report that describe a replayed recording.
 
 use std::ops::Range;
 
@@ -8,9 +8,9 @@ use tsb_core::workload::Workload;
 use super::stage::Stage;
 use crate::units;
 
-/// Rows that could not be read and are named.
+/// Number of unreadable rows that are listed.
 const NAMED: usize = 5;
-/// Decisions of the reader that are told.
+/// Number of the reader's decisions that are listed.
 const TOLD: usize = 8;
 
 /// What was replayed, moved and left out; `None` for a simulated fleet.
@@ -34,7 +34,7 @@ pub(super) fn report(workload: &Workload, issued: &[Range<u64>]) -> Option<Recor
     })
 }
 
-/// What a reader must know of a recording before using a figure.
+/// Caveats about the recording for the reader of the figures.
 pub(super) fn notes(stage: &Stage) -> Vec<String> {
     let mut notes = Vec::new();
     notes.extend(times(&stage.workload));
@@ -52,7 +52,7 @@ pub(super) fn notes(stage: &Stage) -> Vec<String> {
     notes
 }
 
-/// How the times of the recording became those of the run.
+/// How the recorded timestamps were mapped to the run's.
 fn times(workload: &Workload) -> Option<String> {
     let window = workload.window()?;
     if window.own_times {
@@ -81,7 +81,7 @@ fn times(workload: &Workload) -> Option<String> {
     })
 }
 
-/// How many rows and cells could not be read, and the first of them by name.
+/// The number of rows and cells that could not be read, and the first of them.
 fn left_out(stage: &Stage) -> Vec<String> {
     let Some(problems) = stage.workload.trace_problems().filter(|problems| !problems.is_empty()) else {
         return Vec::new();
@@ -105,7 +105,7 @@ fn left_out(stage: &Stage) -> Vec<String> {
     lines
 }
 
-/// What of a recording came more than once, in words.
+/// A note if a part of the recording was replayed more than once.
 pub(super) fn repeats(workload: &Workload, issued: &[Range<u64>]) -> Option<String> {
     let window = workload.window()?;
     let passes = workload.passes(issued);

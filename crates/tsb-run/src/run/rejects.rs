@@ -1,4 +1,4 @@
-//! Which samples a store or listener refused, so that the audit does not call them lost.
+//! Collects the samples that a store refused, so that the audit does not count them as lost.
 
 use std::collections::{BTreeMap, HashSet};
 use std::sync::{Mutex, PoisonError};
@@ -6,10 +6,10 @@ use std::sync::{Mutex, PoisonError};
 use tsb_core::{Batch, SeriesId, Timestamp};
 use tsb_stores::{Reason, Refusal};
 
-/// Refusals are kept by name up to this many; beyond it they are only counted.
+/// The first this many refusals are kept by name; further ones are only counted.
 const NAMED_MAX: usize = 1 << 20;
 
-/// All refusals of a run. Written only when something was refused.
+/// All refusals of a run. Writers lock it only when a sample was refused.
 #[derive(Debug, Default)]
 pub struct Rejects {
     inner: Mutex<Inner>,
@@ -27,7 +27,7 @@ impl Rejects {
         Self::default()
     }
 
-    /// Adds what a write refused.
+    /// Adds the refusals of one write.
     pub fn add(&self, batch: &Batch<'_>, refused: &[Refusal]) {
         let mut inner = self.inner.lock().unwrap_or_else(PoisonError::into_inner);
         for refusal in refused {
@@ -49,29 +49,29 @@ impl Rejects {
             .collect()
     }
 
-    /// How many there were.
+    /// Number of refusals.
     pub fn total(&self) -> u64 {
         let inner = self.inner.lock().unwrap_or_else(PoisonError::into_inner);
         inner.by_reason.values().sum()
     }
 
-    /// The refused samples by name, each as often as it was refused; and how many more
-    /// there were than could be kept.
+    /// The refused samples by name, a sample refused n times n times, and the number of refusals
+    /// beyond those kept.
     pub fn named(&self) -> (Vec<(SeriesId, Timestamp)>, u64) {
         let inner = self.inner.lock().unwrap_or_else(PoisonError::into_inner);
         let total: u64 = inner.by_reason.values().sum();
         (inner.named.clone(), total - inner.named.len() as u64)
     }
 
-    /// The refused samples by name behind the first `from` of them; and how many there were in
-    /// all, with or without a name.
+    /// The named refusals after the first `from`, and the number of all refusals with or without
+    /// a name.
     pub fn since(&self, from: usize) -> (Vec<(SeriesId, Timestamp)>, u64) {
         let inner = self.inner.lock().unwrap_or_else(PoisonError::into_inner);
         let named = inner.named.get(from..).unwrap_or_default().to_vec();
         (named, inner.by_reason.values().sum())
     }
 
-    /// The series that had a refusal.
+    /// The series with at least one named refusal.
     pub fn series(&self) -> HashSet<SeriesId> {
         let inner = self.inner.lock().unwrap_or_else(PoisonError::into_inner);
         inner.named.iter().map(|&(series, _)| series).collect()

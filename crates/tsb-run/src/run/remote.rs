@@ -1,5 +1,5 @@
-//! To a listener that somebody else runs: it may never read and never answer, and a stop still
-//! ends the pass.
+//! Sends to a listener of another program. It may never read or answer, and a stop still ends
+//! the pass.
 
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -10,15 +10,14 @@ use tsb_core::time::SECOND_NS;
 use super::path::{Driven, Pass, lock};
 use crate::error::Error;
 
-/// How often is looked for a stop.
+/// Interval between two checks of the stop flag.
 const LOOK_NS: u64 = SECOND_NS / 10;
 
-/// How long after a stop what is on its way may still arrive.
+/// Time after a stop during which data in flight may still arrive.
 const GRACE_NS: u64 = SECOND_NS / 2;
 
 impl Pass<'_> {
-    /// To somebody else's listener, which may never read and never answer: a stop ends every wait
-    /// for it.
+    /// Sends to a listener of another program; a stop ends every wait for it, 0.5 s later.
     pub fn remote(&self, address: &Address) -> Result<Driven, Error> {
         let (interrupters, is_over) = (Mutex::new(Vec::new()), AtomicBool::new(false));
         let sent = std::thread::scope(|scope| {
@@ -41,7 +40,7 @@ impl Pass<'_> {
         Ok(driven)
     }
 
-    /// Ends all waits of targets a while after the user has asked for the end.
+    /// Interrupts all waits of targets 0.5 s after the stop flag was set.
     fn interrupt(&self, interrupters: &Mutex<Vec<Interrupter>>, is_over: &AtomicBool) {
         let clock = &self.stage.clock;
         let mut until = None;
@@ -55,7 +54,7 @@ impl Pass<'_> {
     }
 }
 
-/// A [`Closing`] as reports name it.
+/// The name of a [`Closing`] in reports.
 pub(super) const fn word(closing: Closing) -> &'static str {
     match closing {
         Closing::Open => "open",

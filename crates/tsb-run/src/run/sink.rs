@@ -1,4 +1,4 @@
-//! Applies what a connection brings to a store.
+//! Writes the samples that a connection receives into a store, and counts them.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};

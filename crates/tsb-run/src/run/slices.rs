@@ -1,13 +1,12 @@
-//! The slices of a report: what the monitor saw of each, with the latencies that were
-//! recorded in it.
+//! Combines the reporting intervals that the monitor observed with the recorded latencies.
 
 use tsb_core::latency::{Cells, Histogram, Interval as Recorded, Recording};
 use tsb_core::report::Interval;
 
 use super::path::Driven;
 
-/// The monitor's slices with the latencies of the recordings. Every recorded operation is
-/// in one of them.
+/// The monitor's intervals with the latencies of the recordings. Every recorded operation is in
+/// exactly one interval.
 pub fn with_latencies(slices: &[Interval], driven: &Driven) -> Vec<Interval> {
     let ends: Vec<u64> = slices.iter().map(|slice| slice.end_ns).collect();
     let mut slices = slices.to_vec();
@@ -24,16 +23,16 @@ pub fn with_latencies(slices: &[Interval], driven: &Driven) -> Vec<Interval> {
     slices
 }
 
-/// Visits the histogram of each slice in which something was recorded. The emitter and the
-/// monitor end their intervals a little apart: a recorded one belongs to the slice that its
-/// middle lies in, and what was timed behind the last slice to the last.
+/// Calls `visit` with the histogram of each interval in which something was recorded. The
+/// emitter and the monitor end their intervals at slightly different times: a recorded interval
+/// belongs to the reporting interval that contains its middle, and later ones to the last.
 fn by_slice(recording: &Recording, start_ns: u64, ends: &[u64], mut visit: impl FnMut(usize, &Histogram)) {
     let Some(last) = ends.len().checked_sub(1) else { return };
     let slice_of = |interval: &Recorded| {
         let middle = interval.start_ns.midpoint(interval.end_ns).saturating_sub(start_ns);
         ends.partition_point(|&end| end < middle).min(last)
     };
-    // One histogram at a time: a day of them would fill the memory.
+    // One histogram at a time: those of a whole day would not fit into memory.
     let mut histogram = Histogram::new();
     for intervals in recording
         .intervals

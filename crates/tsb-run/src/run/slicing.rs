@@ -1,4 +1,5 @@
-//! A run or a listener slice by slice: what was counted and used in each, folded as they age.
+//! The reporting intervals of a run or a listener: counters and resources of each, merged into
+//! longer intervals as they age.
 
 mod used;
 
@@ -8,33 +9,34 @@ use tsb_core::resource::Usage;
 
 use used::Used;
 
-/// What is left behind the last slice is one of its own if it is longer than this share.
+/// The rest after the last interval becomes an interval of its own if it is longer than 1/4 of
+/// one.
 const REST_SHARE: u64 = 4;
 
-/// Samples that were counted by one moment.
+/// Counters at one moment.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counted {
-    /// Sent; 0 where others send.
+    /// Samples sent; 0 for a listener.
     pub sent: u64,
-    /// Accepted.
+    /// Samples accepted.
     pub accepted: u64,
 }
 
-/// The slices of a run so far.
+/// The intervals of a run so far.
 #[derive(Debug)]
 pub struct Slicing {
     start_ns: u64,
     slice_ns: u64,
-    // When the running slice ends, on the clock.
+    // When the current interval ends, on the clock.
     end_ns: u64,
     slices: Timeline<Interval>,
     used: Used,
-    // At the end of the slice before.
+    // Counters at the end of the previous interval.
     before: Counted,
 }
 
 impl Slicing {
-    /// Slices of `slice_ns` from `start_ns` of the clock on; this process and those of `pids`
+    /// Intervals of `slice_ns` from `start_ns` of the clock on. This process and those of `pids`
     /// are watched.
     pub fn new(start_ns: u64, slice_ns: u64, pids: &[u32]) -> Self {
         Self {
@@ -47,12 +49,12 @@ impl Slicing {
         }
     }
 
-    /// When the running slice ends, on the clock.
+    /// When the current interval ends, on the clock.
     pub const fn end_ns(&self) -> u64 {
         self.end_ns
     }
 
-    /// What was counted and used since the last cut.
+    /// The counters and resources since the last cut.
     pub fn cut(&mut self, now: u64, counted: Counted) -> Interval {
         let before = std::mem::replace(&mut self.before, counted);
         let mut slice = Interval {
@@ -65,16 +67,16 @@ impl Slicing {
         slice
     }
 
-    /// Adds what was cut at the end of the running slice, and begins the next.
+    /// Adds the interval that was cut, and begins the next.
     pub fn push(&mut self, now: u64, slice: Interval) {
         self.slices.push(self.end_ns - self.slice_ns, now, slice, absorb);
         self.end_ns += self.slice_ns * (1 + (now - self.end_ns) / self.slice_ns);
     }
 
-    /// All slices, with what was cut behind the last: one of its own, or a part of the last
-    /// where it is too short to be one. With them, what each process used, this one first.
+    /// All intervals, with `rest`, which was cut after the last: an interval of its own, or part
+    /// of the last if it is too short. Also the resources of each process, this one first.
     pub fn finish(mut self, now: u64, rest: Interval) -> (Vec<Interval>, Vec<Usage>) {
-        // As far as the emitter has folded its own.
+        // Merges intervals as far as the emitter has merged its own.
         self.slices.fold(now, absorb);
         let mut slices: Vec<Interval> = self.slices.into_entries().collect();
         let cut_ns = slices.last().map_or(0, |slice| slice.end_ns);
@@ -86,7 +88,7 @@ impl Slicing {
     }
 }
 
-/// Makes `rest` a part of the slice before it.
+/// Merges `rest` into the interval before it.
 fn absorb(slice: &mut Interval, rest: Interval) {
     slice.end_ns = rest.end_ns;
     slice.asked = sum(slice.asked, rest.asked);

@@ -1,8 +1,8 @@
-//! What an emitter has done that does not come back, because its store does not: from the
-//! counters that others may read, and from the schedule, which says what they count.
+//! Reconstructs the results of an emitter that is stuck in a call into its store, from its
+//! shared counters and from the schedule, which says which operations they count.
 //!
-//! It is less than the emitter knows itself. Times are those of the intervals that were over,
-//! and only as fine as the cells of a plot; nothing is known of CPU time.
+//! It is less than the emitter knows itself: latencies cover only the intervals that had ended,
+//! in the coarse cells of a plot, and CPU times are unknown.
 
 use std::ops::Range;
 use std::sync::atomic::Ordering;
@@ -17,19 +17,19 @@ use super::path::Driven;
 use super::stage::Stage;
 use crate::plan::Transport;
 
-/// Operations without a sample that are passed over to find the one that a worker was in.
+/// Upper bound of empty operations that are skipped to find the one that a worker is in.
 const EMPTY_MAX: usize = 1 << 16;
 
-/// What one worker has done.
+/// The results of one worker.
 struct Part {
     counts: Counts,
     issued: Vec<(u32, Range<u64>)>,
     in_hand: Option<(Slot, u64)>,
-    /// Samples whose operation nobody can name any more.
+    /// Samples whose operation cannot be identified.
     unnamed: u64,
 }
 
-/// What the emitter has done that began at `start`.
+/// The results of the emitter that began at `start_ns`.
 pub(super) fn driven(begun: &Begun, course: &Course, (start_ns, base): (u64, Timestamp)) -> Driven {
     let stage = &*begun.stage;
     let ended_ns = stage.clock.now().saturating_sub(course.over.ago_ns());
@@ -70,8 +70,8 @@ pub(super) fn driven(begun: &Begun, course: &Course, (start_ns, base): (u64, Tim
     driven
 }
 
-/// One worker as its counters and its agenda have it. `in_hand`: it is inside a write, and its
-/// run began at this timestamp.
+/// The results of one worker from its counters and its agenda. `in_hand` is set if it is inside
+/// a write, and is the timestamp of the run's start.
 fn worker(stage: &Stage, live: &LiveWorker, groups: Range<u32>, until_ns: u64, in_hand: Option<Timestamp>) -> Part {
     let totals = live.totals();
     let mut agenda = stage.timetable.agenda(groups.clone());
@@ -91,7 +91,7 @@ fn worker(stage: &Stage, live: &LiveWorker, groups: Range<u32>, until_ns: u64, i
     });
     let frontier = in_hand.map(|(slot, _)| slot).or(last.map(|planned| planned.slot));
     let frontier = frontier.map(Frontier::from);
-    // What was answered before is counted by its answers: the counters are read one by one.
+    // The counters are read one by one and may disagree, so the answered samples decide.
     let answered = totals.accepted + totals.rejected;
     let handed_over = totals.samples.saturating_sub(totals.unknown);
     let mut counts = Counts {
@@ -126,7 +126,7 @@ const fn tally(operations: u64, samples: u64) -> Tally {
     Tally { operations, samples }
 }
 
-/// What was due by `until_ns` since the start, behind what was issued.
+/// What was due by `until_ns` since the start, after what was issued.
 fn never_sent(
     stage: &Stage,
     agenda: &mut tsb_core::schedule::Agenda,
@@ -163,8 +163,8 @@ fn never_sent(
     unsent
 }
 
-/// Over a wire it is the listener's side that knows what the store has answered: what it does
-/// not know may be on the way, unread, or in the store.
+/// With a wire, only the listener's side knows what the store has answered; all other samples
+/// may be in transit, unread, or in the store.
 fn behind_a_listener(course: &Course, driven: &mut Driven) {
     let counts = &mut driven.counts;
     let turned_away = course.watch.turned_away();
@@ -188,7 +188,7 @@ fn behind_a_listener(course: &Course, driven: &mut Driven) {
     driven.unnamed_samples += samples - done;
 }
 
-/// The times that are known without the emitter.
+/// The latencies that are known without the emitter.
 fn times(begun: &Begun, course: &Course, is_direct: bool, driven: &mut Driven) {
     let live = begun.live.times();
     driven.lag = recording(&live.lag);
@@ -205,7 +205,8 @@ fn times(begun: &Begun, course: &Course, is_direct: bool, driven: &mut Driven) {
     }
 }
 
-/// A histogram from the counts of coarse cells: no time is reported as shorter than it was.
+/// A histogram from coarse counts. Each time is recorded as the upper end of its cell, so none
+/// is reported as shorter than it was.
 fn recording(cells: &[u64]) -> Recording {
     let mut total = Histogram::new();
     let counted = cells.iter().enumerate().filter(|(_, count)| **count > 0);

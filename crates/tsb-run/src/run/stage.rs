@@ -1,4 +1,5 @@
-//! Everything a run needs before it starts: the workload, the timetable, the clock.
+//! What a run needs before it starts: the workload, the timetable, the clock. Building it checks
+//! that the plan can be carried out.
 
 use std::sync::Arc;
 

@@ -1,10 +1,10 @@
-//! The loss window: how long what the store acknowledged waited for the level that it
-//! reaches.
+//! Measures the loss window: how long acknowledged samples waited until they reached the store's
+//! highest durability level.
 //!
-//! Writers note where each write ended, and look again at the next write; so a wait is
-//! known to the time between two writes. What waits when they end is settled after the
-//! run's last flush. It is *not* a latency of operations: a store that acknowledges at the
-//! level that it reaches has no window of its own.
+//! Writers note the position of each write and check it again at the next write, so a wait is
+//! known only to the time between two writes. Writes that still wait at the end are settled
+//! after the run's last flush. It is *not* a latency of operations: a store that acknowledges at
+//! its highest level has no loss window.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -15,14 +15,14 @@ use tsb_core::time::Clock;
 use tsb_core::{Durability, Timestamp};
 use tsb_stores::{Position, Store};
 
-/// Writes that one writer remembers; beyond it waits are counted as untimed.
+/// Writes that one writer remembers; further ones count as untimed.
 const REMEMBERED: usize = 1 << 16;
 
-/// How often, and over how many writes, it is found out what a write costs here.
+/// The cost of noting a write is measured in this many rounds of `REHEARSED` writes each.
 const ROUNDS: usize = 8;
 const REHEARSED: u64 = 64;
 
-/// What all writers of a run came to.
+/// The waits of all writers of a run.
 #[derive(Debug)]
 pub struct Window {
     clock: Arc<dyn Clock>,
@@ -39,11 +39,11 @@ struct Settled {
     samples: u64,
     untimed: u64,
     left: Vec<Probe>,
-    // What finding this out took.
+    // Time that the measurement itself took, in nanoseconds.
     spent_ns: u64,
 }
 
-/// One write that waits.
+/// A write that has not reached the level yet.
 #[derive(Clone, Copy, Debug)]
 struct Probe {
     position: Position,
@@ -52,7 +52,7 @@ struct Probe {
 }
 
 impl Window {
-    /// The window of a store; `None` where its acks say all that there is to reach.
+    /// The window of a store; `None` if it acknowledges at its highest level.
     pub fn of(
         store: &dyn Store,
         clock: &Arc<dyn Clock>,
@@ -72,7 +72,8 @@ impl Window {
         })
     }
 
-    /// Settles what was left when the writers ended: it has just been flushed. Returns when.
+    /// Settles the writes that still waited when the writers ended. Call it right after a flush.
+    /// Returns the time on the clock.
     pub fn flushed(&self, store: &dyn Store) -> u64 {
         let now = self.clock.now();
         let durable = store.durable(self.level);
@@ -88,19 +89,19 @@ impl Window {
         now
     }
 
-    /// The waits so far, and how many writes could not be timed.
+    /// The waits so far, and the number of writes that could not be timed.
     pub fn summary(&self) -> (Summary, u64) {
         let settled = self.settled.lock().unwrap_or_else(PoisonError::into_inner);
         (Summary::new(&settled.waits, settled.samples), settled.untimed)
     }
 
-    /// What the writers that have ended spent on it, in nanoseconds.
+    /// Time that ended writers spent on the measurement, in nanoseconds.
     pub fn spent_ns(&self) -> u64 {
         self.settled.lock().unwrap_or_else(PoisonError::into_inner).spent_ns
     }
 }
 
-/// When a fleet time is due where a schedule says it: it is gone through as the writes come.
+/// Finds the due time of a fleet time by iterating the schedule as writes come.
 #[derive(Debug)]
 struct Walk {
     agenda: Agenda,
@@ -118,7 +119,7 @@ impl Walk {
         }
     }
 
-    /// Since the start.
+    /// The due time of a fleet time, in nanoseconds since the start.
     fn due_ns(&mut self, fleet_ns: u64) -> u64 {
         while let Some(Planned { slot, due_ns }) = self.next
             && slot.offset_ns <= fleet_ns
@@ -130,20 +131,20 @@ impl Walk {
     }
 }
 
-/// The part of one writer.
+/// The waits of one writer, added to the window when it is dropped.
 #[derive(Debug)]
 pub struct Waits {
     window: Arc<Window>,
-    // Where neither the pace of the fleet nor the caller says when a write was due.
+    // Set if neither the fleet's pace nor the caller says when a write was due.
     walk: Option<Walk>,
     waiting: VecDeque<Probe>,
     mine: Settled,
-    /// What a write costs here that settles none.
+    /// Time that noting a write takes if it settles none, in nanoseconds.
     usual_ns: u64,
 }
 
 impl Waits {
-    /// Nothing waits yet.
+    /// No writes yet. Measures its own cost first.
     pub fn new(window: Arc<Window>) -> Self {
         let timetable = &window.timetable;
         let is_shaped = matches!(timetable.pace, Pace::Shape(_)) && timetable.pace.is_open_loop();
@@ -159,7 +160,7 @@ impl Waits {
         new
     }
 
-    /// How long a write takes here that settles none, on average over some.
+    /// Average time that noting a write takes if it settles none.
     fn rehearse(&mut self) -> u64 {
         let begun = self.window.clock.now();
         for write in 0..REHEARSED {
@@ -184,9 +185,8 @@ impl Waits {
         }
     }
 
-    /// When a write of samples from `at` on began to wait: when it was due, which the caller
-    /// may know, or else follows from its timestamp. In a closed loop nothing is due, and it
-    /// waits from now on.
+    /// The time from which a write waits: its due time, given by the caller or derived from its
+    /// timestamp `at`. In a closed loop nothing is due, and it waits from now on.
     pub fn begin(&mut self, at: Timestamp, due_ns: Option<u64>) -> u64 {
         let window = &self.window;
         let now = window.clock.now();
@@ -200,7 +200,7 @@ impl Waits {
         window.start_ns.saturating_add(since_start).min(now)
     }
 
-    /// Notes a write, and settles those before it that have got there.
+    /// Notes a write, and settles earlier writes that have reached the level.
     pub fn end(&mut self, store: &dyn Store, position: Position, since_ns: u64, samples: u64) {
         self.remember(position, since_ns, samples);
         self.mine.spent_ns += self.usual_ns;

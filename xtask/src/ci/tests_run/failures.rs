@@ -1,4 +1,4 @@
-//! The tests that failed and what they said, out of what test programs print.
+//! Extracts the failed tests and their messages from the output of test programs.
 
 use std::fmt;
 

@@ -1,5 +1,5 @@
-//! Equal layouts: our client beside MongoDB's driver alone, at the batches of a trial that
-//! was made of the driver before the client was written. The example `mongo_table` measures.
+//! Compares our MongoDB client with the driver alone, with the batches of a trial of the driver
+//! that was made before the client was written. The example `mongo_table` measures.
 
 use anyhow::{Context, Result};
 use serde_json::Value;

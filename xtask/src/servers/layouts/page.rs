@@ -1,4 +1,4 @@
-//! What the runs of all layouts found: a table, what its figures mean, and both as a page.
+//! Formats the results of all layouts: a table, the meaning of its figures, and both as a page.
 
 use serde_json::Value;
 

@@ -1,4 +1,4 @@
-//! What the script draws from: the series of each run, as columns.
+//! The data that the script draws: the time series of each run, as columns.
 
 use serde_json::{Value, json};
 use tsb_core::ledger::Counter;
@@ -7,7 +7,7 @@ use tsb_core::report::Interval;
 use super::Shown;
 use crate::render::names::letter;
 
-/// The series of all runs.
+/// The data of all runs.
 pub(super) fn of(shown: &[Shown<'_>]) -> Value {
     let runs: Vec<Value> = shown.iter().map(one).collect();
     json!({ "runs": runs })
@@ -54,7 +54,7 @@ fn column<T: serde::Serialize>(slices: &[Interval], pick: impl Fn(&Interval) -> 
     slices.iter().map(|slice| json!(pick(slice))).collect()
 }
 
-/// The first cell and then the counts; empty where nothing was timed.
+/// The index of the first cell, then the counts; empty if nothing was timed.
 fn cells(slice: &Interval) -> Vec<u64> {
     match &slice.response_cells {
         Some(cells) => std::iter::once(cells.first as u64)

@@ -1,4 +1,4 @@
-//! Latency by quantile: the times of operations as curves and as a table.
+//! The latency section: quantiles as curves and as a table.
 
 use super::Shown;
 use super::markup::Markup;

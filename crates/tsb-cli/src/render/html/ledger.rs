@@ -1,4 +1,4 @@
-//! The ledger as a flow: from due to verified, with what left it on the way.
+//! The ledger section: the stages from due to verified, and the samples that left after each.
 
 use tsb_core::ledger::{Counter, EQUATIONS};
 
@@ -6,7 +6,7 @@ use super::Shown;
 use super::markup::Markup;
 use crate::render::figures::Unit;
 
-/// The way of a sample, and what each stage means.
+/// The stages of a sample, and their meaning.
 const STAGES: [(Counter, &str); 6] = [
     (Counter::Due, "The schedule said that it was time."),
     (Counter::Sent, "Handed to the wire or to the store."),
@@ -16,7 +16,7 @@ const STAGES: [(Counter, &str); 6] = [
     (Counter::Verified, "Read back after the run, and as it was written."),
 ];
 
-/// Losses named on the page; all are in the JSON.
+/// Number of losses listed on the page; all are in the JSON.
 const SHOWN: usize = 20;
 
 pub(super) fn section(shown: &[Shown<'_>], page: &mut Markup) {
@@ -63,7 +63,7 @@ fn flow(shown: &Shown<'_>, page: &mut Markup) {
     });
 }
 
-/// What left the flow behind a stage.
+/// Lists the samples that left after a stage.
 fn branches(shown: &Shown<'_>, stage: Counter, page: &mut Markup) {
     let ledger = &shown.run.ledger.counts;
     let is_stage = |counter: &Counter| STAGES.iter().any(|(stage, _)| stage == counter);

@@ -1,4 +1,4 @@
-//! The plan, so that a run can be made again, and the machine it ran on.
+//! The plan section, for repeating a run, and the machine section.
 
 use super::Shown;
 use super::markup::Markup;

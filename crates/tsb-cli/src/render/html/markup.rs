@@ -1,4 +1,4 @@
-//! Writes markup: escapes what is text, and gives every figure its number and its place.
+//! Writes HTML: escapes text, and gives every figure its exact number and JSON pointer.
 
 use std::fmt::Write;
 
@@ -9,7 +9,7 @@ use crate::render::figures::{Figure, Unit};
 use crate::render::names::letter;
 use tsb_run::foreign;
 
-/// A page in the making.
+/// The page being written.
 #[derive(Debug, Default)]
 pub(super) struct Markup {
     out: String,
@@ -24,12 +24,12 @@ impl Markup {
         self.out
     }
 
-    /// Markup as it is.
+    /// Appends markup unchanged.
     pub(super) fn raw(&mut self, markup: &str) {
         self.out.push_str(markup);
     }
 
-    /// Text, escaped.
+    /// Appends escaped text.
     pub(super) fn text(&mut self, text: &str) {
         for c in foreign::lines(text).chars() {
             match c {
@@ -43,14 +43,14 @@ impl Markup {
         }
     }
 
-    /// An element that holds text.
+    /// Appends escaped text between two pieces of markup.
     pub(super) fn element(&mut self, start: &str, text: &str, end: &str) {
         self.raw(start);
         self.text(text);
         self.raw(end);
     }
 
-    /// Begins a section; `</section>` ends it.
+    /// Begins a section; [`Self::end_section`] ends it.
     pub(super) fn section(&mut self, id: &str, heading: &str, about: &str) {
         let _ = writeln!(
             self.out,
@@ -65,7 +65,7 @@ impl Markup {
         self.raw("</section>\n");
     }
 
-    /// Says which run the following is about, where there are several.
+    /// Writes the heading of a run, if the page shows several.
     pub(super) fn run_heading(&mut self, shown: &Shown<'_>) {
         if shown.is_one_of_several {
             let _ = write!(self.out, "<h3><span class=\"letter run-{}\">", shown.index % 6);
@@ -76,7 +76,7 @@ impl Markup {
         }
     }
 
-    /// The number at a place of a run's JSON; a dash where it is absent.
+    /// Writes the number at a JSON pointer of a run; a dash if it is absent.
     pub(super) fn number(&mut self, shown: &Shown<'_>, at: &str, unit: Unit) {
         let Some(value @ Value::Number(number)) = shown.json.pointer(at) else {
             self.raw("<span class=\"absent\">-</span>");
@@ -90,12 +90,12 @@ impl Markup {
         );
     }
 
-    /// A figure's number.
+    /// Writes the number of a figure.
     pub(super) fn figure(&mut self, shown: &Shown<'_>, figure: &Figure) {
         self.number(shown, figure.at, figure.unit);
     }
 
-    /// Figures with their sentences; those that the run does not have are left out.
+    /// Writes figures with their meanings; those that the run lacks are left out.
     pub(super) fn figures(&mut self, shown: &Shown<'_>, figures: &[Figure]) {
         self.raw("<dl class=\"figures\">\n");
         for figure in figures.iter().filter(|figure| figure.of(shown.json).is_some()) {
@@ -120,7 +120,8 @@ impl Markup {
         );
     }
 
-    /// A plot for the script to draw: what it shows in words, and a table behind it.
+    /// Writes the frame of a plot for the script to fill: its description, and a place for its
+    /// table.
     pub(super) fn plot(&mut self, kind: &str, run: Option<usize>, caption: &str, about: &str) {
         let run = run.map_or(String::new(), |run| format!(" data-run=\"{run}\""));
         let _ = write!(

@@ -1,4 +1,4 @@
-//! The plots over time: rate and staleness, the heat map, resources.
+//! The plots over time: rate and staleness, heat map, resources.
 
 use super::Shown;
 use super::markup::Markup;
@@ -88,7 +88,7 @@ pub(super) fn resources(shown: &[Shown<'_>], page: &mut Markup) {
     page.end_section();
 }
 
-/// The columns of the table of processes, with what each means.
+/// The columns of the table of processes, with their meanings.
 const USED: &[Figure] = &[
     figure(
         "CPU, user",

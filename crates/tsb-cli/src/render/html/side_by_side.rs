@@ -1,4 +1,4 @@
-//! Two runs or more: what makes them unequal, then every figure with its ratio.
+//! The comparison section: what makes the runs unequal, then every figure with its ratio.
 
 use serde_json::Value;
 use tsb_core::report::Run;
@@ -28,7 +28,7 @@ pub(super) fn section(shown: &[Shown<'_>], runs: &[Run], values: &[Value], page:
     page.end_section();
 }
 
-/// Which runs stand here, and what their verdicts say, before any ratio of them.
+/// Lists the runs and their verdicts, before any ratio.
 fn who(shown: &[Shown<'_>], page: &mut Markup) {
     page.raw("<ul class=\"who\">\n");
     for one in shown {

@@ -1,4 +1,4 @@
-//! What a sample costs: bytes by kind beside the information in it, and CPU.
+//! The size section: bytes per sample by kind, next to the information in a sample, and CPU.
 
 use serde_json::Value;
 
@@ -32,7 +32,7 @@ pub(super) fn section(shown: &[Shown<'_>], page: &mut Markup) {
     page.end_section();
 }
 
-/// Bits of a sample at each place, on one scale.
+/// Bits per sample at each stage, on one scale.
 fn bits(shown: &Shown<'_>, page: &mut Markup) {
     let bits_of = |at: &str| shown.json.pointer(at).and_then(Value::as_f64);
     let bars = [
@@ -83,7 +83,7 @@ fn bits(shown: &Shown<'_>, page: &mut Markup) {
     page.raw("</tbody></table>\n");
 }
 
-/// What the store occupied, as one bar and as figures.
+/// The size of the store by kind, as a bar and as figures.
 fn kinds(shown: &Shown<'_>, page: &mut Markup) {
     if shown.run.size.is_none() {
         return;

@@ -1,4 +1,4 @@
-//! The verdict with its reasons, the figures that answer the question, and durability.
+//! The verdict with its reasons, the headline figures, and durability.
 
 use tsb_core::Durability;
 use tsb_core::verdict::Status;
@@ -7,7 +7,7 @@ use super::Shown;
 use super::markup::Markup;
 use crate::render::figures::{Figure, PROJECTION, RATE, STALENESS, Unit};
 
-/// The first thing on the page.
+/// The first section of the page.
 pub(super) fn section(shown: &[Shown<'_>], page: &mut Markup) {
     page.raw("<section id=\"verdict\" aria-label=\"Verdict\">\n");
     for run in shown {
@@ -68,7 +68,7 @@ const fn meaning(status: Status) -> &'static str {
     }
 }
 
-/// The four figures that answer the question.
+/// The four headline figures.
 fn headline(shown: &Shown<'_>, page: &mut Markup) {
     let run = shown.run;
     page.raw("<dl class=\"headline\">\n");
@@ -149,7 +149,7 @@ fn notes(shown: &Shown<'_>, page: &mut Markup) {
     page.raw("</ul></div>\n");
 }
 
-/// What an acknowledgement was worth, and how long a sample waited for it.
+/// The durability of an acknowledgement, and how long samples waited for it.
 pub(super) fn durability(shown: &[Shown<'_>], page: &mut Markup) {
     page.section(
         "durability",

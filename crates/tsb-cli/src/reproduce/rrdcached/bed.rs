@@ -1,4 +1,5 @@
-//! The files of the experiment: GrowthForecast's layout, as many as are asked for.
+//! The files under test: RRD files in GrowthForecast's layout, and the values that they must
+//! hold.
 
 use std::fs::File;
 use std::path::{Path, PathBuf};
@@ -11,27 +12,27 @@ use tsb_rrd::{Archive, Cf, DataSource, DsKind, Layout, RrdFile, Session};
 
 use super::{Tried, failed};
 
-/// Seconds of a step.
+/// Step, in seconds.
 pub(super) const STEP_S: i64 = 300;
-/// When the files start; a multiple of every row.
+/// Start of the files, in seconds since the epoch; a multiple of the length of every row.
 const START_S: i64 = 1_699_920_000;
-/// Files that one call of `fincore` is given.
+/// Number of files per call of `fincore`.
 const AT_ONCE: usize = 500;
 
-/// The files, and what must be in them.
+/// The files under test, and what they must hold.
 #[derive(Debug)]
 pub(super) struct Bed {
     folder: PathBuf,
     layout: Arc<Layout>,
     made: usize,
     count: usize,
-    /// When every file was updated last, in seconds since the epoch.
+    /// Time of the last update of every file, in seconds since the epoch.
     pub(super) at_s: i64,
-    /// The last values are a function of it.
+    /// Number of the current pass; the values are a function of it.
     pub(super) turn: u64,
 }
 
-/// How much of the files is in memory.
+/// Bytes of the files in the page cache.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub(super) struct Resident {
     pub(super) bytes: u64,
@@ -69,7 +70,7 @@ impl Bed {
         self.folder.join(format!("{}.rrd", index + 1))
     }
 
-    /// Has at least so many files, all of which are used from now on.
+    /// Creates files until there are `count`, and uses the first `count` from now on.
     pub(super) fn grow(&mut self, count: usize, mut progress: impl FnMut(usize)) -> Tried<()> {
         for index in self.made..count {
             let path = self.path(index);
@@ -84,12 +85,12 @@ impl Bed {
         Ok(())
     }
 
-    /// Uses only so many of them.
+    /// Uses only the first `count` files from now on.
     pub(super) fn shrink(&mut self, count: usize) {
         self.count = self.count.min(count);
     }
 
-    /// What a file is updated with in this turn.
+    /// The update of a file in this pass.
     pub(super) fn reading(&self, index: usize) -> String {
         let (num, sub) = self.values(index);
         format!("{}:{num}:{sub}", self.at_s)
@@ -101,14 +102,14 @@ impl Bed {
         ((bits >> 40) % count, ((bits >> 20) & 0xf_ffff) % count)
     }
 
-    /// The next turn, at a moment that lies so many seconds later.
+    /// Begins the next pass, `later_s` seconds later.
     pub(super) fn turn(&mut self, later_s: i64) {
         self.at_s += later_s;
         self.turn += 1;
     }
 
-    /// Brings all files to the second step after an hour's beginning, so that the next few
-    /// steps end rows of no archive but the two finest.
+    /// Updates all files to a time early in a two-hour period, so that the next few steps end
+    /// rows of the two finest archives only.
     pub(super) fn align(&mut self) -> Tried<()> {
         let hour_s = 24 * STEP_S;
         let next_s = (self.at_s.div_euclid(hour_s) + 1) * hour_s + STEP_S + 10;
@@ -120,7 +121,7 @@ impl Bed {
         Ok(())
     }
 
-    /// One direct update: opened, locked, looked at, written and closed, as librrd does.
+    /// One direct update: open, lock, read, write and close, as librrd does.
     pub(super) fn update(&self, index: usize, session: &mut Session) -> Tried<()> {
         let path = self.path(index);
         let updated = RrdFile::open_as(&path, &self.layout)
@@ -129,13 +130,13 @@ impl Bed {
         updated.map_err(|error| failed("update", &path, &error))
     }
 
-    /// Has everything on the medium.
+    /// Syncs the file system.
     pub(super) fn sync(&self) -> Tried<()> {
         let synced = File::open(&self.folder).and_then(|folder| Ok(syncfs(&folder)?));
         synced.map_err(|error| failed("sync the file system of", &self.folder, &error))
     }
 
-    /// Has nothing of the files in memory; names and inodes stay.
+    /// Syncs, then drops the files from the page cache; names and inodes stay cached.
     pub(super) fn chill(&self) -> Tried<()> {
         self.sync()?;
         for index in 0..self.count {
@@ -146,8 +147,8 @@ impl Bed {
         Ok(())
     }
 
-    /// How much of the files is in memory, by mincore(2) as `fincore` asks it; `None` without
-    /// that program.
+    /// Bytes of the files in the page cache, as `fincore` reports them; `None` if it is not
+    /// installed.
     pub(super) fn resident(&self) -> Option<Resident> {
         let mut sum = Resident {
             bytes: 0,
@@ -168,7 +169,7 @@ impl Bed {
         Some(sum)
     }
 
-    /// How many files do not say what they were told last.
+    /// Number of files that do not hold their last update.
     pub(super) fn count_wrong(&self) -> Tried<u64> {
         let mut session = Session::default();
         let mut wrong = 0;

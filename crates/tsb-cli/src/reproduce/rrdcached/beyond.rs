@@ -1,5 +1,5 @@
-//! What the document did not ask: coalescing, sizes of batches, what a graph page feels
-//! during a drain, and what a journal costs.
+//! Measurements that the publication lacks: coalescing, batch sizes, the latency of a flush
+//! during a drain, and the cost of a journal.
 
 use std::path::Path;
 
@@ -13,15 +13,15 @@ use super::speaker::Speaker;
 use super::way::{Journaled, Kind, Tuning, Way};
 use super::{Tried, failed};
 
-/// Values that wait for each file before a drain.
+/// Values pending per file before a drain.
 const DEPTHS: [usize; 3] = [1, 10, 60];
-/// Commands of a batch.
+/// Commands per batch.
 const BATCHES: [usize; 3] = [10, 100, 1_000];
-/// Flushes that are timed while a drain lasts, and acknowledgements that are timed.
+/// Timed flushes during a drain, and timed acknowledgements.
 const FLUSHES: usize = 200;
 const ACKS: usize = 1_000;
 
-/// All of it, for each server.
+/// Makes all measurements, for each server.
 pub(super) fn all(
     servers: &[Kind],
     bed: &mut Bed,
@@ -58,7 +58,7 @@ pub(super) fn all(
     Ok(found)
 }
 
-/// Has the same values wait for every file, as batches of a thousand updates; so many steps on.
+/// Sends `depth` updates for every file, one step apart, in batches of 1,000 commands.
 pub(super) fn fill(speaker: &mut Speaker, way: &Way, bed: &mut Bed, depth: usize) -> Tried<()> {
     let mut lines = vec![String::new(); bed.len()];
     for _ in 0..depth {
@@ -84,7 +84,7 @@ pub(super) fn fill(speaker: &mut Speaker, way: &Way, bed: &mut Bed, depth: usize
     Ok(())
 }
 
-/// From the first value accepted to all of them in files.
+/// Measures from the first accepted value until all values are in the files and synced.
 pub(super) fn drain(
     way: &Way,
     speaker: &mut Speaker,
@@ -138,7 +138,7 @@ fn batches(way: &Way, speaker: &mut Speaker, bed: &mut Bed, clock: &MonotonicClo
     }))
 }
 
-/// What a graph page feels: FLUSH of one file while all files are drained.
+/// Times FLUSH of one file while all files are drained, as a graph page would send it.
 fn flushes(way: &Way, speaker: &mut Speaker, bed: &mut Bed, clock: &MonotonicClock) -> Tried<Value> {
     let talk = |error: std::io::Error| failed("talk to", &way.socket, &error);
     let before = speaker.counters().map_err(talk)?;
@@ -163,7 +163,7 @@ fn flushes(way: &Way, speaker: &mut Speaker, bed: &mut Bed, clock: &MonotonicClo
     }))
 }
 
-/// How long an acknowledgement takes, one update at a time.
+/// Times acknowledgements, one update at a time.
 fn acks(
     name: &str,
     kind: Kind,
@@ -200,7 +200,7 @@ fn acks(
     }))
 }
 
-/// A quantile in microseconds, if enough values stand behind it.
+/// A quantile in microseconds, if enough values support it.
 fn us(times: &Histogram, quantile: f64) -> Option<f64> {
     times.supported_quantile(quantile).map(|nanos| nanos as f64 / 1e3)
 }

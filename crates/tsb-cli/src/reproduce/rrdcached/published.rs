@@ -1,11 +1,11 @@
-//! What was published, beside what was measured, and what the original got wrong.
+//! The published figures next to the measured ones, and the mistakes of the original.
 
 use serde_json::{Value, json};
 
 use super::rounds::Round;
 
-/// Files; seconds directly: cold, second, third pass; then through rrdcached: the client's
-/// time and the disk's, of the same three.
+/// Number of files; seconds of direct updates in the first, second and third pass; then through
+/// rrdcached in the same passes: the client's time, and the time until the disk was idle.
 type Published = (usize, [f64; 3], [(f64, f64); 3]);
 
 const PUBLISHED: [Published; 6] = [
@@ -37,7 +37,7 @@ const PUBLISHED: [Published; 6] = [
     ),
 ];
 
-/// What the original got wrong, or left unmeasured.
+/// What the original got wrong, or did not measure.
 pub(super) const MISTAKES: [&str; 9] = [
     "with -w 60 a file that is updated once is not queued at all: it waits for the sweep, up to an hour; when the \
      published drains began depends on what the daemon had done before (here FLUSHALL begins them)",
@@ -59,7 +59,7 @@ pub(super) const MISTAKES: [&str; 9] = [
      nor what an acknowledgement is worth was measured",
 ];
 
-/// Published figures with the measured ones of the same kind.
+/// The published figures with the measured ones of the same kind.
 pub(super) fn rows(rounds: &[Round]) -> Vec<Value> {
     let mut rows = Vec::new();
     for (files, direct, daemon) in PUBLISHED {

@@ -1,5 +1,5 @@
-//! The rounds of one way over all files: cold across a step, then warm within it, then warm
-//! across the next.
+//! The passes of one engine over all files: cold and crossing a step, warm within the step, then
+//! warm and crossing the next.
 
 use serde::Serialize;
 use tsb_core::time::{Clock, MonotonicClock};
@@ -9,22 +9,22 @@ use super::bed::{Bed, Resident, STEP_S};
 use super::way::{Kind, Way};
 use super::{Tried, failed};
 
-/// One pass: every file is updated once.
+/// One pass, which updates every file once.
 #[derive(Clone, Debug, Serialize)]
 pub(super) struct Round {
     pub(super) files: usize,
     pub(super) way: &'static str,
     /// `cold, across` is the document's first pass, `warm, within` its second and third.
     pub(super) pass: &'static str,
-    /// Updates that ended a step: they write a row of two archives.
+    /// Updates that ended a step, each of which writes a row of two archives.
     pub(super) crossing: usize,
-    /// In memory before it began.
+    /// Bytes in the page cache before it began.
     pub(super) resident: Option<Resident>,
-    /// Until the last update was answered, or, directly, was in its file.
+    /// Time until the last update was answered, or, for direct updates, was in its file.
     pub(super) accept_seconds: f64,
-    /// From then until the counters say that everything is in the files.
+    /// Then until the counters say that everything is in the files.
     pub(super) drain_seconds: f64,
-    /// From then until everything is on the medium.
+    /// Then until everything is synced.
     pub(super) sync_seconds: f64,
     pub(super) cpu_us_per_update: f64,
     pub(super) read_bytes_per_update: Option<f64>,
@@ -37,7 +37,7 @@ impl Round {
     }
 }
 
-/// All rounds of a way.
+/// Makes all passes with one engine.
 pub(super) fn of(way: &Way, bed: &mut Bed, clock: &MonotonicClock) -> Tried<Vec<Round>> {
     bed.align()?;
     bed.chill()?;
@@ -93,8 +93,8 @@ fn direct(bed: &Bed, clock: &MonotonicClock) -> Tried<(u64, u64)> {
     Ok((done, done))
 }
 
-/// One update and one reply at a time, as the document's client did; then a drain that is
-/// asked for, and over when the counters say so.
+/// Sends one update at a time and waits for its reply, as the publication's client did; then
+/// requests a drain, which ends when the counters say so.
 fn through(speaker: &mut super::speaker::Speaker, way: &Way, bed: &Bed, clock: &MonotonicClock) -> Tried<(u64, u64)> {
     let mut talk = || {
         let before = speaker.counters()?.values;

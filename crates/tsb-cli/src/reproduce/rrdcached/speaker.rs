@@ -11,7 +11,7 @@ use tsb_rrdcached::{Connection, Counters};
 
 /// Longer than any drain takes.
 const PATIENCE: Duration = Duration::from_mins(2);
-/// How often counters are asked for while a drain lasts.
+/// Interval between two queries of the counters during a drain.
 const POLL_NS: u64 = 2_000_000;
 
 /// A connection.
@@ -22,7 +22,7 @@ pub(super) struct Speaker {
 }
 
 impl Speaker {
-    /// Connects to a server that may just be starting.
+    /// Connects, retrying for 10 s while the server starts.
     pub(super) fn connect(socket: &Path) -> io::Result<Self> {
         let clock = MonotonicClock::new();
         let connection = loop {
@@ -38,7 +38,7 @@ impl Speaker {
         })
     }
 
-    /// A command; the lines of its reply.
+    /// Sends a command that must succeed. Returns the lines of its reply.
     pub(super) fn ask(&mut self, words: &[&str]) -> io::Result<Vec<String>> {
         self.text.clear();
         command(&mut self.text, words);
@@ -54,7 +54,7 @@ impl Speaker {
         Err(io::Error::other(format!("it answers {:?}", reply.text)))
     }
 
-    /// Updates as one batch.
+    /// Sends updates as one batch, all of which must succeed.
     pub(super) fn batch(&mut self, updates: &[(String, String)]) -> io::Result<()> {
         self.ask(&["BATCH"])?;
         self.text.clear();

@@ -1,10 +1,10 @@
-//! The result for people: tables of what stands in the JSON.
+//! Formats the result as tables of text.
 
 use std::fmt::Write;
 
 use serde_json::Value;
 
-/// The page.
+/// The whole text.
 pub(super) fn page(result: &Value) -> String {
     let experiment = &result["experiment"];
     let mut out = String::new();

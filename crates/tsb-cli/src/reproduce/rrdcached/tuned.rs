@@ -1,5 +1,5 @@
-//! What the options of a server change: drains by threads, and how writes spread and values
-//! gather by timeout and jitter while updates go on.
+//! Measures the effect of a server's options: drains by number of write threads, and how writes
+//! spread and values coalesce by timeout and jitter under continuous updates.
 
 use std::path::Path;
 
@@ -11,18 +11,18 @@ use super::beyond;
 use super::way::{Kind, Tuning, Way};
 use super::{Tried, failed};
 
-/// Threads that write.
+/// Numbers of write threads.
 const THREADS: [usize; 3] = [1, 2, 4];
-/// Values that wait for each file before these drains.
+/// Values pending per file before these drains.
 const DEPTH: usize = 10;
 /// Timeouts and jitters, in seconds.
 const PACES: [(u64, u64); 3] = [(1, 0), (1, 1), (2, 2)];
-/// How long updates go on, in seconds, and how often all files are updated.
+/// Length of the updates in seconds, and interval between two updates of all files.
 const FEED_S: u64 = 8;
 const FEED_QUICK_S: u64 = 3;
 const TICK_NS: u64 = SECOND_NS / 4;
 
-/// All of it, for each server.
+/// Makes all measurements, for each server.
 pub(super) fn all(
     servers: &[Kind],
     bed: &mut Bed,
@@ -63,7 +63,7 @@ fn drain(kind: Kind, threads: usize, bed: &mut Bed, folder: &Path, clock: &Monot
     Ok(found)
 }
 
-/// Updates every file every 250 ms for a while.
+/// Updates every file every 250 ms for `feed_s` seconds.
 fn feed(
     kind: Kind,
     (timeout_s, jitter_s): (u64, u64),

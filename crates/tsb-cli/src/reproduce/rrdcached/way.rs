@@ -1,4 +1,4 @@
-//! The ways that take turns: who brings an update into its file.
+//! The engines under test: who writes an update to its file.
 
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -17,20 +17,20 @@ use super::{Tried, failed};
 use crate::exit::Exit;
 use crate::failure::Failure;
 
-/// How a server is run.
+/// The options of a server.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Tuning {
-    /// Threads that write.
+    /// Write threads.
     pub(super) threads: usize,
-    /// A file is written so long after it was written last, in whole seconds.
+    /// Seconds after which a file with pending values is written.
     pub(super) timeout_s: u64,
-    /// Up to so many seconds later.
+    /// Random extra delay, at most this many seconds.
     pub(super) jitter_s: u64,
     pub(super) journal: Journaled,
 }
 
 impl Default for Tuning {
-    /// rrdcached's threads, and nothing is due by time.
+    /// rrdcached's default number of threads, and a timeout that no measurement reaches.
     fn default() -> Self {
         Self {
             threads: 4,
@@ -41,7 +41,7 @@ impl Default for Tuning {
     }
 }
 
-/// Which way.
+/// The kind of engine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
     Direct,
@@ -59,12 +59,12 @@ impl Kind {
     }
 }
 
-/// A way that is ready.
+/// A running engine.
 pub(super) struct Way {
     pub(super) kind: Kind,
     pub(super) socket: PathBuf,
     server: Server,
-    /// Whoever writes the files, since they were started.
+    /// The process that writes the files.
     process: Option<Process>,
 }
 
@@ -74,7 +74,7 @@ enum Server {
     Daemon(Child),
 }
 
-/// A policy of ours, or the daemon's journal.
+/// The sync policy of our journal; for the daemon, only whether it has one.
 pub(super) type Journaled = Option<Sync>;
 
 /// Whether the real daemon is installed.
@@ -111,7 +111,7 @@ impl Way {
         Speaker::connect(&self.socket).map_err(|error| failed("connect to", &self.socket, &error))
     }
 
-    /// CPU time of whoever writes the files, in nanoseconds; not of the client.
+    /// CPU time of the writing process or thread, in nanoseconds, without the client's.
     pub(super) fn cpu_ns(&self) -> u64 {
         match &self.server {
             Server::None => thread_cpu_ns(),
@@ -124,7 +124,7 @@ impl Way {
         }
     }
 
-    /// Bytes that it had the disk read, and that it dirtied, since it was started.
+    /// Bytes read from the disk and bytes dirtied by the process since it was started.
     pub(super) fn disk_bytes(&self) -> Option<(u64, u64)> {
         let usage = self.process.as_ref()?.usage()?;
         Some((usage.read_bytes?, usage.written_bytes?))

@@ -1,4 +1,4 @@
-//! What every decoder promises, whatever the bytes are.
+//! The guarantees of every decoder, for any bytes.
 
 use std::sync::Arc;
 
@@ -6,7 +6,7 @@ use tsb_core::time::{Clock, ManualClock, SECOND_NS};
 use tsb_core::wire::{Decoder, MAX_RECORD, Malformed, NotAdmitted, Protocol, Sink};
 use tsb_core::{Batch, Catalog, SeriesId, SeriesKey};
 
-/// Samples by key, in the order of the wire; everything that can be compared.
+/// Everything decoded that can be compared; samples by key, in wire order.
 #[derive(Debug, Default, PartialEq)]
 pub(super) struct Found {
     pub(super) samples: Vec<(String, i64, u64)>,
@@ -16,7 +16,7 @@ pub(super) struct Found {
     pub(super) fatal: Option<&'static str>,
 }
 
-/// Admits a few series, so that refusals are fuzzed as well.
+/// Number of series admitted, small so that refusals are fuzzed as well.
 const ADMITTED: usize = 24;
 
 #[derive(Default)]
@@ -54,14 +54,14 @@ impl Sink for Heap {
     }
 }
 
-/// The clock of all targets: 1,000 s after the epoch.
+/// The clock of all targets, 1,000 s after the epoch.
 pub(super) fn clock() -> Arc<dyn Clock> {
     let clock = ManualClock::new();
     clock.advance(1_000 * SECOND_NS);
     Arc::new(clock)
 }
 
-/// Decodes in pieces, as a connection brings them.
+/// Decodes in pieces, as a connection delivers them.
 pub(super) fn decode(protocol: Protocol, bytes: &[u8], piece: usize) -> Found {
     let mut decoder = protocol.decoder(clock());
     let mut heap = Heap::default();
@@ -91,7 +91,7 @@ pub(super) fn decode(protocol: Protocol, bytes: &[u8], piece: usize) -> Found {
     heap.found
 }
 
-/// How the bytes are cut changes nothing.
+/// The result does not depend on how the bytes are split.
 pub(super) fn check_pieces(protocol: Protocol, bytes: &[u8]) -> Found {
     let whole = decode(protocol, bytes, bytes.len().max(1));
     for piece in [1 + bytes.len() / 3, 61, 5] {
@@ -103,7 +103,7 @@ pub(super) fn check_pieces(protocol: Protocol, bytes: &[u8]) -> Found {
     whole
 }
 
-/// Whether the decoder is fine with a second look at the same bytes on one connection.
+/// The decoder accepts the same bytes a second time on one connection without a panic.
 pub(super) fn check_twice(decoder: &mut dyn Decoder, bytes: &[u8]) {
     let mut heap = Heap::default();
     for _ in 0..2 {
@@ -113,8 +113,8 @@ pub(super) fn check_twice(decoder: &mut dyn Decoder, bytes: &[u8]) {
     }
 }
 
-/// The same bytes are decoded to the same by who knows their names by now, if they leave
-/// nothing behind.
+/// The same bytes give the same result a second time, when their names are known already, if the
+/// first time consumed them all.
 pub(super) fn check_again(decoder: &mut dyn Decoder, bytes: &[u8]) {
     let mut heap = Heap::default();
     let first = decoder.decode(bytes, &mut heap);

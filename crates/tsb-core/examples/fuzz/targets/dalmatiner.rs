@@ -1,4 +1,4 @@
-//! The decoders of DalmatinerDB's binary protocols.
+//! Fuzzes the decoders of DalmatinerDB's binary protocols.
 
 use tsb_core::wire::{Protocol, Room};
 
@@ -13,7 +13,7 @@ pub(super) fn of_2014(bytes: &[u8]) {
     for protocol in [Protocol::DalmatinerJuly, Protocol::DalmatinerAugust] {
         let found = datagram(protocol, bytes);
         assert!(found.fatal.is_none());
-        // A record that was parsed is kept, whatever stands behind it.
+        // A valid record is kept, whatever follows it.
         let longer = datagram(protocol, &[bytes, b"\xffgarbage"].concat());
         if found.malformed.is_empty() && !bytes.is_empty() {
             assert_eq!(longer.samples, found.samples);
@@ -22,8 +22,8 @@ pub(super) fn of_2014(bytes: &[u8]) {
     }
 }
 
-/// The stream and batch modes of the last version, from the beginning of a connection and
-/// from within.
+/// The stream and batch modes of the last version, from the beginning of a connection and from
+/// the middle.
 pub(super) fn stream(bytes: &[u8]) {
     for bytes in [bytes, &[b"\0\0\0\x04\x04\x02\x01b", bytes].concat()] {
         check_pieces(Protocol::DalmatinerStream, bytes);

@@ -1,13 +1,14 @@
-//! Fleet files: what is read comes back, and a small workload of it can be planned and sent.
+//! Fuzzes fleet files: a fleet that is accepted survives serialization, and a small workload of
+//! it can be planned and generated.
 
 use tsb_core::Timestamp;
 use tsb_core::workload::{FleetFile, FleetSpec, Workload, WorkloadSpec};
 
-/// Series of the workload: a file may ask for any number.
+/// Series of the workload; a file may ask for any number.
 const SERIES: usize = 200;
 
-/// Asserts that a fleet that is taken survives being part of a plan, and that a tick of each of
-/// its groups has a value for each of its series.
+/// Asserts that an accepted fleet survives being part of a plan, and that a tick of each group
+/// has a value for each living series.
 pub(super) fn check(bytes: &[u8]) {
     let Ok(text) = std::str::from_utf8(bytes) else { return };
     let Ok(file) = FleetFile::parse(text) else { return };

@@ -1,11 +1,11 @@
-//! The Graphite decoder against a naive one that follows carbon line by line.
+//! Fuzzes the Graphite decoder against a naive one that follows carbon line by line.
 
 use tsb_core::wire::Protocol;
 use tsb_core::wire::graphite::{MAX_LINE, series_key};
 
 use super::codec::{check_pieces, check_twice, clock};
 
-/// Asserts that fast and naive decoder say the same of any bytes.
+/// Asserts that the fast and the naive decoder agree for any bytes.
 pub(super) fn check(bytes: &[u8]) {
     let found = check_pieces(Protocol::Graphite, bytes);
     let naive = naive(bytes);
@@ -16,7 +16,7 @@ pub(super) fn check(bytes: &[u8]) {
         found.malformed
     );
     assert_eq!(found.fatal.is_some(), naive.fatal, "whether the connection lives");
-    // The sink of the decoder admits only the first names; the order is that of the wire.
+    // The sink admits only the first names; samples are in wire order.
     let mut fast = found.samples.iter();
     let mut refused = 0;
     let mut next = fast.next();
@@ -67,7 +67,7 @@ fn naive(bytes: &[u8]) -> Naive {
     naive
 }
 
-/// A sample, or whether the offence is fatal.
+/// A sample, or whether the error is fatal.
 fn read(line: &[u8]) -> Result<(String, i64, u64), bool> {
     if line.len() > MAX_LINE {
         return Err(true);
@@ -93,7 +93,7 @@ fn read(line: &[u8]) -> Result<(String, i64, u64), bool> {
     Ok((series_key(name).to_string(), seconds * 1_000_000_000, value.to_bits()))
 }
 
-/// Python's `float()`, without the digits of other scripts.
+/// Python's `float()`, without non-ASCII digits.
 fn float(text: &str) -> Option<f64> {
     let bytes = text.as_bytes();
     for (index, _) in bytes.iter().enumerate().filter(|(_, byte)| **byte == b'_') {

@@ -1,12 +1,13 @@
-//! The decoders of requests: samples and answers, however the bytes are cut.
+//! Fuzzes the decoders of HTTP requests: samples and responses must not depend on how the bytes
+//! are split.
 
 use tsb_core::wire::http::Databases;
 use tsb_core::wire::{Decoder, MAX_RECORD, Next, Peer, Protocol, Room};
 
 use super::codec::{Found, Heap, clock};
 
-/// Asserts that the same is found and answered whatever the pieces, that every request is
-/// answered once at most, and that nothing held for the connection outlives it.
+/// Asserts that the result and the responses do not depend on the pieces, and that no memory
+/// held for a connection outlives it.
 pub(super) fn check(bytes: &[u8]) {
     let is_gzip = bytes.windows(4).any(|word| word.eq_ignore_ascii_case(b"gzip"));
     for protocol in [Protocol::Influx, Protocol::KairosdbJson] {
@@ -22,8 +23,8 @@ pub(super) fn check(bytes: &[u8]) {
     }
 }
 
-/// The same is found and answered; but how much of a compressed body is inflated before it is
-/// known to be broken, or to have no end, depends on how it came.
+/// Asserts equal results and responses; but how much of a compressed body is inflated before it
+/// is known to be broken or incomplete depends on how it arrived.
 fn assert_same(one: &(Found, Vec<u8>), other: &(Found, Vec<u8>), piece: usize, is_gzip: bool) {
     let breaks = ["a compressed body is not gzip", "the last request has no end"];
     if !is_gzip || !breaks.iter().any(|what| one.0.malformed.contains(what)) {

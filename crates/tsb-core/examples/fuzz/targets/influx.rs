@@ -1,14 +1,14 @@
-//! The decoder of Influx lines against itself without anything learnt.
+//! Fuzzes the decoder of Influx lines against itself without learned names.
 //!
-//! A decoder that has seen no name reads its first line the exact way, so a new one for
-//! each line is what the fast ways are compared with.
+//! A decoder that has seen no name parses its first line with the exact parser, so the fast
+//! paths are compared with a new decoder per line.
 
 use tsb_core::wire::influx::InfluxDecoder;
 use tsb_core::wire::{Decoder, Protocol};
 
 use super::codec::{Heap, check_pieces, check_twice, clock};
 
-/// Asserts that fast and exact say the same of any bytes.
+/// Asserts that the fast paths and the exact parser agree for any bytes.
 pub(super) fn check(bytes: &[u8]) {
     let found = check_pieces(Protocol::Influx, bytes);
     let mut heap = Heap::default();
@@ -28,7 +28,7 @@ pub(super) fn check(bytes: &[u8]) {
     check_datagram(bytes, found.malformed.is_empty());
 }
 
-/// A datagram is taken as a whole, and well-formed lines are the same to it.
+/// A datagram is consumed as a whole, and lines that are valid on a stream are valid in it.
 fn check_datagram(bytes: &[u8], is_good: bool) {
     let mut decoder = InfluxDecoder::of_datagrams(clock());
     let mut heap = Heap::default();

@@ -1,11 +1,11 @@
-//! rrdcached's protocol, both sides: lines and words that may be anything.
+//! Fuzzes both sides of rrdcached's protocol with arbitrary lines and words.
 
 use tsb_core::wire::rrdcached::{
     Command, Fetched, Reply, Status, Words, batch_error, command, fetched, last_update, line, scientific,
 };
 
-/// Asserts that every byte is in one line, that the words of a line come back from the line
-/// that a client would write of them, and that what is read of a reply is bounded.
+/// Asserts that every byte is in one line, that the words of a line survive being written by a
+/// client and parsed again, and that what is parsed from a reply is bounded.
 pub(super) fn check(bytes: &[u8]) {
     let mut at = 0;
     while let Some((text, len)) = line(&bytes[at..]) {
@@ -25,7 +25,7 @@ fn request(text: &str) {
     if let Some(command) = words.first().and_then(|word| Command::from_word(word)) {
         assert!(command.name().eq_ignore_ascii_case(&words[0]));
     }
-    // A client leaves out what would end the line.
+    // A client never sends words that would end the line.
     if words.is_empty()
         || words
             .iter()

@@ -1,15 +1,15 @@
-//! The readers of traces: the file format, and the text formats of others.
+//! Fuzzes the parsers of traces: the file format, and the text formats of others.
 
 use tsb_core::trace::{Limits, ReadOptions, Trace, TraceFormat, parse};
 
-/// What a reader may keep of one input: small, so that swelling shows.
+/// Limits of a parsed trace, small so that excessive memory is noticed.
 const LIMITS: Limits = Limits {
     series: 1_000,
     samples: 100_000,
     key_bytes: 1 << 20,
 };
 
-/// Every problem is counted, and the first ones are named.
+/// Asserts the limits, and that every problem is counted.
 fn check_trace(trace: &Trace) {
     assert!(trace.keys.len() <= LIMITS.series && trace.samples() <= LIMITS.samples);
     assert_eq!(trace.keys.len(), trace.columns.len());
@@ -24,7 +24,8 @@ fn options() -> ReadOptions {
     }
 }
 
-/// The file format: what was read can be written, and reads back the same.
+/// The file format: a trace that was read can be written, and reads back with the same number of
+/// samples.
 pub(super) fn file(bytes: &[u8]) {
     let Ok(trace) = Trace::read(bytes, LIMITS) else { return };
     check_trace(&trace);

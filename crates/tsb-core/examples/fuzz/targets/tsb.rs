@@ -1,4 +1,4 @@
-//! The decoder of tsb's own protocol.
+//! Fuzzes the decoder of tsb's own protocol.
 
 use tsb_core::wire::Protocol;
 
@@ -7,8 +7,8 @@ use super::codec::{check_pieces, check_twice, clock};
 /// The header's length.
 const HEADER: usize = 24;
 
-/// Asserts the promises of a decoder, on the bytes as they are and with every checksum put
-/// right: otherwise no mutation would come past it.
+/// Asserts the guarantees of a decoder, on the bytes as they are and with all checksums
+/// corrected: otherwise no mutation would get past them.
 pub(super) fn check(bytes: &[u8]) {
     check_pieces(Protocol::Tsb, bytes);
     let repaired = repair(bytes);
@@ -17,7 +17,7 @@ pub(super) fn check(bytes: &[u8]) {
     check_twice(&mut *Protocol::Tsb.decoder(clock()), &repaired);
 }
 
-/// Puts the checksums of all frames right that can be found.
+/// Corrects the checksums of all frames that can be found.
 pub(super) fn repair(bytes: &[u8]) -> Vec<u8> {
     let mut repaired = bytes.to_vec();
     let mut start = 0;

@@ -1,16 +1,16 @@
-//! The decoder of tsb's own protocol over datagrams.
+//! Fuzzes the decoder of tsb's own protocol over datagrams.
 
 use tsb_core::wire::{Protocol, Room};
 
 use super::codec::{Heap, clock};
 use super::tsb::repair;
 
-/// What all peers may hold.
+/// Memory budget of all peers, in bytes.
 const BUDGET: usize = 1 << 20;
 
-/// Asserts that a datagram is always taken whole, and that nothing is held for a peer that
-/// is gone: with the bytes as they are, with every checksum put right, and with each frame
-/// in a datagram of its own, once more in reverse.
+/// Asserts that a datagram is always consumed as a whole, and that no memory is held for a peer
+/// that is gone: with the bytes as they are, with corrected checksums, and with each frame in a
+/// datagram of its own, forwards and in reverse.
 pub(super) fn check(bytes: &[u8]) {
     let repaired = repair(bytes);
     let frames = split(&repaired);
@@ -37,7 +37,7 @@ pub(super) fn check(bytes: &[u8]) {
     }
 }
 
-/// The frames that can be found, and what is behind them.
+/// The frames that can be found, and the rest.
 fn split(bytes: &[u8]) -> Vec<&[u8]> {
     let (mut frames, mut rest) = (Vec::new(), bytes);
     while let Some(length) = rest.get(8..12) {

@@ -1,7 +1,7 @@
-//! Which steps depend on samples of which nobody knows whether they came. Pure.
+//! Finds the steps that depend on samples which may not have arrived. Pure: no I/O, no clock.
 //!
-//! A sample says the rate since the one before, so one that may be absent changes the time
-//! from the sample before it to the one after it, and nothing else.
+//! A sample gives the rate since the previous one, so a sample that may be absent affects the
+//! time from the sample before it to the sample after it, and nothing else.
 
 use std::collections::HashMap;
 

@@ -1,36 +1,37 @@
-//! What an audit says of a ledger: for the run itself, and later for `tsb verify`.
+//! Adds the audit's result to a ledger, at the end of a run and later in `tsb verify`.
 
 use tsb_core::ledger::{Counter, Finding, FindingKind, Ledger};
 use tsb_core::report::LedgerReport;
 
 use crate::audit::Audit;
 
-/// What is known of the samples that a store does not have to have.
+/// The samples that a store need not hold.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Elsewhere {
-    /// Samples that never became part of the store, and that nobody can name: lost on the
-    /// way, malformed, or rejected beyond the names that are kept.
+    /// Samples that never reached the store and cannot be identified: lost in transport,
+    /// malformed, or rejected beyond the names that are kept.
     pub nameless: u64,
-    /// That number is no more than a guess: a report of an earlier program says what was
-    /// rejected, and not of which samples others were there.
+    /// Whether `nameless` is a guess: reports of earlier versions do not say which rejected
+    /// samples are named.
     pub is_guess: bool,
-    /// Operations that were not sent or not answered and that nobody can name.
+    /// Operations that were not sent or not answered, and cannot be identified.
     pub operations_unnamed: u64,
-    /// Samples handed to the store itself and never answered for; 0 behind a listener of
-    /// ours, which knows what came.
+    /// Samples handed to the store directly and never answered for; 0 behind a listener of ours,
+    /// which counts arrivals.
     pub unknown: u64,
-    /// Of these, what was not there when the run was read back; absent: it was not.
+    /// Of these, samples found absent when the run was read back; absent if it was not read
+    /// back.
     pub absent_before: Option<u64>,
 }
 
-/// Adds to the ledger what was read back. `ledger` has the counts up to `accepted`.
+/// Adds the audit's counts to `ledger`, which must hold the counts up to `accepted`.
 pub fn settle(elsewhere: &Elsewhere, audit: &Audit, ledger: &mut LedgerReport) {
     ledger.violated.extend(audit.newest_wrong.iter().cloned());
     let mut missing = audit.tally.missing;
     let mut nameless = elsewhere.nameless;
     let sent = ledger.counts.count(Counter::Sent);
     match audit.sent.checked_sub(sent) {
-        // Of an operation that was not sent and is not named, the audit made the samples.
+        // The audit generates the samples of an unsent operation too, if it is not named.
         Some(unsent) if elsewhere.operations_unnamed > 0 => nameless += unsent,
         Some(0) => {}
         _ => ledger.violated.push(format!(
@@ -42,7 +43,8 @@ pub fn settle(elsewhere: &Elsewhere, audit: &Audit, ledger: &mut LedgerReport) {
     if elsewhere.is_guess {
         nameless = nameless.min(missing);
     }
-    // A row that is compared depends on none of them.
+    // No compared row depends on unidentified samples, so these are among the uncompared ones
+    // first.
     let of_uncompared = nameless.min(audit.tally.uncompared);
     nameless -= of_uncompared;
     let Some(split) = Split::new(nameless, missing, audit) else {
@@ -74,16 +76,17 @@ pub fn settle(elsewhere: &Elsewhere, audit: &Audit, ledger: &mut LedgerReport) {
     ledger.losses = named(audit.findings.as_slice(), lost, nameless);
 }
 
-/// Settles what was never answered, where only reading back can: what is not there was lost
-/// on the way, the rest was accepted. Returns how much of it was there once and is not now.
+/// Settles unanswered samples that only reading back can settle: those that are absent were lost
+/// in transport, the others were accepted. Returns how many were stored at the end of the run
+/// and are absent now.
 fn unknown(elsewhere: &Elsewhere, audit: &Audit, nameless: u64, missing: &mut u64, counts: &mut Ledger) -> u64 {
     let unknown = elsewhere.unknown;
     if unknown == 0 {
         return 0;
     }
-    // Of operations without a name, no more was absent than when the run was read back.
+    // Of unnamed operations, at most as many can be absent as when the run was read back.
     let most = elsewhere.absent_before.unwrap_or(unknown).saturating_sub(audit.absent);
-    // What never came and has no name either is missing as well, and comes first.
+    // Unidentified samples that never arrived are missing too, and are accounted for first.
     let left = missing.saturating_sub(nameless);
     let unnamed = unknown.saturating_sub(audit.unanswered).min(left).min(most);
     *missing -= unnamed;
@@ -98,7 +101,7 @@ fn unknown(elsewhere: &Elsewhere, audit: &Audit, nameless: u64, missing: &mut u6
     absent - on_the_way
 }
 
-/// What is missing, divided between the way to the store and the store.
+/// The missing samples, divided between transport and store.
 struct Split {
     superseded: u64,
     expired: u64,
@@ -107,9 +110,10 @@ struct Split {
 }
 
 impl Split {
-    /// Of the samples that never reached the store, as many are among the missing as can be;
-    /// the others had a timestamp that was sent again, or have expired by now. Nobody knows
-    /// which, so the store may have lost more. `None`: there are not as many of all three.
+    /// Assigns as many of the unidentified samples as possible to the missing ones; the others
+    /// had a timestamp that was sent again, or have expired. Which is unknown, so `lost_at_most`
+    /// says how many the store may have lost. `None` if there are too few samples of all three
+    /// kinds.
     fn new(nameless: u64, missing: u64, audit: &Audit) -> Option<Self> {
         let tally = &audit.tally;
         let not_missing = nameless.saturating_sub(missing);
@@ -125,8 +129,8 @@ impl Split {
     }
 }
 
-/// Where the store lost nothing, what is missing was lost on the way; where both did, nobody
-/// can say which sample is whose.
+/// If the store lost nothing, all missing samples were lost in transport. If both lost some, it
+/// is unknown which sample was lost where.
 fn named(findings: &[Finding], lost: u64, nameless: u64) -> Vec<Finding> {
     let mut findings = findings.to_vec();
     let kind = match (lost, nameless) {

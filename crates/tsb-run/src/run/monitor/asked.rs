@@ -1,30 +1,30 @@
-//! What the plan has asked by now: samples due, and how far fleet time has come.
+//! Computes what the plan has asked for by now: samples due, and the fleet time reached.
 //!
-//! It follows the timetable in due time and not in the time in which things were sent, so a
-//! schedule that climbs is seen to climb, kept or not. Where the fleet keeps its own pace, what
-//! is due is calculated; a schedule of another shape is gone through, as the emitter does.
+//! It follows due times, not the times at which samples were sent, so a rising schedule is shown
+//! as rising whether the generator keeps up or not. At the fleet's own pace the number is
+//! calculated; any other schedule is iterated, as the emitter does.
 
 use tsb_core::schedule::{Agenda, Pace, Planned, Progress};
 
 use crate::run::stage::Stage;
 
-/// Operations that are gone through in one call, a tenth of a second's work at most: of a
-/// schedule beyond all that can be sent, the rest comes later.
+/// Upper bound of operations iterated in one call, about 0.1 s of work. The rest of a schedule
+/// that is too dense comes in later calls.
 const AT_ONCE: usize = 1 << 22;
 
-/// The plan up to a moment.
+/// What the plan has asked for so far.
 #[derive(Debug)]
 pub(super) struct Asked {
     way: Way,
     due_samples: u64,
-    // Samples that were told of already.
+    // Samples returned by [`Self::since`] so far.
     told: f64,
     sent_share: f64,
 }
 
 #[derive(Debug)]
 enum Way {
-    /// The tick behind the last that was counted of each group.
+    /// Per group: one past the last tick that was counted.
     Calculated(Vec<u64>),
     Walked(Box<Walked>),
 }
@@ -37,7 +37,7 @@ struct Walked {
 }
 
 impl Asked {
-    /// Nothing is due yet; `None` for a closed loop, which asks nothing.
+    /// Nothing is due yet. `None` for a closed loop, which has no due times.
     pub(super) fn new(stage: &Stage) -> Option<Self> {
         let timetable = &stage.timetable;
         if !timetable.pace.is_open_loop() {
@@ -63,8 +63,8 @@ impl Asked {
         })
     }
 
-    /// Goes on to what is due by `elapsed_ns` since the start, so that [`Self::progress`] is of
-    /// that moment. Where fleet time has a pace there is nothing to do.
+    /// Iterates the schedule to `elapsed_ns` since the start, so that [`Self::progress`]
+    /// describes that moment. Does nothing at the fleet's own pace.
     pub(super) fn advance(&mut self, stage: &Stage, elapsed_ns: u64) {
         let Way::Walked(walked) = &mut self.way else { return };
         for _ in 0..AT_ONCE {
@@ -80,7 +80,7 @@ impl Asked {
         }
     }
 
-    /// Samples that fell due since the last call.
+    /// Samples that became due since the last call.
     pub(super) fn since(&mut self, stage: &Stage, elapsed_ns: u64) -> u64 {
         self.advance(stage, elapsed_ns);
         if let Way::Calculated(ends) = &mut self.way
@@ -101,7 +101,7 @@ impl Asked {
         since as u64
     }
 
-    /// When which fleet time was due, where the pace does not say it.
+    /// The due time of each fleet time; `None` at the fleet's own pace.
     pub(super) fn progress(&self) -> Option<&Progress> {
         match &self.way {
             Way::Calculated(_) => None,
@@ -109,7 +109,7 @@ impl Asked {
         }
     }
 
-    /// Whether a schedule has come to its end.
+    /// Whether an iterated schedule has ended.
     pub(super) fn has_ended(&self) -> bool {
         matches!(&self.way, Way::Walked(walked) if walked.next.is_none())
     }

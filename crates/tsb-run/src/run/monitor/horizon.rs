@@ -1,5 +1,5 @@
-//! The newest timestamp that can have been sent to a series by now: no store can have a newer
-//! one, since nothing is sent before it is due.
+//! Computes the newest timestamp that can have been sent to a series by now. Nothing is sent
+//! before it is due, so a store that answers with a newer one is wrong.
 
 use tsb_core::Timestamp;
 use tsb_core::workload::Group;
@@ -7,11 +7,11 @@ use tsb_core::workload::Group;
 use super::Subject;
 use crate::audit::Heard;
 
-/// Fleet time and due times are rounded to whole nanoseconds, each for itself.
+/// Tolerance: fleet times and due times are rounded to whole nanoseconds independently.
 const ROUNDED_NS: u64 = 1_000;
 
-/// Notes what the store said of the newest sample of every series. Call it after the answer
-/// came, so that what was sent by now is all that the answer can be about.
+/// Records the store's answers about the newest sample of every series. Call it after the answer
+/// has arrived: the horizon of that moment then covers everything the answer can contain.
 pub(super) fn hear(subject: &Subject, newest: &[Option<Timestamp>], heard: &mut Heard) {
     let retention_ns = subject.store.capabilities().retention_ns;
     let of_all = newest.iter().flatten().max().copied();
@@ -25,18 +25,18 @@ pub(super) fn hear(subject: &Subject, newest: &[Option<Timestamp>], heard: &mut 
     }
 }
 
-/// The time of the fleet. Absent where the pace of the run is not the fleet's.
+/// Current fleet time; `None` if the run does not keep the fleet's own pace.
 fn now(subject: &Subject) -> Option<Timestamp> {
     let speed = subject.stage.speed()?;
     let elapsed_ns = subject.stage.clock.now().saturating_sub(subject.start_ns) + ROUNDED_NS;
     Some(subject.base + speed.fleet_ns(elapsed_ns) as i64)
 }
 
-/// The newest timestamp of a group that is due by `now`, with the jitter that it may have.
+/// The newest timestamp of a group that is due by `now`, plus the largest possible jitter.
 fn until(subject: &Subject, index: usize, group: &Group, now: Timestamp) -> Timestamp {
     let workload = &subject.stage.workload;
     let jitter_ns = workload.spec().jitter.max_ns as i64;
-    // A recording has times of its own.
+    // Recorded timestamps do not follow the ticks.
     if workload.window().is_some() {
         return now + jitter_ns;
     }

@@ -1,6 +1,6 @@
-//! The sentry: a thread of its own that does nothing but wake up on time, and reads what the
-//! kernel says of the machine four times per second. It knows no store, so that no store can
-//! make it late.
+//! Measures disturbances of the machine: a thread that only wakes up every 10 ms and notes how
+//! late it is, and reads the kernel's counters four times per second. It calls no store, so no
+//! store can delay it.
 
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::thread::JoinHandle;
@@ -9,19 +9,19 @@ use std::time::Duration;
 use tsb_core::resource::{Disturbance, Noise, Parties, own_thread_waited_ns};
 use tsb_core::time::{Clock, SECOND_NS, thread_cpu_ns};
 
-/// From one wake-up to the next.
+/// Interval between two wake-ups.
 const PULSE_NS: u64 = SECOND_NS / 100;
-/// From one reading of the kernel's counters to the next.
+/// Interval between two readings of the kernel's counters.
 const READ_NS: u64 = SECOND_NS / 4;
 
-/// Watches for disturbances until the run ends.
+/// Measures disturbances until the run ends.
 #[derive(Debug)]
 pub(super) struct Sentry {
     stop: Arc<Stop>,
     thread: Option<JoinHandle<(Noise, u64)>>,
 }
 
-/// Whether it is over, and a way to say so at once.
+/// The stop flag, and a condition variable that signals it.
 #[derive(Debug, Default)]
 struct Stop {
     is_over: Mutex<bool>,
@@ -34,7 +34,7 @@ impl Stop {
         self.changed.notify_all();
     }
 
-    /// Sleeps until `due` of `clock`, or until it is over. Returns whether it is.
+    /// Sleeps until `due_ns` of `clock` or until the stop flag is set. Returns the flag.
     fn sleep_until(&self, due_ns: u64, clock: &dyn Clock) -> bool {
         let mut is_over = self.is_over.lock().unwrap_or_else(PoisonError::into_inner);
         while !*is_over {
@@ -50,7 +50,7 @@ impl Stop {
 }
 
 impl Sentry {
-    /// Watches from `start_ns` of `clock` on; `targets` are the processes that the run drives.
+    /// Measures from `start_ns` of `clock` on; `targets` are the processes that the run drives.
     pub(super) fn start(clock: Arc<dyn Clock>, start_ns: u64, targets: &[u32]) -> Self {
         let stop = Arc::new(Stop::default());
         let parties = Parties::with_targets(targets);
@@ -66,8 +66,8 @@ impl Sentry {
         }
     }
 
-    /// What was seen, and the CPU time that it took, in nanoseconds; `None` where no thread
-    /// could be started, or none of the run was seen.
+    /// The measured noise, and the CPU time of the measuring thread in nanoseconds; `None` if
+    /// the thread could not be started or panicked.
     pub(super) fn finish(mut self) -> Option<(Noise, u64)> {
         self.stop.set();
         self.thread.take()?.join().ok()
@@ -75,7 +75,7 @@ impl Sentry {
 }
 
 impl Drop for Sentry {
-    /// The thread ends soon, whether somebody waits for it or not.
+    /// Stops the thread without waiting for it.
     fn drop(&mut self) {
         self.stop.set();
     }

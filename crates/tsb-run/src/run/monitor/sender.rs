@@ -1,4 +1,4 @@
-//! Watches a run that has no store of its own: its progress, and its slices.
+//! Monitors a run without a store of its own (`tsb emit`): progress and reporting intervals.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -15,16 +15,16 @@ use crate::run::slicing::{Counted, Slicing};
 use crate::run::stage::Stage;
 use crate::units;
 
-/// What was seen of a sender.
+/// The observations of a sender.
 #[derive(Debug, Default)]
 pub struct Seen {
-    /// The run slice by slice; latencies are filled in from the histograms later.
+    /// The reporting intervals; latencies are filled in from the histograms later.
     pub intervals: Vec<Interval>,
-    /// What tsb itself used.
+    /// Resources that tsb itself used.
     pub resources: Vec<Usage>,
 }
 
-/// Runs `run`, which sends from `start_ns` of the clock on, and shows its progress meanwhile.
+/// Calls `run`, which sends from `start_ns` of the clock on, and reports its progress meanwhile.
 pub fn progress<T: Send>(
     stage: &Stage,
     live: &Live,
@@ -46,19 +46,19 @@ pub fn progress<T: Send>(
         let watching = threads.spawn(|| begin().watch(&is_over));
         let result = run();
         is_over.store(true, Ordering::Release);
-        // Without its slices, a run is still a run.
+        // A panic of the monitor loses the intervals, not the run.
         (result, watching.join().unwrap_or_default())
     })
 }
 
-/// The state of the watching thread.
+/// The state of the monitor thread.
 struct Sender<'a> {
     stage: &'a Stage,
     live: &'a Live,
     controls: &'a Controls,
     start_ns: u64,
     slices: Slicing,
-    // A closed loop asks nothing.
+    // `None` for a closed loop, which has no due times.
     asked: Option<Asked>,
     // When progress was last shown, and the samples sent by then.
     shown: (u64, u64),

@@ -1,11 +1,11 @@
-//! The processes of the server that a run aims at, where they are on this machine.
+//! Finds the processes of the server that a run sends to, if it runs on this machine.
 
 use crate::spec::Spec;
 use tsb_core::resource::{Listening, listeners};
 
 use crate::plan::Plan;
 
-/// The processes that a plan names, and those behind the address of its store.
+/// The processes that a plan names, and those that listen at the addresses of its stores.
 pub(super) fn with_servers(plan: &Plan) -> Vec<u32> {
     let mut pids = plan.watch_pids.clone();
     let places: Vec<Listening> = plan.stores.iter().flat_map(places).collect();
@@ -20,7 +20,7 @@ pub(super) fn with_servers(plan: &Plan) -> Vec<u32> {
     pids
 }
 
-/// Where the server of a store listens, as far as that is on this machine.
+/// The local addresses of a store's server; empty if it is on another machine.
 fn places(spec: &Spec) -> Vec<Listening> {
     if let Some(path) = spec.path().strip_prefix("unix:") {
         return vec![Listening::Path(path.to_owned())];

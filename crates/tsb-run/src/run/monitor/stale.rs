@@ -1,10 +1,9 @@
-//! Looks at the staleness of every series, in every kind of run.
+//! Measures the staleness of every series, in every kind of run.
 //!
-//! Timestamps are fleet time, and ages are real time. Where the pace says how fast the fleet
-//! goes, one follows from the other. A schedule with a shape of its own says when each fleet
-//! time was due, and a closed loop when it was reached: "now" is then the newest fleet time
-//! that was due or issued, and an age runs from the moment at which the newest visible
-//! timestamp was.
+//! Timestamps are fleet time, ages are real time. At the fleet's own pace one follows from the
+//! other. A schedule with a shape of its own says when each fleet time was due, and a closed
+//! loop when it was reached: "now" is then the newest fleet time that was due or issued, and an
+//! age is measured from the moment at which the newest visible timestamp was due or issued.
 
 use std::ops::Range;
 
@@ -17,17 +16,17 @@ use super::asked::Asked;
 use super::{Subject, horizon};
 use crate::audit::Heard;
 
-/// What is seen in one look: the newest timestamp of each series, as the store says it.
+/// Buffers of one poll: the newest timestamp of each series, as the store states it.
 #[derive(Debug)]
 pub(super) struct Eyes {
     series: Vec<SeriesId>,
     newest: Vec<Option<Timestamp>>,
-    // CPU time of this thread inside the store.
+    // CPU time of this thread inside the store, in nanoseconds.
     asked_ns: u64,
 }
 
 impl Eyes {
-    /// Nothing seen yet.
+    /// No answers yet.
     pub(super) fn new(subject: &Subject) -> Self {
         let series = subject.stage.workload.catalog().len();
         Self {
@@ -37,7 +36,7 @@ impl Eyes {
         }
     }
 
-    /// Asks the store; `None` where it cannot say it.
+    /// Asks the store; `None` if it returns an error.
     pub(super) fn ask(&mut self, subject: &Subject) -> Option<()> {
         let before = thread_cpu_ns();
         let answer = subject.store.newest(&self.series, &mut self.newest);
@@ -45,28 +44,28 @@ impl Eyes {
         answer.ok()
     }
 
-    /// CPU time that the store took to answer, in nanoseconds.
+    /// CPU time of the store's answers, in nanoseconds.
     pub(super) fn asked_ns(&self) -> u64 {
         self.asked_ns
     }
 }
 
-/// The looks of a run.
+/// The polls of a run.
 #[derive(Debug)]
 pub(super) struct Looks {
     staleness: Staleness,
-    // What the store said, for the audit.
+    // The store's answers, for the audit.
     heard: Heard,
-    // Whether anything of a series was ever visible.
+    // Per series: whether a sample was ever visible.
     seen: Vec<bool>,
-    // A closed loop: the groups of each worker, and how far it has come.
+    // For a closed loop: the groups of each worker, and the fleet time it has reached.
     workers: Vec<(Range<u32>, Progress)>,
 }
 
-/// Fleet time as some groups have it at a moment, and what an age is in it.
+/// Current fleet time of some groups, and how to convert it to an age.
 enum Now<'a> {
     Paced {
-        // Seconds of fleet time in one second.
+        // Seconds of fleet time per second of real time.
         speed: f64,
         fleet_ns: u64,
     },
@@ -77,7 +76,7 @@ enum Now<'a> {
 }
 
 impl Now<'_> {
-    /// The newest fleet time that is due; `None` before there is one.
+    /// The newest fleet time that is due; `None` before the first.
     fn fleet_ns(&self) -> Option<u64> {
         match self {
             Self::Paced { fleet_ns, .. } => Some(*fleet_ns),
@@ -96,7 +95,7 @@ impl Now<'_> {
 }
 
 impl Looks {
-    /// Nothing looked at yet.
+    /// No polls yet.
     pub(super) fn new(subject: &Subject) -> Self {
         let series = subject.stage.workload.catalog().len();
         let timetable = &subject.stage.timetable;
@@ -114,21 +113,21 @@ impl Looks {
         }
     }
 
-    /// Notes how far a closed loop has come. Cheap: called at every waking.
+    /// Records the fleet time that a closed loop has reached. Cheap: called at every wake-up.
     pub(super) fn follow(&mut self, subject: &Subject, elapsed_ns: u64) {
         for ((_, progress), live) in self.workers.iter_mut().zip(subject.live.workers()) {
             progress.note(live.fleet_ns(), elapsed_ns);
         }
     }
 
-    /// Whether anything is owed at `elapsed_ns`: what the plan has ended is not stale.
+    /// Whether samples are still due at `elapsed_ns`: after the plan's end nothing is stale.
     pub(super) fn is_wanted(subject: &Subject, asked: Option<&Asked>, elapsed_ns: u64) -> bool {
         let planned_ns = subject.stage.timetable.planned_ns();
         !asked.is_some_and(Asked::has_ended) && planned_ns.is_none_or(|end| elapsed_ns <= end)
     }
 
-    /// Looks at every series that lives at `elapsed_ns` since the start. Returns the largest
-    /// age, in nanoseconds of real time; `None` where nothing is owed any more.
+    /// Measures every series that is alive at `elapsed_ns` since the start. Returns the largest
+    /// age, in nanoseconds of real time; `None` if no sample is due any more.
     pub(super) fn look(
         &mut self,
         subject: &Subject,
@@ -141,12 +140,12 @@ impl Looks {
         })
     }
 
-    /// Whether there was no look yet.
+    /// Whether there was no poll yet.
     pub(super) fn is_first(&self) -> bool {
         self.staleness.moments() == 0
     }
 
-    /// The one look of a run that was too short for any. Nothing more is due after the end.
+    /// The only poll of a run that was too short for a regular one.
     pub(super) fn look_first(&mut self, subject: &Subject, eyes: &Eyes, asked: Option<&Asked>, elapsed_ns: u64) {
         let elapsed_ns = until_planned(subject, elapsed_ns);
         self.observe_all(subject, eyes, asked, elapsed_ns, |_| true);
@@ -178,7 +177,7 @@ impl Looks {
         stalest_ns
     }
 
-    /// Counts the series that never became visible, when all is done.
+    /// Counts the series that never became visible. Call it once, at the end.
     pub(super) fn end(&mut self, subject: &Subject, asked: Option<&Asked>, elapsed_ns: u64) {
         let elapsed_ns = until_planned(subject, elapsed_ns);
         let mut never = 0;
@@ -202,12 +201,12 @@ impl Looks {
         self.staleness.set_never_visible(never);
     }
 
-    /// What was seen, and what the store said.
+    /// The staleness, and the store's answers.
     pub(super) fn finish(self) -> (Staleness, Heard) {
         (self.staleness, self.heard)
     }
 
-    /// Takes what the store has just said.
+    /// Records the store's latest answers.
     pub(super) fn see(&mut self, subject: &Subject, eyes: &Eyes) {
         horizon::hear(subject, &eyes.newest, &mut self.heard);
         for (seen, newest) in self.seen.iter_mut().zip(&eyes.newest) {
@@ -216,16 +215,16 @@ impl Looks {
     }
 }
 
-/// Nothing more is due after the end of the plan.
+/// Limits `elapsed_ns` to the planned end, after which nothing is due.
 fn until_planned(subject: &Subject, elapsed_ns: u64) -> u64 {
     let planned_ns = subject.stage.timetable.planned_ns();
     planned_ns.map_or(elapsed_ns, |planned| elapsed_ns.min(planned))
 }
 
-/// Groups whose fleet time is one.
+/// Groups that share one fleet time.
 struct Part<'a> {
     groups: Range<u32>,
-    // A closed loop: whose they are.
+    // For a closed loop: the worker that owns them.
     worker: Option<usize>,
     progress: Option<&'a Progress>,
 }
@@ -243,7 +242,7 @@ impl<'a> Part<'a> {
     }
 }
 
-/// The groups by what their fleet time follows.
+/// Divides the groups by the source of their fleet time.
 fn parts<'a>(workers: &'a [(Range<u32>, Progress)], subject: &Subject, asked: Option<&'a Asked>) -> Vec<Part<'a>> {
     if workers.is_empty() {
         return vec![Part {
@@ -260,7 +259,7 @@ fn parts<'a>(workers: &'a [(Range<u32>, Progress)], subject: &Subject, asked: Op
     workers.iter().enumerate().map(part).collect()
 }
 
-/// One group at one moment. Returns its largest age.
+/// Measures one group. Returns its largest age.
 fn observe(
     staleness: &mut Staleness,
     subject: &Subject,
@@ -272,7 +271,7 @@ fn observe(
     let now_ns = now.fleet_ns()?;
     let tick = workload.tick_at(group, now_ns)?;
     let mut largest = None;
-    // Series of a group mostly have one newest timestamp.
+    // Cache: most series of a group have the same newest timestamp.
     let mut known = (u64::MAX, 0);
     let mut age_of = |fleet_ns: u64| {
         if known.0 != fleet_ns {
@@ -284,7 +283,8 @@ fn observe(
         let first = workload.timestamp(group, since, subject.base);
         let fleet_ns = |at: Timestamp| u64::try_from(at - subject.base).unwrap_or(0);
         for id in ids {
-            // What is of an earlier life says nothing of this one.
+            // A sample from before a series was reborn by churn says nothing about its present
+            // life.
             let visible = newest[id as usize].filter(|newest| *newest >= first);
             let age = if let Some(visible) = visible {
                 let age = age_of(fleet_ns(visible));

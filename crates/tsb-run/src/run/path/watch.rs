@@ -1,4 +1,4 @@
-//! What a watcher sees of a listener of ours while a pass goes on.
+//! Gives monitors access to the counters and latencies of our listener during a run.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};

@@ -1,10 +1,10 @@
-//! Processes slice by slice: from what they used so far to what they used since.
+//! Resources of processes per reporting interval, computed from cumulative counters.
 
 use tsb_core::report::{Interval, WatchedSlice};
 use tsb_core::resource::{Process, Usage};
 use tsb_core::time::process_cpu_ns;
 
-/// tsb itself first, then the others; with their readings at the last slice.
+/// tsb first, then the others, with their counters at the end of the previous interval.
 #[derive(Debug)]
 pub(super) struct Used {
     processes: Vec<Process>,
@@ -27,12 +27,13 @@ impl Used {
         }
     }
 
-    /// Everything used since the beginning, by process; those that are gone are left out.
+    /// The resources used in total, by process; processes that have ended are left out.
     pub(super) fn in_all(&self) -> Vec<Usage> {
         self.processes.iter().filter_map(Process::usage).collect()
     }
 
-    /// Fills in what was used since the slice before. A process that is gone used nothing.
+    /// Fills in the resources used since the previous interval. A process that has ended used
+    /// nothing.
     pub(super) fn fill(&mut self, slice: &mut Interval) {
         let own_cpu_ns = process_cpu_ns();
         slice.cpu_ns = own_cpu_ns - std::mem::replace(&mut self.own_cpu_ns, own_cpu_ns);
