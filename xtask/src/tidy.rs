@@ -3,6 +3,7 @@
 //! Every rule carries its reason and prints it with the first finding. What a lint
 //! already checks (`unwrap`, function length, `mod.rs`) is not repeated here.
 
+mod imports;
 mod lexer;
 mod manifest;
 mod prose;
@@ -67,7 +68,7 @@ pub(crate) fn run() -> Result<()> {
 }
 
 fn all_rules() -> impl Iterator<Item = &'static Rule> {
-    [rules::RULES, raw::RULES, prose::RULES, manifest::RULES]
+    [rules::RULES, raw::RULES, prose::RULES, manifest::RULES, imports::RULES]
         .into_iter()
         .flatten()
 }

@@ -23,6 +23,7 @@ mod exceptions;
 mod live;
 mod report;
 mod run;
+mod settings;
 mod source;
 mod state;
 mod unsent;
@@ -31,7 +32,8 @@ mod worker;
 pub use cpu::PhaseCpu;
 pub use live::{Live, LiveTimes, LiveTotals, LiveWorker};
 pub use report::{Counts, Ended, Exception, ExceptionKind, Latency, Report, Tally, WorkerReport};
-pub use run::{EmitError, Run, Settings, Worker, run};
+pub use run::{EmitError, run};
+pub use settings::{Run, Settings, Worker};
 pub use source::{Fill, Source};
 
 use crate::batch::Batch;

@@ -19,6 +19,7 @@ pub mod statsd;
 pub mod tsb;
 
 mod admission;
+mod codecs;
 mod columns;
 mod known;
 mod lanes;

@@ -1,18 +1,16 @@
 //! Starts the workers, waits for them, and puts their parts together.
 
 use std::any::Any;
-use std::ops::Range;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use super::live::Live;
 use super::report::{Counts, Ended, Latency, Report, WorkerReport};
+use super::settings::{Run, Worker};
 use super::state::State;
 use super::unsent::settle;
 use super::worker::{Parts, drive};
 use super::{Source, Target};
-use crate::schedule::Timetable;
-use crate::time::{Clock, SECOND_NS, sharpen_timers};
+use crate::time::{SECOND_NS, sharpen_timers};
 
 /// Why a run could not begin.
 #[derive(Debug, thiserror::Error)]
@@ -37,65 +35,6 @@ pub enum EmitError {
         /// Counters given.
         counters: usize,
     },
-}
-
-/// What may be set; the defaults are those of `tsb run`.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Settings {
-    /// When the run starts, on the run's clock; `None`: 5 ms after the call, so that
-    /// every thread is there in time.
-    pub start_ns: Option<u64>,
-    /// Operations that were due before the end may still be sent this long after it.
-    pub grace_ns: u64,
-    /// Operations due before this are counted, but not timed.
-    pub warmup_ns: u64,
-    /// Length of the latency log's intervals. in [1, ..)
-    pub interval_ns: u64,
-    /// Room for operations with an unusual end, a worker: reserved before the start.
-    pub exceptions_max: usize,
-    /// Samples sent of each that the roster declares, on average: operations that are never
-    /// prepared are counted so. in [0, ..)
-    pub sent_share: f64,
-}
-
-impl Default for Settings {
-    fn default() -> Self {
-        Self {
-            start_ns: None,
-            grace_ns: SECOND_NS / 10,
-            warmup_ns: 0,
-            interval_ns: SECOND_NS,
-            exceptions_max: 1 << 16,
-            sent_share: 1.0,
-        }
-    }
-}
-
-/// One run.
-#[derive(Clone, Copy, Debug)]
-pub struct Run<'a> {
-    /// The run's clock.
-    pub clock: &'a dyn Clock,
-    /// What is due when.
-    pub timetable: &'a Timetable,
-    /// Set it to end the run: workers look between operations and every 50 ms of waiting.
-    pub stop: &'a AtomicBool,
-    /// Counters to watch; one a worker.
-    pub live: &'a Live,
-    /// Everything else.
-    pub settings: Settings,
-}
-
-/// What one worker works with.
-#[derive(Debug)]
-pub struct Worker<S, T> {
-    /// Its groups: a range of its own of the roster, as [`crate::schedule::Roster::split`]
-    /// gives them.
-    pub groups: Range<u32>,
-    /// Prepares its operations.
-    pub source: S,
-    /// Takes them.
-    pub target: T,
 }
 
 /// Runs the workers to the end of the timetable, and returns when all have ended. Threads

@@ -8,7 +8,7 @@ use super::cpu::Phases;
 use super::exceptions::Exceptions;
 use super::live::LiveWorker;
 use super::report::{Counts, Ended, ExceptionKind, Latency, Tally, WorkerReport};
-use super::run::Run;
+use super::settings::Run;
 use crate::latency::Recorder;
 use crate::schedule::{Frontier, Planned, Slot};
 use crate::time::Clock;

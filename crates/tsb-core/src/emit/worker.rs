@@ -7,7 +7,7 @@ use std::sync::atomic::Ordering::Relaxed;
 use super::cpu::{AHEAD_NS, Phases, sleeps};
 use super::live::LiveWorker;
 use super::report::Ended;
-use super::run::Run;
+use super::settings::Run;
 use super::state::{State, Times};
 use super::{Operation, Outcome, Source, Target};
 use crate::schedule::{Agenda, Planned};

@@ -15,11 +15,11 @@ use tsb_core::resource::Machine;
 use tsb_stores::{Exactness, Stats, Store};
 
 use super::cost::{Spent, bytes_of_each, unexplained};
-use super::engine::{Performed, ReadBack};
 use super::judge;
 use super::ledger::{Sides, done_means};
 use super::missing::{missing, missing_note};
 use super::path::Wire;
+use super::results::{Performed, ReadBack};
 use super::stage::Stage;
 use super::{peak, recorded, slices};
 use crate::audit::Audit;

@@ -14,12 +14,12 @@ use tsb_stores::Store;
 
 use super::aftermath;
 use super::assemble::{Parts, assemble};
-use super::engine::{Finished, Performed, ReadBack};
 use super::guarded::Guarded;
 use super::monitor::{Monitor, Observed};
 use super::path::{Driven, Watch, accepted};
 use super::patience::Over;
 use super::rejects::Rejects;
+use super::results::{Finished, Performed, ReadBack};
 use super::sink::SinkTotals;
 use super::so_far;
 use super::stage::Stage;

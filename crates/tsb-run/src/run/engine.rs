@@ -12,17 +12,16 @@ use std::sync::mpsc::sync_channel;
 use tsb_core::Timestamp;
 use tsb_core::emit::ExceptionKind;
 use tsb_core::report::Run;
-use tsb_stores::{Scope as FlushScope, Stats, Store};
+use tsb_stores::{Scope as FlushScope, Store};
 
 use super::assemble::{Parts, assemble, sides};
-use super::cost::{Known, Span, Spent};
+use super::cost::{Known, Span};
 use super::course::{Begun, Course};
 use super::guarded::{Guarded, caught, poisoned};
 use super::monitor::{Monitor, Observed, Subject};
 use super::path::{Driven, Pass, accepted};
 use super::patience::{Came, Waiting};
-use super::rejects::Rejects;
-use super::sink::SinkTotals;
+use super::results::{Finished, Performed, ReadBack};
 use super::stage::Stage;
 use super::window::Window;
 use super::{aftermath, asked, ceiling, fit, journaled, projection};
@@ -38,15 +37,6 @@ use crate::units;
 /// Stack size of the run's thread, in bytes: the size that the first thread of a process usually
 /// has.
 const STACK_BYTES: usize = 8 << 20;
-
-/// A finished run.
-#[derive(Debug)]
-pub struct Finished {
-    /// Its report.
-    pub run: Run,
-    /// Its histograms.
-    pub driven: Arc<Driven>,
-}
 
 /// Opens the only store of a plan.
 pub type Open<'a> = &'a dyn Fn(&Plan) -> Result<Arc<dyn Store>, Error>;
@@ -280,62 +270,6 @@ fn shown(stage: &Stage, store: &Arc<dyn Store>) -> Shown {
             .map(|speed| natural * stage.workload.sent_share() * speed.as_f64()),
         planned_ns: plan.duration_ns,
         slice_ns: plan.report_interval_ns,
-    }
-}
-
-/// The results of driving the load, before anything is read back.
-#[derive(Debug)]
-pub(super) struct Performed {
-    /// Counters and histograms of the emitter and the listener.
-    pub driven: Arc<Driven>,
-    /// What the monitor saw.
-    pub observed: Arc<Observed>,
-    /// Waits for the store's highest level; absent if acknowledgements state that level.
-    pub window: Option<Arc<Window>>,
-    /// When everything had reached that level, on the clock; absent likewise.
-    pub flushed_ns: Option<u64>,
-    /// Samples accepted by the store.
-    pub accepted: u64,
-    /// Samples refused by the store.
-    pub rejects: Arc<Rejects>,
-    /// CPU time by part; absent for an abandoned run.
-    pub spent: Option<Spent>,
-    /// The store's statistics after the flush; absent likewise.
-    pub stats: Option<Stats>,
-    /// What sinks and in-process targets counted.
-    pub totals: Arc<SinkTotals>,
-    /// The store's first failure, as text.
-    pub failure: Option<String>,
-    /// Why the store was not flushed: its server did not answer.
-    pub unflushed: Option<String>,
-}
-
-/// The results of reading back.
-#[derive(Debug, Default)]
-pub(super) struct ReadBack {
-    /// The audit.
-    pub audit: Option<Audit>,
-    /// CPU time of the audit, in nanoseconds.
-    pub cpu_ns: Option<u64>,
-    /// Why nothing was read back: the server did not answer, or the run was abandoned.
-    pub unread: Option<String>,
-    /// The store's failure while it was read, as text.
-    pub failure: Option<String>,
-}
-
-impl Performed {
-    /// Accepted samples per second.
-    pub(super) fn held_per_second(&self) -> f64 {
-        self.accepted as f64 * 1e9 / self.driven.elapsed_ns.max(1) as f64
-    }
-
-    /// The same, measured until all samples had reached the store's highest level.
-    pub(super) fn durable_per_second(&self) -> Option<f64> {
-        let flushed_ns = self.flushed_ns.filter(|_| self.failure.is_none())?;
-        let taken_ns = flushed_ns
-            .saturating_sub(self.driven.start_ns)
-            .max(self.driven.elapsed_ns);
-        Some(self.accepted as f64 * 1e9 / taken_ns.max(1) as f64)
     }
 }
 

@@ -12,6 +12,7 @@ mod generations;
 mod next;
 mod read;
 mod replay;
+mod view;
 mod writer;
 
 use std::fmt;
@@ -28,10 +29,11 @@ use super::{Commit, SqliteOptions, Synchronous};
 use crate::damage::Damage;
 use crate::error::{Error, Result};
 use crate::locks::lock;
+use crate::memory::{MemoryOptions, MemoryStore};
 use crate::numbers::Keys;
 use crate::store::{Ack, Capabilities, Exactness, OnConflict, Position, Query, Refusals, Scope, Stats, Store, Visitor};
-use generations::View;
 use read::Readers;
+use view::View;
 use writer::Writer;
 
 const SCHEMA: Schema = Schema {
@@ -88,6 +90,11 @@ struct Shared {
     damage: Vec<Damage>,
     // Last: its lock is given back when all connections are closed.
     database: Database,
+}
+
+/// A memory store without bounds of its own.
+fn memory() -> Arc<MemoryStore> {
+    Arc::new(MemoryStore::new(MemoryOptions::default()))
 }
 
 fn panicked<T>(_: PoisonError<T>) -> Error {

@@ -12,16 +12,11 @@ use crate::error::{Error, Result};
 use crate::numbers::labels_to_json;
 use crate::sqlite::Synchronous;
 use crate::sqlite::commits::Worst;
-use crate::sqlite::file::PAGE_BYTES;
+use crate::sqlite::file::{ROW_BYTES, on_disk};
 use crate::sqlite::wal::Witness;
 
 /// New series that are written with one commit: what they may add to its time.
 const KEYS_AT_ONCE: usize = 1000;
-/// What a row takes beside its bytes, about.
-const ROW_BYTES: u64 = 16;
-/// What a row leaves free in its leaf when the rest of it has pages of its own: the mean of
-/// ticks of 54,000 series, by dbstat.
-const LEAF_SLACK: u64 = 400;
 
 impl Writer {
     /// Makes everything that waits durable at the store's level.
@@ -192,15 +187,4 @@ pub(super) fn poison(shared: &Shared, what: &str, error: Error) -> Error {
     };
     shared.failure.get_or_init(|| cause);
     error
-}
-
-/// What a row of so many bytes takes in a file, about: large ones have pages of their own.
-pub(super) fn on_disk(bytes: u64) -> u64 {
-    let row = bytes + ROW_BYTES;
-    if row > PAGE_BYTES {
-        bytes + bytes / (PAGE_BYTES / 4) + LEAF_SLACK
-    } else {
-        // As many as fit share a page.
-        PAGE_BYTES / (PAGE_BYTES / row)
-    }
 }

@@ -3,9 +3,8 @@
 
 use std::sync::Arc;
 
-use super::generations::memory;
 use super::writer::Writer;
-use super::{Shared, panicked};
+use super::{Shared, memory, panicked};
 use crate::error::Result;
 use crate::memory::MemoryStore;
 

@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex};
 use rusqlite::{Connection, OptionalExtension};
 use tsb_core::{SeriesId, Timestamp};
 
-use super::generations::{View, key, rank};
+use super::view::{View, key, rank};
 use super::{Shared, panicked};
 use crate::block::{Answer, Columns, Fold, Held, Parts};
 use crate::error::Result;

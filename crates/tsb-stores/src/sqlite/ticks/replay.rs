@@ -10,10 +10,11 @@ use std::sync::{Arc, Mutex, OnceLock, RwLock};
 use rusqlite::Connection;
 use tsb_core::{Batch, Ids, SeriesId, SeriesKey, Timestamp};
 
-use super::generations::{Aging, AgingStore, Generation, View, get_newest, memory};
+use super::generations::get_newest;
 use super::read::Readers;
+use super::view::{Aging, AgingStore, Generation, View};
 use super::writer::{HeadState, Writer};
-use super::{SCHEMA, Shared, panicked};
+use super::{SCHEMA, Shared, memory, panicked};
 use crate::error::Result;
 use crate::numbers::{Keys, key_of};
 use crate::sqlite::SqliteOptions;

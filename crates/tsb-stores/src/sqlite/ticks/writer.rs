@@ -6,8 +6,8 @@ use rusqlite::Connection;
 use tsb_core::time::MonotonicClock;
 use tsb_core::{Batch, Durability, Ids, SeriesId, SeriesKey, Times, Timestamp};
 
-use super::generations::{Aging, Dropping, View};
 use super::next::Next;
+use super::view::{Aging, Dropping, View};
 use super::{Shared, panicked};
 use crate::block::Held;
 use crate::error::{Error, Result};

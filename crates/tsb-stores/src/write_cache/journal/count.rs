@@ -5,20 +5,16 @@
 //! append, by a store into a mapped page, and is never synced itself. So it is right after a kill,
 //! and may be older after a power cut. Bytes: `docs/formats/journal.md`.
 
-use std::fs;
-use std::io::{self, Write};
-use std::path::Path;
+use std::io;
 use std::sync::{Arc, Mutex};
 
-use super::medium::{COUNT, Medium, Note};
-use super::order;
+use super::medium::{COUNT, Medium, Note, later, read};
 use super::record::NUMBER_MAX;
-use super::replay::read;
 use crate::boot::boot;
 use crate::damage::{Damage, DamageKind};
 use crate::error::{Error, Result};
 use crate::locks::lock;
-use crate::machine::{PAGE, Page};
+use crate::machine::PAGE;
 
 /// The first bytes of a count of any version; a digit for the version follows.
 const MAGIC: &[u8; 7] = b"tsbcoun";
@@ -165,7 +161,7 @@ impl Counted {
             Ok(count) if count.boot == boot() => Ok(Self::Upto(count.handed.max(count.synced))),
             Ok(count) => Ok(Self::Upto(count.synced)),
             Err(NoCount::Damaged) => Ok(Self::Damaged),
-            Err(NoCount::Later(version)) => Err(order::later(medium, COUNT, version, char::from(VERSION))),
+            Err(NoCount::Later(version)) => Err(later(medium, COUNT, version, char::from(VERSION))),
         }
     }
 
@@ -248,37 +244,12 @@ impl CountWord {
     }
 }
 
-/// A new file of these bytes, whose first page is mapped. Where they do not fit, there is none.
-///
-/// A file of that name is removed and not emptied: a store that was left behind may have it
-/// mapped, and would die, or write into the new count.
-pub(super) fn create(path: &Path, bytes: &[u8]) -> io::Result<Page> {
-    match fs::remove_file(path) {
-        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
-        _ => {}
-    }
-    let mut file = fs::OpenOptions::new()
-        .read(true)
-        .write(true)
-        .create_new(true)
-        .open(path)?;
-    // Written, so that the file system has room for it: a page that it finds none for later ends
-    // the process.
-    let page = file.write_all(bytes).and_then(|()| Page::map(&file));
-    page.inspect_err(|_| {
-        let _ = fs::remove_file(path);
-    })
-}
-
-impl Note for Page {
-    fn set(&self, index: usize, value: u64) {
-        Self::set(self, index, value);
-    }
-}
-
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
     use super::*;
+    use crate::write_cache::journal::medium::create_page;
 
     const COUNT: Count = Count {
         boot: [7; 16],
@@ -334,8 +305,8 @@ mod tests {
     fn a_count_that_is_begun_anew_is_out_of_reach_of_the_one_before() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("count");
-        let before = create(&path, &COUNT.to_bytes()).unwrap();
-        let now = create(&path, &COUNT.to_bytes()).unwrap();
+        let before = create_page(&path, &COUNT.to_bytes()).unwrap();
+        let now = create_page(&path, &COUNT.to_bytes()).unwrap();
         before.set(HANDED, word(1 << 41));
         assert_eq!(Count::of(&fs::read(&path).unwrap()), Ok(COUNT));
         now.set(HANDED, word(7));

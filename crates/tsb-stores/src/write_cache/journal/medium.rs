@@ -2,12 +2,13 @@
 //! not synced.
 
 use std::fmt::Debug;
-use std::fs::{File, OpenOptions};
+use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use super::count;
+use crate::error::{Error, Result};
+use crate::machine::Page;
 
 /// Segments by name, and a small file beside them.
 pub trait Medium: Debug + Send + Sync + 'static {
@@ -155,7 +156,7 @@ impl Medium for Folder {
     }
 
     fn note(&self, name: &str, bytes: &[u8]) -> io::Result<Arc<dyn Note>> {
-        Ok(Arc::new(count::create(&self.path.join(name), bytes)?))
+        Ok(Arc::new(create_page(&self.path.join(name), bytes)?))
     }
 
     fn release(&self) {
@@ -195,4 +196,57 @@ pub(super) fn name_of(number: u32) -> String {
 pub(super) fn number_of(name: &str) -> Option<u32> {
     let digits = name.strip_prefix(PREFIX)?;
     digits.parse().ok().filter(|_| digits.len() == 10)
+}
+
+/// A new file of these bytes, whose first page is mapped. Where they do not fit, there is none.
+///
+/// A file of that name is removed and not emptied: a store that was left behind may have it
+/// mapped, and would die, or write into the new count.
+pub(super) fn create_page(path: &Path, bytes: &[u8]) -> io::Result<Page> {
+    match fs::remove_file(path) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+        _ => {}
+    }
+    let mut file = fs::OpenOptions::new()
+        .read(true)
+        .write(true)
+        .create_new(true)
+        .open(path)?;
+    // Written, so that the file system has room for it: a page that it finds none for later ends
+    // the process.
+    let page = file.write_all(bytes).and_then(|()| Page::map(&file));
+    page.inspect_err(|_| {
+        let _ = fs::remove_file(path);
+    })
+}
+
+impl Note for Page {
+    fn set(&self, index: usize, value: u64) {
+        Self::set(self, index, value);
+    }
+}
+
+/// Calls the medium for one file, with an error that names it.
+///
+/// # Errors
+/// [`Error::Backend`] where the call fails.
+pub(super) fn read<T>(
+    medium: &dyn Medium,
+    name: &str,
+    verb: &str,
+    call: impl Fn(&str) -> std::io::Result<T>,
+) -> Result<T> {
+    call(name).map_err(|source| Error::Backend {
+        action: format!("{verb} the journal {}", medium.path_of(name).display()),
+        source: source.into(),
+    })
+}
+
+/// A file of a version that is not known here.
+pub(super) fn later(medium: &dyn Medium, name: &str, found: char, reads: char) -> Error {
+    Error::LaterFormat {
+        path: medium.path_of(name),
+        found: found.to_string(),
+        reads: reads.to_string(),
+    }
 }

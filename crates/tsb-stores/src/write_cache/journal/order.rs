@@ -6,10 +6,9 @@
 use std::path::{Path, PathBuf};
 
 use super::head::{Begins, Marker, NoMarker};
-use super::medium::{MARKER, Medium, number_of};
-use super::replay::read;
+use super::medium::{MARKER, Medium, later, number_of, read};
 use crate::damage::{Damage, DamageKind};
-use crate::error::{Error, Result};
+use crate::error::Result;
 
 /// A segment, by its name and by what it says of itself.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -91,15 +90,6 @@ pub(super) fn by_head(mut places: Vec<Place>, numbers: &[Option<u32>]) -> Vec<Pl
     }
     places.sort_by_key(|place| (place.number, place.named != place.number, place.named));
     places
-}
-
-/// A file of a version that is not known here.
-pub(super) fn later(medium: &dyn Medium, name: &str, found: char, reads: char) -> Error {
-    Error::LaterFormat {
-        path: medium.path_of(name),
-        found: found.to_string(),
-        reads: reads.to_string(),
-    }
 }
 
 /// The number that a segment gives itself.

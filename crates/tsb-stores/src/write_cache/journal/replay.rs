@@ -13,7 +13,7 @@ use super::super::chunk::Sample;
 use super::count::Counted;
 use super::findings::{Gap, Wrong};
 use super::head::{Begins, Head, Marker};
-use super::medium::Medium;
+use super::medium::{Medium, read};
 use super::order::{self, Marked, Place};
 use super::record::Record;
 use super::scan::{Piece, Scan};
@@ -81,18 +81,6 @@ pub(super) fn replay(medium: &dyn Medium) -> Result<Found> {
     found.damage.extend(counted.finding(medium));
     found.damage.extend(order::kept_aside(medium, &names));
     Ok(found)
-}
-
-pub(super) fn read<T>(
-    medium: &dyn Medium,
-    name: &str,
-    verb: &str,
-    call: impl Fn(&str) -> std::io::Result<T>,
-) -> Result<T> {
-    call(name).map_err(|source| Error::Backend {
-        action: format!("{verb} the journal {}", medium.path_of(name).display()),
-        source: source.into(),
-    })
 }
 
 /// What a record holds of one series.

@@ -1,0 +1,87 @@
+//! What a file consists of at one moment: the head, the aging generation, and the generations that
+//! have chunks. These are types; `generations` moves samples from one to the next.
+
+use std::sync::Arc;
+
+use crate::memory::MemoryStore;
+
+/// What readers look at, replaced as a whole.
+#[derive(Debug)]
+pub(super) struct View {
+    /// What is being written.
+    pub(super) head: Arc<MemoryStore>,
+    /// What is on its way into chunks.
+    pub(super) aging: Option<Arc<AgingStore>>,
+    /// Generations that have, or will have, chunks; oldest first.
+    pub(super) generations: Vec<Generation>,
+    /// The newest timestamp of all of them.
+    pub(super) older_newest: i64,
+}
+
+/// The samples of the aging generation.
+#[derive(Debug)]
+pub(super) struct AgingStore {
+    pub(super) number: i64,
+    pub(super) store: Arc<MemoryStore>,
+}
+
+/// A generation that has chunks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Generation {
+    pub(super) number: i64,
+    pub(super) oldest: i64,
+    pub(super) newest: i64,
+    /// Samples in chunks.
+    pub(super) samples: u64,
+    /// Bytes of its chunks; 0 for those that an earlier life made.
+    pub(super) bytes: u64,
+}
+
+impl Generation {
+    /// Whether it may have samples in `start..end`.
+    pub(super) fn overlaps(&self, (start, end): (i64, i64)) -> bool {
+        self.newest >= start && self.oldest < end
+    }
+}
+
+/// The rank of a generation's parts: of equal timestamps the one written later holds. Those
+/// of one generation are told apart below it.
+pub(super) fn rank(number: i64) -> u64 {
+    (number as u64) << 33
+}
+
+/// Where a series' chunk of a generation stands.
+pub(super) fn key(generation: i64, number: u32) -> i64 {
+    generation << 32 | i64::from(number)
+}
+
+/// The state of the aging generation.
+#[derive(Debug)]
+pub(super) struct Aging {
+    pub(super) number: i64,
+    pub(super) first_seq: i64,
+    pub(super) end_seq: i64,
+    pub(super) store: Arc<MemoryStore>,
+    /// Numbers below this are in chunks.
+    pub(super) moved: u32,
+    /// Numbers that there were when it ended.
+    pub(super) series: u32,
+    /// Samples in chunks, and how many of them lie over one of an older generation.
+    pub(super) samples: u64,
+    pub(super) shadowed: u64,
+    /// Bytes of the chunks that this life made.
+    pub(super) bytes: u64,
+    /// Frames before this are deleted.
+    pub(super) forgotten: i64,
+    /// Bytes of its frames in the file, about.
+    pub(super) log_bytes: u64,
+    /// The newest timestamp of each number in the generations before it.
+    pub(super) prior: Vec<i64>,
+}
+
+/// An expired generation whose chunks are being deleted.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Dropping {
+    pub(super) number: i64,
+    pub(super) next: i64,
+}
