@@ -10,8 +10,10 @@ use tsb_core::{Batch, Durability, SeriesId, SeriesKey, Timestamp};
 
 use crate::error::{Error, Result};
 
+mod consolidation;
 mod stats;
 
+pub use consolidation::{ArchiveRule, Consolidated, Derivation, MAX_ARCHIVES};
 pub use stats::{Footprint, Stats};
 
 /// Something that keeps samples.
@@ -307,75 +309,10 @@ pub enum Exactness {
     Decimals(u8),
     /// One sample a slot of this many nanoseconds; the others are superseded.
     OnePerSlot(i64),
-    /// Only consolidated rows come back: all of them follow from the samples by this.
+    /// Only consolidated rows come back, which follow from the samples by this rule.
     Consolidated(Consolidated),
     /// Nothing comes back.
     Nothing,
-}
-
-/// The most archives that a consolidating store may have.
-pub const MAX_ARCHIVES: usize = 12;
-
-/// How a consolidating store makes rows of samples, by the rules of rrdcreate(1).
-///
-/// A raw query returns the known rows of the first archive, each stamped with its end; a
-/// resampled query is answered by the archive with that step and consolidation, each row
-/// stamped with its start, and is [`Error::Unsupported`] where there is none.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Consolidated {
-    /// How values become rates.
-    pub derivation: Derivation,
-    /// Seconds of a step. in [1, ..)
-    pub step_s: u64,
-    /// The longest time between two samples, in seconds; beyond it the rate is unknown.
-    pub heartbeat_s: u64,
-    /// The archives, the unused places at the end.
-    pub archives: [Option<ArchiveRule>; MAX_ARCHIVES],
-}
-
-impl Consolidated {
-    /// The archives that there are.
-    pub fn archives(&self) -> impl Iterator<Item = ArchiveRule> + '_ {
-        self.archives.iter().copied().flatten()
-    }
-}
-
-/// How values become rates.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Derivation {
-    /// The value is the rate since the sample before.
-    Gauge,
-    /// Whole numbers that grow, and wrap at 32 or 64 bits.
-    Counter,
-    /// Whole numbers; the rate may be negative.
-    Derive,
-    /// What was counted since the sample before.
-    Absolute,
-}
-
-/// One archive of a consolidating store.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct ArchiveRule {
-    /// How the steps of a row become one value: minimum, maximum, average or last.
-    pub consolidation: Consolidation,
-    /// Steps of a row. in [1, ..)
-    pub steps: u32,
-    /// Rows that are kept. in [1, ..)
-    pub rows: u32,
-    /// The share of a row's steps that may be unknown, in thousandths. in [0, 999]
-    pub xff_permille: u16,
-}
-
-impl ArchiveRule {
-    /// An archive of which half the steps may be unknown.
-    pub const fn new(consolidation: Consolidation, steps: u32, rows: u32) -> Self {
-        Self {
-            consolidation,
-            steps,
-            rows,
-            xff_permille: 500,
-        }
-    }
 }
 
 /// What happens to a sample that meets another, or comes late.

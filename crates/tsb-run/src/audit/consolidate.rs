@@ -41,7 +41,7 @@ struct Step {
     unknown_s: f64,
     /// Unknown seconds at its end.
     unknown_at_end_s: f64,
-    /// Ended by a sample that came after the heartbeat.
+    /// Ended by a sample that came after the longest gap.
     is_late: bool,
     /// How many steps share all this, because one sample ended them; 0 is one.
     steps: f64,
@@ -102,7 +102,7 @@ impl Stretch {
             (Derivation::Derive, Some(before)) => Some((value - before) / seconds),
             (Derivation::Counter, Some(before)) => Some(growth(before, value) / seconds),
         };
-        let is_late = seconds > rule.heartbeat_s as f64;
+        let is_late = seconds > rule.longest_gap_s as f64;
         Self {
             from_us,
             to_us,
@@ -172,7 +172,7 @@ impl Steps {
         let step_s = rule.step_s as f64;
         let until_s = (last * rule.step_s as i64 * 1_000_000 - stretch.from_us) as f64 / MICROS;
         let opened_s = until_s.floor() % step_s;
-        let late_s = rule.heartbeat_s as f64;
+        let late_s = rule.longest_gap_s as f64;
         let whole_s = (stretch.to_us - stretch.from_us) as f64 / MICROS;
         let mut shared = Step::default();
         let mut sharing = first..last;
@@ -203,7 +203,7 @@ fn row(rule: &Consolidated, archive: ArchiveRule, steps: &Steps, number: i64) ->
         .collect();
     let known: Vec<Expected> = values.iter().copied().flatten().collect();
     let unknown = values.len() - known.len();
-    let may_be_unknown = length as f64 * (f64::from(archive.xff_permille) / 1000.0);
+    let may_be_unknown = length as f64 * (f64::from(archive.unknown_permille_max) / 1000.0);
     if archive.steps > 1 && unknown as f64 > may_be_unknown {
         return None;
     }

@@ -7,18 +7,18 @@ use tsb_stores::{Capabilities, Exactness};
 use crate::error::Error;
 use crate::units;
 
-/// Refuses a fleet with series that report less often than the heartbeat of a consolidating
+/// Refuses a fleet with series that report less often than the longest gap of a consolidating
 /// store: all their rows would be unknown.
 pub(super) fn check(workload: &Workload, capabilities: &Capabilities, store: &str) -> Result<(), Error> {
     let Exactness::Consolidated(rule) = capabilities.exactness else {
         return Ok(());
     };
-    let heartbeat_ns = rule.heartbeat_s.saturating_mul(1_000_000_000);
+    let longest_gap_ns = rule.longest_gap_s.saturating_mul(1_000_000_000);
     let slow = || {
         workload
             .groups()
             .iter()
-            .filter(|group| group.interval_ns > heartbeat_ns)
+            .filter(|group| group.interval_ns > longest_gap_ns)
     };
     let Some(slowest_ns) = slow().map(|group| group.interval_ns).max() else {
         return Ok(());
@@ -30,7 +30,7 @@ pub(super) fn check(workload: &Workload, capabilities: &Capabilities, store: &st
             units::count(series),
             units::count(workload.catalog().len() as u64),
             units::nanos(slowest_ns),
-            units::nanos(heartbeat_ns),
+            units::nanos(longest_gap_ns),
         ))
         .hint(format!(
             "give the store a longer one: ?heartbeat={}s",

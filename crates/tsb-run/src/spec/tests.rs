@@ -221,7 +221,7 @@ fn rrd_options_are_read_and_judged() {
     let tsb_stores::Exactness::Consolidated(rule) = store.capabilities().exactness else {
         panic!("{store:?} does not consolidate");
     };
-    assert_eq!((rule.step_s, rule.heartbeat_s, rule.archives().count()), (10, 20, 2));
+    assert_eq!((rule.step_s, rule.longest_gap_s, rule.archives().count()), (10, 20, 2));
     for (options, expected) in [
         ("engine=ours", "option engine: \"ours\" is not one of native, librrd"),
         ("step=100ms", "option step: whole seconds are needed"),

@@ -67,7 +67,7 @@ fn original_archives() -> Vec<ArchiveRule> {
             consolidation,
             steps,
             rows,
-            xff_permille: 500,
+            unknown_permille_max: 500,
         })
     };
     [of(Consolidation::Average), of(Consolidation::Max)].concat()
@@ -106,7 +106,7 @@ impl RrdOptions {
         Ok(Consolidated {
             derivation: self.derivation,
             step_s: self.step_s,
-            heartbeat_s: self.heartbeat_s,
+            longest_gap_s: self.heartbeat_s,
             archives,
         })
     }
@@ -138,7 +138,7 @@ fn archive(rule: &ArchiveRule) -> Result<Archive> {
         Consolidation::Last => Cf::Last,
         other => return Err(invalid(format!("an archive cannot keep {other:?}"))),
     };
-    let xff = f64::from(rule.xff_permille) / 1000.0;
+    let xff = f64::from(rule.unknown_permille_max) / 1000.0;
     Ok(Archive::new(cf, xff, u64::from(rule.steps), u64::from(rule.rows)))
 }
 

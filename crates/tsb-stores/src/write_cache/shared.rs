@@ -105,7 +105,7 @@ impl<S: Store> Shared<S> {
             takes_repeats: capabilities.duplicate != OnConflict::Rejected,
             heartbeat_ns: match capabilities.exactness {
                 Exactness::Consolidated(rule) => {
-                    i64::try_from(rule.heartbeat_s.saturating_mul(SECOND_NS)).unwrap_or(i64::MAX)
+                    i64::try_from(rule.longest_gap_s.saturating_mul(SECOND_NS)).unwrap_or(i64::MAX)
                 }
                 _ => i64::MAX,
             },

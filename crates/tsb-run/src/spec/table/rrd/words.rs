@@ -25,7 +25,7 @@ fn parse_archive(text: &str) -> Option<ArchiveRule> {
         consolidation,
         steps,
         rows,
-        xff_permille: (xff * 1000.0).round().min(999.0) as u16,
+        unknown_permille_max: (xff * 1000.0).round().min(999.0) as u16,
     })
 }
 
@@ -49,11 +49,11 @@ mod tests {
         let archives = parse_archives("average:1:1440,max:6:1008:0.25").unwrap();
         assert_eq!(archives.len(), 2);
         assert_eq!(
-            (archives[0].steps, archives[0].rows, archives[0].xff_permille),
+            (archives[0].steps, archives[0].rows, archives[0].unknown_permille_max),
             (1, 1440, 500)
         );
         assert_eq!(
-            (archives[1].consolidation, archives[1].xff_permille),
+            (archives[1].consolidation, archives[1].unknown_permille_max),
             (Consolidation::Max, 250)
         );
         for text in [
