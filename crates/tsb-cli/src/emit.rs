@@ -217,7 +217,8 @@ fn notes(endpoint: &Endpoint, driven: &Driven) -> Vec<String> {
 
 fn rate(stage: &Stage, endpoint: &Endpoint, driven: &Driven) -> Rate {
     let sent = sent_for_good(driven);
-    let per_second = |samples: u64| samples as f64 * 1e9 / driven.elapsed_ns.max(1) as f64;
+    let per = |samples: u64, nanos: u64| samples as f64 * 1e9 / nanos.max(1) as f64;
+    let per_second = |samples: u64| per(samples, driven.elapsed_ns);
     let held = if endpoint.transport.is_answered() {
         driven.counts.accepted
     } else {
@@ -225,7 +226,7 @@ fn rate(stage: &Stage, endpoint: &Endpoint, driven: &Driven) -> Rate {
     };
     let closed_loop = stage.plan.is_closed_loop();
     Rate {
-        asked_per_second: (!closed_loop).then(|| per_second(driven.counts.due.samples)),
+        asked_per_second: (!closed_loop).then(|| per(driven.counts.due.samples, driven.asked_ns)),
         held_per_second: per_second(held),
         durable_per_second: None,
         peak: None,

@@ -152,6 +152,9 @@ fn what_was_shed_before_a_slow_server_is_no_loss() {
     transfer.received();
     assert_eq!(code, Some(0));
     assert!(count(&sent, "shed") > 2_000, "{:#}", sent["ledger"]);
+    // What was asked is what was due while it was due, however long the server took.
+    let asked = sent["rate"]["asked_per_second"].as_f64().unwrap();
+    assert!((19_500.0..20_500.0).contains(&asked), "{:#}", sent["rate"]);
     loses_nothing_and_then_what_is_taken(&transfer, count(&sent, "confirmed"));
 }
 

@@ -149,7 +149,7 @@ impl<W: Fn(&Keys, &Batch<'_>) -> Result<()> + Send + Sync + 'static> Store for W
 
     fn newest_accepted(&self, _series: &[SeriesId], _into: &mut [Option<Timestamp>]) -> Result<()> {
         self.check_open()?;
-        Err(self.unsupported("newest"))
+        Err(self.unsupported("newest_accepted"))
     }
 
     fn stats(&self) -> Stats {

@@ -214,7 +214,7 @@ impl Store for RingStore {
             special_values: true,
             persistent: false,
             // Whole slots: the oldest is emptied as soon as the newest is begun.
-            retention_ns: Some(self.options.retention_ns - self.options.slot_ns),
+            retention_ns: Some(self.grid.kept_ns()),
             ..Capabilities::new(Durability::Volatile, Durability::Volatile)
         }
     }

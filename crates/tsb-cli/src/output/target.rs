@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use crate::failure::Failure;
 
-/// Longest file name, in characters; leaves room for the temporary file's prefix and suffix.
+/// Longest file name, in bytes; leaves room for the temporary file's prefix and suffix.
 const NAME_MAX: usize = 100;
 
 /// A file for a result.
@@ -98,7 +98,8 @@ fn beside(path: &Path) -> io::Result<PathBuf> {
     let name = path
         .file_name()
         .ok_or_else(|| io::Error::from(ErrorKind::InvalidInput))?;
-    let name: String = name.to_string_lossy().chars().take(NAME_MAX).collect();
+    let name = name.to_string_lossy();
+    let name = &name[..name.floor_char_boundary(NAME_MAX)];
     Ok(path.with_file_name(format!(".{name}.{}.part", std::process::id())))
 }
 

@@ -31,7 +31,7 @@ use crate::damage::Told;
 use crate::error::Error;
 use crate::journal::{Followed, Follower};
 use crate::observer::{Phase, Subject as Shown};
-use crate::plan::{Plan, Transport};
+use crate::plan::Plan;
 use crate::units;
 
 /// Stack size of the run's thread, in bytes: the size that the first thread of a process usually
@@ -252,7 +252,7 @@ fn prepare<'a>(plan: &Plan, store: &Arc<Guarded>, course: &'a Course) -> Result<
 /// The facts that observers are given before the run starts.
 fn shown(stage: &Stage, store: &Arc<dyn Store>) -> Shown {
     let plan = &stage.plan;
-    let wire = if plan.transport == Transport::Tcp {
+    let wire = if plan.transport.is_wire() {
         format!(" ({})", plan.protocol)
     } else {
         String::new()

@@ -26,6 +26,12 @@ impl Grid {
         Some(Self { slot_ns, slots })
     }
 
+    /// How far back samples are kept for certain, in nanoseconds: all whole slots but the one
+    /// that is being filled.
+    pub(super) fn kept_ns(self) -> i64 {
+        (self.slots - 1) * self.slot_ns
+    }
+
     /// Bytes of the slots of one series.
     pub(super) fn bytes(self) -> u64 {
         (self.slots as u64).saturating_mul(size_of::<[u64; 2]>() as u64)

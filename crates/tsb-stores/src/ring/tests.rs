@@ -119,6 +119,22 @@ fn a_full_ring_refuses_by_name_and_goes_on_with_what_it_has() {
 }
 
 #[test]
+fn a_retention_that_is_no_multiple_of_a_slot_claims_what_whole_slots_keep() {
+    let store = open(RingOptions {
+        slot_ns: 10 * SECOND,
+        retention_ns: 25 * SECOND,
+        ..RingOptions::default()
+    });
+    // Two slots: when the second is begun, ten seconds are left of the first.
+    assert_eq!(store.capabilities().retention_ns, Some(10 * SECOND));
+    for at in [9, 10, 20] {
+        write(&store, at, 1.0);
+    }
+    let kept = store.samples(SeriesId(0), TimeRange::ALL).unwrap();
+    assert_eq!(kept.iter().map(|(at, _)| at.as_secs()).collect::<Vec<_>>(), [10, 20]);
+}
+
+#[test]
 fn fewer_than_two_slots_or_too_many_is_no_ring() {
     for (slot_ns, retention_ns) in [(0, 10), (-1, 10), (10, 19), (10, 0), (1, i64::MAX)] {
         let options = RingOptions {
