@@ -12,7 +12,6 @@
 //! A rate is samples per second (decimals are exact), or with `/DURATION` samples in that time;
 //! the count of a burst is samples too. Recorded times are due times of operations. A duration is
 //! a number and ns, us, ms, s, m or h.
-//! operations. A duration is a number and ns, us, ms, s, m or h.
 
 use std::fmt;
 use std::str::FromStr;

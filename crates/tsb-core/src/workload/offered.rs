@@ -132,11 +132,10 @@ impl Workload {
 /// themselves are distinct, their entropy plus 64 bits once per distinct value is another bound,
 /// and the lower of the two is used. For fewer than eight differences, the bound is the sum of
 /// sign and bits of each.
-/// differences the bound is what each takes by itself: its sign and its bits.
+///
 /// Either way the estimate uses only differences. Longer patterns that a codec can learn (a
 /// repeated window, a daily cycle) are not seen and make the figure too high: a store may need
 /// fewer bits per sample.
-/// is too high by that: a store may seal a sample in less.
 #[derive(Debug, Default)]
 pub struct Estimator {
     bits: f64,

@@ -3,7 +3,6 @@
 //! The number of senders is bounded, but every datagram is decoded: to admit a new sender when the
 //! table is full, the one that sent the least lately is evicted. Its undecoded samples are
 //! counted, and it is a new sender if it returns.
-//! counted, and it is a new sender when it comes back.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
