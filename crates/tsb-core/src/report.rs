@@ -360,7 +360,7 @@ pub struct Interval {
     /// Median response time, in nanoseconds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub response_p50_ns: Option<u64>,
-    /// 99th percentile of the response time in the interval, in nanoseconds.
+    /// 0.99 quantile of the response time in the interval, in nanoseconds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub response_p99_ns: Option<u64>,
     /// The longest response time in the interval.

@@ -91,7 +91,7 @@ impl Staleness {
 pub struct StalenessSummary {
     /// Median over all (series, moment) pairs.
     pub p50_ms: f64,
-    /// 99th percentile over all (series, moment) pairs.
+    /// 0.99 quantile over all (series, moment) pairs.
     pub p99_ms: f64,
     /// The largest staleness of any series at any moment.
     pub max_ms: f64,

@@ -1,4 +1,4 @@
-//! The protocols by name, and what each can carry.
+//! The protocols: their names, and what each can carry.
 
 use std::fmt;
 use std::str::FromStr;
@@ -48,39 +48,39 @@ pub enum Protocol {
     Pickle,
     /// StatsD: docs/formats/statsd.md.
     Statsd,
-    /// Our own binary protocol: docs/formats/tsb-wire.md.
+    /// tsb's own binary protocol: docs/formats/tsb-wire.md.
     Tsb,
 }
 
-/// What a protocol can carry, for plans and for users.
+/// The capabilities of a protocol, for plans and for users.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Facts {
-    /// The distance of two timestamps that stay apart, in nanoseconds; 1 or more. Finer
-    /// ones are cut, so a plan whose interval is shorter lets samples collide.
+    /// Minimum distance of two distinct timestamps, in nanoseconds; at least 1. Finer timestamps
+    /// are cut, so a plan with a shorter interval lets samples collide.
     pub resolution_ns: u64,
-    /// Whether samples bear a time. Without one the receiver's clock says when they came, and
-    /// the resolution is how often it looks.
+    /// Whether samples carry a time. Otherwise the receiver's clock gives their time of arrival,
+    /// and the resolution is how often it is read.
     pub timestamps: bool,
-    /// Whether NaN and the infinities arrive, bit for bit.
+    /// Whether NaN and the infinities are carried, bit for bit.
     pub special_values: bool,
-    /// Whether the receiver can tell that something is missing.
+    /// Whether the receiver can detect missing data.
     pub sequenced: bool,
-    /// Whether the receiver confirms what it has taken, over a stream or datagrams.
+    /// Whether the receiver acknowledges what it accepted, over a stream or datagrams.
     pub acknowledges: bool,
-    /// Whether only whole numbers arrive, up to 2^53 either way.
+    /// Whether only integers are carried, from -2^53 to 2^53.
     pub integers_only: bool,
-    /// Whether it runs over a connection that carries bytes, such as TCP.
+    /// Whether it runs over byte streams, such as TCP.
     pub streams: bool,
     /// Whether it runs over datagrams, such as UDP.
     pub datagrams: bool,
-    /// Whether it is the body of HTTP requests, whose answers confirm or refuse.
+    /// Whether it is the body of HTTP requests, whose answers accept or refuse it.
     pub http: bool,
-    /// Which series it can name, in a sentence.
+    /// The series that it can name, in a sentence.
     pub names: &'static str,
 }
 
 impl Protocol {
-    /// All of them.
+    /// All protocols.
     pub const ALL: [Self; 12] = [
         Self::DalmatinerJuly,
         Self::DalmatinerAugust,
@@ -96,7 +96,7 @@ impl Protocol {
         Self::Tsb,
     ];
 
-    /// The word that users type.
+    /// The name that users type.
     pub const fn name(self) -> &'static str {
         match self {
             Self::DalmatinerJuly => "dalmatiner-july",
@@ -114,7 +114,7 @@ impl Protocol {
         }
     }
 
-    /// What it can carry.
+    /// Its capabilities.
     #[expect(clippy::too_many_lines, reason = "a table, a row for each protocol")]
     pub const fn facts(self) -> Facts {
         match self {
@@ -205,7 +205,7 @@ impl Protocol {
         }
     }
 
-    /// The names of all, for users.
+    /// The names of all protocols, for messages.
     fn known() -> String {
         let names = Self::ALL.map(Self::name);
         names.join(", ")
@@ -232,14 +232,14 @@ impl Protocol {
         })
     }
 
-    /// A decoder for one connection, with memory of its own. The clock is for protocols that
-    /// can say "now".
+    /// A decoder for one connection, with its own memory budget. The clock is for protocols that
+    /// can express "now".
     pub fn decoder(self, clock: Arc<dyn Clock>) -> Box<dyn Decoder> {
         self.decoder_within(clock, &Room::default())
     }
 
-    /// A decoder for one connection. What it remembers takes memory from `room`, which all
-    /// connections of a listener share.
+    /// A decoder for one connection. Its memory is charged to `room`, which all connections of a
+    /// listener share.
     pub fn decoder_within(self, clock: Arc<dyn Clock>, room: &Room) -> Box<dyn Decoder> {
         match self {
             Self::Graphite => Box::new(GraphiteDecoder::new(clock).within(room)),
@@ -256,8 +256,8 @@ impl Protocol {
         }
     }
 
-    /// Whether [`Protocol::packer`] has one for it: more protocols are received in
-    /// datagrams than sent.
+    /// Whether [`Protocol::packer`] supports it: more protocols can be received in datagrams than
+    /// sent.
     pub const fn is_packed(self) -> bool {
         matches!(
             self,
@@ -265,8 +265,8 @@ impl Protocol {
         )
     }
 
-    /// A packer for one socket that carries series of `catalog` in datagrams of at most
-    /// `limit` bytes. Two lives of one address must differ in `session`.
+    /// A packer for one socket that carries series of `catalog` in datagrams of at most `limit`
+    /// bytes. A sender that reuses an address must use another `session`.
     ///
     /// # Errors
     /// The first series that the protocol cannot carry in such a datagram, and why.
@@ -277,7 +277,7 @@ impl Protocol {
             Self::DalmatinerJuly => Ok(Box::new(DalmatinerPacker::new(Form::July, catalog, limit)?)),
             Self::DalmatinerAugust => Ok(Box::new(DalmatinerPacker::new(Form::August, catalog, limit)?)),
             _ => {
-                // No series at all is carried, so that any will do as an example.
+                // The protocol carries no series in datagrams, so any series serves as an example.
                 self.encoder(catalog)?;
                 let first = catalog.keys().first().cloned().unwrap_or_else(|| SeriesKey::new(""));
                 Err(Uncarried::new(self, &first, "it is not sent in datagrams here"))
@@ -285,14 +285,14 @@ impl Protocol {
         }
     }
 
-    /// A decoder for one connection with requests, where the protocol is their body. Names and
-    /// bodies that are kept come out of `room`, and `databases` are those of all connections.
+    /// A decoder for one HTTP connection, if the protocol is a request body. Names and buffered
+    /// bodies are charged to `room`, and `databases` is shared by all connections.
     pub fn http_decoder(self, clock: Arc<dyn Clock>, room: &Room, databases: &Databases) -> Option<Box<dyn Decoder>> {
         http::decoder(self, clock, room, databases)
     }
 
-    /// A decoder for the datagrams of one peer, each of which is presented whole. What is
-    /// remembered and held for all peers of a listener comes out of one `room`.
+    /// A decoder for the datagrams of one peer, which must be passed whole. Its memory is charged
+    /// to `room`, which all peers of a listener share.
     pub fn datagram_decoder(self, clock: Arc<dyn Clock>, room: &Room) -> Box<dyn Decoder> {
         let records = |decoder: Box<dyn Decoder>| Box::new(WholeDatagrams::of_records(decoder));
         match self {
@@ -320,7 +320,7 @@ impl FromStr for Protocol {
     }
 }
 
-/// No protocol has this name.
+/// There is no protocol of this name.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("unknown protocol '{0}'; known are {known}", known = Protocol::known())]
 pub struct UnknownProtocol(pub String);
@@ -331,9 +331,9 @@ pub struct UnknownProtocol(pub String);
 pub struct Uncarried {
     /// The protocol.
     pub protocol: Protocol,
-    /// The series, as `SeriesKey` prints it, cut at 200 characters.
+    /// The series, as `SeriesKey` prints it, truncated to 200 characters.
     pub key: String,
-    /// What in it cannot be carried.
+    /// The part of it that cannot be carried.
     pub why: &'static str,
 }
 
