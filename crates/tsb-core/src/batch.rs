@@ -1,19 +1,19 @@
-//! A batch: samples handed over together, as columns that the caller owns.
+//! A batch: samples passed together, as columns that the caller owns.
 //!
-//! One tick of a contiguous range of ids is the common case and costs like a row
-//! copy; any other shape works too.
+//! One tick of a contiguous range of ids is the common case and costs as much as copying a row;
+//! any other shape works too.
 
 use std::ops::Range;
 
 use crate::series::SeriesId;
 use crate::time::Timestamp;
 
-/// The series of a batch, one entry a sample.
+/// The series of a batch, one per sample.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Ids<'a> {
-    /// `first`, `first + 1`, ... : as many as the batch has values.
+    /// `first`, `first + 1`, and so on: as many as the batch has values.
     Range(SeriesId),
-    /// One id a value, in any order; an id may occur more than once.
+    /// One id per value, in any order; an id may occur more than once.
     Each(&'a [SeriesId]),
 }
 
@@ -22,11 +22,11 @@ pub enum Ids<'a> {
 pub enum Times<'a> {
     /// One timestamp for every sample.
     One(Timestamp),
-    /// One timestamp a value.
+    /// One timestamp per value.
     Each(&'a [Timestamp]),
 }
 
-/// Borrowed columns of samples. Within one series, batch order is write order.
+/// Borrowed columns of samples. Within one series, the order in the batch is the write order.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Batch<'a> {
     ids: Ids<'a>,
@@ -56,7 +56,7 @@ impl<'a> Batch<'a> {
     /// Columns of any shape.
     ///
     /// # Panics
-    /// When a column is not as long as `values`: a slip of the caller, never of input.
+    /// If a column's length differs from that of `values`, which is a bug of the caller.
     #[inline]
     pub fn new(ids: Ids<'a>, times: Times<'a>, values: &'a [f64]) -> Self {
         if let Ids::Each(column) = ids {
@@ -68,13 +68,13 @@ impl<'a> Batch<'a> {
         Self { ids, times, values }
     }
 
-    /// How many samples there are.
+    /// Number of samples.
     #[inline]
     pub fn len(&self) -> usize {
         self.values.len()
     }
 
-    /// Whether there is no sample.
+    /// Whether there are no samples.
     #[inline]
     pub fn is_empty(&self) -> bool {
         self.values.is_empty()
@@ -101,7 +101,7 @@ impl<'a> Batch<'a> {
     /// The samples of a range of indexes.
     ///
     /// # Panics
-    /// When the range reaches beyond the batch: a slip of the caller, never of input.
+    /// If the range exceeds the batch, which is a bug of the caller.
     #[inline]
     #[must_use]
     pub fn slice(&self, range: Range<usize>) -> Self {
@@ -136,18 +136,17 @@ impl<'a> Batch<'a> {
         }
     }
 
-    /// Sample after sample, in batch order: the slow and general way to read a batch.
+    /// Iterates over the samples in batch order: the general and slow way to read a batch.
     pub fn iter(&self) -> impl Iterator<Item = (SeriesId, Timestamp, f64)> + '_ {
         let samples = self.values.iter().enumerate();
         samples.map(|(index, &value)| (self.id(index), self.time(index), value))
     }
 }
 
-/// Columns that are filled, handed over as a [`Batch`], cleared and filled again:
-/// once warm it allocates nothing.
+/// Owned columns to fill, pass on as a [`Batch`], clear and fill again; it allocates nothing once
+/// it has grown.
 ///
-/// It notices by itself when the ids are contiguous and the timestamps equal, and
-/// then hands over the cheap shape.
+/// It detects contiguous ids and equal timestamps, and then produces the cheap shape.
 #[derive(Clone, Debug, Default)]
 pub struct BatchBuf {
     ids: Vec<SeriesId>,
@@ -188,10 +187,10 @@ impl BatchBuf {
         self.values.push(value);
     }
 
-    /// Appends a stretch of a contiguous range of ids, `values[i]` of series `first + i`.
+    /// Appends samples of a contiguous range of ids: `values[i]` belongs to series `first + i`.
     ///
     /// # Panics
-    /// When a time column is not as long as `values`: a slip of the caller.
+    /// If a time column's length differs from that of `values`, which is a bug of the caller.
     pub fn extend(&mut self, first: SeriesId, times: Times<'_>, values: &[f64]) {
         let at = match times {
             Times::One(at) => Some(at),
@@ -218,7 +217,7 @@ impl BatchBuf {
         self.values.extend_from_slice(values);
     }
 
-    /// Forgets the samples, keeps the room.
+    /// Removes the samples and keeps the allocation.
     #[inline]
     pub fn clear(&mut self) {
         self.ids.clear();
@@ -226,19 +225,19 @@ impl BatchBuf {
         self.values.clear();
     }
 
-    /// How many samples there are.
+    /// Number of samples.
     #[inline]
     pub fn len(&self) -> usize {
         self.values.len()
     }
 
-    /// Whether there is no sample.
+    /// Whether there are no samples.
     #[inline]
     pub fn is_empty(&self) -> bool {
         self.values.is_empty()
     }
 
-    /// The samples as a batch, in the cheapest shape that says the same.
+    /// The samples as a batch, in the cheapest equivalent shape.
     #[inline]
     pub fn as_batch(&self) -> Batch<'_> {
         let first = self.ids.first().copied().unwrap_or_default();

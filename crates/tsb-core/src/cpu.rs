@@ -1,28 +1,28 @@
-//! CPU time of one thread by what it does, so that the parts add up to the thread's total.
+//! CPU time of one thread, divided by kinds of work so that the parts add up to the thread's
+//! total.
 //!
-//! Reading a thread's CPU clock is a system call that costs as much as handling dozens of
-//! samples, so it is read about 500 times per second and not around operations. In between,
-//! the run's clock divides the time between the kinds of work: reading it costs a twentieth
-//! of that, and it is read anyway.
-//! From one reading of the CPU clock to the next is a *window*. What the window used is known
-//! exactly; what each kind of work in it took is known by the run's clock, which also counts
-//! time in which the thread waited or was interrupted. So one kind of each window is *suspect*:
-//! the piece of work that took longest, behind which the window is closed at once, or else the
-//! kind that may block. The others count as the clock says, and the suspect gets the rest.
+//! Reading a thread's CPU clock is a system call that costs as much as handling dozens of samples,
+//! so it is read about 500 times per second and not around operations. Between two readings, the
+//! run's clock, which costs a twentieth and is read anyway, divides the time among the kinds of
+//! work. The time between two readings of the CPU clock is a *window*. The total of a window is
+//! exact. The share of each kind is known only by the run's clock, which also counts time in which
+//! the thread waited or was interrupted. So one kind in each window is *suspect*: either the
+//! longest piece of work, after which the window is closed at once, or the kind that may block.
+//! The other kinds count as the run's clock measured them, and the suspect gets the rest.
 //!
-//! Nothing is sampled and nothing is multiplied here, so a rare and dear piece counts once,
-//! wherever it falls.
+//! Nothing is sampled or extrapolated, so a rare and expensive piece of work counts once, wherever
+//! it falls.
 
 use crate::time::Clock;
 
-/// A piece of work that takes longer closes its window: a reading costs less than 1 % of it.
+/// A piece of work longer than this closes its window: the reading costs less than 1 % of it.
 pub(crate) const LONG_NS: u64 = 150_000;
-/// A window is closed when it has been open for longer.
+/// A window that has been open for longer is closed.
 const WINDOW_NS: u64 = 2_000_000;
-/// Less than this is not worth a window of its own.
+/// A piece shorter than this does not justify closing a window.
 const TINY_NS: u64 = 2_000;
 
-/// What reading the clocks costs on this machine, in nanoseconds.
+/// The cost of reading the clocks on this machine, in nanoseconds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct ClockCosts {
     /// One reading of the run's clock.
@@ -32,7 +32,7 @@ pub(crate) struct ClockCosts {
 }
 
 impl ClockCosts {
-    /// Measures both: the least of several rounds of many readings.
+    /// Measures both: the minimum over several rounds of many readings.
     pub(crate) fn measure(clock: &dyn Clock) -> Self {
         const ROUNDS: usize = 16;
         const NOWS: u64 = 32;
@@ -52,14 +52,14 @@ impl ClockCosts {
     }
 }
 
-/// A thread's CPU time by kinds of work, which are numbered.
+/// A thread's CPU time by kind of work, in which kinds are indexes.
 #[derive(Debug)]
 pub(crate) struct Split<const KINDS: usize> {
     costs: ClockCosts,
     settled: [u64; KINDS],
     measuring_ns: u64,
     readings: u64,
-    /// Of the open window, by the run's clock.
+    /// Time by kind in the open window, by the run's clock.
     open: [u64; KINDS],
     opened_ns: u64,
     since_ns: u64,
@@ -68,7 +68,7 @@ pub(crate) struct Split<const KINDS: usize> {
 }
 
 impl<const KINDS: usize> Split<KINDS> {
-    /// For the calling thread, from its beginning.
+    /// A split of the calling thread's time, from the thread's start.
     pub(crate) fn new(clock: &dyn Clock) -> Self {
         let now = clock.now();
         Self {
@@ -83,13 +83,12 @@ impl<const KINDS: usize> Split<KINDS> {
         }
     }
 
-    /// What reading the clocks costs.
+    /// The cost of reading the clocks.
     pub(crate) fn costs(&self) -> ClockCosts {
         self.costs
     }
 
-    /// The time since the last piece ended, at `now_ns`, was of this kind. Returns how long
-    /// that was.
+    /// Attributes the time since the last call, up to `now_ns`, to `kind`. Returns that time.
     #[inline]
     pub(crate) fn lap(&mut self, kind: usize, now_ns: u64) -> u64 {
         let length = now_ns.saturating_sub(self.since_ns);
@@ -98,9 +97,9 @@ impl<const KINDS: usize> Split<KINDS> {
         length
     }
 
-    /// As [`Split::lap`], and closes the window where that is due: behind a long piece, which
-    /// is then the suspect, or because it has been open for long; then all pieces of `kind`
-    /// are.
+    /// Like [`Split::lap`], and closes the window if that is due: after a long piece, which is
+    /// then the suspect, or because the window has been open for long, in which case all pieces of
+    /// `kind` are suspect.
     #[inline]
     pub(crate) fn lap_and_close(&mut self, kind: usize, now_ns: u64, clock: &dyn Clock) {
         let length = self.lap(kind, now_ns);
@@ -111,15 +110,15 @@ impl<const KINDS: usize> Split<KINDS> {
         }
     }
 
-    /// Closes the window where there is something in it; all pieces of `suspect` are suspect.
+    /// Closes the window unless it is empty; all pieces of `suspect` are suspect.
     pub(crate) fn settle(&mut self, suspect: usize, clock: &dyn Clock) {
         if self.since_ns.saturating_sub(self.opened_ns) >= TINY_NS {
             self.close(suspect, self.open[suspect], clock);
         }
     }
 
-    /// Closes the window. `suspect_ns` of the time of `suspect` may have passed without using
-    /// the CPU.
+    /// Closes the window. Up to `suspect_ns` of the time of `suspect` may have passed without
+    /// using the CPU.
     #[cold]
     #[inline(never)]
     pub(crate) fn close(&mut self, suspect: usize, suspect_ns: u64, clock: &dyn Clock) {
@@ -127,20 +126,20 @@ impl<const KINDS: usize> Split<KINDS> {
         self.end(suspect, suspect_ns, clock);
     }
 
-    /// Closes the window: whatever was used beyond its pieces was of this kind. For work
-    /// that is long known to be of one kind, such as a sleep.
+    /// Closes the window and attributes all CPU time beyond its pieces to `kind`. For long work of
+    /// one known kind, such as a sleep.
     pub(crate) fn assign(&mut self, kind: usize, clock: &dyn Clock) {
         self.end(kind, u64::MAX, clock);
     }
 
-    /// Closes the window and returns what it used: it is for the caller to say by what.
+    /// Closes the window and returns its CPU time, for the caller to attribute.
     #[cfg(any(feature = "net", test))]
     pub(crate) fn take(&mut self, clock: &dyn Clock) -> u64 {
         self.open = [0; KINDS];
         self.read(clock)
     }
 
-    /// What was used since the last reading, without what reading costs.
+    /// CPU time since the last reading, without the cost of reading.
     fn read(&mut self, clock: &dyn Clock) -> u64 {
         let mark_ns = clock.thread_cpu_ns();
         let used_ns = mark_ns.saturating_sub(std::mem::replace(&mut self.mark_ns, mark_ns));
@@ -158,7 +157,7 @@ impl<const KINDS: usize> Split<KINDS> {
         let trusted_ns: u64 = open.iter().sum();
         let mut left_ns = used_ns;
         for (settled, open) in self.settled.iter_mut().zip(open) {
-            // Interruptions that were too short to be seen: the pieces share what was used.
+            // There were interruptions too short to notice: scale the pieces to the CPU time used.
             let part_ns = if trusted_ns > used_ns {
                 (u128::from(open) * u128::from(used_ns) / u128::from(trusted_ns)) as u64
             } else {
@@ -169,23 +168,23 @@ impl<const KINDS: usize> Split<KINDS> {
         }
         let rest_ns = left_ns.min(suspect_ns);
         self.settled[suspect] += rest_ns;
-        // More than the clock saw pass: what reading the clocks cost beyond its calibration.
+        // More CPU time than wall time passed: clock readings cost more than was calibrated.
         self.measuring_ns += left_ns - rest_ns;
     }
 
-    /// Makes up to `ns` of one kind another.
+    /// Moves up to `ns` from one kind to another.
     pub(crate) fn move_over(&mut self, from: usize, to: usize, ns: u64) {
         let ns = ns.min(self.settled[from]);
         self.settled[from] -= ns;
         self.settled[to] += ns;
     }
 
-    /// CPU time by kind, of all windows that are closed.
+    /// CPU time by kind over all closed windows.
     pub(crate) fn settled(&self) -> [u64; KINDS] {
         self.settled
     }
 
-    /// CPU time of reading the CPU clock.
+    /// CPU time spent on reading the CPU clock.
     pub(crate) fn measuring_ns(&self) -> u64 {
         self.measuring_ns
     }

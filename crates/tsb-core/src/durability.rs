@@ -1,24 +1,24 @@
-//! The durability levels: what survives what.
+//! The durability levels: which failures an acknowledged sample survives.
 
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-/// What an acknowledged sample has reached.
+/// The durability that an acknowledged sample has reached.
 ///
-/// Ordered: a higher level promises all that a lower one does. No throughput is
-/// printed without its level, and two levels are never ranked together silently.
+/// The levels are ordered: a higher one includes the promises of a lower one. No throughput is
+/// printed without its level, and different levels are never ranked together without saying so.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Durability {
-    /// Nobody answered: the sample may not even have arrived (any UDP, Graphite plaintext).
+    /// No acknowledgement: the sample may not even have arrived (any UDP, Graphite plaintext).
     #[default]
     Unconfirmed,
-    /// In the memory of the process that acknowledged it; gone when that process dies.
+    /// In the memory of the process that acknowledged it; lost when that process dies.
     Volatile,
-    /// In the operating system's buffers: survives the process, not a power cut.
+    /// In the operating system's buffers: survives the process, but not a power failure.
     Buffered,
-    /// On the medium, as far as the medium tells the truth about a sync.
+    /// On the storage medium, if the medium reports syncs truthfully.
     Synced,
 }
 

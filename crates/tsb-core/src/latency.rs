@@ -1,19 +1,19 @@
-//! Latency: what is recorded, per interval and in all, and what may be printed of it.
+//! Latency: what is recorded, per interval and in total, and which quantiles may be printed.
 //!
-//! Three times belong to an operation, and each has a histogram of its own:
+//! Three times are measured for an operation, each in its own histogram:
 //!
 //! - **response time**, due to done: what a client of the store feels;
 //! - **service time**, start to done: what the store took;
-//! - **lag**, due to start: what the operation waited behind others, or for us.
+//! - **lag**, due to start: what the operation waited for earlier ones, or for the emitter.
 //!
 //! On a wire without acknowledgements there is a fourth, **delivery**: from start until the
-//! receiver has read it. Service time is then from there to done.
+//! receiver has read the operation. Service time then runs from there to done.
 //!
-//! Each worker owns plain histograms. At the end of an interval the worker itself packs
-//! its counts into a few hundred bytes of an arena of its own: no lock, no queue and no
-//! other thread is involved, and results are merged after the run. Counts are never
-//! sampled and never dropped. In a long run intervals are folded in pairs as they age, so
-//! that they are never more than about [`INTERVALS_MAX`].
+//! Each worker owns plain histograms. At the end of an interval the worker itself packs its counts
+//! into a few hundred bytes of its own arena: no lock, no queue and no other thread is involved,
+//! and results are merged after the run. Counts are never sampled and never dropped. In a long run
+//! intervals are merged in pairs as they age, so their number never exceeds about
+//! [`INTERVALS_MAX`].
 
 mod cells;
 mod curve;
@@ -38,28 +38,28 @@ use serde::{Deserialize, Serialize};
 /// quantile lies between the 4th and the 17th of them from the top, 95 times in 100.
 pub const BEYOND_MIN: u64 = 10;
 
-/// What a report says of one histogram, under the report's names. A quantile that too few
-/// operations stand behind is absent.
+/// The summary of one histogram, under the report's names. A quantile with too few operations
+/// beyond it is absent.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Summary {
-    /// Operations.
+    /// Number of operations.
     pub count: u64,
-    /// Samples in these operations.
+    /// Number of samples in these operations.
     pub samples: u64,
     /// The median.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub p50_ns: Option<u64>,
-    /// 9 of 10 were no slower.
+    /// 90 % of the operations were no slower.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub p90_ns: Option<u64>,
-    /// 99 of 100 were no slower.
+    /// 99 % of the operations were no slower.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub p99_ns: Option<u64>,
-    /// 999 of 1,000 were no slower.
+    /// 99.9 % of the operations were no slower.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub p999_ns: Option<u64>,
-    /// The slowest, exact.
+    /// The slowest operation, exact.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_ns: Option<u64>,
 }

@@ -1,8 +1,8 @@
-//! The ledger: where every sample went, and whether the sums add up.
+//! The ledger: what happened to every sample, and whether the sums add up.
 //!
-//! A count that cannot exist in a run is absent, not 0. Equations hold between the counts
-//! that are there; [`Ledger::violations`] says which do not, with both sides. Ledgers of
-//! workers, hosts or parts of a run add up with [`Ledger::merge`].
+//! A count that cannot exist in a run is absent, not 0. Equations hold between the counts that
+//! exist; [`Ledger::violations`] returns those that do not hold, with both sides. Ledgers of
+//! workers, hosts or parts of a run are added with [`Ledger::merge`].
 
 mod finding;
 
@@ -15,58 +15,58 @@ use serde::de::{Error as _, IgnoredAny, MapAccess, Visitor};
 use serde::ser::SerializeMap;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-/// What is counted, in samples.
+/// What is counted; the unit is samples.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[repr(u8)]
 pub enum Counter {
     /// Due by the schedule.
     Due,
-    /// Due, never sent.
+    /// Due, but never sent.
     Shed,
     /// Handed to the wire or the store.
     Sent,
-    /// Dropped by our own kernel's buffers, by its own counters.
+    /// Dropped by this machine's kernel buffers, by the kernel's counters.
     KernelDropped,
-    /// Sent, not dropped by the kernel, and never received.
+    /// Sent, not dropped by the kernel, but never received.
     LostInTransport,
-    /// Seen by our receiving side.
+    /// Received by our listener.
     Received,
-    /// Received, but no record.
+    /// Received, but not parseable as a record.
     Malformed,
     /// Received and refused.
     Rejected,
-    /// Taken by the store.
+    /// Accepted by the store.
     Accepted,
     /// Acknowledged by a foreign server.
     Confirmed,
     /// Refused by a foreign server.
     Refused,
-    /// Sent to a foreign server that never said what became of them.
+    /// Sent to a foreign server that never answered for them.
     Unknown,
-    /// Read back as they were written.
+    /// Read back with the value that was written.
     Verified,
     /// Replaced by a later write of the same timestamp.
     Superseded,
-    /// Older than the store's stated retention, and gone.
+    /// Older than the store's stated retention, and no longer there.
     Expired,
-    /// Accepted and not there.
+    /// Accepted, but not in the store.
     Lost,
-    /// There, with another value.
+    /// In the store, with another value.
     Altered,
-    /// Copies beyond one.
+    /// Extra copies.
     Duplicated,
-    /// In a step that no row of a consolidating store says yet.
+    /// In a step for which a consolidating store has no row yet.
     Unconsolidated,
-    /// Accepted, and by the store's own rules in no row: its step is unknown.
+    /// Accepted, but by the store's rules in no row, because its step is unknown.
     Unrepresented,
-    /// Accepted by a consolidating store, into a row that also depends on samples of which
-    /// nobody knows whether they came: what that row must say cannot be computed.
+    /// Accepted by a consolidating store into a row that also depends on samples which may not
+    /// have arrived: the expected value of that row cannot be computed.
     Uncompared,
 }
 
 impl Counter {
-    /// All of them, in the report's order.
+    /// All counters, in the report's order.
     pub const ALL: [Self; 21] = [
         Self::Due,
         Self::Shed,
@@ -132,13 +132,13 @@ impl fmt::Display for Counter {
 /// An equation: the left count is the sum of the right ones.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Equation {
-    /// One count.
+    /// The count on the left side.
     pub whole: Counter,
-    /// What it is made of.
+    /// The counts that it is the sum of.
     pub parts: &'static [Counter],
 }
 
-/// What becomes of an accepted sample: these counts add up to [`Counter::Accepted`].
+/// The possible fates of an accepted sample: these counts add up to [`Counter::Accepted`].
 pub const OF_ACCEPTED: [Counter; 8] = [
     Counter::Verified,
     Counter::Superseded,
@@ -150,8 +150,8 @@ pub const OF_ACCEPTED: [Counter; 8] = [
     Counter::Uncompared,
 ];
 
-/// The equations between the counts. One applies where its whole is counted and at least one
-/// of its parts is; a part that cannot exist in the run counts as 0.
+/// The equations between the counts. One applies if its whole and at least one of its parts are
+/// counted; a part that cannot exist in the run counts as 0.
 pub const EQUATIONS: [Equation; 5] = [
     Equation {
         whole: Counter::Due,
@@ -178,11 +178,11 @@ pub const EQUATIONS: [Equation; 5] = [
 /// An equation that does not hold.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Violation {
-    /// Which.
+    /// The equation.
     pub equation: Equation,
-    /// What the whole counts.
+    /// The count of the whole.
     pub whole: u64,
-    /// What the parts add up to.
+    /// The sum of the parts.
     pub parts: u128,
 }
 
@@ -229,29 +229,29 @@ impl Ledger {
         Self::default()
     }
 
-    /// A count, if it exists in this run.
+    /// A count; `None` if it does not exist in this run.
     pub const fn get(&self, counter: Counter) -> Option<u64> {
         self.counts[counter as usize]
     }
 
-    /// A count, or 0 where it cannot exist.
+    /// A count, or 0 if it does not exist.
     pub fn count(&self, counter: Counter) -> u64 {
         self.get(counter).unwrap_or(0)
     }
 
-    /// Sets a count; from now on it exists.
+    /// Sets a count, which exists from then on.
     pub fn set(&mut self, counter: Counter, samples: u64) -> &mut Self {
         self.counts[counter as usize] = Some(samples);
         self
     }
 
-    /// Adds to a count; from now on it exists. Saturates.
+    /// Adds to a count, which exists from then on. Saturates.
     pub fn add(&mut self, counter: Counter, samples: u64) -> &mut Self {
         let sum = self.count(counter).saturating_add(samples);
         self.set(counter, sum)
     }
 
-    /// Adds another part of the same run.
+    /// Adds the counts of another part of the same run.
     pub fn merge(&mut self, other: &Self) {
         for counter in Counter::ALL {
             if let Some(samples) = other.get(counter) {
@@ -266,7 +266,7 @@ impl Ledger {
         all.filter_map(|counter| Some((counter, self.get(counter)?)))
     }
 
-    /// The equations that apply here.
+    /// The equations that apply to this ledger.
     pub fn equations(&self) -> impl Iterator<Item = Equation> + '_ {
         let exists = |counter: Counter| self.get(counter).is_some();
         EQUATIONS
@@ -320,7 +320,7 @@ impl<'de> Visitor<'de> for Reader {
         let mut ledger = Ledger::new();
         while let Some(name) = map.next_key::<std::borrow::Cow<'de, str>>()? {
             if name == "balanced" {
-                // It follows from the counts.
+                // `balanced` follows from the counts.
                 map.next_value::<IgnoredAny>()?;
             } else if let Some(counter) = Counter::from_name(&name) {
                 ledger.set(counter, map.next_value()?);

@@ -1,11 +1,11 @@
 //! The instrument of `tsb`: everything between a schedule and a verified result.
 //!
-//! It knows no store and no terminal: the emitter drives a closure, and whoever has
-//! a database of their own needs only this crate. The pure part (schedule, workload,
-//! wire, ledger, latency) has no socket, no wall clock and no unseeded randomness.
+//! It knows no store and no terminal. The emitter drives a closure, so this crate alone is enough
+//! to measure any database. The pure part (schedule, workload, wire, ledger, latency) has no
+//! socket, no wall clock and no unseeded randomness.
 //!
-//! A fleet of two hosts reports ten times a second for a fifth of a second of virtual time,
-//! and a closure takes what it sends:
+//! In this example, a fleet of two hosts reports ten times per second for a fifth of a second of
+//! virtual time, and a closure receives what it sends:
 //!
 //! ```
 //! use std::sync::atomic::AtomicBool;

@@ -1,23 +1,22 @@
 //! Sockets: the targets of the emitter, and the listeners that feed a store.
 //!
-//! Nothing here parses or prints: codecs come from [`crate::wire`], and what is done
-//! with the samples is the business of an [`Ingest`]. Tokio carries connecting,
-//! accepting and readiness; it never runs a codec or a store:
+//! Nothing here parses or prints: codecs come from [`crate::wire`], and an [`Ingest`] decides
+//! where the samples go. Tokio handles connecting, accepting and readiness; it never runs a codec
+//! or a store:
 //!
 //! ```text
 //! pacing thread                    tokio thread            ingest thread
 //! encode, write  --- readiness -->  I/O driver  -- wake --> read, decode, apply
 //! ```
 //!
-//! A [`StreamTarget`] encodes and writes on its own pacing thread and parks that thread
-//! when the socket takes no more. A [`Listener`] pins each connection to one of a few
-//! ingest threads, which reads only when it has applied what it read before. So there is
-//! no queue of payload anywhere but in the kernel, a slow store closes the TCP window,
-//! and the emitter feels it as lag and response time.
+//! A [`StreamTarget`] encodes and writes on its own pacing thread, and blocks that thread when the
+//! socket accepts no more. A [`Listener`] assigns each connection to one of a few ingest threads,
+//! which reads again only when it has applied what it read before. So payload is queued nowhere
+//! but in the kernel; a slow store closes the TCP window, and the emitter measures that as lag and
+//! response time.
 //!
-//! Over datagrams nobody feels anything: a [`DatagramTarget`] packs and sends, a
-//! [`DatagramListener`] receives on threads of its own, and both count until it is known to
-//! the sample what was lost on the way.
+//! Datagrams have no back-pressure: a [`DatagramTarget`] packs and sends, a [`DatagramListener`]
+//! receives on threads of its own, and both count, so that losses are known to the sample.
 
 mod address;
 mod answers;

@@ -1,9 +1,8 @@
 //! The report: the serialized model that `--format json` prints.
 //!
-//! The names here are a promise to other programs (docs/formats/report.md); a count
-//! that cannot exist in a run is absent, not 0. Units are the last word of a name.
-//! What the figures mean is in METHODOLOGY.md. It is *not* how a report looks: that is the
-//! renderer's.
+//! The names are a promise to other programs (docs/formats/report.md). A count that cannot exist
+//! in a run is absent, not 0. Units are the last word of a name. METHODOLOGY.md explains the
+//! figures. How a report is displayed is *not* decided here but in the renderer.
 
 mod damage;
 mod exceptions;
@@ -27,8 +26,8 @@ pub use recording::RecordingReport;
 pub use size::{Cost, CpuBelow, Projection, Size};
 pub use verification::{JournalReport, LevelReport, Verification, VerifiedStore};
 
-/// The version of this model. It grows when a name is taken away or changes its meaning;
-/// new names alone do not change it.
+/// The version of this model. It grows when a name is removed or changes its meaning; new names
+/// alone do not change it.
 pub const SCHEMA_VERSION: u32 = 2;
 
 /// One run, or several of the same work against several stores.
@@ -45,66 +44,66 @@ pub struct Report {
 /// One run against one store.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Run {
-    /// What the user calls it, where it stands beside others.
+    /// The user's name for the run, where several are shown together.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub label: Option<String>,
     /// When sending began, nanoseconds since the Unix epoch.
     pub started_at_ns: i64,
-    /// How long sending took, from the first due time to the last answer, in nanoseconds.
+    /// Duration of sending, from the first due time to the last answer, in nanoseconds.
     pub duration_ns: u64,
-    /// The run was cut short by the user; everything else is about what was done by then.
+    /// Whether the user ended the run early; all figures then cover the time until that.
     pub interrupted: bool,
-    /// Everything needed to run it again; absent where strangers sent the samples.
+    /// Everything needed to repeat the run; absent where other programs sent the samples.
     #[serde(default)]
     pub plan: Value,
     /// The seed of the workload.
     #[serde(default)]
     pub seed: u64,
-    /// Hash of the samples that the workload describes: same fingerprint, same samples.
-    /// Empty where strangers sent them.
+    /// Hash of the samples that the workload describes: equal fingerprints mean equal samples.
+    /// Empty where other programs sent them.
     #[serde(default)]
     pub fingerprint: String,
     /// The machine it ran on.
     pub machine: Machine,
-    /// What was driven.
+    /// The store and how it was reached.
     pub target: Target,
-    /// Whether the figures mean anything, and why.
+    /// Whether the figures are meaningful, and why.
     pub verdict: Verdict,
-    /// How much the machine was disturbed while it ran, where that was watched.
+    /// How much the machine was disturbed during the run, if that was measured.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub noise: Option<Noise>,
-    /// What an acknowledgement was worth.
+    /// The durability of an acknowledgement.
     pub durability: DurabilityReport,
-    /// Asked and held.
+    /// Asked and held rate.
     pub rate: Rate,
-    /// Where every sample went.
+    /// What happened to every sample.
     pub ledger: LedgerReport,
     /// Response, delivery, service and lag.
     pub latency: Latency,
-    /// How old the newest visible sample was, over all series at all moments sampled.
+    /// Age of the newest visible sample, over all series and all sampled moments.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub staleness: Option<StalenessSummary>,
-    /// CPU and bytes a sample.
+    /// CPU and bytes per sample.
     pub cost: Cost,
     /// What the store occupied at the end.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub size: Option<Size>,
     /// How compressible the offered values were.
     pub offered: Offered,
-    /// The run, slice by slice.
+    /// The run interval by interval.
     pub intervals: Vec<Interval>,
-    /// Processes watched: tsb itself first.
+    /// The watched processes: tsb itself first.
     pub resources: Vec<Usage>,
-    /// What the listener saw, where the run had one.
+    /// What the listener counted, where the run had one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub listener: Option<ListenerReport>,
-    /// Which operations were issued: with the plan, exactly what was sent.
+    /// Which operations were issued: with the plan, this is exactly what was sent.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub issued: Vec<Issued>,
-    /// What of it does not have to be in the store; absent in reports of earlier programs.
+    /// Which of these need not be in the store; absent in reports of earlier versions.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub exceptions: Option<Exceptions>,
-    /// What the store found damaged in its files, from its opening to the end of the run.
+    /// Damage that the store found in its files, from opening to the end of the run.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub damage: Vec<Damage>,
     /// Sentences that a reader must know before using a figure.
@@ -112,17 +111,17 @@ pub struct Run {
     pub notes: Vec<String>,
 }
 
-/// What was driven, and over what.
+/// The store that was driven, and the transport.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Target {
-    /// The store, as it names itself.
+    /// The store's own name.
     pub store: String,
     /// `inproc`, `tcp`, `udp`, `unix`, `unixgram`.
     pub transport: String,
-    /// The wire protocol, where there was a wire.
+    /// The wire protocol, if there was a wire.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub protocol: Option<String>,
-    /// How exactly the store returns what it was given.
+    /// How exactly the store returns the values that were written.
     pub exactness: String,
 }
 
@@ -131,15 +130,15 @@ pub struct Target {
 pub struct DurabilityReport {
     /// The level that every accepted sample had when the run ended.
     pub level: Durability,
-    /// The level that the store's acks promised at once.
+    /// The level that the store's acknowledgements promised at once.
     #[serde(default)]
     pub acknowledged: Durability,
-    /// On how many servers.
+    /// Number of servers that hold the data at that level.
     pub copies: u32,
-    /// From due to that level: the loss window.
+    /// Time from due to that level: the window in which data may be lost.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub wait: Option<Summary>,
-    /// Writes whose wait could not be timed.
+    /// Writes for which this time could not be measured.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub untimed: u64,
 }
@@ -161,30 +160,32 @@ fn is_zero(count: &u64) -> bool {
 /// Samples per second.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Rate {
-    /// What the schedule asked: what was due, over the time in which it was due; absent in a
-    /// closed loop, which asks nothing.
+    /// The rate that the schedule asked for: samples due, over the time in which they were due;
+    /// absent in a closed loop, which has no schedule.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub asked_per_second: Option<f64>,
-    /// What was accepted, over the time from the first due to the last acceptance.
+    /// Accepted samples, over the time from the first due time to the last acceptance.
     pub held_per_second: f64,
-    /// The same until all of it had the report's durability, where that took a flush at the
-    /// end.
+    /// The same, over the time until all samples had the report's durability, if that took a flush
+    /// at the end.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub durable_per_second: Option<f64>,
-    /// The interval in which the most was asked, where a schedule asks different rates.
+    /// The interval with the highest asked rate, if the schedule's rate changes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub peak: Option<Peak>,
-    /// What the generator reached against a store that forgets, over the same path.
+    /// The rate that the generator reached over the same path against a store that discards
+    /// everything.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ceiling_per_second: Option<f64>,
-    /// A closed loop waits for the store: its latencies leave out how long others would wait.
+    /// Whether the run was a closed loop: it waits for the store, so its latencies omit how long
+    /// other clients would wait.
     pub closed_loop: bool,
     /// Seconds of fleet time that pass in one second.
     pub speed: f64,
 }
 
 impl Rate {
-    /// Of those who ask nothing, and only take what comes.
+    /// The rate of a listener without a schedule.
     pub const fn held(held_per_second: f64) -> Self {
         Self {
             asked_per_second: None,
@@ -198,7 +199,7 @@ impl Rate {
     }
 }
 
-/// The interval of a run in which the most was asked.
+/// The interval of a run with the highest asked rate.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Peak {
     /// Where it begins, in nanoseconds since the run's start.
@@ -209,37 +210,36 @@ pub struct Peak {
     pub asked_per_second: f64,
     /// Samples that were accepted in it, per second.
     pub accepted_per_second: f64,
-    /// Of the samples due until it ended, the share that was accepted by the end of the next
-    /// interval. in [0, 1]
+    /// Of the samples due by its end, the share accepted by the end of the next interval. in [0,
+    /// 1]
     pub kept_share: f64,
 }
 
-/// The ledger with its balance and the losses by name.
+/// The ledger, whether it balances, and the losses by name.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct LedgerReport {
     /// The counts, and `balanced`: whether every equation between them holds.
     #[serde(flatten)]
     pub counts: Ledger,
-    /// The equations that do not.
+    /// The equations that do not hold.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub violated: Vec<String>,
     /// Samples rejected, by reason.
     #[serde(default, skip_serializing_if = "std::collections::BTreeMap::is_empty")]
     pub rejected_by_reason: std::collections::BTreeMap<String, u64>,
-    /// What the store may have lost at the most, where more than `lost`: of the samples that
-    /// never reached it nobody can say which they are, and some may count as superseded or
-    /// expired.
+    /// Upper bound of the samples that the store lost, if above `lost`: samples that never reached
+    /// it cannot be identified, and some may be counted as superseded or expired.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub lost_at_most: Option<u64>,
-    /// Losses and alterations by name; the first ones where there are very many.
+    /// Lost and altered samples by name; only the first where there are very many.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub losses: Vec<Finding>,
 }
 
-/// The histograms, and what they measure.
+/// The latency figures of a run, and what they measure.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Latency {
-    /// What ends an operation here.
+    /// The event that ends an operation.
     pub done: String,
     /// Due to done.
     #[serde(default)]
@@ -248,31 +248,31 @@ pub struct Latency {
     /// service begins there.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub delivery: Option<Summary>,
-    /// Start to done, or from the end of the delivery where there is one. (Schema 1 knew no
-    /// delivery: there it is part of the service.)
+    /// Start to done, or from the end of delivery to done if there is one. (Schema 1 had no
+    /// delivery: there it is part of the service time.)
     #[serde(default)]
     pub service: Summary,
     /// Due to start.
     #[serde(default)]
     pub lag: Summary,
-    /// Operations whose end nobody could time.
+    /// Operations whose end could not be timed.
     pub untimed: u64,
-    /// Operations that were due and have no response time, because they were never sent or
-    /// never answered: they are infinitely late, and in none of the quantiles.
+    /// Operations that were due but have no response time, because they were never sent or never
+    /// answered: they count as infinitely late, and are in no quantile.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub missing: u64,
-    /// The distributions in full.
+    /// The complete distributions.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub curves: Option<Curves>,
 }
 
-/// Latency by quantile: pairs of a quantile and a value in nanoseconds, which end where too
-/// few operations lie beyond.
+/// Latency by quantile: pairs of a quantile and a value in nanoseconds, up to the last quantile
+/// with enough operations beyond it.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct Curves {
     /// Due to done.
     pub response: Curve,
-    /// Start until read, where [`Latency::delivery`] is.
+    /// Start until read, where [`Latency::delivery`] exists.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub delivery: Option<Curve>,
     /// Start to done, or read to done.
@@ -281,32 +281,32 @@ pub struct Curves {
     pub lag: Curve,
 }
 
-/// What the workload offered.
+/// Properties of the values that the workload offered.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Offered {
     /// Series in the catalog.
     pub series: u64,
-    /// Share of values equal to the one before in their series. in [0, 1]; NaN, and absent in
-    /// JSON, where strangers sent them.
+    /// Share of values equal to the previous one in their series. in [0, 1]; NaN, and absent in
+    /// JSON, where other programs sent them.
     #[serde(default = "unknown", skip_serializing_if = "is_unknown")]
     pub repeat_rate: f64,
-    /// Estimated information in a value, in bits; the estimator is in docs/workloads.md.
+    /// Estimated information per value, in bits; docs/workloads.md describes the estimator.
     #[serde(default = "unknown", skip_serializing_if = "is_unknown")]
     pub entropy_bits: f64,
-    /// Share of the values of whose series only an upper bound is known: above 0,
-    /// `entropy_bits` is an upper bound, else an estimate. in [0, 1]
+    /// Share of the values in series for which only an upper bound is known: if above 0,
+    /// `entropy_bits` is an upper bound, otherwise an estimate. in [0, 1]
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub bounded_share: Option<f64>,
-    /// Series and values that the estimate rests on.
+    /// Number of series and values behind the estimate.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub estimated_from: Option<EstimatedFrom>,
-    /// Calculated information in a value, in bits, where the fleet's models allow it.
+    /// Calculated information per value, in bits, where the fleet's models allow it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub calculated_bits: Option<f64>,
     /// The recorded window that was repeated, in words.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub repeats: Option<String>,
-    /// What was replayed of a recording.
+    /// How a recording was replayed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub recording: Option<RecordingReport>,
 }
@@ -314,14 +314,14 @@ pub struct Offered {
 /// What an estimate rests on.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct EstimatedFrom {
-    /// Series, drawn at random where these are not all.
+    /// Number of series, drawn at random if not all.
     pub series: u64,
-    /// Values of these.
+    /// Number of values in these series.
     pub values: u64,
 }
 
 impl Offered {
-    /// Of what strangers send nothing is known but how many series it has.
+    /// The properties of samples from other programs, of which only the number of series is known.
     pub const fn of_strangers(series: u64) -> Self {
         Self {
             series,
@@ -335,7 +335,7 @@ impl Offered {
         }
     }
 
-    /// What `entropy_bits` is, in words.
+    /// A description of what `entropy_bits` is.
     pub fn kind(&self) -> &'static str {
         match self.bounded_share {
             Some(share) if share > 0.0 => "upper bound",
@@ -344,11 +344,11 @@ impl Offered {
     }
 }
 
-/// One slice of the run. Slices follow each other without a gap: samples, operations, CPU and
-/// bytes of all slices add up to those of the run.
+/// One interval of the run. Intervals follow each other without gaps: samples, operations, CPU and
+/// bytes of all intervals add up to those of the run.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct Interval {
-    /// Where it ends, in nanoseconds since the run's start.
+    /// End of the interval, in nanoseconds since the run's start.
     pub end_ns: u64,
     /// Samples that fell due in it; absent in a closed loop, and in reports of schema 1.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -360,67 +360,67 @@ pub struct Interval {
     /// Median response time, in nanoseconds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub response_p50_ns: Option<u64>,
-    /// 0.99 of the slice's operations answered within this.
+    /// 0.99 quantile of the response time in the interval, in nanoseconds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub response_p99_ns: Option<u64>,
-    /// The slowest of the slice.
+    /// The longest response time in the interval.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub response_max_ns: Option<u64>,
-    /// The largest lag of the slice.
+    /// The largest lag in the interval.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub lag_max_ns: Option<u64>,
-    /// The stalest series when the slice ended, in milliseconds.
+    /// Staleness of the stalest series at the end of the interval, in milliseconds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub staleness_max_ms: Option<f64>,
-    /// CPU time of the process in the slice, in nanoseconds.
+    /// CPU time of the process in the interval, in nanoseconds.
     pub cpu_ns: u64,
-    /// Resident memory of the process when it ended, in bytes.
+    /// Resident memory of the process at the end of the interval, in bytes.
     pub rss_bytes: u64,
-    /// Bytes that the process caused to be read from a medium in the slice.
+    /// Bytes that the process caused to be read from storage in the interval.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub read_bytes: Option<u64>,
-    /// Bytes that the process caused to be written to a medium in the slice.
+    /// Bytes that the process caused to be written to storage in the interval.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub written_bytes: Option<u64>,
-    /// Response times of the slice by coarse cell: a column of the heat map.
+    /// Response times of the interval by coarse cell: a column of the heat map.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub response_cells: Option<Cells>,
-    /// The other processes watched, in the order of `resources` behind the first.
+    /// The other watched processes, in the order of `resources` after the first.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub watched: Vec<WatchedSlice>,
 }
 
-/// What another process did in a slice.
+/// What another process used in an interval.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct WatchedSlice {
     /// Its id.
     pub pid: u32,
-    /// CPU time in the slice, in nanoseconds.
+    /// CPU time in the interval, in nanoseconds.
     pub cpu_ns: u64,
-    /// Resident memory when it ended, in bytes.
+    /// Resident memory at the end of the interval, in bytes.
     pub rss_bytes: u64,
-    /// Bytes that it caused to be read from a medium in the slice.
+    /// Bytes that it caused to be read from storage in the interval.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub read_bytes: Option<u64>,
-    /// Bytes that it caused to be written to a medium in the slice.
+    /// Bytes that it caused to be written to storage in the interval.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub written_bytes: Option<u64>,
 }
 
-/// Ticks of some groups that were issued.
+/// Ticks of consecutive groups that were issued.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Issued {
-    /// The first of the groups.
+    /// The first group.
     pub first_group: u32,
-    /// How many groups in a row.
+    /// Number of consecutive groups.
     pub groups: u32,
-    /// Their first tick.
+    /// The first tick.
     pub first_tick: u64,
-    /// The tick behind their last.
+    /// The tick after the last.
     pub end_tick: u64,
 }
 
-/// What the receiving side saw.
+/// What the listener counted.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct ListenerReport {
     /// Connections accepted.
@@ -432,37 +432,36 @@ pub struct ListenerReport {
     /// Malformed records by kind.
     #[serde(default, skip_serializing_if = "std::collections::BTreeMap::is_empty")]
     pub malformed_by_kind: std::collections::BTreeMap<String, u64>,
-    /// What the kernel granted as receive buffer, in bytes.
+    /// Receive buffer size that the kernel granted, in bytes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub receive_buffer_bytes: Option<u64>,
-    /// What is only known of datagrams.
+    /// Counts that exist only for datagrams.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub datagrams: Option<DatagramReport>,
 }
 
-/// Datagrams from both sides, and what each way of counting says of the losses.
+/// Datagrams counted on both sides, and the losses by each way of counting.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct DatagramReport {
-    /// Datagrams that the emitter's kernel took.
+    /// Datagrams that the emitter's kernel accepted.
     pub sent: u64,
     /// Datagrams that the listener received.
     pub received: u64,
-    /// Datagrams that the kernel dropped because a receive buffer was full, by its own
-    /// count, in which those that would have been handed over in one (GRO) are one; absent
-    /// where it drops none.
+    /// Datagrams that the kernel dropped because a receive buffer was full, by its own count:
+    /// datagrams that GRO would have merged count as one. Absent where the kernel drops none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub kernel_drops: Option<u64>,
-    /// Datagrams whose waymark was passed without them.
+    /// Datagrams that did not arrive, by their waymarks.
     pub lost_by_waymarks: u64,
-    /// Samples that are missing by the numbers that the protocol gives them, where it does.
+    /// Missing samples by the protocol's sequence numbers, if it has them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub lost_samples_by_number: Option<u64>,
-    /// Operations that did not arrive whole, and have no response time.
+    /// Operations of which a part was lost, and which have no response time.
     pub lost_operations: u64,
-    /// Sockets that were heard of.
+    /// Number of sockets that sent anything.
     pub sockets: u64,
     /// Datagrams that one system call may send; 1 without segmentation.
     pub segments_per_call: u64,
-    /// What the kernel granted each socket to send with, in bytes.
+    /// Send buffer size that the kernel granted each socket, in bytes.
     pub send_buffer_bytes: u64,
 }

@@ -1,7 +1,7 @@
-//! Resources: what tsb, its threads and any other process used, on which machine.
+//! Resources that tsb, its threads and other processes used, and the machine that they ran on.
 //!
-//! Everything comes from files of the kernel (`proc(5)`); parsing is pure and lives in
-//! `parse`, reading is the thin shell here. What cannot be read is absent, never 0.
+//! Everything comes from the kernel's files (`proc(5)`). Parsing is pure and lives in `parse`;
+//! this module only reads the files. What cannot be read is absent, never 0.
 
 mod cgroup;
 mod listening;
@@ -19,12 +19,12 @@ pub use thread::{cpu_of_thread, own_thread};
 
 use parse::CpuTimes;
 
-/// How much CPU time the hypervisor gave away, from one reading to the next.
+/// A reading of the CPU time that the hypervisor stole.
 #[derive(Clone, Copy, Debug)]
 pub struct Steal(Option<CpuTimes>);
 
 impl Steal {
-    /// The counters as they are now.
+    /// Reads the current counters.
     pub fn read() -> Self {
         let stat = std::fs::read_to_string("/proc/stat").ok();
         Self(stat.as_deref().and_then(|stat| CpuTimes::parse(stat, None)))

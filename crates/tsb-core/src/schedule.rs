@@ -1,15 +1,15 @@
 //! The schedule: when operations are due, as a pure function of their number.
 //!
-//! Due times are nanoseconds from the start of the run, calculated from the number of
-//! the operation in integer arithmetic: nothing is added up, so nothing drifts, however
-//! late an operation before was. That is what makes a run *open loop*.
+//! Due times are nanoseconds from the start of the run, calculated from the number of the
+//! operation in integer arithmetic. Nothing is accumulated, so nothing drifts, however late an
+//! earlier operation was. This makes a run *open loop*.
 //!
 //! - [`Schedule`] says when operation `n` is due (constant, Poisson, ramp, steps, burst,
 //!   recorded), or that nothing is ever due ([`Schedule::Unpaced`], the closed loop).
 //! - [`Roster`] says which host's tick operation `n` is: hosts have intervals and phases.
 //! - [`Timetable`] joins the two, and [`Agenda`] is one worker's share of it.
 //!
-//! It reads no clock and sleeps never: that is the emitter's.
+//! It reads no clock and never sleeps; the emitter does.
 
 mod agenda;
 mod curve;
@@ -37,19 +37,19 @@ pub(crate) use text::per_duration;
 
 use serde::{Deserialize, Serialize};
 
-/// Why a schedule or a roster cannot be.
+/// Why a schedule or a roster cannot be built.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ScheduleError {
     /// A rate whose reduced fraction does not fit.
     #[error("cannot keep a rate of {events} in {per_ns} ns exactly: both must be below 2^56 once reduced")]
     RateRange {
-        /// Samples or operations.
+        /// Number of samples or operations.
         events: u128,
-        /// In so many nanoseconds.
+        /// Nanoseconds in which they are due.
         per_ns: u128,
     },
-    /// A schedule that never has an operation.
+    /// A schedule in which no operation is ever due.
     #[error("cannot schedule anything at a rate of 0")]
     NeverDue,
     /// A piece of a curve that is empty or too long.
@@ -58,26 +58,26 @@ pub enum ScheduleError {
         /// Its length.
         length_ns: u64,
     },
-    /// Too many pieces.
+    /// Too many pieces in a curve.
     #[error("cannot use {pieces} pieces in one schedule: at most {max}")]
     Pieces {
-        /// How many there were.
+        /// Number of pieces.
         pieces: usize,
-        /// The bound.
+        /// The limit.
         max: usize,
     },
-    /// Recorded due times that go back.
+    /// Recorded due times that decrease.
     #[error("recorded due time {index} ({due_ns} ns) lies before the one ahead of it")]
     RecordedOrder {
-        /// Which one, from 0.
+        /// Index of the offending time, from 0.
         index: usize,
         /// Its due time.
         due_ns: u64,
     },
-    /// A recorded period shorter than what was recorded.
+    /// A period shorter than the recorded due times.
     #[error("cannot repeat the record every {period_ns} ns: its last operation is due at {last_ns} ns")]
     RecordedPeriod {
-        /// The period asked for.
+        /// The requested period.
         period_ns: u64,
         /// The last due time.
         last_ns: u64,
@@ -90,20 +90,20 @@ pub enum ScheduleError {
         /// What is wrong.
         what: &'static str,
     },
-    /// More different intervals than a roster merges.
+    /// More different intervals than a roster can merge.
     #[error("cannot merge {intervals} different intervals in one fleet: at most {max}")]
     Intervals {
-        /// How many different ones there are.
+        /// Number of different intervals.
         intervals: usize,
-        /// The bound.
+        /// The limit.
         max: usize,
     },
 }
 
 /// When operations are due.
 ///
-/// By itself it numbers what it makes due, whatever that is. In a timetable a rate and a burst
-/// count samples: see [`Pace::Shape`].
+/// A schedule numbers the events that it makes due. In a timetable, the events of a rate or a
+/// burst are samples: see [`Pace::Shape`].
 ///
 /// Serialized as text, the same that [`std::str::FromStr`] reads and `Display` writes:
 ///
@@ -119,9 +119,9 @@ pub enum ScheduleError {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub enum Schedule {
-    /// Closed loop: each operation starts when the one before it is done, so a slow
-    /// store is asked less. It measures a ceiling, not a response time; a report says
-    /// so. Text: `max`.
+    /// Closed loop: each operation starts when the one before is done, so a slow store receives
+    /// less load. It measures a ceiling and not a response time, which the report states. Text:
+    /// `max`.
     Unpaced,
     /// Constant, ramp and steps. Text: `constant:54000`, `ramp:1000..54000/60s`,
     /// `steps:1000*10s,2000*10s` (the last rate goes on).
@@ -130,19 +130,18 @@ pub enum Schedule {
     Poisson {
         /// The mean rate.
         rate: Rate,
-        /// What the gaps are drawn from.
+        /// Seed of the random gaps.
         seed: u64,
     },
-    /// `count` samples at once, then nothing until the period is over. Text:
-    /// `burst:54000/1s`.
+    /// `count` samples at once, then none until the period ends. Text: `burst:54000/1s`.
     Burst {
         /// Samples in a burst. in [1, ..)
         count: u64,
-        /// From one burst to the next. in [1, ..)
+        /// Nanoseconds from one burst to the next. in [1, ..)
         period_ns: u64,
     },
-    /// Due times of operations as they were recorded. Text: `recorded:0s,1ms,1.5ms`, with `/10s`
-    /// behind it to repeat.
+    /// Recorded due times of operations. Text: `recorded:0s,1ms,1.5ms`, with `/10s` appended to
+    /// repeat.
     Recorded(Recorded),
 }
 
@@ -156,11 +155,11 @@ pub struct Recorded {
 }
 
 impl Recorded {
-    /// Due times from the start; with a period they begin again after it, otherwise the
-    /// schedule ends with the last.
+    /// Due times from the start. With a period they repeat, otherwise the schedule ends with the
+    /// last.
     ///
     /// # Errors
-    /// When there is none, when they go back, or when the period is shorter than they are.
+    /// If there are none, if they decrease, or if the period is shorter than the last.
     pub fn new(due_ns: Vec<u64>, period_ns: Option<u64>) -> Result<Self, ScheduleError> {
         let Some(&last_ns) = due_ns.last() else {
             return Err(ScheduleError::NeverDue);
@@ -191,7 +190,7 @@ impl Recorded {
 }
 
 impl Schedule {
-    /// One after another at `rate`, evenly spaced.
+    /// Evenly spaced operations at `rate`.
     ///
     /// # Errors
     /// [`ScheduleError::NeverDue`] at a rate of 0.
@@ -199,14 +198,13 @@ impl Schedule {
         Curve::constant(rate).map(Self::Curve)
     }
 
-    /// Whether operations are due at times of their own (everything but `Unpaced`).
+    /// Whether operations have due times (every schedule but `Unpaced`).
     pub const fn is_open_loop(&self) -> bool {
         !matches!(self, Self::Unpaced)
     }
 
-    /// The same shape at `num / den` times the rate: from samples per second to
-    /// operations per second, for example. Recorded times are left as they are, with
-    /// `None`, since they have no rate.
+    /// The same shape at `num / den` times the rate, for example to convert samples per second to
+    /// operations per second. `None` for recorded times, which have no rate.
     ///
     /// # Errors
     /// When a scaled rate has no exact fraction below 2^56.
@@ -229,9 +227,9 @@ impl Schedule {
         })
     }
 
-    /// The schedule of the operations of a roster, where this one is of its samples: arrivals
-    /// at random are those of operations, so their rate is divided by the samples that an
-    /// operation has. Everything else stays as it is.
+    /// The schedule of the operations of a roster, if this one counts samples. The rate of Poisson
+    /// arrivals, which are operations, is divided by the samples per operation; any other schedule
+    /// stays the same.
     ///
     /// # Errors
     /// When the rate of operations has no exact fraction below 2^56.
@@ -247,12 +245,12 @@ impl Schedule {
         })
     }
 
-    /// Whether it counts samples, and not operations: a rate or bursts.
+    /// Whether it counts samples and not operations: true for rates and bursts.
     pub const fn counts_samples(&self) -> bool {
         matches!(self, Self::Curve(_) | Self::Burst { .. } | Self::Poisson { .. })
     }
 
-    /// Due times in order, from operation 0.
+    /// A cursor over the due times, at operation 0.
     pub fn cursor(&self) -> Cursor {
         let gaps = match self {
             Self::Poisson { rate, seed } => Some(PoissonGaps::new(*rate, *seed)),
@@ -265,11 +263,11 @@ impl Schedule {
         }
     }
 
-    /// When operation `n` is due, in nanoseconds from the start; `None` when it never is
-    /// (a closed loop, or a record that has ended).
+    /// Due time of operation `n`, in nanoseconds from the start; `None` if it is never due (a
+    /// closed loop, or a record that has ended).
     ///
-    /// A pure function of `n`. For Poisson it costs a step for each operation before:
-    /// use [`Schedule::cursor`] to go forward.
+    /// A pure function of `n`. For Poisson it takes `n` steps: use [`Schedule::cursor`] to go
+    /// forward.
     pub fn due(&self, n: u64) -> Option<u64> {
         match self {
             Self::Unpaced => None,
@@ -287,17 +285,17 @@ impl Schedule {
     }
 }
 
-/// Goes through the due times of a schedule.
+/// Iterates over the due times of a schedule.
 #[derive(Clone, Debug)]
 pub struct Cursor {
     schedule: Schedule,
-    // Some: Poisson, standing at operation n.
+    // `Some` for Poisson, positioned at operation n.
     gaps: Option<PoissonGaps>,
     n: u64,
 }
 
 impl Cursor {
-    /// When the operation that the cursor stands at is due.
+    /// Due time of the current operation.
     #[inline]
     pub fn due(&self) -> Option<u64> {
         match &self.gaps {
@@ -306,14 +304,14 @@ impl Cursor {
         }
     }
 
-    /// Goes to the next.
+    /// Moves to the next operation.
     #[inline]
     pub fn advance(&mut self) {
         self.advance_by(1);
     }
 
-    /// Goes past an operation of `samples` samples: a rate and a burst count them, arrivals and
-    /// recorded times are one for each operation.
+    /// Moves past an operation of `samples` samples: by `samples` for a rate or a burst, by one
+    /// for Poisson arrivals and recorded times.
     #[inline]
     pub fn advance_by(&mut self, samples: u64) {
         match (&mut self.gaps, &self.schedule) {

@@ -1,4 +1,4 @@
-//! Series: their keys, their dense ids, and the catalog that binds the two.
+//! Series keys, their dense ids, and the catalog that maps one to the other.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -8,8 +8,8 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 /// A dense number for a series, local to one run or one listener.
 ///
-/// Stores index arrays with it. It means nothing outside the run: persistent stores
-/// bind it to their own key table when it is defined.
+/// Stores use it as an array index. It means nothing outside the run: persistent stores map it to
+/// their own key table when the series is defined.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(transparent)]
 #[repr(transparent)]
@@ -29,10 +29,10 @@ impl fmt::Display for SeriesId {
     }
 }
 
-/// What a series is called: a name and sorted labels.
+/// The name of a series: a name and sorted labels.
 ///
-/// Clones share one text: a listener, its catalog and the store that it feeds hold a long name
-/// once. `Display` gives `name{label=value,...}`, or only the name where there is no label.
+/// Clones share one text, so a listener, its catalog and the store that it feeds hold a long name
+/// once. `Display` gives `name{label=value,...}`, or only the name without labels.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct SeriesKey(Arc<Parts>);
 
@@ -56,7 +56,7 @@ impl SeriesKey {
         Self(Arc::new(Parts { name, labels }))
     }
 
-    /// A key with labels in any order. Of two labels with one name the later wins.
+    /// A key with labels in any order. Of two labels with the same name the later wins.
     ///
     /// ```
     /// use tsb_core::SeriesKey;
@@ -93,12 +93,12 @@ impl SeriesKey {
         at.ok().map(|index| self.labels()[index].1.as_str())
     }
 
-    /// Bytes of memory that the key takes beside itself, all its clones together.
+    /// Bytes of heap memory of the key, shared by all its clones.
     pub fn heap_bytes(&self) -> usize {
         let Parts { name, labels } = &*self.0;
         let text = |text: &String| text.capacity();
         let labels_text: usize = labels.iter().map(|(label, value)| text(label) + text(value)).sum();
-        // Two counters stand before the parts.
+        // An `Arc` stores two counters before its contents.
         2 * size_of::<usize>()
             + size_of::<Parts>()
             + text(name)
@@ -134,7 +134,7 @@ impl fmt::Display for SeriesKey {
     }
 }
 
-/// The key and id table of a workload or a listener: ids are dense from 0.
+/// The table of keys and ids of a workload or a listener; ids are dense from 0.
 #[derive(Clone, Debug, Default)]
 pub struct Catalog {
     keys: Vec<SeriesKey>,
@@ -147,7 +147,7 @@ impl Catalog {
         Self::default()
     }
 
-    /// The id of `key`; a new key gets the next id.
+    /// The id of `key`; a new key is given the next id.
     pub fn intern(&mut self, key: SeriesKey) -> SeriesId {
         if let Some(&id) = self.ids.get(&key) {
             return id;
@@ -158,12 +158,12 @@ impl Catalog {
         id
     }
 
-    /// The id of a key that is known.
+    /// The id of a known key.
     pub fn id(&self, key: &SeriesKey) -> Option<SeriesId> {
         self.ids.get(key).copied()
     }
 
-    /// The key behind an id.
+    /// The key of an id.
     pub fn key(&self, id: SeriesId) -> Option<&SeriesKey> {
         self.keys.get(id.index())
     }
@@ -173,17 +173,17 @@ impl Catalog {
         &self.keys
     }
 
-    /// How many series there are.
+    /// Number of series.
     pub fn len(&self) -> usize {
         self.keys.len()
     }
 
-    /// Whether there is no series.
+    /// Whether there are no series.
     pub fn is_empty(&self) -> bool {
         self.keys.is_empty()
     }
 
-    /// All pairs in id order, as `Store::define` takes them.
+    /// All (id, key) pairs in id order, as `Store::define` takes them.
     pub fn definitions(&self) -> Vec<(SeriesId, SeriesKey)> {
         let keys = self.keys.iter().cloned().enumerate();
         keys.map(|(index, key)| (SeriesId(index as u32), key)).collect()

@@ -1,17 +1,18 @@
-//! Staleness: at some moment, now minus the newest timestamp that a query would return.
+//! Staleness: at a given moment, the current time minus the newest timestamp that a query would
+//! return.
 //!
-//! Fed with all series at moments spread over the run, it is a histogram over (series,
-//! moment) pairs: what a dashboard that looks at any series at any time would find. A series
-//! of which nothing is visible yet is as stale as its first sample is overdue, so what never
-//! arrives counts in every quantile. A series that the plan has ended is not stale: the
-//! caller leaves it out.
+//! It is measured for all series at moments spread over the run, which gives a histogram over
+//! (series, moment) pairs: what a dashboard that looks at any series at any time would find. A
+//! series without a visible sample is as stale as its first sample is overdue, so data that never
+//! arrives counts in every quantile. A series that the plan has ended is not stale: the caller
+//! leaves it out.
 
 use serde::{Deserialize, Serialize};
 
 use crate::latency::Histogram;
 use crate::series::SeriesId;
 
-/// Ages of the newest visible sample.
+/// Ages of the newest visible samples.
 #[derive(Clone, Debug, Default)]
 pub struct Staleness {
     ages: Histogram,
@@ -22,22 +23,22 @@ pub struct Staleness {
 }
 
 impl Staleness {
-    /// Nothing seen yet.
+    /// No observations.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// A moment is over at which every series was looked at.
+    /// Ends a moment, at which every series was observed.
     pub fn end_moment(&mut self) {
         self.moments += 1;
     }
 
-    /// Moments looked at.
+    /// Number of moments.
     pub const fn moments(&self) -> u64 {
         self.moments
     }
 
-    /// The newest visible sample of a series is `age_ns` old, in real time.
+    /// Records that the newest visible sample of a series is `age_ns` old, in real time.
     #[inline]
     pub fn visible(&mut self, series: SeriesId, age_ns: u64) {
         self.ages.record(age_ns);
@@ -46,19 +47,19 @@ impl Staleness {
         }
     }
 
-    /// Nothing of a series is visible yet, and its first sample was due `overdue_ns` ago.
+    /// Records that a series has no visible sample, and that its first was due `overdue_ns` ago.
     #[inline]
     pub fn unseen(&mut self, series: SeriesId, overdue_ns: u64) {
         self.unseen += 1;
         self.visible(series, overdue_ns);
     }
 
-    /// So many series had a sample due and were never seen.
+    /// Sets the number of series that had a sample due and were never visible.
     pub fn set_never_visible(&mut self, series: u64) {
         self.never_visible = series;
     }
 
-    /// Adds another part: series of another worker, or moments of another time.
+    /// Adds the observations of another part: other series, or other moments.
     pub fn merge(&mut self, other: &Self) {
         self.ages.merge(&other.ages);
         self.worst = self.worst.max(other.worst);
@@ -67,7 +68,7 @@ impl Staleness {
         self.never_visible += other.never_visible;
     }
 
-    /// What a report says; `None` when no series was looked at.
+    /// The report's summary; `None` when no series was observed.
     pub fn summary(&self) -> Option<StalenessSummary> {
         let in_ms = |ns: u64| ns as f64 / 1e6;
         let (max, worst) = self.worst?;
@@ -84,26 +85,27 @@ impl Staleness {
     }
 }
 
-/// Staleness as a report has it, in milliseconds of real time.
+/// Staleness for the report, in milliseconds of real time.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct StalenessSummary {
-    /// Half of all (series, moment) pairs were no older.
+    /// Median over all (series, moment) pairs.
     pub p50_ms: f64,
-    /// 99 of 100 were no older.
+    /// 0.99 quantile over all (series, moment) pairs.
     pub p99_ms: f64,
-    /// The stalest series at the stalest moment.
+    /// The largest staleness of any series at any moment.
     pub max_ms: f64,
     /// That series.
     pub worst: SeriesId,
-    /// (series, moment) pairs. In reports of schema 1 only those with a visible sample, which
-    /// alone were in the quantiles.
+    /// Number of (series, moment) pairs. In reports of schema 1 only those with a visible sample,
+    /// which alone were in the quantiles.
     pub observations: u64,
-    /// Moments looked at.
+    /// Number of moments.
     pub moments: u64,
-    /// (series, moment) pairs with no visible sample: before the first arrived, if it did.
+    /// Number of (series, moment) pairs without a visible sample.
     pub unseen: u64,
-    /// Series of which a sample was due and none became visible. Absent in reports of schema 1.
+    /// Number of series with a sample due that never became visible. Absent in reports of schema
+    /// 1.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub never_visible: Option<u64>,
 }

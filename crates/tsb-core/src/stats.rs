@@ -1,10 +1,9 @@
 //! Statistics of repeated measurements: quantiles, means and ratios with intervals.
 //!
-//! Two-sided intervals by Student's t. Ratios are compared as logarithms of pairs that
-//! were measured one after the other, so that what slows both slows neither in the
-//! ratio. Everything is pure arithmetic on the numbers given: no randomness, and a number
-//! that is no number gives no result. Latencies are *not* summarised here: they have
-//! histograms.
+//! Two-sided intervals by Student's t. Ratios are compared as logarithms of pairs measured one
+//! after the other, so that a disturbance that slows both cancels. Pure arithmetic on the given
+//! numbers, without randomness; NaN gives no result. Latencies are *not* summarised here: they
+//! have histograms.
 
 mod student;
 
@@ -14,7 +13,7 @@ pub use student::t_quantile;
 
 /// The confidence of every interval.
 pub const CONFIDENCE: f64 = 0.95;
-/// With this probability a difference of [`Ratio::detectable`] is found significant.
+/// Probability with which a difference of [`Ratio::detectable`] is found significant.
 pub const POWER: f64 = 0.8;
 
 /// The value that a share `quantile` of the values does not exceed, interpolated between
@@ -71,7 +70,7 @@ pub fn mean(values: &[f64]) -> Option<Estimate> {
     })
 }
 
-/// How many times `b` is `a`, from pairs measured in turn.
+/// The ratio of `b` to `a`, from pairs measured in turn.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Ratio {
@@ -81,22 +80,22 @@ pub struct Ratio {
     pub ratio_low: f64,
     /// The upper end.
     pub ratio_high: f64,
-    /// The smallest relative difference that pairs as scattered as these show four times
-    /// in five: 0.03 is 3 %. No difference below it can be ruled out.
+    /// The smallest relative difference that pairs with this scatter show with probability
+    /// [`POWER`]: 0.03 is 3 %. A smaller difference cannot be ruled out.
     pub detectable: f64,
-    /// How many pairs, or blocks, there were.
+    /// Number of pairs, or of blocks.
     pub pairs: usize,
 }
 
 impl Ratio {
-    /// From pairs `(a, b)`, each measured back to back. `None` for fewer than two, or when
+    /// From pairs `(a, b)`, each measured one after the other. `None` for fewer than two, or when
     /// a value is not positive and finite.
     pub fn from_pairs(pairs: &[(f64, f64)]) -> Option<Self> {
         let logs = pairs.iter().map(|&(a, b)| Some(log(b)? - log(a)?));
         Self::from_logs(&logs.collect::<Option<Vec<f64>>>()?)
     }
 
-    /// From blocks in the order A B B A, in which a steady drift of the machine cancels.
+    /// From blocks in the order A B B A, which cancels a steady drift of the machine.
     pub fn from_blocks(blocks: &[[f64; 4]]) -> Option<Self> {
         let block = |&[a, b, c, d]: &[f64; 4]| Some(f64::midpoint(log(b)? - log(a)?, log(c)? - log(d)?));
         Self::from_logs(&blocks.iter().map(block).collect::<Option<Vec<f64>>>()?)
@@ -115,7 +114,7 @@ impl Ratio {
         })
     }
 
-    /// Whether the interval leaves out 1: `a` and `b` differ.
+    /// Whether the interval excludes 1, so that `a` and `b` differ.
     pub fn is_different(&self) -> bool {
         self.ratio_low > 1.0 || self.ratio_high < 1.0
     }

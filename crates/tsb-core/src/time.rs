@@ -1,7 +1,7 @@
 //! Time: the timestamp of a sample, and the only clock.
 //!
-//! Nothing else in the workspace asks the operating system for the time of day, so
-//! that every measurement can run in virtual time.
+//! Nothing else in the workspace reads the time of day from the operating system, so every
+//! measurement can run in virtual time.
 
 use std::fmt;
 use std::ops::{Add, Sub};
@@ -20,9 +20,9 @@ pub const SECOND_NS: u64 = 1_000_000_000;
 pub struct Timestamp(pub i64);
 
 impl Timestamp {
-    /// The earliest timestamp that can be said.
+    /// The earliest representable timestamp.
     pub const MIN: Self = Self(i64::MIN);
-    /// The latest timestamp that can be said.
+    /// The latest representable timestamp.
     pub const MAX: Self = Self(i64::MAX);
 
     /// Whole seconds since the epoch; saturates at the ends of the range.
@@ -48,7 +48,7 @@ impl Timestamp {
 
 impl Add<i64> for Timestamp {
     type Output = Self;
-    /// Later by `nanos`; saturates.
+    /// The timestamp `nanos` later; saturates.
     fn add(self, nanos: i64) -> Self {
         Self(self.0.saturating_add(nanos))
     }
@@ -69,7 +69,7 @@ impl fmt::Display for Timestamp {
     }
 }
 
-/// A clock: nanoseconds since some moment of its own, which never run backwards.
+/// A clock: nanoseconds since an arbitrary start, which never run backwards.
 pub trait Clock: fmt::Debug + Send + Sync {
     /// Now, in nanoseconds since the clock's own start.
     fn now(&self) -> u64;
@@ -77,7 +77,7 @@ pub trait Clock: fmt::Debug + Send + Sync {
     /// The time of day, for the timestamps of samples: it may step forward and back.
     fn wall(&self) -> Timestamp;
 
-    /// Returns at `due` or as soon after as it can; at once when `due` has passed.
+    /// Returns at `due` or as soon after as possible; at once if `due` has passed.
     fn wait_until(&self, due: u64);
 
     /// CPU time that the calling thread has used, in nanoseconds.
@@ -88,15 +88,15 @@ pub trait Clock: fmt::Debug + Send + Sync {
 
 /// The machine's clock: sleeps until shortly before `due`, then spins.
 ///
-/// The operating system wakes a sleeper 50 microseconds late or more (measured:
-/// 83 us at the median with the default timer slack), so the last stretch is spun.
+/// The operating system wakes a sleeping thread 50 microseconds late or more (measured: 83 us at
+/// the median with the default timer slack), so the thread spins for the last part.
 #[derive(Debug)]
 pub struct MonotonicClock {
     start: Instant,
 }
 
-/// How long before a due time the clock stops sleeping and spins. A longer stretch
-/// bought nothing when measured; a shorter one let the median grow.
+/// How long before a due time the clock stops sleeping and spins. In measurements a longer time
+/// gained nothing, and a shorter one increased the median.
 pub(crate) const SPIN_NS: u64 = 100_000;
 
 impl MonotonicClock {
@@ -119,8 +119,8 @@ impl Clock for MonotonicClock {
         self.start.elapsed().as_nanos() as u64
     }
 
-    /// Asks the operating system each time, so that it follows a step of the machine's clock. What
-    /// has to go on evenly adds [`Clock::now`] to a moment that was asked for once.
+    /// Reads the operating system's clock at each call, so it follows steps of that clock. A
+    /// caller that needs even progress adds [`Clock::now`] to a time that it read once.
     #[expect(clippy::disallowed_methods, reason = "this is the clock")]
     fn wall(&self) -> Timestamp {
         let since_epoch = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
@@ -143,7 +143,7 @@ impl Clock for MonotonicClock {
     }
 }
 
-/// A clock that moves only when told to: virtual time for tests.
+/// A clock that moves only when it is told to: virtual time for tests.
 #[derive(Debug, Default)]
 pub struct ManualClock {
     now: AtomicU64,
@@ -151,7 +151,7 @@ pub struct ManualClock {
 }
 
 impl ManualClock {
-    /// A clock that stands at 0.
+    /// A clock at 0.
     pub fn new() -> Self {
         Self::default()
     }
@@ -161,7 +161,7 @@ impl ManualClock {
         self.now.fetch_add(nanos, Ordering::SeqCst);
     }
 
-    /// Moves the clock forward by `nanos` in which the thread works, as all threads see it.
+    /// Moves the clock forward by `nanos`, and the CPU time of the threads as well.
     pub fn work(&self, nanos: u64) {
         self.cpu.fetch_add(nanos, Ordering::SeqCst);
         self.advance(nanos);
@@ -186,15 +186,15 @@ impl Clock for ManualClock {
     }
 }
 
-/// Asks the operating system to wake the calling thread as precisely as it can: timer
-/// slack of 1 ns instead of 50 us. Silently without effect where there is no such thing.
+/// Requests the most precise wake-ups for the calling thread: a timer slack of 1 ns instead of 50
+/// us. Has no effect where the system does not support it.
 pub fn sharpen_timers() {
     #[cfg(target_os = "linux")]
     let _ = rustix::thread::set_current_timer_slack(std::num::NonZeroU64::new(1));
 }
 
-/// CPU time of the calling thread, in nanoseconds. Costs about 0.4 us: read it
-/// around whole phases, not around operations.
+/// CPU time of the calling thread, in nanoseconds. A call costs about 0.4 us: use it around whole
+/// phases, not around operations.
 pub fn thread_cpu_ns() -> u64 {
     cpu_ns(rustix::time::ClockId::ThreadCPUTime)
 }

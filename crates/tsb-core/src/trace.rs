@@ -1,11 +1,11 @@
-//! Traces: real samples from a file, recorded by `tsb` or brought along.
+//! Traces: recorded samples in a file, made by `tsb` or by other programs.
 //!
-//! [`open`] reads a trace file of `tsb`, Influx line protocol, Prometheus text, OpenMetrics
-//! or CSV, or a folder of such files, into one [`Trace`]; a [`TraceWriter`] writes the first of these, and
-//! [`record`](record()) fills one with this machine's own values. What a row cannot
-//! say exactly is left out, counted and named: see [`TraceProblems`].
+//! [`open`] reads a trace file of `tsb`, Influx line protocol, Prometheus text, OpenMetrics or
+//! CSV, or a folder of such files, into one [`Trace`]. A [`TraceWriter`] writes trace files, and
+//! [`record`](record()) fills one with this machine's own values. A value that cannot be
+//! represented exactly is left out, counted and named: see [`TraceProblems`].
 //!
-//! Nothing here sends or schedules: `workload` makes a fleet of a trace.
+//! Nothing here sends or schedules: `workload` turns a trace into a fleet.
 
 mod columns;
 mod csv;

@@ -1,8 +1,8 @@
-//! The verdict: whether a run's figures mean anything, and why.
+//! The verdict: whether a run's figures are meaningful, and why.
 //!
-//! Decided in one fixed order; the first status that applies is the verdict's, and every
-//! rule that applies gives a reason. Thresholds are the constants here; the verdict keeps
-//! the measured figure beside each of them, whether it was crossed or not.
+//! Rules are applied in a fixed order; the first status that applies is the verdict, and every
+//! rule that applies adds a reason. The thresholds are the constants here. The verdict keeps the
+//! measured figure for each of them, whether it was crossed or not.
 
 mod measured;
 mod rules;
@@ -15,24 +15,27 @@ pub use measured::{Bound, Measured, beside};
 
 use crate::resource::Noise;
 
-/// At least this share of what was accepted has to be compared with what was sent.
+/// Minimum share of the accepted samples that must be compared with what was sent.
 pub const COMPARED_SHARE_MIN: f64 = 0.99;
 /// An asked rate above this share of the ceiling says nothing about the store.
 pub const CEILING_SHARE_MAX: f64 = 0.9;
-/// A p99 of our own lag above this share of the interval spoils the schedule.
+/// A p99 of the emitter's own lag above this share of the interval invalidates the schedule.
 pub const LAG_SHARE_MAX: f64 = 0.1;
-/// A p99 of our own lag above this spoils the response times, however long the interval is.
+/// A p99 of the emitter's own lag above this, in nanoseconds, invalidates the response times,
+/// however long the interval is.
 pub const LAG_NS_MAX: u64 = 100_000_000;
-/// A larger share of what was sent, lost between emitter and store, is the transport's limit.
+/// Maximum share of the sent samples that may be lost between emitter and store; above it the
+/// transport was the limit.
 pub const STRAYED_SHARE_MAX: f64 = 0.01;
-/// A held rate below this share of the asked one is the store's limit.
+/// Minimum ratio of the held to the asked rate; below it the store was the limit.
 pub const HELD_SHARE_MIN: f64 = 0.99;
-/// A larger share of what the store received, refused by it, is the store's limit.
+/// Maximum share of the received samples that the store may refuse; above it the store was the
+/// limit.
 pub const REFUSED_SHARE_MAX: f64 = 0.01;
-/// A disturbance of the machine for more than this share of the time makes a run noisy.
+/// Maximum share of the time in which the machine may be disturbed; above it a run is noisy.
 pub const NOISE_SHARE_MAX: f64 = 0.02;
 
-/// The words, in the order in which they are decided.
+/// The possible verdicts, in the order in which they are decided.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "SCREAMING-KEBAB-CASE")]
 pub enum Status {
@@ -40,7 +43,7 @@ pub enum Status {
     Invalid,
     /// Too little of what was accepted was read back and compared.
     Unverified,
-    /// The generator was, or may have been, what limited the rate.
+    /// The generator limited the rate, or may have.
     GeneratorLimited,
     /// Too much was lost between emitter and store.
     TransportLimited,
@@ -53,7 +56,7 @@ pub enum Status {
 }
 
 impl Status {
-    /// All of them, in the order in which they are decided.
+    /// All statuses, in the order in which they are decided.
     pub const ALL: [Self; 7] = [
         Self::Invalid,
         Self::Unverified,
@@ -84,10 +87,10 @@ impl fmt::Display for Status {
     }
 }
 
-/// A status and what led to it.
+/// A status and the reasons for it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Verdict {
-    /// The first word that applies.
+    /// The first status that applies.
     pub status: Status,
     /// Every reason that applies, or why the run is valid; with measured figures.
     pub reasons: Vec<String>,
@@ -96,44 +99,44 @@ pub struct Verdict {
     pub measured: Vec<Measured>,
 }
 
-/// Samples that went astray between emitter and store.
+/// Samples that were lost between emitter and store.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Strayed {
-    /// How many.
+    /// Number of samples.
     pub samples: u64,
-    /// Where, and what to do about it: the end of a sentence.
+    /// Where they were lost, and what to do about it: the end of a sentence.
     pub place: String,
 }
 
 /// Samples that the store accepted and that cannot be compared with what was sent.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Uncompared {
-    /// How many.
+    /// Number of samples.
     pub samples: u64,
     /// Why, and what to do about it: the end of a sentence.
     pub why: String,
 }
 
-/// What is judged.
+/// The figures that a verdict is based on.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Evidence {
-    /// Equations of the ledger that do not hold, and failures of either side.
+    /// Ledger equations that do not hold, and failures of emitter or listener.
     pub violations: Vec<String>,
-    /// Samples accepted and not there.
+    /// Samples accepted, but not in the store.
     pub lost: u64,
-    /// The same at the most, where nobody can say of some samples whether the store lost them.
+    /// Upper bound of `lost`, where it is not known of some samples whether the store lost them.
     pub lost_at_most: Option<u64>,
     /// Samples with another value.
     pub altered: u64,
-    /// Copies beyond one, and samples that were never sent.
+    /// Extra copies, and samples that were never sent.
     pub duplicated: u64,
-    /// Why nothing was read back; `None`: it was.
+    /// Why nothing was read back; `None` if it was.
     pub unread: Option<String>,
     /// Samples due by the schedule.
     pub due: u64,
     /// Samples handed to the wire or the store.
     pub sent: u64,
-    /// Of these, samples that did not get as far as the store.
+    /// Of these, samples that did not reach the store.
     pub strayed: Vec<Strayed>,
     /// Samples that the store received.
     pub received: u64,
@@ -141,28 +144,28 @@ pub struct Evidence {
     pub refused: u64,
     /// Of these, samples that the store accepted.
     pub accepted: u64,
-    /// Accepted samples that were compared with what was sent, whatever came of it.
+    /// Accepted samples that were compared with what was sent, whatever the result.
     pub compared: u64,
     /// The others, by reason.
     pub uncompared: Vec<Uncompared>,
-    /// Samples that were read back and found as they were sent.
+    /// Samples read back with the value that was sent.
     pub verified: u64,
     /// Asked samples per second; `None` in a closed loop.
     pub asked_per_second: Option<f64>,
     /// Held samples per second.
     pub held_per_second: f64,
-    /// The most that was asked in an interval, per second, where a schedule asks different
-    /// rates.
+    /// The highest asked rate in an interval, in samples per second, where the schedule's rate
+    /// changes.
     pub peak_asked_per_second: Option<f64>,
-    /// Of what was due by the end of that interval, the share that was accepted in time.
+    /// Of the samples due by the end of that interval, the share accepted in time.
     pub peak_kept_share: Option<f64>,
-    /// The generator's ceiling, where it was measured.
+    /// The generator's ceiling, if it was measured.
     pub ceiling_per_second: Option<f64>,
-    /// p99 of our own part of the lag: while the store was idle.
+    /// p99 of the emitter's own part of the lag, measured while the store was idle.
     pub own_lag_p99_ns: Option<u64>,
     /// Shortest interval of the workload in real time.
     pub interval_ns: Option<u64>,
-    /// How much the machine was disturbed, where that was watched.
+    /// How much the machine was disturbed, if that was measured.
     pub noise: Option<Noise>,
 }
 

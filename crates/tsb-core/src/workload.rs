@@ -1,13 +1,13 @@
 //! Workloads: simulated fleets, and exactly what they send.
 //!
-//! A [`Workload`] is made from a [`WorkloadSpec`] and never changes: it is shared by the
-//! workers, each of which makes its operations with a [`Generator`] of its own (rows:
-//! many series, one tick), and by the audit, which makes the same samples again with a
-//! [`Replay`] (columns: one series, many ticks). Every value, timestamp and mishap is a
-//! function of (seed, series, tick), so the two agree to the bit whatever the order.
+//! A [`Workload`] is built from a [`WorkloadSpec`] and never changes. It is shared by the workers,
+//! which generate their operations with a [`Generator`] each (rows: many series, one tick), and by
+//! the audit, which regenerates the same samples with a [`Replay`] (columns: one series, many
+//! ticks). Every value, timestamp and disturbance is a function of (seed, series, tick), so the
+//! two agree to the bit in any order.
 //!
-//! It sends nothing and knows no clock. Due times come from `schedule`; here are only
-//! the ticks and the timestamps that samples bear.
+//! It sends nothing and has no clock. Due times come from `schedule`; this module only defines
+//! ticks and the timestamps of samples.
 
 mod churn;
 mod columns;
@@ -52,7 +52,7 @@ use law::{Keys, Law};
 use layout::{Block, Layout};
 use trace::Recorded;
 
-/// A fleet, planned to the last series. Immutable; share it in an `Arc`.
+/// A fleet, planned down to each series. Immutable; share it in an `Arc`.
 ///
 /// ```
 /// use tsb_core::Timestamp;
@@ -76,17 +76,17 @@ pub struct Workload {
     spec: WorkloadSpec,
     layout: Layout,
     fates: Fates,
-    /// The phase of each group as timestamps have it: rounded to the resolution.
+    /// The phase of each group in timestamps: rounded to the resolution.
     stamp_phases: Vec<i64>,
-    /// Where the values come from, if not from laws.
+    /// The recording that provides the values; `None` for a simulated fleet.
     recorded: Option<Recorded>,
 }
 
 impl Workload {
-    /// Plans a workload.
+    /// Builds a workload.
     ///
     /// # Errors
-    /// Names the field of the spec or of the fleet file that makes no sense.
+    /// Names the invalid field of the spec or of the fleet file.
     pub fn new(spec: &WorkloadSpec) -> Result<Self, WorkloadError> {
         if let FleetSpec::Trace(source) = &spec.fleet {
             spec.check()?;
@@ -97,10 +97,10 @@ impl Workload {
         Self::of_layout(spec, layout::plan(spec, &file)?, None)
     }
 
-    /// Plans a workload that replays a trace, whatever fleet the spec names.
+    /// Builds a workload that replays a trace, whatever fleet the spec names.
     ///
     /// # Errors
-    /// Names the field of the spec that makes no sense with a trace, or what the trace lacks.
+    /// Names the field of the spec that is invalid with a trace, or what the trace lacks.
     pub fn of_trace(spec: &WorkloadSpec, trace: &crate::trace::Trace) -> Result<Self, WorkloadError> {
         spec.check()?;
         let (recorded, layout) = Recorded::plan(spec, trace)?;
@@ -133,7 +133,7 @@ impl Workload {
         })
     }
 
-    /// What it was made from.
+    /// The spec that it was built from.
     pub fn spec(&self) -> &WorkloadSpec {
         &self.spec
     }
@@ -143,7 +143,7 @@ impl Workload {
         &self.layout.catalog
     }
 
-    /// What reports together. Group by group, ids are contiguous and ascending.
+    /// The groups of series that report together. Ids are contiguous and ascending by group.
     pub fn groups(&self) -> &[Group] {
         &self.layout.groups
     }
@@ -155,13 +155,13 @@ impl Workload {
         (series.0 - groups[index].first.0 < groups[index].len).then_some(index)
     }
 
-    /// At which ticks of its group a series is alive.
+    /// The ticks of its group at which a series is alive.
     pub fn lifetime(&self, series: SeriesId) -> Option<Range<u64>> {
         self.block_of(series).map(|block| block.ticks.clone())
     }
 
-    /// How many series of a group are alive at a tick: the samples that fall due in it,
-    /// before any of them is late, missing or sent twice.
+    /// Number of series of a group that are alive at a tick: the samples due in it, not counting
+    /// lateness, losses and duplicates.
     pub fn alive(&self, group: usize, tick: u64) -> u32 {
         if let Some(recorded) = &self.recorded {
             return recorded.count(group, self.ids(group), tick);
@@ -174,14 +174,13 @@ impl Workload {
             .sum()
     }
 
-    /// Samples that fall due in a second when the fleet runs in its own time, at its
-    /// start.
+    /// Samples due per second at natural speed, at the start of the fleet.
     pub fn samples_per_second(&self) -> f64 {
         self.per_second(|group| self.samples_at_start(group))
     }
 
     fn samples_at_start(&self, group: usize) -> f64 {
-        // Hosts that come later are not there yet.
+        // Hosts that arrive later are not counted.
         if self.layout.groups[group].ticks.start == 0 {
             self.usual_samples(group)
         } else {
@@ -189,8 +188,8 @@ impl Workload {
         }
     }
 
-    /// Samples in an operation of a group: those at the start of a simulated fleet, the
-    /// mean of a recorded one.
+    /// Samples per operation of a group: at the start for a simulated fleet, the mean for a
+    /// recorded one.
     pub fn usual_samples(&self, group: usize) -> f64 {
         match &self.recorded {
             Some(recorded) => recorded.mean_count(group, &self.ids(group)),
@@ -198,8 +197,8 @@ impl Workload {
         }
     }
 
-    /// What of a recording it replays, and when that begins to repeat; `None` for a
-    /// simulated fleet, whose values never do.
+    /// The replayed part of a recording and its period; `None` for a simulated fleet, whose values
+    /// never repeat.
     pub fn window(&self) -> Option<Window> {
         self.recorded.as_ref().map(Recorded::window)
     }
@@ -209,19 +208,19 @@ impl Workload {
         self.recorded.as_ref().map(Recorded::problems)
     }
 
-    /// What the reader of a recording decided where the file leaves it open.
+    /// What the reader of a recording decided where the file is ambiguous.
     pub fn trace_decisions(&self) -> &[String] {
         self.recorded.as_ref().map_or(&[], Recorded::decisions)
     }
 
-    /// The moments at which each group reports, where they do not come at an interval: a
-    /// roster of this workload is [`Roster::of_moments`](crate::schedule::Roster::of_moments).
+    /// The moments at which each group reports, if they are not at an interval: the roster is then
+    /// built with [`Roster::of_moments`](crate::schedule::Roster::of_moments).
     pub fn moments(&self) -> Option<&[Moments]> {
         self.recorded.as_ref().and_then(Recorded::moments)
     }
 
-    /// How often a recording was passed by the operations of `issued` (a range of ticks for
-    /// each group); 0 for a simulated fleet. Above 1, values came again.
+    /// Number of passes over a recording by the operations of `issued` (a range of ticks per
+    /// group); 0 for a simulated fleet. Above 1, values repeat.
     pub fn passes(&self, issued: &[Range<u64>]) -> f64 {
         let Some(window) = self.window() else { return 0.0 };
         let Some(moments) = self.moments() else {
@@ -234,7 +233,7 @@ impl Workload {
         })
     }
 
-    /// What a plan states of its recording, so that no other is taken for it.
+    /// The checksum that a plan stores to identify its recording.
     pub fn trace_checksum(&self) -> Option<u32> {
         self.recorded.as_ref().map(Recorded::checksum)
     }
@@ -245,7 +244,7 @@ impl Workload {
         group.first.0..group.first.0 + group.len
     }
 
-    /// Operations in a second when the fleet runs in its own time, at its start.
+    /// Operations per second at natural speed, at the start of the fleet.
     pub fn operations_per_second(&self) -> f64 {
         self.per_second(|group| f64::from(u8::from(self.samples_at_start(group) > 0.0)))
     }
@@ -263,8 +262,8 @@ impl Workload {
             .sum()
     }
 
-    /// The groups in contiguous ranges for so many workers, as even in samples a second
-    /// as ranges can be. Fewer ranges than workers when there are fewer groups.
+    /// Contiguous ranges of groups for `workers` workers, as equal in samples per second as
+    /// possible. There are fewer ranges than workers if there are fewer groups.
     pub fn split(&self, workers: usize) -> Vec<Range<usize>> {
         let groups = &self.layout.groups;
         let parts = workers.clamp(1, groups.len());
@@ -276,7 +275,7 @@ impl Workload {
             so_far += weight(group);
             let left = parts - ranges.len();
             let full = so_far >= total * (ranges.len() + 1) as f64 / parts as f64;
-            // Every range gets a group, even where the weights are lopsided.
+            // Every range gets at least one group, even if the weights are uneven.
             if index + 1 == groups.len() || (left > 1 && (full || groups.len() - index == left)) {
                 ranges.push(start..index + 1);
                 start = index + 1;
@@ -285,7 +284,7 @@ impl Workload {
         ranges
     }
 
-    /// The timestamp that the samples of a tick bear, before jitter.
+    /// The timestamp of a tick's samples, before jitter.
     pub fn timestamp(&self, group: usize, tick: u64, base: Timestamp) -> Timestamp {
         if let Some(moments) = self.moments() {
             return base + i64::try_from(moments[group].offset_ns(tick)).unwrap_or(i64::MAX);
@@ -294,13 +293,13 @@ impl Workload {
         base + self.stamp_phases[group].saturating_add((tick as i64).saturating_mul(interval_ns))
     }
 
-    /// A generator for some groups: one for each worker. `base` is the timestamp of tick
-    /// 0 at phase 0; use a multiple of the resolution.
+    /// A generator for some groups: one per worker. `base` is the timestamp of tick 0 at phase 0;
+    /// use a multiple of the resolution.
     pub fn generator(&self, groups: Range<usize>, base: Timestamp) -> Generator<'_> {
         Generator::new(self, groups, base)
     }
 
-    /// Everything that was sent, once more, series by series. One for each auditor.
+    /// A replay of everything that was sent, series by series. One per auditor.
     pub fn replay(&self, base: Timestamp) -> Replay<'_> {
         Replay::new(self, base)
     }
@@ -315,7 +314,7 @@ impl Workload {
         Keys::new(self.spec.seed, series)
     }
 
-    /// The law of a series, its parameters drawn again.
+    /// The value model of a series, with its parameters drawn again.
     fn law(&self, series: u32) -> Law {
         if self.recorded.is_some() {
             return Law::Recorded;

@@ -1,4 +1,5 @@
-//! The calls in Rust's types. What C needs is prepared here; only `ffi` calls it.
+//! The calls of librrd with Rust types. Arguments are converted to C here; only `ffi` makes the
+//! calls.
 
 use std::ffi::CString;
 use std::os::unix::ffi::OsStrExt;
@@ -9,27 +10,27 @@ use crate::ffi;
 /// The result of a call.
 pub type Result<T> = std::result::Result<T, Error>;
 
-/// What librrd said.
+/// Errors of librrd.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// Another process has the lock of the file.
+    /// Another process holds the lock of the file.
     #[error("{0}")]
     Locked(String),
-    /// A reading is not later than what the file has.
+    /// An update is not later than the last one in the file.
     #[error("{0}")]
     NotLater(String),
-    /// Anything else, in librrd's words.
+    /// Any other error, with librrd's message.
     #[error("{0}")]
     Librrd(String),
-    /// A text with a zero byte, which C cannot be given.
+    /// A text with a zero byte, which cannot be passed to C.
     #[error("a zero byte in {0:?}")]
     ZeroByte(String),
 }
 
 impl Error {
     fn of(text: String) -> Self {
-        // librrd has no codes for errors, only words.
+        // librrd has no error codes, only messages.
         if text.contains("could not lock RRD") {
             Self::Locked(text)
         } else if text.contains("illegal attempt to update using time") {
@@ -40,16 +41,16 @@ impl Error {
     }
 }
 
-/// Rows of one archive.
+/// Rows of one archive, as fetched.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Fetched {
-    /// The end of the first row, in seconds since the epoch.
+    /// End of the first row, in seconds since the epoch.
     pub first_s: i64,
-    /// From one row to the next.
+    /// Seconds from one row to the next.
     pub step_s: u64,
-    /// Names of the data sources: one for each value of a row.
+    /// Names of the data sources; each row has one value per source.
     pub sources: Vec<String>,
-    /// Row after row; NaN is unknown.
+    /// The values, row by row; NaN is unknown.
     pub values: Vec<f64>,
 }
 
@@ -64,19 +65,19 @@ pub enum Fact {
     Text(String),
 }
 
-/// What a new file is made of.
+/// The definition of a new file.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Creation<'a> {
-    /// Seconds of a step; 0: the template's, or 300.
+    /// Seconds per step; 0: the template's, or 300.
     pub step_s: u64,
-    /// The file takes updates after this time, in seconds since the epoch; `None`: ten seconds
+    /// The file accepts updates after this time, in seconds since the epoch; `None`: ten seconds
     /// ago, or after the last update of the sources.
     pub start_s: Option<i64>,
-    /// A file that has the name already stays, and is an error.
+    /// Whether an existing file of this name is kept and reported as an error.
     pub keeps_old: bool,
-    /// Files whose rows fill the new one.
+    /// Files whose rows are copied into the new one.
     pub sources: &'a [PathBuf],
-    /// A file whose data sources and archives the new one has, besides those defined here.
+    /// A file whose data sources and archives are added to those defined here.
     pub template: Option<&'a Path>,
     /// As for `rrdtool create`: `DS:...` and `RRA:...`.
     pub definitions: &'a [String],
@@ -96,45 +97,45 @@ pub fn create(path: &Path, creation: &Creation<'_>) -> Result<()> {
     ffi::create(&c_path(path)?, &raw).map_err(Error::of)
 }
 
-/// Gives a file some readings, `time:value[:value...]`, of which the first that is refused
-/// ends the call: those before it are applied, those after it are not.
+/// Applies updates, `time:value[:value...]`, in order. The first that is refused ends the call:
+/// those before it are applied, those after it are not.
 pub fn update<T: AsRef<str>>(path: &Path, readings: &[T]) -> Result<()> {
     let readings = texts(readings)?;
     ffi::update(&c_path(path)?, &readings).map_err(Error::of)
 }
 
-/// The time of the last update, in whole seconds.
+/// Time of the last update, in whole seconds.
 pub fn last(path: &Path) -> Result<i64> {
     ffi::last(&c_path(path)?).map_err(Error::of)
 }
 
-/// The rows that end after `start_s`, up to `end_s`, of the archive that librrd finds to
-/// match a consolidation function and step best; it may return a row more at either end.
+/// The rows that end after `start_s`, up to `end_s`, from the archive that librrd selects by
+/// consolidation function and step. librrd may return one more row at either end.
 pub fn fetch(path: &Path, function: &str, start_s: i64, end_s: i64, step_s: u64) -> Result<Fetched> {
     let function = text(function)?;
     ffi::fetch(&c_path(path)?, &function, start_s, end_s, step_s).map_err(Error::of)
 }
 
-/// The end of the oldest row of an archive, in seconds since the epoch.
+/// End of the oldest row of an archive, in seconds since the epoch.
 pub fn first(path: &Path, archive: u16) -> Result<i64> {
     ffi::first(&c_path(path)?, archive.into()).map_err(Error::of)
 }
 
-/// What `rrdtool info` says of a file, in its order.
+/// The output of `rrdtool info` for a file, in its order.
 pub fn info(path: &Path) -> Result<Vec<(String, Fact)>> {
     ffi::info(&c_path(path)?).map_err(Error::of)
 }
 
-/// The file as XML, as `rrdtool dump` prints it; an error where that is more than `limit` bytes.
+/// The file as XML, as `rrdtool dump` prints it; an error if that exceeds `limit` bytes.
 pub fn dump(path: &Path, limit: usize) -> Result<Vec<u8>> {
     ffi::dump(&c_path(path)?, limit).map_err(Error::of)
 }
 
 /// Changes a file as `rrdtool tune` does.
 ///
-/// librrd would flush the file through the daemon that an option or `RRDCACHED_ADDRESS` names;
-/// here it talks to none: the environment is overridden, and an option that names one is an
-/// error.
+/// librrd would flush the file through the daemon that an option or `RRDCACHED_ADDRESS` names.
+/// Here it never talks to a daemon: the environment variable is overridden, and an option that
+/// names one is an error.
 pub fn tune(path: &Path, options: &[String]) -> Result<()> {
     let is_daemon = |option: &&String| option.starts_with("-D") || option.starts_with("--daemon");
     if let Some(option) = options.iter().find(is_daemon) {
@@ -146,7 +147,7 @@ pub fn tune(path: &Path, options: &[String]) -> Result<()> {
     ffi::tune(&arguments).map_err(Error::of)
 }
 
-/// The version of the library that is linked, such as `1.7.2`.
+/// Version of the linked library, such as `1.7.2`.
 pub fn version() -> String {
     ffi::version()
 }

@@ -1,8 +1,8 @@
-//! The calls themselves: the one place of this crate with `unsafe`.
+//! The calls of librrd's C functions: the only module of this crate with `unsafe`.
 //!
-//! Its twin is `tsb-rrd`, which shares no code with librrd and is compared with it byte for
-//! byte. Every function here takes owned or borrowed C strings, so that pointers are valid
-//! for the call, and copies what librrd allocated before it frees it.
+//! The safe counterpart is `tsb-rrd`, which shares no code with librrd and is compared with it
+//! byte for byte. Every function here takes owned or borrowed C strings, so that pointers are
+//! valid during the call, and copies what librrd allocated before freeing it.
 #![expect(unsafe_code, reason = "librrd is C")]
 
 use std::ffi::{CStr, CString, c_char, c_int, c_ulong, c_void};
@@ -10,10 +10,10 @@ use std::ptr::{null, null_mut};
 
 use crate::calls::{Fact, Fetched};
 
-/// The text of the last error of this thread, after a call that failed.
+/// Message of this thread's last error, after a failed call.
 fn last_error() -> String {
-    // SAFETY: librrd returns its own zero-ended buffer of this thread, which stays as it is
-    // until this thread's next call; it is copied before that.
+    // SAFETY: librrd returns this thread's own null-terminated buffer, which is unchanged until
+    // this thread's next call; it is copied before that.
     let text = unsafe {
         let text = rrd_sys::rrd_get_error();
         if text.is_null() {
@@ -30,7 +30,7 @@ fn clear_error() {
     unsafe { rrd_sys::rrd_clear_error() }
 }
 
-/// As C has lists of texts. librrd copies each before it changes it.
+/// A C array of strings. librrd copies each before it modifies it.
 fn pointers(texts: &[CString]) -> (c_int, Vec<*const c_char>) {
     let pointers: Vec<_> = texts.iter().map(|text| text.as_ptr()).collect();
     (c_int::try_from(pointers.len()).unwrap_or(c_int::MAX), pointers)
@@ -40,11 +40,11 @@ fn done(status: c_int) -> Result<(), String> {
     if status == 0 { Ok(()) } else { Err(last_error()) }
 }
 
-/// What `rrd_create_r2` takes besides the path, as C has it.
+/// The arguments of `rrd_create_r2` besides the path, in C types.
 #[derive(Debug)]
 pub(crate) struct Creation {
     pub(crate) step_s: u64,
-    /// -1: ten seconds ago, or what template or sources say.
+    /// -1: ten seconds ago, or the value from the template or the sources.
     pub(crate) start_s: i64,
     pub(crate) keeps_old: bool,
     pub(crate) sources: Vec<CString>,
@@ -135,7 +135,7 @@ pub(crate) fn fetch(path: &CStr, function: &CStr, start_s: i64, end_s: i64, step
         (texts, values)
     };
     Ok(Fetched {
-        // The first row holds the step after `start`.
+        // The first row covers the step after `start`.
         first_s: start + step as i64,
         step_s: step,
         sources,
@@ -185,16 +185,16 @@ pub(crate) fn info(path: &CStr) -> Result<Vec<(String, Fact)>, String> {
     Ok(facts)
 }
 
-/// A text that grows up to a limit.
+/// A byte buffer with a size limit.
 struct Sink {
     bytes: Vec<u8>,
     limit: usize,
 }
 
-/// Takes a part of a dump; returning another length than `length` ends it.
+/// The callback that receives a part of a dump; any result other than `length` ends the dump.
 unsafe extern "C" fn take(data: *const c_void, length: usize, user: *mut c_void) -> usize {
     if length == 0 {
-        // Nothing may come as null, which is no slice.
+        // An empty part may come as a null pointer, which is not a valid slice.
         return 0;
     }
     // SAFETY: `user` is the `Sink` that `dump` passed to the same call of librrd, which calls
@@ -229,7 +229,7 @@ pub(crate) fn tune(arguments: &[CString]) -> Result<(), String> {
     let mut texts: Vec<Vec<u8>> = arguments.iter().map(|text| text.as_bytes_with_nul().to_vec()).collect();
     let mut list: Vec<*mut c_char> = texts.iter_mut().map(|text| text.as_mut_ptr().cast()).collect();
     let count = c_int::try_from(list.len()).unwrap_or(c_int::MAX);
-    // As the `argv` of a program, it ends with a null pointer.
+    // Like the `argv` of a program, the list ends with a null pointer.
     list.push(null_mut());
     clear_error();
     // SAFETY: `list` has `count` pointers to zero-ended texts that may be written to and live

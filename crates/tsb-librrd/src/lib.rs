@@ -5,11 +5,11 @@
 //!
 //! # Threads
 //!
-//! The calls used here keep nothing between them, and librrd keeps its error text a thread
-//! each, so any thread may call. But its file lock belongs to the *process*: it does not
-//! keep two threads apart. Two calls for one file at the same time can mix their writes;
-//! the memory of the program is not at risk. Whoever shares a file between threads puts a
-//! lock of their own around it, as the store does.
+//! The calls used here keep no state between them, and librrd keeps its error message per thread,
+//! so any thread may call. But librrd's file lock belongs to the *process* and does not exclude
+//! other threads: two concurrent calls for the same file can mix their writes, though memory
+//! safety is not at risk. A caller that shares a file between threads must lock around the calls,
+//! as the store does.
 
 #[cfg(feature = "librrd")]
 mod calls;

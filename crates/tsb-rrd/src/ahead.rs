@@ -1,12 +1,12 @@
-//! Reading ahead: what the next files will need is asked for before it is needed.
+//! Read-ahead: requests the pages that the next files need before they are updated.
 //!
-//! An update reads the header, and then the pages that its rows lie in: where they are not in
-//! memory, a thread that goes over many files waits for one page after the other. Here it
-//! asks for the headers of files that are up to 128 away, and for the row pages of those that
-//! are up to 64 away, so that the medium always has many requests.
+//! An update reads the header, and then the pages that hold its rows. If these are not in memory,
+//! a thread that updates many files waits for one page after the other. With read-ahead it
+//! requests the headers of files up to 128 ahead, and the row pages of files up to 64 ahead, so
+//! that the storage device always has many requests.
 //!
-//! Asking costs as much as reading where nothing has to be read. So it is only done while
-//! files are found that are not in memory, and one of 32 is looked at to find out.
+//! A request costs as much as a read when the page is in memory already. So requests are only made
+//! while some pages are found not to be in memory; otherwise only one file in 32 is probed.
 
 use std::io::IoSliceMut;
 
@@ -18,52 +18,53 @@ use crate::file::{RrdFile, Session};
 use crate::layout::Layout;
 use crate::live::Live;
 
-/// How many files ahead headers are asked for.
+/// Number of files ahead for which headers are requested.
 const HEADERS: usize = 128;
-/// How many files ahead the pages of rows are asked for, whose places the header says.
+/// Number of files ahead for which row pages are requested; the header must be known for that.
 const ROWS: usize = 64;
-/// One file of so many is looked at while all is in memory.
+/// One file in this many is probed while everything is in memory.
 const SAMPLE: u64 = 32;
-/// So many looks in turn that found everything in memory, and nothing more is asked for.
+/// Number of consecutive probes that must find everything in memory before requests stop.
 const ENOUGH: u32 = 64;
 
-/// Whether what was looked for is in memory.
+/// Whether the probed pages are in memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Seen {
-    /// It is.
+    /// In memory.
     Warm,
-    /// It is not, or the system does not say; it has been asked for.
+    /// Not in memory, or the system does not say; a read was requested.
     Cold,
-    /// Nobody looked.
+    /// Not probed.
     Nothing,
 }
 
-/// What is done with a file, in this order.
+/// The stages of a file, in order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Stage {
-    /// Its header is asked for: [`RrdFile::ask_header`].
+    /// Request its header: [`RrdFile::ask_header`].
     Header,
-    /// The pages of its rows are asked for: [`RrdFile::ask_rows`].
+    /// Request the pages of its rows: [`RrdFile::ask_rows`].
     Rows,
-    /// It is updated.
+    /// Update it.
     Update,
 }
 
-/// Goes over files, and knows whether the last ones were in memory.
+/// Schedules requests and updates over files, and tracks whether the last probed files were in
+/// memory.
 #[derive(Clone, Debug, Default)]
 pub struct Ahead {
     is_cold: bool,
-    // Looks in turn that found everything in memory.
+    // Number of consecutive probes that found everything in memory.
     warm: u32,
     updates: u64,
 }
 
 impl Ahead {
-    /// Does something with each of `count` files: [`Stage::Update`] with every one in turn,
-    /// and the stages before that with some of them, earlier.
+    /// Calls `act` for each of `count` files with [`Stage::Update`], in order, and for some of
+    /// them with the earlier stages before that.
     ///
     /// # Errors
-    /// The first that `act` returns; files further on may have been asked for.
+    /// The first error of `act`; read-ahead for later files may have been requested by then.
     pub fn each<E>(
         &mut self,
         count: usize,
@@ -71,7 +72,7 @@ impl Ahead {
     ) -> std::result::Result<(), E> {
         let (mut headers, mut rows) = (0, 0);
         for index in 0..count {
-            // Of the last one nothing can be asked for ahead.
+            // The last file has none after it to read ahead of.
             let is_sample = !self.is_cold && self.updates.is_multiple_of(SAMPLE) && index + 1 < count;
             let (to_headers, to_rows) = match (self.is_cold, is_sample) {
                 (true, _) => (index + HEADERS, index + ROWS),
@@ -110,25 +111,24 @@ impl Ahead {
 }
 
 impl RrdFile {
-    /// Asks the system to read the header, unless it is in memory, and does not wait.
+    /// Asks the system to read the header unless it is in memory; does not wait.
     pub fn ask_header(&self) -> Seen {
         self.ask(0, self.layout().header_len() as u64)
     }
 
-    /// Asks the system to read the pages that updates up to `until_s` (seconds since the
-    /// epoch) will write rows to, and does not wait for them. It waits for the header.
+    /// Asks the system to read the pages to which updates up to `until_s` (seconds since the
+    /// epoch) will write rows; does not wait for them, but does wait for the header.
     ///
-    /// No lock is taken: what another program writes meanwhile makes the advice bad, and
-    /// nothing else.
+    /// It takes no lock: if another program writes at the same time, only the advice is wrong.
     ///
     /// # Errors
-    /// Those of reading the header.
+    /// The errors of reading the header.
     pub fn ask_rows(&self, session: &mut Session, until_s: i64) -> Result<Seen> {
         let layout = self.layout();
         self.read_live(session)?;
         let mut seen = Seen::Warm;
         for place in places(layout, &session.live, until_s) {
-            // Two archives may share a page, and a page is asked for once only.
+            // Two archives may share a page, which is requested only once.
             if self.ask(place, layout.row_len() as u64) == Seen::Cold {
                 seen = Seen::Cold;
             }
@@ -148,14 +148,14 @@ impl RrdFile {
             return Seen::Warm;
         }
         let length = std::num::NonZero::new(length);
-        // Advice that is not taken costs time and nothing else.
+        // An error is ignored: it only means that the read-ahead has no effect.
         let _ = fadvise(self.file(), offset, length, Advice::WillNeed);
         Seen::Cold
     }
 }
 
-/// A place in each page that rows up to a moment begin or end in: the pages between are
-/// written whole, and need not be read.
+/// An offset in each page in which the rows up to a time begin or end. The pages between are
+/// overwritten entirely and need not be read.
 fn places(layout: &Layout, live: &Live, until_s: i64) -> impl Iterator<Item = u64> {
     let newest_s = live.newest().seconds;
     let of_archive = move |(index, archive): (usize, &crate::layout::Archive)| {
@@ -170,14 +170,14 @@ fn places(layout: &Layout, live: &Live, until_s: i64) -> impl Iterator<Item = u6
     layout.archives.iter().enumerate().flat_map(of_archive)
 }
 
-/// The second up to which a reading, `time:value...`, updates a file, if it says one.
+/// The second up to which an update, `time:value...`, advances a file, if it has a valid time.
 pub fn until_s(reading: &str) -> Option<i64> {
     let digits = reading.split([':', '.']).next()?;
     digits.parse().ok()
 }
 
 impl From<Error> for Seen {
-    /// Whoever updates the file will meet the error, and say it.
+    /// The error itself is ignored: the update of the file will meet and report it.
     fn from(_: Error) -> Self {
         Self::Nothing
     }

@@ -1,4 +1,4 @@
-//! Whether a reading would be applied, said before anything is.
+//! Checks whether an update would be accepted, without applying it.
 
 use crate::error::{Error, Result};
 use crate::layout::{DsKind, Layout};
@@ -6,20 +6,20 @@ use crate::number::number;
 use crate::reading::{Moment, moment, split_time};
 use crate::update::{check_count, check_integer};
 
-/// When a reading, `time:value[:value...]`, is from, if a file of this layout takes it.
+/// The time of an update, `time:value[:value...]`, if a file of this layout would accept it.
 ///
-/// Whether it is later than what the file has is left to the caller. It asks more than an
-/// update in one place: librrd does not look at a value that comes after the heartbeat.
+/// Does not check that the update is later than the file's last one. It is stricter than an update
+/// in one respect: librrd does not parse a value that comes after the heartbeat.
 ///
 /// # Errors
-/// [`Error::Reading`] for a wrong number of values, or one that is not of the kind of its
-/// data source; [`Error::Unsupported`] for times that only a clock can tell.
+/// [`Error::Reading`] for a wrong number of values, or a value that is not valid for its data
+/// source; [`Error::Unsupported`] for times that need a clock.
 pub fn check(layout: &Layout, text: &str) -> Result<Moment> {
     check_plain(layout, text).map_or_else(|| careful(layout, text), Ok)
 }
 
-/// The same of a reading in the form that nearly all have: whole seconds, and values of
-/// digits with or without a point. `None`: it is another, and may be wrong.
+/// The same check for the common form: whole seconds, and values of digits with or without a
+/// decimal point. `None` if the update has another form; it may still be valid.
 pub fn check_plain(layout: &Layout, text: &str) -> Option<Moment> {
     plain(layout, text.as_bytes())
 }
@@ -36,7 +36,7 @@ fn careful(layout: &Layout, text: &str) -> Result<Moment> {
 
 fn plain(layout: &Layout, text: &[u8]) -> Option<Moment> {
     let length = text.iter().take_while(|byte| byte.is_ascii_digit()).count();
-    // So many digits are exact as a float, too.
+    // Numbers of up to 15 digits are exact as a float too.
     if !(1..=15).contains(&length) || text.get(length) != Some(&b':') {
         return None;
     }
@@ -49,7 +49,7 @@ fn plain(layout: &Layout, text: &[u8]) -> Option<Moment> {
 }
 
 fn is_plain(kind: DsKind, value: &[u8]) -> bool {
-    // Far below the exponents that are too small.
+    // Short enough that the exponent stays far from librrd's lower bound.
     const LENGTH_MAX: usize = 100;
     let digits = value
         .strip_prefix(b"-")

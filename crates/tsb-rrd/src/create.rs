@@ -1,4 +1,4 @@
-//! New files.
+//! Creates RRD files.
 
 use std::fs::{File, OpenOptions};
 use std::io::Write;
@@ -10,18 +10,18 @@ use crate::error::{Error, Result};
 use crate::layout::{Layout, UNKNOWN};
 use crate::live::Live;
 
-/// Bytes that are written at once: a page, and not more.
+/// Bytes per write of a new file: exactly one page.
 ///
-/// The system keeps what is written at once as one folio of its cache, where the file system
-/// can (ext4 from Linux 6.16 on), and each later write into a folio looks at every block of it.
-/// An update writes a few bytes to three pages; in folios of 64 KiB it costs nearly twice as
-/// much (docs/adr/073-rrd-pages.md).
+/// The kernel caches the bytes of one write as one folio if the file system supports it (ext4 from
+/// Linux 6.16 on), and each later write into a folio checks all its blocks. An update writes a few
+/// bytes to three pages; with folios of 64 KiB it costs nearly twice as much
+/// (docs/adr/073-rrd-pages.md).
 const CHUNK: usize = 4_096;
 
-/// The header of a new file, which takes updates after `start_s` (seconds since the epoch).
+/// The header of a new file that accepts updates after `start_s` (seconds since the epoch).
 ///
-/// `seed` decides which row of each archive comes first: librrd picks it at random, so that
-/// not every file turns its pages at the same moment.
+/// `seed` selects which row of each archive is written first. librrd picks it at random, so that
+/// files do not all wrap around at the same time.
 pub fn image(layout: &Layout, start_s: i64, seed: u64) -> Vec<u8> {
     let rows = layout.archives.iter().enumerate();
     let rows = rows.map(|(index, archive)| scatter(seed, index as u64) % archive.rows);
@@ -31,9 +31,9 @@ pub fn image(layout: &Layout, start_s: i64, seed: u64) -> Vec<u8> {
     header
 }
 
-/// Creates a file that takes updates after `start_s`; all its rows are unknown.
+/// Creates a file that accepts updates after `start_s`; all its rows are unknown.
 ///
-/// It appears whole, under its name, or not at all.
+/// The file appears complete under its name, or not at all.
 ///
 /// # Errors
 /// [`Error::Exists`], [`Error::Io`], and [`Error::Layout`] for a start before 1970.
@@ -41,10 +41,10 @@ pub fn create(path: &Path, layout: &Layout, start_s: i64, seed: u64) -> Result<(
     put(path, layout, start_s, seed, settle)
 }
 
-/// The same in place of whatever file has this name: that one is gone at once.
+/// The same, but replaces an existing file of this name atomically.
 ///
 /// # Errors
-/// As [`create`], but for [`Error::Exists`].
+/// As [`create`], without [`Error::Exists`].
 pub fn replace(path: &Path, layout: &Layout, start_s: i64, seed: u64) -> Result<()> {
     put(path, layout, start_s, seed, |beside, path| {
         std::fs::rename(beside, path).map_err(Error::io("name the new file"))
@@ -66,7 +66,7 @@ fn put(
     let beside = PathBuf::from(name);
     let result = write(&beside, layout, &image(layout, start_s, seed)).and_then(|()| settle(&beside, path));
     result.map_err(|error| {
-        // What is left of a failed creation is of no use; that it may stay changes nothing.
+        // Removes the temporary file of a failed creation; an error here changes nothing.
         let _ = std::fs::remove_file(&beside);
         error.at(path)
     })
@@ -81,7 +81,7 @@ fn write(path: &Path, layout: &Layout, header: &[u8]) -> Result<()> {
 fn fill(file: &mut File, layout: &Layout, header: &[u8]) -> std::io::Result<()> {
     let unknown = UNKNOWN.to_bits().to_le_bytes();
     let mut left = layout.file_len() as usize;
-    // The header and the rows up to the end of a page; a header's length is a multiple of eight.
+    // The header and the rows up to the end of a page. The header's length is a multiple of eight.
     let to_end = header.len().next_multiple_of(CHUNK).min(left) - header.len();
     let mut start = header.to_vec();
     start.extend(unknown.repeat(to_end / unknown.len()));
@@ -98,7 +98,7 @@ fn fill(file: &mut File, layout: &Layout, header: &[u8]) -> std::io::Result<()> 
     Ok(())
 }
 
-/// Gives the finished file its name, unless another has it.
+/// Renames the finished file to its name, unless that exists.
 fn settle(beside: &Path, path: &Path) -> Result<()> {
     match renameat_with(CWD, beside, CWD, path, RenameFlags::NOREPLACE) {
         Ok(()) => Ok(()),
@@ -110,7 +110,7 @@ fn settle(beside: &Path, path: &Path) -> Result<()> {
     }
 }
 
-/// A number that looks random but is a function of both.
+/// A pseudo-random number, as a function of both arguments.
 fn scatter(seed: u64, index: u64) -> u64 {
     let mut bits = seed ^ index.wrapping_add(1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
     bits = (bits ^ (bits >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);

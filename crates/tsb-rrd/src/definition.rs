@@ -1,17 +1,16 @@
-//! Data sources and archives as `rrdtool create` takes them.
+//! Parses definitions of data sources and archives, as `rrdtool create` takes them.
 
 use crate::error::{Error, Result};
 use crate::layout::{Archive, Cf, DataSource, DsKind, FORECASTS, Layout, UNKNOWN, VALUE, is_name};
 use crate::number::number;
 
-/// The layout that `DS:...` and `RRA:...` words define, with a step of `step_s` seconds.
+/// The layout defined by `DS:...` and `RRA:...` words, with a step of `step_s` seconds.
 ///
-/// Lengths of time may have a unit, as `5m` or `10d`.
+/// Durations may have a unit, as in `5m` or `10d`.
 ///
 /// # Errors
-/// [`Error::Definition`] for words that define nothing, [`Error::Unsupported`] for data
-/// sources and archives that this engine does not handle, [`Error::Layout`] for what no file
-/// can be.
+/// [`Error::Definition`] for invalid words, [`Error::Unsupported`] for data sources and archives
+/// that this crate does not support, [`Error::Layout`] for a layout that no file can have.
 pub fn define<T: AsRef<str>>(step_s: u64, words: &[T]) -> Result<Layout> {
     let (mut sources, mut archives) = (Vec::new(), Vec::new());
     for word in words {
@@ -39,11 +38,11 @@ pub fn define<T: AsRef<str>>(step_s: u64, words: &[T]) -> Result<Layout> {
     Layout::new(step_s, sources, archives)
 }
 
-/// At least as many bytes as a file of these definitions has in its archives, those included
-/// that this engine does not handle, with `more_sources` data sources besides those defined.
-/// What cannot be read counts as nothing: such a definition is refused elsewhere.
+/// An upper bound of the archives' size in bytes for these definitions, including archives that
+/// this crate does not support, with `more_sources` data sources besides those defined. Invalid
+/// words count as 0: such a definition is refused elsewhere.
 pub fn file_len_max<T: AsRef<str>>(step_s: u64, words: &[T], more_sources: u64) -> u64 {
-    /// An archive of Holt-Winters forecasting brings four others.
+    /// An archive of Holt-Winters forecasting adds four others.
     const KIN: u64 = 5;
     let words = words.iter().map(AsRef::as_ref);
     let sources = words.clone().filter(|word| word.starts_with("DS:")).count() as u64;
@@ -83,10 +82,10 @@ fn split(text: &str) -> Option<(u64, &str)> {
     Some((text[..end].parse().ok()?, &text[end..]))
 }
 
-/// How many of `each_s` seconds: a number of them, or a length of time with a unit.
+/// Number of periods of `each_s` seconds, given as a number or as a duration with a unit.
 ///
 /// # Errors
-/// What is wrong, in librrd's words.
+/// librrd's message for what is wrong.
 fn count(text: &str, each_s: u64) -> std::result::Result<u64, &'static str> {
     let digits = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
     if digits == 0 {

@@ -1,77 +1,77 @@
-//! What can go wrong with an RRD file, by the decision that the caller makes.
+//! Errors of RRD files, divided by the decisions that callers make.
 
 use std::path::PathBuf;
 
 /// The result of every call.
 pub type Result<T> = std::result::Result<T, Error>;
 
-/// What could not be done. `Display` is a fragment; the file is named by [`Error::File`].
+/// Why a call failed. `Display` is a fragment; [`Error::File`] names the file.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// Something about one file.
+    /// An error that concerns one file.
     #[error("{path}: {source}", path = path.display())]
     File {
         /// The file.
         path: PathBuf,
-        /// What.
+        /// The error.
         source: Box<Error>,
     },
-    /// The bytes are not those of a sound RRD file.
+    /// The bytes are not a valid RRD file.
     #[error("damaged at byte {offset}: {what}")]
     Damaged {
-        /// Where.
+        /// Offset in the file.
         offset: u64,
         /// What is wrong there.
         what: String,
     },
-    /// A sound file or a layout of a kind that this engine does not handle.
+    /// A valid file or layout with features that this crate does not support.
     #[error("not handled: {0}")]
     Unsupported(String),
     /// A layout that no file can have.
     #[error("invalid layout: {0}")]
     Layout(String),
-    /// Words that define no data source, no archive or no file.
+    /// Words that do not define a data source, an archive or a file.
     #[error("{0}")]
     Definition(String),
-    /// Another file has taken its place, or it was cut short, since it was opened.
+    /// The file was replaced or truncated since it was opened.
     #[error("replaced or cut short since it was opened")]
     Changed,
-    /// There is a file already where one was to be created.
+    /// A file of this name exists already.
     #[error("there is a file already")]
     Exists,
-    /// Somebody else holds the lock.
+    /// Another process holds the lock.
     #[error("locked by another process")]
     Locked,
-    /// Not later than what the file has.
+    /// The update is not later than the last one in the file.
     #[error("update at {at} is not later than the last one at {last}")]
     NotLater {
-        /// The moment of the update.
+        /// Time of the update.
         at: String,
-        /// The moment of the last one.
+        /// Time of the last update.
         last: String,
     },
-    /// A reading that cannot be understood.
+    /// An update that cannot be parsed.
     #[error("invalid reading {text:?}: {what}")]
     Reading {
-        /// As it was given.
+        /// Its text.
         text: String,
         /// What is wrong.
         what: &'static str,
     },
-    /// The operating system said no.
+    /// The operating system returned an error.
     #[error("cannot {action}")]
     Io {
-        /// What was being done.
+        /// The action that failed.
         action: &'static str,
-        /// Its words.
+        /// The system's error.
         #[source]
         source: std::io::Error,
     },
 }
 
 impl Error {
-    /// What is wrong, without the name of the file.
+    /// The underlying error, without the name of the file.
     pub fn cause(&self) -> &Self {
         match self {
             Self::File { source, .. } => source.cause(),
@@ -79,7 +79,7 @@ impl Error {
         }
     }
 
-    /// The same, with the name of the file.
+    /// The error with the name of the file.
     #[must_use]
     pub fn at(self, path: &std::path::Path) -> Self {
         Self::File {

@@ -1,24 +1,23 @@
-//! The rows of an archive, in the order of time.
+//! Reads the rows of an archive in time order.
 
 use crate::error::{Error, Result};
 use crate::file::{RrdFile, Session};
 use crate::header::get;
 use crate::layout::{Archive, Cf, Layout, UNKNOWN};
 
-/// One row: its end, and a value for each data source.
+/// One row: its end, and one value per data source.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Row {
-    /// The row holds the time up to here, in seconds since the epoch: the time that
-    /// `rrdtool fetch` prints.
+    /// End of the row, in seconds since the epoch: the time that `rrdtool fetch` prints.
     pub end_s: i64,
-    /// A value for each data source; NaN is unknown.
+    /// One value per data source; NaN is unknown.
     pub values: Vec<f64>,
 }
 
-/// The rows of an archive that end within `[from_s, to_s)`, the oldest first.
+/// The rows of an archive that end within `[from_s, to_s)`, oldest first.
 ///
 /// # Errors
-/// As a pass of updates; [`Error::Locked`](crate::Error::Locked) while somebody writes.
+/// As for an update; [`Error::Locked`](crate::Error::Locked) while another process writes.
 ///
 /// ```
 /// use tsb_rrd::{Archive, Cf, DataSource, DsKind, Layout, RrdFile, Session};
@@ -54,9 +53,9 @@ fn read(file: &RrdFile, session: &mut Session, archive: usize, from_s: i64, to_s
     let newest_s = session.live.newest().seconds.div_euclid(span_s) * span_s;
     let row_len = layout.row_len();
     let in_all = definition.rows;
-    // How long ago a row ended, in rows: 0 is the newest.
+    // Age of a row in rows; 0 is the newest.
     let youngest = (newest_s.saturating_sub(to_s.min(newest_s + 1)).div_euclid(span_s) + 1).max(0) as u64;
-    // With rows of one second, "from the beginning of time" has no room for one more.
+    // With rows of one second, "from the beginning of time" would overflow by adding one.
     let oldest = newest_s.saturating_sub(from_s).div_euclid(span_s).saturating_add(1);
     let oldest = oldest.clamp(0, in_all as i64) as u64;
     let newest_row = session.live.row(archive);
@@ -64,7 +63,7 @@ fn read(file: &RrdFile, session: &mut Session, archive: usize, from_s: i64, to_s
     let mut bytes = Vec::new();
     let mut age = oldest;
     while age > youngest {
-        // Up to the end of the archive, where it wraps around, or of what is asked.
+        // Up to the end of the archive, where it wraps around, or to the last requested row.
         let row = (newest_row + in_all - (age - 1)) % in_all;
         let run = (in_all - row).min(age - youngest);
         bytes.resize(run as usize * row_len, 0);
@@ -80,26 +79,26 @@ fn read(file: &RrdFile, session: &mut Session, archive: usize, from_s: i64, to_s
     Ok(found)
 }
 
-/// What `rrdtool fetch` answers.
+/// The result of `rrdtool fetch`.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Fetched {
-    /// Before the first row, in seconds since the epoch.
+    /// Start of the first row, in seconds since the epoch.
     pub start_s: i64,
-    /// The end of the last row.
+    /// End of the last row.
     pub end_s: i64,
-    /// Seconds of a row.
+    /// Seconds per row.
     pub step_s: i64,
-    /// A value for each data source, row after row; NaN is unknown.
+    /// One value per data source, row by row; NaN is unknown.
     pub values: Vec<f64>,
 }
 
-/// The rows of the archive that answers best from `start_s` to `end_s`, and at least one more:
-/// the finest that reaches back so far, or else the one that reaches back farthest. Where it
-/// has no row, the row is unknown. At most `limit` values.
+/// The rows from `start_s` to `end_s`, and at least one more, of the best archive: the finest that
+/// reaches back to `start_s`, or else the one that reaches back furthest. A row that it does not
+/// have is unknown. At most `limit` values.
 ///
 /// # Errors
-/// As [`rows`]; [`Error::Definition`] where no archive consolidates so, where the time ends
-/// before it starts, or where it is more than the limit.
+/// As [`rows`]; [`Error::Definition`] if no archive has this function, if the end is before the
+/// start, or if the result would exceed the limit.
 pub fn fetch(
     file: &RrdFile,
     session: &mut Session,
@@ -110,11 +109,10 @@ pub fn fetch(
     file.shared(|| answer(file, session, cf, (start_s, end_s), limit))
 }
 
-/// The end of the oldest row of an archive, in seconds since the epoch.
+/// End of the oldest row of an archive, in seconds since the epoch.
 ///
 /// # Errors
-/// As [`rows`], but for the lock, which it does not take; [`Error::Definition`] where there is
-/// no such archive.
+/// As [`rows`], except that it takes no lock; [`Error::Definition`] if the archive does not exist.
 pub fn first(file: &RrdFile, session: &mut Session, archive: usize) -> Result<i64> {
     file.load(session)?;
     let Some(definition) = file.layout().archives.get(archive) else {
@@ -175,7 +173,7 @@ fn answer(
     })
 }
 
-/// The archive that answers best: by how far back it reaches, then by its step.
+/// The best archive: by how far back it reaches, then by its step.
 fn best(layout: &Layout, cf: Cf, newest_s: i64, start_s: i64) -> Option<usize> {
     let answers = |archive: &Archive| archive.cf == cf || archive.steps == 1;
     let candidates = layout.archives.iter().enumerate();
@@ -183,7 +181,7 @@ fn best(layout: &Layout, cf: Cf, newest_s: i64, start_s: i64) -> Option<usize> {
     let reach = candidates.map(|(index, archive)| {
         let span_s = span_of(layout, archive);
         let oldest_s = newest_s - newest_s % span_s - span_s * archive.rows as i64;
-        // All that reach back far enough are alike.
+        // Archives that reach back far enough count as equal.
         ((oldest_s - start_s).max(0), span_s, index)
     });
     reach.min().map(|(_, _, index)| index)

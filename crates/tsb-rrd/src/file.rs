@@ -1,8 +1,8 @@
-//! An RRD file that is open: a pass reads its header, applies readings and writes what
-//! they changed, under librrd's lock.
+//! An open RRD file. A pass reads its header, applies updates and writes the changes, under
+//! librrd's lock.
 //!
-//! Nothing of a file is remembered between passes but its layout, so other programs may
-//! read and write it in between.
+//! Only the layout is kept between passes, so other programs may read and write the file between
+//! them.
 
 use std::fs::{File, OpenOptions};
 use std::os::unix::fs::FileExt;
@@ -21,32 +21,32 @@ use crate::rows::Rows;
 use crate::system::{Stage, begin_writeback};
 use crate::update::{Scratch, apply};
 
-/// Room that a pass needs, to be used again for the next file.
+/// Reusable buffers for passes over any number of files.
 #[derive(Debug, Default)]
 pub struct Session {
     pub(crate) header: Vec<u8>,
     pub(crate) live: Live,
     pub(crate) pass: Pass,
     pub(crate) stage: Option<Stage>,
-    /// Of kept files.
+    /// The policy for writing to open files ([`crate::habit`]).
     pub(crate) habit: Habit,
 }
 
-/// What a pass did.
+/// The result of a pass.
 #[derive(Debug)]
 pub struct Updated {
-    /// Readings that were applied.
+    /// Number of updates applied.
     pub applied: usize,
-    /// Why the next one was not; those after it were dropped.
+    /// Why the next update was refused; those after it were dropped.
     pub stopped: Option<Error>,
-    /// When the newest reading is from now.
+    /// Time of the newest update in the file now.
     pub newest: Moment,
-    /// The end of the newest row of the first archive that this pass wrote and whose first
-    /// value is known, in seconds since the epoch.
+    /// End of the newest row of the first archive that this pass wrote and whose first value is
+    /// known, in seconds since the epoch.
     pub row_s: Option<i64>,
 }
 
-/// The part of a pass that touches no file.
+/// The part of a pass that does no I/O.
 #[derive(Debug, Default)]
 pub(crate) struct Pass {
     scratch: Scratch,
@@ -54,7 +54,7 @@ pub(crate) struct Pass {
 }
 
 impl Pass {
-    /// Applies readings to the live part; the rows that they fill wait to be written.
+    /// Applies updates to the live header and collects the rows that they complete for writing.
     pub(crate) fn run<T: AsRef<str>>(&mut self, layout: &Layout, live: &mut Live, readings: &[T]) -> Updated {
         self.rows.clear();
         self.scratch.start();
@@ -76,7 +76,7 @@ impl Pass {
         updated
     }
 
-    /// The bytes of the live part that the run may have changed, from its start.
+    /// The prefix of the live header that the run may have changed.
     pub(crate) fn changed<'a>(&self, live: &'a Live) -> &'a [u8] {
         if self.scratch.has_ended() {
             live.bytes()
@@ -86,10 +86,10 @@ impl Pass {
     }
 }
 
-/// An RRD file that is open for updates.
+/// An RRD file opened for updates.
 ///
-/// librrd's lock belongs to the process: whoever uses a file from two threads needs a lock
-/// of their own around it, and no second descriptor of it in the process.
+/// librrd's lock belongs to the process: to use a file from two threads, lock around the calls,
+/// and do not open a second descriptor of it in the process.
 #[derive(Debug)]
 pub struct RrdFile {
     file: File,
@@ -107,7 +107,7 @@ impl RrdFile {
         })
     }
 
-    /// Opens a file that should have this layout; whether it has is looked at by each pass.
+    /// Opens a file that is expected to have this layout, which each pass verifies.
     pub fn open_as(path: &Path, layout: &Arc<Layout>) -> Result<Self> {
         Ok(Self {
             file: writable(path)?,
@@ -120,38 +120,38 @@ impl RrdFile {
         &self.layout
     }
 
-    /// Applies readings in their order, as one pass: stops at the first that is refused, as
-    /// librrd does, and writes what those before it changed.
+    /// Applies updates in order, as one pass: it stops at the first that is refused, as librrd
+    /// does, and writes the changes of those before it.
     ///
     /// # Errors
-    /// [`Error::Locked`], [`Error::Changed`], [`Error::Damaged`] and [`Error::Io`]; a reading
-    /// that is refused is no error but in [`Updated::stopped`].
+    /// [`Error::Locked`], [`Error::Changed`], [`Error::Damaged`] and [`Error::Io`]. A refused
+    /// update is not an error but in [`Updated::stopped`].
     pub fn update<T: AsRef<str>>(&self, session: &mut Session, readings: &[T]) -> Result<Updated> {
         self.locked(FlockOperation::NonBlockingLockExclusive, || {
             self.pass(session, readings)
         })
     }
 
-    /// The same as the last thing that is done with this descriptor: closing it unlocks.
+    /// The same as the last use of this descriptor: closing the file releases the lock.
     pub fn update_and_close<T: AsRef<str>>(self, session: &mut Session, readings: &[T]) -> Result<Updated> {
         self.lock(FlockOperation::NonBlockingLockExclusive)?;
         self.pass(session, readings)
     }
 
-    /// Has the system begin to write out what passes have changed, so that a sync has less to
-    /// do. Where the medium's queue is full, it waits for a place in it. A page that is changed
-    /// again before the system would have written it is written once more.
+    /// Asks the system to start writing out the changes of earlier passes, so that a sync has less
+    /// to do. It waits for a place if the device's queue is full. A page that is changed again
+    /// before the system would have written it is written twice.
     pub fn begin_writeback(&self) {
         begin_writeback(&self.file);
     }
 
-    /// When the last update was.
+    /// Time of the last update.
     pub fn newest(&self, session: &mut Session) -> Result<Moment> {
         self.load(session)?;
         Ok(session.live.newest())
     }
 
-    /// Waits until all that was written is on the medium.
+    /// Waits until all writes have reached the storage medium.
     pub fn sync(&self) -> Result<()> {
         self.file.sync_data().map_err(Error::io("sync the file"))
     }
@@ -164,15 +164,17 @@ impl RrdFile {
         Ok(updated)
     }
 
-    /// Writes what a pass has changed.
+    /// Writes the changes of a pass.
     pub(crate) fn write(&self, pass: &Pass, live: &Live) -> Result<()> {
-        // Rows before the header that makes them count: a crash between leaves the old state.
+        // Rows are written before the header that makes them valid: a crash between the two leaves
+        // the old state.
         let write = |offset: u64, bytes: &[u8]| self.file.write_all_at(bytes, offset);
         pass.rows.write(write).map_err(Error::io("write rows"))?;
         write(self.layout.live_offset() as u64, pass.changed(live)).map_err(Error::io("write the header"))
     }
 
-    /// Reads the header, and finds out whether the file is still the one that was opened.
+    /// Reads the header, after checking that the file still has a name and is not shorter than its
+    /// layout.
     pub(crate) fn load(&self, session: &mut Session) -> Result<()> {
         let state = fstat(&self.file).map_err(|error| Error::Io {
             action: "look at the file",
@@ -184,7 +186,7 @@ impl RrdFile {
         self.read_live(session)
     }
 
-    /// Reads the header of a file that is as long as it should be.
+    /// Reads the header of a file whose length was checked.
     pub(crate) fn read_live(&self, session: &mut Session) -> Result<()> {
         let header = &mut session.header;
         header.resize(self.layout.header_len(), 0);
@@ -197,7 +199,7 @@ impl RrdFile {
         session.live.load(&self.layout, header)
     }
 
-    /// Takes the lock that librrd takes, or gives up at once, as it does.
+    /// Takes librrd's lock, or fails at once if it is held, as librrd does.
     pub(crate) fn lock(&self, how: FlockOperation) -> Result<()> {
         match fcntl_lock(&self.file, how) {
             Ok(()) => Ok(()),
@@ -209,7 +211,7 @@ impl RrdFile {
         }
     }
 
-    /// Does something under a lock that other readers may hold too.
+    /// Runs `read` under a shared lock.
     pub(crate) fn shared<T>(&self, read: impl FnOnce() -> Result<T>) -> Result<T> {
         self.locked(FlockOperation::NonBlockingLockShared, read)
     }

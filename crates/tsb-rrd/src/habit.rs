@@ -1,38 +1,40 @@
-//! By which way bytes get into kept files, learned from what it has cost.
+//! The policy for writing to open files: through a mapping or with write calls, chosen from
+//! measured cost.
 //!
-//! A page that waits to be written out takes further changes through a mapping for nothing,
-//! and a call for each. A page that has been written out since its last change costs a fault
-//! when it is changed through a mapping, which is more than a call. Which of them pages are
-//! depends on how often files are updated and synced, so a pass in so many is watched.
+//! If a page is already waiting for writeback, a further change through a mapping is nearly free,
+//! while each write call costs a system call. If a page has been written back since its last
+//! change, changing it through a mapping costs a page fault, which is more than a call. Which case
+//! applies depends on how often files are updated and synced, so one pass in [`SAMPLE`] is
+//! measured.
 
-/// One pass of so many is watched, or tries the mapping.
+/// One pass in this many is measured, or tries the mapping.
 const SAMPLE: u32 = 64;
-/// So many watched passes in turn have to say the same before the way changes.
+/// Number of consecutive measurements that must agree before the method changes.
 const ENOUGH: u32 = 4;
 
-/// The way of the next passes.
+/// The method for the next passes.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Habit {
     maps: bool,
     passes: u32,
-    /// Watched passes in turn that spoke for the other way.
+    /// Number of consecutive measurements in favour of the other method.
     against: u32,
 }
 
-/// How a pass writes.
+/// How a pass writes its changes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Route {
-    /// A call for each place.
+    /// One write call per place.
     Calls,
     /// Through the mapping.
     Mapping {
-        /// Whether its faults are counted, for [`Habit::saw`].
+        /// Whether page faults are counted for [`Habit::saw`].
         is_watched: bool,
     },
 }
 
 impl Habit {
-    /// One that has found pages waiting to be written out.
+    /// A policy that currently prefers the mapping.
     #[cfg(test)]
     pub(crate) fn mapping() -> Self {
         Self {
@@ -41,7 +43,8 @@ impl Habit {
         }
     }
 
-    /// For the next pass, over a file that was written through its mapping the last time or not.
+    /// The method of the next pass over a file. `was_mapped`: whether the file's last pass wrote
+    /// through its mapping.
     pub(crate) fn route(&mut self, was_mapped: bool) -> Route {
         self.passes = self.passes.wrapping_add(1);
         let is_sample = self.passes.is_multiple_of(SAMPLE);
@@ -49,19 +52,20 @@ impl Habit {
             (true, _) => Route::Mapping {
                 is_watched: was_mapped && is_sample,
             },
-            // Was tried: what it costs the second time is what it would cost always.
+            // The mapping was tried: only its second use shows the steady cost.
             (false, true) => Route::Mapping { is_watched: true },
             (false, false) if is_sample => Route::Mapping { is_watched: false },
             (false, false) => Route::Calls,
         }
     }
 
-    /// Whether the next pass over a file that was written so is to be watched.
+    /// Whether the next pass over a file written by `route` is to be measured.
     pub(crate) fn goes_on(&self, route: Route) -> bool {
         self.maps || route == Route::Mapping { is_watched: false }
     }
 
-    /// What a watched pass has cost, in faults. One may be a row's step into its next page.
+    /// Records the page faults of a measured pass. One fault may be a row that enters its next
+    /// page.
     pub(crate) fn saw(&mut self, faults: u64) {
         let was_cheap = faults <= 1;
         self.against = if was_cheap == self.maps { 0 } else { self.against + 1 };

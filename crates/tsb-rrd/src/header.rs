@@ -1,13 +1,13 @@
-//! The static part of the header, to bytes and from bytes.
+//! Encodes and decodes the static part of the header.
 
 use crate::error::{Error, Result};
 use crate::layout::{Archive, COUNT_MAX, Cf, DS_DEF, DataSource, DsKind, FORECASTS, Layout, RRA_DEF, STAT_HEAD};
 
 const COOKIE: &[u8; 4] = b"RRD\0";
-/// A number whose bytes tell which machine wrote the file.
+/// A number whose byte pattern shows the float format of the machine that wrote the file.
 const FLOAT_COOKIE: f64 = 8.642135E130;
 
-/// The static part of a new file.
+/// The bytes of the static part for a new file.
 pub(crate) fn encode(layout: &Layout) -> Vec<u8> {
     let mut bytes = vec![0; layout.live_offset()];
     let is_v5 = layout.sources.iter().any(|source| source.kind.is_float_difference());
@@ -39,7 +39,7 @@ pub(crate) fn encode(layout: &Layout) -> Vec<u8> {
 }
 
 impl Layout {
-    /// How many bytes the header has, from the first 128 of a file.
+    /// Length of the header in bytes, from the first 128 bytes of a file.
     ///
     /// # Errors
     /// As [`Layout::decode`].
@@ -50,7 +50,7 @@ impl Layout {
         Ok(STAT_HEAD + crate::layout::LIVE_HEAD + per_source * sources + per_archive * archives)
     }
 
-    /// The layout of a file, from its header.
+    /// Decodes the layout of a file from its header.
     ///
     /// # Errors
     /// [`Error::Damaged`] where the bytes make no sense, [`Error::Unsupported`] where they do, but this engine does not handle them.
@@ -85,7 +85,7 @@ impl Layout {
     }
 }
 
-/// The counts of data sources and archives, once the head is known to be one.
+/// The numbers of data sources and archives, from a head whose signature was checked.
 fn counts(head: &[u8]) -> Result<(usize, usize)> {
     let Some(head) = head.get(..STAT_HEAD) else {
         return Err(Error::damaged(head.len(), "too short to be an RRD file"));
@@ -147,18 +147,18 @@ fn archive(part: &[u8], offset: usize) -> Result<Archive> {
     })
 }
 
-/// A text that ends at the first zero byte.
+/// The text up to the first zero byte.
 fn word(bytes: &[u8]) -> String {
     let end = bytes.iter().position(|&byte| byte == 0).unwrap_or(bytes.len());
     String::from_utf8_lossy(&bytes[..end]).into_owned()
 }
 
-/// The eight bytes at `at` as a whole number.
+/// The eight bytes at `at` as an integer.
 pub(crate) fn get(bytes: &[u8], at: usize) -> u64 {
     bytes[at..].first_chunk().map_or(0, |chunk| u64::from_le_bytes(*chunk))
 }
 
-/// Writes a whole number to the eight bytes at `at`.
+/// Writes an integer to the eight bytes at `at`.
 pub(crate) fn put(bytes: &mut [u8], at: usize, value: u64) {
     bytes[at..at + 8].copy_from_slice(&value.to_le_bytes());
 }

@@ -1,7 +1,8 @@
-//! A file held for ourselves alone: mapped, its state in memory, no lock and no second look.
+//! A file in exclusive use: mapped, with its header in memory, without locks and without reading
+//! it again.
 //!
-//! Whoever writes to it meanwhile is not noticed, and what they wrote is lost. What is
-//! updated is in the file when the call returns; readers may look at any time.
+//! Writes by other programs are not noticed, and are lost. An update is in the file when the call
+//! returns, and other programs may read the file at any time.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -13,7 +14,7 @@ use crate::live::Live;
 use crate::mapped;
 use crate::system::Mapping;
 
-/// A file that nobody else writes. It takes no descriptor.
+/// A file that no other program writes. It keeps no file descriptor open.
 #[derive(Debug)]
 pub struct Held {
     layout: Arc<Layout>,
@@ -22,11 +23,11 @@ pub struct Held {
 }
 
 impl Held {
-    /// Holds a file of this layout.
+    /// Opens a file of this layout.
     ///
     /// # Errors
-    /// As [`RrdFile::open`], [`Error::Changed`] where the layout is another, and
-    /// [`Error::Io`] where the system maps no more files.
+    /// As [`RrdFile::open`], [`Error::Changed`] if the layout differs, and [`Error::Io`] if the
+    /// system has no more mappings.
     pub fn open(path: &Path, layout: &Arc<Layout>) -> Result<Self> {
         let file = RrdFile::open_as(path, layout)?;
         let mut session = Session::default();
@@ -42,11 +43,11 @@ impl Held {
         })
     }
 
-    /// Applies readings in their order, as [`RrdFile::update`] does.
+    /// Applies updates in order, as [`RrdFile::update`] does.
     ///
     /// # Errors
-    /// [`Error::Io`], also where the file was cut short. Afterwards the state is unsure:
-    /// drop it and open the file again.
+    /// [`Error::Io`], also if the file was truncated. The in-memory state is then undefined: drop
+    /// this value and open the file again.
     pub fn update<T: AsRef<str>>(&mut self, session: &mut Session, readings: &[T]) -> Result<Updated> {
         let Session { stage, pass, .. } = session;
         let updated = pass.run(&self.layout, &mut self.live, readings);
@@ -55,7 +56,7 @@ impl Held {
         Ok(updated)
     }
 
-    /// When the last update was.
+    /// Time of the last update.
     pub fn newest(&self) -> crate::reading::Moment {
         self.live.newest()
     }

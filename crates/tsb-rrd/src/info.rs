@@ -1,26 +1,26 @@
-//! What `rrdtool info` says of a file.
+//! The contents of a file's header, as `rrdtool info` reports them.
 
 use crate::error::Result;
 use crate::file::{RrdFile, Session};
 use crate::layout::Layout;
 use crate::live::Live;
 
-/// One thing that is known of a file.
+/// The value of one line of `rrdtool info`.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Fact {
-    /// A number that may be unknown.
+    /// A number; NaN is unknown.
     Value(f64),
-    /// A whole number.
+    /// An integer.
     Count(u64),
-    /// A word.
+    /// A string.
     Text(String),
 }
 
-/// Everything that the header says, under rrdtool's names and in its order; the name of the
-/// file is the caller's.
+/// Everything in the header, under rrdtool's names and in its order. The caller adds the line with
+/// the file's name.
 ///
 /// # Errors
-/// As a pass of updates; [`Error::Locked`](crate::Error::Locked) while somebody writes.
+/// As for an update; [`Error::Locked`](crate::Error::Locked) while another process writes.
 pub fn info(file: &RrdFile, session: &mut Session) -> Result<Vec<(String, Fact)>> {
     file.shared(|| file.load(session))?;
     let (layout, live) = (file.layout(), &mut session.live);

@@ -1,7 +1,8 @@
-//! A file whose descriptor is kept between passes, and that is mapped where that costs less.
+//! An open file whose descriptor is kept between passes, and which is mapped where that costs
+//! less.
 //!
-//! Each pass takes librrd's lock and looks at the file again; only how bytes get into it
-//! differs ([`crate::habit`]). What is written is in the file when the call returns.
+//! Each pass takes librrd's lock and reads the header again; only the way of writing differs
+//! ([`crate::habit`]). Changes are in the file when the call returns.
 
 use rustix::fs::FlockOperation;
 
@@ -18,17 +19,17 @@ pub struct KeptFile {
     writer: Writer,
 }
 
-/// How bytes get into it.
+/// How changes are written to the file.
 #[derive(Debug, Default)]
 struct Writer {
     mapping: Option<Mapping>,
-    // Whether the last pass wrote through the mapping: only then do faults of the next one say
-    // whether pages have been written out since.
+    // Whether the last pass wrote through the mapping: only then do page faults of the next pass
+    // show whether pages have been written back since.
     was_mapped: bool,
 }
 
 impl KeptFile {
-    /// Keeps an open file.
+    /// Keeps `file` open.
     pub fn new(file: RrdFile) -> Self {
         Self {
             file,
@@ -41,7 +42,7 @@ impl KeptFile {
         &self.file
     }
 
-    /// Applies readings as [`RrdFile::update`] does.
+    /// Applies updates as [`RrdFile::update`] does.
     ///
     /// # Errors
     /// As [`RrdFile::update`].
@@ -57,7 +58,7 @@ impl KeptFile {
 }
 
 impl Writer {
-    /// Writes what a pass has changed.
+    /// Writes the changes of a pass.
     fn write(&mut self, file: &RrdFile, session: &mut Session) -> Result<()> {
         let Session {
             stage,
@@ -78,7 +79,7 @@ impl Writer {
         let is_watched = route == Route::Mapping { is_watched: true };
         let before = if is_watched { faults() } else { 0 };
         if let Err(error) = mapped::write(stage, mapping, file.layout(), pass, live) {
-            // The file knows better, and the next pass maps it anew.
+            // After an error the mapping may be stale; the next pass maps the file anew.
             self.mapping = None;
             return Err(Error::io("write to the mapped file")(error));
         }
@@ -89,7 +90,7 @@ impl Writer {
         Ok(())
     }
 
-    /// Maps the file, if it can be.
+    /// Maps the file; `None` if that fails.
     fn map(&mut self, file: &RrdFile) -> Option<&mut Mapping> {
         if self.mapping.is_none() {
             let length = usize::try_from(file.layout().file_len()).ok()?;

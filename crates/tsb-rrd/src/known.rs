@@ -1,10 +1,10 @@
-//! What is known of a file without reading it: the pages that the next updates will change.
+//! Cached pages of a file: those that the next updates will change.
 //!
-//! An update changes a few bytes in each of a few pages. Where those pages are not in memory
-//! the system reads each of them before it changes it; whoever has the pages writes them whole,
-//! and nothing is read. The pages are believed only as long as the file bears the stamp that
-//! it was given with them: who else has written to it, or put another in its place, moved its
-//! times. Then they are dropped, and the file is read.
+//! An update changes a few bytes in a few pages. If such a page is not in memory, the system reads
+//! it before changing it; with a cached copy the update writes the whole page, and nothing is
+//! read. Cached pages are trusted only while the file's times match the stamp taken with them: any
+//! other writer, or a replacement of the file, changes its times. Then the cache is dropped and
+//! the file is read.
 
 use std::collections::BTreeMap;
 use std::fs::{File, Metadata};
@@ -21,16 +21,16 @@ use crate::live::Live;
 use crate::reading::Moment;
 use crate::stamp::{Stamp, WORDS};
 
-/// Bytes of a page: what the system reads and writes at least.
+/// Size of a page in bytes: the smallest unit that the system reads and writes.
 const PAGE: u64 = 4_096;
-/// Bytes of memory for one, with its place in a tree.
+/// Memory for one page, including its entry in the tree.
 const PAGE_BYTES: usize = PAGE as usize + 48;
-/// An update that touches more pages than this is no usual one: a gap of many rows.
+/// Maximum number of pages that an update may touch to be cached: more means a gap of many rows.
 const TOUCHED_MAX: usize = 64;
-/// Before the pages in [`Known::to_bytes`]: the stamp and the length of the file.
+/// Bytes before the pages in [`Known::to_bytes`]: the stamp and the length of the file.
 const HEAD: usize = 8 * (WORDS + 1);
 
-/// Pages of a file by their number, and the stamp of the file that had them.
+/// Pages of a file by number, and the file's stamp when they were cached.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Known {
     stamp: Stamp,
@@ -39,14 +39,14 @@ pub struct Known {
 }
 
 impl Known {
-    /// Whether a file is as it was when this was learned. No byte of it is read.
+    /// Whether the file is unchanged since the pages were cached. Reads no byte of it.
     ///
-    /// Somebody may write to it a moment later: an update looks again, under the lock.
+    /// Another program may write to it a moment later: an update checks again, under the lock.
     pub fn is_of(&self, file: &Metadata) -> bool {
         Stamp::of_found(file) == self.stamp
     }
 
-    /// When the newest reading is from, if the pages are those of this layout.
+    /// Time of the newest update, if the cached pages match this layout.
     pub fn newest_as(&self, layout: &Layout, session: &mut Session) -> Option<Moment> {
         let Session { header, live, .. } = session;
         header.resize(layout.header_len(), 0);
@@ -58,10 +58,10 @@ impl Known {
         Some(live.newest())
     }
 
-    /// The layout and the newest reading, as the header says them.
+    /// The layout and the time of the newest update, from the cached header.
     ///
     /// # Errors
-    /// As [`Layout::decode`]; [`Error::Damaged`] where the pages do not hold the header.
+    /// As [`Layout::decode`]; [`Error::Damaged`] if the cached pages do not contain the header.
     pub fn header(&self) -> Result<(Layout, Moment)> {
         let bytes = |length: usize| {
             let mut header = vec![0; length];
@@ -79,12 +79,12 @@ impl Known {
         Ok((layout, live.newest()))
     }
 
-    /// Bytes of memory that it takes.
+    /// Bytes of memory in use.
     pub fn bytes(&self) -> usize {
         size_of::<Self>() + self.pages.len() * PAGE_BYTES
     }
 
-    /// Fills `header` from the first pages, if they are all there.
+    /// Fills `header` from the first pages; false if one of them is not cached.
     fn copy(&self, header: &mut [u8]) -> bool {
         let mut parts = header.chunks_mut(PAGE as usize).zip(0..);
         parts.all(|(part, number)| {
@@ -93,7 +93,7 @@ impl Known {
         })
     }
 
-    /// All of it, for a file that keeps it. It has no checksum of its own.
+    /// Serializes everything, for storing in a file. It adds no checksum.
     pub fn to_bytes(&self, into: &mut Vec<u8>) {
         let start = into.len();
         into.resize(start + HEAD, 0);
@@ -106,7 +106,7 @@ impl Known {
         }
     }
 
-    /// From what [`Known::to_bytes`] gave; `None` where that cannot have been it.
+    /// Parses the output of [`Known::to_bytes`]; `None` if the bytes are not valid.
     pub fn from_bytes(bytes: &[u8]) -> Option<Self> {
         let (head, mut rest) = bytes.split_at_checked(HEAD)?;
         let word = |index: usize| get(head, index * 8);
@@ -130,7 +130,7 @@ impl Known {
     }
 }
 
-/// Bytes of a page: the last one of a file ends with it.
+/// Length of a page; the last page of a file may be shorter.
 fn page_len(number: u64, file_len: u64) -> Option<u64> {
     let start = number.checked_mul(PAGE)?;
     file_len
@@ -139,17 +139,17 @@ fn page_len(number: u64, file_len: u64) -> Option<u64> {
         .map(|left| left.min(PAGE))
 }
 
-/// The pages of one pass: those that were known, and those that it had to read.
+/// The pages of one pass: cached ones, and those that it had to read.
 struct Pages<'a> {
     file: &'a File,
     file_len: u64,
     held: BTreeMap<u64, Box<[u8]>>,
-    /// Those that were changed.
+    /// Numbers of the changed pages.
     changed: Vec<u64>,
 }
 
 impl Pages<'_> {
-    /// A page, read if it has to be.
+    /// A page, which is read if it is not cached.
     fn page(&mut self, number: u64) -> std::io::Result<&mut [u8]> {
         use std::collections::btree_map::Entry;
         match self.held.entry(number) {
@@ -180,8 +180,8 @@ impl Pages<'_> {
         Ok(())
     }
 
-    /// Writes what was changed, the header last and at once: a crash before it leaves the old
-    /// state, and one within it is as unlikely as it can be.
+    /// Writes the changed pages, with the header last and in one call: a crash before that leaves
+    /// the old state, and a crash within it is as unlikely as possible.
     fn write(&self, header_pages: u64) -> std::io::Result<()> {
         for number in self.changed.iter().filter(|&&number| number >= header_pages) {
             if let Some(page) = self.held.get(number) {
@@ -198,7 +198,7 @@ impl Pages<'_> {
         }
     }
 
-    /// Keeps the header, and the pages that the next row of each archive goes to.
+    /// Keeps the header pages and those that the next row of each archive is written to.
     fn trim(&mut self, layout: &Layout, live: &Live, header_pages: u64) {
         let next = layout.archives.iter().enumerate().flat_map(|(index, archive)| {
             let start = layout.row_offset(index, (live.row(index) + 1) % archive.rows);
@@ -211,9 +211,9 @@ impl Pages<'_> {
 }
 
 impl RrdFile {
-    /// Applies readings as [`RrdFile::update`] does, with what is known of the file:
-    /// where that still holds, nothing is read but pages that are not among it. Afterwards
-    /// `known` says what the file holds now; it is `None` where that cannot be kept.
+    /// Applies updates as [`RrdFile::update`] does, using the cached pages: if these are still
+    /// valid, only pages that are not cached are read. Afterwards `known` describes the file's new
+    /// state; it is `None` if that cannot be cached.
     ///
     /// # Errors
     /// As [`RrdFile::update`].
@@ -234,7 +234,7 @@ impl RrdFile {
         known: &mut Option<Known>,
         readings: &[T],
     ) -> Result<Updated> {
-        // Whatever goes wrong, the file knows better.
+        // Dropped first, so that after any error the file is read again.
         let before = known.take();
         let layout = Arc::clone(self.layout());
         let state = fstat(self.file()).map_err(|error| Error::Io {

@@ -1,4 +1,4 @@
-//! What a file is made of: data sources, archives, and where each of their bytes lies.
+//! The layout of a file: its data sources and archives, and the offsets of their bytes.
 
 use crate::error::{Error, Result};
 
@@ -10,38 +10,39 @@ pub(crate) const DS_DEF: usize = 120;
 pub(crate) const RRA_DEF: usize = 120;
 /// Bytes of the live head: seconds and microseconds of the last update.
 pub(crate) const LIVE_HEAD: usize = 16;
-/// Bytes of what is kept of the open step, a data source.
+/// Bytes of the open step's state, per data source.
 pub(crate) const PDP_PREP: usize = 112;
-/// Bytes of what is kept of the open row, an archive and data source.
+/// Bytes of the open row's state, per archive and data source.
 pub(crate) const CDP_PREP: usize = 80;
-/// Bytes of the number of the newest row, an archive.
+/// Bytes of the newest row's number, per archive.
 pub(crate) const RRA_PTR: usize = 8;
 /// Bytes of a value.
 pub(crate) const VALUE: usize = 8;
 /// The longest name of a data source.
 const NAME_MAX: usize = 19;
-/// More of either than any real file has; a damaged count is found before it is believed.
+/// Upper bound of both counts, above any real file; a damaged count is detected by it before
+/// memory is allocated.
 pub(crate) const COUNT_MAX: u64 = 65_536;
 
-/// How readings of a data source become rates.
+/// How the values of a data source become rates.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum DsKind {
-    /// The reading is the rate.
+    /// The value is the rate.
     Gauge,
-    /// Whole numbers that grow and wrap at 32 or 64 bits; the rate is their difference.
+    /// Integers that grow and wrap at 32 or 64 bits; the rate is their difference per second.
     Counter,
-    /// Whole numbers; the rate is their difference, negative ones too.
+    /// Integers; the rate is their difference per second, which may be negative.
     Derive,
-    /// What was counted since the last reading.
+    /// Counts since the last update.
     Absolute,
-    /// Floating-point numbers that grow; a reset is unknown.
+    /// Floating-point numbers that grow; after a reset the rate is unknown.
     DCounter,
-    /// Floating-point numbers; the rate is their difference.
+    /// Floating-point numbers; the rate is their difference per second.
     DDerive,
 }
 
 impl DsKind {
-    /// Every kind.
+    /// All kinds.
     pub const ALL: [Self; 6] = [
         Self::Gauge,
         Self::Counter,
@@ -51,7 +52,7 @@ impl DsKind {
         Self::DDerive,
     ];
 
-    /// As rrdtool writes it.
+    /// rrdtool's name for it.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Gauge => "GAUGE",
@@ -63,18 +64,18 @@ impl DsKind {
         }
     }
 
-    /// From rrdtool's word.
+    /// Parses rrdtool's name.
     pub fn from_name(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|kind| kind.name() == name)
     }
 
-    /// Whether librrd writes version 5 for it.
+    /// Whether librrd marks a file with it as version 5.
     pub(crate) const fn is_float_difference(self) -> bool {
         matches!(self, Self::DCounter | Self::DDerive)
     }
 }
 
-/// How the steps of a row become one value.
+/// The consolidation function: how the steps of a row become one value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Cf {
     /// The mean of the known steps.
@@ -88,10 +89,10 @@ pub enum Cf {
 }
 
 impl Cf {
-    /// Every function.
+    /// All functions.
     pub const ALL: [Self; 4] = [Self::Average, Self::Min, Self::Max, Self::Last];
 
-    /// As rrdtool writes it.
+    /// rrdtool's name for it.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Average => "AVERAGE",
@@ -101,13 +102,13 @@ impl Cf {
         }
     }
 
-    /// From rrdtool's word.
+    /// Parses rrdtool's name.
     pub fn from_name(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|cf| cf.name() == name)
     }
 }
 
-/// The archives of Holt-Winters forecasting, which rrdtool knows and this engine does not handle.
+/// The archives of Holt-Winters forecasting, which rrdtool supports and this crate does not.
 pub const FORECASTS: [&str; 6] = [
     "HWPREDICT",
     "MHWPREDICT",
@@ -120,15 +121,15 @@ pub const FORECASTS: [&str; 6] = [
 /// One data source of a file.
 #[derive(Clone, Debug, PartialEq)]
 pub struct DataSource {
-    /// Its name: 1 to 19 of letters, digits, `_` and `-`.
+    /// Its name: 1 to 19 letters, digits, `_` and `-`.
     pub name: String,
-    /// How readings become rates.
+    /// How its values become rates.
     pub kind: DsKind,
-    /// The longest time between two readings, in seconds; beyond it the rate is unknown.
+    /// The longest time between two updates, in seconds; after a longer one the rate is unknown.
     pub heartbeat_s: u64,
-    /// Smaller rates are unknown; NaN: there is no bound.
+    /// Smaller rates become unknown; NaN means no bound.
     pub min: f64,
-    /// Larger rates are unknown; NaN: there is no bound.
+    /// Larger rates become unknown; NaN means no bound.
     pub max: f64,
 }
 
@@ -145,19 +146,19 @@ impl DataSource {
     }
 }
 
-/// The unknown as librrd writes it: the NaN that `0.0 / 0.0` gives on x86.
+/// The unknown value in librrd's bit pattern: the NaN that `0.0 / 0.0` gives on x86.
 pub(crate) const UNKNOWN: f64 = f64::from_bits(0xfff8_0000_0000_0000);
 
 /// One archive of a file.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Archive {
-    /// How steps become a row.
+    /// The consolidation function.
     pub cf: Cf,
-    /// The share of a row's steps that may be unknown. in [0, 1)
+    /// Maximum share of a row's steps that may be unknown. in [0, 1)
     pub xff: f64,
-    /// Steps in a row. in [1, ..)
+    /// Number of steps per row. in [1, ..)
     pub steps: u64,
-    /// Rows, of which the oldest is overwritten. in [1, ..)
+    /// Number of rows; the oldest is overwritten. in [1, ..)
     pub rows: u64,
 }
 
@@ -168,20 +169,20 @@ impl Archive {
     }
 }
 
-/// Everything about a file that its updates do not change.
+/// The properties of a file that updates do not change.
 #[derive(Clone, Debug)]
 pub struct Layout {
     pub(crate) step_s: u64,
     pub(crate) sources: Vec<DataSource>,
     pub(crate) archives: Vec<Archive>,
-    // Where the rows of each archive start in the file.
+    // Offset of each archive's rows in the file.
     pub(crate) starts: Vec<u64>,
-    // The static part of the header as it is, or is to be, in the file.
+    // The static part of the header, as stored in the file.
     pub(crate) statics: Vec<u8>,
     pub(crate) file_len: u64,
 }
 
-// Two layouts are the same when their files start with the same bytes.
+// Two layouts are equal if their files start with the same bytes.
 impl PartialEq for Layout {
     fn eq(&self, other: &Self) -> bool {
         self.statics == other.statics
@@ -208,7 +209,7 @@ impl Layout {
         Ok(layout)
     }
 
-    /// A layout of the given parts, its offsets computed and its static bytes still missing.
+    /// A layout of the given parts with its offsets computed, but without its static bytes.
     pub(crate) fn measured(step_s: u64, sources: Vec<DataSource>, archives: Vec<Archive>) -> Result<Self> {
         let invalid = |what: &str| Err(Error::Layout(what.to_owned()));
         if sources.is_empty() || archives.is_empty() {
@@ -255,54 +256,55 @@ impl Layout {
         Ok(layout)
     }
 
-    /// Seconds of a step.
+    /// Seconds per step.
     pub fn step_s(&self) -> u64 {
         self.step_s
     }
 
-    /// The data sources, in the order of their values in a reading.
+    /// The data sources, in the order of the values in an update.
     pub fn sources(&self) -> &[DataSource] {
         &self.sources
     }
 
-    /// The archives, in the order of the file.
+    /// The archives, in file order.
     pub fn archives(&self) -> &[Archive] {
         &self.archives
     }
 
-    /// Bytes of a whole file.
+    /// Length of the file, in bytes.
     pub fn file_len(&self) -> u64 {
         self.file_len
     }
 
-    /// Bytes before the first row.
+    /// Length of the header, in bytes.
     pub fn header_len(&self) -> usize {
         self.live_offset() + self.live_len()
     }
 
-    /// Bytes of the static part, where the live part starts.
+    /// Length of the static part of the header, in bytes; the live part starts after it.
     pub fn live_offset(&self) -> usize {
         STAT_HEAD + DS_DEF * self.sources.len() + RRA_DEF * self.archives.len()
     }
 
-    /// Bytes of the live part, which is all of the header that an update changes.
+    /// Length of the live part of the header, in bytes; updates change no other part of the
+    /// header.
     pub fn live_len(&self) -> usize {
         let cells = self.sources.len() * self.archives.len();
         LIVE_HEAD + PDP_PREP * self.sources.len() + CDP_PREP * cells + RRA_PTR * self.archives.len()
     }
 
-    /// Bytes of a row, which has a value for each data source.
+    /// Bytes per row, which has one value per data source.
     pub(crate) fn row_len(&self) -> usize {
         VALUE * self.sources.len()
     }
 
-    /// Where a row of an archive lies in the file.
+    /// Offset of a row of an archive in the file.
     pub(crate) fn row_offset(&self, archive: usize, row: u64) -> u64 {
         self.starts[archive] + row * self.row_len() as u64
     }
 }
 
-/// Whether a data source may be called so.
+/// Whether a text is a valid name of a data source.
 pub(crate) fn is_name(text: &str) -> bool {
     let is_good = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
     (1..=NAME_MAX).contains(&text.len()) && text.chars().all(is_good)

@@ -1,14 +1,14 @@
-//! The live part of the header: what an update changes, as it lies in the file.
+//! The live part of the header: the bytes that an update changes, in the file's own format.
 
 use crate::error::{Error, Result};
 use crate::header::{get, put};
 use crate::layout::{CDP_PREP, LIVE_HEAD, Layout, PDP_PREP, RRA_PTR, UNKNOWN};
 use crate::reading::Moment;
 
-/// Bytes of the last reading that are kept, the ending zero not counted.
+/// Bytes kept of the last value's text, without the terminating zero.
 const LAST_MAX: usize = 29;
 
-// Where the fields of the two kinds of state lie.
+// Offsets of the fields in the two kinds of state.
 const PDP_UNKNOWN_S: usize = 32;
 const PDP_VALUE: usize = 40;
 const CDP_VALUE: usize = 0;
@@ -16,18 +16,18 @@ const CDP_UNKNOWN: usize = 8;
 const CDP_PRIMARY: usize = 64;
 const CDP_SECONDARY: usize = 72;
 
-/// The bytes of the live part. What no accessor names stays as it was read.
+/// The bytes of the live part. Fields without an accessor stay as they were read.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Live {
     bytes: Vec<u8>,
-    // Where the state of the rows, and where the newest rows' numbers start.
+    // Offsets of the open rows' state and of the newest rows' numbers.
     cells: usize,
     pointers: usize,
     sources: usize,
 }
 
 impl Live {
-    /// The live part of a file whose first update will be after `start_s`.
+    /// The live part of a new file whose first update is after `start_s`.
     pub(crate) fn new(layout: &Layout, start_s: i64, rows: impl Iterator<Item = u64>) -> Self {
         let mut live = Self::default();
         live.shape(layout);
@@ -52,10 +52,10 @@ impl Live {
         live
     }
 
-    /// Takes over the live part of a header; the old bytes are forgotten.
+    /// Replaces the contents by the live part of a header.
     ///
     /// # Errors
-    /// [`Error::Damaged`] where it is too short, or where what it says cannot be.
+    /// [`Error::Damaged`] if it is too short or holds impossible values.
     pub fn load(&mut self, layout: &Layout, header: &[u8]) -> Result<()> {
         let (start, end) = (layout.live_offset(), layout.header_len());
         let Some(bytes) = header.get(start..end) else {
@@ -96,12 +96,12 @@ impl Live {
         &self.bytes
     }
 
-    /// The bytes that an update within a step changes.
+    /// The prefix of the bytes that an update within the open step changes.
     pub(crate) fn within_step(&self) -> &[u8] {
         &self.bytes[..self.cells]
     }
 
-    /// When the last update was.
+    /// Time of the last update.
     pub fn newest(&self) -> Moment {
         Moment {
             seconds: get(&self.bytes, 0) as i64,
@@ -114,7 +114,7 @@ impl Live {
         put(&mut self.bytes, 8, at.micros as u64);
     }
 
-    /// The number of the newest row of an archive.
+    /// Number of the newest row of an archive.
     pub(crate) fn row(&self, archive: usize) -> u64 {
         get(&self.bytes, self.pointers + archive * RRA_PTR)
     }
@@ -124,7 +124,7 @@ impl Live {
         put(&mut self.bytes, at, row);
     }
 
-    /// The text of the last reading.
+    /// Text of the last value.
     pub(crate) fn last(&self, source: usize) -> &[u8] {
         let bytes = &self.bytes[LIVE_HEAD + source * PDP_PREP..][..=LAST_MAX];
         let end = bytes.iter().position(|&byte| byte == 0).unwrap_or(bytes.len());
@@ -138,7 +138,7 @@ impl Live {
         place[..length].copy_from_slice(&text[..length]);
     }
 
-    /// Seconds of the open step that are unknown.
+    /// Unknown seconds in the open step.
     pub(crate) fn unknown_s(&self, source: usize) -> u64 {
         get(&self.bytes, LIVE_HEAD + source * PDP_PREP + PDP_UNKNOWN_S)
     }
@@ -147,7 +147,7 @@ impl Live {
         put(&mut self.bytes, LIVE_HEAD + source * PDP_PREP + PDP_UNKNOWN_S, seconds);
     }
 
-    /// Rate times seconds of the open step, so far.
+    /// Rate times seconds, accumulated in the open step.
     pub(crate) fn pending(&self, source: usize) -> f64 {
         f64::from_bits(get(&self.bytes, LIVE_HEAD + source * PDP_PREP + PDP_VALUE))
     }
@@ -160,14 +160,14 @@ impl Live {
         );
     }
 
-    /// The open row of an archive, of one data source after the other.
+    /// The open row of an archive: one cell per data source.
     pub(crate) fn cells(&mut self, archive: usize) -> impl Iterator<Item = Cell<'_>> {
         let length = self.sources * CDP_PREP;
         let (cells, _) = self.bytes[self.cells + archive * length..][..length].as_chunks_mut();
         cells.iter_mut().map(Cell)
     }
 
-    /// The bytes of the value that a row takes: the first row of an update, or a later one.
+    /// The bytes of a completed row's value: for the first row of an update, or for later ones.
     pub(crate) fn row_value(&self, archive: usize, source: usize, is_first: bool) -> &[u8] {
         let field = if is_first { CDP_PRIMARY } else { CDP_SECONDARY };
         let at = self.cells + (archive * self.sources + source) * CDP_PREP + field;
@@ -175,7 +175,7 @@ impl Live {
     }
 }
 
-/// The open row of an archive, of one data source.
+/// The open row of an archive for one data source.
 pub(crate) struct Cell<'a>(&'a mut [u8; CDP_PREP]);
 
 impl Cell<'_> {
@@ -187,7 +187,7 @@ impl Cell<'_> {
         put(self.0, CDP_VALUE, value.to_bits());
     }
 
-    /// Steps that are unknown.
+    /// Number of unknown steps.
     pub(crate) fn unknown(&self) -> u64 {
         get(self.0, CDP_UNKNOWN)
     }

@@ -1,4 +1,4 @@
-//! What a pass has changed, written through a mapping with one call.
+//! Writes the changes of a pass through a mapping with one system call.
 
 use std::io;
 
@@ -7,8 +7,8 @@ use crate::layout::Layout;
 use crate::live::Live;
 use crate::system::{Mapping, Stage};
 
-/// Writes the rows of a pass and then the header, by way of a stage that is made at the first
-/// call. What could not be written is forgotten.
+/// Writes the rows of a pass and then the header, through a staging buffer that the first call
+/// creates. Changes that could not be written are dropped.
 pub(crate) fn write(
     stage: &mut Option<Stage>,
     mapping: &mut Mapping,

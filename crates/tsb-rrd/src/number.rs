@@ -1,16 +1,16 @@
-//! Numbers from decimal text, as librrd reads them: not correctly rounded, so that its
-//! results can only be had by the same steps in the same order (docs/formats/rrd.md).
+//! Parses decimal numbers as librrd does. librrd does not round correctly, so its results require
+//! the same steps in the same order (docs/formats/rrd.md).
 
 use crate::layout::UNKNOWN;
 
-/// Exponents of ten that librrd accepts, the decimals counted in.
+/// Exponents of ten that librrd accepts, adjusted by the number of decimals.
 const EXPONENTS: std::ops::RangeInclusive<i64> = -1021..=1024;
-/// The most digits of which librrd makes a difference.
+/// Maximum number of digits for which librrd computes a difference.
 const DIGITS_MAX: usize = 30;
 
-/// The number that `text` says, all of it; `None` where librrd calls it none.
+/// The number in `text`, which must be complete; `None` if librrd rejects it.
 ///
-/// Besides numbers it takes `nan`, `-nan`, `inf` and `-inf`, in any case and whatever follows.
+/// Besides numbers it accepts `nan`, `-nan`, `inf` and `-inf`, in any case and with any suffix.
 #[inline]
 pub fn number(text: &[u8]) -> Option<f64> {
     match decimal(text) {
@@ -19,7 +19,7 @@ pub fn number(text: &[u8]) -> Option<f64> {
     }
 }
 
-/// The number at the start of `text`, and what follows it.
+/// The number at the start of `text`, and the rest of the text.
 fn decimal(text: &[u8]) -> Option<(f64, &[u8])> {
     let blanks = text
         .iter()
@@ -62,7 +62,7 @@ fn signed(text: &[u8]) -> (bool, &[u8]) {
     }
 }
 
-/// Appends the digits at the start of `text` to `value`; how many there are.
+/// Appends the digits at the start of `text` to `value`; returns their number.
 #[inline]
 fn digits(mut value: f64, text: &[u8]) -> (f64, usize) {
     let mut length = 0;
@@ -73,7 +73,7 @@ fn digits(mut value: f64, text: &[u8]) -> (f64, usize) {
     (value, length)
 }
 
-/// `value` times ten to `exponent`: a factor for each set bit, the smallest first.
+/// `value` times ten to the power `exponent`: one factor per set bit, the smallest first.
 #[inline]
 fn scaled(mut value: f64, exponent: i64) -> f64 {
     let mut bits = exponent.unsigned_abs();
@@ -110,9 +110,9 @@ fn special(text: &[u8]) -> Option<f64> {
     }
 }
 
-/// `later - earlier`, both whole numbers as text, exact before it becomes a float.
+/// `later - earlier`, for integers as text; exact until it is converted to a float.
 ///
-/// As librrd has it: NaN where one has no digit, where the signs differ, and beyond 30 digits.
+/// As in librrd: NaN if either has no digit, if the signs differ, and beyond 30 digits.
 pub fn difference(later: &[u8], earlier: &[u8]) -> f64 {
     let ((later_negative, later), (earlier_negative, earlier)) = (whole(later), whole(earlier));
     if later.is_empty() || earlier.is_empty() || later_negative != earlier_negative {
@@ -125,11 +125,11 @@ pub fn difference(later: &[u8], earlier: &[u8]) -> f64 {
     let (later, earlier) = (integer(later), integer(earlier));
     let size = float(later.abs_diff(earlier));
     let is_negative = (later < earlier) != later_negative;
-    // A difference of nothing between negative numbers is a negative zero.
+    // A difference of zero between negative numbers is a negative zero.
     if is_negative { -size } else { size }
 }
 
-/// The first digits of a text, and whether a minus stands somewhere before them.
+/// The first digits of a text, and whether a minus sign stands anywhere before them.
 fn whole(text: &[u8]) -> (bool, &[u8]) {
     let start = text.iter().position(u8::is_ascii_digit).unwrap_or(text.len());
     let digits = &text[start..];
@@ -141,7 +141,7 @@ fn integer(digits: &[u8]) -> u128 {
     digits.iter().fold(0, |sum, byte| sum * 10 + u128::from(byte - b'0'))
 }
 
-/// As its decimal digits would be read: rounded at each digit, not once.
+/// The float that librrd reads from the decimal digits: rounded at each digit, not once.
 fn float(value: u128) -> f64 {
     const EXACT: u128 = 1 << 53;
     if value < EXACT {

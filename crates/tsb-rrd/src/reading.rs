@@ -1,16 +1,16 @@
-//! The text of one update, `time:value[:value...]`, taken apart as librrd does.
+//! Parses an update, `time:value[:value...]`, as librrd does.
 
 use std::fmt;
 
 use crate::error::{Error, Result};
 use crate::number::number;
 
-/// A time of day in seconds and microseconds since the epoch, UTC.
+/// A time in seconds and microseconds since the epoch, UTC.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Moment {
     /// Whole seconds.
     pub seconds: i64,
-    /// Microseconds beyond them. in [0, 999_999]
+    /// Microseconds after the whole second. in [0, 999_999]
     pub micros: i64,
 }
 
@@ -20,11 +20,11 @@ impl Moment {
         Self { seconds, micros: 0 }
     }
 
-    /// As librrd makes one of a number of seconds: with the error that a float has.
+    /// Converts a float as librrd does, including its rounding error.
     pub(crate) fn from_float(seconds: f64) -> Self {
         let whole = seconds.floor();
         if !(-9.2e18..9.2e18).contains(&whole) {
-            // Beyond what a clock can say: before everything.
+            // Out of range: treated as before any other time.
             return Self {
                 seconds: i64::MIN,
                 micros: 0,
@@ -44,11 +44,11 @@ impl fmt::Display for Moment {
     }
 }
 
-/// Splits off the time; what follows the colon are the values.
+/// Splits the time from the values, which follow the first colon.
 ///
 /// # Errors
-/// [`Error::Reading`] where there is no time, and [`Error::Unsupported`] for times that only
-/// a clock or a calendar can tell (`N`, negative ones, at-style).
+/// [`Error::Reading`] if there is no time, and [`Error::Unsupported`] for times that need a clock
+/// or a calendar (`N`, negative ones, at-style).
 pub(crate) fn split_time(text: &str) -> Result<(&str, &str)> {
     let invalid = |what| Error::Reading {
         text: text.to_owned(),
@@ -63,7 +63,7 @@ pub(crate) fn split_time(text: &str) -> Result<(&str, &str)> {
     text.split_once(':').ok_or_else(|| invalid("no time before a colon"))
 }
 
-/// The moment that the text before the first colon says.
+/// Parses the time before the first colon.
 pub(crate) fn moment(text: &str) -> Result<Moment> {
     if text == "N" {
         return Err(Error::Unsupported("the time N: say which".to_owned()));

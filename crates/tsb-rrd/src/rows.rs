@@ -1,22 +1,21 @@
-//! Rows on their way to a file: where each run of them goes, and what it holds.
+//! Rows to be written to a file, as runs of equal rows with their offsets.
 
-/// Row writes, archive by archive, each in the order in which they have to happen. A long
-/// gap fills many rows with one value, so a run holds its row once, however often it is
-/// written.
+/// Row writes by archive, each in the order in which they must happen. A long gap fills many rows
+/// with one value, so a run stores its row once, however often it is written.
 #[derive(Debug, Default)]
 pub struct Rows {
-    // One for each archive up to the last that got a row.
+    // One entry per archive, up to the last archive with a row.
     archives: Vec<Runs>,
 }
 
-/// The rows of one archive.
+/// The row writes of one archive.
 #[derive(Debug, Default)]
 struct Runs {
     runs: Vec<Run>,
     bytes: Vec<u8>,
 }
 
-/// `count` times the same bytes, side by side.
+/// The same row, `count` times in a row.
 #[derive(Clone, Copy, Debug)]
 struct Run {
     offset: u64,
@@ -25,11 +24,11 @@ struct Run {
     count: u64,
 }
 
-/// The most bytes of a repeated row that are written at once.
+/// Maximum bytes per write of a repeated row.
 const CHUNK: usize = 1 << 16;
 
 impl Rows {
-    /// Forgets the rows, keeps the room.
+    /// Removes all rows and keeps the allocations.
     pub fn clear(&mut self) {
         for archive in &mut self.archives {
             archive.runs.clear();
@@ -37,12 +36,13 @@ impl Rows {
         }
     }
 
-    /// Whether nothing is to be written.
+    /// Whether there are no rows to write.
     pub fn is_empty(&self) -> bool {
         self.archives.iter().all(|archive| archive.runs.is_empty())
     }
 
-    /// Starts a run of `count` equal rows of an archive at `offset`, which `bytes` make.
+    /// Adds a run of `count` equal rows of an archive at `offset`; `bytes` are the parts of the
+    /// row.
     pub(crate) fn push<'a>(
         &mut self,
         archive: usize,
@@ -55,7 +55,7 @@ impl Rows {
         self.archives[archive].push(offset, count, bytes);
     }
 
-    /// Every write, in an order that is right: an offset in the file and bytes.
+    /// Calls `write` with an offset in the file and bytes for each write, in a valid order.
     ///
     /// # Errors
     /// The first error of `write`.
@@ -79,7 +79,7 @@ impl Runs {
         let start = self.bytes.len();
         bytes.for_each(|bytes| self.bytes.extend_from_slice(bytes));
         let length = self.bytes.len() - start;
-        // Row after row of one pass lie side by side: make one write of them.
+        // Consecutive rows of one pass are adjacent in the file: combine them into one write.
         if count == 1
             && let Some(last) = self.runs.last_mut()
             && last.count == 1

@@ -1,8 +1,8 @@
-//! By what a file is recognised that nobody has written since.
+//! A stamp of a file, which shows whether any program has written to it since.
 //!
-//! Whoever writes to a file moves its times. Two writes within one tick of the kernel's clock
-//! may leave the same time behind, so a stamp is not taken as it is found: the file is given a
-//! time of its own, just before the present, which no later write can leave behind.
+//! A write changes the file's times. But two writes within one tick of the kernel's clock may
+//! leave the same time, so the existing time is not used: the file is given a modification time of
+//! its own, just before the present, which no later write can produce.
 
 use std::fs::{File, Metadata};
 use std::os::unix::fs::MetadataExt;
@@ -10,10 +10,10 @@ use std::os::unix::fs::MetadataExt;
 use rustix::fs::{Stat, Timespec, Timestamps, UTIME_OMIT, fstat, futimens};
 use rustix::time::{ClockId, clock_gettime};
 
-/// Numbers of a stamp, for those who keep it.
+/// Number of words in a stamp, for storing it.
 pub(crate) const WORDS: usize = 7;
 
-/// Which file it is, how long, and when it was changed: all in the file's inode.
+/// The file's identity, length and times, all from its inode.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Stamp([u64; WORDS]);
 
@@ -25,13 +25,14 @@ impl Stamp {
             state.st_size as u64,
             state.st_mtime as u64,
             state.st_mtime_nsec,
-            // Also moved by whoever sets the other time back.
+            // The change time: a program that sets the modification time back still changes this
+            // one.
             state.st_ctime as u64,
             state.st_ctime_nsec,
         ])
     }
 
-    /// The same from what the standard library found.
+    /// The same from the standard library's metadata.
     pub(crate) fn of_found(file: &Metadata) -> Self {
         Self([
             file.dev(),
@@ -52,10 +53,10 @@ impl Stamp {
         Self(words)
     }
 
-    /// Marks a file that was just written, under its lock. `None`: its file system cannot keep
+    /// Marks a file that was just written, under its lock. `None` if its file system cannot store
     /// such a time.
     pub(crate) fn mark(file: &File) -> Option<Self> {
-        // The clock that the kernel takes the times of files from.
+        // The clock from which the kernel takes file times.
         let now = clock_gettime(ClockId::RealtimeCoarse);
         let own = match now.tv_nsec {
             0 => Timespec {
@@ -76,7 +77,7 @@ impl Stamp {
         };
         futimens(file, &times).ok()?;
         let state = fstat(file).ok()?;
-        // One that keeps seconds would take two writes for one.
+        // A file system that stores whole seconds could not tell two writes apart.
         let is_kept = state.st_mtime == own.tv_sec && state.st_mtime_nsec == own.tv_nsec as u64;
         is_kept.then(|| Self::of(&state))
     }

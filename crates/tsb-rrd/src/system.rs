@@ -1,12 +1,12 @@
-//! What the system does and no safe call asks for: files mapped into memory with a way to
-//! write to them that a cut-short file cannot kill, writing out that is only begun, and faults.
-//! The one place of this crate with `unsafe`; `write_all_at` and `sync_data` are the safe twins.
+//! System calls without a safe wrapper: mapping files, writing into a mapping without the risk of
+//! SIGBUS on a truncated file, starting writeback, and counting page faults. The only module of
+//! this crate with `unsafe`; `write_all_at` and `sync_data` are the safe counterparts.
 //!
-//! A store to a mapping whose file was truncated raises SIGBUS and ends the process. So
-//! nothing here stores: bytes are staged in memory of our own that is also a file
-//! (`memfd`, sealed against shrinking), and the kernel copies them from there into the
-//! mapping with one `preadv`, however many places they go to. Where a page is gone the
-//! kernel says so, and it is an error like any other.
+//! A store to a mapping whose file was truncated raises SIGBUS and ends the process. So this
+//! module never stores to a mapping. Bytes are staged in memory that is also a file (`memfd`,
+//! sealed against shrinking), and one `preadv` has the kernel copy them from there into the
+//! mapping, to any number of places. If a page no longer exists, the kernel returns an ordinary
+//! error.
 #![expect(
     unsafe_code,
     reason = "these have no safe form; docs/adr/019 and 074 have what they buy"
@@ -22,18 +22,18 @@ use std::ptr::{NonNull, null_mut};
 use rustix::fs::{MemfdFlags, SealFlags, fcntl_add_seals, ftruncate, memfd_create};
 use rustix::mm::{MapFlags, ProtFlags, mmap, munmap};
 
-/// Has the system begin to write the changed pages of a file to its medium. Where the medium's
-/// queue is full it waits for a place in it, and never for a write to end.
+/// Asks the system to start writing a file's changed pages to storage. It waits for a place if the
+/// device's queue is full, but never for a write to complete.
 ///
-/// It promises nothing: whoever needs to know that the medium has them syncs, which then has
-/// less to do. So an error is no concern either: the sync meets it, too.
+/// It gives no guarantee: a caller that needs one must sync afterwards, which then has less to do.
+/// So errors are ignored; the sync will report them.
 pub(crate) fn begin_writeback(file: &File) {
     // SAFETY: the call takes no address, and the descriptor is open as long as `file` is
     // borrowed. A length of 0 means to the end of the file.
     let _ = unsafe { libc::sync_file_range(file.as_raw_fd(), 0, 0, libc::SYNC_FILE_RANGE_WRITE) };
 }
 
-/// Page faults that this thread has met so far.
+/// Number of page faults of this thread so far.
 pub(crate) fn faults() -> u64 {
     let mut usage = MaybeUninit::<libc::rusage>::zeroed();
     // SAFETY: the call writes a `rusage` to where one has room, or nothing; it is made of
@@ -45,9 +45,9 @@ pub(crate) fn faults() -> u64 {
     (usage.ru_minflt + usage.ru_majflt) as u64
 }
 
-/// Bytes that are staged at once.
+/// Size of the staging buffer in bytes.
 const STAGE: usize = 1 << 16;
-/// Places that one call writes to; the system allows 1,024.
+/// Maximum number of places per call; the system allows 1,024.
 const PLACES: usize = 64;
 
 /// A shared mapping of `length` bytes from the start of a file.
@@ -69,7 +69,7 @@ unsafe impl Send for Mapping {}
 unsafe impl Sync for Mapping {}
 
 impl Mapping {
-    /// Maps the first `length` bytes, which the file must have now. in [1, ..)
+    /// Maps the first `length` bytes, which the file must have at this time. in [1, ..)
     pub(crate) fn new(file: &File, length: usize) -> io::Result<Self> {
         // SAFETY: a fresh mapping at an address of the system's choice overlaps nothing.
         let start = unsafe {
@@ -86,7 +86,7 @@ impl Mapping {
         Ok(Self { start, length })
     }
 
-    /// Where `length` bytes at `offset` lie, if the mapping has them.
+    /// The place of `length` bytes at `offset`; an error if it is outside the mapping.
     fn place(&self, offset: u64, length: usize) -> io::Result<Place> {
         let offset = usize::try_from(offset).ok();
         let inside = offset.filter(|at| at.checked_add(length).is_some_and(|end| end <= self.length));
@@ -111,14 +111,14 @@ impl Drop for Mapping {
     }
 }
 
-/// Bytes of one mapping. Only [`Mapping::place`] makes one.
+/// A range of one mapping. Only [`Mapping::place`] creates it.
 #[derive(Clone, Copy, Debug)]
 struct Place {
     offset: usize,
     length: usize,
 }
 
-/// Memory that is a file: what is put into it can be sent into mappings.
+/// The staging buffer: memory that is also a file, from which the kernel copies into mappings.
 #[derive(Debug)]
 pub(crate) struct Stage {
     file: File,
@@ -141,13 +141,13 @@ impl Stage {
         })
     }
 
-    /// The way into a mapping.
+    /// Connects the staging buffer with a mapping.
     pub(crate) fn to<'a>(&'a mut self, mapping: &'a mut Mapping) -> Staged<'a> {
         Staged { stage: self, mapping }
     }
 }
 
-/// A stage on its way into one mapping. What was put and not sent is forgotten with it.
+/// A staging buffer connected with one mapping. Dropping it discards what was not sent.
 #[derive(Debug)]
 pub(crate) struct Staged<'a> {
     stage: &'a mut Stage,
@@ -155,8 +155,8 @@ pub(crate) struct Staged<'a> {
 }
 
 impl Staged<'_> {
-    /// Writes `bytes` to `offset` of the mapping, at the latest with [`Staged::send`]. Of two
-    /// writes to one place the later wins.
+    /// Stages `bytes` for `offset` of the mapping; they are written by [`Staged::send`] at the
+    /// latest. Of two writes to the same place the later wins.
     pub(crate) fn put(&mut self, mut offset: u64, mut bytes: &[u8]) -> io::Result<()> {
         while !bytes.is_empty() {
             if self.stage.used == STAGE || self.stage.places.len() == PLACES {
@@ -179,10 +179,10 @@ impl Staged<'_> {
         Ok(())
     }
 
-    /// Has the kernel copy what was put into the mapping.
+    /// Lets the kernel copy the staged bytes into the mapping.
     ///
     /// # Errors
-    /// Where the file under the mapping has been cut short; some of it may be written.
+    /// If the file under the mapping was truncated; some bytes may have been written.
     pub(crate) fn send(&mut self) -> io::Result<()> {
         const NOWHERE: libc::iovec = libc::iovec {
             iov_base: null_mut(),
@@ -212,7 +212,7 @@ impl Staged<'_> {
         }
     }
 
-    /// Drops what was put and not sent.
+    /// Discards the staged bytes.
     fn forget(&mut self) {
         self.stage.used = 0;
         self.stage.places.clear();

@@ -1,4 +1,5 @@
-//! What an update does: readings become steps, steps become rows.
+//! The update algorithm: values become rates, rates fill steps, and steps are consolidated into
+//! rows.
 //!
 //! The order of floating-point operations is librrd's, because the last bit depends on it.
 
@@ -9,58 +10,59 @@ use crate::number::{difference, number};
 use crate::reading::{Moment, moment, split_time};
 use crate::rows::Rows;
 
-/// What COUNTER adds to a difference below zero, and adds next if it still is.
+/// What COUNTER adds to a negative difference; if it is still negative, the 64-bit wrap is added.
 const WRAP_32: f64 = 4_294_967_295.0;
 const WRAP_64: f64 = 18_446_744_069_414_584_320.0;
 
-/// Room that an update needs, to be used again for the next file.
+/// Reusable buffers for updates of any number of files.
 #[derive(Debug, Default)]
 pub struct Scratch {
-    // Rate times seconds since the last update, a data source; unknown is NaN.
+    // Rate times seconds since the last update, per data source; NaN is unknown.
     amounts: Vec<f64>,
-    // The same, of the step that was open where several end.
+    // The same for the part in the step that was open, if several steps end.
     opened: Vec<f64>,
-    // The rate of the steps that end, a data source.
+    // Rate of the steps that end, per data source.
     rates: Vec<f64>,
-    // How many rows each archive gets.
+    // Number of rows that each archive gets.
     counts: Vec<u64>,
-    // After how many more steps than `open` the open row of each archive is full: from one
-    // update of a pass to the next this is a difference, else a division.
+    // For each archive, the number of steps after `open` at which its open row is full. Between
+    // two updates of a pass this is computed by subtraction, otherwise by division.
     to_ends: Vec<u64>,
     open: Option<u64>,
-    // Whether a step has ended since the start of the pass.
+    // Whether a step has ended since the pass began.
     has_ended: bool,
-    // The end of the newest known row of the first archive since then.
+    // End of the newest known row of the first archive since the pass began.
     known_row_s: Option<i64>,
 }
 
 impl Scratch {
-    /// A pass begins.
+    /// Begins a pass.
     pub(crate) fn start(&mut self) {
         self.has_ended = false;
         self.known_row_s = None;
         self.open = None;
     }
 
-    /// Whether a step has ended in this pass: only then has more of the live part changed
-    /// than the open step.
+    /// Whether a step has ended in this pass. If not, only the open step's part of the live header
+    /// has changed.
     pub(crate) fn has_ended(&self) -> bool {
         self.has_ended
     }
 
-    /// The end of the newest row of the first archive that this pass filled and whose first
-    /// value is known.
+    /// End of the newest row of the first archive that this pass completed and whose first value
+    /// is known.
     pub(crate) fn known_row_s(&self) -> Option<i64> {
         self.known_row_s
     }
 }
 
-/// Applies one reading, `time:value[:value...]`, to the live part, and appends the rows
-/// that it completes.
+/// Applies one update, `time:value[:value...]`, to the live header, and appends the rows that it
+/// completes.
 ///
 /// # Errors
-/// [`Error::NotLater`], [`Error::Reading`] or [`Error::Unsupported`]. As with librrd the live
-/// part may have changed even so: data sources before the faulty value keep their new reading.
+/// [`Error::NotLater`], [`Error::Reading`] or [`Error::Unsupported`]. As in librrd, the live
+/// header may have changed nevertheless: data sources before the invalid value keep their new
+/// value.
 pub fn apply(layout: &Layout, live: &mut Live, text: &str, scratch: &mut Scratch, rows: &mut Rows) -> Result<()> {
     let (time, values) = split_time(text)?;
     check_count(layout, values, text)?;
@@ -103,7 +105,7 @@ pub(crate) fn check_count(layout: &Layout, values: &str, text: &str) -> Result<(
     })
 }
 
-/// Rate times seconds that a value stands for; NaN where that is unknown.
+/// Rate times seconds for a value; NaN if unknown.
 fn amount(live: &mut Live, index: usize, source: &DataSource, value: &str, interval: f64) -> Result<f64> {
     let heartbeat = source.heartbeat_s as f64;
     if heartbeat < interval {
@@ -113,14 +115,14 @@ fn amount(live: &mut Live, index: usize, source: &DataSource, value: &str, inter
         return Ok(UNKNOWN);
     }
     let (amount, rate) = interpret(live.last(index), source.kind, value, interval)?;
-    // A bound that is NaN bounds nothing, and neither does a rate that is NaN exceed one.
+    // Comparisons with NaN are false: a NaN bound bounds nothing, and a NaN rate exceeds nothing.
     if rate > source.max || rate < source.min {
         return Ok(UNKNOWN);
     }
     Ok(amount)
 }
 
-/// The amount and the rate of a value, by the kind of its data source.
+/// Rate times seconds, and the rate, of a value, by the kind of its data source.
 fn interpret(last: &[u8], kind: DsKind, value: &str, interval: f64) -> Result<(f64, f64)> {
     const NONE: (f64, f64) = (UNKNOWN, UNKNOWN);
     let is_first = last.first() == Some(&b'U');
@@ -183,18 +185,18 @@ pub(crate) fn check_integer(kind: DsKind, value: &str) -> Result<()> {
     })
 }
 
-/// The time between two updates, cut at the last end of a step.
+/// The time between two updates, split at the last end of a step.
 #[derive(Clone, Copy, Debug)]
 struct Span {
-    /// All of it, in seconds.
+    /// Total length, in seconds.
     interval: f64,
-    /// Up to the last end of a step.
+    /// Seconds up to the last end of a step.
     before: f64,
-    /// After it.
+    /// Seconds after it.
     after: f64,
-    /// Ends of steps in it.
+    /// Number of steps that end in it.
     steps: u64,
-    /// The number of the step that was open, since the epoch.
+    /// Number of the step that was open, counted from the epoch.
     open: u64,
 }
 
@@ -220,7 +222,7 @@ impl Span {
     }
 }
 
-/// An update within the open step.
+/// Handles an update within the open step.
 fn extend_step(live: &mut Live, amounts: &[f64], interval: f64) {
     for (source, &amount) in amounts.iter().enumerate() {
         let pending = live.pending(source);
@@ -235,7 +237,7 @@ fn extend_step(live: &mut Live, amounts: &[f64], interval: f64) {
     }
 }
 
-/// An update after the end of one step or more.
+/// Handles an update after the end of one or more steps.
 fn end_steps(layout: &Layout, live: &mut Live, scratch: &mut Scratch, rows: &mut Rows, mut span: Span) {
     let open_s = span.before as u64 % layout.step_s;
     if span.steps > 1 && open_s > 0 {
@@ -262,7 +264,7 @@ fn end_steps(layout: &Layout, live: &mut Live, scratch: &mut Scratch, rows: &mut
     consolidate(layout, live, scratch, rows, span);
 }
 
-/// Takes the share of the open step out of the amounts.
+/// Separates the open step's share from the amounts.
 fn split_open(scratch: &mut Scratch, open_s: f64, interval: f64) {
     scratch.opened.clear();
     for amount in &mut scratch.amounts {
@@ -276,7 +278,7 @@ fn split_open(scratch: &mut Scratch, open_s: f64, interval: f64) {
     }
 }
 
-/// The rate of the steps that end, of each data source; what is left opens the next step.
+/// Computes the rate of the ended steps for each data source; the remainder starts the next step.
 fn rates(layout: &Layout, live: &mut Live, amounts: &[f64], rates: &mut Vec<f64>, span: Span) {
     rates.clear();
     let seconds = span.steps.wrapping_mul(layout.step_s);
@@ -293,7 +295,7 @@ fn rates(layout: &Layout, live: &mut Live, amounts: &[f64], rates: &mut Vec<f64>
             pending += amount / span.interval * span.before;
         }
         let is_late = span.interval > source.heartbeat_s as f64;
-        // librrd looks at 32 bits of the count here.
+        // librrd uses only 32 bits of the count here.
         let rate = if is_late || layout.step_s as f64 / 2.0 < f64::from(unknown_s as i32) {
             UNKNOWN
         } else {
@@ -310,7 +312,7 @@ fn rates(layout: &Layout, live: &mut Live, amounts: &[f64], rates: &mut Vec<f64>
     }
 }
 
-/// Has `to_ends` say how the rows stood when a step was open.
+/// Sets `to_ends` for the time at which step `open` was open.
 fn open_rows(layout: &Layout, scratch: &mut Scratch, open: u64) {
     if scratch.open != Some(open) {
         let archives = layout.archives.iter();
@@ -321,12 +323,12 @@ fn open_rows(layout: &Layout, scratch: &mut Scratch, open: u64) {
     }
 }
 
-/// How many rows an archive gets of `steps` that end, where the open one takes `to_end` more,
-/// and how many the next one takes then.
+/// Number of rows that an archive gets from `steps` ended steps, if its open row needs `to_end`
+/// more, and the number that the next row then needs.
 fn rows_ended(archive: &Archive, steps: u64, to_end: u64) -> (u64, u64) {
     match steps.checked_sub(to_end) {
         None => (0, to_end - steps),
-        // As nearly always, and without a division.
+        // The common case, without a division.
         Some(0) => (1, archive.steps),
         Some(over) => {
             let count = (over / archive.steps + 1).min(archive.rows);
@@ -335,7 +337,7 @@ fn rows_ended(archive: &Archive, steps: u64, to_end: u64) -> (u64, u64) {
     }
 }
 
-/// Puts the rate of the ended steps into every archive, and writes the rows that are full.
+/// Adds the rate of the ended steps to every archive, and writes the completed rows.
 fn consolidate(layout: &Layout, live: &mut Live, scratch: &mut Scratch, rows: &mut Rows, span: Span) {
     scratch.counts.clear();
     open_rows(layout, scratch, span.open);
@@ -346,7 +348,8 @@ fn consolidate(layout: &Layout, live: &mut Live, scratch: &mut Scratch, rows: &m
         *to_row_end = next_end;
         for (mut cell, &rate) in live.cells(index).zip(&scratch.rates) {
             if archive.steps == 1 {
-                // No consolidation; one step is the row, and a second fills the rest.
+                // No consolidation: one step is one row, and a second value fills the remaining
+                // rows.
                 cell.set_primary(rate);
                 if span.steps > 1 {
                     cell.set_secondary(rate);
@@ -372,7 +375,7 @@ fn consolidate(layout: &Layout, live: &mut Live, scratch: &mut Scratch, rows: &m
     }
 }
 
-/// The end, in steps since the epoch, of the newest known row among those just filled.
+/// End of the newest known row among those just completed, in steps since the epoch.
 fn known_row(live: &Live, archive: &Archive, count: u64, span: Span) -> Option<u64> {
     let is_known = |is_first: bool| {
         let value = live.row_value(0, 0, is_first);
@@ -382,13 +385,13 @@ fn known_row(live: &Live, archive: &Archive, count: u64, span: Span) -> Option<u
     if count > 1 && is_known(false) {
         return Some(last);
     }
-    // Where rows were skipped because there are more of them than the archive holds, the
-    // first of those written is no longer the first that ended.
+    // If rows were skipped because the archive holds fewer, the first row written is not the first
+    // that ended.
     let first = last - (count - 1) * archive.steps;
     is_known(true).then_some(first)
 }
 
-/// The row is full: what it takes, what further rows take, and what opens the next one.
+/// Completes a row: sets its value, the value of further rows, and the start of the next one.
 fn end_row(cell: &mut Cell<'_>, archive: &Archive, rate: f64, steps: u64, to_end: u64) {
     let mut unknown = cell.unknown();
     if rate.is_nan() {
@@ -409,7 +412,7 @@ fn end_row(cell: &mut Cell<'_>, archive: &Archive, rate: f64, steps: u64, to_end
     cell.set_unknown(if rate.is_nan() { carried } else { 0 });
 }
 
-/// The value of a full row.
+/// The value of a completed row.
 fn finished(value: f64, cf: Cf, rate: f64, to_end: f64, known: f64) -> f64 {
     let or = |number: f64, other: f64| if number.is_nan() { other } else { number };
     match cf {
@@ -426,7 +429,7 @@ fn finished(value: f64, cf: Cf, rate: f64, to_end: f64, known: f64) -> f64 {
     }
 }
 
-/// What the open row starts with, after `carried` steps that are already in it.
+/// The initial value of the open row, with `carried` steps already in it.
 fn carry(cf: Cf, rate: f64, carried: u64) -> f64 {
     if carried == 0 || rate.is_nan() {
         return match cf {
@@ -442,19 +445,19 @@ fn carry(cf: Cf, rate: f64, carried: u64) -> f64 {
     }
 }
 
-/// The open row with some more steps in it.
+/// The value of the open row with `steps` more steps in it.
 fn extended(value: f64, cf: Cf, rate: f64, steps: f64) -> f64 {
     match cf {
         Cf::Average if value.is_nan() => rate * steps,
         Cf::Average => value + rate * steps,
-        // Of equals the older stays: they may be zeros of different signs.
+        // Of equal values the older is kept: they may be zeros of different signs.
         Cf::Min if value <= rate => value,
         Cf::Max if value >= rate => value,
         _ => rate,
     }
 }
 
-/// Moves an archive on by `count` rows: the first takes one value, the others another.
+/// Advances an archive by `count` rows: the first gets one value, the others another.
 fn write_rows(layout: &Layout, live: &mut Live, rows: &mut Rows, archive: usize, count: u64) {
     let in_all = layout.archives[archive].rows;
     let mut left = count;

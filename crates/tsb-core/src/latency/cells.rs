@@ -1,14 +1,14 @@
-//! Counts by coarse cell: what a heat map of latency over time is drawn from.
+//! Counts by coarse cell, from which a heat map of latency over time is drawn.
 //!
-//! Eight cells a doubling, each a whole number of the histogram's buckets, so that cells
-//! are an exact sum of them: nothing is estimated, only the resolution is lower (a cell is
-//! 1/8 to 1/16 of its values wide). A second of a run takes some 40 cells.
+//! There are eight cells per doubling, each a whole number of the histogram's buckets, so the
+//! count of a cell is an exact sum and not an estimate. Only the resolution is lower: a cell is
+//! 1/8 to 1/16 of its values wide. A second of a run uses some 40 cells.
 
 use serde::{Deserialize, Serialize};
 
 use super::histogram::Histogram;
 
-/// How many cells cover all of u64.
+/// Number of cells that cover all of u64.
 pub const CELLS: usize = 60 * 8 + 16;
 
 /// The cell of a value, in nanoseconds. in [0, CELLS)
@@ -34,17 +34,17 @@ pub const fn cell_highest(cell: usize) -> u64 {
     cell_lowest(cell + 1) - 1
 }
 
-/// Counts of the cells from the first one in use to the last.
+/// Counts of consecutive cells, from the first used one to the last.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Cells {
-    /// Which cell the first count belongs to. in [0, CELLS)
+    /// The cell of the first count. in [0, CELLS)
     pub first: usize,
-    /// Operations in that cell and in those that follow.
+    /// Number of operations in that cell and in each that follows.
     pub counts: Vec<u64>,
 }
 
 impl Cells {
-    /// The cells of everything that a histogram holds; `None` when it is empty.
+    /// The cells of a histogram; `None` when it is empty.
     pub fn new(histogram: &Histogram) -> Option<Self> {
         let first = cell(histogram.min()?);
         let mut cells = Self {
@@ -59,7 +59,7 @@ impl Cells {
         Some(cells)
     }
 
-    /// The cells of a list of all counts, from cell 0 on; `None` where all are 0.
+    /// The cells of a list of counts that starts with cell 0; `None` when all are 0.
     pub fn of_counts(counts: impl Iterator<Item = u64>) -> Option<Self> {
         let mut cells: Option<Self> = None;
         for (index, count) in counts.enumerate().filter(|&(_, count)| count > 0) {
@@ -73,7 +73,7 @@ impl Cells {
         cells
     }
 
-    /// (cell, count) of every cell in use, ascending.
+    /// (cell, count) of every used cell, ascending.
     pub fn iter(&self) -> impl Iterator<Item = (usize, u64)> + '_ {
         let counts = self.counts.iter().copied().enumerate();
         counts
@@ -81,7 +81,7 @@ impl Cells {
             .map(|(index, count)| (self.first.saturating_add(index), count))
     }
 
-    /// Operations in all cells; saturates.
+    /// Number of operations in all cells; saturates.
     pub fn count(&self) -> u64 {
         self.counts.iter().fold(0, |sum, &count| sum.saturating_add(count))
     }

@@ -1,34 +1,35 @@
-//! How the intervals of a long run stay few: they are folded in pairs as they age.
+//! Bounds the number of intervals of a long run: as intervals age, they are merged in pairs
+//! ("folded").
 //!
-//! A run keeps its first [`INTERVALS_MAX`] intervals as they are. From then on each new
-//! interval has the two oldest that are still single made one, so that the number stays the
-//! same. When all are pairs, new intervals are as long as a pair, and it begins again. The
-//! intervals of a run therefore have two lengths at most, one twice the other, with the
-//! longer ones first; and at which moment which are pairs depends on the time alone, so that
-//! workers and watchers agree without a word.
+//! A run keeps its first [`INTERVALS_MAX`] intervals unchanged. From then on, each new interval
+//! causes the two oldest unpaired ones to be merged into one, so the number stays the same. When
+//! all are pairs, new intervals are made as long as a pair, and the process starts again. So the
+//! intervals of a run have at most two lengths, one twice the other, with the longer ones first.
+//! Which intervals are merged at a given time depends only on that time, so workers and observers
+//! get the same intervals without communication.
 
 use std::collections::VecDeque;
 
-/// A run keeps about this many intervals: 17 minutes at a second each, a day at one or two
-/// minutes each.
+/// Maximum number of intervals of a run, approximately: 17 minutes at one second each, a day at
+/// one or two minutes each.
 pub const INTERVALS_MAX: u64 = 1_024;
 
-/// Which intervals of a run are folded by now.
+/// Which intervals of a run are merged so far.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Folding {
     origin_ns: u64,
     // in [1, ..)
     interval_ns: u64,
-    // Intervals at the front that are in pairs. Even, in [0, 2 * INTERVALS_MAX].
+    // Number of intervals at the front that are merged in pairs. Even, in [0, 2 * INTERVALS_MAX].
     folded: u64,
 }
 
 /// One step of folding.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Step {
-    /// All single intervals that begin in this time, two at most, become one.
+    /// All unpaired intervals that begin in this time, at most two, become one.
     Pair { start_ns: u64, end_ns: u64 },
-    /// All are pairs: single ones are as long as a pair from now on.
+    /// All intervals are pairs: from now on a single one is as long as a pair was.
     Doubled,
 }
 
@@ -42,14 +43,14 @@ impl Folding {
         }
     }
 
-    /// When the interval that `now_ns` lies in begins and ends.
+    /// The start and the end of the interval that contains `now_ns`.
     pub(super) fn around(&self, now_ns: u64) -> (u64, u64) {
         let passed = now_ns.saturating_sub(self.origin_ns) / self.interval_ns;
         let start_ns = self.origin_ns.saturating_add(passed.saturating_mul(self.interval_ns));
         (start_ns, start_ns.saturating_add(self.interval_ns))
     }
 
-    /// The next step at `now_ns`; `None` while there is room.
+    /// The next step due at `now_ns`; `None` when none is.
     pub(super) fn step(&mut self, now_ns: u64) -> Option<Step> {
         if self.folded == 2 * INTERVALS_MAX {
             self.interval_ns = self.interval_ns.saturating_mul(2);
@@ -69,17 +70,17 @@ impl Folding {
     }
 }
 
-/// What belongs to the intervals of a run, folded as they age.
+/// One entry per interval of a run, merged as the intervals age.
 #[derive(Clone, Debug)]
 pub struct Timeline<T> {
     folding: Folding,
-    // Each with the moment at which it begins.
+    // Each entry with the start of its interval.
     pairs: Vec<(u64, T)>,
     single: VecDeque<(u64, T)>,
 }
 
 impl<T> Timeline<T> {
-    /// Of intervals of `interval_ns` that begin at `origin_ns` of the run's clock.
+    /// A timeline of intervals of `interval_ns` that begin at `origin_ns` of the run's clock.
     pub fn new(origin_ns: u64, interval_ns: u64) -> Self {
         Self {
             folding: Folding::new(origin_ns, interval_ns),
@@ -88,19 +89,19 @@ impl<T> Timeline<T> {
         }
     }
 
-    /// Adds what belongs to the time from `start_ns` to `now_ns`, then folds; `merge` adds the
-    /// later of two to the earlier.
+    /// Adds an entry for the time from `start_ns` to `now_ns`, then merges what is old enough.
+    /// `merge` adds the later of two entries to the earlier.
     pub fn push(&mut self, start_ns: u64, now_ns: u64, entry: T, mut merge: impl FnMut(&mut T, T)) {
         let within = self.folding.around(start_ns);
         match self.single.back_mut() {
-            // Single intervals are longer by now than what is added.
+            // Single intervals have grown longer than the added one.
             Some((begun_ns, last)) if self.folding.around(*begun_ns) == within => merge(last, entry),
             _ => self.single.push_back((start_ns, entry)),
         }
         self.fold(now_ns, merge);
     }
 
-    /// Folds what is old enough at `now_ns`.
+    /// Merges the entries that are old enough at `now_ns`.
     pub fn fold(&mut self, now_ns: u64, mut merge: impl FnMut(&mut T, T)) {
         while let Some(step) = self.folding.step(now_ns) {
             match step {
@@ -122,12 +123,12 @@ impl<T> Timeline<T> {
         }
     }
 
-    /// How many entries there are.
+    /// Number of entries.
     pub fn len(&self) -> usize {
         self.pairs.len() + self.single.len()
     }
 
-    /// Whether there is none.
+    /// Whether there are no entries.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }

@@ -1,11 +1,11 @@
-//! A log-linear histogram of nanoseconds: one load, one add, one store a record.
+//! A log-linear histogram of nanoseconds: one load, one addition and one store per value.
 //!
-//! The buckets are those of an HdrHistogram with two significant digits and unit
-//! magnitude 0: exact below 256, then 128 buckets a doubling (width 1/128 to 1/256 of
-//! the value), over the whole range of u64. Conversion to the standard form is therefore
-//! lossless. It is not resizable and not concurrent.
+//! The buckets are those of an HdrHistogram with two significant digits and unit magnitude 0:
+//! exact below 256, then 128 buckets per doubling (width 1/128 to 1/256 of the value), over the
+//! whole range of u64. So conversion to the standard form is lossless. It is not resizable and not
+//! concurrent.
 
-/// How many buckets there are.
+/// Number of buckets.
 pub const BUCKETS: usize = 56 * 128 + 256;
 
 /// Counts by bucket, with the exact sum, smallest and largest value.
@@ -21,7 +21,7 @@ pub struct Histogram {
 }
 
 impl std::fmt::Debug for Histogram {
-    /// The summary, not thousands of buckets.
+    /// Prints the summary and not the thousands of buckets.
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Histogram")
             .field("count", &self.count)
@@ -65,7 +65,7 @@ pub(super) const fn highest(bucket: usize) -> u64 {
 }
 
 impl Histogram {
-    /// An empty histogram; 58 KiB, of which use touches little.
+    /// An empty histogram. It takes 58 KiB of address space, of which little is touched in use.
     pub fn new() -> Self {
         Self {
             counts: vec![0; BUCKETS].into_boxed_slice(),
@@ -92,7 +92,7 @@ impl Histogram {
         self.max = self.max.max(value);
     }
 
-    /// Adds everything that `other` has.
+    /// Adds all values of `other`.
     pub fn merge(&mut self, other: &Self) {
         for (mine, theirs) in self.counts.iter_mut().zip(other.counts.iter()) {
             *mine += theirs;
@@ -103,7 +103,7 @@ impl Histogram {
         self.max = self.max.max(other.max);
     }
 
-    /// Forgets everything, keeps the memory.
+    /// Removes all values and keeps the allocation.
     pub fn clear(&mut self) {
         if self.count > 0 {
             self.counts.fill(0);
@@ -111,7 +111,7 @@ impl Histogram {
         }
     }
 
-    /// How many values were recorded.
+    /// Number of values recorded.
     pub const fn count(&self) -> u64 {
         self.count
     }
@@ -131,13 +131,14 @@ impl Histogram {
         if self.count == 0 { None } else { Some(self.max) }
     }
 
-    /// The mean, exact but for the division; `None` when empty.
+    /// The mean, rounded only by the division; `None` when empty.
     pub fn mean(&self) -> Option<f64> {
         (self.count > 0).then(|| self.sum as f64 / self.count as f64)
     }
 
-    /// The value that a share `quantile` (in [0, 1]) of all values does not exceed: the
-    /// upper edge of its bucket, never more than the largest value. `None` when empty.
+    /// The smallest bucket edge that at least a share `quantile` (in [0, 1]) of the values does
+    /// not exceed: the upper edge of a bucket, but never above the largest value. `None` when
+    /// empty.
     pub fn quantile(&self, quantile: f64) -> Option<u64> {
         if self.count == 0 {
             return None;
@@ -154,31 +155,32 @@ impl Histogram {
         Some(self.max)
     }
 
-    /// The quantile, where at least [`super::BEYOND_MIN`] values lie beyond it.
+    /// The quantile, if at least [`super::BEYOND_MIN`] values lie beyond it.
     pub fn supported_quantile(&self, quantile: f64) -> Option<u64> {
-        // 10,000 * (1 - 0.999) is 10.000000000000009, and others fall short by as much.
+        // 1e-6 absorbs rounding errors: 10,000 * (1 - 0.999) is 10.000000000000009, and other
+        // products fall short by as much.
         let beyond = (self.count as f64 * (1.0 - quantile) + 1e-6) as u64;
         (beyond >= super::BEYOND_MIN).then(|| self.quantile(quantile)).flatten()
     }
 
-    /// How many values are certainly above `value`: those in buckets wholly beyond it.
+    /// Number of values that are certainly above `value`: those in buckets entirely beyond it.
     pub fn count_above(&self, value: u64) -> u64 {
         self.counts[bucket(value) + 1..].iter().sum()
     }
 
-    /// (smallest value of the bucket, largest, count) of each bucket in use, ascending.
+    /// (smallest value, largest value, count) of each used bucket, ascending.
     pub fn buckets(&self) -> impl Iterator<Item = (u64, u64, u64)> + '_ {
         self.used()
             .map(|(bucket, count)| (lowest(bucket), highest(bucket), count))
     }
 
-    /// (bucket, count) of each bucket in use, ascending.
+    /// (bucket index, count) of each used bucket, ascending.
     pub(super) fn used(&self) -> impl Iterator<Item = (usize, u64)> + '_ {
         let counts = self.counts.iter().copied().enumerate();
         counts.filter(|&(_, count)| count > 0)
     }
 
-    /// Puts back what [`Histogram::used`] and the three sums said.
+    /// Restores the state that [`Histogram::used`] and the sums describe.
     pub(super) fn restore(&mut self, buckets: impl Iterator<Item = (usize, u64)>, sum: u128, min: u64, max: u64) {
         for (bucket, count) in buckets {
             if let Some(slot) = self.counts.get_mut(bucket) {

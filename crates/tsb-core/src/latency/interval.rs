@@ -1,20 +1,20 @@
-//! The histogram of one interval in a few hundred bytes: (distance to the next used bucket,
-//! count) pairs of variable-length integers, about 2 bytes per pair.
+//! The histogram of one interval, packed into a few hundred bytes: pairs of (distance to the next
+//! used bucket, count) as variable-length integers, about 2 bytes per pair.
 
 use super::histogram::Histogram;
 
 /// The histogram of one interval, packed.
 #[derive(Clone, Debug)]
 pub struct Interval {
-    /// When it began, in nanoseconds of the run's clock.
+    /// Start, in nanoseconds of the run's clock.
     pub start_ns: u64,
-    /// When it ended.
+    /// End, on the same clock.
     pub end_ns: u64,
     pairs: Box<[u8]>,
     sums: Sums,
 }
 
-/// What is exact about a histogram, beside the counts of its buckets.
+/// The exact figures of a histogram besides its bucket counts.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Sums {
     sum: u128,
@@ -23,7 +23,7 @@ pub(super) struct Sums {
 }
 
 impl Sums {
-    /// Those of a histogram; `None` where nothing was recorded.
+    /// The sums of a histogram; `None` when it is empty.
     pub(super) fn of(histogram: &Histogram) -> Option<Self> {
         Some(Self {
             sum: histogram.sum(),
@@ -55,19 +55,19 @@ impl Interval {
         }
     }
 
-    /// What was done within it.
+    /// The histogram of the interval, unpacked.
     pub fn histogram(&self) -> Histogram {
         let mut histogram = Histogram::new();
         self.add_to(&mut histogram);
         histogram
     }
 
-    /// Adds what was done within it to a histogram.
+    /// Adds the interval's values to a histogram.
     pub fn add_to(&self, histogram: &mut Histogram) {
         unpack(&self.pairs, self.sums, histogram);
     }
 
-    /// Makes another interval a part of this one.
+    /// Merges another interval into this one.
     pub fn merge(&mut self, other: &Self) {
         let mut both = self.histogram();
         other.add_to(&mut both);
@@ -76,7 +76,7 @@ impl Interval {
     }
 }
 
-/// Appends the counts of a histogram.
+/// Appends the packed bucket counts of a histogram.
 pub(super) fn pack(histogram: &Histogram, out: &mut Vec<u8>) {
     let mut previous = 0;
     for (bucket, count) in histogram.used() {

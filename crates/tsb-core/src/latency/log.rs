@@ -1,9 +1,9 @@
 //! Interval logs in the standard HdrHistogram V2 form, readable by its own tools.
 //!
-//! One line an interval: `Tag=response,0.000,1.000,12.345,HISTFAAA...`: seconds since
-//! `BaseTime`, length in seconds, largest value in milliseconds, and a compressed V2
-//! histogram in base64. Values inside the histograms are nanoseconds.
-//! Format: HistogramLogWriter of HdrHistogram (Java) 2.x, log version 1.3.
+//! One line per interval: `Tag=response,0.000,1.000,12.345,HISTFAAA...`: start in seconds since
+//! `BaseTime`, length in seconds, largest value in milliseconds, and a compressed V2 histogram in
+//! base64. Values inside the histograms are nanoseconds. Format: HistogramLogWriter of
+//! HdrHistogram (Java) 2.x, log version 1.3.
 
 use std::io::Write;
 use std::time::{Duration, UNIX_EPOCH};
@@ -15,7 +15,7 @@ use super::histogram::{Histogram, lowest};
 use super::recorder::Recording;
 use crate::time::Timestamp;
 
-/// The standard form counts up to this; what is longer (146 years) is counted there.
+/// The largest value of the standard form (146 years); longer times are recorded as this.
 const VALUE_MAX: u64 = 1 << 62;
 
 /// Why a log could not be written.
@@ -28,13 +28,13 @@ pub enum LogError {
         /// The tag.
         tag: String,
     },
-    /// The output did not take it.
+    /// The output failed.
     #[error("cannot write the interval log")]
     Write(#[source] std::io::Error),
-    /// The histogram library refused it.
+    /// The histogram library failed.
     #[error("cannot encode an interval: {what}")]
     Encode {
-        /// Its own words.
+        /// Its error message.
         what: String,
     },
 }
@@ -48,11 +48,11 @@ pub struct LoggedSeries<'a> {
     pub recording: &'a Recording,
 }
 
-/// Writes the intervals of all series to `out`, in order of time. `start_ns` is the
-/// start of the run on the run's clock, `start_at` the same moment as time of day.
+/// Writes the intervals of all series to `out`, in time order. `start_ns` is the start of the run
+/// on the run's clock, `start_at` the same moment as time of day.
 ///
 /// # Errors
-/// When a tag cannot be carried, or the output fails.
+/// When the format cannot carry a tag, or the output fails.
 pub fn write_interval_log(
     out: &mut impl Write,
     start_at: Timestamp,
@@ -94,7 +94,7 @@ fn encode_error(
     }
 }
 
-/// The same counts in the standard type. Lossless: the buckets are the same.
+/// The same counts in the standard type. Lossless, because the buckets are the same.
 fn standard(histogram: &Histogram) -> Result<hdrhistogram::Histogram<u64>, LogError> {
     let high = histogram.max().unwrap_or(0).clamp(2, VALUE_MAX);
     let created = hdrhistogram::Histogram::new_with_bounds(1, high, 2);

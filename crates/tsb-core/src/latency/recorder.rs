@@ -1,15 +1,17 @@
-//! A recorder: the histogram of the running interval, and the packed ones before it.
+//! A recorder: the histogram of the current interval, and the packed intervals before it.
 //!
-//! An interval that has ended is packed into an arena that was reserved for the planned
-//! run, and intervals are folded in pairs as they age, so that a run of any length takes a
-//! bounded room. Packing walks 7,424 counters (about 5 us), folding a pair as many; neither
-//! allocates while the arenas last. Should a run outlive its plan, they grow to the bound.
+//! A completed interval is packed into an arena that was reserved for the planned length of the
+//! run, and intervals are merged in pairs as they age, so a run of any length needs bounded
+//! memory. Packing walks 7,424 counters (about 5 us), and so does merging a pair; neither
+//! allocates while the arenas suffice. If a run outlasts its plan, the arenas grow up to the
+//! bound.
 
 use super::folding::{Folding, INTERVALS_MAX, Step};
 use super::histogram::Histogram;
 use super::interval::{Interval, Sums, pack, unpack};
 
-/// Bytes reserved for an interval: 500 used buckets, more than a second's latencies have.
+/// Bytes reserved per interval: room for 500 used buckets, more than the latencies of a second
+/// use.
 const RESERVED_BYTES: usize = 1_024;
 
 /// Records values into intervals. Owned by one worker.
@@ -18,20 +20,20 @@ pub struct Recorder {
     current: Histogram,
     total: Histogram,
     folding: Folding,
-    // When the running interval started and ends, on the run's clock.
+    // Start and end of the current interval, on the run's clock.
     start_ns: u64,
     end_ns: u64,
     pairs: Lane,
     single: Lane,
-    // Two intervals on their way to one. Empty between calls.
+    // Scratch space for merging two intervals. Empty between calls.
     both: Histogram,
 }
 
-/// Packed intervals in order.
+/// Packed intervals in time order.
 #[derive(Clone, Debug, Default)]
 struct Lane {
     ended: Vec<Packed>,
-    // Those before it have left.
+    // Intervals before this index were removed.
     head: usize,
     arena: Vec<u8>,
 }
@@ -44,12 +46,12 @@ struct Packed {
     sums: Sums,
 }
 
-/// What one or several recorders hold when a run is over.
+/// The results of one or several recorders at the end of a run.
 #[derive(Clone, Debug, Default)]
 pub struct Recording {
-    /// Everything together.
+    /// All values.
     pub total: Histogram,
-    /// Interval by interval, in order; without those in which nothing was recorded.
+    /// The intervals in time order, without empty ones.
     pub intervals: Vec<Interval>,
 }
 
@@ -71,7 +73,7 @@ impl Lane {
         &self.arena[packed.bytes.0..packed.bytes.1]
     }
 
-    /// Adds a histogram, if anything was recorded in it.
+    /// Appends a histogram, unless it is empty.
     fn push(&mut self, start_ns: u64, end_ns: u64, histogram: &Histogram) {
         let Some(sums) = Sums::of(histogram) else { return };
         let from = self.arena.len();
@@ -84,7 +86,7 @@ impl Lane {
         });
     }
 
-    /// Takes over what is left in another.
+    /// Appends the remaining intervals of another lane.
     fn append(&mut self, other: &Self) {
         for packed in other.left() {
             let from = self.arena.len();
@@ -96,7 +98,7 @@ impl Lane {
         }
     }
 
-    /// Forgets everything, keeps the memory.
+    /// Removes all intervals and keeps the allocations.
     fn clear(&mut self) {
         self.ended.clear();
         self.arena.clear();
@@ -116,7 +118,7 @@ impl Recorder {
         let folding = Folding::new(start_ns, interval_ns);
         let (start_ns, end_ns) = folding.around(start_ns);
         let intervals = (planned_ns / interval_ns.max(1)).saturating_add(2);
-        // The two lanes change places each time that all intervals are pairs.
+        // The two lanes swap roles whenever all intervals are pairs.
         let single = intervals.min(2 * INTERVALS_MAX);
         let pairs = if intervals > INTERVALS_MAX { single } else { 0 };
         Self {
@@ -131,25 +133,24 @@ impl Recorder {
         }
     }
 
-    /// Records one value into the running interval.
+    /// Records one value into the current interval.
     #[inline(always)]
     pub fn record(&mut self, value: u64) {
         self.current.record(value);
     }
 
-    /// Whether the running interval is over at `now_ns`.
+    /// Whether the current interval has ended by `now_ns`.
     #[inline(always)]
     pub const fn is_over(&self, now_ns: u64) -> bool {
         now_ns >= self.end_ns
     }
 
-    /// The running interval, so far.
+    /// The current interval so far.
     pub const fn current(&self) -> &Histogram {
         &self.current
     }
 
-    /// Ends the running interval, if it is over at `now_ns`. Intervals in which nothing
-    /// was recorded leave no trace.
+    /// Completes the current interval if it has ended by `now_ns`. Empty intervals are not stored.
     pub fn cut(&mut self, now_ns: u64) {
         if self.is_over(now_ns) {
             self.pack();
@@ -164,7 +165,7 @@ impl Recorder {
         self.current.clear();
     }
 
-    /// Folds what is old enough.
+    /// Merges the intervals that are old enough.
     fn fold(&mut self, now_ns: u64) {
         while let Some(step) = self.folding.step(now_ns) {
             match step {
@@ -178,7 +179,7 @@ impl Recorder {
         }
     }
 
-    /// Makes one of the single intervals that begin before `end_ns`.
+    /// Merges the unpaired intervals that begin before `end_ns`.
     fn pair(&mut self, start_ns: u64, end_ns: u64) {
         let older = self.single.left().iter().take_while(|packed| packed.start_ns < end_ns);
         let older = older.count();
@@ -190,7 +191,7 @@ impl Recorder {
         self.both.clear();
     }
 
-    /// Ends the last interval and gives everything.
+    /// Completes the last interval and returns all results.
     pub fn finish(mut self) -> Recording {
         self.pack();
         Recording {
@@ -201,8 +202,8 @@ impl Recorder {
 }
 
 impl Recording {
-    /// Adds another worker's recording of the same run. Intervals that begin together are
-    /// merged; where one worker has folded two that the other has not, both are.
+    /// Adds another worker's recording of the same run. Intervals with the same start are merged;
+    /// where one worker has merged two that the other has not, the other's two are merged as well.
     pub fn merge(&mut self, other: Self) {
         self.total.merge(&other.total);
         let mut all = std::mem::take(&mut self.intervals);

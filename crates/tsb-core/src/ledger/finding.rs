@@ -1,4 +1,5 @@
-//! Named losses: which sample went wrong, and how. A bounded list beside exact counts.
+//! Findings: samples found wrong, by name, with the kind of error. The list is bounded; the counts
+//! in the ledger are exact.
 
 use std::fmt;
 
@@ -11,37 +12,37 @@ use crate::time::Timestamp;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum FindingKind {
-    /// Accepted, and not there.
+    /// Accepted, but not in the store.
     Lost,
-    /// There, with another value.
+    /// In the store with another value.
     Altered,
-    /// There more than once.
+    /// In the store more than once.
     Duplicated,
-    /// There, and never sent.
+    /// In the store, but never sent.
     Invented,
-    /// Sent, and never received.
+    /// Sent, but never received.
     LostInTransport,
-    /// Sent, and not there: lost on the way or by the store, and nobody can say which.
+    /// Sent, but not in the store; whether the wire or the store lost it is unknown.
     Missing,
 }
 
-/// One sample that went wrong.
+/// One sample that was found wrong.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Finding {
-    /// Of which series, by its number in the run.
+    /// The series, by its number in the run.
     pub series: SeriesId,
-    /// What that series is called; absent where only its number is known.
+    /// The key of the series; absent where only its number is known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub key: Option<SeriesKey>,
-    /// Its timestamp.
+    /// The sample's timestamp.
     pub at: Timestamp,
     /// What is wrong.
     pub kind: FindingKind,
-    /// The value that should be there.
+    /// The value that was sent.
     #[serde(default, with = "value", skip_serializing_if = "Option::is_none")]
     pub expected: Option<f64>,
-    /// The value that is.
+    /// The value that was read.
     #[serde(default, with = "value", skip_serializing_if = "Option::is_none")]
     pub found: Option<f64>,
 }
@@ -70,7 +71,7 @@ impl fmt::Display for Finding {
     }
 }
 
-/// The first findings up to a bound, and how many more there were.
+/// The first findings up to a limit, and the number of further ones.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Findings {
@@ -80,7 +81,7 @@ pub struct Findings {
 }
 
 impl Findings {
-    /// An empty list that names at most `max`.
+    /// An empty list of at most `max` findings.
     pub const fn new(max: usize) -> Self {
         Self {
             list: Vec::new(),
@@ -89,7 +90,7 @@ impl Findings {
         }
     }
 
-    /// Names one more sample, or counts it when the list is full.
+    /// Appends a finding, or only counts it when the list is full.
     pub fn push(&mut self, finding: Finding) {
         if self.list.len() < self.max {
             self.list.push(finding);
@@ -98,8 +99,8 @@ impl Findings {
         }
     }
 
-    /// Adds another part's findings. The list stays in order of (series, time), so that
-    /// it does not depend on which part came first.
+    /// Adds the findings of another part. The list stays in order of (series, time), so it does
+    /// not depend on the order of the parts.
     pub fn merge(&mut self, other: Self) {
         self.list.extend(other.list);
         self.list
@@ -109,30 +110,30 @@ impl Findings {
         self.more += other.more + dropped as u64;
     }
 
-    /// Gives every finding the key of its series.
+    /// Sets the key of the series in every finding.
     pub fn name(&mut self, catalog: &Catalog) {
         for finding in &mut self.list {
             finding.key = catalog.key(finding.series).cloned();
         }
     }
 
-    /// The samples named.
+    /// The findings in the list.
     pub fn as_slice(&self) -> &[Finding] {
         &self.list
     }
 
-    /// How many more there were than the list names.
+    /// Number of findings beyond those in the list.
     pub const fn more(&self) -> u64 {
         self.more
     }
 
-    /// Whether nothing was found.
+    /// Whether there are no findings.
     pub const fn is_empty(&self) -> bool {
         self.list.is_empty() && self.more == 0
     }
 }
 
-/// JSON has no NaN and no infinities: those are written as text.
+/// JSON has no NaN and no infinities: these are written as strings.
 mod value {
     use serde::{Deserialize, Deserializer, Serialize, Serializer};
 

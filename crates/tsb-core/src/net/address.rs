@@ -1,4 +1,4 @@
-//! Where somebody listens, and who sends.
+//! Addresses of sockets: where a listener is bound, and where a peer sends from.
 
 use std::fmt;
 use std::net::SocketAddr;

@@ -1,40 +1,41 @@
-//! What is to be written back to a peer, and never more than it reads.
+//! The answers that one connection has not written to its socket yet. Their size is bounded: while
+//! more than [`HELD`] bytes wait, the connection is not read.
 
 use std::io::{self, ErrorKind};
 use std::task::{Context, Poll};
 
 use super::stream::{Plain, Stream};
 
-/// While more than so many bytes wait, nothing more is decoded that could be answered.
+/// While more than this number of bytes is unwritten, no further request is decoded.
 const HELD: usize = 64 << 10;
 
-/// Answers that the socket has not taken yet.
+/// Answers that the socket has not accepted yet.
 #[derive(Debug, Default)]
 pub(super) struct Answers {
     bytes: Vec<u8>,
     // Invariant: written <= bytes.len()
     written: usize,
-    /// The peer takes nothing any more; it may have sent something before.
+    /// The peer accepts no more bytes. What it sent before is still decoded.
     is_over: bool,
 }
 
 impl Answers {
-    /// How many bytes wait.
+    /// Number of bytes not written yet.
     pub(super) fn waiting(&self) -> usize {
         self.bytes.len() - self.written
     }
 
-    /// Whether the peer has taken everything.
+    /// Whether every answer has been written.
     pub(super) fn are_taken(&self) -> bool {
         self.waiting() == 0 && !self.is_over
     }
 
-    /// Whether so much waits that nothing is read before the peer takes some.
+    /// Whether the connection must not be read until the peer has accepted some answers.
     pub(super) fn are_held(&self) -> bool {
         self.waiting() > HELD
     }
 
-    /// Where the next answer goes.
+    /// The buffer to which the next answer is appended.
     pub(super) fn room(&mut self) -> &mut Vec<u8> {
         if self.waiting() == 0 || self.is_over {
             self.bytes.clear();
@@ -44,13 +45,13 @@ impl Answers {
         &mut self.bytes
     }
 
-    /// Writes as much as the socket takes; returns how much. The waker is called when it
-    /// takes more.
+    /// Writes as many bytes as the socket accepts, and returns their number. If bytes are left,
+    /// the waker is called when the socket accepts more.
     pub(super) fn write(&mut self, stream: &mut Stream, context: &mut Context<'_>) -> usize {
         self.write_with(|bytes| stream.poll_write(context, bytes))
     }
 
-    /// The same past tokio, without a wake-up.
+    /// The same on a socket outside tokio, without a wake-up.
     pub(super) fn write_plain(&mut self, stream: &mut Plain) -> usize {
         self.write_with(|bytes| match stream.write_some(bytes) {
             Err(error) if error.kind() == ErrorKind::WouldBlock => Poll::Pending,

@@ -1,4 +1,5 @@
-//! Connections, datagrams and requests behind one face, for whoever chooses at run time.
+//! One listener type and one target type over connections, datagrams and HTTP requests, for
+//! callers that choose the transport at run time.
 
 use std::sync::Arc;
 
@@ -21,7 +22,7 @@ use crate::time::Clock;
 use crate::wire::http::Databases;
 use crate::wire::{Decoder, Protocol, Room};
 
-/// How bytes travel.
+/// The kind of transport that carries the bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Carrier {
     /// A connection: TCP, or a Unix stream socket.
@@ -32,7 +33,7 @@ pub enum Carrier {
     Requests,
 }
 
-/// Makes the decoders of one listener, and has what they share.
+/// Creates the decoders of one listener and owns the state that they share.
 #[derive(Clone, Debug)]
 pub struct Decoders {
     protocol: Protocol,
@@ -42,7 +43,7 @@ pub struct Decoders {
 }
 
 impl Decoders {
-    /// For `protocol`, which runs over `carrier`.
+    /// Decoders for `protocol`, which runs over `carrier`.
     pub fn new(protocol: Protocol, carrier: Carrier) -> Self {
         Self {
             protocol,
@@ -52,8 +53,8 @@ impl Decoders {
         }
     }
 
-    /// What decoders remember and hold takes memory from `room`, by default 256 MiB of either
-    /// kind for all decoders together.
+    /// Charges the names and the samples that the decoders hold to `room`. By default the decoders
+    /// of one listener share 256 MiB for names and 256 MiB for samples.
     #[must_use]
     pub fn within(mut self, room: Room) -> Self {
         self.room = room;
@@ -106,7 +107,7 @@ impl AnyListener {
         })
     }
 
-    /// Where it listens, with the port that it got.
+    /// The address that it is bound to, with the port that the kernel chose.
     pub fn address(&self) -> &Address {
         match self {
             Self::Stream(listener) => listener.address(),
@@ -114,7 +115,7 @@ impl AnyListener {
         }
     }
 
-    /// The socket buffers as the kernel granted them.
+    /// The socket buffer sizes that the kernel granted.
     pub fn granted(&self) -> Granted {
         match self {
             Self::Stream(listener) => listener.granted(),
@@ -122,7 +123,7 @@ impl AnyListener {
         }
     }
 
-    /// The counts as they are now.
+    /// The current counts.
     pub fn stats(&self) -> ListenerStats {
         match self {
             Self::Stream(listener) => listener.stats(),
@@ -130,7 +131,7 @@ impl AnyListener {
         }
     }
 
-    /// Sees what it counts, also while it is being stopped.
+    /// A view of the counts that stays usable while the listener is being stopped.
     pub fn glance(&self) -> Glance {
         match self {
             Self::Stream(listener) => listener.glance(),
@@ -146,7 +147,7 @@ impl AnyListener {
         }
     }
 
-    /// Takes what was received, and ends.
+    /// Applies what was received, and stops.
     pub fn stop(self) -> ListenerReport {
         match self {
             Self::Stream(listener) => listener.stop(),
@@ -176,7 +177,7 @@ impl AnyTarget {
         }
     }
 
-    /// Sends what is left, and ends.
+    /// Sends what is buffered, and closes.
     pub fn finish(self) -> TargetReport {
         match self {
             Self::Stream(target) => target.finish(),

@@ -1,13 +1,12 @@
-//! CPU time of an ingest thread: waiting, the wire, and what is applied; they add up to the
-//! thread's total.
+//! CPU time of an ingest thread, divided into waiting, wire (receive, decode, answer), applying
+//! and measuring. The parts add up to the thread's total.
 //!
-//! The thread works in turns: it waits, reads, decodes, and has batches applied. A turn is
-//! measured or not. In a measured turn [`crate::cpu`] divides the time between them; that costs two
-//! readings of the clock for each batch, too much for a thread that has no time to spare. So
-//! every turn is measured while the thread waits long from turn to turn, and one in eight at
-//! random otherwise. Of the others together the exact sum is known: waiting and the wire took
-//! as much in each as in a measured one on average, for which they are regular enough, and
-//! what was applied took the rest, however irregular it is.
+//! The thread works in turns: it waits, reads, decodes, and passes batches to the sink. A measured
+//! turn divides its time with [`crate::cpu`], which costs two clock readings per batch: too much
+//! for a thread that is busy. So every turn is measured while the thread waits long between turns,
+//! and otherwise one random turn in eight. Of the unmeasured turns only the exact sum is known:
+//! each is assumed to spend as much on waiting and on the wire as a measured turn does on average,
+//! which is steady enough, and the rest of the sum is applying, however irregular it is.
 
 use std::sync::Arc;
 
@@ -18,17 +17,17 @@ const WAIT: usize = 0;
 const WIRE: usize = 1;
 const APPLY: usize = 2;
 
-/// A thread that waited as long as this has time to spare.
+/// A wait of at least this many nanoseconds means that the thread has time to spare.
 const SPARE_NS: u64 = 50_000;
-/// Turns are measured with this probability where there is no time to spare.
+/// A busy thread measures one turn in this many, at random.
 const ONE_IN: u64 = 8;
 
 /// CPU time of ingest threads. The four parts add up to the total.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct IngestCpu {
-    /// The whole CPU time of the threads; exact.
+    /// Total CPU time of the threads; exact.
     pub total_ns: u64,
-    /// Falling asleep and waking up until there is something to read.
+    /// Going to sleep and waking up to wait for input.
     pub wait_ns: u64,
     /// Receiving, decoding, answering.
     pub wire_ns: u64,
@@ -36,17 +35,17 @@ pub struct IngestCpu {
     pub apply_ns: u64,
     /// Reading the clocks.
     pub measure_ns: u64,
-    /// How far `apply_ns` may be off: twice the standard error, and readings of the clock of
-    /// which the time is known only on average.
+    /// Uncertainty of `apply_ns`: twice its standard error, plus the clock readings whose cost is
+    /// known only as an average.
     pub uncertain_ns: u64,
-    /// Turns that were measured.
+    /// Number of measured turns.
     pub measured_turns: u64,
-    /// Turns that were not.
+    /// Number of unmeasured turns.
     pub other_turns: u64,
 }
 
 impl IngestCpu {
-    /// Adds another thread.
+    /// Adds the figures of another thread.
     pub fn merge(&mut self, other: &Self) {
         self.total_ns += other.total_ns;
         self.wait_ns += other.wait_ns;
@@ -59,7 +58,7 @@ impl IngestCpu {
     }
 }
 
-/// Measured turns without time to spare.
+/// Measured turns of a busy thread.
 #[derive(Debug, Default)]
 struct Regular {
     turns: u64,
@@ -76,7 +75,7 @@ impl Regular {
         self.squares += ((wait_ns + wire_ns) as f64).powi(2);
     }
 
-    /// As much for each of `turns` as on average.
+    /// The average of the measured turns, times `turns`.
     fn scaled(&self, sum_ns: u64, turns: u64) -> u64 {
         let scaled = u128::from(sum_ns) * u128::from(turns);
         scaled.checked_div(u128::from(self.turns)).unwrap_or(0) as u64
@@ -91,16 +90,17 @@ impl Regular {
     }
 }
 
-/// Measures one ingest thread.
+/// Measures the CPU time of one ingest thread.
 #[derive(Debug)]
 pub(super) struct Meter {
     clock: Arc<dyn Clock>,
     split: Split<3>,
     random: u64,
-    /// Whether the turn is measured, and whether that was for certain.
+    /// Whether this turn is measured, and whether it was measured because the thread had time to
+    /// spare.
     is_on: bool,
     is_spare: bool,
-    /// What was settled when the measured turn began.
+    /// The settled parts at the start of the measured turn.
     before: [u64; 3],
     batches: u64,
     regular: Regular,
@@ -110,10 +110,11 @@ pub(super) struct Meter {
 }
 
 impl Meter {
-    /// For the calling thread, from its beginning; `seed` decides which turns are measured.
+    /// A meter of the calling thread, from the thread's start. `seed` decides which turns are
+    /// measured.
     pub(super) fn new(clock: Arc<dyn Clock>, seed: u64) -> Self {
         let mut split = Split::new(&*clock);
-        // What the thread has done so far was getting ready.
+        // The CPU time before this point was start-up work; it counts as wire.
         split.assign(WIRE, &*clock);
         Self {
             before: split.settled(),
@@ -130,13 +131,13 @@ impl Meter {
         }
     }
 
-    /// Itself, in a turn that is measured.
+    /// The meter itself in a measured turn, `None` in any other.
     #[inline]
     pub(super) fn when_on(&mut self) -> Option<&mut Self> {
         self.is_on.then_some(self)
     }
 
-    /// A turn ends and another begins. The first turn is measured.
+    /// Ends a turn and starts the next. The first turn is always measured.
     pub(super) fn turn(&mut self, has_spare_time: bool) {
         let was_on = self.is_on;
         if was_on {
@@ -164,7 +165,7 @@ impl Meter {
         self.regular.add(wait - wait_before, wire - wire_before);
     }
 
-    /// Waits, and says whether that took so long that there is time to spare.
+    /// Runs `wait`; returns whether it lasted long enough that the thread has time to spare.
     pub(super) fn wait(&mut self, wait: impl FnOnce()) -> bool {
         let begun = self.clock.now();
         if self.is_on {
@@ -179,14 +180,14 @@ impl Meter {
         taken >= SPARE_NS
     }
 
-    /// A batch is about to be applied.
+    /// Marks the start of applying a batch.
     #[inline]
     pub(super) fn applying(&mut self) {
         let now = self.clock.now();
         self.split.lap_and_close(WIRE, now, &*self.clock);
     }
 
-    /// It is applied.
+    /// Marks the end of applying a batch.
     #[inline]
     pub(super) fn applied(&mut self) {
         self.batches += 1;
@@ -194,7 +195,7 @@ impl Meter {
         self.split.lap_and_close(APPLY, now, &*self.clock);
     }
 
-    /// The thread has nothing more to do.
+    /// Ends the measurement, at the end of the thread.
     pub(super) fn finish(mut self) -> IngestCpu {
         self.turn(false);
         if self.is_on {

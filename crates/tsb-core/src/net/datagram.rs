@@ -1,8 +1,9 @@
-//! Datagrams over UDP and Unix sockets: a target that packs, a listener that counts.
+//! Datagrams over UDP and Unix sockets: a target that packs samples into datagrams, and a listener
+//! that counts what arrives.
 //!
-//! Nobody confirms a datagram, so everything here is about knowing what was lost: the
-//! tsb protocol numbers its samples, the kernel counts what its buffers dropped, and where
-//! emitter and listener share a process, waymarks tell which datagrams never came.
+//! A datagram is never acknowledged, so the code measures what was lost: the tsb protocol numbers
+//! its samples, the kernel counts what its buffers dropped, and where emitter and listener share a
+//! process, waymarks (a mark per datagram, kept in memory) show which datagrams never arrived.
 
 mod drops;
 mod inlet;

@@ -1,27 +1,27 @@
-//! What can go wrong with a socket, named with the address.
+//! Errors of sockets. Each names the address that it concerns.
 
 use std::io;
 
 use super::address::Address;
 
-/// Why something on the network could not be done.
+/// Why a network operation failed.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum NetError {
-    /// The address cannot be listened on.
+    /// The address cannot be bound.
     #[error("cannot listen on {address}")]
     Bind {
-        /// Where.
+        /// The address.
         address: Address,
-        /// Why.
+        /// The cause.
         source: io::Error,
     },
-    /// Nobody answers there.
+    /// The connection could not be made.
     #[error("cannot connect to {address}")]
     Connect {
-        /// Where.
+        /// The address.
         address: Address,
-        /// Why.
+        /// The cause.
         source: io::Error,
     },
     /// The connection broke while it was in use.
@@ -29,33 +29,33 @@ pub enum NetError {
     Lost {
         /// The peer.
         address: Address,
-        /// Bytes that the kernel had taken; how many arrived is not known.
+        /// Number of bytes that the kernel had accepted; how many of them arrived is unknown.
         written_bytes: u64,
-        /// Why.
+        /// The cause.
         source: io::Error,
     },
-    /// The peer took nothing for longer than [`super::EmitOptions::stall_timeout`].
+    /// The peer read nothing for longer than [`super::EmitOptions::stall_timeout`].
     #[error("{address} took nothing for {after_ms} ms")]
     Stalled {
         /// The peer.
         address: Address,
-        /// How long was waited.
+        /// How long the target waited, in milliseconds.
         after_ms: u64,
     },
-    /// The peer's machine said that nobody listens there.
+    /// The peer's machine reported that no process listens at the address.
     #[error("nobody listens on {address}, as its machine said {times} times")]
     Refused {
-        /// Where.
+        /// The address.
         address: Address,
-        /// How often; datagrams that were sent before it was said are lost.
+        /// Number of such reports. Datagrams sent before a report are lost.
         times: u64,
     },
-    /// What the peer answered is no answer, or not the one that was needed.
+    /// The peer's answer cannot be parsed, or is not the one that was required.
     #[error("{address} answered: {what}")]
     Answered {
         /// The peer.
         address: Address,
-        /// Its answer, or what is wrong with it, cut at 200 characters.
+        /// Its answer, or what is wrong with it, truncated to 200 characters.
         what: String,
     },
     /// The peer did not answer within [`super::EmitOptions::answer_timeout`].
@@ -63,10 +63,10 @@ pub enum NetError {
     Unanswered {
         /// The peer.
         address: Address,
-        /// How long was waited.
+        /// How long the target waited, in milliseconds.
         after_ms: u64,
     },
-    /// Waiting was ended by an [`super::Interrupter`].
+    /// An [`super::Interrupter`] ended the wait.
     #[error("sending to {address} was interrupted")]
     Interrupted {
         /// The peer.
@@ -75,9 +75,9 @@ pub enum NetError {
     /// The runtime or one of its threads cannot be started.
     #[error("cannot start {what}")]
     Start {
-        /// What was to be started.
+        /// What failed to start.
         what: &'static str,
-        /// Why.
+        /// The cause.
         source: io::Error,
     },
 }

@@ -1,5 +1,5 @@
-//! What a listener counts and times, seen without the listener itself: also while it is being
-//! stopped, and when the store behind it keeps it from ever stopping.
+//! A view of a listener's counts and timings that works without the listener itself: while it is
+//! being stopped, and when a store that never returns keeps it from stopping.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -7,7 +7,7 @@ use super::link::Shared;
 use super::milepost::Timing;
 use super::stats::ListenerStats;
 
-/// A view of a listener that takes no lock which its threads hold while they decode or apply.
+/// A view of a listener. It takes no lock that the ingest threads hold while they decode or apply.
 #[derive(Clone, Debug)]
 pub struct Glance {
     shared: Arc<Shared>,
@@ -19,7 +19,7 @@ impl Glance {
         Self { shared, timings }
     }
 
-    /// The counts as they are now.
+    /// The current counts.
     pub fn stats(&self) -> ListenerStats {
         self.shared.counters.snapshot()
     }

@@ -1,4 +1,4 @@
-//! The emitter's end of an HTTP interface: a request an operation, on a connection that is kept.
+//! The emitter's end of an HTTP interface: one request per operation, on a persistent connection.
 
 use std::fmt;
 use std::sync::Arc;
@@ -15,17 +15,16 @@ use crate::time::Clock;
 use crate::wire::Encoder;
 use crate::wire::http::{Answer, BadAnswer, Client, Gzip, Verdict};
 
-/// Answers of the kind of `100 Continue` that may come before the answer to one request.
+/// Maximum number of interim answers, such as `100 Continue`, before the answer to a request.
 const MAX_INTERIM: usize = 16;
 
-/// Sends each operation as one request and waits for its answer, on the thread that calls
-/// it, which must not be one of tokio's.
+/// Sends each operation as one request and waits for its answer, on the calling thread, which must
+/// not be a tokio thread.
 ///
-/// What the status says becomes the outcome: taken, refused in part or as a whole, or
-/// unknown, when no answer came or it does not say which samples were taken. A server that
-/// closes the connection behind an answer is connected to anew at the next operation; after
-/// a loss that is so only with [`EmitOptions::reconnect_after`], and everything due before
-/// is shed.
+/// The status decides the outcome: accepted, rejected in part or as a whole, or unknown when no
+/// answer came or it does not say which samples were accepted. If the server closes the connection
+/// after an answer, the next operation connects again. After a loss this happens only with
+/// [`EmitOptions::reconnect_after`], and operations due before that are shed.
 pub struct HttpTarget {
     address: Address,
     clock: Arc<dyn Clock>,
@@ -34,21 +33,21 @@ pub struct HttpTarget {
     encoder: Box<dyn Encoder>,
     parker: Parker,
     out: Option<WireOut>,
-    /// The connection was lost, and not closed by agreement.
+    /// Whether the connection was lost, as opposed to closed by the server after an answer.
     is_lost: bool,
     attempted_at: u64,
-    /// Compresses bodies, if that is asked for.
+    /// Compresses bodies; `None` sends them uncompressed.
     gzip: Option<Gzip>,
-    /// The request at hand.
+    /// The current request.
     request: Vec<u8>,
-    /// What came of the answer at hand.
+    /// The bytes of the current answer received so far.
     answer: Vec<u8>,
     report: TargetReport,
 }
 
 impl HttpTarget {
-    /// Connects to `address`, and asks for what the protocol needs before the first write.
-    /// Not to be called on a tokio thread.
+    /// Connects to `address`, and sends the request that the protocol needs before the first
+    /// write. Must not be called on a tokio thread.
     ///
     /// # Errors
     /// [`NetError::Connect`], [`NetError::Start`] when there is no file descriptor to spare,
@@ -92,17 +91,17 @@ impl HttpTarget {
         Ok(new)
     }
 
-    /// What was done so far.
+    /// What the target has done so far.
     pub fn report(&self) -> &TargetReport {
         &self.report
     }
 
-    /// Ends a blocked send from another thread.
+    /// A handle that ends a blocked send from another thread.
     pub fn interrupter(&self) -> Interrupter {
         self.parker.interrupter()
     }
 
-    /// Closes the connection: every answer has come already.
+    /// Closes the connection. Every request has been answered by now.
     pub fn finish(mut self) -> TargetReport {
         if let Some(mut out) = self.out.take() {
             let closed = out.close(&self.parker, &*self.clock, self.options.close_timeout);
@@ -116,7 +115,7 @@ impl HttpTarget {
         NetError::Answered { address, what }
     }
 
-    /// Writes the request and reads its answer. Whatever goes wrong ends the connection.
+    /// Writes the request and reads its answer. Any error ends the connection.
     fn exchange(&mut self) -> Result<Answer, NetError> {
         let mut out = match self.out.take() {
             Some(out) => out,
@@ -134,7 +133,7 @@ impl HttpTarget {
                     self.out = answer.keeps_alive.then_some(out);
                     return Ok(answer);
                 }
-                // Only a word on the way.
+                // An interim answer; the final one follows.
                 interim += 1;
                 if interim > MAX_INTERIM {
                     let what = format!("{} again and again, and nothing else", answer.status);
@@ -157,7 +156,8 @@ impl HttpTarget {
 
     fn reconnect(&mut self) -> Result<WireOut, NetError> {
         let made = WireOut::connect(&self.parker, &self.address, &self.options, None);
-        // Counted from its end: a slow refusal must not be followed by the next at once.
+        // The pause counts from the end of the attempt: otherwise a refusal that took long would
+        // be followed by the next attempt at once.
         self.attempted_at = self.clock.now();
         let out = made?;
         self.report.connections += 1;
@@ -167,7 +167,7 @@ impl HttpTarget {
         Ok(out)
     }
 
-    /// Whether there is a connection, or may be one.
+    /// Whether there is a connection, or a new one may be attempted.
     fn can_send(&self) -> bool {
         let Some(pause) = self.options.reconnect_after else {
             return !self.is_lost;
@@ -175,7 +175,7 @@ impl HttpTarget {
         !self.is_lost || self.clock.now().saturating_sub(self.attempted_at) >= pause.as_nanos() as u64
     }
 
-    /// The outcome of an answered request of so many samples, some of which were not sent.
+    /// The outcome of an answered request of `samples` samples, of which `left_out` were not sent.
     fn outcome(&mut self, answer: &Answer, samples: u64, left_out: u64) -> Outcome {
         let verdict = self.client.verdict(answer);
         if verdict != (Verdict::Taken { refused: 0 }) {
@@ -232,12 +232,13 @@ impl Target for HttpTarget {
     }
 }
 
-/// When an answer must be there.
+/// The time limits of one request and its answer.
 #[derive(Clone, Copy, Debug)]
 struct Deadline {
-    /// The whole time, and when it is over; `None` waits for ever.
+    /// The limit of the whole exchange, and when it ends on the run's clock; `None` waits for
+    /// ever.
     limit: Option<(Duration, u64)>,
-    /// The longest that the peer may take nothing and say nothing.
+    /// The longest time in which the peer may neither read nor send.
     stall: Option<Duration>,
 }
 
@@ -250,7 +251,7 @@ impl Deadline {
         }
     }
 
-    /// How long the next wait may be.
+    /// The longest time that the next wait may take.
     fn left(self, clock: &dyn Clock, address: &Address) -> Result<Option<Duration>, NetError> {
         let Some((limit, until)) = self.limit else {
             return Ok(self.stall);
@@ -265,7 +266,7 @@ impl Deadline {
         Ok(Some(self.stall.map_or(left, |stall| stall.min(left))))
     }
 
-    /// What a wait for bytes of the answer that was too long is called.
+    /// Turns a timed-out wait for the answer into [`NetError::Unanswered`].
     fn unanswered(self, error: NetError) -> NetError {
         let limit = self.limit.map(|(limit, _)| limit);
         match error {

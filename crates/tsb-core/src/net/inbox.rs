@@ -1,7 +1,8 @@
-//! What an ingest thread waits for: new connections, readiness, the end.
+//! The queue that an ingest thread waits on: new connections, connections that are ready, and the
+//! order to stop.
 //!
-//! Bounded by what it holds: a connection is in it once when it is new, and once more for
-//! each time it asked to be woken, which it does only when it was served.
+//! Its size is bounded by the number of connections: each is in it once when it is new, and once
+//! more each time that its waker runs, which is armed only after the connection was served.
 
 use std::future::poll_fn;
 use std::mem;
@@ -14,7 +15,7 @@ use tokio::runtime::Runtime;
 use super::address::Address;
 use super::stream::Plain;
 
-/// The tasks of one ingest thread.
+/// The queue of one ingest thread.
 #[derive(Debug, Default)]
 pub(super) struct Inbox {
     state: Mutex<State>,
@@ -23,20 +24,20 @@ pub(super) struct Inbox {
 #[derive(Debug, Default)]
 struct State {
     mail: Mail,
-    /// Wakes the thread, if it waits.
+    /// Wakes the thread if it is waiting.
     waker: Option<Waker>,
 }
 
-/// What has come since the last look.
+/// The messages since the last fetch.
 #[derive(Debug, Default)]
 pub(super) struct Mail {
     /// New connections.
     pub(super) opened: Vec<(Plain, Address)>,
-    /// Connections (by number) that have something to read.
+    /// Connections, by number, that have bytes to read.
     pub(super) ready: Vec<u64>,
-    /// It is time to look for connections that bring nothing.
+    /// Whether it is time to close idle connections.
     pub(super) looks: bool,
-    /// Nothing will be opened any more: drain and end.
+    /// Whether no further connection will be opened: drain the open ones, and end.
     pub(super) is_last: bool,
 }
 
@@ -47,22 +48,22 @@ impl Mail {
 }
 
 impl Inbox {
-    /// A new connection.
+    /// Adds a new connection.
     pub(super) fn open(&self, stream: Plain, peer: Address) {
         self.post(|mail| mail.opened.push((stream, peer)));
     }
 
-    /// It is time to look for connections that bring nothing.
+    /// Asks the thread to look for idle connections.
     pub(super) fn look(&self) {
         self.post(|mail| mail.looks = true);
     }
 
-    /// The last mail.
+    /// Asks the thread to drain its connections and end.
     pub(super) fn stop(&self) {
         self.post(|mail| mail.is_last = true);
     }
 
-    /// What wakes connection `id`.
+    /// A waker that marks connection `id` as ready.
     pub(super) fn waker(self: &Arc<Self>, id: u64) -> Waker {
         Waker::from(Arc::new(Bell {
             inbox: Arc::clone(self),
@@ -70,31 +71,32 @@ impl Inbox {
         }))
     }
 
-    /// Fetches the mail into `mail`, whose room is used again. With `limit` it comes back
-    /// empty after that time, without it waits; a limit of zero only looks.
+    /// Moves the waiting messages into `mail`, whose buffers are reused. Without `limit` it waits
+    /// until there is a message. With one it returns empty after that time; a limit of zero only
+    /// polls.
     ///
-    /// `reactor` is the thread's own: it runs, and rings the bells, only in here. It must
-    /// have timers if the limit is ever other than none and zero.
+    /// `reactor` is the thread's own: it runs, and calls the connections' wakers, only during this
+    /// call. It must have timers if `limit` is ever other than `None` or zero.
     pub(super) fn fetch(&self, reactor: &Runtime, mail: &mut Mail, limit: Option<Duration>) {
         mail.opened.clear();
         mail.ready.clear();
         mail.looks = false;
         match limit {
             None => reactor.block_on(self.filled()),
-            // One look at the sockets.
+            // Polls the sockets once.
             Some(Duration::ZERO) => reactor.block_on(tokio::task::yield_now()),
             Some(limit) => reactor.block_on(async {
-                // Empty is an answer, too.
+                // A time-out leaves `mail` empty, which is a valid result.
                 let _ = tokio::time::timeout(limit, self.filled()).await;
             }),
         }
         let mut state = self.lock();
         mem::swap(mail, &mut state.mail);
-        // The end is the end: it stays to be seen by every later look.
+        // The order to stop is kept, so that every later fetch sees it.
         state.mail.is_last = mail.is_last;
     }
 
-    /// Until there is mail.
+    /// Waits until there is a message.
     async fn filled(&self) {
         poll_fn(|context| {
             let mut state = self.lock();
@@ -122,7 +124,8 @@ impl Inbox {
     }
 }
 
-/// Rings for one connection; the reactor holds it while the connection waits.
+/// The waker of one connection: it marks the connection as ready and wakes its thread. The reactor
+/// holds it while the connection waits.
 #[derive(Debug)]
 struct Bell {
     inbox: Arc<Inbox>,

@@ -1,10 +1,10 @@
-//! What a listener hands its connections to.
+//! The interface through which a listener obtains a decoder and a sink for each connection.
 
 use super::address::Address;
 use crate::wire::rrdcached::NoSeries;
 use crate::wire::{Decoder, Fatal, Sink};
 
-/// Makes what each connection needs. The listener knows no store: this does.
+/// Creates the decoder and the sink of each connection. The listener itself knows no store.
 pub trait Ingest: Send + Sync {
     /// A decoder and a sink for a connection from `peer`. Called on an ingest thread.
     fn connect(&self, peer: &Address) -> Intake;
@@ -16,25 +16,25 @@ impl<F: Fn(&Address) -> Intake + Send + Sync> Ingest for F {
     }
 }
 
-/// One connection's decoder and where its samples go.
+/// The decoder and the sink of one connection.
 #[derive(Debug)]
 pub struct Intake {
-    /// Turns the bytes into batches.
+    /// Turns the received bytes into batches.
     pub decoder: Box<dyn Decoder>,
-    /// Takes the batches.
+    /// Receives the batches.
     pub sink: Box<dyn IntakeSink>,
 }
 
-/// Takes the batches of one connection, always on the same ingest thread. It may block:
-/// nothing more is read from the connections of that thread meanwhile.
+/// Receives the batches of one connection, always on the same ingest thread. It may block:
+/// meanwhile the thread reads from none of its connections.
 pub trait IntakeSink: Sink + Send + std::fmt::Debug {
-    /// The bytes of one read are decoded. When this returns, every sample that was handed
-    /// over is applied, so that a sink may gather batches and write them together here.
-    /// `consumed` is how many bytes of the connection have been decoded so far. Returns how
-    /// many of the samples since the last call were refused, for protocols that say so.
+    /// Called when the bytes of one read are decoded. When it returns, every sample passed to the
+    /// sink is applied, so a sink may gather batches and write them together here. `consumed` is
+    /// the number of bytes of the connection decoded so far. Returns how many of the samples since
+    /// the last call the store rejected, for protocols that report it.
     ///
     /// # Errors
-    /// [`Fatal`] when nothing more can be applied; the connection is closed.
+    /// [`Fatal`] when no more samples can be applied; the connection is then closed.
     fn apply(&mut self, consumed: u64) -> Result<u64, Fatal>;
 }
 

@@ -1,4 +1,4 @@
-//! One accepted connection, as its ingest thread sees it.
+//! One accepted connection, as its ingest thread handles it: read, decode, apply, answer, close.
 
 use std::fmt;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -23,19 +23,20 @@ use crate::series::{SeriesId, SeriesKey};
 use crate::time::Clock;
 use crate::wire::{Malformed, Next, NotAdmitted, Peer, Sink};
 
-/// What the threads of a listener share.
+/// State that the threads of a listener share.
 pub(super) struct Shared {
     pub(super) options: ListenOptions,
     pub(super) counters: Counters,
     pub(super) ingest: Box<dyn Ingest>,
     pub(super) clock: Arc<dyn Clock>,
     pub(super) mileposts: Option<Arc<Mileposts>>,
-    /// A connection was turned away since somebody last looked for one to close.
+    /// Whether a connection was refused for lack of room since idle connections were last looked
+    /// for.
     pub(super) was_crowded: AtomicBool,
 }
 
 impl Shared {
-    /// What the threads of a new listener share.
+    /// The shared state of a new listener.
     pub(super) fn new(
         options: ListenOptions,
         ingest: impl Ingest + 'static,
@@ -52,7 +53,7 @@ impl Shared {
         })
     }
 
-    /// Whether there is no room for a further connection, or was none for the last.
+    /// Whether there is no room for another connection, or the last one was refused for that.
     pub(super) fn is_crowded(&self) -> bool {
         let open = self.counters.open_connections.load(Ordering::Acquire);
         let is_full = open >= self.options.max_connections.max(1) as u64;
@@ -72,15 +73,15 @@ impl fmt::Debug for Shared {
 /// Why a connection ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum End {
-    /// The peer is done and everything was read; or it was answered that it is.
+    /// The peer has closed and everything was read, or the last answer was sent.
     Eof,
     /// The connection broke.
     Broken,
-    /// The decoder or the sink cannot go on.
+    /// The decoder or the sink has failed.
     Fatal,
     /// A record is longer than the listener allows.
     Overlong,
-    /// Nothing came for too long.
+    /// No byte arrived within the idle time-out.
     Idle,
     /// The listener stops.
     Cut,
@@ -88,33 +89,33 @@ pub(super) enum End {
     Panicked,
 }
 
-/// The other half of the mileposts.
+/// The listener's end of the connection's mileposts.
 enum Claim {
-    /// No byte has come yet, so the emitter may not have laid them yet.
+    /// Not claimed yet: before the first byte arrives the emitter may not have laid them.
     Open,
-    /// Whoever sends there is not of this process.
+    /// The sender is not in this process, or its operations are not timed.
     None,
     Some(Consumer<Milepost>),
 }
 
 /// One connection.
 pub(super) struct Link {
-    // None once the socket has been taken back from tokio for the drain.
+    // `None` once the socket has been taken back from tokio for the drain.
     pub(super) stream: Option<Stream>,
     pub(super) rest: Rest,
-    /// When it last brought something, on the clock of the listener.
+    /// When bytes were last read from it, on the listener's clock.
     pub(super) read_at: u64,
     pub(super) answers: Answers,
-    /// Its decoder waits for work that goes on elsewhere.
+    /// Whether its decoder waits for work on another thread.
     pub(super) is_busy: bool,
     peer: Address,
     waker: Waker,
     intake: Intake,
     claim: Claim,
-    /// Bytes decoded so far.
+    /// Number of bytes decoded so far.
     consumed: u64,
-    /// When the bytes that come next were read, or taken up behind others that were read with
-    /// them; where operations are timed.
+    /// When the next bytes to decode were read, or when their decoding began if other bytes of the
+    /// same read came before. Used only where operations are timed.
     arrived_at: u64,
     pieces: Pieces,
 }
@@ -139,7 +140,7 @@ impl Link {
         }
     }
 
-    /// Reads into the window. `Ok(false)`: there is nothing now, and the bell is set.
+    /// Reads into the window. `Ok(false)`: there is nothing to read now, and the waker is armed.
     pub(super) fn read(&mut self, window: &mut Window, shared: &Shared) -> Result<bool, End> {
         let Some(stream) = self.stream.as_mut() else {
             return Err(End::Broken);
@@ -161,7 +162,7 @@ impl Link {
         }
     }
 
-    /// Counts bytes that were just read, and notes when that was.
+    /// Counts bytes that were just read, and records the time.
     pub(super) fn arrived(&mut self, count: usize, shared: &Shared) {
         add(&shared.counters.bytes, count as u64);
         if shared.mileposts.is_some() {
@@ -169,7 +170,7 @@ impl Link {
         }
     }
 
-    /// Decodes what was read, has it applied, and answers.
+    /// Decodes the bytes that were read, applies the samples, and answers.
     pub(super) fn digest(
         &mut self,
         window: &mut Window,
@@ -177,7 +178,7 @@ impl Link {
         timing: &Mutex<Timing>,
         meter: &mut Meter,
     ) -> Result<(), End> {
-        // No record has been found in fewer bytes than these.
+        // The decoder found no complete record in fewer bytes than this.
         let mut least = 0;
         loop {
             let unread = window.unread();
@@ -194,8 +195,9 @@ impl Link {
             self.consumed += count as u64;
             least = if count == 0 { taken * 2 } else { 0 };
             let rejected = self.apply(shared, timing)?;
-            // Until here it took them, and what is left is taken up now. The last record of a
-            // piece is seldom whole: what counts is what was offered, or pieces would never grow.
+            // The delivery of the remaining bytes ends now. The size offered counts and not the
+            // size decoded: the last record of a piece is seldom complete, and pieces would never
+            // grow.
             if count > 0 {
                 self.pieces.took(taken, self.read_at.saturating_sub(self.arrived_at));
             }
@@ -226,7 +228,7 @@ impl Link {
         self.intake.decoder.answer(peer, self.answers.room())
     }
 
-    /// Writes what waits to be written, as far as the peer takes it.
+    /// Writes the waiting answers, as far as the peer accepts them.
     pub(super) fn speak(&mut self, shared: &Shared) {
         if let Some(stream) = &mut self.stream {
             let mut context = Context::from_waker(&self.waker);
@@ -251,7 +253,7 @@ impl Link {
         Ok(rejected)
     }
 
-    /// The last things to do for a connection whose unread bytes are in the window.
+    /// Ends a connection whose unread bytes are in the window.
     pub(super) fn end(
         mut self,
         end: End,
@@ -296,11 +298,12 @@ impl Link {
         if let Some(counter) = counter {
             add(counter, 1);
         }
-        // Before the socket closes, so that a peer that saw the end finds a free place.
+        // Counted down before the socket closes, so that a peer that has seen the close finds a
+        // free slot.
         counters.open_connections.fetch_sub(1, Ordering::AcqRel);
     }
 
-    /// Tells the decoder that nothing more comes, and has the last samples applied.
+    /// Tells the decoder that the input has ended, and applies the last samples.
     fn finish(&mut self, end: End, window: &Window, shared: &Shared, timing: &Mutex<Timing>, meter: &mut Meter) -> End {
         let mut sink = Counting::new(&mut *self.intake.sink, &shared.counters, meter);
         self.intake.decoder.finish(window.unread(), &mut sink);
@@ -316,8 +319,8 @@ impl Link {
     }
 }
 
-/// Counts what passes into a sink, and has it measured in a turn that is; published once a
-/// read.
+/// Counts the samples passed to a sink, and measures their CPU time in a measured turn. The counts
+/// are published once per read.
 pub(super) struct Counting<'a> {
     inner: &'a mut dyn IntakeSink,
     counters: &'a Counters,

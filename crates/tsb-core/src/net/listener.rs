@@ -1,4 +1,4 @@
-//! The listener: accepts, refuses, and hands connections to its ingest threads.
+//! The listener of connections: it accepts or refuses them, and hands them to its ingest threads.
 
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -24,17 +24,16 @@ use super::stream::{Door, Plain, remove};
 use super::worker::Worker;
 use crate::time::Clock;
 
-/// How long to wait before accepting again after it failed (no file descriptor, ...).
+/// Pause after accepting has failed, for example for lack of file descriptors.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(10);
 
-/// Connections that bring nothing are looked for four times in this, or in the idle time-out
-/// between the two.
+/// Idle connections are looked for four times per idle time-out, but not more often than this.
 const LOOK_MIN: Duration = Duration::from_millis(4);
 const LOOK_MAX: Duration = Duration::from_secs(2);
 
-/// Accepts connections, decodes what they bring, and has it applied.
+/// Accepts connections, decodes their bytes, and passes the samples to sinks.
 ///
-/// Dropping it without [`Listener::stop`] stops it as well, and forgets its counts.
+/// Dropping it without [`Listener::stop`] stops it too, and discards its counts.
 #[derive(Debug)]
 pub struct Listener {
     address: Address,
@@ -45,7 +44,7 @@ pub struct Listener {
     workers: Vec<Hand>,
 }
 
-/// An ingest thread, seen from outside.
+/// The listener's handle of an ingest thread.
 #[derive(Debug)]
 struct Hand {
     inbox: Arc<Inbox>,
@@ -53,24 +52,24 @@ struct Hand {
     thread: Option<thread::JoinHandle<IngestCpu>>,
 }
 
-/// What is known when a listener has stopped.
+/// The final figures of a listener that has stopped.
 #[derive(Clone, Debug)]
 pub struct ListenerReport {
-    /// All counts, final.
+    /// All counts.
     pub stats: ListenerStats,
-    /// What the mileposts said since the last [`Listener::drain_timing`].
+    /// The mileposts passed since the last [`Listener::drain_timing`].
     pub timing: Timing,
     /// CPU time of the ingest threads.
     pub cpu: IngestCpu,
 }
 
 impl Listener {
-    /// Listens on `address` (port 0: any free one; a Unix path must not exist, or be a socket
-    /// that nobody listens on any more, which is replaced) and serves at once.
+    /// Binds to `address` and starts to accept. Port 0 means any free port. A Unix path must not
+    /// exist, or must be a socket on which no process listens any more, which is replaced.
     ///
-    /// `clock` is that of the run; with `mileposts` the operations of targets that share
-    /// them are timed. Whoever passes an address other than loopback exposes the ingest
-    /// to the network: there is no authentication. Not to be called on a tokio thread.
+    /// `clock` is the run's clock. With `mileposts`, the operations of targets that share them are
+    /// timed. An address other than loopback exposes the listener to the network: there is no
+    /// authentication. Must not be called on a tokio thread.
     ///
     /// # Errors
     /// [`NetError::Bind`], or [`NetError::Start`] when there is no thread to spare.
@@ -135,22 +134,22 @@ impl Listener {
         })
     }
 
-    /// Where it listens, with the port that it got.
+    /// The address that it is bound to, with the port that the kernel chose.
     pub fn address(&self) -> &Address {
         &self.address
     }
 
-    /// The socket buffers that connections start with.
+    /// The socket buffer sizes that connections start with.
     pub fn granted(&self) -> Granted {
         self.granted
     }
 
-    /// The counts as they are now.
+    /// The current counts.
     pub fn stats(&self) -> ListenerStats {
         self.shared.counters.snapshot()
     }
 
-    /// Sees what it counts, also while it is being stopped.
+    /// A view of the counts that stays usable while the listener is being stopped.
     pub fn glance(&self) -> Glance {
         let timings = self.workers.iter().map(|hand| Arc::clone(&hand.timing));
         Glance::new(Arc::clone(&self.shared), timings.collect())
@@ -163,9 +162,9 @@ impl Listener {
         }
     }
 
-    /// Accepts nothing more, applies everything that the kernel has received (for at most
-    /// [`ListenOptions::drain_timeout`]), closes all connections and joins the threads.
-    /// Not to be called on a tokio thread.
+    /// Stops accepting, applies everything that the kernel has received, within
+    /// [`ListenOptions::drain_timeout`], closes all connections and joins the threads. Must not be
+    /// called on a tokio thread.
     pub fn stop(mut self) -> ListenerReport {
         let cpu = self.halt();
         let mut timing = Timing::new();
@@ -177,12 +176,12 @@ impl Listener {
         }
     }
 
-    /// Ends all threads; what they have used.
+    /// Stops all threads and returns the CPU time that they used.
     fn halt(&mut self) -> IngestCpu {
         if let Some((stop, acceptor)) = self.acceptor.take() {
             let _ = stop.send(());
-            // It hands over what is in the backlog before it ends. On a tokio thread, where
-            // blocking is forbidden, a drop must do without waiting.
+            // The acceptor hands over the kernel's backlog before it ends. On a tokio thread,
+            // where blocking is forbidden, a drop does not wait for that.
             if Handle::try_current().is_err() {
                 let _ = self.handle.block_on(acceptor);
             } else {
@@ -194,7 +193,8 @@ impl Listener {
         }
         let mut cpu = IngestCpu::default();
         for hand in &mut self.workers {
-            // A panic of the thread itself has nobody to go to.
+            // A panic outside decoder and sink has no one to report to here; the thread's CPU time
+            // is lost.
             if let Some(Ok(used)) = hand.thread.take().map(thread::JoinHandle::join) {
                 cpu.merge(&used);
             }
@@ -210,7 +210,7 @@ impl Drop for Listener {
     }
 }
 
-/// The accepting task: all that runs on tokio.
+/// The accepting task, the only part of a listener that runs on tokio.
 struct Acceptor {
     shared: Arc<Shared>,
     inboxes: Vec<Arc<Inbox>>,
@@ -228,7 +228,7 @@ impl Acceptor {
                 _ = &mut stopped => break,
                 _ = look.tick(), if idle.is_some() => self.inboxes.iter().for_each(|inbox| inbox.look()),
                 accepted = listener.accept() => {
-                    // The ingest thread registers it anew, with its own reactor.
+                    // The ingest thread registers the socket anew, with its own reactor.
                     if let Ok((stream, peer)) = accepted {
                         self.admit(stream, peer);
                     } else {
@@ -242,8 +242,8 @@ impl Acceptor {
         self.empty_backlog(listener);
     }
 
-    /// Takes the connections that the kernel had accepted for us: their peers may have
-    /// sent everything already.
+    /// Accepts the connections in the kernel's backlog: their peers may already have sent all
+    /// their data.
     fn empty_backlog(&mut self, listener: Door) {
         listener.backlog(|accepted| match accepted {
             Ok((stream, peer)) => self.admit(stream, peer),
@@ -251,10 +251,10 @@ impl Acceptor {
         });
     }
 
-    /// Hands a connection to the next ingest thread, or closes it.
+    /// Hands a connection to the next ingest thread, or closes it at the limit.
     fn admit(&mut self, stream: Plain, peer: Address) {
         let counters = &self.shared.counters;
-        // Only this task adds, so the limit holds.
+        // Only this task adds connections, so the limit holds.
         let open = counters.open_connections.load(Ordering::Acquire);
         if open >= self.shared.options.max_connections.max(1) as u64 {
             add(&counters.refused_connections, 1);

@@ -1,14 +1,14 @@
-//! Response time over a wire that acknowledges nothing.
+//! Mileposts: response time over a wire without acknowledgements.
 //!
-//! Where emitter and listener share a process, the emitter leaves a milepost for every
-//! operation: where in the stream it ends, when it was due and when it started. The
-//! ingest thread passes the milepost when the store has applied everything up to there,
-//! and that is when the operation was done. It works for every protocol, because it needs
-//! no room in the payload. Over datagrams it is datagrams that are counted, and waymarks
-//! say which of them came.
+//! Where emitter and listener share a process, the emitter queues a milepost for every operation:
+//! the operation's end in the byte stream, its due time and its start. The ingest thread passes
+//! the milepost when the store has applied everything up to that offset, and this is when the
+//! operation was done. It needs no room in the payload, so it works for every protocol. Over
+//! datagrams, mileposts count datagrams instead of bytes, and waymarks show which of these
+//! arrived.
 //!
-//! The ingest thread also knows when it read the bytes, so what an operation waited in
-//! sockets is kept apart from what decoder and store took:
+//! The ingest thread also knows when it read the bytes, so the time in sockets is kept apart from
+//! the time in decoder and store:
 //!
 //! ```text
 //!   due        start                      read               applied
@@ -25,29 +25,28 @@ use super::address::Address;
 use super::datagram::{Marks, Track};
 use crate::latency::Histogram;
 
-/// One operation on the wire.
+/// One operation on the wire, as its emitter sent it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Milepost {
-    /// The first datagram with one of its samples; 0 in a stream.
+    /// Number of the first datagram that holds one of its samples; 0 in a stream.
     pub(super) from: u64,
-    /// The offset in the stream of the first byte after the operation; over datagrams, how
-    /// many there are up to its last.
+    /// The stream offset of the first byte after the operation; over datagrams, the number of
+    /// datagrams up to and including its last.
     pub(super) end: u64,
-    /// When it was due, in nanoseconds of the run's clock.
+    /// Due time, in nanoseconds of the run's clock.
     pub(super) due: u64,
-    /// When it was started.
+    /// Start time, on the same clock.
     pub(super) start: u64,
-    /// How many samples it holds.
+    /// Number of samples.
     pub(super) samples: u32,
     /// Its group in the roster.
     pub(super) group: u32,
-    /// Which tick of the group it is.
+    /// Tick of the group.
     pub(super) tick: u64,
 }
 
-/// Room for the marks of so many datagrams an operation. A full receive buffer holds some ten
-/// thousand, and where an emitter is a hundred times too fast, those are the hundredth part of
-/// what is marked.
+/// Marks reserved per operation. A full receive buffer holds some ten thousand datagrams; where an
+/// emitter is a hundred times too fast, these are a hundredth of those marked.
 const DATAGRAMS: usize = 16;
 
 /// The mileposts of all connections of a run, matched by the emitter's local address.
@@ -59,7 +58,7 @@ pub struct Mileposts {
     unclaimed: Mutex<HashMap<Address, Unclaimed>>,
 }
 
-/// What an emitter laid and no listener has asked for yet.
+/// The listener's end of the queue of an emitter, until a listener claims it.
 #[derive(Debug)]
 enum Unclaimed {
     Stream(Consumer<Milepost>),
@@ -67,8 +66,8 @@ enum Unclaimed {
 }
 
 impl Mileposts {
-    /// Room for `capacity` operations in flight on each connection; an operation that
-    /// finds no room is sent all the same and counted as untimed.
+    /// Queues with room for `capacity` operations in flight per connection. An operation that
+    /// finds no room is sent nevertheless and counted as untimed.
     pub fn new(capacity: usize) -> Arc<Self> {
         Arc::new(Self {
             capacity: capacity.max(1),
@@ -76,14 +75,14 @@ impl Mileposts {
         })
     }
 
-    /// The emitter's end. To be called before the first byte is sent from `local`.
+    /// Creates the emitter's end. Call it before the first byte is sent from `local`.
     pub(super) fn lay(&self, local: &Address) -> Producer<Milepost> {
         let (producer, consumer) = RingBuffer::new(self.capacity);
         self.lock().insert(local.clone(), Unclaimed::Stream(consumer));
         producer
     }
 
-    /// The same for one of so many datagram sockets, which share the room.
+    /// The same for one of `sockets` datagram sockets, which share the capacity.
     pub(super) fn mark(&self, local: &Address, sockets: usize) -> Marks {
         let share = |room: usize| (room / sockets.max(1)).max(1024);
         let capacity = share(self.capacity.saturating_mul(DATAGRAMS));
@@ -94,7 +93,7 @@ impl Mileposts {
         Marks::new(mileposts, marks, capacity)
     }
 
-    /// The listener's end. To be called after the first byte has come from `peer`.
+    /// Takes the listener's end. Call it after the first byte has arrived from `peer`.
     pub(super) fn claim(&self, peer: &Address) -> Option<Consumer<Milepost>> {
         match self.lock().remove(peer)? {
             Unclaimed::Stream(mileposts) => Some(mileposts),
@@ -102,7 +101,7 @@ impl Mileposts {
         }
     }
 
-    /// The listener's end of datagrams. To be called after the first has come from `peer`.
+    /// Takes the listener's end for datagrams. Call it after the first has arrived from `peer`.
     pub(super) fn track(&self, peer: &Address) -> Option<Track> {
         match self.lock().remove(peer)? {
             Unclaimed::Stream(_) => None,
@@ -110,7 +109,7 @@ impl Mileposts {
         }
     }
 
-    /// Gives up on the datagrams of senders of which none came; returns how many there are.
+    /// Gives up on the datagrams of senders from which none arrived; returns their number.
     pub(super) fn abandon_unheard(&self, timing: &mut Timing) -> u64 {
         let mut lost = 0;
         self.lock().retain(|_, unclaimed| match unclaimed {
@@ -123,7 +122,8 @@ impl Mileposts {
         lost
     }
 
-    /// Nothing more will come from `local`; whoever claimed its mileposts keeps them.
+    /// Discards the unclaimed queue of `local`, which sends no more. A claimed one is not
+    /// affected.
     pub(super) fn forget(&self, local: &Address) {
         self.lock().remove(local);
     }
@@ -133,31 +133,32 @@ impl Mileposts {
     }
 }
 
-/// What the mileposts said.
+/// The times that the mileposts gave.
 #[derive(Clone, Debug)]
 pub struct Timing {
-    /// Due until applied, in nanoseconds; one entry an operation.
+    /// Due until applied, in nanoseconds; one entry per operation.
     pub response: Histogram,
-    /// Start until the ingest thread had read it, in nanoseconds; one entry for each operation.
+    /// Start until the ingest thread had read the operation, in nanoseconds; one entry per
+    /// operation.
     pub delivery: Histogram,
-    /// Read until applied, in nanoseconds: decoder and store; one entry for each operation.
+    /// Read until applied, in nanoseconds: decoder and store; one entry per operation.
     pub service: Histogram,
-    /// Samples of those operations.
+    /// Number of samples of the timed operations.
     pub samples: u64,
-    /// Operations whose bytes never came, or were cut short by the end of a connection.
+    /// Operations whose last byte never arrived because the connection ended before.
     pub unfinished: u64,
-    /// Operations of which a datagram was lost: they never ended, so they have no time.
+    /// Operations of which a datagram was lost. They never ended, so they have no time.
     pub lost: u64,
-    /// The group and the tick of the unfinished and the lost: of the first 131,072, beside the
-    /// counts, which are exact.
+    /// Group and tick of the unfinished and lost operations: the first 131,072 of them. The two
+    /// counts are exact.
     pub named: Vec<(u32, u64)>,
 }
 
-/// Operations that did not arrive whole are named up to this many.
+/// Maximum number of operations in `named`.
 const NAMED_MAX: usize = 1 << 17;
 
 impl Timing {
-    /// Nothing timed yet.
+    /// Timings of no operation.
     pub fn new() -> Self {
         Self {
             response: Histogram::new(),
@@ -170,7 +171,7 @@ impl Timing {
         }
     }
 
-    /// Times an operation whose last byte was read at `read`, and that is applied at `now`.
+    /// Times an operation whose last byte was read at `read` and that was applied at `now`.
     pub(super) fn record(&mut self, milepost: &Milepost, read: u64, now: u64) {
         let read = read.clamp(milepost.start.min(now), now);
         self.response.record(now.saturating_sub(milepost.due));
@@ -179,13 +180,13 @@ impl Timing {
         self.samples += u64::from(milepost.samples);
     }
 
-    /// An operation did not arrive whole.
+    /// Counts an operation of which a datagram was lost.
     pub(super) fn lose(&mut self, milepost: &Milepost) {
         self.lost += 1;
         self.name(milepost);
     }
 
-    /// The end of an operation never came.
+    /// Counts an operation whose end never arrived.
     pub(super) fn leave(&mut self, milepost: &Milepost) {
         self.unfinished += 1;
         self.name(milepost);
@@ -197,8 +198,8 @@ impl Timing {
         }
     }
 
-    /// Passes every milepost up to offset `applied`, at time `now`; the bytes up to there
-    /// were read by `read`.
+    /// Passes every milepost up to stream offset `applied`, at time `now`; the bytes up to there
+    /// had been read at `read`.
     pub(super) fn pass(&mut self, mileposts: &mut Consumer<Milepost>, applied: u64, read: u64, now: u64) {
         while let Ok(next) = mileposts.peek() {
             if next.end > applied {
@@ -209,14 +210,14 @@ impl Timing {
         }
     }
 
-    /// Gives up on whatever mileposts are left.
+    /// Counts all remaining mileposts as unfinished.
     pub(super) fn abandon(&mut self, mileposts: &mut Consumer<Milepost>) {
         while let Ok(milepost) = mileposts.pop() {
             self.leave(&milepost);
         }
     }
 
-    /// Adds what `other` knows and empties it.
+    /// Adds the contents of `other`, and empties it.
     pub fn absorb(&mut self, other: &mut Self) {
         self.response.merge(&other.response);
         self.delivery.merge(&other.delivery);

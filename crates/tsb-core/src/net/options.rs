@@ -1,4 +1,4 @@
-//! Limits and sizes, with the reasons for their defaults.
+//! Limits and sizes of targets and listeners, with the reasons for their defaults.
 
 use std::time::Duration;
 
@@ -8,30 +8,30 @@ use crate::wire::datagram::USUAL_DATAGRAM;
 /// How a target sends.
 #[derive(Clone, Debug)]
 pub struct EmitOptions {
-    /// A buffer this full is written at once. in [1, ..)
+    /// Bytes in the buffer at which it is written at once. in [1, ..)
     ///
-    /// 64 KiB: a write of 4 KiB costs five times as much a byte.
+    /// 64 KiB: a write of 4 KiB costs five times as much per byte.
     pub flush_bytes: usize,
-    /// Asked for as `SO_SNDBUF`; `None` leaves the size to the kernel, which adapts it.
+    /// Requested as `SO_SNDBUF`; `None` leaves the size to the kernel, which adapts it.
     pub send_buffer_bytes: Option<usize>,
     /// How long connecting may take.
     pub connect_timeout: Duration,
-    /// A peer that takes nothing for so long is given up; `None` waits for ever.
+    /// A peer that reads nothing for this time is given up; `None` waits for ever.
     pub stall_timeout: Option<Duration>,
-    /// How long a request and its answer may take together, from its first byte to be written to
-    /// the last byte of the answer; `None` waits for ever.
+    /// Limit for a request and its answer together, from the first byte written to the last byte
+    /// of the answer; `None` waits for ever.
     pub answer_timeout: Option<Duration>,
-    /// How long [`super::StreamTarget::finish`] waits for the peer to read everything.
+    /// How long [`super::StreamTarget::finish`] waits for the peer to read everything and close.
     pub close_timeout: Duration,
-    /// Sockets of a [`super::DatagramTarget`]. in [1, ..)
+    /// Number of sockets of a [`super::DatagramTarget`]. in [1, ..)
     pub sockets: usize,
-    /// The most bytes of a datagram, its headers not counted. in [1, 65507]
+    /// Maximum payload of a datagram, in bytes without headers. in [1, 65507]
     pub datagram_bytes: usize,
-    /// Have the kernel cut one call's bytes into datagrams (`UDP_SEGMENT`), where it can.
+    /// Let the kernel cut one call's bytes into datagrams (`UDP_SEGMENT`), where it can.
     pub gso: bool,
-    /// Connect anew after a loss, but not sooner than this after the last attempt; what
-    /// is due meanwhile is shed. `None`, the default: everything after a loss is shed,
-    /// for a run whose ledger must balance has lost its point by then.
+    /// Connect again after a loss, but not sooner than this after the last attempt; operations due
+    /// meanwhile are shed. `None`, the default, sheds everything after a loss: by then the ledger
+    /// of the run can no longer balance.
     pub reconnect_after: Option<Duration>,
 }
 
@@ -52,35 +52,35 @@ impl Default for EmitOptions {
     }
 }
 
-/// What a [`super::Listener`] takes, and where it stops.
+/// Limits of a [`super::Listener`] or a [`super::DatagramListener`].
 #[derive(Clone, Debug)]
 pub struct ListenOptions {
-    /// Threads that read, decode and apply. in [1, ..)
+    /// Number of threads that read, decode and apply. in [1, ..)
     pub ingest_threads: usize,
-    /// The listener closes further connections at once, and counts them. It remembers as many
-    /// senders of datagrams: to admit another, it forgets one that has sent little
-    /// lately, and counts it. in [1, ..)
+    /// Maximum number of open connections; further ones are closed at once, and counted. Also the
+    /// maximum number of senders of datagrams: to admit another, the listener evicts one that has
+    /// sent little lately, and counts it. in [1, ..)
     pub max_connections: usize,
-    /// How much one read may bring: the buffer of each ingest thread. in [4 KiB, ..)
+    /// Maximum bytes of one read: the buffer size of each ingest thread. in [4 KiB, ..)
     ///
     /// 256 KiB: with the store's rows it stays within a second-level cache.
     pub read_bytes: usize,
-    /// A record that is not complete after so many bytes ends its connection, whatever
-    /// the decoder thinks. A connection holds no more than a read buffer and twice this,
-    /// and only when it has sent more than 16 KiB of an unfinished record.
+    /// A record that is not complete after this number of bytes ends its connection. A connection
+    /// holds at most a read buffer and twice this size, and only when it has sent more than 16 KiB
+    /// of an unfinished record.
     pub max_record_bytes: usize,
-    /// A connection that brings nothing for so long is closed, and a sender of datagrams
-    /// forgotten; `None` keeps it. Where there is no room for a further connection, those that
-    /// bring nothing for [`ROOM_AFTER`] are closed. in [1 ms, ..)
+    /// A connection that sends nothing for this time is closed, and a sender of datagrams
+    /// forgotten; `None` keeps it. When there is no room for another connection, those that send
+    /// nothing for [`ROOM_AFTER`] are closed. in [1 ms, ..)
     ///
     /// Ten minutes: longer than what clients usually wait between two reports.
     pub idle_timeout: Option<Duration>,
-    /// Asked for as `SO_RCVBUF`; `None` leaves the size to the kernel, which adapts it to a
-    /// connection, but never to datagrams: whatever comes in one burst has to fit.
+    /// Requested as `SO_RCVBUF`; `None` leaves the size to the kernel, which adapts it for a
+    /// connection but never for datagrams: there it must hold a whole burst.
     pub receive_buffer_bytes: Option<usize>,
-    /// Take several datagrams that the kernel holds as one (`UDP_GRO`), where it can.
+    /// Let the kernel merge several datagrams into one receive (`UDP_GRO`), where it can.
     pub gro: bool,
-    /// How long [`super::Listener::stop`] may take to apply what was received.
+    /// Time limit for [`super::Listener::stop`] to apply what was received.
     pub drain_timeout: Duration,
 }
 
@@ -99,11 +99,11 @@ impl Default for ListenOptions {
     }
 }
 
-/// Where there is no room for a further connection, those that bring nothing for so long are
-/// closed, if [`ListenOptions::idle_timeout`] is not shorter, and is set.
+/// When there is no room for another connection, those that send nothing for this time are closed,
+/// unless [`ListenOptions::idle_timeout`] is shorter or `None`.
 pub const ROOM_AFTER: Duration = Duration::from_mins(1);
 
-/// Socket buffers as the kernel granted them: it doubles what is asked for, and caps it
+/// Socket buffer sizes as the kernel granted them: it doubles the requested size, and caps it
 /// silently.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize)]
 pub struct Granted {

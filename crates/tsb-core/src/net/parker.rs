@@ -1,4 +1,5 @@
-//! Lets a pacing thread wait for its own socket, without a task and without a hop.
+//! Blocks a pacing thread until its own socket is ready, without a tokio task and without a detour
+//! over another thread.
 
 use std::fmt;
 use std::future::{Future, poll_fn};
@@ -11,8 +12,8 @@ use tokio::runtime::{Builder, Runtime};
 
 use super::error::NetError;
 
-/// Ends a wait of the pacing thread from any other thread, for good: a peer that reads
-/// nothing must not keep a run from ending.
+/// Ends all waits of a pacing thread from any other thread, permanently: a peer that reads nothing
+/// must not keep a run from ending.
 #[derive(Clone, Debug)]
 pub struct Interrupter(Arc<Interruption>);
 
@@ -21,7 +22,7 @@ impl Interrupter {
         Self(interruption)
     }
 
-    /// Every wait from now on ends at once.
+    /// Ends the current wait and every later one at once.
     pub fn interrupt(&self) {
         self.0.is_wanted.store(true, Ordering::SeqCst);
         if let Some(waker) = self.0.lock().take() {
@@ -30,7 +31,7 @@ impl Interrupter {
     }
 }
 
-/// Whether somebody wants a wait to end.
+/// The state that an [`Interrupter`] shares with the pacing thread.
 #[derive(Debug, Default)]
 pub(super) struct Interruption {
     is_wanted: AtomicBool,
@@ -51,16 +52,16 @@ impl Interruption {
 /// How a wait ended.
 #[derive(Debug)]
 pub(super) enum Waited<T> {
-    /// With what was waited for.
+    /// The awaited event, with its result.
     Ready(T),
-    /// The time was up.
+    /// The time limit passed.
     TimedOut,
-    /// Somebody interrupted it.
+    /// An [`Interrupter`] ended it.
     Interrupted,
 }
 
-/// The waiting place of one pacing thread: a reactor of its own, which runs only while
-/// the thread waits. The thread that is blocked is the thread that the kernel wakes.
+/// Blocks one pacing thread. It owns a reactor that runs only while the thread waits, so the
+/// kernel wakes the blocked thread itself.
 pub(super) struct Parker {
     reactor: Runtime,
     interruption: Arc<Interruption>,
@@ -94,18 +95,18 @@ impl Parker {
         self.interruption.is_wanted()
     }
 
-    /// Runs a future to its end, uninterrupted.
+    /// Runs a future to completion; an [`Interrupter`] does not end it.
     pub(super) fn block_on<F: Future>(&self, future: F) -> F::Output {
         self.reactor.block_on(future)
     }
 
-    /// Polls until ready, parked in between, for at most `limit`.
+    /// Polls until ready, blocked between polls, for at most `limit`.
     pub(super) fn wait<T>(
         &self,
         limit: Option<Duration>,
         mut poll: impl FnMut(&mut Context<'_>) -> Poll<T>,
     ) -> Waited<T> {
-        // The common case enters no reactor.
+        // In the common case the operation is ready at once and no reactor runs.
         if let Poll::Ready(value) = poll(&mut Context::from_waker(Waker::noop())) {
             return Waited::Ready(value);
         }
@@ -114,7 +115,7 @@ impl Parker {
                 return Poll::Ready(Waited::Ready(value));
             }
             *self.interruption.lock() = Some(context.waker().clone());
-            // Looked at after the waker is up: an interruption is never missed.
+            // Checked after the waker is registered, so no interruption is missed.
             if self.interruption.is_wanted.load(Ordering::SeqCst) {
                 return Poll::Ready(Waited::Interrupted);
             }

@@ -1,18 +1,18 @@
-//! How much is decoded before it is applied.
+//! Divides the bytes of a read into pieces that are decoded and applied together.
 //!
-//! What is applied together ends together. While a store is quick that is all that was read;
-//! where it is slow, a read of a few hundred operations would give each of them the time of
-//! all. So a listener that times operations takes what it read up in pieces, each of which
-//! takes about a millisecond at most, and what waits behind a piece is still on delivery.
+//! Operations applied together end together. With a fast store a piece is the whole read. With a
+//! slow one, a read of a few hundred operations would give each of them the time of all. So a
+//! listener that times operations takes a read in pieces of about a millisecond each, and the time
+//! that the later bytes wait for a piece counts as delivery.
 
-/// A piece takes about this long at most, where it is larger than [`LEAST`].
+/// Target duration of a piece that is larger than [`LEAST`], in nanoseconds.
 const LONG_NS: u64 = 1_000_000;
 /// The smallest piece, in bytes.
 const LEAST: usize = 128;
 /// The first piece, in bytes.
 const FIRST: usize = 16 << 10;
 
-/// The size of the next piece, learned from the ones before.
+/// The size of the next piece, derived from the durations of the previous ones.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Pieces {
     // in [LEAST, ..)
@@ -24,19 +24,19 @@ impl Pieces {
         Self { bytes: FIRST }
     }
 
-    /// How many of `available` bytes to take next, and no fewer than `least`.
+    /// Number of bytes to take next, out of `available` and at least `least`.
     #[inline]
     pub(super) fn next(self, available: usize, least: usize) -> usize {
         self.bytes.max(least).min(available)
     }
 
-    /// Whether what took so long is to be applied before more is taken.
+    /// Whether a piece took so long that it must be applied before more is decoded.
     #[inline]
     pub(super) const fn is_long(ns: u64) -> bool {
         ns > LONG_NS
     }
 
-    /// A piece of `bytes` bytes, as [`Pieces::next`] said, took `ns` nanoseconds.
+    /// Records that a piece of `bytes` bytes, as [`Pieces::next`] returned, took `ns` nanoseconds.
     #[inline]
     pub(super) fn took(&mut self, bytes: usize, ns: u64) {
         if Self::is_long(ns) {

@@ -1,7 +1,7 @@
-//! The names of a listener that faces foreign clients.
+//! The series names of a listener whose clients choose the names.
 //!
-//! Every connection's decoder remembers the ids it was given, so this table is asked
-//! once for each name of each connection, and one lock is enough.
+//! Every connection's decoder remembers the ids that it was given, so this table is asked once per
+//! name and connection, and a single lock is enough.
 
 use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -10,15 +10,15 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use crate::series::{Catalog, SeriesId, SeriesKey};
 use crate::wire::NotAdmitted;
 
-/// Ids that are never given out: decoders have uses of their own for them.
+/// Number of ids that are never assigned: decoders use them for markers of their own.
 const RESERVED_IDS: usize = 16;
 
 /// Why a series could not be defined.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Undefined {
-    /// What its samples are refused for.
+    /// The reason under which its samples are refused.
     pub why: NotAdmitted,
-    /// The store's own words.
+    /// The store's error message.
     pub cause: String,
 }
 
@@ -29,11 +29,11 @@ impl From<String> for Undefined {
     }
 }
 
-/// Defines a new series where its samples will be written; an error does not admit it.
+/// Defines a new series in the store. A series whose definition fails is not admitted.
 type Define = dyn Fn(SeriesId, &SeriesKey) -> Result<(), Undefined> + Send + Sync;
 
-/// Keys to ids, shared by all connections of a listener: never more than `max_series`, and with
-/// [`Registry::within`] never more than a number of bytes.
+/// Maps keys to ids, for all connections of a listener: at most `max_series` of them, and with
+/// [`Registry::within`] at most a number of bytes.
 pub struct Registry {
     names: Mutex<Names>,
     known: Known,
@@ -48,8 +48,8 @@ struct Names {
     bytes: u64,
 }
 
-/// What is known of the names without their lock, which is held while a series is defined: a
-/// store may never return from that.
+/// Counts that are readable without the lock of the names. That lock is held while a series is
+/// defined, and a store may never return from that.
 #[derive(Debug, Default)]
 struct Known {
     series: AtomicU64,
@@ -77,8 +77,8 @@ impl Known {
 }
 
 impl Registry {
-    /// An empty table. `define` is called for each new series before its id is given
-    /// out, so that no sample can be written before its series is defined.
+    /// An empty table. `define` is called for each new series before its id is returned, so no
+    /// sample can be written before its series is defined.
     pub fn new<F, E>(max_series: usize, define: F) -> Self
     where
         F: Fn(SeriesId, &SeriesKey) -> Result<(), E> + Send + Sync + 'static,
@@ -87,7 +87,7 @@ impl Registry {
         Self::with_catalog(Catalog::new(), max_series, define)
     }
 
-    /// A table that knows `catalog` from the start; those series are defined already.
+    /// A table that starts with `catalog`, whose series are defined already.
     pub fn with_catalog<F, E>(catalog: Catalog, max_series: usize, define: F) -> Self
     where
         F: Fn(SeriesId, &SeriesKey) -> Result<(), E> + Send + Sync + 'static,
@@ -105,25 +105,25 @@ impl Registry {
         Self {
             names: Mutex::new(names),
             known,
-            // The ids are 32 bits wide.
+            // Ids have 32 bits.
             max_series: max_series.min(u32::MAX as usize - RESERVED_IDS),
             max_name_bytes: u64::MAX,
             define: Box::new(move |id, key| define(id, key).map_err(Into::into)),
         }
     }
 
-    /// Admits no further name once the known ones take `max_name_bytes` of memory: their text,
-    /// their labels, and the table itself.
+    /// Admits no further name once the known ones take `max_name_bytes` of memory: text, labels
+    /// and the table itself.
     #[must_use]
     pub fn within(mut self, max_name_bytes: u64) -> Self {
         self.max_name_bytes = max_name_bytes;
         self
     }
 
-    /// The id of `key`, new or known. Fits [`crate::wire::Sink::series`].
+    /// The id of `key`, which is added if it is new. Fits [`crate::wire::Sink::series`].
     ///
     /// # Errors
-    /// Which limit is reached, or that the series could not be defined.
+    /// Which limit is reached, or that the store could not define the series.
     pub fn resolve(&self, key: &SeriesKey) -> Result<SeriesId, NotAdmitted> {
         let mut names = self.lock();
         if let Some(id) = names.catalog.id(key) {
@@ -149,7 +149,7 @@ impl Registry {
         Ok(names.catalog.intern(key.clone()))
     }
 
-    /// How many series are known. Like the other counts, it waits for no definition.
+    /// Number of known series. Like the other counts, it does not wait for a running definition.
     pub fn len(&self) -> usize {
         self.known.series.load(Ordering::Relaxed) as usize
     }
@@ -164,29 +164,29 @@ impl Registry {
         self.known.bytes.load(Ordering::Relaxed)
     }
 
-    /// How often a name was turned away. A decoder that forgets refused names asks again,
-    /// so this is at least the number of different names.
+    /// Number of refused requests. A decoder that forgets refused names asks again, so this is at
+    /// least the number of different names.
     pub fn refused(&self) -> u64 {
         self.known.refused.load(Ordering::Relaxed)
     }
 
-    /// The first error that `define` gave, if it ever did.
+    /// The first error of `define`, if there was one.
     pub fn first_error(&self) -> Option<String> {
         self.known.first_error().clone()
     }
 
-    /// A copy of the table as it is now.
+    /// A copy of the table in its current state.
     pub fn catalog(&self) -> Catalog {
         self.lock().catalog.clone()
     }
 
     fn lock(&self) -> MutexGuard<'_, Names> {
-        // A panic in `define` leaves the table as it was: the key is entered after it.
+        // A panic in `define` leaves the table consistent: the key is entered only after the call.
         self.names.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// What one more name takes: its key, its text, and its places in the catalog.
+/// Bytes that one more name takes: its key, its text, and its entries in the catalog.
 fn bytes_of(key: &SeriesKey) -> u64 {
     (key.heap_bytes() + 2 * size_of::<(SeriesKey, SeriesId)>()) as u64
 }

@@ -1,4 +1,4 @@
-//! The tokio runtime of a run: one thread that carries readiness and nothing else.
+//! The tokio runtime of a run: one thread that handles readiness and no payload.
 
 use std::thread;
 
@@ -10,10 +10,10 @@ use crate::time::thread_cpu_ns;
 
 /// A current-thread runtime on a thread of its own (`tsb-net`).
 ///
-/// One thread is enough, because no payload passes through it, and on a machine of two
-/// cores every further thread takes time from those that work. Dropping it ends the
-/// thread; sockets that are still in use then fail. Listeners and targets work on any
-/// other runtime just as well: they take a handle.
+/// One thread is enough because no payload passes through it, and on a machine with two cores
+/// every further thread takes CPU time from the working ones. Dropping it ends the thread; sockets
+/// still in use then fail. Listeners and targets take a handle, so they work on any other runtime
+/// too.
 #[derive(Debug)]
 pub struct Runtime {
     handle: Handle,
@@ -36,7 +36,7 @@ impl Runtime {
         let (stop, stopped) = oneshot::channel();
         let thread = thread::Builder::new().name("tsb-net".to_owned());
         let thread = thread.spawn(move || {
-            // An error means that the sender is gone: the same wish.
+            // An error means that the sender was dropped, which also asks the thread to end.
             let _ = runtime.block_on(stopped);
             runtime.shutdown_background();
             thread_cpu_ns()
@@ -52,12 +52,12 @@ impl Runtime {
         })
     }
 
-    /// What listeners and targets are made with.
+    /// The handle from which listeners and targets are made.
     pub fn handle(&self) -> &Handle {
         &self.handle
     }
 
-    /// Ends the thread; the CPU time that it has used, in nanoseconds.
+    /// Ends the thread; returns the CPU time that it used, in nanoseconds.
     pub fn stop(mut self) -> u64 {
         self.halt()
     }

@@ -1,4 +1,4 @@
-//! What a listener counts: everything that came, and everything that did not get in.
+//! The counts of a listener: everything that arrived, and what of it was not admitted.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -8,81 +8,81 @@ use serde::Serialize;
 
 use crate::wire::{Malformed, NotAdmitted};
 
-/// Examples kept of each kind of malformed record.
+/// Number of examples kept per kind of malformed record.
 const EXAMPLES: usize = 3;
-/// An example is cut to so many bytes.
+/// Maximum length of an example, in bytes.
 const EXAMPLE_BYTES: usize = 200;
-/// Kinds told apart; decoders use a few dozen fixed sentences at most.
+/// Maximum number of kinds; decoders use a few dozen fixed messages at most.
 const KINDS: usize = 256;
 
-/// A listener's counts, live or final. Samples in it are those of the wire:
-/// `received = malformed + refused + unannounced + handed over`.
+/// The counts of a listener, live or final. Samples are as received: `received = malformed +
+/// refused + unannounced + handed over`.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct ListenerStats {
-    /// Connections taken; over datagrams: senders heard of.
+    /// Connections accepted; over datagrams, senders seen.
     pub connections: u64,
-    /// Connections open now.
+    /// Connections open at the moment.
     pub open_connections: u64,
-    /// Connections closed at once because there were too many. Over datagrams there are none:
-    /// see [`Self::forgotten_senders`].
+    /// Connections closed at once because the limit was reached. Always 0 over datagrams: see
+    /// [`Self::forgotten_senders`].
     pub refused_connections: u64,
-    /// Connections that could not be accepted (no file descriptor left, and the like).
+    /// Failed attempts to accept, for example for lack of file descriptors.
     pub accept_errors: u64,
     /// Bytes read.
     pub bytes: u64,
-    /// Bytes read and never decoded, because a connection ended or was closed before.
+    /// Bytes read and never decoded, because the connection ended first.
     pub undecoded_bytes: u64,
-    /// Samples handed over to sinks.
+    /// Samples passed to sinks.
     pub samples: u64,
-    /// Well-formed samples of names that were not admitted: the sum of the next three.
+    /// Well-formed samples whose names were not admitted: the sum of the next three.
     pub refused: u64,
-    /// Of names beyond the limit of series.
+    /// Of these, refused at the limit of the number of series.
     pub refused_series_limit: u64,
-    /// Of names beyond the limit of bytes of names.
+    /// Of these, refused at the limit of memory for names.
     pub refused_name_bytes: u64,
-    /// Of names whose series the store could not define.
+    /// Of these, refused because the store could not define the series.
     pub refused_not_defined: u64,
-    /// Well-formed samples whose series the sender never named.
+    /// Well-formed samples whose series the sender never announced.
     pub unannounced: u64,
     /// Malformed records.
     pub malformed: u64,
-    /// The same by kind, with examples.
+    /// Malformed records by kind, with examples.
     pub malformed_kinds: Vec<MalformedKind>,
-    /// Datagrams that came.
+    /// Datagrams received.
     pub datagrams: u64,
-    /// Of these, datagrams with nothing in them.
+    /// Of these, empty datagrams.
     pub empty_datagrams: u64,
-    /// Datagrams that did not come, by the waymarks of targets in the same process: known to
-    /// the last when the listener has stopped.
+    /// Datagrams that did not arrive, by the waymarks of targets in the same process; exact once
+    /// the listener has stopped.
     pub missing_datagrams: u64,
-    /// Samples that did not come, by the numbers that the protocol gives them.
+    /// Samples that did not arrive, by the protocol's sequence numbers.
     pub missing_samples: u64,
-    /// Senders of datagrams that said that nothing follows: of them the missing samples
-    /// are known to the last.
+    /// Senders of datagrams that announced the end of their data: for these the number of missing
+    /// samples is exact.
     pub ended_senders: u64,
-    /// Senders of datagrams that were forgotten to make room for others. Where samples are
-    /// numbered, one that comes back is a new sender, of which what came before is missing.
+    /// Senders of datagrams that were evicted to make room for others. Where samples are numbered,
+    /// an evicted sender that returns is new, and its earlier samples count as missing.
     pub forgotten_senders: u64,
-    /// Samples that came again and were not applied.
+    /// Samples that arrived again and were not applied.
     pub repeated_samples: u64,
-    /// What the kernel dropped because a receive buffer was full, in its own count: of
-    /// datagrams, but of those that would have been handed over in one (GRO) as one.
+    /// Datagrams that the kernel dropped because a receive buffer was full, in its own count:
+    /// datagrams that GRO would have merged count as one.
     pub kernel_drops: u64,
-    /// Those among them that no later datagram told of: they are from the kernel's table.
+    /// Of these, drops that no later datagram reported, only the kernel's table.
     pub untold_kernel_drops: u64,
-    /// Frames that never came, by the sequence numbers of connections that have ended.
+    /// Frames that never arrived, by the sequence numbers of connections that have ended.
     pub missing_frames: u64,
-    /// Frames that came again and were not applied, of connections that have ended.
+    /// Frames that arrived again and were not applied, on connections that have ended.
     pub repeated_frames: u64,
-    /// Bytes that were written back.
+    /// Bytes of answers written to peers.
     pub answer_bytes: u64,
-    /// Bytes of answers that a peer had not taken when its connection ended.
+    /// Bytes of answers that peers had not read when their connection ended.
     pub untaken_answer_bytes: u64,
-    /// Connections closed because a decoder or a sink could not go on.
+    /// Connections closed because a decoder or a sink failed.
     pub fatal_closes: u64,
-    /// Connections closed because a record was longer than the limit of the listener.
+    /// Connections closed because a record exceeded the listener's limit.
     pub overlong_closes: u64,
-    /// Connections closed because they brought nothing for too long.
+    /// Connections closed by the idle time-out.
     pub idle_closes: u64,
     /// Connections that broke (reset by the peer, and the like).
     pub broken_connections: u64,
@@ -97,7 +97,7 @@ pub struct ListenerStats {
 pub struct MalformedKind {
     /// What is wrong with them.
     pub what: String,
-    /// How many there were.
+    /// Number of records.
     pub count: u64,
     /// The first few, escaped, cut to 200 bytes.
     pub examples: Vec<String>,
@@ -105,8 +105,8 @@ pub struct MalformedKind {
 
 macro_rules! counters {
     ($($name:ident),* $(,)?) => {
-        /// The live counts, shared by the threads of a listener. Each is added to once a
-        /// read, not once a sample.
+        /// The live counts, shared by the threads of a listener. Threads add to them once per read
+        /// and not once per sample.
         #[derive(Debug, Default)]
         pub(super) struct Counters {
             $(pub(super) $name: AtomicU64,)*
@@ -114,7 +114,7 @@ macro_rules! counters {
         }
 
         impl Counters {
-            /// A copy of all counts. Each is right; together they may be a read apart.
+            /// A copy of all counts. Each is exact; together they may differ by one read.
             pub(super) fn snapshot(&self) -> ListenerStats {
                 let kinds = self.kinds.lock().unwrap_or_else(PoisonError::into_inner);
                 ListenerStats {
@@ -162,7 +162,7 @@ counters!(
 );
 
 impl ListenerStats {
-    /// Well-formed samples that were not handed over, each under why.
+    /// Numbers of well-formed samples that were not passed to a sink, each with its reason.
     pub fn turned_away(&self) -> impl Iterator<Item = (&'static str, u64)> {
         let reasons = [
             (NotAdmitted::SeriesLimit.reason(), self.refused_series_limit),
@@ -173,7 +173,7 @@ impl ListenerStats {
         reasons.into_iter().filter(|(_, samples)| *samples > 0)
     }
 
-    /// Everything that came, in samples; what is malformed counts as one.
+    /// Everything received, in samples; a malformed record counts as one.
     pub fn received(&self) -> u64 {
         self.samples + self.refused + self.unannounced + self.malformed
     }
@@ -194,7 +194,8 @@ impl Counters {
         }
     }
 
-    /// Counts one malformed record and keeps it if it is among the first of its kind.
+    /// Counts one malformed record and keeps it as an example if it is among the first of its
+    /// kind.
     pub(super) fn malformed(&self, problem: &Malformed<'_>) {
         let mut kinds = self.kinds.lock().unwrap_or_else(PoisonError::into_inner);
         let is_full = kinds.len() >= KINDS && !kinds.contains_key(problem.what);

@@ -1,4 +1,4 @@
-//! TCP and Unix connections as one thing.
+//! TCP and Unix stream connections behind one type.
 
 use std::io::{self, ErrorKind, Read, Write};
 use std::os::fd::AsRawFd;
@@ -19,17 +19,17 @@ use tokio::net::{TcpListener, TcpSocket, TcpStream, UnixListener, UnixStream};
 use super::address::Address;
 use super::options::{EmitOptions, Granted, ListenOptions};
 
-/// How many connections the kernel may hold for us before they are accepted.
+/// Connections that the kernel may hold before they are accepted.
 const BACKLOG: u32 = 1024;
 
-/// A connection that tokio knows.
+/// A connection that is registered with tokio.
 #[derive(Debug)]
 pub(super) enum Stream {
     Tcp(TcpStream),
     Unix(UnixStream),
 }
 
-/// A connection that no reactor knows.
+/// A connection that is registered with no reactor.
 #[derive(Debug)]
 pub(super) enum Plain {
     Tcp(net::TcpStream),
@@ -37,7 +37,7 @@ pub(super) enum Plain {
 }
 
 impl Stream {
-    /// Connects to `address`; returns the own address and the buffers too.
+    /// Connects to `address`; also returns the local address and the buffer sizes.
     pub(super) async fn connect(address: &Address, options: &EmitOptions) -> io::Result<(Self, Address, Granted)> {
         let limit = options.connect_timeout;
         match address {
@@ -50,7 +50,7 @@ impl Stream {
         }
     }
 
-    /// Makes a connection known to the reactor of this thread.
+    /// Registers a connection with the reactor of this thread.
     pub(super) fn register(plain: Plain) -> io::Result<Self> {
         Ok(match plain {
             Plain::Tcp(stream) => Self::Tcp(TcpStream::from_std(stream)?),
@@ -66,7 +66,7 @@ impl Stream {
         })
     }
 
-    /// Reads if there is something to read.
+    /// Reads what is available.
     pub(super) fn poll_read(&mut self, context: &mut Context<'_>, buffer: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
         match self {
             Self::Tcp(stream) => Pin::new(stream).poll_read(context, buffer),
@@ -74,7 +74,7 @@ impl Stream {
         }
     }
 
-    /// Writes if there is room.
+    /// Writes as much as fits into the send buffer.
     pub(super) fn poll_write(&mut self, context: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
         match self {
             Self::Tcp(stream) => Pin::new(stream).poll_write(context, bytes),
@@ -82,7 +82,7 @@ impl Stream {
         }
     }
 
-    /// Says that nothing more comes.
+    /// Shuts down the sending side.
     pub(super) fn poll_shutdown(&mut self, context: &mut Context<'_>) -> Poll<io::Result<()>> {
         match self {
             Self::Tcp(stream) => Pin::new(stream).poll_shutdown(context),
@@ -101,7 +101,7 @@ impl Read for Plain {
 }
 
 impl Plain {
-    /// Writes what the socket takes at once.
+    /// Writes as many bytes as the socket accepts without waiting.
     pub(super) fn write_some(&mut self, bytes: &[u8]) -> io::Result<usize> {
         match self {
             Self::Tcp(stream) => stream.write(bytes),
@@ -109,7 +109,7 @@ impl Plain {
         }
     }
 
-    /// Matters only to answers; a socket that refuses it works all the same.
+    /// Sets `TCP_NODELAY`, which matters only for answers; a failure is ignored.
     pub(super) fn answer_at_once(&self) {
         if let Self::Tcp(stream) = self {
             let _ = stream.set_nodelay(true);
@@ -143,7 +143,7 @@ async fn connect_unix(path: &Path, options: &EmitOptions) -> io::Result<(Stream,
     if let Some(bytes) = options.send_buffer_bytes {
         socket.set_send_buffer_size(bytes)?;
     }
-    // Any free name, so that the listener can tell us from others.
+    // Binding to an arbitrary free name lets the listener tell emitters apart.
     nix::sys::socket::bind(socket.as_raw_fd(), &UnixAddr::new_unnamed())?;
     socket.set_nonblocking(true)?;
     let granted = Granted {
@@ -152,7 +152,7 @@ async fn connect_unix(path: &Path, options: &EmitOptions) -> io::Result<(Stream,
     };
     let address = SockAddr::unix(path)?;
     while let Err(error) = socket.connect(&address) {
-        // The backlog is full: there is nothing to be woken by.
+        // The backlog is full, and no event would report room in it.
         if error.kind() != ErrorKind::WouldBlock {
             return Err(error);
         }
@@ -181,7 +181,7 @@ pub(super) enum Door {
 }
 
 impl Door {
-    /// Makes the listening socket; connections inherit its receive buffer.
+    /// Creates the listening socket; connections inherit its receive buffer size.
     pub(super) fn bind(address: &Address, options: &ListenOptions) -> io::Result<(Self, Address, Granted)> {
         match address {
             Address::Inet(address) => bind_tcp(*address, options),
@@ -218,7 +218,8 @@ impl Door {
         }
     }
 
-    /// The connections that the kernel had accepted for us, non-blocking; it is closed then.
+    /// Passes the connections in the kernel's backlog to `admit`, non-blocking, and closes the
+    /// socket.
     pub(super) fn backlog(self, mut admit: impl FnMut(io::Result<(Plain, Address)>)) {
         match self {
             Self::Tcp(listener) => {
@@ -259,13 +260,13 @@ fn bind_tcp(address: net::SocketAddr, options: &ListenOptions) -> io::Result<(Do
     Ok((Door::Tcp(listener), address, granted))
 }
 
-/// Removes the socket at `path` if nobody listens on it any more: a process that was killed
-/// leaves it behind. Two processes that start at the same moment may both find it so; the later
-/// one is then the one that is reached.
+/// Removes the socket at `path` if no process listens on it any more: a killed process leaves it
+/// behind. Two processes that start at the same moment may both remove it; clients then reach the
+/// later one.
 ///
 /// # Errors
-/// [`ErrorKind::AddrInUse`] where somebody listens on it, [`ErrorKind::AlreadyExists`] where the
-/// path holds something else.
+/// [`ErrorKind::AddrInUse`] if a process listens on it, [`ErrorKind::AlreadyExists`] if the path
+/// holds something else.
 pub(super) fn replace_stale(path: &Path, kind: Type) -> io::Result<()> {
     let Ok(found) = fs::symlink_metadata(path) else {
         return Ok(());

@@ -13,26 +13,25 @@ use crate::emit::{Operation, Outcome, Target};
 use crate::time::Clock;
 use crate::wire::Encoder;
 
-/// A large operation is encoded in pieces of so many samples, each written as soon as it
-/// fills the buffer: the bytes of 54,000 samples of text would leave the cache before the
-/// kernel copied them, and the receiver would wait for the last before it saw the first.
+/// A large operation is encoded in pieces of this many samples, each written as soon as it fills
+/// the buffer: the bytes of 54,000 text samples would leave the cache before the kernel copied
+/// them, and the receiver would see the first sample only after the last was encoded.
 const PIECE: usize = 2048;
 
-/// Errors kept in a report; all are counted.
+/// Number of errors kept in a report; all are counted.
 const ERRORS_KEPT: usize = 16;
 
-/// Makes an encoder for a connection: a protocol may have to introduce itself anew.
+/// Creates an encoder for a connection: a protocol may have to start anew on each.
 type MakeEncoder = Box<dyn FnMut() -> Box<dyn Encoder> + Send>;
 
 /// Encodes operations and writes them to a connection, on the thread that calls it.
 ///
-/// That thread must not be one of tokio's: it encodes into one buffer, used again and
-/// again, and hands it to the kernel when it is full or when [`Target::idle`] says so. If
-/// the kernel takes no more, the thread is parked until it does (back-pressure: the
-/// operations behind are late, and their lag says so).
+/// The thread must not be a tokio thread. It encodes into one reused buffer, and writes it when it
+/// is full or when [`Target::idle`] asks for it. If the socket accepts no more, the thread blocks
+/// until it does: this is back-pressure, and shows as lag of the operations behind.
 ///
-/// After a loss the operation at hand is [`Outcome::Unknown`], later ones are
-/// [`Outcome::Shed`]; see [`EmitOptions::reconnect_after`].
+/// After a loss the current operation is [`Outcome::Unknown`], later ones are [`Outcome::Shed`];
+/// see [`EmitOptions::reconnect_after`].
 pub struct StreamTarget {
     address: Address,
     clock: Arc<dyn Clock>,
@@ -43,7 +42,7 @@ pub struct StreamTarget {
     out: Option<WireOut>,
     parker: Parker,
     buffer: Vec<u8>,
-    /// Samples in the buffer, in operations that were said to be sent.
+    /// Samples in the buffer that belong to operations reported as sent.
     buffered_samples: u64,
     /// Samples that the encoders of earlier connections left out.
     skipped_before: u64,
@@ -51,43 +50,44 @@ pub struct StreamTarget {
     report: TargetReport,
 }
 
-/// What a target did; live by [`StreamTarget::report`], final by [`StreamTarget::finish`].
+/// What a target did: live from [`StreamTarget::report`], final from [`StreamTarget::finish`].
 #[derive(Debug, Default)]
 pub struct TargetReport {
     /// Operations encoded.
     pub operations: u64,
     /// Samples encoded.
     pub samples: u64,
-    /// Samples among them that the protocol cannot carry, and that were left out.
+    /// Samples among them that the protocol cannot carry and that were left out.
     pub skipped_samples: u64,
-    /// Bytes that the kernel took.
+    /// Bytes that the kernel accepted.
     pub written_bytes: u64,
-    /// Calls of the kernel that took them.
+    /// System calls that wrote them.
     pub writes: u64,
-    /// Datagrams that it took.
+    /// Datagrams that the kernel accepted.
     pub datagrams: u64,
-    /// Datagrams that one call may bring; 0 where there are none, 1 without segmentation.
+    /// Datagrams that one call may carry; 0 in a stream, 1 without segmentation.
     pub segments: u64,
-    /// How often the peer's machine said that nobody listens; what was sent before is lost.
+    /// How often the peer's machine reported that no process listens; datagrams sent before are
+    /// lost.
     pub refusals: u64,
-    /// Time in which the kernel took nothing, in nanoseconds: back-pressure.
+    /// Time in which the kernel accepted nothing, in nanoseconds: back-pressure.
     pub blocked_ns: u64,
     /// Connections made.
     pub connections: u64,
-    /// Operations that found no room for their milepost and are not timed.
+    /// Operations whose milepost found no room, and which are not timed.
     pub untimed: u64,
-    /// Samples of operations that were said to be sent, but whose last byte never left
-    /// the buffer because the connection was lost.
+    /// Samples of operations reported as sent whose last byte was still in the buffer when the
+    /// connection was lost.
     pub unsent_samples: u64,
-    /// Samples of operations that were not even encoded, for want of a connection.
+    /// Samples of operations that were not encoded, for lack of a connection.
     pub shed_samples: u64,
-    /// What went wrong; the first 16.
+    /// The first 16 errors.
     pub errors: Vec<NetError>,
-    /// How often something went wrong.
+    /// Number of errors.
     pub n_errors: u64,
     /// How the last connection ended.
     pub closing: Closing,
-    /// The socket's buffers.
+    /// The socket's buffer sizes.
     pub granted: Granted,
 }
 
@@ -98,20 +98,20 @@ pub enum Closing {
     /// It is still open, or there is none.
     #[default]
     Open,
-    /// The peer closed after we did: it has read everything.
+    /// The peer closed after the target did: it has read everything.
     Confirmed,
-    /// Datagrams: nobody can say.
+    /// Over datagrams there is no confirmation.
     Unconfirmed,
     /// The peer did not close within [`EmitOptions::close_timeout`].
     TimedOut,
-    /// Somebody interrupted the wait.
+    /// An [`Interrupter`] ended the wait.
     Interrupted,
     /// The connection was lost.
     Lost,
 }
 
 impl TargetReport {
-    /// Keeps an error, if it is one of the first.
+    /// Counts an error, and keeps it if it is among the first.
     pub(super) fn keep(&mut self, error: NetError) {
         self.n_errors += 1;
         if self.errors.len() < ERRORS_KEPT {
@@ -123,9 +123,9 @@ impl TargetReport {
 impl StreamTarget {
     /// Connects to `address`.
     ///
-    /// `make_encoder` is called for each connection. With `mileposts`, shared with the
-    /// listener in the same process, the end of each operation is timed there; `clock` is
-    /// that of the run. Not to be called on a tokio thread.
+    /// `make_encoder` is called for each connection. With `mileposts`, shared with the listener in
+    /// the same process, the listener times the end of each operation; `clock` is the run's clock.
+    /// Must not be called on a tokio thread.
     ///
     /// # Errors
     /// [`NetError::Connect`], or [`NetError::Start`] when there is no file descriptor to spare.
@@ -160,18 +160,18 @@ impl StreamTarget {
         })
     }
 
-    /// What was done so far.
+    /// What the target has done so far.
     pub fn report(&self) -> &TargetReport {
         &self.report
     }
 
-    /// Ends a blocked send or finish from another thread.
+    /// A handle that ends a blocked send or finish from another thread.
     pub fn interrupter(&self) -> Interrupter {
         self.parker.interrupter()
     }
 
-    /// Writes what is buffered, says that nothing more comes, and waits until the peer
-    /// has read it all and closed in turn.
+    /// Writes what is buffered, shuts down the sending side, and waits until the peer has read
+    /// everything and closed in turn.
     pub fn finish(mut self) -> TargetReport {
         self.flush();
         if let Some(mut out) = self.out.take() {
@@ -207,7 +207,7 @@ impl StreamTarget {
         }
     }
 
-    /// Writes the whole buffer. `false`: the connection is lost.
+    /// Writes the whole buffer. Returns `false` if the connection was lost.
     fn flush(&mut self) -> bool {
         let Some(out) = self.out.as_mut() else {
             return false;
@@ -232,7 +232,7 @@ impl StreamTarget {
         }
     }
 
-    /// The connection is gone, and what is buffered with it.
+    /// Records the loss of the connection and of the samples in the buffer.
     fn lose(&mut self, error: NetError) {
         self.report.keep(error);
         self.report.unsent_samples += self.buffered_samples;
@@ -242,7 +242,7 @@ impl StreamTarget {
         self.report.closing = Closing::Lost;
     }
 
-    /// Connects anew if that is wanted and its time has come.
+    /// Connects again if that is configured and its time has come.
     fn reconnect(&mut self, now: u64) {
         let Some(pause) = self.options.reconnect_after else {
             return;
@@ -251,7 +251,8 @@ impl StreamTarget {
             return;
         }
         let made = WireOut::connect(&self.parker, &self.address, &self.options, self.mileposts.as_deref());
-        // Counted from its end: a slow refusal must not be followed by the next at once.
+        // The pause counts from the end of the attempt: otherwise a refusal that took long would
+        // be followed by the next attempt at once.
         self.attempted_at = self.clock.now();
         match made {
             Ok(out) => {
@@ -291,12 +292,13 @@ impl Target for StreamTarget {
         }
         self.encoder.encode(&batch.slice(from..batch.len()), &mut self.buffer);
         self.report.skipped_samples = self.skipped_before + self.encoder.skipped();
-        // Before its last byte can leave: whoever reads that looks for the milepost.
+        // The milepost must be queued before the operation's last byte is sent: the listener looks
+        // for it when it has read that byte.
         self.lay_milepost(operation, start);
         if self.is_full() && !self.flush() {
             return Outcome::Unknown;
         }
-        // Only now: the samples of an unknown outcome are not unsent as well.
+        // Counted only now: samples of an unknown outcome are not also counted as unsent.
         if !self.buffer.is_empty() {
             self.buffered_samples += samples;
         }

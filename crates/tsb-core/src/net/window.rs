@@ -1,15 +1,16 @@
-//! The bytes of a connection that are read but not yet decoded.
+//! The bytes of a connection that are read but not decoded.
 //!
-//! One large buffer serves all connections of an ingest thread in turn; between two
-//! turns a connection keeps only the beginning of its unfinished record. However the
-//! bytes trickle in, each is moved a bounded number of times.
+//! One large buffer serves all connections of an ingest thread in turn; between two turns a
+//! connection keeps only the beginning of its unfinished record. Each byte is moved a bounded
+//! number of times, however small the reads are.
 
 use std::mem;
 
-/// A rest up to this size is copied in and out; a larger one takes the buffer with it.
+/// A remainder up to this size is copied in and out of the buffer; for a larger one the connection
+/// takes the buffer itself.
 const SMALL: usize = 16 << 10;
 
-/// What a connection keeps between two turns: the beginning of a record.
+/// The part of a record that a connection keeps between two turns.
 #[derive(Debug, Default)]
 pub(super) struct Rest {
     bytes: Vec<u8>,
@@ -18,7 +19,7 @@ pub(super) struct Rest {
     end: usize,
 }
 
-/// The buffer of an ingest thread, of which `start..end` is waiting to be decoded.
+/// The buffer of an ingest thread. `start..end` is not decoded yet.
 #[derive(Debug)]
 pub(super) struct Window {
     // Invariant: at least 2 * SMALL long
@@ -26,7 +27,7 @@ pub(super) struct Window {
     // Invariant: start <= end <= bytes.len()
     start: usize,
     end: usize,
-    // Replaces `bytes` when a connection takes it along. Empty or as long as `bytes` once was.
+    // Replaces `bytes` when a connection takes that along. Empty, or as long as `bytes` once was.
     spare: Vec<u8>,
 }
 
@@ -41,17 +42,17 @@ impl Window {
         }
     }
 
-    /// What is waiting to be decoded.
+    /// The bytes that are not decoded yet.
     pub(super) fn unread(&self) -> &[u8] {
         &self.bytes[self.start..self.end]
     }
 
-    /// `count` more bytes have been read into the room.
+    /// Records that `count` more bytes were read into the free part.
     pub(super) fn filled(&mut self, count: usize) {
         self.end = (self.end + count).min(self.bytes.len());
     }
 
-    /// `count` bytes have been decoded.
+    /// Records that `count` bytes were decoded.
     pub(super) fn consume(&mut self, count: usize) {
         self.start = (self.start + count).min(self.end);
         if self.start == self.end {
@@ -59,36 +60,36 @@ impl Window {
         }
     }
 
-    /// Forgets what is waiting.
+    /// Discards the undecoded bytes.
     pub(super) fn clear(&mut self) {
         self.start = 0;
         self.end = 0;
     }
 
-    /// Where to read next, at least a quarter of the buffer; `None` when `max_record`
-    /// bytes are waiting and still make no record.
+    /// The part to read into, at least a quarter of the buffer; `None` when `max_record` bytes are
+    /// waiting and still form no record.
     pub(super) fn room(&mut self, max_record: usize) -> Option<&mut [u8]> {
         let unread = self.end - self.start;
         if unread >= max_record {
             return None;
         }
         let size = self.bytes.len();
-        // Moving is paid for by what was decoded before (eight times as much), or by what
-        // was read since the last move (a quarter of the buffer): linear in any case.
+        // Moving costs at most an eighth of what was decoded before, or follows reads of a quarter
+        // of the buffer since the last move: linear in either case.
         let is_cheap = unread * 8 <= self.start;
         if self.start > 0 && (is_cheap || size - self.end < size / 4) {
             self.bytes.copy_within(self.start..self.end, 0);
             self.start = 0;
             self.end = unread;
         }
-        // In a full window this record is longer than half of it: later moves get rarer.
+        // The unfinished record is longer than half of the window here, so later moves get rarer.
         if self.end > size / 2 && size - self.end < size / 4 {
             self.bytes.resize(size * 2, 0);
         }
         self.bytes.get_mut(self.end..)
     }
 
-    /// Takes over what a connection kept. The window must be empty.
+    /// Takes over the bytes that a connection kept. The window must be empty.
     pub(super) fn adopt(&mut self, rest: &mut Rest) {
         let kept = &rest.bytes[rest.start..rest.end];
         if kept.len() > SMALL {
@@ -104,7 +105,7 @@ impl Window {
         rest.end = 0;
     }
 
-    /// Leaves what is unread with the connection, and this window empty.
+    /// Leaves the undecoded bytes with the connection, and the window empty.
     pub(super) fn leave(&mut self, rest: &mut Rest) {
         let unread = self.end - self.start;
         if unread > SMALL {

@@ -1,4 +1,4 @@
-//! The socket under a target: non-blocking writes, and parking when there is no room.
+//! The socket of a target: non-blocking writes, and a blocked thread when there is no room.
 
 use std::io;
 use std::time::Duration;
@@ -57,12 +57,12 @@ impl WireOut {
         &self.local
     }
 
-    /// Bytes that the kernel has taken on this connection.
+    /// Number of bytes that the kernel has accepted on this connection.
     pub(super) fn written(&self) -> u64 {
         self.written
     }
 
-    /// Lays a milepost. `false`: there are mileposts, but no room for this one.
+    /// Queues a milepost. Returns `false` if the queue is full.
     pub(super) fn lay(&mut self, milepost: Milepost) -> bool {
         let mileposts = self.mileposts.as_mut();
         mileposts.is_none_or(|mileposts| mileposts.push(milepost).is_ok())
@@ -99,7 +99,7 @@ impl WireOut {
         Ok(())
     }
 
-    /// Reads what the peer says next, behind what is in `into`; 0: it has closed.
+    /// Appends what the peer sends next to `into`; 0: the peer has closed.
     pub(super) fn read(
         &mut self,
         parker: &Parker,
@@ -118,13 +118,13 @@ impl WireOut {
         Ok(count)
     }
 
-    /// Says that nothing more comes, and reads until the peer says the same.
+    /// Shuts down the sending side, and reads until the peer closes.
     pub(super) fn close(&mut self, parker: &Parker, clock: &dyn Clock, limit: Duration) -> Result<Closing, NetError> {
         let until = clock.now().saturating_add(limit.as_nanos() as u64);
         let stream = &mut self.stream;
         let shut = parker.wait(Some(limit), |context| stream.poll_shutdown(context));
         self.outcome(shut, Some(limit))?;
-        // Whatever it still says is of no interest, however much it is.
+        // Bytes that the peer still sends are discarded, whatever their number.
         let mut answer = [0; 4096];
         loop {
             let left = Duration::from_nanos(until.saturating_sub(clock.now()));

@@ -1,4 +1,4 @@
-//! An ingest thread: serves the connections that are pinned to it.
+//! An ingest thread: it serves the connections that are assigned to it.
 
 use std::collections::{HashMap, VecDeque};
 use std::io::{ErrorKind, Read};
@@ -19,32 +19,32 @@ use super::stats::add;
 use super::stream::{Plain, Stream};
 use super::window::Window;
 
-/// Reads of one connection before the next gets its turn.
+/// Reads from one connection before the next gets its turn.
 const READS_A_TURN: usize = 4;
 
 /// The state of one ingest thread.
 pub(super) struct Worker {
     shared: Arc<Shared>,
     inbox: Arc<Inbox>,
-    /// Knows the sockets of this thread, and runs only while it waits: codecs and stores
-    /// are never called inside.
+    /// The reactor of this thread's sockets. It runs only while the thread waits: decoders and
+    /// stores are never called inside it.
     reactor: Runtime,
     timing: Arc<Mutex<Timing>>,
     window: Window,
     links: HashMap<u64, Link, foldhash::fast::FixedState>,
     next_id: u64,
-    /// Connections whose turn ended before their bytes did.
+    /// Connections whose turn ended while they still had bytes to read.
     again: VecDeque<u64>,
     meter: Meter,
 }
 
 /// How a turn of a connection ended.
 enum Turn {
-    /// Nothing more to read; its bell is set.
+    /// Nothing more to read; the waker is armed.
     Waiting,
-    /// There may be more.
+    /// There may be more to read.
     Unfinished,
-    /// It is over.
+    /// The connection has ended.
     Over(End),
 }
 
@@ -71,14 +71,14 @@ impl Worker {
         }
     }
 
-    /// Serves until the last mail, then drains what was received.
+    /// Serves until it is asked to stop, then drains the received bytes.
     pub(super) fn run(mut self) -> IngestCpu {
         let mut mail = Mail::default();
         let mut has_spare_time = true;
         loop {
             self.meter.turn(has_spare_time);
             let limit = (!self.again.is_empty()).then_some(Duration::ZERO);
-            // One look at the sockets is the wire's.
+            // A single poll of the sockets counts as wire time.
             has_spare_time = if limit == Some(Duration::ZERO) {
                 self.inbox.fetch(&self.reactor, &mut mail, limit);
                 false
@@ -137,7 +137,7 @@ impl Worker {
         }
     }
 
-    /// Gives a connection its turn. It may be gone: its bell was set when it was closed.
+    /// Serves a connection for one turn. It may be closed already, with its waker still queued.
     fn serve(&mut self, id: u64) {
         let Some(link) = self.links.get_mut(&id) else {
             return;
@@ -176,7 +176,8 @@ impl Worker {
         let links = self.links.iter();
         let suspects: Vec<u64> = links.filter(|(_, link)| is_idle(link)).map(|(&id, _)| id).collect();
         for id in suspects {
-            // Its bytes may have waited for us, not we for them.
+            // Bytes may be waiting in the socket because the thread was busy; the connection is
+            // then not idle.
             self.serve(id);
             if let Some(link) = self.links.get_mut(&id)
                 && is_idle(link)
@@ -187,7 +188,7 @@ impl Worker {
         }
     }
 
-    /// Reads and applies what the kernel has received on every connection, then closes.
+    /// Reads and applies what the kernel has received on every connection, then closes them.
     fn drain(&mut self) {
         let limit_ns = self.shared.options.drain_timeout.as_nanos() as u64;
         let deadline = self.shared.clock.now().saturating_add(limit_ns);
@@ -219,7 +220,7 @@ fn take_turn(link: &mut Link, window: &mut Window, shared: &Shared, timing: &Mut
     Turn::Unfinished
 }
 
-/// Takes what there is. `Ok(false)`: there is nothing to do now, and the bell is set.
+/// Reads and decodes once. `Ok(false)`: there is nothing to do now, and the waker is armed.
 fn step(
     link: &mut Link,
     window: &mut Window,
@@ -232,7 +233,7 @@ fn step(
     if link.answers.are_held() {
         return Ok(false);
     }
-    // What was not decoded because of its answers, or of work elsewhere, comes first.
+    // Bytes left undecoded because of waiting answers or of work on another thread come first.
     let was_busy = std::mem::take(&mut link.is_busy);
     if was_held || was_busy || link.read(window, shared)? {
         link.digest(window, shared, timing, meter)?;
@@ -241,7 +242,7 @@ fn step(
     Ok(false)
 }
 
-/// Reads past tokio, whose readiness may lag behind what the kernel holds.
+/// Reads without tokio, whose readiness may lag behind what the kernel holds.
 fn drain_link(
     link: &mut Link,
     window: &mut Window,

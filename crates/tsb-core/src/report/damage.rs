@@ -1,14 +1,14 @@
 //! Damage in the files of a store, as the store found it.
 //!
-//! A store that meets damage either refuses to open, or goes on without what it cannot read
-//! and states it with one of these. It is *not* an error: the call that found it went on.
+//! A store that meets damage either refuses to open, or goes on without what it cannot read and
+//! reports it with one of these. It is *not* an error: the call that found it succeeded.
 
 use std::fmt;
 use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
-/// One place where what a store wrote is not there any more, or cannot be read.
+/// One place where data that a store wrote is gone or cannot be read.
 ///
 /// ```
 /// use tsb_core::report::{Damage, DamageKind};
@@ -28,40 +28,40 @@ use serde::{Deserialize, Serialize};
 pub struct Damage {
     /// What kind of damage it is.
     pub kind: DamageKind,
-    /// The file, or the folder where a whole file is missing.
+    /// The damaged file, or the folder of a missing file.
     pub path: PathBuf,
-    /// What is wrong there: a lowercase fragment.
+    /// What is wrong there, as a lowercase fragment.
     pub what: String,
-    /// Bytes that cannot be read; absent where that is not known.
+    /// Bytes that cannot be read; absent where unknown.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub bytes: Option<u64>,
-    /// The most samples that are lost by it; absent where that is not known.
+    /// Upper bound of the samples lost by it; absent where unknown.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub samples_at_most: Option<u64>,
-    /// Where the damaged file is kept, where that is not `path`.
+    /// Where the damaged file was moved to, if it is not at `path`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub kept: Option<PathBuf>,
 }
 
-/// What a reader has to know about damage before anything else.
+/// The kind of damage, which decides what may be lost.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 #[non_exhaustive]
 pub enum DamageKind {
-    /// The newest file ends in the middle of a record, as a crash leaves it. What a store
-    /// acknowledged below its highest level may be gone; damage of the last record looks the
-    /// same.
+    /// The newest file ends in the middle of a record, as after a crash. Samples acknowledged
+    /// below the store's highest level may be lost. Damage to the last record cannot be told from
+    /// this.
     Torn,
-    /// Bytes are not what was written.
+    /// Bytes differ from what was written.
     Unreadable,
-    /// A file is gone, or shorter than it was.
+    /// A file is missing, or shorter than it was.
     Missing,
-    /// An earlier opening found this file damaged and kept it.
+    /// An earlier opening found this file damaged and set it aside.
     KeptAside,
 }
 
 impl Damage {
-    /// Damage of a kind: `what` is a lowercase fragment that says what is wrong at `path`.
+    /// Damage of a kind at `path`. `what` is a lowercase fragment that says what is wrong.
     pub fn new(kind: DamageKind, path: impl Into<PathBuf>, what: impl Into<String>) -> Self {
         Self {
             kind,
@@ -73,30 +73,30 @@ impl Damage {
         }
     }
 
-    /// The same with the number of bytes that cannot be read.
+    /// Sets the number of bytes that cannot be read.
     #[must_use]
     pub const fn with_bytes(mut self, bytes: u64) -> Self {
         self.bytes = Some(bytes);
         self
     }
 
-    /// The same with the most samples that are lost by it: 0 where it is known that none is.
+    /// Sets the upper bound of the samples lost: 0 if it is known that none is.
     #[must_use]
     pub const fn with_samples_at_most(mut self, samples: u64) -> Self {
         self.samples_at_most = Some(samples);
         self
     }
 
-    /// The same with the place where the damaged file is kept.
+    /// Sets the path that the damaged file was moved to.
     #[must_use]
     pub fn kept_as(mut self, path: impl Into<PathBuf>) -> Self {
         self.kept = Some(path.into());
         self
     }
 
-    /// Whether samples that were acknowledged at the store's highest level may be lost by it:
-    /// a torn end loses only what a crash may take, and a file that was kept aside was
-    /// reported when it was found.
+    /// Whether it may lose samples that were acknowledged at the store's highest level. A torn end
+    /// loses only what a crash may lose, and a file that was set aside was reported when it was
+    /// found.
     pub fn may_lose_samples(&self) -> bool {
         matches!(self.kind, DamageKind::Unreadable | DamageKind::Missing) && self.samples_at_most != Some(0)
     }

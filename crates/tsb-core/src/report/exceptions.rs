@@ -1,5 +1,5 @@
-//! What of the issued operations does not have to be in the store: with the plan and the
-//! issued ticks, exactly what must be there.
+//! Exceptions: the issued operations and samples that need not be in the store. Together with the
+//! plan and the issued ticks they define exactly what must be there.
 
 use std::ops::Range;
 
@@ -9,72 +9,73 @@ use crate::emit::ExceptionKind;
 use crate::series::SeriesId;
 use crate::time::Timestamp;
 
-/// Rejected samples are named in a report by up to this many stretches; beyond it they are
+/// Maximum number of stretches by which rejected samples are named in a report; further ones are
 /// only counted.
 pub const REJECTED_MAX: usize = 1 << 16;
 
-/// What does not have to be there, by name, and how much of it has no name.
+/// The operations and samples that need not be in the store, by name as far as possible, and the
+/// number of those without a name.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Exceptions {
-    /// Issued operations that were not sent, never answered, or lost on the way.
+    /// Issued operations that were not sent, not answered, or lost on the way.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub operations: Vec<ExceptedTicks>,
-    /// Operations of that kind that are not in the list.
+    /// Number of such operations that are not in the list.
     #[serde(default)]
     pub operations_unnamed: u64,
-    /// Samples that the store refused.
+    /// Samples that the store rejected.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub rejected: Vec<RejectedStretch>,
-    /// Samples that the store refused and that are not in the list.
+    /// Number of rejected samples that are not in the list.
     #[serde(default)]
     pub rejected_unnamed: u64,
-    /// Samples that never became part of a write: lost on the way, malformed, or refused by
-    /// the listener. Those lost on the way are among the samples of the operations that say so,
-    /// where all of these are named; nobody can name the others.
+    /// Samples that never became part of a write: lost on the way, malformed, or refused by the
+    /// listener. Those lost on the way belong to operations in the list above, if all such
+    /// operations are in it; the others cannot be named.
     #[serde(default)]
     pub never_arrived: u64,
-    /// Of these, samples that are in no operation of the list; absent in reports of earlier
-    /// programs, which named none.
+    /// Of these, samples that belong to no operation in the list; absent in reports of earlier
+    /// versions, which named none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub never_arrived_unnamed: Option<u64>,
 }
 
-/// Ticks of some groups that were issued and not sent, not answered, or lost on the way.
+/// Ticks of consecutive groups that were issued but not sent, not answered, or lost on the way.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ExceptedTicks {
-    /// What became of them.
+    /// Which of the three it was.
     pub kind: ExceptionKind,
-    /// The first of the groups.
+    /// The first group.
     pub first_group: u32,
-    /// How many groups in a row.
+    /// Number of consecutive groups.
     pub groups: u32,
-    /// Their first tick.
+    /// The first tick.
     pub first_tick: u64,
-    /// The tick behind their last.
+    /// The tick after the last.
     pub end_tick: u64,
 }
 
-/// Refused samples of one series at equal distances.
+/// Rejected samples of one series at equal distances.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RejectedStretch {
-    /// Which series.
+    /// The series.
     pub series: SeriesId,
     /// The first timestamp.
     pub first_ns: Timestamp,
-    /// From one to the next, in nanoseconds; 0 for one timestamp several times.
+    /// Distance of two timestamps, in nanoseconds; 0 for several samples with one timestamp.
     pub step_ns: i64,
-    /// How many samples.
+    /// Number of samples.
     pub samples: u64,
 }
 
 impl Exceptions {
-    /// Samples that may be missing in the store although no list here names them. Operations
-    /// without a name are counted as one sample each, at the least.
+    /// Number of samples that may be missing in the store although no list names them: a lower
+    /// bound, since an operation without a name counts as one sample.
     pub fn unnamed(&self) -> u64 {
         self.never_arrived_unnamed.unwrap_or(self.never_arrived) + self.rejected_unnamed + self.operations_unnamed
     }
 
-    /// Names operations: groups in a row with the same ticks are one entry.
+    /// Adds operations: consecutive groups with the same ticks become one entry.
     pub fn add_operations(&mut self, operations: &[(u32, Range<u64>, ExceptionKind)]) {
         let mut sorted: Vec<_> = operations.iter().collect();
         sorted.sort_by_key(|(group, ticks, kind)| (ticks.start, ticks.end, *kind, *group));
@@ -98,7 +99,7 @@ impl Exceptions {
         }
     }
 
-    /// The operations of a kind: (group, ticks).
+    /// The operations of a kind as (group, ticks).
     pub fn operations_of(&self, kind: ExceptionKind) -> Vec<(u32, Range<u64>)> {
         let of_kind = self.operations.iter().filter(|one| one.kind == kind);
         of_kind
@@ -109,7 +110,7 @@ impl Exceptions {
             .collect()
     }
 
-    /// Names refused samples, each as often as it was refused.
+    /// Adds rejected samples, each as often as it was rejected.
     pub fn add_rejected(&mut self, mut samples: Vec<(SeriesId, Timestamp)>) {
         samples.sort_unstable();
         for (series, at) in samples {
@@ -130,7 +131,7 @@ impl Exceptions {
         }
     }
 
-    /// The refused samples that have names.
+    /// The rejected samples that are in the list.
     pub fn rejected_samples(&self) -> Vec<(SeriesId, Timestamp)> {
         let stretches = self.rejected.iter();
         stretches
@@ -143,7 +144,7 @@ impl Exceptions {
 }
 
 impl RejectedStretch {
-    /// Makes `at` a part of it, where it lies as far behind the last as that behind the one
+    /// Extends the stretch by `at`, if it is as far from the last sample as that is from the one
     /// before.
     fn takes(&mut self, at: Timestamp) -> bool {
         let last = self.first_ns + self.step_ns.saturating_mul(self.samples as i64 - 1);

@@ -1,4 +1,4 @@
-//! What `tsb verify` prints: stores, read back on another day.
+//! The result of `tsb verify`: stores read back after their run.
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -8,14 +8,14 @@ use crate::durability::Durability;
 use crate::resource::Machine;
 use crate::verdict::Verdict;
 
-/// One store, or several of one report.
+/// One store, or all stores of one report.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Verification {
     /// [`super::SCHEMA_VERSION`] of the program that wrote it.
     pub schema_version: u32,
     /// The version of that program.
     pub tsb_version: String,
-    /// The machine that it was read back on.
+    /// The machine on which it was read back.
     #[serde(default)]
     pub machine: Machine,
     /// The stores, in the order of the report's runs.
@@ -25,63 +25,63 @@ pub struct Verification {
 /// One store, read back.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct VerifiedStore {
-    /// The store, as it names itself; as the report names it where it cannot be opened.
+    /// The store's own name; the report's name for it if it cannot be opened.
     pub store: String,
-    /// What was asked of the run that filled it; absent where the store cannot be read.
+    /// The plan of the run that filled it; absent if the store cannot be read.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub plan: Option<Value>,
-    /// What all values of that run follow from.
+    /// The seed of that run's values.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub seed: Option<u64>,
-    /// Whether everything is there that must be, and why not. UNVERIFIED where the store
-    /// cannot be read.
+    /// Whether everything required is in the store, and why not. UNVERIFIED if the store cannot be
+    /// read.
     pub verdict: Verdict,
-    /// The ledger of the run with what is there now; absent where the store cannot be read.
+    /// The ledger of the run with what was read back; absent if the store cannot be read.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ledger: Option<LedgerReport>,
-    /// What the journal of a run that was cut short says of it; absent for a report.
+    /// The state of a cut-off run by its journal; absent for a finished report.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub journal: Option<JournalReport>,
-    /// What the store found damaged in its files when it was opened and read.
+    /// Damage that the store found in its files when it was opened and read.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub damage: Vec<Damage>,
 }
 
-/// A run that was cut short, by its journal.
+/// A run that was cut off, as its journal describes it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct JournalReport {
-    /// When the last record was written, in nanoseconds since the start of the run.
+    /// Time of the last record, in nanoseconds since the start of the run.
     pub last_record_ns: u64,
     /// Samples that had been sent by then.
     pub sent: u64,
-    /// Whole records of the file.
+    /// Number of complete records in the file.
     pub records: u64,
-    /// Bytes behind the last whole record.
+    /// Bytes after the last complete record.
     pub torn_bytes: u64,
-    /// Records before it that are damaged or gone.
+    /// Records before it that are damaged or missing.
     pub damaged_records: u64,
-    /// The run ended, and its report was written.
+    /// Whether the run ended and its report was written.
     pub is_over: bool,
-    /// What had reached each level by the last record, the lowest first.
+    /// What had reached each durability level by the last record, the lowest first.
     pub levels: Vec<LevelReport>,
-    /// Samples that are there and were acknowledged after the last record, if at all.
+    /// Samples found that were acknowledged after the last record, if at all.
     pub undecided_found: u64,
 }
 
-/// What had reached one level of durability, and what of it is there.
+/// The samples that had reached one durability level, and how many of them were found.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LevelReport {
     /// The level.
     pub level: Durability,
-    /// Whether what ended the run may take none of it.
+    /// Whether samples at this level must have survived what ended the run.
     pub must_be_there: bool,
-    /// Samples that had been acknowledged and reached it.
+    /// Samples that had been acknowledged at this level.
     pub acknowledged: u64,
-    /// Of these, samples that are there, or superseded or expired by the store's rules.
+    /// Of these, samples found, or superseded or expired by the store's rules.
     pub found: u64,
-    /// Of these, samples that are not there.
+    /// Of these, samples not found.
     pub lost: u64,
-    /// The same at the most, where which samples were acknowledged is not known to the last.
+    /// Upper bound of `lost`, where it is not known exactly which samples were acknowledged.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub lost_at_most: Option<u64>,
 }

@@ -1,8 +1,8 @@
 //! The limits of the control groups that this process runs in, of either version.
 //!
-//! A group is bound by its own limit and by those of all groups above it, so the
-//! smallest counts. Inside a container the group's path may not exist under the mount; the
-//! mount's root then stands for it.
+//! A group is bound by its own limit and those of all its ancestors, so the smallest limit
+//! applies. Inside a container the group's path may not exist under the mount; then the mount's
+//! root is used.
 
 /// What the control groups allow; `None`: no limit, or none that could be read.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -11,11 +11,11 @@ pub(super) struct Limits {
     pub(super) memory_bytes: Option<u64>,
 }
 
-/// Version 1 says "no limit" with a number that no machine reaches.
+/// Version 1 expresses "no limit" as a number larger than this.
 const UNLIMITED_BYTES: u64 = 1 << 60;
 
-/// The limits by `/proc/self/cgroup`, read through `file`, which gives the text of a file
-/// if it is there.
+/// The limits of the groups in `/proc/self/cgroup`. `file` returns the text of a file, if it
+/// exists.
 pub(super) fn limits(own_groups: &str, file: impl Fn(&str) -> Option<String>) -> Limits {
     let mut limits = Limits::default();
     for line in own_groups.lines() {
@@ -28,7 +28,7 @@ pub(super) fn limits(own_groups: &str, file: impl Fn(&str) -> Option<String>) ->
         let is_unified = number == "0" && controllers.is_empty();
         for above in ancestors(path) {
             if is_unified {
-                // Beside version 1, version 2 is mounted one level down.
+                // In a mixed setup, version 2 is mounted one level below version 1.
                 let mounts = ["", "/unified"].into_iter();
                 let text = |name: &str| {
                     let mut mounts = mounts.clone();
@@ -65,7 +65,7 @@ impl Limits {
     }
 }
 
-/// `/a/b`, `/a` and the root, as what is put behind a mount point.
+/// `/a/b`, `/a` and the root, as suffixes of a mount point.
 fn ancestors(path: &str) -> impl Iterator<Item = &str> {
     let path = path.trim_end_matches('/');
     std::iter::successors(Some(path), |path| path.rfind('/').map(|slash| &path[..slash]))

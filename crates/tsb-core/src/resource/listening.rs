@@ -1,19 +1,19 @@
-//! Which processes of this machine stand behind a port or a Unix socket, by proc_net(5)
-//! and the open files of each process. Those of other users are not seen without rights.
+//! Finds the processes on this machine that listen on a port or a Unix socket, from proc_net(5)
+//! and each process's open files. Processes of other users are visible only with privileges.
 
 use std::collections::HashSet;
 use std::fs;
 
-/// Somewhere that a server of this machine listens.
+/// A place on this machine where a server listens.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Listening {
     /// A TCP port.
     Port(u16),
-    /// The path of a Unix socket, as the server was told it.
+    /// The path of a Unix socket, as given to the server.
     Path(String),
 }
 
-/// The processes that listen there, in ascending order; none where nobody does.
+/// The processes that listen on any of the places, in ascending order; empty if there are none.
 pub fn listeners(places: &[Listening]) -> Vec<u32> {
     let table = |name: &str| fs::read_to_string(format!("/proc/net/{name}")).unwrap_or_default();
     let (tcp, unix) = (table("tcp") + &table("tcp6"), table("unix"));
@@ -55,7 +55,8 @@ fn tcp_listener(line: &str) -> Option<(Listening, u64)> {
     Some((Listening::Port(port), fields.nth(5)?.parse().ok()?))
 }
 
-/// `num refcount protocol flags type st inode path`, with the flag of one that accepts.
+/// `num refcount protocol flags type st inode path`; the flags say whether the socket accepts
+/// connections.
 fn unix_listener(line: &str) -> Option<(Listening, u64)> {
     let mut fields = line.split_ascii_whitespace();
     if fields.nth(3)? != "00010000" {

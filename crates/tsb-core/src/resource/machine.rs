@@ -1,42 +1,42 @@
-//! The machine that a run ran on, as far as it bears on its figures.
+//! The machine of a run, with the properties that affect its figures.
 
 use serde::{Deserialize, Serialize};
 
 use super::cgroup::limits;
 use super::parse::{described, named};
 
-/// Facts about the machine; what could not be read is absent.
+/// Properties of the machine; absent where they could not be read.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Machine {
     /// The processor's own name.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cpu: Option<String>,
-    /// CPUs that this process may run on.
+    /// Number of CPUs that this process may use.
     pub cores: usize,
-    /// CPUs that its control group may use, where that is limited.
+    /// CPUs that the control group allows, if limited.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cgroup_cores: Option<f64>,
     /// Memory, in bytes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub memory_bytes: Option<u64>,
-    /// Memory that its control group may use, where that is limited, in bytes.
+    /// Memory that the control group allows, in bytes, if limited.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cgroup_memory_bytes: Option<u64>,
     /// The kernel's version.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub kernel: Option<String>,
-    /// How the processor's frequency is governed.
+    /// The CPU frequency governor.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub governor: Option<String>,
-    /// Where the kernel takes its time from.
+    /// The kernel's clock source.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub clock_source: Option<String>,
-    /// Built without optimisation: no figure of such a build means anything.
+    /// Whether the build is unoptimized; figures of such a build are meaningless.
     pub debug_build: bool,
 }
 
 impl Machine {
-    /// This machine.
+    /// Examines this machine.
     pub fn examine() -> Self {
         let text = |path: &str| std::fs::read_to_string(path).ok().map(|text| text.trim().to_owned());
         let cpuinfo = text("/proc/cpuinfo").unwrap_or_default();

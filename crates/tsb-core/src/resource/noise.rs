@@ -1,5 +1,5 @@
-//! Disturbance: what others took from a run, told apart from what its own threads took from
-//! each other.
+//! Disturbance: CPU time that foreign processes took from a run, as opposed to what its own
+//! threads took from each other.
 //!
 //! ```text
 //!   CPU used by processes        =  ours  +  the target's  +  foreign     (/proc/stat)
@@ -7,12 +7,12 @@
 //!
 //!   taken = the smaller of foreign use and our wait, window by window
 //! ```
-//! Foreign use that nobody of ours waited for costs the run nothing, and waiting while no
-//! foreign process ran is our own doing. What stops the whole process (SIGSTOP, a paused
-//! machine, swapping) shows in none of these counters: the watching thread wakes up late
-//! without having waited for a CPU.
+//! Foreign use for which no thread of ours waited costs the run nothing, and waiting while no
+//! foreign process ran is caused by our own threads. What stops the whole process (SIGSTOP, a
+//! paused machine, swapping) shows in none of these counters; it is detected because the watching
+//! thread wakes up late without having waited for a CPU.
 //!
-//! [`Disturbance`] is pure; a [`Reading`] holds the kernel's counters at one moment.
+//! [`Disturbance`] is pure; a [`Reading`] is a snapshot of the kernel's counters.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -21,43 +21,42 @@ use serde::{Deserialize, Serialize};
 use super::parse::{CpuTimes, Stat, cpu_list, described, schedstat};
 use crate::time::{SECOND_NS, process_cpu_ns};
 
-/// A thread that wakes up later than it asked by less than this is on time: timers have
-/// slack, and a page has to come from somewhere.
+/// A thread that wakes up less than this after the requested time is on time: timers have slack,
+/// and a page fault may delay it.
 pub const LATE_NS_MIN: u64 = 2_000_000;
 
-/// How much a run was disturbed. Shares are in [0, 1]; what the kernel does not tell is
-/// absent.
+/// How much a run was disturbed. Shares are in [0, 1]; what the kernel does not report is absent.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Noise {
-    /// CPU time that the hypervisor gave to other machines, of all CPU time.
+    /// Share of all CPU time that the hypervisor gave to other machines.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stolen_share: Option<f64>,
-    /// CPU time that processes used that are neither ours nor the target's, while threads of
-    /// ours or of the target waited for a CPU: of the CPU time that there was for us, and at
+    /// CPU time of processes that are neither ours nor the target's, while threads of ours or of
+    /// the target waited for a CPU; as a share of the CPU time that was available to us, and at
     /// least of one CPU.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub foreign_share: Option<f64>,
-    /// Time in which our threads and the target's waited for each other, of all the time in
-    /// which they wanted a CPU. It is no disturbance.
+    /// Time in which our threads and the target's waited for each other, as a share of the time in
+    /// which they wanted a CPU. This is not a disturbance.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub own_wait_share: Option<f64>,
-    /// Time in which the process stood still: stopped, paused, or swapped out.
+    /// Share of time in which the process stood still: stopped, paused, or swapped out.
     pub late_share: f64,
     /// The longest such time, in milliseconds.
     pub late_max_ms: f64,
 }
 
-/// Whose CPU time is no disturbance: this process, and those that it drives.
+/// The processes whose CPU time is not a disturbance: this one, and those that it drives.
 #[derive(Clone, Debug)]
 pub struct Parties {
-    /// This process first.
+    /// Process ids, this process first.
     pids: Vec<u32>,
-    /// The CPUs that any of them may use.
+    /// The CPUs that at least one of them may use.
     cpus: Option<BTreeSet<u32>>,
 }
 
 impl Parties {
-    /// This process and `targets`, as far as they exist.
+    /// This process and those of `targets` that exist.
     pub fn with_targets(targets: &[u32]) -> Self {
         let mut pids = vec![std::process::id()];
         pids.extend(targets.iter().filter(|pid| **pid != std::process::id()));
@@ -72,7 +71,7 @@ impl Parties {
         Self { pids, cpus }
     }
 
-    /// The kernel's counters now, which is `at_ns` on the clock of the run.
+    /// Takes a snapshot of the kernel's counters; `at_ns` is the current time on the run's clock.
     pub fn read(&self, at_ns: u64) -> Reading {
         let text = |path: String| std::fs::read_to_string(path).ok();
         let (mut targets, mut threads) = (Vec::new(), Vec::new());
@@ -97,20 +96,20 @@ impl Parties {
     }
 }
 
-/// The kernel's counters at one moment.
+/// A snapshot of the kernel's counters.
 #[derive(Clone, Debug, Default)]
 pub struct Reading {
     at_ns: u64,
     cpu: Option<CpuTimes>,
     own_cpu_ns: u64,
-    /// CPU time of each process of the target, in clock ticks.
+    /// CPU time of each of the target's processes, in clock ticks.
     targets: BTreeMap<u32, u64>,
-    /// How long each thread of ours and of the target waited for a CPU, in nanoseconds.
+    /// Time that each thread of ours and of the target waited for a CPU, in nanoseconds.
     waits: BTreeMap<u32, u64>,
 }
 
 impl Reading {
-    /// From `/proc/PID/stat` of the target's processes, and `schedstat` of all threads.
+    /// Parses `/proc/PID/stat` of the target's processes, and `schedstat` of all threads.
     fn parse(at_ns: u64, own_cpu_ns: u64, targets: &[(u32, String)], threads: &[(u32, String)]) -> Self {
         let ticks = |(pid, text): &(u32, String)| Stat::parse(text).map(|stat| (*pid, stat.user + stat.system));
         let waits = |(tid, text): &(u32, String)| schedstat(text).map(|(_, waited_ns)| (*tid, waited_ns));
@@ -124,20 +123,20 @@ impl Reading {
     }
 }
 
-/// How much the counts that are there have grown; what was not there before began at 0.
+/// Total growth of the counts that exist now; one that did not exist before started at 0.
 fn grown(now: &BTreeMap<u32, u64>, before: &BTreeMap<u32, u64>) -> u64 {
     let since = |(id, count): (&u32, &u64)| count.saturating_sub(before.get(id).copied().unwrap_or(0));
     now.iter().map(since).sum()
 }
 
-/// Adds up readings and late wake-ups.
+/// Accumulates snapshots and late wake-ups into a [`Noise`].
 #[derive(Clone, Debug)]
 pub struct Disturbance {
     first: Reading,
     last: Reading,
     /// Length of a clock tick, the unit of `/proc/stat`.
     tick_ns: u64,
-    /// Foreign use that has not been found to be above the error of the counters yet.
+    /// Foreign use that does not yet exceed the error of the counters.
     owed_ns: i64,
     taken_ns: u64,
     waited_ns: u64,
@@ -147,7 +146,7 @@ pub struct Disturbance {
 }
 
 impl Disturbance {
-    /// Watches from `first` on.
+    /// Starts watching at snapshot `first`.
     pub fn since(first: Reading) -> Self {
         let ticks = rustix::param::clock_ticks_per_second().max(1);
         Self::with_tick(first, SECOND_NS / ticks)
@@ -156,7 +155,7 @@ impl Disturbance {
     fn with_tick(first: Reading, tick_ns: u64) -> Self {
         Self {
             last: first.clone(),
-            // Each of two counters is known to a tick.
+            // The error of each of the two counters is one tick.
             owed_ns: -2 * tick_ns as i64,
             first,
             tick_ns,
@@ -168,7 +167,7 @@ impl Disturbance {
         }
     }
 
-    /// Ends a window.
+    /// Ends a window at a snapshot.
     pub fn add(&mut self, reading: Reading) {
         let target_cpu_ns = grown(&reading.targets, &self.last.targets) * self.tick_ns;
         let waited_ns = grown(&reading.waits, &self.last.waits);
@@ -177,7 +176,8 @@ impl Disturbance {
         if let (Some(now), Some(before)) = (reading.cpu, self.last.cpu) {
             let busy_ns = now.busy.saturating_sub(before.busy) * self.tick_ns;
             let own_ns = reading.own_cpu_ns.saturating_sub(self.last.own_cpu_ns) + target_cpu_ns;
-            // What was counted too little in one window is in the next one: a deficit stays.
+            // What one window counts too little, the next one counts in addition; so a deficit is
+            // carried over.
             self.owed_ns += busy_ns as i64 - own_ns as i64;
             let foreign_ns = self.owed_ns.max(0) as u64;
             self.owed_ns = self.owed_ns.min(0);
@@ -186,8 +186,8 @@ impl Disturbance {
         self.last = reading;
     }
 
-    /// The watching thread woke up `late_ns` after it should have, and for `waited_ns` of
-    /// that it waited for a CPU.
+    /// Records that the watching thread woke up `late_ns` after the requested time, of which it
+    /// waited `waited_ns` for a CPU.
     pub fn woke(&mut self, late_ns: u64, waited_ns: u64) {
         let late_ns = late_ns.saturating_sub(waited_ns);
         if late_ns > LATE_NS_MIN {
@@ -196,7 +196,7 @@ impl Disturbance {
         }
     }
 
-    /// What it came to.
+    /// The shares over the whole time watched.
     pub fn noise(&self) -> Noise {
         let elapsed_ns = self.last.at_ns.saturating_sub(self.first.at_ns).max(1);
         let used_ns = self.last.own_cpu_ns.saturating_sub(self.first.own_cpu_ns) + self.target_cpu_ns;
@@ -217,8 +217,8 @@ impl Disturbance {
     }
 }
 
-/// How long the calling thread has waited for a CPU so far, in nanoseconds; 0 where the
-/// kernel does not say.
+/// Time that the calling thread has waited for a CPU so far, in nanoseconds; 0 if the kernel does
+/// not report it.
 pub fn own_thread_waited_ns() -> u64 {
     let stat = std::fs::read_to_string("/proc/thread-self/schedstat").ok();
     stat.as_deref()

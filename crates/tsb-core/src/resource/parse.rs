@@ -1,18 +1,18 @@
-//! The kernel's files as numbers. Pure: text in, counts out.
+//! Parses the kernel's files into numbers. Pure: text in, counts out.
 
 use std::collections::BTreeSet;
 
-/// What some CPUs did so far, by `/proc/stat`, in clock ticks.
+/// CPU time of some CPUs so far, from `/proc/stat`, in clock ticks.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct CpuTimes {
     pub(super) total: u64,
     pub(super) steal: u64,
-    /// In processes: user and kernel mode, nice or not, without interrupts.
+    /// Time in processes: user and kernel mode, with and without nice, without interrupts.
     pub(super) busy: u64,
 }
 
 impl CpuTimes {
-    /// The sum over those of `cpus`, or over all where none are named.
+    /// The sum over the CPUs in `cpus`, or over all if `None`.
     pub(super) fn parse(stat: &str, cpus: Option<&BTreeSet<u32>>) -> Option<Self> {
         let Some(cpus) = cpus else {
             return Self::parse_line(stat.lines().next()?.strip_prefix("cpu ")?);
@@ -42,15 +42,15 @@ impl CpuTimes {
         })
     }
 
-    /// Share of the time since `earlier`.
+    /// Share of the time since `earlier` that was stolen. in [0, 1]
     pub(super) fn stolen_since(self, earlier: Self) -> f64 {
         let total = self.total.saturating_sub(earlier.total).max(1);
         self.steal.saturating_sub(earlier.steal) as f64 / total as f64
     }
 }
 
-/// What the scheduler says of a thread: nanoseconds on a CPU, and nanoseconds in which it
-/// could have run and waited for one.
+/// A thread's scheduler statistics: nanoseconds on a CPU, and nanoseconds in which it was runnable
+/// and waited for one.
 pub(super) fn schedstat(text: &str) -> Option<(u64, u64)> {
     let mut fields = text.split_whitespace().map_while(|field| field.parse().ok());
     Some((fields.next()?, fields.next()?))
@@ -66,7 +66,7 @@ pub(super) fn cpu_list(text: &str) -> Option<BTreeSet<u32>> {
     Some(cpus)
 }
 
-/// What `/proc/PID/stat` says of a process or thread.
+/// A process or thread, from `/proc/PID/stat`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Stat {
     pub(super) name: String,
@@ -82,10 +82,10 @@ pub(super) struct Stat {
 
 impl Stat {
     pub(super) fn parse(text: &str) -> Option<Self> {
-        // The name stands in parentheses and may hold anything, parentheses included.
+        // The name stands in parentheses and may contain any character, including parentheses.
         let (open, close) = (text.find('(')?, text.rfind(')')?);
         let fields: Vec<&str> = text.get(close + 1..)?.split_whitespace().collect();
-        // The first of these is field 3 of proc(5).
+        // `fields` starts with field 3 of proc(5).
         let field = |number: usize| fields.get(number - 3)?.parse::<u64>().ok();
         Some(Self {
             name: text.get(open + 1..close)?.to_owned(),
@@ -98,7 +98,7 @@ impl Stat {
     }
 }
 
-/// The number behind `name` in a file of `name: number` lines (`status`, `io`, `meminfo`).
+/// The number after `name` in a file of `name: number` lines (`status`, `io`, `meminfo`).
 pub(super) fn named(text: &str, name: &str) -> Option<u64> {
     let rest = text
         .lines()
@@ -106,7 +106,7 @@ pub(super) fn named(text: &str, name: &str) -> Option<u64> {
     rest.split_whitespace().next()?.parse().ok()
 }
 
-/// The text behind `name` in a file of `name : text` lines (`cpuinfo`).
+/// The text after `name` in a file of `name : text` lines (`cpuinfo`).
 pub(super) fn described<'a>(text: &'a str, name: &str) -> Option<&'a str> {
     let line = text
         .lines()

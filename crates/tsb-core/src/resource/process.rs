@@ -20,28 +20,28 @@ pub struct Usage {
     pub system_cpu_ns: u64,
     /// Resident memory at the end, in bytes.
     pub rss_bytes: u64,
-    /// The most that it ever had, in bytes.
+    /// The peak of its resident memory, in bytes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rss_bytes_max: Option<u64>,
     /// Page faults without I/O.
     pub minor_faults: u64,
     /// Page faults with I/O.
     pub major_faults: u64,
-    /// Bytes that it caused to be read from a medium.
+    /// Bytes that it caused to be read from storage.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub read_bytes: Option<u64>,
-    /// Bytes that it caused to be written to a medium.
+    /// Bytes that it caused to be written to storage.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub written_bytes: Option<u64>,
-    /// Times that it gave up a CPU by itself.
+    /// Times that it gave up a CPU voluntarily.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub voluntary_switches: Option<u64>,
-    /// Times that a CPU was taken from it.
+    /// Times that it was preempted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub involuntary_switches: Option<u64>,
 }
 
-/// A process that is watched from a first reading on.
+/// A process, watched since a first reading.
 #[derive(Clone, Debug)]
 pub struct Process {
     pid: u32,
@@ -65,14 +65,14 @@ impl Process {
         Self::watch(std::process::id())
     }
 
-    /// Any process; `None` when there is none with this id, or it may not be looked at.
+    /// Watches a process; `None` if it does not exist or may not be inspected.
     pub fn watch(pid: u32) -> Option<Self> {
         let root = PathBuf::from(format!("/proc/{pid}"));
         let first = read(&root)?;
         Some(Self { pid, root, first })
     }
 
-    /// What it used since the first reading; `None` when it is gone.
+    /// What it used since the first reading; `None` if it has ended.
     pub fn usage(&self) -> Option<Usage> {
         let last = read(&self.root)?;
         let tick_ns = tick_ns();

@@ -1,6 +1,6 @@
 //! One thread of this process, and the CPU time that it has used.
 
-/// The calling thread, as the operating system numbers threads; 0 where it does not.
+/// The operating system's id of the calling thread; 0 where there is none.
 pub fn own_thread() -> u32 {
     #[cfg(target_os = "linux")]
     return rustix::thread::gettid().as_raw_nonzero().get().unsigned_abs();
@@ -8,9 +8,9 @@ pub fn own_thread() -> u32 {
     0
 }
 
-/// CPU time so far of a living thread of this process, in nanoseconds, as the scheduler
-/// counts it: of a thread that is running it may be a tick old. `None` where there is no
-/// such thread, or the operating system does not say.
+/// CPU time so far of a live thread of this process, in nanoseconds, by the scheduler's count; for
+/// a running thread it may be a tick old. `None` if the thread does not exist, or the operating
+/// system does not report it.
 pub fn cpu_of_thread(thread: u32) -> Option<u64> {
     let stat = std::fs::read_to_string(format!("/proc/self/task/{thread}/schedstat")).ok()?;
     stat.split_whitespace().next()?.parse().ok()

@@ -1,11 +1,12 @@
-//! The timetable of a run (roster and pace), and one worker's agenda from it.
+//! The timetable of a run (which operations, and when), and the agenda of one worker, which is its
+//! part of the timetable.
 
 use std::ops::Range;
 
 use super::roster::{Frontier, Roster, Slot, Walk};
 use super::{Cursor, Rate, Schedule, ScheduleError};
 
-/// How much faster than fleet time a run goes, as an exact fraction.
+/// The speed of a run relative to fleet time, as an exact fraction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Speed {
     num: u64,
@@ -16,7 +17,7 @@ impl Speed {
     /// Fleet time is wall time.
     pub const NATURAL: Self = Self { num: 1, den: 1 };
 
-    /// `num / den` times as fast; `None` when one of them is 0.
+    /// `num / den` times real time; `None` if either is 0.
     pub const fn new(num: u64, den: u64) -> Option<Self> {
         if num == 0 || den == 0 {
             None
@@ -25,10 +26,10 @@ impl Speed {
         }
     }
 
-    /// The speed at which a fleet that reports at `natural` reports at `asked`.
+    /// The speed at which a fleet whose natural rate is `natural` reports at rate `asked`.
     ///
     /// # Errors
-    /// When one of them is 0, or the fraction does not fit.
+    /// If either rate is 0, or the fraction does not fit.
     pub fn from_rates(asked: Rate, natural: Rate) -> Result<Self, ScheduleError> {
         let ratio = asked.over(natural)?;
         ratio
@@ -36,12 +37,12 @@ impl Speed {
             .ok_or(ScheduleError::NeverDue)
     }
 
-    /// How many times as fast, for showing.
+    /// The speed as a float, for display.
     pub fn as_f64(self) -> f64 {
         self.num as f64 / self.den as f64
     }
 
-    /// Wall time of a fleet time, rounded up; saturates.
+    /// Wall time for a fleet time, rounded up; saturates.
     #[inline]
     pub fn wall_ns(self, fleet_ns: u64) -> u64 {
         if self.num == self.den {
@@ -51,26 +52,26 @@ impl Speed {
         u64::try_from(scaled.div_ceil(u128::from(self.num))).unwrap_or(u64::MAX)
     }
 
-    /// Fleet time of a wall time, rounded down; saturates.
+    /// Fleet time for a wall time, rounded down; saturates.
     pub fn fleet_ns(self, wall_ns: u64) -> u64 {
         let scaled = u128::from(wall_ns) * u128::from(self.num) / u128::from(self.den);
         u64::try_from(scaled).unwrap_or(u64::MAX)
     }
 }
 
-/// Where due times come from.
+/// The source of due times.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Pace {
-    /// Each group's own time, at a speed.
+    /// The roster: each group at its own times, at a speed.
     Fleet(Speed),
-    /// A schedule gives the times, the roster only the order. A rate or a burst of it counts
-    /// samples, as [`Group::samples`](super::Group) has them, and an operation is due when
-    /// the first of its samples is; arrivals at random and recorded times are operations.
+    /// A schedule gives the times and the roster only the order. A rate or a burst counts samples,
+    /// by [`Group::samples`](super::Group), and an operation is due when its first sample is;
+    /// Poisson arrivals and recorded times count operations.
     Shape(Schedule),
 }
 
 impl Pace {
-    /// Whether operations are due at times of their own.
+    /// Whether operations have due times.
     pub const fn is_open_loop(&self) -> bool {
         match self {
             Self::Fleet(_) => true,
@@ -82,13 +83,13 @@ impl Pace {
 /// All operations of a run, with their due times.
 #[derive(Clone, Debug)]
 pub struct Timetable {
-    /// Which operations, in which order.
+    /// The operations and their order.
     pub roster: Roster,
-    /// When.
+    /// Their due times.
     pub pace: Pace,
-    /// Operations due at or after this (wall time since the start) are not part of it.
+    /// Operations due at or after this wall time since the start are excluded.
     pub end_ns: Option<u64>,
-    /// Operations at or after this in fleet time are not part of it.
+    /// Operations at or after this fleet time are excluded.
     pub fleet_end_ns: Option<u64>,
 }
 
@@ -112,7 +113,7 @@ impl Timetable {
         }
     }
 
-    /// How long it takes, in wall time, where that is known without going through it.
+    /// Planned duration in wall time, if it is known without walking through the operations.
     pub fn planned_ns(&self) -> Option<u64> {
         let by_fleet = match (&self.pace, self.fleet_end_ns) {
             (Pace::Fleet(speed), Some(end_ns)) => Some(speed.wall_ns(end_ns)),
@@ -121,7 +122,7 @@ impl Timetable {
         self.end_ns.into_iter().chain(by_fleet).min()
     }
 
-    /// The exact ticks of `group` among what lies at or before a place of the order.
+    /// The ticks of `group` at or before a position in the roster's order, exactly.
     pub fn ticks_through(&self, group: u32, frontier: Option<Frontier>) -> Range<u64> {
         self.roster.ticks_through(group, frontier)
     }
@@ -130,9 +131,9 @@ impl Timetable {
 /// One operation of an agenda.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Planned {
-    /// Whose tick it is.
+    /// The group and tick.
     pub slot: Slot,
-    /// Wall time since the start at which it is due; `None` in a closed loop.
+    /// Due time, as wall time since the start; `None` in a closed loop.
     pub due_ns: Option<u64>,
 }
 
@@ -143,7 +144,7 @@ enum Pacer {
     Unpaced,
 }
 
-/// The due times of a schedule, of which the operations of all workers take theirs.
+/// The due times of a schedule, of which each worker picks those of its own operations.
 #[derive(Clone, Debug)]
 struct Shape {
     cursor: Cursor,
@@ -151,11 +152,11 @@ struct Shape {
     passed: u64,
 }
 
-/// How often the end is looked for among the operations of others.
+/// Number of operations of other workers that are skipped between checks for the end.
 const PASSED_CHECK: u64 = 1 << 10;
 
 impl Shape {
-    /// When `own` is due, if that is before `end_ns`.
+    /// Due time of slot `own`, if it is before `end_ns`.
     #[inline]
     fn due(&mut self, own: Slot, end_ns: u64) -> Option<u64> {
         loop {

@@ -1,26 +1,26 @@
-//! Constant, ramp and steps: one rate curve of straight pieces.
+//! Rates over time (constant, ramp and steps) as one curve of straight pieces.
 //!
-//! Operation `n` is due at the first nanosecond at which the area under the curve has
-//! reached `n`. The area is kept as an exact fraction. A ramp is solved in floating point
-//! first and then set right by exact integer comparisons, so the result does not depend
-//! on the machine's floating point.
+//! Operation `n` is due at the first nanosecond at which the area under the curve has reached `n`.
+//! The area is kept as an exact fraction. A ramp is first solved in floating point and then
+//! corrected by exact integer comparisons, so the result does not depend on the machine's floating
+//! point.
 
 use super::ScheduleError;
 use super::rate::{Rate, gcd};
 
-/// At most this many pieces in a curve.
+/// Maximum number of pieces in a curve.
 pub(super) const PIECES_MAX: usize = 1024;
-/// A piece is shorter than this (2.3 years).
+/// Upper bound of the length of a piece, in nanoseconds (2.3 years); exclusive.
 const LENGTH_MAX: u64 = 1 << 56;
 
-/// A piece of a rate curve: the rate goes from `from` to `to` in a straight line.
+/// A piece of a rate curve, on which the rate changes linearly from `from` to `to`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Segment {
     /// The rate at its start.
     pub from: Rate,
     /// The rate at its end.
     pub to: Rate,
-    /// How long it lasts. in [1, 2^56)
+    /// Its duration, in nanoseconds. in [1, 2^56)
     pub length_ns: u64,
 }
 
@@ -30,11 +30,11 @@ pub struct Curve {
     segments: Vec<Segment>,
     last: Rate,
     pieces: Vec<Piece>,
-    // The denominator that all rates share. in [1, 2^56)
+    // The common denominator of all rates. in [1, 2^56)
     per_ns: u64,
 }
 
-/// A segment, prepared. Areas are counted in 1 / (2 * per_ns) operations.
+/// A segment prepared for evaluation. Areas are counted in 1 / (2 * per_ns) operations.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Piece {
     start_ns: u64,
@@ -43,12 +43,12 @@ struct Piece {
     // Rates at both ends, in events per `per_ns`. in [0, 2^56)
     from: u64,
     to: u64,
-    // The area before it.
+    // The area under all pieces before it.
     area: u128,
 }
 
 impl Curve {
-    /// One rate for ever.
+    /// A constant rate for ever.
     ///
     /// # Errors
     /// [`ScheduleError::NeverDue`] at a rate of 0.
@@ -56,7 +56,7 @@ impl Curve {
         Self::new(Vec::new(), rate)
     }
 
-    /// From one rate to another, and on at the second.
+    /// A linear change from one rate to another, which then continues.
     ///
     /// # Errors
     /// As [`Curve::steps`].
@@ -64,12 +64,12 @@ impl Curve {
         Self::new(vec![Segment { from, to, length_ns }], to)
     }
 
-    /// One rate after another, each for a time in nanoseconds; the last goes on (a last
+    /// A sequence of rates, each for a time in nanoseconds; the last continues for ever (a last
     /// rate of 0 ends the schedule).
     ///
     /// # Errors
-    /// When nothing would ever be due, a piece is empty or too long, there are too many,
-    /// or their rates have no common fraction below 2^56.
+    /// If nothing is ever due, if a piece is empty or too long, if there are too many pieces, or
+    /// if their rates have no common denominator below 2^56.
     pub fn steps(steps: &[(Rate, u64)]) -> Result<Self, ScheduleError> {
         let piece = |&(rate, length_ns): &(Rate, u64)| Segment {
             from: rate,
@@ -80,7 +80,7 @@ impl Curve {
         Self::new(steps.iter().map(piece).collect(), last)
     }
 
-    /// Pieces in order, then `last` for ever.
+    /// A curve of pieces in order, then `last` for ever.
     pub(super) fn new(segments: Vec<Segment>, last: Rate) -> Result<Self, ScheduleError> {
         if segments.len() > PIECES_MAX {
             let (pieces, max) = (segments.len(), PIECES_MAX);
@@ -151,7 +151,7 @@ impl Curve {
         self.last
     }
 
-    /// Every rate `num / den` times as high.
+    /// The curve with every rate multiplied by `num / den`.
     ///
     /// # Errors
     /// As [`Curve::steps`].
@@ -164,11 +164,11 @@ impl Curve {
         Self::new(segments, self.last.scaled(num, den)?)
     }
 
-    /// When operation `n` is due; `None` when the curve ends before.
+    /// Due time of operation `n`; `None` if the curve ends before.
     pub fn due(&self, n: u64) -> Option<u64> {
         let area = 2 * u128::from(self.per_ns) * u128::from(n);
-        // The last piece that starts below the area: at a piece's very end the due time
-        // belongs to it, so that a pause behind it does not delay the operation.
+        // The last piece that starts below the area. At the very end of a piece the due time
+        // belongs to that piece, so that a pause after it does not delay the operation.
         let after = self.pieces.partition_point(|piece| piece.area < area);
         let piece = &self.pieces[after.saturating_sub(1)];
         let into = piece.time_to(area - piece.area.min(area))?;
@@ -177,7 +177,7 @@ impl Curve {
 }
 
 impl Piece {
-    /// Nanoseconds into the piece at which its area reaches `area`.
+    /// Nanoseconds into the piece until its area reaches `area`.
     #[inline]
     fn time_to(&self, area: u128) -> Option<u64> {
         if area == 0 {
@@ -188,7 +188,7 @@ impl Piece {
             return (height > 0).then(|| u64::try_from(area.div_ceil(height)).unwrap_or(u64::MAX));
         }
         let mut guess = self.estimate(area).min(self.length_ns);
-        // Gallop to a time that reaches the area, then halve down to the first.
+        // Double the step until the time reaches the area, then bisect to the first such time.
         let mut step = 1;
         while !self.reaches(guess, area) {
             guess = guess.saturating_add(step).min(self.length_ns);
@@ -212,8 +212,8 @@ impl Piece {
         Some(guess)
     }
 
-    /// Whether the area of the first `time` nanoseconds is at least `area`, which is no
-    /// more than the piece has: `time * (2 from length + (to - from) time) >= length * area`.
+    /// Whether the area of the first `time` nanoseconds is at least `area`, which is at most the
+    /// piece's total: `time * (2 from length + (to - from) time) >= length * area`.
     fn reaches(&self, time: u64, area: u128) -> bool {
         let base = 2 * u128::from(self.from) * u128::from(self.length_ns);
         let inner = if self.to >= self.from {
@@ -232,7 +232,7 @@ impl Piece {
     }
 }
 
-/// The 192-bit product, high part first: compares as a number does.
+/// The 192-bit product as (high, low), which compares like a number.
 fn wide(a: u128, b: u64) -> (u128, u64) {
     let low = u128::from(a as u64) * u128::from(b);
     let high = (a >> 64) * u128::from(b) + (low >> 64);

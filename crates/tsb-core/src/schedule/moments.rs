@@ -1,9 +1,9 @@
-//! Moments: the ticks of a group at times of their own, that come again in each window.
+//! Moments: the ticks of a group that reports at listed times, which repeat in each window.
 //!
-//! A simulated host reports at an interval; a recorded one when it did. Its tick `k` is the
-//! `k`-th of a list of times, and behind the last the list begins again one window later.
-//! Copies of a host share its list, each with a shift of its own, so a group takes a few
-//! bytes however many moments it has.
+//! A simulated host reports at an interval, a recorded host at its recorded times. Its tick `k` is
+//! the `k`-th time of a list, and after the last the list repeats one window later. Copies of a
+//! host share the list, each with a time shift of its own, so a group takes a few bytes however
+//! many moments it has.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -20,16 +20,16 @@ pub struct Moments {
     window_ns: u64,
     // in [0, window_ns)
     shift_ns: u64,
-    // The first of `times` at or after the shift; `times.len()` where there is none.
+    // Index of the first of `times` at or after the shift; `times.len()` if there is none.
     first: u64,
     samples: u64,
 }
 
 impl Moments {
-    /// `times` are offsets within a window of `window_ns`, ascending and distinct; the
-    /// group begins `shift_ns` into it. `samples` are those of one window.
+    /// `times` are offsets within a window of `window_ns`, ascending and distinct; the group
+    /// starts `shift_ns` into the window. `samples` is the number of samples per window.
     ///
-    /// `None` when the times are not as they have to be, or the shift is not below the window.
+    /// `None` if the times break these rules, or the shift is not below the window.
     pub fn new(times: Arc<[u64]>, window_ns: u64, shift_ns: u64, samples: u64) -> Option<Self> {
         let is_ascending = times.is_sorted_by(|left, right| left < right);
         let last = *times.last()?;
@@ -45,28 +45,28 @@ impl Moments {
         })
     }
 
-    /// How many there are in a window.
+    /// Number of ticks per window.
     pub fn per_window(&self) -> u64 {
         self.times.len() as u64
     }
 
-    /// From one time of the window to the same time of the next.
+    /// Length of the window, in nanoseconds.
     pub fn window_ns(&self) -> u64 {
         self.window_ns
     }
 
-    /// Samples in a window.
+    /// Number of samples per window.
     pub fn samples(&self) -> u64 {
         self.samples
     }
 
-    /// Which of the window's times tick `tick` is.
+    /// Index of tick `tick` in the list of times.
     #[inline]
     pub fn place(&self, tick: u64) -> usize {
         (self.first.wrapping_add(tick) % self.per_window()) as usize
     }
 
-    /// When tick `tick` is, in fleet time; saturates.
+    /// Fleet time of tick `tick`; saturates.
     #[inline]
     pub fn offset_ns(&self, tick: u64) -> u64 {
         let turn = u128::from(self.first) + u128::from(tick);
@@ -75,7 +75,7 @@ impl Moments {
         u64::try_from(time).unwrap_or(u64::MAX)
     }
 
-    /// How many ticks are before a fleet time: the first tick at or after it.
+    /// Number of ticks before a fleet time, which is also the first tick at or after it.
     pub fn ticks_before(&self, offset_ns: u64) -> u64 {
         let at = u128::from(offset_ns) + u128::from(self.shift_ns);
         let window = u128::from(self.window_ns);
@@ -85,17 +85,17 @@ impl Moments {
         u64::try_from(count).unwrap_or(u64::MAX)
     }
 
-    /// The time within the window that a fleet time is.
+    /// Position of a fleet time within the window.
     pub fn within_window(&self, offset_ns: u64) -> u64 {
         ((u128::from(offset_ns) + u128::from(self.shift_ns)) % u128::from(self.window_ns)) as u64
     }
 }
 
-/// Goes through the ticks of some groups in the order of (fleet time, group).
+/// Iterates over the ticks of some groups in order of (fleet time, group).
 #[derive(Clone, Debug)]
 pub(super) struct MomentsWalk {
     moments: Arc<[Moments]>,
-    // The next tick of each group.
+    // The next tick of each group, as (time, group, tick).
     next: BinaryHeap<Reverse<(u64, u32, u64)>>,
 }
 

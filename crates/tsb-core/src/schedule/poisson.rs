@@ -1,30 +1,29 @@
 //! Poisson arrivals: exponential gaps from a counter-based hash, in integers.
 //!
-//! Gap `n` is a function of (seed, n) only. Gaps are added as fixed-point multiples of
-//! the mean gap (32 bits behind the point) in 128 bits, and the sum is multiplied with
-//! the exact rate: rounding happens once an operation and is never carried on.
+//! Gap `n` is a function of (seed, n) only. Gaps are summed as fixed-point multiples of the mean
+//! gap (32 fractional bits) in 128 bits, and the sum is multiplied by the exact rate. So each
+//! operation is rounded once, and rounding errors do not accumulate.
 
 use super::rate::Rate;
 
 const STEPS: usize = 1024;
-/// ln 2 with 32 bits behind the point.
+/// ln 2 with 32 fractional bits.
 const LN_2: u64 = 2_977_044_472;
-/// log2(1 + i / STEPS) with 32 bits behind the point; two entries beyond 2 for the
-/// differences.
+/// log2(1 + i / STEPS) with 32 fractional bits; two entries beyond i = STEPS for the differences.
 const LOG2: [u64; STEPS + 2] = log2_table();
 
-/// The due times of a Poisson process, one after another.
+/// The due times of a Poisson process, in order.
 #[derive(Clone, Debug)]
 pub struct PoissonGaps {
     rate: Rate,
     seed: u64,
     n: u64,
-    // Multiples of the mean gap, 32 bits behind the point.
+    // Multiples of the mean gap, with 32 fractional bits.
     sum: u128,
 }
 
 impl PoissonGaps {
-    /// Stands at operation 0, which is due one gap after the start.
+    /// Positioned at operation 0, which is due one gap after the start.
     pub fn new(rate: Rate, seed: u64) -> Self {
         let mut gaps = Self {
             rate,
@@ -36,21 +35,22 @@ impl PoissonGaps {
         gaps
     }
 
-    /// Goes to the next operation.
+    /// Moves to the next operation.
     #[inline]
     pub fn advance(&mut self) {
         self.n += 1;
         self.sum += u128::from(gap(self.seed, self.n));
     }
 
-    /// When the operation is due; `None` at a rate of 0.
+    /// Due time of the current operation; `None` at a rate of 0.
     #[inline]
     pub fn due(&self) -> Option<u64> {
         let (events, per) = (u128::from(self.rate.events()), u128::from(self.rate.per_ns()));
         if events == 0 {
             return None;
         }
-        // whole * per / events and what is left over, so that no product passes 2^128.
+        // Divides whole * per by events and carries the remainder, so that no product exceeds
+        // 2^128.
         let (whole, part) = (self.sum >> 32, self.sum & 0xffff_ffff);
         let scaled = whole.saturating_mul(per);
         let rest = ((scaled % events) << 32) + part * per;
@@ -59,14 +59,14 @@ impl PoissonGaps {
     }
 }
 
-/// An exponential variate with mean 1, 32 bits behind the point.
+/// An exponential variate with mean 1, with 32 fractional bits.
 #[inline]
 fn gap(seed: u64, n: u64) -> u64 {
     let bits = mix(mix(seed).wrapping_add(n.wrapping_mul(0x9e37_79b9_7f4a_7c15)));
     ((u128::from(minus_log2(bits)) * u128::from(LN_2)) >> 32) as u64
 }
 
-/// -log2((bits + 1) / 2^64), 32 bits behind the point.
+/// -log2((bits + 1) / 2^64), with 32 fractional bits.
 #[inline]
 fn minus_log2(bits: u64) -> u64 {
     let Some(x) = bits.checked_add(1) else {
@@ -84,7 +84,8 @@ fn minus_log2(bits: u64) -> u64 {
     (((u64::from(zeros) + 1) << 32) as i128 - log).max(0) as u64
 }
 
-/// The finalizer of SplitMix64 (Steele, Lea, Flood 2014): every bit depends on every bit.
+/// The finalizer of SplitMix64 (Steele, Lea, Flood 2014): every output bit depends on every input
+/// bit.
 #[inline]
 pub(crate) const fn mix(mut x: u64) -> u64 {
     x = x.wrapping_add(0x9e37_79b9_7f4a_7c15);
@@ -93,12 +94,12 @@ pub(crate) const fn mix(mut x: u64) -> u64 {
     x ^ (x >> 31)
 }
 
-/// Bit by bit: squaring a number doubles its logarithm.
+/// Computes the logarithms bit by bit: squaring a number doubles its logarithm.
 const fn log2_table() -> [u64; STEPS + 2] {
     let mut table = [0; STEPS + 2];
     let mut i = 0;
     while i < STEPS + 2 {
-        // 62 bits behind the point; in [1, 2 + 1/STEPS]
+        // 62 fractional bits; in [1, 2 + 1/STEPS]
         let mut x = (1u128 << 62) + ((i as u128) << 52);
         let mut log: u64 = 0;
         if x >= 2 << 62 {

@@ -1,25 +1,25 @@
-//! When fleet time got where: for runs whose pace is not that of the fleet.
+//! Progress: when fleet time reached which value, for runs whose pace is not that of the fleet.
 
-/// Points that are kept; beyond them every other one is dropped.
+/// Maximum number of points; when it is reached, every other point is dropped.
 const POINTS_MAX: usize = 1 << 16;
-/// The distance of points in wall time, at first.
+/// Initial distance between points, in nanoseconds of wall time.
 const STEP_NS: u64 = 1_000_000;
 
-/// Fleet times with the wall times at which they were due, as a run goes on. Between two
-/// points it is a straight line.
+/// Fleet times with the wall times at which they were due, recorded during a run, with linear
+/// interpolation between points.
 #[derive(Clone, Debug, Default)]
 pub struct Progress {
     // Invariant: ascending in both; not empty if there is a last.
     points: Vec<(u64, u64)>,
-    // The newest, which becomes a point when it is far enough from the one before.
+    // The newest pair, which becomes a point when it is far enough from the previous one.
     last: Option<(u64, u64)>,
-    // How often every other point was dropped.
+    // How many times every other point was dropped.
     thinned: u32,
 }
 
 impl Progress {
-    /// Fleet time `fleet_ns` was due at `wall_ns`, both since the start. What does not go on is
-    /// left out: a fleet time was due when it was first reached.
+    /// Records that fleet time `fleet_ns` was due at `wall_ns`, both since the start. A fleet time
+    /// that does not advance is ignored: what counts is when it was first reached.
     pub fn note(&mut self, fleet_ns: u64, wall_ns: u64) {
         let Some(last) = self.last else {
             self.points.push((fleet_ns, wall_ns));
@@ -44,13 +44,13 @@ impl Progress {
         self.last = Some((fleet_ns, wall_ns));
     }
 
-    /// The newest fleet time; `None` before there is one.
+    /// The newest fleet time; `None` before the first.
     pub fn fleet_ns(&self) -> Option<u64> {
         self.last.map(|(fleet, _)| fleet)
     }
 
-    /// When a fleet time was due. What lies beyond the newest was not due before that, and what
-    /// lies before the first not after it.
+    /// When a fleet time was due. Values beyond the newest or before the first point are clamped
+    /// to it.
     pub fn wall_ns(&self, fleet_ns: u64) -> u64 {
         let (Some(&first), Some(last)) = (self.points.first(), self.last) else {
             return 0;

@@ -1,4 +1,4 @@
-//! An exact rate: so many operations in so many nanoseconds, as a reduced fraction.
+//! An exact rate: a number of events in a number of nanoseconds, as a reduced fraction.
 
 use super::ScheduleError;
 use crate::time::SECOND_NS;
@@ -7,7 +7,7 @@ use crate::time::SECOND_NS;
 /// fits 128 bits.
 const LIMIT: u128 = 1 << 56;
 
-/// Operations per time, exact.
+/// Events per time, exact.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Rate {
     // in [0, 2^56)
@@ -17,18 +17,18 @@ pub struct Rate {
 }
 
 impl Rate {
-    /// Nothing, ever.
+    /// The rate 0.
     pub const ZERO: Self = Self { events: 0, per_ns: 1 };
 
     /// `events` operations in every `per_ns` nanoseconds.
     ///
     /// # Errors
-    /// When `per_ns` is 0 or a part of the reduced fraction is 2^56 or more.
+    /// If `per_ns` is 0, or a part of the reduced fraction is 2^56 or more.
     pub fn new(events: u64, per_ns: u64) -> Result<Self, ScheduleError> {
         Self::from_wide(u128::from(events), u128::from(per_ns))
     }
 
-    /// So many operations a second.
+    /// `events` operations per second.
     ///
     /// # Errors
     /// As [`Rate::new`].
@@ -48,18 +48,17 @@ impl Rate {
         })
     }
 
-    /// The same where there is an exact one, else the nearest that fits: off by less than
-    /// one in 2^50.
+    /// The exact rate if it fits, else the nearest that fits, with a relative error below 2^-50.
     ///
     /// # Errors
-    /// When it is so large or so small that none is near.
+    /// If it is too large or too small for any near fraction.
     pub(super) fn near(events: u128, per_ns: u128) -> Result<Self, ScheduleError> {
         Self::from_wide(events, per_ns).or_else(|error| {
             let (ratio, room) = (events as f64 / per_ns as f64, (LIMIT / 2) as f64);
             if events == 0 || per_ns == 0 {
                 return Err(error);
             }
-            // The larger part is rounded: of about 2^55 a half does not show.
+            // The larger part is rounded: it is about 2^55, so an error of a half is negligible.
             let (events, per_ns) = if ratio < 1.0 {
                 let events = (room * ratio).floor().max(1.0);
                 (events, (events / ratio).round())
@@ -71,7 +70,7 @@ impl Rate {
         })
     }
 
-    /// Operations in [`Rate::per_ns`] nanoseconds, as a reduced fraction.
+    /// The events in [`Rate::per_ns`] nanoseconds, as a reduced fraction.
     pub const fn events(self) -> u64 {
         self.events
     }
@@ -81,12 +80,12 @@ impl Rate {
         self.per_ns
     }
 
-    /// Whether it is 0.
+    /// Whether the rate is 0.
     pub const fn is_zero(self) -> bool {
         self.events == 0
     }
 
-    /// For showing; the schedule itself never rounds.
+    /// The rate as a float, for display; the schedule itself never rounds.
     pub fn as_per_second(self) -> f64 {
         self.events as f64 * SECOND_NS as f64 / self.per_ns as f64
     }
@@ -94,20 +93,20 @@ impl Rate {
     /// `num / den` times this rate.
     ///
     /// # Errors
-    /// When the result has no exact fraction below 2^56.
+    /// If the result has no exact fraction below 2^56.
     pub fn scaled(self, num: u64, den: u64) -> Result<Self, ScheduleError> {
-        // Divided crosswise first: the products then stay as small as they can be.
+        // Common factors are cancelled crosswise first, to keep the products small.
         let (events, per) = (u128::from(self.events), u128::from(self.per_ns));
         let (num, den) = (u128::from(num), u128::from(den));
         let (left, right) = (gcd(events, den).max(1), gcd(num, per).max(1));
         Self::from_wide((events / left) * (num / right), (per / right) * (den / left))
     }
 
-    /// How many times `other` this is, as a fraction, the nearest where the exact one does
-    /// not fit; `None` when `other` is 0.
+    /// The quotient of this rate and `other` as a fraction, or the nearest one if the exact
+    /// fraction does not fit; `None` if `other` is 0.
     ///
     /// # Errors
-    /// When no fraction is near.
+    /// If no fraction is near.
     pub fn over(self, other: Self) -> Result<Option<(u64, u64)>, ScheduleError> {
         if other.is_zero() {
             return Ok(None);

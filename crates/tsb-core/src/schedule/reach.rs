@@ -1,15 +1,15 @@
-//! How far a schedule has come by a moment, without walking there: a rate far beyond what can
-//! be sent has more operations than there is time to look at.
+//! Computes how far a schedule has come at a given time without walking to it: a rate far beyond
+//! what can be sent has too many operations to iterate over.
 
 use super::{Frontier, Pace, Schedule, Timetable};
 
-/// More operations than any schedule is asked for.
+/// Upper bound of the number of operations in any schedule.
 const OPERATIONS_MAX: u64 = 1 << 56;
 
 impl Schedule {
-    /// How many of what it numbers are due before `end_ns`: samples of a rate or a burst,
-    /// operations of a record. `None` where nothing is due at times of its
-    /// own, and for Poisson, whose due times are only known one after the other.
+    /// Number of events that are due before `end_ns`: samples for a rate or a burst, operations
+    /// for a record. `None` for a closed loop, and for Poisson, whose due times can only be
+    /// computed one after the other.
     pub fn due_before(&self, end_ns: u64) -> Option<u64> {
         match self {
             Self::Unpaced | Self::Poisson { .. } => None,
@@ -18,7 +18,7 @@ impl Schedule {
     }
 }
 
-/// The smallest number below `end` for which `holds`, which holds for all behind it; or `end`.
+/// The smallest number below `end` for which `holds` is true, or `end`. `holds` must be monotonic.
 fn first(end: u64, holds: impl Fn(u64) -> bool) -> u64 {
     let (mut low, mut high) = (0, end);
     while low < high {
@@ -33,7 +33,7 @@ fn first(end: u64, holds: impl Fn(u64) -> bool) -> u64 {
 }
 
 impl Timetable {
-    /// Whether [`Self::due_by`] can tell.
+    /// Whether [`Self::due_by`] can be computed.
     pub const fn is_countable(&self) -> bool {
         match &self.pace {
             Pace::Fleet(_) => true,
@@ -41,8 +41,8 @@ impl Timetable {
         }
     }
 
-    /// The place in the order up to which everything is due at or before `wall_ns`. `None` where
-    /// nothing is, and where that is not countable.
+    /// The position in the order up to which everything is due at or before `wall_ns`. `None` if
+    /// nothing is due, or if the timetable is not countable.
     pub fn due_by(&self, wall_ns: u64) -> Option<Frontier> {
         let last = |end: Option<u64>| end.map_or(Some(u64::MAX), |end| end.checked_sub(1));
         let wall_ns = wall_ns.min(last(self.end_ns)?);
@@ -57,8 +57,8 @@ impl Timetable {
         }
     }
 
-    /// The place of the operation with the last of the first `count` samples, or of the first
-    /// `count` operations; none behind `fleet_last_ns`.
+    /// The position of the operation that holds the `count`-th sample, or of the `count`-th
+    /// operation; at most the last one at `fleet_last_ns`.
     fn place_of(&self, count: u64, are_operations: bool, fleet_last_ns: u64) -> Option<Frontier> {
         if count == 0 {
             return None;
@@ -78,7 +78,8 @@ impl Timetable {
         })
     }
 
-    /// Samples up to and with a place, as a schedule counts them, or operations.
+    /// Number of samples, as a schedule counts them, or of operations, up to and including a
+    /// position.
     fn counted_through(&self, place: Frontier, are_operations: bool) -> u128 {
         let groups = (0..).zip(self.roster.groups());
         let counted = groups.map(|(index, group)| {
@@ -90,7 +91,7 @@ impl Timetable {
     }
 }
 
-/// Everything up to a moment of fleet time.
+/// The position after everything at or before a fleet time.
 const fn everything_at(offset_ns: u64) -> Frontier {
     Frontier {
         offset_ns,

@@ -1,10 +1,10 @@
-//! The roster: which host's tick comes next, in fleet time.
+//! The roster: which host reports next, in fleet time.
 //!
-//! A group (one host of a fleet) has an interval and a phase; its tick `k` stands at
-//! `phase + k * interval`. Groups with one interval always follow each other in one
-//! order, so the sequence is a merge of one fixed list per interval: memory is a few
-//! bytes a group, whatever the intervals are, and there is no common period to bound.
-//! Groups of a recording have ticks at times of their own instead: see [`Moments`].
+//! A group (one host of a fleet) has an interval and a phase; its tick `k` is at `phase + k *
+//! interval`. Groups with the same interval always report in the same order, so the sequence is a
+//! merge of one fixed list per interval: memory is a few bytes per group, whatever the intervals
+//! are, and no common period is needed. Groups of a recording have ticks at listed times instead:
+//! see [`Moments`].
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -13,27 +13,27 @@ use super::ScheduleError;
 use super::moments::{Moments, MomentsWalk};
 use super::rate::{Rate, gcd};
 
-/// More different intervals than this are refused: each step looks at one head each.
+/// Maximum number of different intervals: each step compares one head per interval.
 const INTERVALS_MAX: usize = 64;
 
-/// One host of a fleet, or whatever else reports as one operation.
+/// One host of a fleet, or any other source that reports as one operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Group {
-    /// From one tick to the next. in [1, ..)
+    /// Nanoseconds from one tick to the next. in [1, ..)
     pub interval_ns: u64,
-    /// When tick 0 is. in [0, interval_ns)
+    /// Fleet time of tick 0. in [0, interval_ns)
     pub phase_ns: u64,
-    /// The first tick at which it lives.
+    /// The first tick at which the group is alive.
     pub first_tick: u64,
-    /// The first tick at which it lives no more; `u64::MAX` for ever.
+    /// The first tick at which it is no longer alive; `u64::MAX` for never.
     pub end_tick: u64,
-    /// Samples in one of its ticks, to turn samples per second into a speed and to count
-    /// what was never prepared.
+    /// Number of samples per tick, used to convert samples per second into a speed, and to count
+    /// operations that were never prepared.
     pub samples: u32,
 }
 
 impl Group {
-    /// A group that lives for ever.
+    /// A group that is always alive.
     pub const fn new(interval_ns: u64, phase_ns: u64, samples: u32) -> Self {
         Self {
             interval_ns,
@@ -55,27 +55,27 @@ impl Group {
     }
 }
 
-/// One operation: a tick of a group, and when it belongs in fleet time.
+/// One operation: a tick of a group, with its fleet time.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Slot {
     /// The group's index in the roster.
     pub group: u32,
-    /// Which of its ticks.
+    /// The tick.
     pub tick: u64,
-    /// `phase + tick * interval`, or the group's moment: fleet time since the start, whatever
-    /// the speed.
+    /// `phase + tick * interval`, or the group's moment: fleet time since the start, independent
+    /// of the speed.
     pub offset_ns: u64,
 }
 
-/// A place in the roster's order: everything up to and including this slot.
+/// A position in the roster's order: every slot up to and including this one.
 ///
-/// With it the exact set of operations that were issued, or were due, takes no memory:
+/// It describes the exact set of operations that were issued, or were due, without storing them:
 /// see [`Roster::ticks_through`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Frontier {
     /// Fleet time of the last slot.
     pub offset_ns: u64,
-    /// Its group: of slots at one time, the lower group comes first.
+    /// Its group: of slots at the same time, the lower group comes first.
     pub group: u32,
 }
 
@@ -93,19 +93,19 @@ impl From<Slot> for Frontier {
 pub struct Roster {
     groups: Arc<[Group]>,
     classes: Vec<Class>,
-    // By group, where ticks have times of their own; there are no classes then.
+    // By group, if ticks have listed times; there are no classes then.
     moments: Option<Arc<[Moments]>>,
 }
 
-/// All groups with one interval, in the order in which they report.
+/// All groups with the same interval, in the order in which they report.
 #[derive(Clone, Debug)]
 struct Class {
     interval_ns: u64,
     // Invariant: sorted by (phase, group), not empty.
     order: Arc<[(u64, u32)]>,
-    // No group of the class lives at or beyond this tick.
+    // No group of the class is alive at or beyond this tick.
     end_tick: u64,
-    // Whether a group of it begins or ends within the run.
+    // Whether any of its groups begins or ends within the run.
     churns: bool,
 }
 
@@ -113,7 +113,7 @@ impl Roster {
     /// A roster of these groups; a group's index is its place in the list.
     ///
     /// # Errors
-    /// When a group has no interval or a phase beyond it, or there are more than 64
+    /// If a group has interval 0 or a phase beyond its interval, or if there are more than 64
     /// different intervals.
     pub fn new(groups: Vec<Group>) -> Result<Self, ScheduleError> {
         for (group, candidate) in groups.iter().enumerate() {
@@ -137,11 +137,11 @@ impl Roster {
         })
     }
 
-    /// A roster of groups whose ticks have times of their own: interval and phase of a group
-    /// say nothing here, and it lives for ever.
+    /// A roster of groups whose ticks have listed times: the groups' intervals and phases are not
+    /// used, and the groups are always alive.
     ///
     /// # Errors
-    /// When there are not as many lists of moments as groups.
+    /// If the numbers of groups and of lists of moments differ.
     pub fn of_moments(groups: Vec<Group>, moments: Vec<Moments>) -> Result<Self, ScheduleError> {
         if groups.len() != moments.len() {
             let group = groups.len().min(moments.len());
@@ -160,7 +160,7 @@ impl Roster {
         &self.groups
     }
 
-    /// Every operation of every group, in order of (fleet time, group).
+    /// Iterates over all operations in order of (fleet time, group).
     pub fn walk(&self) -> Walk {
         if self.moments.is_some() {
             return self.walk_range(0..u32::MAX);
@@ -168,7 +168,7 @@ impl Roster {
         Walk::new(self.groups.clone(), &self.classes)
     }
 
-    /// The same, of a contiguous range of groups only.
+    /// The same for a contiguous range of groups.
     pub fn walk_range(&self, range: Range<u32>) -> Walk {
         let end = range.end.min(self.groups.len() as u32);
         if let Some(moments) = &self.moments {
@@ -181,11 +181,10 @@ impl Roster {
         Walk::new(self.groups.clone(), &classes(&self.groups, range.start.min(end)..end))
     }
 
-    /// Samples per time of the groups that live at fleet time `offset_ns`: the natural
-    /// rate, exact.
+    /// The natural rate: samples per time of the groups alive at fleet time `offset_ns`, exact.
     ///
     /// # Errors
-    /// When the sum has no fraction below 2^56.
+    /// If the sum has no fraction below 2^56.
     pub fn rate_at(&self, offset_ns: u64) -> Result<Rate, ScheduleError> {
         if let Some(moments) = &self.moments {
             return sum_moments(moments, Moments::samples);
@@ -193,10 +192,10 @@ impl Roster {
         self.sum_rates(offset_ns, |group| u64::from(group.samples))
     }
 
-    /// Operations per time of the groups that live at fleet time `offset_ns`.
+    /// Operations per time of the groups alive at fleet time `offset_ns`.
     ///
     /// # Errors
-    /// When the sum has no fraction below 2^56.
+    /// If the sum has no fraction below 2^56.
     pub fn operations_at(&self, offset_ns: u64) -> Result<Rate, ScheduleError> {
         if let Some(moments) = &self.moments {
             return sum_moments(moments, Moments::per_window);
@@ -224,8 +223,8 @@ impl Roster {
         Rate::from_wide(events, per)
     }
 
-    /// The ticks of `group` that lie at or before a place in the order: its share of
-    /// what was issued. Empty for `None`.
+    /// The ticks of `group` at or before a position in the order, which is its share of the issued
+    /// operations. Empty for `None`.
     pub fn ticks_through(&self, group: u32, frontier: Option<Frontier>) -> Range<u64> {
         let Some(&Group {
             interval_ns,
@@ -238,14 +237,14 @@ impl Roster {
             return 0..0;
         };
         if let Some(moments) = self.moments.as_ref().map(|moments| &moments[group as usize]) {
-            // At the very time of the place, only groups up to its own have had their turn.
+            // At the exact time of the position, only groups up to its own have reported.
             let end = frontier.map_or(0, |place| {
                 moments.ticks_before(place.offset_ns.saturating_add(u64::from(group <= place.group)))
             });
             return 0..end;
         }
         let end = frontier.map_or(0, |place| {
-            // At the very time of the place, only groups up to its own have had their turn.
+            // At the exact time of the position, only groups up to its own have reported.
             let up_to = if group <= place.group {
                 place.offset_ns.checked_sub(phase_ns)
             } else {
@@ -257,8 +256,8 @@ impl Roster {
         first_tick.min(end)..end
     }
 
-    /// Contiguous ranges of groups for `workers` workers, with about the same number of
-    /// samples per second each. Never more ranges than groups; at least one.
+    /// Contiguous ranges of groups for `workers` workers, with about the same number of samples
+    /// per second each. At least one range, and never more ranges than groups.
     pub fn split(&self, workers: usize) -> Vec<Range<u32>> {
         let weight = |group: &Group| f64::from(group.samples.max(1)) / group.interval_ns as f64;
         let total: f64 = self.groups.iter().map(weight).sum();
@@ -280,7 +279,7 @@ impl Roster {
     }
 }
 
-/// The sum over groups of one recording, which have one window.
+/// The sum of `count` over the groups of one recording, which share one window.
 fn sum_moments(moments: &[Moments], count: impl Fn(&Moments) -> u64) -> Result<Rate, ScheduleError> {
     let window_ns = moments.first().map_or(1, Moments::window_ns);
     let events: u128 = moments.iter().map(|moments| u128::from(count(moments))).sum();
@@ -307,13 +306,12 @@ fn classes(groups: &[Group], range: Range<u32>) -> Vec<Class> {
     by_interval.into_iter().map(class).collect()
 }
 
-/// Goes through the operations of a roster in order, for ever or until the last group
-/// has ended.
+/// Iterates over the operations of a roster in order, for ever or until the last group has ended.
 #[derive(Clone, Debug)]
 pub struct Walk {
     groups: Arc<[Group]>,
     heads: Vec<Head>,
-    // Where ticks have times of their own.
+    // `Some` if ticks have listed times.
     moments: Option<Box<MomentsWalk>>,
 }
 
@@ -324,7 +322,7 @@ struct Head {
     // Fleet time at which the tick begins: tick * interval.
     base_ns: u64,
     index: usize,
-    // (offset, group) of the slot that the head stands at.
+    // (offset, group) of the slot at the head of the list.
     next: (u64, u32),
 }
 
@@ -350,7 +348,8 @@ impl Walk {
 }
 
 impl Walk {
-    /// Samples that a schedule counts for an operation: one that has none takes its turn too.
+    /// Number of samples that a schedule counts for an operation: at least 1, so that an empty one
+    /// takes its turn too.
     #[inline]
     pub(super) fn samples(&self, slot: Slot) -> u64 {
         let group = self.groups.get(slot.group as usize);
@@ -359,7 +358,7 @@ impl Walk {
 }
 
 impl Head {
-    /// Goes to the next place of the list; false when time has run out.
+    /// Moves to the next entry of the list; false at the end of time.
     #[inline]
     fn step(&mut self) -> bool {
         self.index += 1;
@@ -379,7 +378,7 @@ impl Head {
         true
     }
 
-    /// Goes on to a group that lives; false when there is none.
+    /// Moves on to a group that is alive; false if there is none.
     #[inline]
     fn settle(&mut self, groups: &[Group]) -> bool {
         if !self.class.churns {

@@ -1,4 +1,4 @@
-//! Schedules as text: one grammar for flags, run files and reports.
+//! The text form of schedules: one grammar for flags, run files and reports.
 //!
 //! ```text
 //! max                                  closed loop
@@ -9,9 +9,9 @@
 //! burst:COUNT/DURATION
 //! recorded:DURATION,...[/DURATION]
 //! ```
-//! A rate is samples per second (decimals are taken exactly), or with `/DURATION` samples in
-//! that time; the count of a burst is samples too. What is recorded are due times of
-//! operations. A duration is a number and ns, us, ms, s, m or h.
+//! A rate is samples per second (decimals are exact), or with `/DURATION` samples in that time;
+//! the count of a burst is samples too. Recorded times are due times of operations. A duration is
+//! a number and ns, us, ms, s, m or h.
 
 use std::fmt;
 use std::str::FromStr;
@@ -19,7 +19,7 @@ use std::str::FromStr;
 use super::{Curve, Rate, Recorded, Schedule, ScheduleError, Segment};
 use crate::time::SECOND_NS;
 
-/// Why a text is no schedule, and where.
+/// Why a text is not a schedule, with the position of the error.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("cannot read schedule `{text}` at column {column}: {what}")]
 pub struct ParseError {
@@ -27,11 +27,11 @@ pub struct ParseError {
     pub text: String,
     /// The column of the offending part, from 1.
     pub column: usize,
-    /// What was expected there, or why it cannot be.
+    /// What was expected there, or why it is not possible.
     pub what: String,
 }
 
-/// Parts of the text know where they are by their address within it.
+/// Parses a text. The position of a part is computed from its address within the text.
 struct Reader<'a> {
     text: &'a str,
 }
@@ -163,7 +163,8 @@ impl<'a> Reader<'a> {
     }
 }
 
-/// A decimal number as (mantissa, power of ten): 1.5 is (15, 10). Exact or nothing.
+/// A decimal number as (mantissa, power of ten), exactly: 1.5 is (15, 10). `None` if it does not
+/// fit.
 fn decimal(text: &str) -> Option<(u64, u64)> {
     let (whole, part) = text.split_once('.').unwrap_or((text, ""));
     let is_digits = |s: &str| s.bytes().all(|b| b.is_ascii_digit());
@@ -174,7 +175,7 @@ fn decimal(text: &str) -> Option<(u64, u64)> {
     Some((digits.parse().ok()?, 10u64.checked_pow(part.len() as u32)?))
 }
 
-/// A duration as the fraction (nanoseconds, divisor). A unit alone is one of it.
+/// A duration as the fraction (nanoseconds, divisor). A unit without a number counts as one.
 pub(crate) fn per_duration(text: &str) -> Option<(u64, u64)> {
     let split = text.find(|c: char| c.is_ascii_alphabetic())?;
     let (number, unit) = text.split_at(split);
@@ -233,7 +234,7 @@ impl fmt::Display for Rate {
     }
 }
 
-/// A duration in the largest unit that says it exactly.
+/// Displays a duration in the largest unit that is exact.
 struct Duration(u64);
 
 impl fmt::Display for Duration {

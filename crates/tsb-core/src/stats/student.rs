@@ -1,7 +1,8 @@
-//! Student's t distribution: its quantiles, by halving its distribution function.
+//! Quantiles of Student's t distribution, by bisection of its distribution function.
 
-/// The value that a variate of Student's t with `freedom` degrees does not exceed with
-/// probability `probability`. Exact to about 1e-9; NaN outside (0, 1) or without freedom.
+/// The value that a t variate with `freedom` degrees of freedom does not exceed with probability
+/// `probability`. Exact to about 1e-9; NaN if the probability is outside (0, 1) or `freedom` is
+/// not positive.
 pub fn t_quantile(probability: f64, freedom: f64) -> f64 {
     if !(probability > 0.0 && probability < 1.0 && freedom > 0.0) {
         return f64::NAN;

@@ -1,21 +1,21 @@
-//! The payload of a block of samples: time axes, then one column of values a series.
+//! The payload of a block of samples: time axes, then one column of values per series.
 //!
-//! Each column is stored in whichever of a few forms is shortest. Bit patterns come
-//! back exactly, NaN payloads and negative zero included.
+//! Each column is stored in the shortest of a few encodings. Bit patterns are preserved exactly,
+//! including NaN payloads and negative zero.
 
 use super::error::TraceDefect;
 use super::format::{Cursor, MAX_BLOCK_SAMPLES, MAX_EXACT, put_varint, unzigzag, zigzag};
 use crate::series::SeriesId;
 use crate::time::Timestamp;
 
-/// One series within one block. `times` and `values` are equally long, never empty.
+/// One series within one block. `times` and `values` have equal length and are never empty.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Segment {
     pub(crate) times: Vec<Timestamp>,
     pub(crate) values: Vec<f64>,
 }
 
-/// Receives one decoded column; may refuse to go on.
+/// Receives one decoded column; an error ends the decoding.
 pub(crate) type ColumnVisitor<'a> = dyn FnMut(SeriesId, &[Timestamp], &[f64]) -> Result<(), TraceDefect> + 'a;
 
 const AXIS_EXPLICIT: u8 = 0;
@@ -55,7 +55,7 @@ pub(crate) fn encode(segments: &[(SeriesId, &Segment)], out: &mut Vec<u8>) {
     }
 }
 
-/// The distinct time columns, the longest first, and which of them each segment has.
+/// The distinct time columns, longest first, and the index of each segment's column.
 fn axes_of<'a>(segments: &[(SeriesId, &'a Segment)]) -> (Vec<&'a [Timestamp]>, Vec<usize>) {
     let mut axes: Vec<&[Timestamp]> = Vec::new();
     let mut known = std::collections::HashMap::new();
@@ -73,15 +73,15 @@ fn axes_of<'a>(segments: &[(SeriesId, &'a Segment)]) -> (Vec<&'a [Timestamp]>, V
     (axes, axis_of)
 }
 
-/// Where `part` stands within `whole`. Looks at one place only, so that a long axis
-/// of equal times does not make the search quadratic.
+/// Position of `part` within `whole`. Checks only one position, so that a long axis of equal times
+/// does not make the search quadratic.
 fn find_slice(whole: &[Timestamp], part: &[Timestamp]) -> Option<usize> {
     let start = whole.iter().position(|time| Some(time) == part.first())?;
     whole[start..].starts_with(part).then_some(start)
 }
 
-/// Reads a payload; hands each column to `visit` in ascending order of ids.
-/// `base` is where the payload begins in the file, `defined` how many series are known.
+/// Decodes a payload; passes each column to `visit` in ascending order of ids. `base` is the
+/// payload's offset in the file, `defined` the number of known series.
 pub(crate) fn decode(
     payload: &[u8],
     base: u64,
@@ -193,7 +193,7 @@ fn read_values(cursor: &mut Cursor<'_>, length: usize, values: &mut Vec<f64>) ->
     }
 }
 
-/// Every value as an integer over `scale`, if each comes back bit for bit.
+/// The values as integers over `scale`, if each is restored bit for bit.
 fn as_integers(values: &[f64], scale: f64) -> Option<Vec<i64>> {
     let exact = MAX_EXACT as f64;
     let integers = values.iter().map(|&value| {
@@ -230,8 +230,8 @@ fn put_shorter(out: &mut Vec<u8>, integers: &[i64]) {
     }
 }
 
-/// The first integer, then the differences; a run of zeros is a zero byte and its
-/// length less one. Arithmetic wraps, so any integers come back.
+/// Writes the first integer, then the differences; a run of zeros is a zero byte and its length
+/// minus one. Arithmetic wraps, so any integers can be restored.
 fn put_integers(out: &mut Vec<u8>, mut integers: impl Iterator<Item = i64>, order: Order) {
     let Some(mut last) = integers.next() else {
         return;
@@ -314,8 +314,9 @@ fn read_scaled(
     })
 }
 
-/// Each value xor the one before: a byte that says which bytes are not zero (low four
-/// bits: zero bytes at the low end; high four: how many bytes follow), then those.
+/// Writes the XOR of each value with the previous one: a byte that says which bytes are non-zero
+/// (low four bits: number of zero bytes at the low end; high four: number of bytes that follow),
+/// then those bytes.
 fn put_xor(out: &mut Vec<u8>, values: &[f64]) {
     let mut before = 0_u64;
     for value in values {

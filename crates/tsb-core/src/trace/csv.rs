@@ -1,11 +1,11 @@
-//! Reads CSV files as others write them.
+//! Reads CSV files of other programs.
 //!
-//! Three forms, told apart by the header: *long* (a row names its series: `timestamp`,
-//! `series` and `value` in any order, further columns are labels), *two columns* (time and
-//! `value`; the series is called as the file) and *wide* (a series for each column of
-//! numbers; columns of text are labels). `docs/formats/trace.md` says what each may hold,
-//! and how times are recognised. What the file leaves open and the reader decided is in
-//! [`Trace::decisions`]; what it left out, cell by cell, in [`Trace::problems`].
+//! There are three forms, distinguished by the header: *long* (a row names its series:
+//! `timestamp`, `series` and `value` in any order, further columns are labels), *two columns*
+//! (time and `value`; the series is named after the file) and *wide* (one series per numeric
+//! column; text columns are labels). `docs/formats/trace.md` defines what each may contain, and
+//! how times are recognized. [`Trace::decisions`] lists the reader's decisions where the file is
+//! ambiguous; [`Trace::problems`] lists the cells that were left out.
 
 mod clock;
 mod layout;
@@ -26,21 +26,21 @@ use records::{Fed, Records};
 const UNFINISHED_QUOTES: &str = "a quoted field that does not end";
 const BAD_KEY: &str = "a series that is neither name nor name{label=value,...}";
 const NOT_UTF8: &str = "a name that is not UTF-8";
-/// What a cell without a value counts as.
+/// The name of the problem of a cell without a value.
 pub(crate) const MISSING: &str = "a cell without a value (empty, NaN, null, NA or the like)";
 
-/// What stands for a value that is not there, lower case.
+/// Words that stand for a missing value, in lower case.
 const MISSING_WORDS: [&[u8]; 11] = [
     b"", b"nan", b"null", b"na", b"n/a", b"#n/a", b"none", b"nil", b"?", b"-", b"\\n",
 ];
 
-/// What a file is called, for series that have no other name.
+/// Names taken from the file, for series that have no other.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Naming {
-    /// The name of a series of two columns, or of a column called `value`.
+    /// The name of the series in a two-column file, or in a column called `value`.
     pub series: String,
-    /// A label `file` for series that are named by their column: in a folder, others may
-    /// have the same columns.
+    /// A label `file` for series named after their column: in a folder, other files may have the
+    /// same columns.
     pub file: Option<String>,
 }
 
@@ -53,16 +53,16 @@ impl Default for Naming {
     }
 }
 
-/// Reads a file of CSV. Bad rows and cells without a value are problems of the trace.
+/// Reads a CSV file. Invalid rows and cells without a value become problems of the trace.
 ///
 /// # Errors
-/// A header that does not say which column holds what, a failed read, or more samples than
-/// the limits allow.
+/// A header that does not determine the columns, a failed read, or more samples than the limits
+/// allow.
 pub fn parse_csv(input: impl Read, options: &ReadOptions) -> Result<Trace, TraceDefect> {
     parse_csv_named(input, options, &Naming::default())
 }
 
-/// Reads a file of CSV that is called so.
+/// Reads a CSV file with the given names.
 ///
 /// # Errors
 /// As [`parse_csv`].
@@ -83,7 +83,7 @@ pub fn parse_csv_named(input: impl Read, options: &ReadOptions, naming: &Naming)
     reading.finish()
 }
 
-/// Whether a cell holds one of the words for "no value".
+/// Whether a cell contains one of the words for a missing value.
 fn is_missing(cell: &[u8]) -> bool {
     MISSING_WORDS.iter().any(|word| cell.eq_ignore_ascii_case(word))
 }
@@ -91,14 +91,14 @@ fn is_missing(cell: &[u8]) -> bool {
 struct Reading {
     trace: TraceBuilder,
     naming: Naming,
-    /// Once the separator is known.
+    /// `None` until the separator is known.
     records: Option<Records>,
     separator: Option<u8>,
     decimal_comma: bool,
     clock: Clock,
     header: Option<Header>,
     layout: Option<Layout>,
-    /// The series of each column of a wide file without labels.
+    /// The series of each column of a wide file without label columns.
     ids: Vec<SeriesId>,
     joined: Vec<u8>,
 }
@@ -113,7 +113,7 @@ impl Reading {
                 });
             }
             bytes = bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(bytes);
-            // The first line of a file from Excel may name the separator.
+            // The first line of a file from Excel may state the separator.
             if let [separator] = bytes.strip_prefix(b"sep=").unwrap_or_default() {
                 self.separator.get_or_insert(*separator);
                 return Ok(());
@@ -131,7 +131,7 @@ impl Reading {
         let separator = self.separator;
         let is_blank = bytes.trim_ascii().is_empty();
         let Some(mut records) = self.records.take().or_else(|| {
-            // Nothing can be said of the separator of a blank line.
+            // A blank line does not show the separator.
             (!is_blank).then(|| Records::new(separator.unwrap_or_else(|| records::sniff(bytes))))
         }) else {
             return Ok(());
@@ -161,7 +161,7 @@ impl Reading {
         self.give_up(open)
     }
 
-    /// The first of these lines opens a quoted field that never ends.
+    /// Handles an unterminated quoted field that starts in the first of these lines.
     fn give_up(&mut self, open: Vec<records::OpenLine>) -> Result<(), TraceDefect> {
         let mut open = open.into_iter();
         if let Some(first) = open.next() {
@@ -184,7 +184,7 @@ impl Reading {
         Ok(self.trace.finish())
     }
 
-    /// What the columns were taken for, in words.
+    /// A description of what the columns were taken for.
     fn shape(&self) -> Option<String> {
         let layout = self.layout.as_ref()?;
         let labels: Vec<&str> = layout.labels.iter().map(|(_, name)| name.as_str()).collect();
@@ -254,7 +254,7 @@ impl Reading {
         }
     }
 
-    /// Takes the samples of a row whose time is known.
+    /// Adds the samples of a row with a valid time.
     fn samples(
         &mut self,
         layout: &Layout,
@@ -298,7 +298,7 @@ impl Reading {
             }
         }
         if self.ids.is_empty() && layout.labels.is_empty() {
-            // Every column of a row is looked at, so from the second row on none is new.
+            // Every column of the first row is looked up, so later rows have no new ones.
             let ids = values.iter().map(|(_, name)| self.column(layout, row, name.as_deref()));
             self.ids = ids.collect::<Result<_, _>>().unwrap_or_default();
         }
@@ -324,14 +324,14 @@ impl Reading {
     }
 }
 
-/// The labels of a row that come from columns. An empty cell is no label.
+/// The labels of a row that come from columns. An empty cell gives no label.
 fn labels_of<'a>(layout: &'a Layout, row: &'a Records) -> impl Iterator<Item = (&'a str, &'a [u8])> {
     let labels = layout.labels.iter();
     let cells = labels.map(|(index, label)| (label.as_str(), row.field(*index)));
     cells.filter(|(_, cell)| !is_missing(cell))
 }
 
-/// A number with a comma where others have a point, once.
+/// Whether a number has exactly one comma in place of a decimal point.
 fn has_decimal_comma(cell: &[u8]) -> bool {
     let digits = cell.strip_prefix(b"-").unwrap_or(cell);
     let comma = memchr::memchr(b',', digits);
@@ -358,8 +358,8 @@ fn cell_value(cell: &[u8], decimal_comma: bool) -> Result<f64, &'static str> {
     }
 }
 
-/// Whether the first row names columns: its first field begins with a letter or `_`, or
-/// none of its fields is a number or a date.
+/// Whether the first row is a header: its first field begins with a letter or `_`, or none of its
+/// fields is a number or a date.
 fn is_header(row: &Records) -> bool {
     let first = row.field(0).trim_ascii_start();
     let first = first.strip_prefix(b"#").unwrap_or(first).trim_ascii_start();
@@ -380,7 +380,7 @@ fn is_header(row: &Records) -> bool {
             .any(|field| field.first().is_some_and(u8::is_ascii_alphabetic))
 }
 
-/// The key of `name` or `name{label=value,...}`, with further labels from columns.
+/// Parses the key `name` or `name{label=value,...}`, and adds the labels from columns.
 fn parse_key<'a>(text: &[u8], columns: impl Iterator<Item = (&'a str, &'a [u8])>) -> Result<SeriesKey, &'static str> {
     let text = std::str::from_utf8(text).map_err(|_| NOT_UTF8)?.trim();
     let (name, mut rest) = match text.split_once('{') {

@@ -1,9 +1,9 @@
-//! Date strings as others write them, exactly.
+//! Parses date strings of other programs, exactly.
 //!
-//! The calendar is `jiff`'s; here the common spellings are brought into the one that it
-//! reads: `/` or `.` between the parts of a date, a blank before the zone, `AM` and `PM`,
-//! one digit where two belong, eight or fourteen digits without anything between them.
-//! The order of day and month is never guessed.
+//! `jiff` handles the calendar. This module converts common spellings to the one that jiff parses:
+//! `/` or `.` between the parts of a date, a blank before the zone, `AM` and `PM`, one digit
+//! instead of two, and eight or fourteen digits without separators. The order of day and month is
+//! never guessed.
 
 use std::fmt;
 use std::str::FromStr;
@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 use super::error::TraceDefect;
 use crate::time::Timestamp;
 
-/// In which order a date names its parts. The year always has four digits.
+/// The order of the parts of a date. The year always has four digits.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum DateOrder {
@@ -51,18 +51,18 @@ impl FromStr for DateOrder {
     }
 }
 
-/// Longest date string that is looked at, in bytes.
+/// Maximum length of a date string, in bytes.
 const MAX_DATE_BYTES: usize = 64;
 
 pub(crate) const BAD_DATE: &str = "a timestamp that is neither a number nor a date like 2014-04-01 00:00:00";
 pub(crate) const OPEN_ORDER: &str = "a date whose order of day and month is open; give dates=dmy or dates=mdy";
 pub(crate) const DATE_OUT_OF_RANGE: &str = "a date outside the years 1677 to 2262";
 
-/// Reads a date, with or without a time of day; `true` when it names its zone. Without one
-/// it is taken as UTC.
+/// Parses a date, with or without a time of day. The result is `true` if it includes a zone;
+/// without one it is taken as UTC.
 ///
 /// # Errors
-/// What is wrong with it, as a fixed sentence.
+/// What is wrong, as a fixed sentence.
 pub fn date_string(text: &str, order: DateOrder) -> Result<(Timestamp, bool), &'static str> {
     let text = text.trim();
     if text.len() > MAX_DATE_BYTES || !text.is_ascii() {
@@ -82,7 +82,7 @@ pub fn date_string(text: &str, order: DateOrder) -> Result<(Timestamp, bool), &'
     moment(&format!("{date}T{clock}{zone}"), !zone.is_empty())
 }
 
-/// `20140401` or `20140401123000`, where that is a date of this century or the last.
+/// Expands `20140401` or `20140401123000`, if that is a date in this or the last century.
 pub(crate) fn compact(text: &str) -> Option<String> {
     if !matches!(text.len(), 8 | 14) || !text.bytes().all(|byte| byte.is_ascii_digit()) {
         return None;
@@ -115,7 +115,7 @@ fn moment(spelled: &str, has_zone: bool) -> Result<(Timestamp, bool), &'static s
     Ok((Timestamp(nanos), has_zone))
 }
 
-/// The date as `2014-04-01`.
+/// Converts a date to `2014-04-01`.
 fn calendar(date: &str, order: DateOrder) -> Result<String, &'static str> {
     let parts: Vec<&str> = date.split(['-', '/', '.']).collect();
     let [first, second, third] = parts[..] else {
@@ -130,7 +130,7 @@ fn calendar(date: &str, order: DateOrder) -> Result<String, &'static str> {
     let (year, month, day) = match order {
         DateOrder::Ymd if first.len() != 4 && third.len() == 4 => return Err(OPEN_ORDER),
         DateOrder::Ymd => (first, second, third),
-        // What begins with the year is not open to doubt, whatever the order of the others.
+        // A date that begins with the year is unambiguous, whatever the configured order.
         DateOrder::Dmy | DateOrder::Mdy if first.len() == 4 => (first, second, third),
         DateOrder::Dmy => (third, second, first),
         DateOrder::Mdy => (third, first, second),
@@ -141,7 +141,7 @@ fn calendar(date: &str, order: DateOrder) -> Result<String, &'static str> {
     Ok(format!("{year}-{month:0>2}-{day:0>2}"))
 }
 
-/// The time of day, and the zone as jiff reads it; empty where none is named.
+/// Splits the time of day from the zone, in jiff's spelling; the zone is empty if there is none.
 fn split_zone(text: &str) -> (&str, &str) {
     for name in ["Z", "z", "UTC", "GMT"] {
         if let Some(clock) = text.strip_suffix(name) {
@@ -154,7 +154,7 @@ fn split_zone(text: &str) -> (&str, &str) {
     }
 }
 
-/// The time of day as `13:05:00.25`.
+/// Converts a time of day to `13:05:00.25`.
 fn clock_time(text: &str) -> Result<String, &'static str> {
     let upper = text.to_ascii_uppercase();
     let (clock, half) = match (upper.strip_suffix("AM"), upper.strip_suffix("PM")) {

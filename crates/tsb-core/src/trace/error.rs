@@ -1,13 +1,13 @@
-//! What can be wrong with a trace: fatal defects, and rows that were left out.
+//! Errors of traces: fatal defects, and rows that were left out.
 //!
-//! A defect ends the reading or the writing; a problem is one row, counted and named,
-//! and the reading goes on.
+//! A defect ends the reading or writing. A problem concerns one row, which is counted and named,
+//! and the reading continues.
 
 use std::collections::BTreeMap;
 use std::fmt;
 use std::path::{Path, PathBuf};
 
-/// Why a trace file could not be read or written. Names the file; the defect names the place.
+/// Why a trace file could not be read or written: the file, and the defect with its position.
 #[derive(Debug)]
 pub struct TraceError {
     /// `read` or `write`.
@@ -31,44 +31,44 @@ impl fmt::Display for TraceError {
 }
 
 impl std::error::Error for TraceError {
-    // `Display` has said the defect already; the chain goes on below it.
+    // `Display` includes the defect already, so the chain continues with its source.
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
         std::error::Error::source(&self.defect)
     }
 }
 
-/// What is wrong, apart from which file it is in. The pure parsers return this.
+/// What is wrong, without the name of the file. The pure parsers return this.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum TraceDefect {
-    /// The operating system refused; the cause is the source.
+    /// The operating system returned an error, which is the source.
     #[error("cannot {action}")]
     Io {
-        /// What was tried: a verb with its object.
+        /// The attempted action: a verb with its object.
         action: &'static str,
-        /// What the system said.
+        /// The system's error.
         source: std::io::Error,
     },
-    /// Not a trace file at all, or not of the format that was asked for.
+    /// Not a trace file, or not of the requested format.
     #[error("{what}")]
     Foreign {
-        /// How that was noticed.
+        /// The evidence for that.
         what: &'static str,
     },
-    /// The columns of a CSV file cannot be told apart.
+    /// The columns of a CSV file cannot be determined.
     #[error("line {line}: {what}; found {found:?}; {HEADERS}")]
     Header {
         /// The line of the header, or of the first row.
         line: u64,
         /// What is missing.
         what: String,
-        /// The line.
+        /// The text of the line.
         found: String,
     },
-    /// It can be read in two ways, and nothing in it says which is meant.
+    /// The file has two possible readings, and nothing in it decides.
     #[error("{what}")]
     Ambiguous {
-        /// What is open, and which option decides it.
+        /// What is ambiguous, and which option decides it.
         what: &'static str,
     },
     /// One file of a folder.
@@ -76,7 +76,7 @@ pub enum TraceDefect {
     InFile {
         /// The file.
         file: PathBuf,
-        /// What is wrong with it; `Display` says its causes too.
+        /// What is wrong with it; `Display` includes its causes.
         defect: Box<TraceDefect>,
     },
     /// Written by a later version of the format.
@@ -87,40 +87,40 @@ pub enum TraceDefect {
         /// The latest version that this build reads.
         supported: u16,
     },
-    /// The bytes are not what a writer wrote.
+    /// The bytes are not valid.
     #[error("damaged at byte {offset}: {what}")]
     Damaged {
-        /// Where, in bytes from the start of the file.
+        /// Offset in the file.
         offset: u64,
-        /// What does not hold there.
+        /// The condition that does not hold there.
         what: &'static str,
     },
-    /// More than the limits allow; they are there so that a hostile file cannot fill memory.
+    /// More than the limits allow; they prevent a hostile file from filling memory.
     #[error("more than {limit} {what} at byte {offset}")]
     TooMuch {
-        /// Where, in bytes from the start of the file.
+        /// Offset in the file.
         offset: u64,
-        /// What there is too much of.
+        /// What exceeds the limit.
         what: &'static str,
         /// The limit.
         limit: u64,
     },
-    /// Readable, but without a single sample: there is nothing to replay.
+    /// Readable, but without samples: there is nothing to replay.
     #[error("there is no sample in it{}", left_out(problems))]
     Empty {
         /// What was left out.
         problems: TraceProblems,
     },
-    /// An argument of the caller that cannot work.
+    /// An invalid argument of the caller.
     #[error("{what}")]
     Invalid {
-        /// What it would have to be.
+        /// What the argument must be.
         what: &'static str,
     },
 }
 
 impl TraceDefect {
-    /// The error of reading `path`.
+    /// Adds the file name to an error of reading.
     #[must_use]
     pub fn reading(self, path: &Path) -> TraceError {
         TraceError {
@@ -130,7 +130,7 @@ impl TraceDefect {
         }
     }
 
-    /// The error of writing `path`.
+    /// Adds the file name to an error of writing.
     #[must_use]
     pub fn writing(self, path: &Path) -> TraceError {
         TraceError {
@@ -145,33 +145,33 @@ impl TraceDefect {
     }
 }
 
-/// The headers that a CSV file can have.
+/// The supported headers of a CSV file.
 const HEADERS: &str = "a header is timestamp,series,value (a row names its series), timestamp,value (the series is \
     called as the file) or timestamp,NAME,NAME,... (a series for each column)";
 
-/// How many problems are kept word for word; beyond that they are only counted.
+/// Maximum number of problems that are stored; further ones are only counted.
 pub const NAMED_PROBLEMS: usize = 20;
 
-/// Longest piece of a bad row that is kept, in bytes.
+/// Maximum length of an excerpt of an invalid row, in bytes.
 const EXCERPT_BYTES: usize = 80;
 
-/// Rows that were left out: all counted by kind, the first few named.
+/// Rows that were left out: all are counted by kind, and the first few stored.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct TraceProblems {
-    /// How many there are.
+    /// Number of problems.
     pub count: u64,
-    /// How many there are of each kind.
+    /// Number of problems by kind.
     pub kinds: BTreeMap<&'static str, u64>,
     /// The first [`NAMED_PROBLEMS`], in the order found.
     pub named: Vec<TraceProblem>,
 }
 
-/// One row that was left out, or one other irregularity.
+/// One row that was left out, or another irregularity.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TraceProblem {
     /// The file, where a folder was read.
     pub file: Option<String>,
-    /// Where it is.
+    /// Its position.
     pub place: Place,
     /// What is wrong: a fixed sentence, so that counts can be kept by kind.
     pub what: &'static str,
@@ -179,7 +179,7 @@ pub struct TraceProblem {
     pub excerpt: String,
 }
 
-/// Where a problem is.
+/// The position of a problem.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Place {
     /// A line of a text file, counted from 1.
@@ -215,12 +215,12 @@ impl fmt::Display for TraceProblem {
 }
 
 impl TraceProblems {
-    /// No problem so far.
+    /// No problems.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Counts one more; `bytes` is the offending text, of any length and content.
+    /// Adds a problem; `bytes` is the invalid text, of any length and content.
     pub fn add(&mut self, place: Place, what: &'static str, bytes: &[u8]) {
         self.count += 1;
         *self.kinds.entry(what).or_default() += 1;
@@ -255,7 +255,7 @@ impl TraceProblems {
 }
 
 impl fmt::Display for TraceProblems {
-    /// One line a problem; the last says how many more there are.
+    /// One line per problem; the last line states the number of further ones.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for (index, problem) in self.named.iter().enumerate() {
             if index > 0 {
@@ -271,7 +271,7 @@ impl fmt::Display for TraceProblems {
     }
 }
 
-/// An error and what it is because of, on one line.
+/// An error with its causes, on one line.
 pub(crate) fn with_causes(error: &dyn std::error::Error) -> String {
     let mut text = error.to_string();
     let mut source = error.source();

@@ -1,4 +1,4 @@
-//! A folder of files as one trace.
+//! Reads a folder of files as one trace.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -9,17 +9,17 @@ use super::memory::{Trace, TraceBuilder};
 use super::open::{TraceFormat, read_file};
 use super::text::ReadOptions;
 
-/// Most files of a folder, and most folders one within the other.
+/// Maximum number of files in a folder, and maximum depth of nested folders.
 const MAX_FILES: usize = 100_000;
 const MAX_DEPTH: usize = 16;
-/// How many files that were not read are named.
+/// Maximum number of skipped files that are named.
 const NAMED_FILES: usize = 3;
 
-/// Reads every file below a folder whose ending names a format, in the order of their
-/// names. Hidden ones are left alone.
+/// Reads every file below a folder whose extension belongs to a format, in order of their names.
+/// Hidden files are skipped.
 ///
 /// # Errors
-/// Names the file that cannot be read, or two that would be one series.
+/// Names the file that cannot be read, or two files that would give the same series.
 pub(super) fn read(folder: &Path, format: Option<TraceFormat>, options: &ReadOptions) -> Result<Trace, TraceError> {
     merged(folder, format, options).map_err(|defect| defect.reading(folder))
 }
@@ -91,7 +91,7 @@ fn not_read(others: &[String]) -> String {
     format!("{} files with other endings were not read: {named}{more}", others.len())
 }
 
-/// The files below a folder: those that are read, and the names of the others.
+/// The files below a folder: those to read, and the names of the others.
 fn list(
     folder: &Path,
     format: Option<TraceFormat>,
@@ -128,8 +128,8 @@ fn list(
     Ok(())
 }
 
-/// What a file of a folder is called: its path within the folder, dots between the parts,
-/// without its ending.
+/// The name of a file in a folder: its path within the folder, joined by dots, without its
+/// extension.
 fn name_of(within: &Path) -> String {
     let stem = within.with_extension("");
     let parts = stem.iter().map(|part| part.to_string_lossy().into_owned());

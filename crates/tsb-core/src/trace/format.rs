@@ -1,12 +1,12 @@
-//! The frame of a trace file: header, block headers, integers of variable length.
+//! The outer format of a trace file: file header, block headers, variable-length integers.
 //!
-//! `docs/formats/trace.md` says the same in prose; change both or neither.
-//! What is inside a block of samples is in `columns`.
+//! `docs/formats/trace.md` specifies the same; change both together. The content of a block of
+//! samples is in `columns`.
 
 use super::error::TraceDefect;
 
-/// The first eight bytes of every trace file. The high bit and the line ends make
-/// damage by a text-mode copy visible at once.
+/// The first eight bytes of every trace file. The high bit and the line ends reveal damage by a
+/// text-mode copy.
 pub const MAGIC: [u8; 8] = *b"\x89TSBT\r\n\x1a";
 
 /// The version that this build writes, and the newest that it reads.
@@ -18,10 +18,10 @@ pub(crate) const FILE_HEADER_BYTES: usize = 16;
 /// Bytes of a block header.
 pub(crate) const BLOCK_HEADER_BYTES: usize = 16;
 
-/// Longest payload of a block. A reader holds one at a time.
+/// Maximum payload of a block. A reader holds one at a time.
 pub(crate) const MAX_BLOCK_BYTES: u32 = 16 << 20;
 
-/// Most samples in a block: bounds what a small hostile block can swell to.
+/// Maximum number of samples in a block: limits the memory that a small hostile block can require.
 pub(crate) const MAX_BLOCK_SAMPLES: u64 = 1 << 22;
 
 /// Longest name or label, in bytes.
@@ -30,11 +30,11 @@ pub(crate) const MAX_TEXT_BYTES: u64 = 4096;
 /// Most labels of one series.
 pub(crate) const MAX_LABELS: u64 = 64;
 
-/// Integers up to here are exact in an f64.
+/// The largest integer that an f64 represents exactly.
 pub(crate) const MAX_EXACT: u64 = 1 << 53;
 
-/// What a block holds. Kinds from [`OPTIONAL_KINDS`] on may be skipped by a reader
-/// that does not know them; below that, an unknown kind is damage.
+/// The type of a block. A reader may skip unknown types from [`OPTIONAL_KINDS`] on; below that, an
+/// unknown type is damage.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
     Note,
@@ -44,7 +44,7 @@ pub(crate) enum Kind {
     Optional,
 }
 
-/// The first kind that a reader may skip.
+/// The first type that a reader may skip.
 pub(crate) const OPTIONAL_KINDS: u8 = 128;
 
 impl Kind {
@@ -70,7 +70,7 @@ impl Kind {
     }
 }
 
-/// A header of a block, checked.
+/// A validated block header.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct BlockHeader {
     pub(crate) kind: Kind,
@@ -88,7 +88,7 @@ pub(crate) fn file_header() -> [u8; FILE_HEADER_BYTES] {
     header
 }
 
-/// Checks a file header; `bytes` may be shorter than one.
+/// Validates a file header; `bytes` may be too short.
 pub(crate) fn check_file_header(bytes: &[u8]) -> Result<(), TraceDefect> {
     if bytes.len() < MAGIC.len() || bytes[..MAGIC.len()] != MAGIC {
         return Err(TraceDefect::Foreign {
@@ -114,7 +114,7 @@ pub(crate) fn check_file_header(bytes: &[u8]) -> Result<(), TraceDefect> {
     Ok(())
 }
 
-/// The header of the block with this number, for this payload.
+/// The header of block `number` with this payload.
 pub(crate) fn block_header(kind: Kind, number: u64, payload: &[u8]) -> [u8; BLOCK_HEADER_BYTES] {
     let mut header = [0; BLOCK_HEADER_BYTES];
     header[0] = kind.code();
@@ -126,7 +126,7 @@ pub(crate) fn block_header(kind: Kind, number: u64, payload: &[u8]) -> [u8; BLOC
     header
 }
 
-/// Checks the header of the block with this number, which begins at `offset`.
+/// Validates the header of block `number`, which begins at `offset`.
 pub(crate) fn check_block_header(
     header: &[u8; BLOCK_HEADER_BYTES],
     number: u64,
@@ -164,7 +164,7 @@ fn le_u32(bytes: &[u8]) -> u32 {
     bytes.first_chunk().map_or(0, |four| u32::from_le_bytes(*four))
 }
 
-/// Appends an unsigned integer, seven bits a byte, least significant first.
+/// Appends an unsigned integer, seven bits per byte, least significant first.
 pub(crate) fn put_varint(out: &mut Vec<u8>, mut value: u64) {
     while value >= 0x80 {
         out.push(value as u8 | 0x80);
@@ -188,7 +188,7 @@ pub(crate) fn unzigzag(value: u64) -> i64 {
 pub(crate) struct Cursor<'a> {
     bytes: &'a [u8],
     at: usize,
-    // Where `bytes` begins in the file.
+    // Offset of `bytes` in the file.
     base: u64,
 }
 
@@ -197,7 +197,7 @@ impl<'a> Cursor<'a> {
         Self { bytes, at: 0, base }
     }
 
-    /// Where the cursor is in the file.
+    /// The cursor's offset in the file.
     pub(crate) fn offset(&self) -> u64 {
         self.base + self.at as u64
     }
@@ -261,7 +261,7 @@ impl<'a> Cursor<'a> {
         Ok(bytes.first_chunk().map_or(0, |eight| u64::from_le_bytes(*eight)))
     }
 
-    /// Length, then that many bytes of UTF-8.
+    /// A length, then this number of bytes of UTF-8.
     pub(crate) fn text(&mut self) -> Result<&'a str, TraceDefect> {
         let length = self.count("bytes in one name", MAX_TEXT_BYTES)?;
         let bytes = self.take(length)?;

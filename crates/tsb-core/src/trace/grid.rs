@@ -4,45 +4,45 @@ use super::Trace;
 use super::error::TraceDefect;
 use crate::time::Timestamp;
 
-/// Most cells of a grid: 8 bytes and a bit each.
+/// Maximum number of cells in a grid: each takes 8 bytes and one bit.
 pub const MAX_CELLS: u64 = 1 << 27;
 
-/// The samples of a trace on a grid of ticks. A sample belongs to the tick that is
-/// nearest to it; of several in one cell the latest holds (of equal timestamps, the later
-/// in the trace); a cell without any is absent, never filled.
+/// The samples of a trace on a grid of ticks. A sample belongs to the nearest tick; of several in
+/// a cell the latest is kept (of equal timestamps, the later in the trace). A cell without samples
+/// is absent, and never filled.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Grid {
     start: Timestamp,
     interval_ns: u64,
     ticks: usize,
-    // Column by column: the cell of tick t of series s is at s * ticks + t.
+    // By column: the cell of tick t of series s is at s * ticks + t.
     values: Vec<f64>,
-    // One bit a cell, in the order of `values`, 64 a word.
+    // One bit per cell, in the order of `values`, 64 per word.
     present: Vec<u64>,
     counts: GridCounts,
 }
 
-/// How the samples of a trace fared.
+/// How the samples were mapped to the grid.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct GridCounts {
     /// Cells that hold a sample.
     pub present: u64,
     /// Cells without one.
     pub absent: u64,
-    /// Samples that share a cell with a later one, and are not in the grid.
+    /// Samples that share a cell with a later one, and are dropped.
     pub superseded: u64,
-    /// Samples that are in the grid, and not at the time of their tick.
+    /// Samples in the grid whose own time differs from their tick's.
     pub moved: u64,
-    /// The longest way of a sample to its tick, in nanoseconds.
+    /// The largest distance of a sample from its tick, in nanoseconds.
     pub shift_ns_max: u64,
 }
 
 impl Trace {
-    /// The samples on a grid whose tick 0 is at the earliest timestamp.
+    /// Maps the samples to a grid whose tick 0 is at the earliest timestamp.
     ///
     /// # Errors
-    /// An interval of 0, a trace without a sample, or a grid of more than [`MAX_CELLS`]:
-    /// a single timestamp far off the others does that.
+    /// An interval of 0, a trace without samples, or a grid of more than [`MAX_CELLS`], which a
+    /// single outlying timestamp can cause.
     pub fn grid(&self, interval_ns: u64) -> Result<Grid, TraceDefect> {
         const TOO_LARGE: TraceDefect = TraceDefect::TooMuch {
             offset: 0,
@@ -90,8 +90,8 @@ impl Trace {
         noted.filter(|&interval| interval > 0)
     }
 
-    /// Whether a grid of this interval holds every sample, none of them moved further than
-    /// `reach_ns`, and is not larger than grids can be.
+    /// Whether a grid of this interval holds every sample with a move of at most `reach_ns`, and
+    /// is within the size limit.
     pub fn is_on_grid(&self, interval_ns: u64, reach_ns: u64) -> bool {
         let Some((start, end)) = self.span() else { return false };
         let last = nearest(start, end, interval_ns).0;
@@ -105,10 +105,10 @@ impl Trace {
         })
     }
 
-    /// The interval at which the samples were taken: what the recorder noted, or the median
-    /// of the distances between neighbours, rounded to a whole multiple of 1 s, 100 ms,
-    /// 10 ms, 1 ms or 1 us, the first of these that moves it by less than a hundredth.
-    /// `None` when no series has two samples of different times.
+    /// The interval at which the samples were taken: the recorder's note, or the median distance
+    /// between neighbours, rounded to a multiple of 1 s, 100 ms, 10 ms, 1 ms or 1 us, the first of
+    /// these that changes it by less than 1 %. `None` if no series has two samples at different
+    /// times.
     pub fn usual_interval_ns(&self) -> Option<u64> {
         if let Some(interval) = self.noted_interval_ns() {
             return Some(interval);
@@ -135,12 +135,12 @@ fn rounded(interval: u64) -> u64 {
     close.unwrap_or(interval)
 }
 
-/// Exact over the whole range of timestamps.
+/// The distance in nanoseconds, exact over the whole range of timestamps.
 fn distance(from: Timestamp, to: Timestamp) -> u64 {
     to.0.abs_diff(from.0)
 }
 
-/// The tick nearest to a time at or after the start, and how far off it is.
+/// The tick nearest to a time at or after the start, and its distance.
 fn nearest(start: Timestamp, at: Timestamp, interval_ns: u64) -> (u64, u64) {
     let after = distance(start, at);
     let (tick, rest) = (after / interval_ns, after % interval_ns);
@@ -165,7 +165,7 @@ impl Grid {
             if at < newest[tick] {
                 return;
             }
-            // What was here before is not in the grid: it is dropped, and no longer moved.
+            // The replaced sample is no longer in the grid, so it no longer counts as moved.
             self.counts.moved -= u64::from(nearest(self.start, newest[tick], self.interval_ns).1 > 0);
         }
         newest[tick] = at;
@@ -184,23 +184,23 @@ impl Grid {
         self.interval_ns
     }
 
-    /// How many ticks there are.
+    /// Number of ticks.
     pub fn ticks(&self) -> usize {
         self.ticks
     }
 
-    /// How many series there are.
+    /// Number of series.
     pub fn series(&self) -> usize {
         self.values.len() / self.ticks
     }
 
-    /// How the samples fared.
+    /// How the samples were mapped to the grid.
     pub fn counts(&self) -> GridCounts {
         self.counts
     }
 
-    /// The value of a series at a tick; `None` where the trace has no sample, or where
-    /// there is no such series or tick.
+    /// The value of a series at a tick; `None` if the trace has no sample there, or if the series
+    /// or tick does not exist.
     #[inline]
     pub fn get(&self, series: usize, tick: usize) -> Option<f64> {
         if tick >= self.ticks {
@@ -211,7 +211,7 @@ impl Grid {
         is_present.then(|| self.values[cell])
     }
 
-    /// All values of a series, one a tick. What stands at an absent tick means nothing.
+    /// All values of a series, one per tick. The value at an absent tick is meaningless.
     pub fn column(&self, series: usize) -> &[f64] {
         self.values
             .get(series * self.ticks..(series + 1) * self.ticks)

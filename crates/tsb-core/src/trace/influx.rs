@@ -1,10 +1,9 @@
 //! Reads Influx line protocol: `measurement,tag=value field=1.5,other=2i 1465839830100400200`.
 //!
-//! Written from the protocol's reference (docs.influxdata.com, "line protocol"). A series
-//! is a measurement with its tags and one field: the measurement becomes the name, the
-//! tags become labels, and the field's key becomes the label `_field`, which is what
-//! Influx itself calls it and reserves. Strings and booleans are no values: each such
-//! field is left out and counted, its neighbours are kept.
+//! Written from the protocol's reference (docs.influxdata.com, "line protocol"). A series is a
+//! measurement with its tags and one field: the measurement becomes the name, the tags become
+//! labels, and the field's key becomes the label `_field`, which is Influx's own reserved name for
+//! it. String and boolean fields are left out and counted; the other fields of the line are kept.
 
 use std::io::Read;
 
@@ -17,10 +16,10 @@ use crate::time::Timestamp;
 /// The label that holds the key of the field.
 pub const FIELD_LABEL: &str = "_field";
 
-/// Reads a file of line protocol. Bad lines are problems of the trace.
+/// Reads a file of line protocol. Invalid lines become problems of the trace.
 ///
 /// # Errors
-/// Only a failed read, or more samples than the limits allow.
+/// Only if a read fails, or the samples exceed the limits.
 pub fn parse_influx(input: impl Read, options: &ReadOptions) -> Result<Trace, TraceDefect> {
     let mut trace = TraceBuilder::new(options.limits);
     let unit = options.unit.unwrap_or(TimeUnit::Nanos);
@@ -47,7 +46,7 @@ pub fn parse_influx(input: impl Read, options: &ReadOptions) -> Result<Trace, Tr
 struct Row {
     measurement: String,
     tags: Vec<(String, String)>,
-    // A field that is no value has the reason instead.
+    // A field without a usable value holds the reason instead.
     fields: Vec<(String, Result<f64, &'static str>)>,
     at: Timestamp,
 }
@@ -124,7 +123,7 @@ fn parse_line(line: &[u8], unit: TimeUnit) -> Result<Row, &'static str> {
     })
 }
 
-/// Sorts first: a line may hold very many.
+/// Sorts first, because a line may contain very many.
 fn has_twice<T>(pairs: &[(String, T)]) -> bool {
     let mut names: Vec<&str> = pairs.iter().map(|(name, _)| name.as_str()).collect();
     names.sort_unstable();
@@ -148,8 +147,8 @@ impl Scan<'_> {
         self.rest.len() < before
     }
 
-    /// Up to one of the `ends` that no backslash escapes. A backslash before anything
-    /// that need not be escaped is itself, as in Influx.
+    /// The text up to one of the unescaped `ends`. A backslash before any other character is
+    /// literal, as in Influx.
     fn text(&mut self, ends: &[u8]) -> Result<String, &'static str> {
         let mut text = Vec::new();
         let mut at = 0;
@@ -170,7 +169,7 @@ impl Scan<'_> {
         String::from_utf8(text).map_err(|_| "a name that is not UTF-8")
     }
 
-    /// The value of a field; the inner error is a value that no f64 can hold.
+    /// The value of a field; the inner error is a value that an f64 cannot represent.
     fn value(&mut self) -> Result<Result<f64, &'static str>, &'static str> {
         if self.skip(b'"') {
             self.skip_string()?;

@@ -1,4 +1,4 @@
-//! A trace in memory: keys, and one column of samples a series.
+//! A trace in memory: keys, and one column of samples per series.
 
 use std::collections::BTreeMap;
 use std::io::{Read, Write};
@@ -10,15 +10,15 @@ use super::writer::{TraceTotals, TraceWriter};
 use crate::series::{Catalog, SeriesId, SeriesKey};
 use crate::time::Timestamp;
 
-/// What a reader may hold, so that no file can fill memory.
+/// Limits of a reader, so that no file can fill memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
-    /// Most series. In a text file, rows of further series are left out and counted;
-    /// in a trace file more of them is a defect.
+    /// Maximum number of series. In a text file, rows of further series are left out and counted;
+    /// in a trace file, exceeding it is a defect.
     pub series: usize,
-    /// Most samples; 16 bytes each in memory. More of them is a defect.
+    /// Maximum number of samples, at 16 bytes each in memory. Exceeding it is a defect.
     pub samples: u64,
-    /// Most bytes of names and labels together. More of them is a defect.
+    /// Maximum total bytes of names and labels. Exceeding it is a defect.
     pub key_bytes: u64,
 }
 
@@ -33,8 +33,8 @@ impl Default for Limits {
     }
 }
 
-/// The samples of one series, in the order in which they were read. Timestamps may be
-/// irregular, equal or out of order: a trace keeps what it was given.
+/// The samples of one series, in the order in which they were read. Timestamps may be irregular,
+/// equal or out of order: they are kept as given.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Column {
     // Invariant: as long as `values`.
@@ -43,7 +43,7 @@ pub struct Column {
 }
 
 impl Column {
-    /// When each sample was taken.
+    /// The timestamps of the samples.
     pub fn times(&self) -> &[Timestamp] {
         &self.times
     }
@@ -53,12 +53,12 @@ impl Column {
         &self.values
     }
 
-    /// How many samples there are.
+    /// Number of samples.
     pub fn len(&self) -> usize {
         self.values.len()
     }
 
-    /// Whether there is no sample.
+    /// Whether there are no samples.
     pub fn is_empty(&self) -> bool {
         self.values.is_empty()
     }
@@ -67,26 +67,26 @@ impl Column {
 /// A trace in memory.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Trace {
-    /// The series. Their position is their place in [`columns`](Self::columns).
+    /// The series. A key's index is also its index in [`columns`](Self::columns).
     pub keys: Vec<SeriesKey>,
-    /// The samples, one column a series; a series may be without any.
+    /// The samples, one column per series; a column may be empty.
     pub columns: Vec<Column>,
-    /// What the file says of its origin.
+    /// The file's notes on its origin.
     pub notes: BTreeMap<String, String>,
-    /// What was left out on the way in.
+    /// What was left out when the file was read.
     pub problems: TraceProblems,
-    /// What the reader decided where the file leaves it open, in words: what times were
-    /// taken for, which columns are series. Not written into trace files.
+    /// The reader's decisions where the file is ambiguous: how times were interpreted, which
+    /// columns are series. Not written to trace files.
     pub decisions: Vec<String>,
 }
 
 impl Trace {
-    /// How many samples there are.
+    /// Number of samples.
     pub fn samples(&self) -> u64 {
         self.columns.iter().map(|column| column.len() as u64).sum()
     }
 
-    /// The earliest and the latest timestamp; `None` without a sample.
+    /// The earliest and the latest timestamp; `None` without samples.
     pub fn span(&self) -> Option<(Timestamp, Timestamp)> {
         let times = || self.columns.iter().flat_map(|column| &column.times).copied();
         Some((times().min()?, times().max()?))
@@ -106,11 +106,11 @@ impl Trace {
         hasher.finalize()
     }
 
-    /// Reads a trace file. A file without its end is read as far as it is whole, and
-    /// that it is not whole is one of its problems.
+    /// Reads a trace file. An incomplete file is read up to its last complete block, and its
+    /// truncation is one of the problems.
     ///
     /// # Errors
-    /// A defect with its place; limits as given.
+    /// A defect with its position, or an exceeded limit.
     pub fn read(input: impl Read, limits: Limits) -> Result<Self, TraceDefect> {
         let mut reader = TraceReader::new(input, limits)?;
         let mut columns: Vec<Column> = Vec::new();
@@ -169,7 +169,7 @@ impl Trace {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct OutOfRange;
 
-/// Puts a trace together sample by sample, within limits.
+/// Builds a trace sample by sample, within limits.
 #[derive(Debug, Default)]
 pub struct TraceBuilder {
     catalog: Catalog,
@@ -182,7 +182,7 @@ pub struct TraceBuilder {
 }
 
 impl TraceBuilder {
-    /// An empty trace that will stay within `limits`.
+    /// A builder with an empty trace, limited by `limits`.
     pub fn new(limits: Limits) -> Self {
         Self {
             limits,
@@ -193,7 +193,7 @@ impl TraceBuilder {
     /// The id of a series.
     ///
     /// # Errors
-    /// The reason why a new one is not admitted: a limit, or more than a trace file can say.
+    /// Why a new series is not admitted: a limit, or a key that a trace file cannot represent.
     pub fn series(&mut self, key: SeriesKey) -> Result<SeriesId, &'static str> {
         if let Some(id) = self.catalog.id(&key) {
             return Ok(id);
@@ -218,11 +218,11 @@ impl TraceBuilder {
         Ok(self.catalog.intern(key))
     }
 
-    /// Adds a sample; `offset` is where it was read, for the error.
+    /// Adds a sample; `offset` is its position in the file, for the error.
     ///
     /// # Errors
-    /// [`TraceDefect::TooMuch`] at the limit of samples, [`TraceDefect::Invalid`] for an
-    /// id that [`series`](Self::series) did not give.
+    /// [`TraceDefect::TooMuch`] at the limit of samples, [`TraceDefect::Invalid`] for an id that
+    /// [`series`](Self::series) did not return.
     pub fn push(&mut self, id: SeriesId, at: Timestamp, value: f64, offset: u64) -> Result<(), TraceDefect> {
         if self.samples == self.limits.samples {
             return Err(TraceDefect::TooMuch {
@@ -247,16 +247,16 @@ impl TraceBuilder {
         self.problems.add(place, what, bytes);
     }
 
-    /// Notes what the reader decided where the file leaves it open.
+    /// Records a decision of the reader where the file is ambiguous.
     pub fn decide(&mut self, decision: String) {
         self.decisions.push(decision);
     }
 
-    /// Multiplies timestamps, those of all samples or only of these (series and place in
-    /// its column): their unit was taken for a smaller one.
+    /// Multiplies the timestamps of all samples, or only of those in `only` (series and index in
+    /// its column), after their unit was taken for a smaller one.
     ///
     /// # Errors
-    /// When one would be beyond the range of a timestamp; some are multiplied then.
+    /// If a timestamp would exceed its range; some are multiplied already then.
     pub(super) fn rescale(&mut self, factor: i64, only: Option<&[(SeriesId, usize)]>) -> Result<(), OutOfRange> {
         let scaled = |at: &mut Timestamp| {
             at.0 = at.0.checked_mul(factor).ok_or(OutOfRange)?;
@@ -278,16 +278,16 @@ impl TraceBuilder {
         Ok(())
     }
 
-    /// How many samples a series has.
+    /// Number of samples of a series.
     pub(super) fn len_of(&self, id: SeriesId) -> usize {
         self.columns.get(id.index()).map_or(0, Column::len)
     }
 
-    /// Takes all samples of another trace, the series as they are called there, and its
-    /// problems under the name of its file.
+    /// Adds all samples of another trace, matching series by key, and its problems under the name
+    /// of its file.
     ///
     /// # Errors
-    /// A limit of samples or series that the two exceed together.
+    /// If both together exceed a limit of samples or series.
     pub(super) fn merge(&mut self, other: Trace, file: &str) -> Result<(), TraceDefect> {
         for (key, column) in other.keys.into_iter().zip(other.columns) {
             let id = self.series(key).map_err(|what| TraceDefect::Invalid { what })?;
@@ -299,7 +299,7 @@ impl TraceBuilder {
         Ok(())
     }
 
-    /// Takes the problems of a file that holds no sample, which is one itself.
+    /// Adds the problems of a file without samples, which is itself a problem.
     pub(super) fn problems_of(&mut self, mut problems: TraceProblems, file: &str) {
         problems.add(Place::Byte(0), "a file without a sample", b"");
         self.problems.merge(problems, file);

@@ -14,23 +14,23 @@ use super::prometheus::parse_exposition;
 use super::text::ReadOptions;
 use super::{folder, parse_influx};
 
-/// What a trace can be read from.
+/// The formats of traces.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TraceFormat {
     /// The trace file of `tsb`: `docs/formats/trace.md`.
     Trace,
     /// Influx line protocol.
     Influx,
-    /// Prometheus text exposition, or OpenMetrics: told apart by what they hold.
+    /// Prometheus text exposition or OpenMetrics, distinguished by content.
     Prometheus,
-    /// OpenMetrics, and nothing else: times are seconds.
+    /// OpenMetrics only: times are seconds.
     OpenMetrics,
-    /// Rows of a time and values.
+    /// CSV: rows of a time and values.
     Csv,
 }
 
 impl TraceFormat {
-    /// Every format, with its name and the endings of file names by which it is known.
+    /// Every format, with its name and its file name extensions.
     pub const ALL: [(Self, &'static str, &'static [&'static str]); 5] = [
         (Self::Trace, "tsbtrace", &["tsbtrace"]),
         (Self::Influx, "influx", &["lp", "influx"]),
@@ -39,7 +39,7 @@ impl TraceFormat {
         (Self::Csv, "csv", &["csv", "tsv"]),
     ];
 
-    /// The format that the ending of the name says.
+    /// The format for a file name's extension.
     pub fn of_path(path: &Path) -> Option<Self> {
         let ending = path.extension()?.to_str()?.to_ascii_lowercase();
         let mut formats = Self::ALL.iter();
@@ -67,17 +67,17 @@ impl FromStr for TraceFormat {
     }
 }
 
-/// Opens a trace of any format: by its first bytes if it is a trace file of `tsb`, by the
-/// ending of its name otherwise. A folder is all files below it whose ending names a format.
+/// Opens a trace of any format: a trace file of `tsb` is recognized by its first bytes, other
+/// formats by their extension. For a folder, it reads all files below it with a known extension.
 ///
 /// # Errors
-/// Names the file, the place and the cause. Bad rows are no error but
-/// [`Trace::problems`], unless there is no good one.
+/// Names the file, the position and the cause. Invalid rows are [`Trace::problems`] and not
+/// errors, unless no row is valid.
 pub fn open(path: impl AsRef<Path>) -> Result<Trace, TraceError> {
     open_with(path, None, &ReadOptions::default())
 }
 
-/// Opens a trace whose format, units or limits are given.
+/// Opens a trace with a given format, units or limits.
 ///
 /// # Errors
 /// As [`open`].
@@ -123,10 +123,10 @@ pub(super) fn read_file(
     parse_named(std::io::Cursor::new(start).chain(file), format, options, naming)
 }
 
-/// Reads a trace of the given format; one without any sample is a defect.
+/// Parses a trace of the given format; one without samples is a defect.
 ///
 /// # Errors
-/// Names the place and the cause.
+/// Names the position and the cause.
 pub fn parse(input: impl Read, format: TraceFormat, options: &ReadOptions) -> Result<Trace, TraceDefect> {
     parse_named(input, format, options, &Naming::default())
 }

@@ -1,10 +1,10 @@
-//! Whether a text exposition is Prometheus' (milliseconds) or OpenMetrics (seconds).
+//! Determines whether a text exposition is Prometheus' (milliseconds) or OpenMetrics (seconds).
 //!
-//! The two look alike row by row. OpenMetrics is known by what only it has: `# EOF`,
-//! `# UNIT`, the types `unknown`, `info`, `stateset` and `gaugehistogram`, an exemplar, or
-//! a timestamp with a fraction. Until one of them shows, times are taken as milliseconds,
-//! and put right when it does. What contradicts itself, or looks like seconds without any
-//! of these, is refused.
+//! The rows of the two look alike. OpenMetrics is recognized by features that only it has: `#
+//! EOF`, `# UNIT`, the types `unknown`, `info`, `stateset` and `gaugehistogram`, an exemplar, or a
+//! timestamp with a fraction. Until one of these appears, times are taken as milliseconds, and
+//! corrected when it does. A file that contradicts itself, or looks like seconds without any of
+//! these features, is refused.
 
 use super::error::TraceDefect;
 use super::memory::TraceBuilder;
@@ -12,18 +12,18 @@ use super::text::{self, TimeUnit};
 use crate::series::SeriesId;
 use crate::time::Timestamp;
 
-/// Seconds of September 2001, before which hardly anybody has recorded anything.
+/// September 2001 in seconds; earlier recordings are very unlikely.
 const SOME_SECONDS: u128 = 1_000_000_000;
-/// Seconds of the year 5138: what is more can only be a finer unit.
+/// The year 5138 in seconds: a larger number must be in a finer unit.
 const MANY_SECONDS: u128 = 100_000_000_000;
 
 /// The unit of the timestamps of one file.
 #[derive(Debug)]
 pub(super) struct Dialect {
     given: Option<TimeUnit>,
-    // What shows that it is OpenMetrics.
+    // The feature that identified the file as OpenMetrics.
     sign: Option<&'static str>,
-    // Samples whose time is taken as milliseconds; not kept where all are.
+    // Samples whose times are provisionally taken as milliseconds; `None` if all are.
     tentative: Option<Vec<(SeriesId, usize)>>,
     rows: u64,
     smallest: u128,
@@ -31,7 +31,7 @@ pub(super) struct Dialect {
 }
 
 impl Dialect {
-    /// `mixed`: rows without a timestamp get one that is no matter of units.
+    /// `mixed`: rows without a timestamp get one that does not depend on the unit.
     pub(super) fn new(given: Option<TimeUnit>, mixed: bool) -> Self {
         Self {
             given,
@@ -43,7 +43,7 @@ impl Dialect {
         }
     }
 
-    /// Something that only OpenMetrics has.
+    /// Records a feature that only OpenMetrics has.
     pub(super) fn sign(&mut self, sign: &'static str, trace: &mut TraceBuilder) -> Result<(), TraceDefect> {
         if self.given.is_some() || self.sign.is_some() {
             return Ok(());
@@ -62,7 +62,7 @@ impl Dialect {
             (None, None) => TimeUnit::Millis,
         };
         let at = match text::timestamp(digits, unit) {
-            // What no second can be is refused as a whole at the end.
+            // A number too large for seconds; the whole file is refused at the end.
             Err(_) if self.given.is_none() && whole.unsigned_abs() >= MANY_SECONDS && fraction.is_empty() => {
                 text::timestamp(digits, TimeUnit::Millis)?
             }
@@ -74,17 +74,17 @@ impl Dialect {
         Ok(at)
     }
 
-    /// Notes which sample got a time that is tentative.
+    /// Records which sample got a provisional time.
     pub(super) fn took(&mut self, id: SeriesId, place: usize) {
         if let (None, None, Some(tentative)) = (self.given, self.sign, &mut self.tentative) {
             tentative.push((id, place));
         }
     }
 
-    /// What was decided, in words.
+    /// A description of the decision.
     ///
     /// # Errors
-    /// When what is in the file contradicts itself, or leaves open what it is.
+    /// If the file contradicts itself, or is ambiguous.
     pub(super) fn finish(&self) -> Result<Option<String>, TraceDefect> {
         if self.rows == 0 {
             return Ok(None);

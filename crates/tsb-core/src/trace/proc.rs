@@ -1,11 +1,11 @@
-//! Parses the files of `/proc` that a recording samples. Pure: text in, fields out.
+//! Parses the `/proc` files that a recording samples. Pure: text in, fields out.
 //!
-//! A field is a name, labels and the digits as they stand in the file; turning digits
-//! into a value, or refusing to, is the recorder's decision. Lines and columns that a
-//! kernel adds later are ignored, missing ones are simply absent. The files are
-//! described in `man 5 proc` and in the kernel's `Documentation/filesystems/proc.rst`.
+//! A field is a name, labels and digits as in the file; the recorder converts digits to a value,
+//! or refuses them. Unknown lines and columns of newer kernels are ignored; missing ones are
+//! absent. The files are described in `man 5 proc` and in the kernel's
+//! `Documentation/filesystems/proc.rst`.
 
-/// Receives one field: its series name, its labels, its digits.
+/// Receives one field: series name, labels, digits.
 pub(crate) type FieldVisitor<'a> = dyn FnMut(&str, &[(&str, &str)], &[u8]) + 'a;
 
 const CPU_MODES: [&str; 10] = [
@@ -73,7 +73,7 @@ pub(crate) fn stat(text: &[u8], visit: &mut FieldVisitor<'_>) {
             Some(b"processes") => first_word(words, "forks", visit),
             Some(b"procs_running") => first_word(words, "procs_running", visit),
             Some(b"procs_blocked") => first_word(words, "procs_blocked", visit),
-            // Only the sum: the columns behind it are one a line of a controller.
+            // Only the sum: the columns after it are one per interrupt line.
             Some(b"intr") => first_word(words, "interrupts", visit),
             Some(b"softirq") => {
                 for (kind, digits) in SOFTIRQS.iter().zip(words) {
@@ -104,7 +104,7 @@ pub(crate) fn meminfo(text: &[u8], visit: &mut FieldVisitor<'_>) {
     }
 }
 
-/// `/proc/vmstat`: a name and a number a line.
+/// `/proc/vmstat`: one name and number per line.
 pub(crate) fn vmstat(text: &[u8], visit: &mut FieldVisitor<'_>) {
     for line in lines(text) {
         let mut words = words(line);
@@ -114,7 +114,7 @@ pub(crate) fn vmstat(text: &[u8], visit: &mut FieldVisitor<'_>) {
     }
 }
 
-/// `/proc/diskstats`. A device whose every field is 0 has never been used: left out.
+/// `/proc/diskstats`. A device whose fields are all 0 was never used, and is left out.
 pub(crate) fn diskstats(text: &[u8], visit: &mut FieldVisitor<'_>) {
     for line in lines(text) {
         let mut words = words(line).skip(2);
@@ -130,7 +130,7 @@ pub(crate) fn diskstats(text: &[u8], visit: &mut FieldVisitor<'_>) {
     }
 }
 
-/// `/proc/net/dev`: two lines of head, then one an interface.
+/// `/proc/net/dev`: two header lines, then one line per interface.
 pub(crate) fn net_dev(text: &[u8], visit: &mut FieldVisitor<'_>) {
     for line in lines(text) {
         let Some(colon) = memchr::memrchr(b':', line) else {
@@ -173,12 +173,12 @@ pub(crate) fn pressure(resource: &str, text: &[u8], visit: &mut FieldVisitor<'_>
     }
 }
 
-/// `/proc/PID/stat`, as far as a recording uses it.
+/// The parts of `/proc/PID/stat` that a recording uses.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct PidStat {
-    /// The command's short name, cleaned.
+    /// The command's short name, with unsupported characters replaced.
     pub(crate) comm: String,
-    /// When the process started, in ticks since boot: with the pid it tells processes apart.
+    /// Start time of the process, in ticks since boot; with the pid it identifies the process.
     pub(crate) started_ticks: u64,
     /// CPU time so far, user and system.
     pub(crate) cpu_ticks: u64,
@@ -186,7 +186,7 @@ pub(crate) struct PidStat {
     pub(crate) digits: Vec<Box<[u8]>>,
 }
 
-/// Series of `/proc/PID/stat`, and their place behind the command's name (0: its state).
+/// Series of `/proc/PID/stat`, and their positions after the command's name (0: its state).
 pub(crate) const PID_STAT_FIELDS: [(&str, usize); 7] = [
     ("process_minor_faults", 7),
     ("process_major_faults", 9),
@@ -197,7 +197,8 @@ pub(crate) const PID_STAT_FIELDS: [(&str, usize); 7] = [
     ("process_resident_pages", 21),
 ];
 
-/// Parses `/proc/PID/stat`. The name in it may hold anything, blanks and brackets too.
+/// Parses `/proc/PID/stat`. The name in it may contain any character, including blanks and
+/// parentheses.
 pub(crate) fn pid_stat(text: &[u8]) -> Option<PidStat> {
     let open = memchr::memchr(b'(', text)?;
     let close = memchr::memrchr(b')', text).filter(|&close| close > open)?;
@@ -214,8 +215,8 @@ pub(crate) fn pid_stat(text: &[u8]) -> Option<PidStat> {
     })
 }
 
-/// A kernel worker's name ends in what it is doing just now, which is no part of a name
-/// to know it by: `kworker/0:1-events`, `kworker/u8:2+flush`.
+/// Removes the suffix of a kernel worker's name that describes its current work:
+/// `kworker/0:1-events`, `kworker/u8:2+flush`.
 fn without_work(comm: &[u8]) -> &[u8] {
     match memchr::memchr2(b'-', b'+', comm) {
         Some(end) if comm.starts_with(b"kworker/") => &comm[..end],
@@ -242,8 +243,8 @@ pub(crate) fn pid_io(text: &[u8], visit: &mut dyn FnMut(&str, &[u8])) {
     }
 }
 
-/// `/proc/PID/status`: memory and context switches only; it also holds users and names,
-/// which do not belong in a recording.
+/// `/proc/PID/status`: memory and context switches only. It also contains users and names, which
+/// must not be recorded.
 pub(crate) fn pid_status(text: &[u8], visit: &mut dyn FnMut(&str, &[u8])) {
     for line in lines(text) {
         let mut words = words(line);
@@ -282,8 +283,8 @@ fn words(line: &[u8]) -> impl Iterator<Item = &[u8]> + Clone {
     line.split(u8::is_ascii_whitespace).filter(|word| !word.is_empty())
 }
 
-/// A label value that every protocol can carry: letters, digits, `_`, `-`, `.`; the rest
-/// becomes `_`.
+/// A label value that every protocol can carry: letters, digits, `_`, `-`, `.`; other characters
+/// become `_`.
 fn clean(bytes: &[u8]) -> String {
     let kept = bytes.iter().map(|&byte| match byte {
         b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'_' | b'-' | b'.' => char::from(byte),

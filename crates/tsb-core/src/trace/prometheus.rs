@@ -1,10 +1,10 @@
 //! Reads Prometheus text exposition, `name{label="value"} 1.5 1700000000000`, and
 //! OpenMetrics, whose timestamps are seconds.
 //!
-//! Written from the formats' references (prometheus.io, "exposition formats", version
-//! 0.0.4; OpenMetrics 1.0), with quoted UTF-8 names. The name becomes the series' name,
-//! labels become labels; a label with an empty value is no label, as in Prometheus. Which
-//! of the two a file is, `open_metrics` decides.
+//! Written from the formats' references (prometheus.io, "exposition formats", version 0.0.4;
+//! OpenMetrics 1.0), with quoted UTF-8 names. The name becomes the series' name, and labels become
+//! labels; a label with an empty value is no label, as in Prometheus. `open_metrics` determines
+//! which of the two a file is.
 
 use std::collections::HashSet;
 use std::io::Read;
@@ -16,20 +16,20 @@ use super::text::{self, Line, NO_TIMESTAMP, Numbers, ReadOptions, Scrapes};
 use crate::series::{SeriesId, SeriesKey};
 use crate::time::Timestamp;
 
-/// Most histograms that are remembered by name; rows of further ones count as a problem.
+/// Maximum number of histograms remembered by name; rows of further ones are problems.
 const MAX_HISTOGRAMS: usize = 100_000;
 
-/// Reads a file of text exposition: one scrape, or several one after the other. Its content
-/// decides whether it is read as OpenMetrics.
+/// Reads a file of text exposition with one or more scrapes. Its content decides whether it is
+/// parsed as OpenMetrics.
 ///
 /// # Errors
-/// A failed read, more samples than the limits allow, or timestamps of a unit that nothing
-/// decides.
+/// A failed read, more samples than the limits allow, or timestamps whose unit cannot be
+/// determined.
 pub fn parse_prometheus(input: impl Read, options: &ReadOptions) -> Result<Trace, TraceDefect> {
     parse_exposition(input, options, false)
 }
 
-/// The same; `is_open_metrics` where that is known.
+/// The same; `is_open_metrics` if that is known.
 pub(super) fn parse_exposition(
     input: impl Read,
     options: &ReadOptions,
@@ -59,9 +59,9 @@ struct Reading {
     dialect: Dialect,
     histogram_rows: bool,
     scrapes: Option<Scrapes>,
-    // Which scrape of the file this is, from 0.
+    // Number of the current scrape in the file, from 0.
     scrape: i64,
-    // By series: the scrape in which it came last.
+    // For each series, the scrape in which it last occurred.
     last_scrape: Vec<Option<i64>>,
     histograms: HashSet<Vec<u8>>,
 }
@@ -167,7 +167,7 @@ impl Reading {
         bases.any(|base| self.histograms.contains(base))
     }
 
-    /// The time of the scrape that this row belongs to, for a row without a timestamp.
+    /// The time of the current scrape, for a row without a timestamp.
     fn scrape_time(&mut self, id: SeriesId) -> Timestamp {
         if self.last_scrape.len() <= id.index() {
             self.last_scrape.resize(id.index() + 1, None);
@@ -249,7 +249,7 @@ impl<'a> Scan<'a> {
         while self.skip(b' ') || self.skip(b'\t') {}
     }
 
-    /// A word of bytes that `belongs` admits; `None` when there is none.
+    /// A word of bytes that `belongs` accepts; `None` if it is empty.
     fn word(&mut self, belongs: fn(u8, bool) -> bool) -> Option<&'a str> {
         let bytes = self.rest.iter().enumerate();
         let length = bytes.take_while(|&(at, &byte)| belongs(byte, at == 0)).count();
@@ -297,7 +297,7 @@ impl<'a> Scan<'a> {
         Ok(labels)
     }
 
-    /// A text in quotes; `\\`, `\"` and `\n` stand for one character.
+    /// A quoted text; `\\`, `\"` and `\n` are escapes.
     fn quoted(&mut self) -> Result<String, &'static str> {
         const OPEN: &str = "a quoted text that does not end on its line";
         if !self.skip(b'"') {

@@ -1,7 +1,7 @@
-//! Reads a trace file, block by block, within limits.
+//! Reads a trace file block by block, within limits.
 //!
-//! Any bytes at all may come: a defect names the place, memory stays bounded, and a
-//! file that a killed recorder left is read up to its last complete block.
+//! For any input, a defect names its position and memory stays bounded. A file left by a killed
+//! recorder is read up to its last complete block.
 
 use std::collections::BTreeMap;
 use std::io::Read;
@@ -18,24 +18,24 @@ use crate::time::Timestamp;
 /// How a trace file ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Ending {
-    /// With its end block, and the totals in it agree.
+    /// With its end block, whose totals match.
     Complete,
-    /// Between two blocks: the recorder was stopped without finishing.
+    /// After a complete block: the recorder stopped without finishing the file.
     Unfinished {
-        /// Where the file ends.
+        /// Length of the file.
         offset: u64,
     },
-    /// Within a block: the recorder was killed while it wrote. That block is lost.
+    /// Within a block: the recorder was killed while writing. That block is lost.
     Cut {
-        /// Where the incomplete block begins.
+        /// Start of the incomplete block.
         offset: u64,
     },
 }
 
-/// Receives the columns of one block: a series, its timestamps and as many values.
+/// Receives the columns of one block: a series, its timestamps and equally many values.
 pub type Visitor<'a> = dyn FnMut(SeriesId, &[Timestamp], &[f64]) + 'a;
 
-/// A trace file being read. Holds one block at a time and the keys so far.
+/// Reads a trace file. Holds one block at a time and the keys so far.
 #[derive(Debug)]
 pub struct TraceReader<R> {
     input: R,
@@ -50,7 +50,7 @@ pub struct TraceReader<R> {
 }
 
 impl<R: Read> TraceReader<R> {
-    /// Checks the file header.
+    /// Validates the file header.
     pub fn new(mut input: R, limits: Limits) -> Result<Self, TraceDefect> {
         let mut header = Vec::with_capacity(FILE_HEADER_BYTES);
         read_up_to(&mut input, FILE_HEADER_BYTES as u64, &mut header)?;
@@ -73,12 +73,12 @@ impl<R: Read> TraceReader<R> {
         &self.notes
     }
 
-    /// Series announced so far; their position is their id.
+    /// Series announced so far; their index is their id.
     pub fn keys(&self) -> &[SeriesKey] {
         self.catalog.keys()
     }
 
-    /// Samples handed over so far.
+    /// Number of samples passed on so far.
     pub fn samples(&self) -> u64 {
         self.samples
     }
@@ -88,11 +88,11 @@ impl<R: Read> TraceReader<R> {
         self.ending
     }
 
-    /// Reads one block and hands over its columns, if it has any. `false`: there is no
-    /// further complete block, and [`ending`](Self::ending) says why.
+    /// Reads one block and passes on its columns, if any. `false`: there is no further complete
+    /// block, and [`ending`](Self::ending) returns why.
     ///
     /// # Errors
-    /// A defect with its place. Nothing of a block with a wrong checksum is handed over.
+    /// A defect with its position. Nothing of a block with a wrong checksum is passed on.
     pub fn next_block(&mut self, visit: &mut Visitor<'_>) -> Result<bool, TraceDefect> {
         if self.ending.is_some() {
             return Ok(false);
@@ -236,7 +236,7 @@ impl<R: Read> TraceReader<R> {
     }
 }
 
-/// A text that begins with the leading bytes of the text that stood in its place before.
+/// Reads a text that is stored as a suffix to a prefix of the previous text in its position.
 fn take_text(cursor: &mut Cursor<'_>, text: &mut String) -> Result<(), TraceDefect> {
     let shared = cursor.count("bytes in one name", MAX_TEXT_BYTES)?;
     if !text.is_char_boundary(shared) {
@@ -250,8 +250,8 @@ fn take_text(cursor: &mut Cursor<'_>, text: &mut String) -> Result<(), TraceDefe
     Ok(())
 }
 
-/// Appends up to `count` bytes; fewer only at the end of the input. Memory grows with
-/// what arrives, not with what was promised.
+/// Appends up to `count` bytes; fewer only at the end of the input. Memory grows with the bytes
+/// received, not with `count`.
 fn read_up_to(input: &mut impl Read, count: u64, into: &mut Vec<u8>) -> Result<(), TraceDefect> {
     input
         .by_ref()

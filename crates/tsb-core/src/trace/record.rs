@@ -1,8 +1,8 @@
-//! The recorder: samples this machine's own values into a trace, tick after tick.
+//! The recorder: samples this machine's own values into a trace, tick by tick.
 //!
-//! Ticks are due at absolute times of a [`Clock`], so a slow tick does not shift the
-//! next. Of a process it records the short command name and numbers: no command line,
-//! no environment, no user.
+//! Ticks are due at absolute times of a [`Clock`], so a slow tick does not delay the next. For
+//! processes, it records the short command name and numbers: no command line, no environment, no
+//! user.
 
 use std::io::Write;
 use std::path::PathBuf;
@@ -17,48 +17,48 @@ mod processes;
 
 use machine::Machine;
 
-/// Which processes to record.
+/// The processes to record.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Processes {
     /// None: the machine's own values only.
     None,
-    /// The busiest, at most so many at a time. One is taken up at the second tick that
-    /// sees it, so that a machine that starts many short processes does not fill the trace
-    /// with series of one sample (the first tick of all takes what is there). It stays
-    /// until it ends, or until it has been idle for 30 ticks and a busy one needs its place.
+    /// The busiest, at most this number at a time. A process is added at the second tick that sees
+    /// it, so that many short-lived processes do not fill the trace with series of one sample (the
+    /// first tick adds the existing ones). It is kept until it ends, or until it has been idle for
+    /// 30 ticks and a busy one needs its place.
     Top(usize),
-    /// These, as long as they live.
+    /// These processes, until they end.
     Pids(Vec<u32>),
 }
 
-/// What to record, and how.
+/// Options of a recording.
 #[derive(Clone, Debug)]
 pub struct RecordOptions {
     /// Nanoseconds between ticks, at least [`SHORTEST_INTERVAL_NS`].
     pub interval_ns: u64,
-    /// How long to record; `None` until told to stop.
+    /// Duration of the recording; `None`: until it is stopped.
     pub duration_ns: Option<u64>,
-    /// Which processes.
+    /// The processes to record.
     pub processes: Processes,
-    /// Only processes whose command name begins with one of these; empty: any name.
+    /// Prefixes of command names to record; empty: any name.
     pub names: Vec<String>,
-    /// Most series; further ones are left out and counted.
+    /// Maximum number of series; further ones are left out and counted.
     pub max_series: usize,
-    /// How much a kill may lose: after so long, what was sampled is written.
+    /// Interval at which samples are written, in nanoseconds: the most that a kill can lose.
     pub block_ns: u64,
-    /// Where the kernel's files are: `/proc`, elsewhere in tests.
+    /// The root of the kernel's files: `/proc`, another folder in tests.
     pub root: PathBuf,
 }
 
-/// A tick takes milliseconds; closer together, the recording would measure itself.
+/// A tick takes milliseconds; with a shorter interval, the recording would measure itself.
 pub const SHORTEST_INTERVAL_NS: u64 = 10_000_000;
 
-/// Longest the recorder sleeps before it looks whether to stop.
+/// Maximum sleep before the recorder checks whether to stop.
 const LOOK_NS: u64 = SECOND_NS / 5;
 
 impl Default for RecordOptions {
-    /// Once a second until told to stop, the 64 busiest processes, 50,000 series, a
-    /// block a minute.
+    /// Once per second until stopped, the 64 busiest processes, 50,000 series, one block per
+    /// minute.
     fn default() -> Self {
         Self {
             interval_ns: SECOND_NS,
@@ -72,26 +72,26 @@ impl Default for RecordOptions {
     }
 }
 
-/// What was recorded.
+/// The result of a recording.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RecordSummary {
-    /// What the file holds.
+    /// The contents of the file.
     pub totals: TraceTotals,
     /// Ticks sampled.
     pub ticks: u64,
-    /// Ticks that were due while an earlier one was still being sampled: not recorded.
+    /// Ticks that were skipped because an earlier one was still being sampled when they were due.
     pub missed_ticks: u64,
-    /// The longest that a tick began after it was due.
+    /// The largest delay of a tick's start after its due time.
     pub lag_ns_max: u64,
-    /// What was left out: files that could not be read, values that no f64 holds.
+    /// What was left out: unreadable files, and values that an f64 cannot represent.
     pub problems: TraceProblems,
 }
 
-/// Records until the duration is over or `stop` is set, and finishes the file.
+/// Records until the duration has passed or `stop` is set, and completes the file.
 ///
 /// # Errors
-/// A defect of the options, or of writing. What `/proc` does not have or does not let us
-/// read is no error: it is counted in the summary.
+/// A defect of the options, or of writing. Missing or unreadable files in `/proc` are not errors:
+/// they are counted in the summary.
 pub fn record(
     options: &RecordOptions,
     clock: &dyn Clock,
@@ -119,7 +119,7 @@ pub fn record(
     recorder.finish()
 }
 
-/// Waits for `due`; `false` when told to stop before.
+/// Waits until `due`; returns `false` if it is stopped before.
 fn wait(clock: &dyn Clock, due: u64, stop: &AtomicBool) -> bool {
     loop {
         if stop.load(Ordering::Relaxed) {
@@ -133,7 +133,7 @@ fn wait(clock: &dyn Clock, due: u64, stop: &AtomicBool) -> bool {
     }
 }
 
-/// Samples tick by tick into a trace; [`record`] is the loop around it.
+/// Samples tick by tick into a trace; [`record`] calls it in a loop.
 #[derive(Debug)]
 pub struct Recorder<W> {
     writer: TraceWriter<W>,
@@ -165,7 +165,7 @@ impl<W: Write> Recorder<W> {
         })
     }
 
-    /// Samples everything once. All samples of a tick bear the time at which it began.
+    /// Samples everything once. All samples of a tick get the time at which it began.
     pub fn tick(&mut self, clock: &dyn Clock) -> Result<(), TraceDefect> {
         let at = clock.wall();
         let tick = self.summary.ticks;
@@ -175,7 +175,7 @@ impl<W: Write> Recorder<W> {
         Ok(())
     }
 
-    /// Writes what waits: a kill after this loses nothing before it.
+    /// Writes the pending samples, so that a later kill cannot lose them.
     pub fn flush(&mut self) -> Result<(), TraceDefect> {
         self.writer.flush()
     }

@@ -1,4 +1,4 @@
-//! What the readers of text files share: options, lines, numbers, timestamps.
+//! Shared by the readers of text files: options, lines, numbers, timestamps.
 
 use std::fmt;
 use std::io::{BufRead, BufReader, Read};
@@ -12,30 +12,30 @@ use super::format::MAX_EXACT;
 use super::memory::Limits;
 use crate::time::Timestamp;
 
-/// Longest line of a text file, in bytes; a longer one is left out and counted.
+/// Maximum length of a line in a text file, in bytes; a longer one is left out and counted.
 pub const MAX_LINE_BYTES: usize = 1 << 20;
 
 /// How a text file is to be read. What is not given is taken as the format's own
 /// documents say, recognised by a stated rule (see [`Trace::decisions`](super::Trace::decisions)), or refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ReadOptions {
-    /// What the trace may hold.
+    /// Limits of the trace.
     pub limits: Limits,
     /// The unit of the timestamps; `None`: nanoseconds in line protocol, milliseconds in
     /// Prometheus text, seconds in OpenMetrics, by the rule of [`TimeUnit::detect`] in CSV.
     pub unit: Option<TimeUnit>,
-    /// The times of samples that bear none, in Prometheus text. `None`: they are left out
-    /// and counted.
+    /// The times of samples without a timestamp, in Prometheus text. `None`: such samples are left
+    /// out and counted.
     pub scrapes: Option<Scrapes>,
-    /// Prometheus text: whether the rows of a histogram are kept, each as a series of its
-    /// own. Otherwise they are left out and counted: a histogram is no value.
+    /// Prometheus text: whether each row of a histogram is kept as a series. Otherwise they are
+    /// left out and counted, because a histogram is not a single value.
     pub histogram_rows: bool,
-    /// What stands between two fields of a CSV row; `None`: the one of comma, semicolon and
-    /// tab that stands most often in the first line.
+    /// The field separator of CSV; `None`: the most frequent of comma, semicolon and tab in the
+    /// first line.
     pub separator: Option<u8>,
-    /// In which order dates in CSV name their parts, where they do not begin with the year.
+    /// The order of the parts of CSV dates that do not begin with the year.
     pub dates: DateOrder,
-    /// Whether `1,5` in CSV is one and a half.
+    /// Whether `1,5` in CSV means one and a half.
     pub decimal_comma: bool,
 }
 
@@ -53,17 +53,17 @@ impl Default for ReadOptions {
     }
 }
 
-/// Times of successive scrapes in one file. A new one begins behind a line `# EOF` and
-/// where a series comes for a second time.
+/// Times of successive scrapes in one file. A new scrape begins after a line `# EOF`, and when a
+/// series occurs a second time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Scrapes {
-    /// The time of the first.
+    /// The time of the first scrape.
     pub start: Timestamp,
-    /// Nanoseconds from one to the next.
+    /// Nanoseconds from one scrape to the next.
     pub interval_ns: i64,
 }
 
-/// The unit of a timestamp: how long after the Unix epoch.
+/// The unit of a timestamp, which counts from the Unix epoch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum TimeUnit {
     /// Seconds.
@@ -92,9 +92,9 @@ impl fmt::Display for TimeUnit {
 }
 
 impl TimeUnit {
-    /// The unit in which a timestamp is a date between March 1973 and the year 5138:
-    /// below 1e11 seconds, below 1e14 milliseconds, below 1e17 microseconds, from there
-    /// on nanoseconds. Times outside these dates need the unit to be given.
+    /// The unit in which a timestamp is a date between March 1973 and the year 5138: below 1e11
+    /// seconds, below 1e14 milliseconds, below 1e17 microseconds, otherwise nanoseconds. For times
+    /// outside this range, the unit must be given.
     pub fn detect(whole: i128) -> Self {
         match whole.unsigned_abs() {
             0..100_000_000_000 => Self::Seconds,
@@ -144,16 +144,16 @@ impl FromStr for TimeUnit {
 /// One line of a file, without its end.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Line<'a> {
-    /// From 1.
+    /// Line number, from 1.
     pub(crate) number: u64,
-    /// Where it begins in the file.
+    /// Offset in the file.
     pub(crate) offset: u64,
     pub(crate) bytes: &'a [u8],
-    /// `bytes` is only the beginning of a line that is too long.
+    /// Whether the line exceeds the limit, and `bytes` is only its beginning.
     pub(crate) is_too_long: bool,
 }
 
-/// Hands over line after line, without the carriage return before a line feed. Memory is
+/// Calls the visitor with each line, without a carriage return before the line feed. Memory is
 /// bounded by [`MAX_LINE_BYTES`].
 pub(crate) fn each_line(
     input: impl Read,
@@ -198,12 +198,12 @@ fn read_piece(input: &mut impl BufRead, buffer: &mut Vec<u8>) -> Result<u64, Tra
     piece.map(|length| length as u64).map_err(TraceDefect::io("read"))
 }
 
-/// Which spellings of a number a format knows.
+/// The spellings of numbers that a format allows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Numbers {
     /// Decimals only.
     Finite,
-    /// Also `NaN` and `Inf` with a sign or without, in any case, and a leading `+`.
+    /// Also `NaN` and `Inf` with or without a sign, in any case, and a leading `+`.
     All,
 }
 
@@ -211,7 +211,7 @@ pub(crate) const BEYOND_EXACT: &str = "an integer beyond 2^53";
 pub(crate) const NO_NUMBER: &str = "a value that is no number";
 const BEYOND_RANGE: &str = "a number beyond the range of an f64";
 
-/// A value: what is written as an integer must be exact, a decimal is rounded as usual.
+/// Parses a value: an integer must be exact, a decimal is rounded as usual.
 pub(crate) fn number(text: &[u8], spellings: Numbers) -> Result<f64, &'static str> {
     let unsigned = match text {
         [b'-', rest @ ..] => rest,
@@ -253,8 +253,8 @@ pub(crate) fn number(text: &[u8], spellings: Numbers) -> Result<f64, &'static st
     Err(NO_NUMBER)
 }
 
-/// Whether a text is no number in any spelling that people use: `1,234.5` and `5 %` are
-/// numbers here, though [`number`] refuses them.
+/// Whether a text is not a number in any common spelling: `1,234.5` and `5 %` count as numbers
+/// here, though [`number`] refuses them.
 pub(crate) fn is_text(text: &[u8]) -> bool {
     let is_numeric = |byte: &u8| byte.is_ascii_digit() || b" .,%$+-".contains(byte);
     let has_dots = memchr::memchr_iter(b'.', text).nth(1).is_some();
@@ -265,12 +265,12 @@ pub(crate) fn is_text(text: &[u8]) -> bool {
     !is_formatted && number(text, Numbers::All) == Err(NO_NUMBER)
 }
 
-/// `-0` keeps its sign.
+/// Restores the sign of `-0`.
 fn signed(text: &[u8], value: f64) -> f64 {
     if value == 0.0 && text[0] == b'-' { -0.0 } else { value }
 }
 
-/// Digits with an optional sign, of at most 30 digits.
+/// Parses at most 30 digits with an optional sign.
 fn integer(text: &[u8]) -> Option<i128> {
     if text.len() > 30 {
         return None;
@@ -283,8 +283,8 @@ const BAD_TIMESTAMP: &str = "a timestamp that is no plain number";
 const OUT_OF_RANGE: &str = "a timestamp outside the years 1677 to 2262";
 const TOO_FINE: &str = "a timestamp finer than a nanosecond";
 
-/// The whole part of a timestamp, and its fraction's digits; a plain number with an
-/// optional sign and fraction, no exponent.
+/// The integer part of a timestamp, and the digits of its fraction. The format is a plain number
+/// with an optional sign and fraction, and no exponent.
 pub(crate) fn split_time(text: &[u8]) -> Result<(i128, &[u8]), &'static str> {
     let (whole, fraction) = match memchr::memchr(b'.', text) {
         Some(dot) => (&text[..dot], &text[dot + 1..]),
@@ -301,7 +301,7 @@ pub(crate) fn split_time(text: &[u8]) -> Result<(i128, &[u8]), &'static str> {
     Ok((integer(whole).ok_or(OUT_OF_RANGE)?, fraction))
 }
 
-/// A timestamp in a unit, exactly.
+/// Parses a timestamp in a unit, exactly.
 pub(crate) fn timestamp(text: &[u8], unit: TimeUnit) -> Result<Timestamp, &'static str> {
     let (whole, fraction) = split_time(text)?;
     let room = unit.digits() as usize;

@@ -1,7 +1,7 @@
-//! Writes a trace file, block by block, so that what is written stays readable
-//! whenever the writer is killed.
+//! Writes a trace file block by block, so that everything written stays readable if the writer is
+//! killed at any time.
 //!
-//! It opens no file and knows no clock: any [`Write`] will do.
+//! It opens no file and reads no clock: it writes to any [`Write`].
 
 use std::io::Write;
 
@@ -11,14 +11,14 @@ use super::format::{self, Kind, MAX_LABELS, MAX_TEXT_BYTES, put_varint};
 use crate::series::{Catalog, SeriesId, SeriesKey};
 use crate::time::Timestamp;
 
-/// Samples after which a block is written without being asked. With columns of one
-/// sample each, the worst case, this stays under the longest block of the format.
+/// Number of samples after which a block is written automatically. In the worst case, columns of
+/// one sample each, this is below the maximum block size of the format.
 const BLOCK_SAMPLES: usize = 1 << 18;
 
 /// Bytes of announced series after which their block is written.
 const SERIES_BLOCK_BYTES: usize = 1 << 20;
 
-/// What a finished trace file holds.
+/// Totals of a finished trace file.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct TraceTotals {
     /// Series announced.
@@ -29,14 +29,14 @@ pub struct TraceTotals {
     pub bytes: u64,
 }
 
-/// A trace file being written. Samples wait in memory until [`flush`](Self::flush).
+/// A trace file being written. Samples are buffered in memory until [`flush`](Self::flush).
 #[derive(Debug)]
 pub struct TraceWriter<W> {
     out: W,
     block_number: u64,
     totals: TraceTotals,
     catalog: Catalog,
-    // The payload of the next series block, without its count.
+    // Payload of the next series block, without its count.
     announced: Vec<u8>,
     announced_count: u64,
     last_texts: Vec<String>,
@@ -48,7 +48,7 @@ pub struct TraceWriter<W> {
 }
 
 impl<W: Write> TraceWriter<W> {
-    /// Starts a file. `notes` are pairs that say where the samples come from.
+    /// Starts a file. `notes` are pairs that describe the origin of the samples.
     pub fn new(mut out: W, notes: &[(&str, &str)]) -> Result<Self, TraceDefect> {
         let header = format::file_header();
         out.write_all(&header).map_err(TraceDefect::io("write"))?;
@@ -81,7 +81,7 @@ impl<W: Write> TraceWriter<W> {
     /// The id of a series; a new one is announced in the file, at any time.
     ///
     /// # Errors
-    /// [`TraceDefect::Invalid`] when the name or a label is too long for the format.
+    /// [`TraceDefect::Invalid`] if the name or a label is too long for the format.
     pub fn define(&mut self, key: &SeriesKey) -> Result<SeriesId, TraceDefect> {
         if let Some(id) = self.catalog.id(key) {
             return Ok(id);
@@ -114,12 +114,11 @@ impl<W: Write> TraceWriter<W> {
         Ok(id)
     }
 
-    /// Adds a sample of a series that was defined. Within one series, the order of
-    /// the calls is the order in the file, whatever the timestamps.
+    /// Adds a sample of a defined series. Within one series, samples are stored in the order of
+    /// the calls, whatever their timestamps.
     ///
     /// # Errors
-    /// [`TraceDefect::Invalid`] when the series was not defined; that of a write when
-    /// the block is full.
+    /// [`TraceDefect::Invalid`] if the series was not defined; a write error if the block is full.
     pub fn push(&mut self, id: SeriesId, at: Timestamp, value: f64) -> Result<(), TraceDefect> {
         let Some(segment) = self.segments.get_mut(id.index()) else {
             return Err(TraceDefect::Invalid {
@@ -138,17 +137,17 @@ impl<W: Write> TraceWriter<W> {
         Ok(())
     }
 
-    /// Samples that are not in the file yet.
+    /// Number of samples not written to the file yet.
     pub fn waiting(&self) -> usize {
         self.waiting_samples
     }
 
-    /// What has been handed to the writer underneath so far.
+    /// Totals of what was written to the underlying writer so far.
     pub fn totals(&self) -> TraceTotals {
         self.totals
     }
 
-    /// Writes everything that waits as complete blocks, and flushes the writer underneath.
+    /// Writes all buffered samples as complete blocks, and flushes the underlying writer.
     pub fn flush(&mut self) -> Result<(), TraceDefect> {
         self.write_announced()?;
         if self.waiting_samples > 0 {
@@ -171,7 +170,8 @@ impl<W: Write> TraceWriter<W> {
         self.out.flush().map_err(TraceDefect::io("flush"))
     }
 
-    /// Writes what waits and the end block, by which a reader knows that nothing is missing.
+    /// Writes the buffered samples and the end block, which tells a reader that the file is
+    /// complete.
     pub fn finish(mut self) -> Result<(W, TraceTotals), TraceDefect> {
         self.flush()?;
         put_varint(&mut self.payload, self.totals.series);
@@ -189,7 +189,7 @@ impl<W: Write> TraceWriter<W> {
         self.payload.extend_from_slice(&self.announced);
         self.announced.clear();
         self.announced_count = 0;
-        // Each block stands for itself: nothing in it leans on another block's texts.
+        // Blocks are independent: no text in one depends on another block.
         self.last_texts.clear();
         self.write_block(Kind::Series)
     }
@@ -206,7 +206,7 @@ impl<W: Write> TraceWriter<W> {
     }
 }
 
-/// Name, then each label and its value.
+/// The texts of a key: its name, then each label and its value.
 fn key_texts(key: &SeriesKey) -> Vec<&str> {
     let labels = key
         .labels()
@@ -224,7 +224,7 @@ fn check_text(text: &str) -> Result<(), TraceDefect> {
     Ok(())
 }
 
-/// How many leading bytes two texts share, cut at a character.
+/// Number of leading bytes that two texts share, cut at a character boundary.
 fn shared_bytes(before: &str, text: &str) -> usize {
     let pairs = before.bytes().zip(text.bytes());
     let mut shared = pairs.take_while(|(left, right)| left == right).count();

@@ -1,4 +1,4 @@
-//! A measured figure beside its threshold.
+//! A measured figure with the limit that it is compared to.
 
 use std::fmt;
 
@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use super::Status;
 
-/// On which side of the limit a figure has to be.
+/// The side of the limit on which a figure must be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Bound {
@@ -16,19 +16,19 @@ pub enum Bound {
     AtMost,
 }
 
-/// A figure that a run is judged by.
+/// A figure that decides a run's verdict.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Measured {
     /// The status that a run gets when the limit is crossed.
     pub status: Status,
-    /// What was measured; a share is between 0 and 1.
+    /// Name of the figure. A share is between 0 and 1.
     pub what: String,
     /// The unit; empty for a share.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub unit: String,
-    /// What came out.
+    /// The measured value.
     pub value: f64,
-    /// On which side of the limit it has to be.
+    /// The side of the limit on which it must be.
     pub bound: Bound,
     /// The limit.
     pub limit: f64,
@@ -88,10 +88,10 @@ impl fmt::Display for Measured {
     }
 }
 
-/// Writes `value` with at least `digits` decimals, and with as many more as it takes for a
-/// reader to see on which side of `limit` it is: 0.98996 beside 0.99 is not `0.990`.
+/// Writes `value` with at least `digits` decimals, and with as many more as are needed to show on
+/// which side of `limit` it is: 0.98996 beside 0.99 is not written as `0.990`.
 pub fn beside(value: f64, limit: f64, digits: usize) -> String {
-    // The exact decimal fraction of an f64 needs no more than this to differ from another.
+    // An f64 never needs more decimals than this to differ visibly from another.
     const DIGITS_MAX: usize = 20;
     let shows = |text: &String| {
         let shown = text.parse::<f64>();

@@ -1,11 +1,11 @@
-//! The rules, in their order.
+//! The rules of the verdict, in their fixed order.
 
 use super::{
     CEILING_SHARE_MAX, COMPARED_SHARE_MIN, Evidence, HELD_SHARE_MIN, LAG_NS_MAX, LAG_SHARE_MAX, Measured,
     NOISE_SHARE_MAX, REFUSED_SHARE_MAX, STRAYED_SHARE_MAX, Status, Verdict, beside,
 };
 
-/// What the rules have found so far.
+/// The reasons and figures found so far.
 #[derive(Debug, Default)]
 struct Findings {
     reasons: Vec<(Status, String)>,
@@ -17,8 +17,8 @@ impl Findings {
         self.reasons.push((status, reason.into()));
     }
 
-    /// Keeps a figure; it is a reason where its limit is crossed. `{figure}` in `words` is
-    /// replaced by it.
+    /// Records a figure, and a reason if its limit is crossed. `{figure}` in `words` is replaced
+    /// by the figure.
     fn weigh(&mut self, measured: Measured, words: &str) {
         if measured.is_crossed() {
             self.add(measured.status, words.replace("{figure}", &measured.figure()));
@@ -27,13 +27,13 @@ impl Findings {
     }
 }
 
-/// A share of a whole that may be 0: then there is none.
+/// A share of a whole; `None` if the whole is 0.
 fn share(part: u64, whole: u64) -> Option<f64> {
     (whole > 0).then(|| part as f64 / whole as f64)
 }
 
 impl Evidence {
-    /// Judges.
+    /// Applies all rules in order.
     pub fn verdict(&self) -> Verdict {
         let mut findings = Findings::default();
         for rule in [
@@ -106,7 +106,7 @@ impl Evidence {
         );
     }
 
-    /// Samples of which nobody can say whether the store lost them.
+    /// Number of samples that the store may have lost, without proof.
     fn perhaps_lost(&self) -> u64 {
         self.lost_at_most.map_or(0, |at_most| at_most.saturating_sub(self.lost))
     }
@@ -120,7 +120,7 @@ impl Evidence {
         })
     }
 
-    /// Which step the last samples got to, and what to do about it.
+    /// Says how far the last samples got, and what to do about it.
     fn why_nothing_was_accepted(&self) -> String {
         let Self {
             due,
@@ -142,11 +142,11 @@ impl Evidence {
     }
 
     fn generator_limited(&self, findings: &mut Findings) {
-        // A closed loop asks for nothing: what it held stands beside the ceiling.
+        // A closed loop has no asked rate: the held rate is compared with the ceiling.
         if let (Some(mean), Some(ceiling)) = (self.asked_per_second, self.ceiling_per_second)
             && ceiling > 0.0
         {
-            // Of a schedule that climbs, its highest rate.
+            // For a schedule with changing rates, the highest one.
             let asked = self.peak_asked_per_second.map_or(mean, |peak| peak.max(mean));
             findings.weigh(
                 Measured::share_at_most(

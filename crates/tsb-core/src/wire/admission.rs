@@ -1,24 +1,24 @@
-//! Why a sink does not admit a name.
+//! The reasons for which a sink refuses a series name.
 
-/// Why a sink does not admit a name. Each sample of the name is refused for the same reason.
+/// Why a sink refuses a name. Every sample of the name is refused for the same reason.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NotAdmitted {
-    /// As many series are known as the listener or the store allows.
+    /// The listener or the store has reached its maximum number of series.
     SeriesLimit,
-    /// The names that are known take as many bytes as the listener or the store allows.
+    /// The known names have reached the listener's or the store's memory limit.
     NameBytes,
     /// The store could not define the series.
     Undefined,
 }
 
 impl NotAdmitted {
-    /// All of them.
+    /// All reasons.
     pub const ALL: [Self; 3] = [Self::SeriesLimit, Self::NameBytes, Self::Undefined];
 
-    /// Ids from here on stand for names that were not admitted.
+    /// Ids from this value on are markers for refused names.
     pub(crate) const FIRST: u32 = u32::MAX - 2;
 
-    /// The reason as reports name it.
+    /// The reason's name in reports.
     pub const fn reason(self) -> &'static str {
         match self {
             Self::SeriesLimit => "series_limit",
@@ -27,7 +27,7 @@ impl NotAdmitted {
         }
     }
 
-    /// What stands in a table for the id of a name that was not admitted.
+    /// The marker for a name refused for this reason, stored in a table in place of an id.
     pub(crate) const fn stand_in(self) -> u32 {
         match self {
             Self::SeriesLimit => u32::MAX,
@@ -36,7 +36,7 @@ impl NotAdmitted {
         }
     }
 
-    /// What such a stand-in stands for; the id must be [`Self::FIRST`] or above.
+    /// The reason that a marker stands for; `id` must be [`Self::FIRST`] or above.
     #[cold]
     pub(crate) const fn of(id: u32) -> Self {
         match u32::MAX - id {

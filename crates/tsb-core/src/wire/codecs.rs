@@ -39,14 +39,14 @@ impl Protocol {
         })
     }
 
-    /// A decoder for one connection, with memory of its own. The clock is for protocols that
-    /// can say "now".
+    /// A decoder for one connection, with its own memory budget. The clock is for protocols that
+    /// can express "now".
     pub fn decoder(self, clock: Arc<dyn Clock>) -> Box<dyn Decoder> {
         self.decoder_within(clock, &Room::default())
     }
 
-    /// A decoder for one connection. What it remembers takes memory from `room`, which all
-    /// connections of a listener share.
+    /// A decoder for one connection. Its memory is charged to `room`, which all connections of a
+    /// listener share.
     pub fn decoder_within(self, clock: Arc<dyn Clock>, room: &Room) -> Box<dyn Decoder> {
         match self {
             Self::Graphite => Box::new(GraphiteDecoder::new(clock).within(room)),
@@ -63,8 +63,8 @@ impl Protocol {
         }
     }
 
-    /// A packer for one socket that carries series of `catalog` in datagrams of at most
-    /// `limit` bytes. Two lives of one address must differ in `session`.
+    /// A packer for one socket that carries series of `catalog` in datagrams of at most `limit`
+    /// bytes. A sender that reuses an address must use another `session`.
     ///
     /// # Errors
     /// The first series that the protocol cannot carry in such a datagram, and why.
@@ -75,7 +75,7 @@ impl Protocol {
             Self::DalmatinerJuly => Ok(Box::new(DalmatinerPacker::new(Form::July, catalog, limit)?)),
             Self::DalmatinerAugust => Ok(Box::new(DalmatinerPacker::new(Form::August, catalog, limit)?)),
             _ => {
-                // No series at all is carried, so that any will do as an example.
+                // The protocol carries no series in datagrams, so any series serves as an example.
                 self.encoder(catalog)?;
                 let first = catalog.keys().first().cloned().unwrap_or_else(|| SeriesKey::new(""));
                 Err(Uncarried::new(self, &first, "it is not sent in datagrams here"))
@@ -83,14 +83,14 @@ impl Protocol {
         }
     }
 
-    /// A decoder for one connection with requests, where the protocol is their body. Names and
-    /// bodies that are kept come out of `room`, and `databases` are those of all connections.
+    /// A decoder for one HTTP connection, if the protocol is a request body. Names and buffered
+    /// bodies are charged to `room`, and `databases` is shared by all connections.
     pub fn http_decoder(self, clock: Arc<dyn Clock>, room: &Room, databases: &Databases) -> Option<Box<dyn Decoder>> {
         http::decoder(self, clock, room, databases)
     }
 
-    /// A decoder for the datagrams of one peer, each of which is presented whole. What is
-    /// remembered and held for all peers of a listener comes out of one `room`.
+    /// A decoder for the datagrams of one peer, which must be passed whole. Its memory is charged
+    /// to `room`, which all peers of a listener share.
     pub fn datagram_decoder(self, clock: Arc<dyn Clock>, room: &Room) -> Box<dyn Decoder> {
         let records = |decoder: Box<dyn Decoder>| Box::new(WholeDatagrams::of_records(decoder));
         match self {

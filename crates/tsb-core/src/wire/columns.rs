@@ -1,34 +1,34 @@
-//! Decoded samples on their way to the sink.
+//! Collects decoded samples into batches for the sink.
 //!
-//! Samples of ids in order and one timestamp go out as one tick, all others as columns of
-//! ids and timestamps; either way at most [`CHUNK`] at a time, in the order of the wire.
+//! Samples with consecutive ids and one timestamp are passed on as a tick, all others as columns
+//! of ids and timestamps; in either form at most [`CHUNK`] at a time, in the order of the wire.
 
 use crate::batch::{Batch, Ids, Times};
 use crate::series::SeriesId;
 use crate::time::Timestamp;
 use crate::wire::Sink;
 
-/// The most samples that are handed over at once: 32 KiB of values.
+/// Maximum number of samples per batch: 32 KiB of values.
 pub(crate) const CHUNK: usize = 4096;
 
-/// A shorter run of ids is not worth a batch of its own.
+/// A shorter run of consecutive ids does not get a batch of its own.
 const MIN_RUN: usize = 16;
 
-/// How many samples there is room for at first: connections of small batches stay small.
+/// Initial capacity in samples: connections with small batches stay small.
 const FIRST: usize = 128;
 
-/// Samples that wait: some with an id and a timestamp each, then one run.
+/// Samples not yet passed on: some with an id and a timestamp each, then one run.
 #[derive(Debug)]
 pub(crate) struct Columns {
     // Invariant: ids.len() == times.len() <= values.len() <= CHUNK; they only grow.
     ids: Vec<SeriesId>,
     times: Vec<Timestamp>,
     values: Vec<f64>,
-    /// How many of them have an id and a timestamp.
+    /// Number of samples with an id and a timestamp of their own.
     // Invariant: spelled <= length <= values.len()
     spelled: usize,
     length: usize,
-    /// The id that goes on with the run.
+    /// The id that would continue the run.
     next: u32,
     at: Timestamp,
 }
@@ -46,7 +46,7 @@ impl Columns {
         }
     }
 
-    /// Takes one sample.
+    /// Adds one sample.
     #[inline(always)]
     pub(crate) fn push(&mut self, id: SeriesId, at: Timestamp, value: f64, sink: &mut dyn Sink) {
         if id.0 != self.next || at != self.at || self.length == self.values.len() {
@@ -57,7 +57,7 @@ impl Columns {
         self.next = id.0.wrapping_add(1);
     }
 
-    /// Takes one sample that is not expected to continue a run.
+    /// Adds one sample that is not expected to continue a run.
     #[inline(always)]
     pub(crate) fn push_alone(&mut self, id: SeriesId, at: Timestamp, value: f64, sink: &mut dyn Sink) {
         if self.length == self.ids.len() || self.spelled != self.length {
@@ -71,21 +71,21 @@ impl Columns {
         self.spelled = self.length;
     }
 
-    /// What continues the run: the id and timestamp of its next sample, and room for the
-    /// values of more.
+    /// For continuing the run: the id and timestamp of its next sample, and the free part of the
+    /// values.
     #[inline(always)]
     pub(crate) fn run(&mut self) -> (u32, Timestamp, &mut [f64]) {
         (self.next, self.at, &mut self.values[self.length..])
     }
 
-    /// So many values were put there.
+    /// Records that `samples` values were put there.
     #[inline(always)]
     pub(crate) fn ran(&mut self, samples: usize) {
         self.length += samples;
         self.next = self.next.wrapping_add(samples as u32);
     }
 
-    /// Makes room for a sample, and ends the run when it does not continue it.
+    /// Makes room for a sample, and ends the run if the sample does not continue it.
     #[inline(never)]
     fn begin(&mut self, id: SeriesId, at: Timestamp, sink: &mut dyn Sink) {
         self.make_room(sink);
@@ -116,12 +116,12 @@ impl Columns {
         }
     }
 
-    /// How long the run is.
+    /// Length of the run.
     fn run_length(&self) -> usize {
         self.length - self.spelled
     }
 
-    /// Gives the samples of the run an id and a timestamp each.
+    /// Stores an id and a timestamp for each sample of the run.
     fn spell_out(&mut self) {
         self.make_room_alone();
         let first = self.next.wrapping_sub(self.run_length() as u32);
@@ -133,12 +133,12 @@ impl Columns {
         self.spelled = self.length;
     }
 
-    /// Takes back what was not handed over.
+    /// Discards the samples that were not passed on.
     pub(crate) fn forget(&mut self) {
         (self.spelled, self.length) = (0, 0);
     }
 
-    /// Hands everything over.
+    /// Passes all samples on to the sink.
     pub(crate) fn flush(&mut self, sink: &mut dyn Sink) {
         if self.run_length() < MIN_RUN && self.spelled > 0 {
             self.spell_out();

@@ -1,12 +1,12 @@
 //! DalmatinerDB's binary protocols: July 2014, August 2014, and the stream and batch modes
 //! of its last version.
 //!
-//! The bytes are those of docs/formats/dalmatiner.md. All integers are big endian, times
-//! are whole seconds, and a series is a metric in a bucket. A name is the metric, its parts
-//! joined by dots; the one label that can be carried is `bucket`, and a series without it
-//! is in the bucket [`DEFAULT_BUCKET`].
+//! The bytes are specified in docs/formats/dalmatiner.md. All integers are big endian, times are
+//! whole seconds, and a series is a metric in a bucket. The series name is the metric, its parts
+//! joined by dots. The only label that can be carried is `bucket`; a series without it is in the
+//! bucket [`DEFAULT_BUCKET`].
 //!
-//! It is *not* the query side, and it listens on no socket.
+//! It does *not* implement queries, and it listens on no socket.
 
 mod decode;
 mod encode;
@@ -28,13 +28,13 @@ use crate::wire::{NotAdmitted, Sink};
 /// The bucket of a series without the label `bucket`: that of the published benchmark.
 pub const DEFAULT_BUCKET: &str = "tachyon";
 
-/// The label that holds the bucket where it is another.
+/// The label that holds the bucket if it is not the default.
 pub const BUCKET_LABEL: &str = "bucket";
 
 /// The longest metric on the wire, in bytes.
 pub const MAX_METRIC: usize = 16 << 10;
 
-/// Frames and datagrams are closed when their body has so many bytes or more.
+/// Frames and datagrams are closed when their body reaches this number of bytes.
 pub const PACKED: usize = 4096;
 
 /// The bucket of a series.
@@ -53,7 +53,7 @@ pub fn bucket(key: &SeriesKey) -> Result<&str, &'static str> {
     }
 }
 
-/// The metric of a series as the protocols of 2014 have it: one byte string.
+/// The metric of a series in the protocols of 2014: one byte string.
 ///
 /// # Errors
 /// What in the key cannot be carried.
@@ -64,9 +64,8 @@ pub fn metric(key: &SeriesKey) -> Result<Vec<u8>, &'static str> {
     }
 }
 
-/// The metric of a series as the last version has it: elements, each behind its length. A
-/// dot ends an element; one within an element stands behind a backslash, and so does a
-/// backslash.
+/// The metric of a series in the last version: elements, each preceded by its length. A dot ends
+/// an element; a dot or a backslash within an element is escaped by a backslash.
 ///
 /// # Errors
 /// What in the key cannot be carried.
@@ -99,7 +98,7 @@ pub fn elements(key: &SeriesKey) -> Result<Vec<u8>, &'static str> {
     Ok(wire)
 }
 
-/// The series that a byte string in a bucket means.
+/// The series for a byte string in a bucket.
 pub(crate) fn key_of_metric(bucket: &[u8], metric: &[u8]) -> Result<SeriesKey, &'static str> {
     let name = std::str::from_utf8(metric).map_err(|_| NOT_UTF8)?;
     if name.is_empty() {
@@ -108,7 +107,7 @@ pub(crate) fn key_of_metric(bucket: &[u8], metric: &[u8]) -> Result<SeriesKey, &
     key_in(bucket, name)
 }
 
-/// The series that elements in a bucket mean.
+/// The series for elements in a bucket.
 pub(crate) fn key_of_elements(bucket: &[u8], mut elements: &[u8]) -> Result<SeriesKey, &'static str> {
     let mut name = String::new();
     let mut is_first = true;
@@ -145,17 +144,17 @@ fn key_in(bucket: &[u8], name: &str) -> Result<SeriesKey, &'static str> {
     })
 }
 
-/// The time of the first of so many seconds; `None` when one is beyond the year 2262.
+/// The time of the first of `points` consecutive seconds; `None` if one is beyond the year 2262.
 #[inline(always)]
 pub(crate) fn first_of(seconds: u64, points: usize) -> Option<Timestamp> {
     let last = seconds.checked_add(points as u64)?;
     (last <= (i64::MAX / SECOND_NS as i64) as u64).then(|| Timestamp::from_secs(seconds as i64))
 }
 
-/// Hands over points of consecutive seconds, as they were read.
+/// Passes on points of consecutive seconds.
 ///
 /// # Errors
-/// What is wrong with the last of the bad ones; all others are handed over.
+/// What is wrong with the last of the invalid points; all others are passed on.
 #[inline(always)]
 pub(crate) fn push_seconds(
     known: &mut Known,
@@ -175,7 +174,7 @@ pub(crate) fn push_seconds(
     outcome
 }
 
-/// Cuts what it says from the beginning of bytes; `None` when there is not as much.
+/// Removes the first `N` bytes and returns them; `None` if there are fewer.
 #[inline(always)]
 pub(crate) fn cut<const N: usize>(bytes: &mut &[u8]) -> Option<[u8; N]> {
     let (head, rest) = bytes.split_first_chunk()?;
@@ -183,7 +182,7 @@ pub(crate) fn cut<const N: usize>(bytes: &mut &[u8]) -> Option<[u8; N]> {
     Some(*head)
 }
 
-/// Cuts `length` bytes from the beginning of bytes.
+/// Removes the first `length` bytes and returns them.
 #[inline(always)]
 pub(crate) fn cut_slice<'a>(bytes: &mut &'a [u8], length: usize) -> Option<&'a [u8]> {
     let (head, rest) = bytes.split_at_checked(length)?;

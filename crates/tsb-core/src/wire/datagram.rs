@@ -1,9 +1,8 @@
-//! Records into datagrams and back: whole records only, each datagram complete in itself.
+//! Records in datagrams: whole records only, each datagram complete in itself.
 //!
-//! A [`Packer`] fills a [`Packets`], which a socket sends. A receiver presents each
-//! datagram whole to a [`crate::wire::Decoder`] made by
-//! [`crate::wire::Protocol::datagram_decoder`]: whatever is lost, cut or damaged costs
-//! that datagram and no other. No sockets here.
+//! A [`Packer`] fills a [`Packets`], which a socket sends. A receiver passes each whole datagram
+//! to a [`crate::wire::Decoder`] made by [`crate::wire::Protocol::datagram_decoder`]. A datagram
+//! that is lost, truncated or damaged affects no other. There are no sockets here.
 
 mod budget;
 mod lines;
@@ -21,8 +20,8 @@ use crate::batch::Batch;
 /// The largest payload of a UDP datagram over IPv4, in bytes.
 pub const MAX_DATAGRAM: usize = 65_507;
 
-/// The payload that fits the 1,500 bytes of an Ethernet frame over IPv4 and IPv6, with
-/// room for a tunnel.
+/// The payload that fits into an Ethernet frame of 1,500 bytes over IPv4 and IPv6, with room for a
+/// tunnel's header.
 pub const USUAL_DATAGRAM: usize = 1_400;
 
 /// Turns batches into datagrams. One packer serves one socket.
@@ -31,13 +30,13 @@ pub trait Packer: fmt::Debug + Send {
     /// nothing once `packets` has room.
     fn pack(&mut self, batch: &Batch<'_>, packets: &mut Packets);
 
-    /// Appends some of what a receiver should hear last, if the protocol has such a thing.
-    /// `true`: more is to be said, when this has been sent.
+    /// Appends some closing information for the receiver, if the protocol has any. Returns `true`
+    /// if there is more to send after this.
     fn finish(&mut self, packets: &mut Packets) -> bool;
 
-    /// How many samples a datagram that this packer filled holds.
+    /// Number of samples in a datagram that this packer filled.
     fn samples_in(&self, datagram: &[u8]) -> u64;
 
-    /// Samples that the wire cannot carry and that were left out, since the beginning.
+    /// Number of samples left out so far because the wire cannot carry them.
     fn skipped(&self) -> u64;
 }

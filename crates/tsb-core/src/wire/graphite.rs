@@ -1,11 +1,11 @@
-//! Graphite plaintext: `name value timestamp`, a line a sample.
+//! Graphite plaintext: `name value timestamp`, one line per sample.
 //!
-//! As carbon reads it (commit `aa7974e`, `lib/carbon/protocols.py` and `util.py`); the
-//! document is docs/formats/graphite.md. A series without labels goes by its name, one
-//! with labels by the tagged form of Graphite 1.1: `name;label=value;label=value`.
+//! As carbon parses it (commit `aa7974e`, `lib/carbon/protocols.py` and `util.py`), specified in
+//! docs/formats/graphite.md. A series without labels is sent by its name, one with labels in the
+//! tagged form of Graphite 1.1: `name;label=value;label=value`.
 //!
-//! The wire has whole seconds, answers nothing, and drops values that are not numbers.
-//! It is *not* the pickle protocol, and it listens on no socket.
+//! The wire has whole seconds, no answers, and drops values that are not numbers. It is *not* the
+//! pickle protocol, and it listens on no socket.
 
 mod decode;
 mod encode;
@@ -20,10 +20,10 @@ use crate::series::SeriesKey;
 /// `LineOnlyReceiver.MAX_LENGTH`). A longer one closes the connection.
 pub const MAX_LINE: usize = 16_384;
 
-/// The longest wire name that leaves room for any value and timestamp.
+/// Maximum length of a wire name that leaves room for any value and timestamp.
 pub const MAX_NAME: usize = MAX_LINE - 64;
 
-/// What carbon splits a line at: Python's `str.split()`.
+/// The characters at which carbon splits a line: those of Python's `str.split()`.
 pub(crate) fn is_space(c: char) -> bool {
     c.is_whitespace() || matches!(c, '\x1c'..='\x1f')
 }
@@ -62,7 +62,7 @@ pub fn wire_name(key: &SeriesKey) -> Result<String, &'static str> {
     Ok(wire)
 }
 
-/// The rules of carbon's `TaggedSeries.validateTagAndValue`, and its reserved tag.
+/// Checks the rules of carbon's `TaggedSeries.validateTagAndValue`, and its reserved tag.
 fn check_label(label: &str, value: &str) -> Result<(), &'static str> {
     if label.is_empty() || label.contains([';', '!', '^', '=']) {
         return Err("a label is empty or has one of ; ! ^ =");
@@ -76,8 +76,8 @@ fn check_label(label: &str, value: &str) -> Result<(), &'static str> {
     Ok(())
 }
 
-/// The series that a wire name means. Carbon stores a name whose tags it cannot read under
-/// the text as it came; so it is the name of a series without labels here.
+/// The series of a wire name. Carbon stores a name with unparseable tags under its literal text,
+/// so here it becomes the name of a series without labels.
 pub fn series_key(wire: &str) -> SeriesKey {
     tagged(wire).unwrap_or_else(|| SeriesKey::new(wire))
 }

@@ -1,11 +1,12 @@
-//! HTTP/1.1 around the protocols that are bodies: requests in, samples and answers out.
+//! HTTP/1.1 for the protocols that are request bodies: decodes requests to samples, and writes
+//! answers.
 //!
-//! As InfluxDB 1.8 and KairosDB 0.9.3 answer; the document is docs/formats/http.md. A
-//! [`HttpDecoder`] takes the bytes of a connection, request after request, and says with
-//! [`crate::wire::Decoder::answer`] what is to be written back. A [`Client`] makes requests
-//! and reads what is answered. Framing only: heads are read by httparse, gzip by flate2.
+//! It answers like InfluxDB 1.8 and KairosDB 0.9.3, as specified in docs/formats/http.md. An
+//! [`HttpDecoder`] takes the bytes of a connection, request by request, and its
+//! [`crate::wire::Decoder::answer`] writes the responses. A [`Client`] makes requests and parses
+//! responses. Only framing is done here: heads are parsed by httparse, gzip by flate2.
 //!
-//! It listens on no socket, knows no TLS and no authentication.
+//! It listens on no socket, and supports neither TLS nor authentication.
 
 mod body;
 mod chunks;
@@ -28,16 +29,16 @@ use std::sync::Arc;
 use crate::time::Clock;
 use crate::wire::{Decoder, Protocol, Room};
 
-/// The longest head of a request or an answer, in bytes.
+/// Maximum length of the head of a request or a response, in bytes.
 pub const MAX_HEAD: usize = 16 << 10;
 
-/// The longest body of a request, in bytes: InfluxDB's default.
+/// Maximum length of a request body, in bytes: InfluxDB's default.
 pub const MAX_BODY: u64 = 25_000_000;
 
-/// The most headers of a request or an answer.
+/// Maximum number of headers of a request or a response.
 const MAX_HEADERS: usize = 64;
 
-/// A decoder for one connection; `None` where the protocol is no body of requests.
+/// A decoder for one connection; `None` if the protocol is not a request body.
 pub(crate) fn decoder(
     protocol: Protocol,
     clock: Arc<dyn Clock>,

@@ -1,12 +1,11 @@
 //! Influx line protocol: `measurement,tag=value field=1,other=2 1404770400000000000`.
 //!
-//! As InfluxDB 1.8 reads it (`models/points.go`); the document is docs/formats/influx.md.
-//! A series is a measurement with its tags and one field. The measurement is the name, the
-//! tags are the labels, and the label `_field` is the field's key; a series without that
-//! label goes by the field `value`. Series that follow each other and differ in their field
-//! alone share a line.
+//! As InfluxDB 1.8 parses it (`models/points.go`), specified in docs/formats/influx.md. A series
+//! is a measurement with its tags and one field. The measurement is the name, the tags are the
+//! labels, and the label `_field` is the field's key; a series without that label is sent as the
+//! field `value`. Consecutive series that differ only in their field share a line.
 //!
-//! It is *not* the HTTP interface, and it listens on no socket.
+//! It does *not* include the HTTP interface, and it listens on no socket.
 
 mod decode;
 mod encode;
@@ -25,17 +24,16 @@ use crate::series::SeriesKey;
 /// The label that holds the key of the field.
 pub const FIELD_LABEL: &str = "_field";
 
-/// The field of a series without that label.
+/// The field of a series without the label `_field`.
 pub const DEFAULT_FIELD: &str = "value";
 
 /// The longest wire name, in bytes: line head, space and field.
 pub const MAX_NAME: usize = 32 << 10;
 
-/// How many fields are written into one line at most, and read the fast way.
+/// Maximum number of fields that are written into one line, and decoded on the fast paths.
 pub(crate) const MAX_FIELDS: usize = 64;
 
-/// The earliest and latest time that InfluxDB takes, in nanoseconds: the outermost values
-/// mean something else to it.
+/// The times that InfluxDB accepts, in nanoseconds: the outermost values have special meanings.
 pub(crate) const TIMES: std::ops::RangeInclusive<i64> = i64::MIN + 2..=i64::MAX - 1;
 
 /// A series on this wire.
@@ -47,7 +45,7 @@ pub struct WireName {
     pub field: String,
 }
 
-/// How a series is called on this wire.
+/// The name of a series on this wire.
 ///
 /// # Errors
 /// What in the key cannot be carried.
@@ -111,10 +109,10 @@ fn escape(text: &str, special: &str, out: &mut String) {
     }
 }
 
-/// The series that a line head and a field's key mean, both as they stand on the wire.
+/// The series of a line head and a field's key, both as on the wire.
 ///
 /// # Errors
-/// What cannot be told apart here: bytes that are no UTF-8, and the reserved tag `_field`.
+/// If the key is ambiguous here: bytes that are not UTF-8, or the reserved tag `_field`.
 pub fn series_key(head: &[u8], field: &[u8]) -> Result<SeriesKey, &'static str> {
     let not_utf8 = |_| "a name is not UTF-8";
     let head = std::str::from_utf8(head).map_err(not_utf8)?;
@@ -138,7 +136,7 @@ pub fn series_key(head: &[u8], field: &[u8]) -> Result<SeriesKey, &'static str> 
     Ok(SeriesKey::with_labels(name, labels))
 }
 
-/// The parts between separators that no backslash stands before.
+/// The parts between separators that are not escaped by a backslash.
 fn split(text: &str, separator: char) -> impl Iterator<Item = &str> {
     let mut before = ' ';
     text.split(move |c| {
@@ -148,7 +146,7 @@ fn split(text: &str, separator: char) -> impl Iterator<Item = &str> {
     })
 }
 
-/// Drops the backslash before each of `special`; any other stays.
+/// Removes the backslash before each of the `special` characters; any other is kept.
 fn unescape(text: &str, special: &str) -> String {
     let mut plain = String::with_capacity(text.len());
     let mut rest = text.chars().peekable();

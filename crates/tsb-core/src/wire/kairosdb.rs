@@ -1,10 +1,10 @@
 //! The body of KairosDB's `POST /api/v1/datapoints`: one object or an array of them.
 //!
-//! As KairosDB 0.9.3 reads it; the document is docs/formats/kairosdb-json.md. A series is
-//! a metric with its tags, as on the telnet protocol ([`crate::wire::put`]), and one
-//! without labels goes by the tag `add=tag`: this interface takes none without a tag.
+//! As KairosDB 0.9.3 parses it, specified in docs/formats/kairosdb-json.md. A series is a metric
+//! with its tags, as on the telnet protocol ([`crate::wire::put`]). A series without labels is
+//! sent with the tag `add=tag`, because this interface requires a tag.
 //!
-//! It is *not* HTTP: what comes in here is a body, and what a status would say is said as a
+//! It is *not* HTTP: the input is a body, and what HTTP would report as a status is reported as a
 //! malformed record.
 
 mod decode;

@@ -1,11 +1,11 @@
-//! What a decoder knows of its series: names to ids, and samples on their way.
+//! A decoder's series names with their ids, and its samples that are not passed on yet.
 //!
-//! For decoders that have a name as a slice. Two ways to an entry, and both end in comparing
-//! the whole name. *In order*: the name that is expected next is compared. *In any order*:
-//! the decoder looks ahead and announces the names of the records to come, so that the
-//! misses of the cache overlap, and each is compared with what was guessed for it. Whatever
-//! is neither is looked up, and an unknown name is asked about once. It is *not* the way of
-//! Graphite and Influx, whose names are looked at within windows.
+//! For decoders that have a name as a slice. There are two ways to find an entry, and both compare
+//! the whole name. *In order*: the expected next name is compared. *In any order*: the decoder
+//! looks ahead and announces the names of upcoming records, so that cache misses overlap, and each
+//! name is compared with the entry guessed for it. A name that neither finds is looked up, and the
+//! sink is asked once about an unknown name. Graphite and Influx do *not* use this; they parse
+//! names within windows.
 
 use crate::series::{SeriesId, SeriesKey};
 use crate::time::{Clock, Timestamp};
@@ -14,38 +14,38 @@ use crate::wire::names::{Hash, Names};
 use crate::wire::order::Order;
 use crate::wire::{NotAdmitted, Room, Sink};
 
-/// The longest name that is remembered, in bytes.
+/// Maximum length of a name that is remembered, in bytes.
 pub(crate) const LONGEST_NAME: usize = 65_534;
 
-/// How many names are announced together.
+/// Number of names that are announced together.
 const GROUP: usize = 32;
 
-/// The names of one connection and the samples that were not handed over yet.
+/// The names of one connection and the samples that are not passed on yet.
 #[derive(Debug)]
 pub(crate) struct Known {
     names: Names,
     columns: Columns,
-    /// The name that is expected next; may be one behind the last.
+    /// Index of the expected next name; may be one past the last.
     expected: usize,
     order: Order,
     ahead: Ahead,
 }
 
-/// Names that are announced.
+/// The announced names.
 #[derive(Debug, Default)]
 struct Ahead {
-    /// Of names whose entries are not guessed yet.
+    /// Hashes of names whose entries are not guessed yet.
     hashes: [Hash; GROUP],
     guesses: [usize; GROUP],
     // Invariant: used <= announced <= GROUP
     announced: usize,
     used: usize,
-    /// How many of them followed the one before as they did when they came first.
+    /// Number of announced names that followed the previous one as they did originally.
     successors: usize,
 }
 
 impl Known {
-    /// Nothing is known. The clock seeds the hash, which has no influence on the result.
+    /// An empty table. The clock seeds the hash, which does not affect the result.
     pub(crate) fn new(clock: &dyn Clock) -> Self {
         let seed = clock.wall().as_nanos() as u64 ^ clock.now().rotate_left(32);
         Self {
@@ -57,21 +57,21 @@ impl Known {
         }
     }
 
-    /// Has the names take their memory from what a listener allows all its connections, and
-    /// `beside` bytes more for each name that the decoder keeps itself.
+    /// Charges the memory of names to the budget that all connections of a listener share, plus
+    /// `beside` bytes per name for the decoder's own data.
     pub(crate) fn within(&mut self, room: &Room, beside: usize) {
         self.names.within(room, beside);
     }
 
-    /// Whether names come in no order and none is announced: then the decoder looks ahead
-    /// and calls [`Self::announce`] for names to come, and [`Self::announced`].
+    /// Whether names come in no order and none is announced. The decoder then looks ahead, calls
+    /// [`Self::announce`] for upcoming names, and finally [`Self::announced`].
     #[inline(always)]
     pub(crate) fn is_blind(&self) -> bool {
         !self.order.is_kept() && self.ahead.used == self.ahead.announced
     }
 
-    /// Announces a name; `false` when it was the last for which there is room. It need not
-    /// come, nor be the next: a guess is compared before it is believed.
+    /// Announces a name; false if it was the last for which there is room. The name need not
+    /// follow: a guess is verified before it is used.
     #[inline(always)]
     pub(crate) fn announce(&mut self, name: &[u8]) -> bool {
         if self.ahead.used == self.ahead.announced {
@@ -84,7 +84,7 @@ impl Known {
         self.ahead.announced < GROUP
     }
 
-    /// Everything is announced that could be.
+    /// Ends the announcements.
     pub(crate) fn announced(&mut self) {
         let ahead = &mut self.ahead;
         if 2 * ahead.successors > GROUP {
@@ -98,7 +98,7 @@ impl Known {
         }
     }
 
-    /// The entry of a name, where it is known. Entries are dense and go up.
+    /// The entry of a known name. Entries are numbered consecutively.
     #[inline(always)]
     pub(crate) fn find(&mut self, name: &[u8]) -> Option<usize> {
         if self.order.is_kept() && self.names.is(self.expected, name) {
@@ -109,7 +109,7 @@ impl Known {
         self.seek(name)
     }
 
-    /// The entry of a name that was not expected.
+    /// The entry of a name that was not the expected one.
     #[inline(never)]
     fn seek(&mut self, name: &[u8]) -> Option<usize> {
         if self.expected >= self.names.len() {
@@ -131,7 +131,7 @@ impl Known {
         Some(entry)
     }
 
-    /// What was guessed for the name that was announced next, else the one expected.
+    /// The entry guessed for the next announced name, else the expected one.
     fn guess(&mut self) -> usize {
         let ahead = &mut self.ahead;
         if ahead.used == ahead.announced {
@@ -141,11 +141,10 @@ impl Known {
         ahead.guesses[ahead.used - 1]
     }
 
-    /// The entry of a name, where there was room to remember it, and its id, where the sink
-    /// admitted it.
+    /// The entry of a name, if there was room to remember it, and its id, if the sink admitted it.
     ///
     /// # Errors
-    /// What `key` says of a name that is new.
+    /// The error of `key` for a new name.
     #[inline(always)]
     pub(crate) fn entry(
         &mut self,
@@ -164,13 +163,13 @@ impl Known {
         Ok((entry, id))
     }
 
-    /// The series of an entry, where the sink admitted it.
+    /// The series of an entry, if the sink admitted it.
     #[inline(always)]
     pub(crate) fn id(&self, entry: usize) -> Result<SeriesId, NotAdmitted> {
         self.names.id(entry)
     }
 
-    /// Takes one sample, or refuses it for the reason that its name was not admitted for.
+    /// Passes on one sample, or refuses it for the reason for which its name was refused.
     #[inline(always)]
     pub(crate) fn push(&mut self, id: Result<SeriesId, NotAdmitted>, at: Timestamp, value: f64, sink: &mut dyn Sink) {
         match id {
@@ -180,7 +179,7 @@ impl Known {
         }
     }
 
-    /// Hands everything over.
+    /// Passes all samples on.
     pub(crate) fn flush(&mut self, sink: &mut dyn Sink) {
         self.columns.flush(sink);
     }

@@ -1,8 +1,8 @@
-//! Sixteen bytes at a time.
+//! Operations on sixteen bytes at a time.
 //!
-//! Two builds of the same few questions: with the SSE2 instructions that every x86-64
-//! processor has, and portable. Both are compiled and tested against each other wherever
-//! SSE2 exists. What the first gains is in docs/adr/010-wire-codecs.md.
+//! There are two implementations of the same functions: with the SSE2 instructions that every
+//! x86-64 processor has, and portable. Both are compiled and tested against each other wherever
+//! SSE2 exists. docs/adr/010-wire-codecs.md shows the gain.
 
 #[cfg(any(test, not(target_arch = "x86_64")))]
 mod portable;

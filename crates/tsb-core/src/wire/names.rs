@@ -1,10 +1,10 @@
-//! The names of a connection: what a text decoder knows of them.
+//! The table of series names of one connection, for text decoders.
 //!
-//! Senders repeat themselves: the name behind this one is most often the one that followed
-//! it before, so the table keeps the names in the order of their first appearance, and a
-//! decoder compares before it searches. Names in any other order are found by hash.
+//! Senders repeat themselves: a name is usually followed by the same name as before. So the table
+//! keeps names in the order of their first appearance, and a decoder compares with the next one
+//! before it searches. Names in any other order are found by hash.
 //!
-//! It is *not* the catalog: it holds wire names as they came, and what the sink said.
+//! It is *not* the catalog: it holds names as on the wire, with the sink's answers.
 
 mod cell;
 mod hash;
@@ -19,35 +19,35 @@ use crate::wire::lanes::{find_at_most, prefetch};
 use crate::wire::number::{LAST_START, Window, lane};
 use crate::wire::{NotAdmitted, Room};
 
-/// The longest name, terminator included, that is looked at within a window.
+/// Maximum length of a name, terminator included, on the fast paths.
 pub(crate) const LONGEST: usize = LAST_START;
 
-/// Refused names that are remembered; of further ones the sink is asked again.
+/// Maximum number of refused names that are remembered; for further ones the sink is asked again.
 const MAX_REFUSED: usize = 65_536;
 
-/// The bytes that refused names may take together.
+/// Maximum total length of remembered refused names, in bytes.
 const MAX_REFUSED_BYTES: usize = 4 << 20;
 
-/// Stands for no entry.
+/// Marks an unused entry.
 const NONE: u32 = u32::MAX;
 
-/// The names of one connection, each with its terminator behind it.
+/// The names of one connection, each followed by its terminator.
 pub(crate) struct Names {
     cells: Vec<Cell>,
-    /// What of long names does not fit into their cells.
+    /// The parts of long names that do not fit into their cells.
     rests: Vec<u8>,
-    /// Open addressing, bucket after bucket. A power of two long, at most half full.
+    /// Open addressing by buckets. The length is a power of two, and at most half is used.
     buckets: Vec<Bucket>,
     terminator: u8,
     seed: u64,
     refused: usize,
     refused_bytes: usize,
-    /// Memory of the names, from what all connections of a listener share.
+    /// Memory taken from the budget that all connections of a listener share.
     share: Share,
 }
 
-/// Eight entries in a cache line, to be compared at once: which of them is the right one
-/// is as good as random, so a probe that stops early would be a branch mispredicted.
+/// Eight entries in a cache line, which are compared at once. The position of the right one is
+/// random, so stopping early would be a mispredicted branch.
 #[derive(Clone, Copy, Debug)]
 #[repr(align(64))]
 struct Bucket {
@@ -62,10 +62,10 @@ impl Bucket {
         entries: [NONE; 8],
     };
 
-    /// The entry with this tag, or `NONE`; the last of several.
+    /// The entry with this tag, or `NONE`; the last if there are several.
     #[inline(always)]
     fn find(&self, tag: u32) -> u32 {
-        // A bit each: choosing entry by entry was compiled to branches.
+        // Collects one bit per entry, because a choice entry by entry was compiled to branches.
         let tags = self.tags.iter().enumerate();
         let same = tags.fold(0_u32, |same, (slot, &other)| same | u32::from(other == tag) << slot);
         let last = same.checked_ilog2();
@@ -79,7 +79,7 @@ impl Bucket {
 }
 
 impl Names {
-    /// An empty table. `terminator` ends a name on the wire; `seed` keeps strangers from
+    /// An empty table. `terminator` ends a name on the wire; `seed` prevents attackers from
     /// choosing names that collide.
     pub(crate) fn new(terminator: u8, seed: u64) -> Self {
         Self {
@@ -94,24 +94,24 @@ impl Names {
         }
     }
 
-    /// Takes the memory of the names from what a listener allows all its connections, and for
-    /// each name `beside` bytes that the owner of the table keeps itself. The table is empty.
+    /// Charges the memory of names to the budget that all connections of a listener share, plus
+    /// `beside` bytes per name for the owner's data. The table must be empty.
     pub(crate) fn within(&mut self, room: &Room, beside: usize) {
         self.share = Share::new(&room.names, size_of::<Cell>() + beside);
     }
 
-    /// How many names there are.
+    /// Number of names.
     pub(crate) fn len(&self) -> usize {
         self.cells.len()
     }
 
-    /// The names from `entry` on, as they came first, and the rests of the long ones.
+    /// The names from `entry` on, in order of first appearance, and the rests of long ones.
     #[inline(always)]
     pub(crate) fn from(&self, entry: usize) -> (&[Cell], &[u8]) {
         (self.cells.get(entry..).unwrap_or_default(), &self.rests)
     }
 
-    /// The series of a name, where it was admitted.
+    /// The series of a name, if it was admitted.
     #[inline(always)]
     pub(crate) fn id(&self, entry: usize) -> Result<SeriesId, NotAdmitted> {
         let id = self.cells[entry].id;
@@ -121,15 +121,15 @@ impl Names {
         Err(NotAdmitted::of(id))
     }
 
-    /// The length of name `entry`, terminator included, when the window begins with it.
+    /// Length of name `entry`, terminator included, if the window begins with it.
     #[inline(always)]
     pub(crate) fn begins(&self, entry: usize, window: &Window) -> Option<usize> {
         let cell = self.cells.get(entry)?;
         cell.begins(window, &self.rests).then_some(cell.length())
     }
 
-    /// The entry of a name that a window begins with, when it is known. `length` counts
-    /// the terminator; it is in [1, `LONGEST`].
+    /// The entry of the name at the beginning of a window, if it is known. `length` includes the
+    /// terminator; it is in [1, `LONGEST`].
     #[inline(always)]
     pub(crate) fn find_in(&self, window: &Window, hash: Hash, length: usize) -> Option<usize> {
         self.probe(hash, |names, entry| names.begins(entry, window) == Some(length))
@@ -140,7 +140,7 @@ impl Names {
         self.probe(self.hash(name), |names, entry| names.is(entry, name))
     }
 
-    /// Whether `entry` is this name, terminator not included.
+    /// Whether name `entry` equals this one, terminator not included.
     #[inline(always)]
     pub(crate) fn is(&self, entry: usize, name: &[u8]) -> bool {
         self.cells.get(entry).is_some_and(|cell| cell.is(name, &self.rests))
@@ -157,7 +157,7 @@ impl Names {
         Hash::in_window(window, length, self.terminator, self.seed)
     }
 
-    /// Asks the cache for what [`Self::guess`] will need.
+    /// Prefetches what [`Self::guess`] will access.
     #[inline(always)]
     pub(crate) fn expect(&self, hash: Hash) {
         if let Some(bucket) = self.buckets.get(hash.index() & (self.buckets.len() - 1)) {
@@ -165,8 +165,8 @@ impl Names {
         }
     }
 
-    /// The entry that a tag points to, or another when there is none; asks the cache for
-    /// what [`Self::begins`] will need.
+    /// The entry that a tag points to, or an arbitrary one if there is none; prefetches what
+    /// [`Self::begins`] will access.
     #[inline(always)]
     pub(crate) fn guess(&self, hash: Hash) -> usize {
         let bucket = self.buckets.get(hash.index() & (self.buckets.len() - 1));
@@ -181,7 +181,7 @@ impl Names {
     fn probe(&self, hash: Hash, is_it: impl Fn(&Self, usize) -> bool) -> Option<usize> {
         let mask = self.buckets.len() - 1;
         let mut at = hash.index() & mask;
-        // Ends at a bucket with room: the table is at most half full.
+        // Terminates, because the table is at most half full.
         loop {
             let bucket = &self.buckets[at];
             for (tag, entry) in bucket.tags.iter().zip(&bucket.entries) {
@@ -197,7 +197,7 @@ impl Names {
         }
     }
 
-    /// Whether any further name of a window would be remembered.
+    /// Whether any further name would be remembered.
     pub(crate) fn has_room(&self) -> bool {
         !self.share.is_used_up()
             && self.rests.len() < u32::MAX as usize
@@ -205,8 +205,8 @@ impl Names {
             && self.refused_bytes + LONGEST <= MAX_REFUSED_BYTES
     }
 
-    /// Remembers a new name and what the sink said of it. `None`: there is no room to
-    /// remember it, as too many were refused, or the memory that connections share is used up.
+    /// Stores a new name with the sink's answer. `None`: there is no room, because too many names
+    /// were refused, or because the shared memory is used up.
     pub(crate) fn insert(&mut self, name: &[u8], id: Result<SeriesId, NotAdmitted>) -> Option<usize> {
         let is_refused = id.is_err();
         if is_refused && (self.refused >= MAX_REFUSED || self.refused_bytes + name.len() > MAX_REFUSED_BYTES) {
@@ -232,7 +232,7 @@ impl Names {
         Some(entry)
     }
 
-    /// Asks for the memory of one more name before it is allocated.
+    /// Takes the memory of one more name from the budget before it is allocated.
     fn reserve(&mut self, length: usize, grows: bool) -> bool {
         let rest = (length + 1).saturating_sub(INLINE);
         let cells = share::grown(self.cells.capacity(), self.cells.len() + 1);
@@ -279,14 +279,15 @@ impl std::fmt::Debug for Names {
     }
 }
 
-/// How many bytes come before the first one that is `end` or below; `None` when that is
-/// not among the first [`LONGEST`].
+/// Number of bytes before the first that is `end` or below; `None` if there is none among the
+/// first [`LONGEST`].
 #[inline(always)]
 pub(crate) fn find_end(window: &Window, end: u8) -> Option<usize> {
     find_end_from(window, 0, end)
 }
 
-/// The same from `from` on, which is at most 48; where it is, from the beginning of the window.
+/// The same search from `from` on, which is at most 48; the result counts from the beginning of
+/// the window.
 #[inline(always)]
 pub(crate) fn find_end_from(window: &Window, from: usize, end: u8) -> Option<usize> {
     for start in (from..LONGEST).step_by(16) {

@@ -1,10 +1,10 @@
-//! Numbers as text, both ways, for every text codec.
+//! Conversion between numbers and text, for all text codecs.
 //!
-//! Writing gives the shortest decimal that reads back to the same bits; reading gives the
-//! bits that `str::parse::<f64>` gives. The common shapes (integers, a few decimals) take
-//! a path without division loops or unpredictable branches; all others go to `zmij` and to
-//! the standard library. It is *not* a place for the grammar of a protocol: what else a
-//! protocol accepts (underscores, `T`, unit suffixes) is handled there.
+//! Writing gives the shortest decimal that reads back to the same bits; reading gives the bits
+//! that `str::parse::<f64>` gives. Common forms (integers, a few decimals) take a path without
+//! division loops or unpredictable branches; all others use `zmij` and the standard library.
+//! Protocol grammar does *not* belong here: what else a protocol accepts (underscores, `T`, unit
+//! suffixes) is handled in its codec.
 
 mod digits;
 mod read;

@@ -1,22 +1,22 @@
-//! Whether names are worth expecting in the order in which they came before.
+//! Decides whether it pays to expect names in their earlier order.
 
-/// How many misses close together make a decoder give up expecting an order.
+/// Number of misses close together after which a decoder stops expecting an order.
 const PATIENCE: u32 = 4;
 
-/// So many bytes in order, about 16 lines, make a miss count as the first.
+/// After this number of bytes in order, about 16 lines, a miss counts as the first again.
 const RECOVERY: usize = 640;
 
-/// What a decoder of lines knows of the order of its names.
+/// The history of a line decoder's expectations.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Order {
     is_kept: bool,
     misses: u32,
-    /// Bytes.
+    /// Bytes in order since the last miss.
     since_miss: usize,
 }
 
 impl Order {
-    /// Expected from the beginning.
+    /// Starts by expecting an order.
     pub(crate) fn new() -> Self {
         Self {
             is_kept: true,
@@ -31,13 +31,13 @@ impl Order {
         self.is_kept
     }
 
-    /// So many bytes came in order.
+    /// Records that `bytes` bytes came in order.
     #[inline(always)]
     pub(crate) fn held(&mut self, bytes: usize) {
         self.since_miss += bytes;
     }
 
-    /// Counts a miss; `false` when it is time to stop expecting.
+    /// Counts a miss; returns false when the decoder should stop expecting an order.
     #[inline(always)]
     pub(crate) fn missed(&mut self) -> bool {
         self.misses = if self.since_miss < RECOVERY { self.misses + 1 } else { 1 };

@@ -1,7 +1,7 @@
-//! Text on its way out: names that stand packed, and a page that stays in the cache.
+//! Output buffering for the text encoders: packed names, and a page that stays in the cache.
 //!
-//! The encoders of lines are made of these two. Copies are of fixed length and overshoot;
-//! what they spoil is written afterwards.
+//! Copies have a fixed length and write beyond their end; the bytes overwritten there are written
+//! afterwards.
 
 mod piece;
 mod texts;
@@ -11,16 +11,16 @@ pub(crate) use texts::{Text, Texts};
 
 use crate::wire::number::{MAX_TEXT, Plain, cents, format_f64};
 
-/// How far a copy may overshoot.
+/// Maximum number of bytes that a copy may write beyond its end.
 const OVERSHOOT: usize = 128;
 
-/// How many bytes a page holds before it is written out.
+/// Size of a page, in bytes.
 const PAGE: usize = 8192;
 
-/// What a record may have besides its name before room has to be made again.
+/// Maximum bytes of a record besides its name before room must be made again.
 const RECORD: usize = 192;
 
-/// Records on their way out, in a block that stays in the first-level cache.
+/// Records to be output, in a block that stays in the first-level cache.
 pub(crate) struct Page {
     bytes: Box<[u8; PAGE + OVERSHOOT]>,
     // Invariant: used <= PAGE
@@ -78,8 +78,8 @@ impl Page {
         }
     }
 
-    /// Appends a piece, a text and a value at once: the usual record. `false`, and nothing
-    /// appended, when there is no short way to do it.
+    /// Appends a piece, a text and a value: the common record. Returns false, with nothing
+    /// appended, if there is no fast path for them.
     #[inline(always)]
     pub(crate) fn usual(&mut self, before: &Piece, text: Text<'_>, value: f64, out: &mut Vec<u8>) -> bool {
         match Plain::of(value) {
@@ -110,14 +110,14 @@ impl Page {
         }
     }
 
-    /// How many bytes wait to be written out.
+    /// Number of bytes not output yet.
     #[inline(always)]
     pub(crate) fn used(&self) -> usize {
         self.used
     }
 
-    /// Appends a piece, a text, and behind them what `put` writes and says the length of.
-    /// `false`, and nothing appended, when the text is long.
+    /// Appends a piece, a text, and what `put` writes after them and returns the length of.
+    /// Returns false, with nothing appended, if the text is too long.
     #[inline(always)]
     fn joined(
         &mut self,
@@ -138,7 +138,7 @@ impl Page {
         };
         to[..Piece::ROOM].copy_from_slice(&before.text);
         let start = before.length();
-        // Piece, text and digits end below 31 + 64 + 16.
+        // Piece, text and digits are at most 31 + 64 + 16 bytes.
         let Some(to) = to[start..].first_chunk_mut::<96>() else {
             return false;
         };
@@ -153,7 +153,7 @@ impl Page {
         true
     }
 
-    /// Appends a piece and a value at once, as [`Self::usual`] does.
+    /// Appends a piece and a value, like [`Self::usual`].
     #[inline(always)]
     pub(crate) fn usual_field(&mut self, before: &Piece, value: f64, out: &mut Vec<u8>) -> bool {
         match Plain::of(value) {
@@ -189,7 +189,7 @@ impl Page {
         }
     }
 
-    /// Appends a piece; there is room.
+    /// Appends a piece; there must be room.
     #[inline(always)]
     pub(crate) fn piece(&mut self, piece: &Piece) {
         if let Some(to) = self.bytes[self.used..].first_chunk_mut() {
@@ -198,7 +198,7 @@ impl Page {
         self.used += piece.length();
     }
 
-    /// Appends the shortest decimal that reads back to the same bits; there is room.
+    /// Appends the shortest decimal that reads back to the same bits; there must be room.
     #[inline(always)]
     pub(crate) fn value(&mut self, value: f64) {
         match Plain::of(value) {
@@ -207,8 +207,8 @@ impl Page {
         }
     }
 
-    /// The same for receivers that take whatever has no point for an integer: minus zero
-    /// and whole numbers with an exponent get one.
+    /// The same for receivers that treat a number without a point as an integer: minus zero and
+    /// integers with an exponent get a point.
     #[inline(always)]
     pub(crate) fn value_with_point(&mut self, value: f64) {
         match Plain::of(value) {
@@ -252,7 +252,7 @@ impl Page {
     }
 }
 
-/// Writes what [`cents`] says from the beginning of `to`, as [`Plain::append`] does.
+/// Writes the result of [`cents`] at the beginning of `to`, like [`Plain::append`].
 #[inline(always)]
 fn append_cents((whole, rest, length): (Plain, [u8; 4], usize), to: &mut [u8; 16]) -> usize {
     let point = whole.append(to);

@@ -1,4 +1,4 @@
-//! The protocols by name, and what each can carry.
+//! The protocols: their names, and what each can carry.
 
 use std::fmt;
 use std::str::FromStr;
@@ -36,39 +36,39 @@ pub enum Protocol {
     Pickle,
     /// StatsD: docs/formats/statsd.md.
     Statsd,
-    /// Our own binary protocol: docs/formats/tsb-wire.md.
+    /// tsb's own binary protocol: docs/formats/tsb-wire.md.
     Tsb,
 }
 
-/// What a protocol can carry, for plans and for users.
+/// The capabilities of a protocol, for plans and for users.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Facts {
-    /// The distance of two timestamps that stay apart, in nanoseconds; 1 or more. Finer
-    /// ones are cut, so a plan whose interval is shorter lets samples collide.
+    /// Minimum distance of two distinct timestamps, in nanoseconds; at least 1. Finer timestamps
+    /// are cut, so a plan with a shorter interval lets samples collide.
     pub resolution_ns: u64,
-    /// Whether samples bear a time. Without one the receiver's clock says when they came, and
-    /// the resolution is how often it looks.
+    /// Whether samples carry a time. Otherwise the receiver's clock gives their time of arrival,
+    /// and the resolution is how often it is read.
     pub timestamps: bool,
-    /// Whether NaN and the infinities arrive, bit for bit.
+    /// Whether NaN and the infinities are carried, bit for bit.
     pub special_values: bool,
-    /// Whether the receiver can tell that something is missing.
+    /// Whether the receiver can detect missing data.
     pub sequenced: bool,
-    /// Whether the receiver confirms what it has taken, over a stream or datagrams.
+    /// Whether the receiver acknowledges what it accepted, over a stream or datagrams.
     pub acknowledges: bool,
-    /// Whether only whole numbers arrive, up to 2^53 either way.
+    /// Whether only integers are carried, from -2^53 to 2^53.
     pub integers_only: bool,
-    /// Whether it runs over a connection that carries bytes, such as TCP.
+    /// Whether it runs over byte streams, such as TCP.
     pub streams: bool,
     /// Whether it runs over datagrams, such as UDP.
     pub datagrams: bool,
-    /// Whether it is the body of HTTP requests, whose answers confirm or refuse.
+    /// Whether it is the body of HTTP requests, whose answers accept or refuse it.
     pub http: bool,
-    /// Which series it can name, in a sentence.
+    /// The series that it can name, in a sentence.
     pub names: &'static str,
 }
 
 impl Protocol {
-    /// All of them.
+    /// All protocols.
     pub const ALL: [Self; 12] = [
         Self::DalmatinerJuly,
         Self::DalmatinerAugust,
@@ -84,7 +84,7 @@ impl Protocol {
         Self::Tsb,
     ];
 
-    /// The word that users type.
+    /// The name that users type.
     pub const fn name(self) -> &'static str {
         match self {
             Self::DalmatinerJuly => "dalmatiner-july",
@@ -102,7 +102,7 @@ impl Protocol {
         }
     }
 
-    /// What it can carry.
+    /// Its capabilities.
     #[expect(clippy::too_many_lines, reason = "a table, a row for each protocol")]
     pub const fn facts(self) -> Facts {
         match self {
@@ -193,14 +193,14 @@ impl Protocol {
         }
     }
 
-    /// The names of all, for users.
+    /// The names of all protocols, for messages.
     fn known() -> String {
         let names = Self::ALL.map(Self::name);
         names.join(", ")
     }
 
-    /// Whether [`Protocol::packer`] has one for it: more protocols are received in
-    /// datagrams than sent.
+    /// Whether [`Protocol::packer`] supports it: more protocols can be received in datagrams than
+    /// sent.
     pub const fn is_packed(self) -> bool {
         matches!(
             self,
@@ -224,7 +224,7 @@ impl FromStr for Protocol {
     }
 }
 
-/// No protocol has this name.
+/// There is no protocol of this name.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("unknown protocol '{0}'; known are {known}", known = Protocol::known())]
 pub struct UnknownProtocol(pub String);
@@ -235,9 +235,9 @@ pub struct UnknownProtocol(pub String);
 pub struct Uncarried {
     /// The protocol.
     pub protocol: Protocol,
-    /// The series, as `SeriesKey` prints it, cut at 200 characters.
+    /// The series, as `SeriesKey` prints it, truncated to 200 characters.
     pub key: String,
-    /// What in it cannot be carried.
+    /// The part of it that cannot be carried.
     pub why: &'static str,
 }
 

@@ -1,11 +1,10 @@
 //! `put metric time value tag=value ...`: the telnet protocols of OpenTSDB and KairosDB.
 //!
-//! One grammar, two readers that differ in what they refuse and in what they say: the
-//! document is docs/formats/put.md. A series is a metric with its tags. Neither server
-//! keeps a series without tags, so one goes by the tag `add=tag`, which KairosDB adds by
-//! itself.
+//! One grammar with two receivers, which differ in what they refuse and in their replies;
+//! specified in docs/formats/put.md. A series is a metric with its tags. Neither server accepts a
+//! series without tags, so one is sent with the tag `add=tag`, which KairosDB adds by itself.
 //!
-//! It is *not* the HTTP interface of either, and it listens on no socket.
+//! It is *not* the HTTP interface of either server, and it listens on no socket.
 
 mod decode;
 mod encode;
@@ -19,16 +18,16 @@ pub use line::reply;
 use crate::series::SeriesKey;
 use crate::wire::Protocol;
 
-/// The longest line without its end that a receiver takes, in bytes.
+/// Maximum length of a line without its end, in bytes.
 pub const MAX_LINE: usize = 1024;
 
-/// What a value, a timestamp and what is between them take at most, in bytes.
+/// Maximum length of value, timestamp and the blanks between them, in bytes.
 const NUMBERS: usize = 64;
 
-/// The tag of a series that has no label.
+/// The tag of a series without labels.
 pub const DEFAULT_TAG: (&str, &str) = ("add", "tag");
 
-/// Whose receiver it is.
+/// The server that is imitated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Dialect {
     /// OpenTSDB's: at least one tag, at most eight, and errors are written back.
@@ -45,7 +44,7 @@ impl Dialect {
         }
     }
 
-    /// How many tags a series can have.
+    /// Maximum number of tags of a series.
     fn max_tags(self) -> usize {
         match self {
             Self::Opentsdb => 8,
@@ -54,12 +53,12 @@ impl Dialect {
     }
 }
 
-/// Whether a metric, a tag's name or its value may hold this byte.
+/// Whether a metric, a tag name or a tag value may contain this byte.
 pub(crate) fn is_allowed(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || b"-_./".contains(&byte)
 }
 
-/// A series on this wire: what stands before the time, and what behind the value.
+/// A series on this wire: the text before the time, and the text after the value.
 ///
 /// # Errors
 /// What in the key cannot be carried.

@@ -1,12 +1,12 @@
 //! rrdcached's line protocol, both sides: commands, replies, fetched rows.
 //!
-//! A command is a line of words; a reply is a line `<n> <text>`, after which n more lines
-//! follow if n is positive, and an error if it is negative. In between `BATCH` and `.` there
-//! is no reply but to the whole. Bytes only: who sends them is somebody else. Here is what a
-//! client writes and reads; what a server does is in [`Command`], [`Words`] and [`Reply`].
+//! A command is a line of words. A reply is a line `<n> <text>`: if n is positive, n more lines
+//! follow; if it is negative, it is an error. Between `BATCH` and `.` there is only one reply, for
+//! the whole batch. This module only handles bytes; sockets are elsewhere. It contains what a
+//! client writes and reads; the server side is in [`Command`], [`Words`] and [`Reply`].
 //!
-//! It is *not* among the protocols of `--listen` and `--to`: a file has to be created before
-//! it takes an update, and an update has to be answered.
+//! It is *not* a protocol of `--listen` and `--to`: a file must be created before it accepts
+//! updates, and every update must be answered.
 
 use std::fmt::Write as _;
 
@@ -18,12 +18,12 @@ pub use no_series::NoSeries;
 pub use reply::{Reply, scientific};
 pub use request::{Command, Words, line};
 
-/// No line of a reply is longer; the daemon's own buffer has 4096 bytes.
+/// Maximum length of a reply line; the daemon's own buffer has 4096 bytes.
 pub const LINE_MAX: usize = 1 << 16;
-/// No reply has more lines: a row a line, of the longest archive that anybody asks for.
+/// Maximum number of lines in a reply: one per row of the longest sensible archive.
 pub const LINES_MAX: usize = 10_000_000;
 
-/// Appends a command: its words, each with blanks and backslashes escaped.
+/// Appends a command: its words, with blanks and backslashes escaped.
 pub fn command(into: &mut String, words: &[&str]) {
     for (index, word) in words.iter().enumerate() {
         if index > 0 {
@@ -36,7 +36,7 @@ pub fn command(into: &mut String, words: &[&str]) {
 
 fn escape(into: &mut String, word: &str) {
     for c in word.chars() {
-        // A line end cannot be escaped: it would end the command.
+        // A line end cannot be escaped and would end the command.
         if c == '\n' || c == '\r' {
             continue;
         }
@@ -50,14 +50,14 @@ fn escape(into: &mut String, word: &str) {
 /// The first line of a reply.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Status<'a> {
-    /// Below 0: an error. Above 0: how many lines follow.
+    /// Negative: an error. Positive: the number of lines that follow.
     pub code: i64,
-    /// What it says, without the number.
+    /// The text after the number.
     pub text: &'a str,
 }
 
 impl<'a> Status<'a> {
-    /// Reads the first line of a reply, without its line end. `None`: it is none.
+    /// Parses the first line of a reply, without its line end. `None` if it is invalid.
     pub fn parse(line: &'a str) -> Option<Self> {
         let (code, text) = line.split_once(' ').unwrap_or((line, ""));
         Some(Self {
@@ -66,7 +66,7 @@ impl<'a> Status<'a> {
         })
     }
 
-    /// How many lines follow, or `None` where there are more than anybody asks for.
+    /// Number of lines that follow; `None` if it exceeds [`LINES_MAX`].
     pub fn lines(&self) -> Option<usize> {
         usize::try_from(self.code.max(0))
             .ok()
@@ -79,7 +79,7 @@ impl<'a> Status<'a> {
     }
 }
 
-/// A line of the reply to a batch: the number of a command, from 1, and what it failed with.
+/// Parses a line of the reply to a batch: the number of a command, from 1, and its error.
 pub fn batch_error(line: &str) -> Option<(usize, &str)> {
     let (number, what) = line.split_once(' ')?;
     Some((number.parse().ok().filter(|&number| number > 0)?, what))
@@ -90,13 +90,13 @@ pub fn is_not_later(what: &str) -> bool {
     what.starts_with("illegal attempt to update")
 }
 
-/// Whether a creation failed because the file is there.
+/// Whether a creation failed because the file exists.
 pub fn is_there(what: &str) -> bool {
     what.ends_with("File exists")
 }
 
-/// The newest update of a file, in seconds since the epoch, if this line of the reply to
-/// `INFO` says it. `LAST` does not: it rounds down to a step, and counts what waits.
+/// Time of a file's newest update, in seconds since the epoch, if this line of the reply to `INFO`
+/// contains it. `LAST` is not used: it rounds down to a step, and includes pending updates.
 pub fn last_update(line: &str) -> Option<i64> {
     let rest = line.strip_prefix("last_update ")?;
     rest.split_ascii_whitespace().nth(1)?.parse().ok()
@@ -105,14 +105,14 @@ pub fn last_update(line: &str) -> Option<i64> {
 /// A line of the reply to `FETCH`.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Fetched<'a> {
-    /// A row: when it ends, in seconds since the epoch, and the value of the first source;
-    /// NaN where it is unknown.
+    /// A row: its end, in seconds since the epoch, and the value of the first source; NaN if
+    /// unknown.
     Row(i64, f64),
-    /// Anything before the rows.
+    /// A header line before the rows.
     Head(&'a str, &'a str),
 }
 
-/// Reads a line of the reply to `FETCH`. `None`: it is none.
+/// Parses a line of the reply to `FETCH`. `None` if it is invalid.
 pub fn fetched(line: &str) -> Option<Fetched<'_>> {
     let (name, rest) = line.split_once(':')?;
     let rest = rest.trim_start();
@@ -120,7 +120,7 @@ pub fn fetched(line: &str) -> Option<Fetched<'_>> {
         return Some(Fetched::Head(name, rest));
     };
     let first = rest.split_ascii_whitespace().next()?;
-    // What C prints for an unknown value may have a sign.
+    // C may print an unknown value with a sign.
     let value = match first {
         "nan" | "-nan" => f64::NAN,
         number => number.parse().ok()?,

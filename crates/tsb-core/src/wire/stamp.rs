@@ -1,17 +1,17 @@
-//! A time as it stands in a record, between two bytes that do not change.
+//! The text of a timestamp within a record, between two fixed bytes.
 //!
-//! The samples of one tick bear one time, so the bytes of the last one are kept and compared
-//! before any digit is looked at.
+//! The samples of a tick have the same time, so the last one's text is kept and compared before
+//! any digit is parsed.
 
 use crate::time::Timestamp;
 use crate::wire::lanes::{Lane, digit_run, same16};
 use crate::wire::number::{LAST_START, Window, lane, read_decimal};
 
-/// The last time and its text, the bytes before and behind it included.
+/// The last time and its text, including the bytes before and after it.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Stamp {
     text: Lane,
-    // In [3, 16]; 17, which agrees with nothing, as long as there was no time.
+    // In [3, 16]; 17, which never matches, before the first time.
     length: usize,
     at: Timestamp,
 }
@@ -26,21 +26,20 @@ impl Stamp {
         }
     }
 
-    /// When the samples that bear this text were taken.
+    /// The time of samples with this text.
     #[inline(always)]
     pub(crate) fn at(&self) -> Timestamp {
         self.at
     }
 
-    /// Where the text ends that stands at `start` of a window, when it is the last one.
-    /// `start` is at most 240.
+    /// End of the text at `start` of a window, if it equals the last one. `start` is at most 240.
     #[inline(always)]
     pub(crate) fn again(&self, window: &Window, start: usize) -> Option<usize> {
         same16(lane(window, start), &self.text, self.length).then_some(start + self.length)
     }
 
-    /// The same for up to fourteen digits between `ends`, which are then remembered with the
-    /// time that `time` makes of the number. All others are for the exact way.
+    /// The same for any number of up to fourteen digits between `ends`, which is then remembered
+    /// with the time that `time` returns for it. All others need the exact path.
     #[inline(always)]
     pub(crate) fn read(
         &mut self,

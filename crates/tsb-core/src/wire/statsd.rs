@@ -1,11 +1,11 @@
-//! StatsD: `key:value|g`, a line a sample, no timestamp.
+//! StatsD: `key:value|g`, one line per sample, without timestamp.
 //!
-//! As StatsD reads it (commit `f7157b8`); the document is docs/formats/statsd.md. What a
-//! line says is taken as a sample at the moment it comes: the flush every ten seconds, with
-//! its sums and quantiles, is the server's and not the wire's.
+//! As StatsD parses it (commit `f7157b8`), specified in docs/formats/statsd.md. A value becomes a
+//! sample at the time of its arrival: the flush every ten seconds, with its sums and quantiles,
+//! belongs to the server and not to the wire.
 //!
-//! A series is sent as a gauge under its name, its labels behind it as `;label=value`. The
-//! label `_type` makes it a counter or a timer, and is how those come back.
+//! A series is sent as a gauge under its name, with labels appended as `;label=value`. The label
+//! `_type` makes it a counter or a timer, and is added to these when they are received.
 
 mod decode;
 mod encode;
@@ -16,25 +16,25 @@ pub use encode::StatsdEncoder;
 
 use crate::series::SeriesKey;
 
-/// The label that says what is no gauge.
+/// The label that marks counters and timers.
 pub const TYPE_LABEL: &str = "_type";
 
-/// The longest key, in bytes: what fits into the smallest of the advised payloads.
+/// Maximum length of a key, in bytes: what fits into the smallest recommended payload.
 pub const MAX_KEY: usize = 448;
 
-/// What a value is.
+/// The type of a value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Kind {
-    /// `g`: the value that holds from now on.
+    /// `g`: the current value.
     Gauge,
-    /// `c`: what is added to a count.
+    /// `c`: an increment.
     Counter,
-    /// `ms`: how long something took.
+    /// `ms`: a duration.
     Timer,
 }
 
 impl Kind {
-    /// The value of the label `_type`; a gauge has none.
+    /// The value of the label `_type`; `None` for a gauge.
     fn label(self) -> Option<&'static str> {
         match self {
             Self::Gauge => None,
@@ -44,7 +44,7 @@ impl Kind {
     }
 }
 
-/// A series on this wire: its key, and what it is sent as.
+/// A series on this wire: its key and its type.
 ///
 /// # Errors
 /// What in the key cannot be carried.
@@ -73,13 +73,12 @@ pub fn wire_name(key: &SeriesKey) -> Result<(String, Kind), &'static str> {
     Ok((wire, kind))
 }
 
-/// Whether a byte of a key stays.
+/// Whether a key may contain this byte.
 fn is_kept(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || b"_.-;=".contains(&byte)
 }
 
-/// The series of a key without the characters that are taken out, and what it was sent as.
-/// A key whose tags cannot be read is a name as it stands.
+/// The series of a cleaned key with its type. A key whose tags cannot be parsed is a plain name.
 pub fn series_key(wire: &str, kind: Kind) -> SeriesKey {
     let mut parts = wire.split(';');
     let name = parts.next().unwrap_or_default();

@@ -1,12 +1,11 @@
 //! tsb's own binary protocol: series announced once, then dense rows of values.
 //!
-//! The reference for what a wire can cost at the least. The document, complete enough to
-//! write a sender or receiver from, is docs/formats/tsb-wire.md. Everything is little
-//! endian; every frame bears a magic, a sequence number and a checksum of all its bytes.
-//! Over a stream frames are numbered (version 1); over datagrams samples are (version 2),
-//! so that a receiver knows to the sample what was lost.
+//! It shows the minimum cost of a wire. docs/formats/tsb-wire.md is a complete specification.
+//! Integers are little endian; every frame has a magic, a sequence number and a checksum of all
+//! its bytes. In a stream, frames are numbered (version 1); in datagrams, samples are (version 2),
+//! so that a receiver knows exactly how many samples were lost.
 //!
-//! It is *not* a storage format, and the receiver answers nothing.
+//! It is *not* a storage format, and the receiver never answers.
 
 mod account;
 mod announce;
@@ -26,33 +25,33 @@ pub use pack::TsbPacker;
 use crate::batch::{Ids, Times};
 use crate::series::SeriesId;
 
-/// The most series that one connection can announce.
+/// Maximum number of series that one connection can announce.
 pub const MAX_SERIES: usize = 1 << 24;
 
-/// The longest announcement of one key, in bytes.
+/// Maximum length of one key's announcement, in bytes.
 pub const MAX_KEY: usize = 32 << 10;
 
-/// In a sender: stands for the id of a series that is not announced yet.
+/// In a sender: marks a series that is not announced yet.
 const UNKNOWN: u32 = u32::MAX;
 
 /// Whether each id is one more than the one before.
 fn is_range(ids: &[u32]) -> bool {
     let first = ids.first().copied().unwrap_or_default();
     let steps = ids.iter().enumerate();
-    // No early exit: that makes it a few wide compares.
+    // No early exit, so that it compiles to a few wide comparisons.
     steps.fold(true, |same, (index, id)| {
         same & (*id == first.wrapping_add(index as u32))
     })
 }
 
-/// The first of ids that go up one by one and are all announced.
+/// The first of the ids, if they are consecutive and all announced.
 #[inline]
 fn known_range(ids: &[u32]) -> Option<u32> {
     let first = ids.first().copied()?;
     (first != UNKNOWN && is_range(ids)).then_some(first)
 }
 
-/// Appends a column; its length is known, so this is one reservation and a wide copy.
+/// Appends a column with a single reservation and a wide copy, since its length is known.
 #[inline(always)]
 fn push_column<T, const N: usize>(items: &[T], bytes_of: impl Fn(&T) -> [u8; N], out: &mut Vec<u8>) {
     let start = out.len();

@@ -1,10 +1,10 @@
-//! Churn: at which ticks a series is alive, as a pure function.
+//! Churn: the ticks at which each series is alive, as a pure function.
 
 use std::ops::Range;
 
 use super::spec::{Churn, ChurnMode};
 
-/// How many hosts come and go, relative to those that stay.
+/// Number of hosts that come and go, relative to those that stay.
 pub(crate) fn extra_share(mode: &ChurnMode) -> f64 {
     match *mode {
         ChurnMode::Steady { .. } => 0.0,
@@ -13,8 +13,8 @@ pub(crate) fn extra_share(mode: &ChurnMode) -> f64 {
     }
 }
 
-/// Where the `index`-th of many is placed in [0, 1), so that any number of them is
-/// spread evenly: multiples of the golden ratio.
+/// A position in [0, 1) for the `index`-th of many items, such that any number of them is spread
+/// evenly: multiples of the golden ratio.
 pub(crate) fn spread(index: u64) -> f64 {
     let turned = index.wrapping_mul(0x9e37_79b9_7f4a_7c15);
     (turned >> 11) as f64 * (1.0 / 9_007_199_254_740_992.0)
@@ -24,8 +24,8 @@ fn ticks(ns: u64, interval_ns: u64) -> u64 {
     (ns / interval_ns).max(1)
 }
 
-/// The generations of a unit of the hosts that stay, without gaps. `place` in [0, 1)
-/// says when in a lifetime its first replacement falls.
+/// The generations of a churn unit of the permanent hosts, without gaps. `place` in [0, 1) is the
+/// position within a lifetime at which the first replacement happens.
 pub(crate) fn lives(churn: &Churn, interval_ns: u64, place: f64) -> Vec<Range<u64>> {
     let ChurnMode::Steady { lifetime_ns } = churn.mode else {
         return std::iter::once(0..u64::MAX).collect();
@@ -44,8 +44,8 @@ pub(crate) fn lives(churn: &Churn, interval_ns: u64, place: f64) -> Vec<Range<u6
     lives
 }
 
-/// The visits of a host that comes and goes, one in each period. `place` in (0, 1) is
-/// its turn among those that come.
+/// The visits of a temporary host, one per period. `place` in (0, 1) is its position in the order
+/// of arrival.
 pub(crate) fn visits(churn: &Churn, interval_ns: u64, place: f64) -> Vec<Range<u64>> {
     let (period_ns, visit) = match churn.mode {
         ChurnMode::Steady { .. } => return Vec::new(),

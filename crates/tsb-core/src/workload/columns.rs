@@ -1,18 +1,18 @@
 //! Columns: the values of one series over many ticks.
 //!
-//! The same laws as in [`super::rows`], the other way round: draws and outputs are
-//! vector loops along the ticks, and between the two lies a running sum. The sum is
-//! taken over four stretches at once, since each addition waits for the one before it.
+//! The same value models as in [`super::rows`], but along the other axis: draws and outputs are
+//! vector loops over ticks, with a running sum between them. The sum is taken over four stretches
+//! at once, because each addition waits for the previous one.
 
 use super::hash::{self, Purpose};
 use super::law::{self, Fold, Keys, Law, Output};
 use super::rows;
 
-/// Ticks that are made at once.
+/// Number of ticks per call.
 pub(crate) const CHUNK: usize = 256;
 const STRETCH: usize = CHUNK / 4;
 
-/// One series, on its way through the ticks.
+/// One series, advanced tick by tick.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Column {
     law: Law,
@@ -32,8 +32,8 @@ impl Column {
         }
     }
 
-    /// Fills `values` with the next ticks, the first of which is `tick`; `tick_keys` are
-    /// theirs. At most [`CHUNK`] at once.
+    /// Fills `values` with the next ticks, starting at `tick`, whose keys are in `tick_keys`. At
+    /// most [`CHUNK`] per call.
     pub(crate) fn fill(&mut self, tick: u64, tick_keys: &[u64], values: &mut [f64]) {
         let key = self.key;
         match self.law {
@@ -99,8 +99,8 @@ impl Column {
     }
 }
 
-/// Replaces steps by the output of their running sum, which starts at `state`; returns
-/// where it ends. Sums are exact, so the order of additions does not show.
+/// Replaces steps by the output of their running sum, which starts at `state`; returns the final
+/// sum. Sums are exact, so the order of additions does not matter.
 #[inline(always)]
 fn sum(values: &mut [f64], state: f64, output: impl Fn(f64) -> f64) -> f64 {
     let Ok(whole) = <&mut [f64; CHUNK]>::try_from(&mut *values) else {

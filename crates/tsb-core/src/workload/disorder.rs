@@ -1,29 +1,28 @@
-//! Disorder: what happens to a sample on its way, and how far its timestamp is off.
+//! Disorder: samples that are late, missing, doubled or swapped, and timestamps with jitter.
 //!
-//! Both are functions of (seed, series, tick), so the audit knows what was sent without
-//! a log of it.
+//! Both are functions of (seed, series, tick), so the audit knows what was sent without a log.
 
 use super::hash::{self, Purpose};
 use super::law::Keys;
 use super::spec::WorkloadSpec;
 use crate::time::Timestamp;
 
-/// What happens to one sample.
+/// The outcome of one sample.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Fate {
     /// Sent in the operation of its own tick.
     OnTime,
-    /// Sent there, twice.
+    /// Sent twice in the operation of its own tick.
     Twice,
-    /// Sent in the operation of the next tick, right behind the sample of that tick.
+    /// Sent in the operation of the next tick, directly after that tick's sample.
     Swapped,
-    /// Sent so many ticks later, behind everything else.
+    /// Sent this number of ticks later, after all other samples.
     Late(u64),
     /// Never sent.
     Missing,
 }
 
-/// The odds of a workload.
+/// The probabilities of each outcome, as thresholds.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Fates {
     seed: u64,
@@ -32,7 +31,7 @@ pub(crate) struct Fates {
     twice: u64,
     swapped: u64,
     late_ticks: u64,
-    /// Both below 2^32, so that their products are 32x32->64 multiplications.
+    /// Both are below 2^32, so that their products are 32x32->64 multiplications.
     jitter_steps: u32,
     jitter_step_ns: u32,
 }
@@ -56,17 +55,17 @@ impl Fates {
         }
     }
 
-    /// Whether any sample meets another fate than being on time.
+    /// Whether any sample may be other than on time.
     pub(crate) fn any(&self) -> bool {
         self.swapped > 0
     }
 
-    /// Whether any timestamp is off its tick.
+    /// Whether any timestamp may differ from its tick's.
     pub(crate) fn jitters(&self) -> bool {
         self.jitter_steps > 1
     }
 
-    /// How many ticks back a sample can be that is sent now.
+    /// Maximum age, in ticks, of a sample that is sent now.
     pub(crate) fn reach(&self) -> u64 {
         if self.late > 0 {
             self.late_ticks
@@ -75,18 +74,18 @@ impl Fates {
         }
     }
 
-    /// The key that a series draws its fates with.
+    /// The key with which a series draws its outcomes.
     pub(crate) fn fate_key(&self, series: u32) -> u64 {
         Keys::new(self.seed, series).of(Purpose::Disorder)
     }
 
-    /// The key that a series draws its jitter with.
+    /// The key with which a series draws its jitter.
     pub(crate) fn jitter_key(&self, series: u32) -> u64 {
         Keys::new(self.seed, series).of(Purpose::Jitter)
     }
 
-    /// The fate of the sample of one tick, in a series that lives until `death`: what
-    /// could only be sent after that is on time instead.
+    /// The outcome of one tick's sample, in a series that is alive until `death`. A sample that
+    /// could only be sent after that is sent on time instead.
     #[inline]
     pub(crate) fn of(&self, fate_key: u64, tick: u64, tick_key: u64, death: u64) -> Fate {
         let draw = hash::draw(fate_key, tick_key);
@@ -110,18 +109,18 @@ impl Fates {
         }
     }
 
-    /// Whether any of these samples, `(series key, tick key)`, is not simply on time.
+    /// Whether any of these samples, `(series key, tick key)`, is not on time.
     #[inline]
     pub(crate) fn any_of(&self, samples: impl Iterator<Item = (u64, u64)>) -> bool {
         let limit = hash::TWO_52 + self.swapped as f64;
-        // Counted rather than found: a count is vector code.
+        // Counts rather than searches, because a count compiles to vector code.
         let hits: u64 = samples
             .map(|(key, tick)| u64::from(hash::draw_on_two_52(key, tick) < limit))
             .sum();
         hits > 0
     }
 
-    /// A timestamp with its jitter.
+    /// A timestamp with its jitter added.
     #[inline(always)]
     pub(crate) fn jittered(&self, at: Timestamp, jitter_key: u64, tick_key: u64) -> Timestamp {
         let steps = (hash::draw(jitter_key, tick_key) * u64::from(self.jitter_steps)) >> 32;

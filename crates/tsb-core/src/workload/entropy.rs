@@ -1,14 +1,13 @@
-//! The information in a value, calculated from the laws.
+//! The information per value, calculated from the value models.
 //!
-//! Of a law whose parameters are known to the reader, and given the value before: what
-//! an ideal codec would need that knew the fleet file, and so a floor for every lossless
-//! store. Two things make the true figure a hair lower than the calculated one: a walk
-//! that is reflected hides its direction, and a level may be drawn that was there before
-//! (which is counted exactly).
+//! The model's parameters and the previous value are assumed known. So the figure is what an ideal
+//! codec that knew the fleet file would need, and a lower bound for every lossless store. The true
+//! figure is slightly lower for one reason: reflection of a walk hides its direction. (A repeated
+//! value that draws its old level again is counted exactly.)
 
 use super::law::{Clipped, Law};
 
-/// The entropy of something that happens with probability `p`, in bits.
+/// The entropy of an event with probability `p`, in bits.
 fn of_choice(p: f64) -> f64 {
     let term = |p: f64| if p > 0.0 { -p * p.log2() } else { 0.0 };
     term(p) + term(1.0 - p)
@@ -24,12 +23,12 @@ fn of_clipped(draws: Clipped) -> f64 {
 }
 
 impl Law {
-    /// Bits a value, given the one before; `None` for values that follow no law.
+    /// Bits per value, given the previous one; `None` for recorded values.
     pub(super) fn entropy_bits(&self) -> Option<f64> {
         Some(match *self {
             Self::Constant { .. } => 0.0,
             Self::Repeated { change, levels, .. } => {
-                // Another of the levels, each as likely, or the same as before.
+                // A different level, each equally likely, or the same as before.
                 let other = probability(change) * (levels - 1) as f64 / levels as f64;
                 of_choice(other) + other * ((levels - 1).max(1) as f64).log2()
             }

@@ -1,41 +1,41 @@
-//! What can be wrong with a workload that was asked for.
+//! Errors in the specification of a workload.
 
 /// Why a workload cannot be built. `Display` names the field and the reason.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum WorkloadError {
-    /// A field of the spec or of the fleet file has a value that makes no sense.
+    /// A field of the spec or of the fleet file has an invalid value.
     #[error("invalid {field}: {what}")]
     Invalid {
         /// The field, as a dotted path.
         field: String,
-        /// What it must be.
+        /// What the value must be.
         what: String,
     },
-    /// The fleet file is not what its format says.
+    /// The fleet file cannot be parsed.
     #[error("cannot read the fleet file: {what}")]
     FleetFile {
-        /// The parser's words: line, field and reason.
+        /// The parser's message: line, field and reason.
         what: String,
     },
-    /// No fleet has this name.
+    /// There is no fleet of this name.
     #[error("unknown fleet {name:?}; fleets are {known}")]
     UnknownFleet {
-        /// What was asked for.
+        /// The requested name.
         name: String,
-        /// What there is.
+        /// The known names.
         known: String,
     },
-    /// The recording cannot be read, or cannot be replayed as asked.
+    /// The recording cannot be read, or cannot be replayed as requested.
     #[error("{what}")]
     Trace {
         /// What is wrong, with its causes.
         what: String,
     },
-    /// More series than a workload may plan.
+    /// The spec has more series than a workload allows.
     #[error("{asked} series are planned; at most {limit} can be")]
     TooManySeries {
-        /// Series that the spec comes to, all generations of churn included.
+        /// Number of series, all generations of churn included.
         asked: u64,
         /// The limit.
         limit: u64,

@@ -1,8 +1,7 @@
-//! Fleets: which hosts there are, what series each holds, and by which laws they run.
+//! Fleets: the hosts, the series of each host, and the value models of the series.
 //!
-//! A fleet is data: a TOML file of families. The ones that come with `tsb` are files of
-//! the same format (in `fleets/`), so whoever wants other shares or increments copies
-//! one and edits it. `docs/workloads.md` describes the format.
+//! A fleet is data: a TOML file of series families. The built-in fleets are files of the same
+//! format (in `fleets/`), to be copied and edited. `docs/workloads.md` describes the format.
 
 mod law_spec;
 
@@ -16,7 +15,7 @@ pub use law_spec::{Between, LawSpec, Pick};
 use super::error::WorkloadError;
 use super::trace::TraceSource;
 
-/// The fleets that come with `tsb`.
+/// The built-in fleets.
 const BUILTIN: [(&str, &str); 5] = [
     ("mix", include_str!("fleets/mix.toml")),
     ("kstat", include_str!("fleets/kstat.toml")),
@@ -25,8 +24,8 @@ const BUILTIN: [(&str, &str); 5] = [
     ("counters", include_str!("fleets/counters.toml")),
 ];
 
-/// Which fleet reports. As text: its name, `shape:SHAPE` for one shape alone, or
-/// `trace:FILE` for a recording.
+/// The fleet to simulate. As text: its name, `shape:SHAPE` for a single shape, or `trace:FILE` for
+/// a recording.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum FleetSpec {
@@ -45,23 +44,23 @@ pub enum FleetSpec {
     Shape(Shape),
     /// A recording, replayed: `trace:FILE` as text.
     Trace(TraceSource),
-    /// A fleet file of the user's, whole, so that a plan needs no other file.
+    /// The contents of a user's fleet file, so that a plan needs no other file.
     File(Box<FleetFile>),
 }
 
-/// The value shapes that decide how well a codec does.
+/// Value shapes that differ in how well codecs compress them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Shape {
-    /// Milliseconds since an epoch: a slope with a little noise.
+    /// Milliseconds since an epoch: a linear increase with a little noise.
     TimestampLike,
-    /// Grows, and falls back to 0 when its process restarts.
+    /// Increases, and is reset to 0 when its process restarts.
     CounterWithResets,
-    /// Wanders between bounds, two decimals.
+    /// A random walk between bounds, with two decimals.
     GaugeWalk,
-    /// The same value with a rare outlier.
+    /// A constant value with rare outliers.
     NearConstant,
-    /// Multiples of one large number.
+    /// Multiples of a large number.
     GcdFriendly,
     /// One of a few levels.
     LowCardinality,
@@ -78,7 +77,7 @@ impl Shape {
         (Self::LowCardinality, "low_cardinality"),
     ];
 
-    /// Its name, which is also that of its family in the fleet files.
+    /// Its name, which is also the name of its family in the fleet files.
     pub fn name(self) -> &'static str {
         Self::ALL
             .iter()
@@ -88,7 +87,7 @@ impl Shape {
 }
 
 impl FleetSpec {
-    /// The text of a fleet file, as a fleet.
+    /// Parses a fleet file.
     ///
     /// # Errors
     /// Names the line and the field that is wrong.
@@ -96,10 +95,10 @@ impl FleetSpec {
         Ok(Self::File(Box::new(FleetFile::parse(text)?)))
     }
 
-    /// The definition behind it.
+    /// The definition of the fleet.
     ///
     /// # Errors
-    /// Only for a file of the user's.
+    /// Only for a user's file.
     pub fn definition(&self) -> Result<FleetFile, WorkloadError> {
         match self {
             Self::Mix => FleetFile::builtin("mix"),
@@ -116,7 +115,7 @@ impl FleetSpec {
         }
     }
 
-    /// The TOML of a fleet that comes with `tsb`, to be copied and edited.
+    /// The TOML of a built-in fleet, for copying and editing.
     pub fn builtin_toml(name: &str) -> Option<&'static str> {
         BUILTIN.iter().find(|(known, _)| *known == name).map(|(_, text)| *text)
     }
@@ -172,23 +171,23 @@ impl FromStr for FleetSpec {
     }
 }
 
-/// A fleet file.
+/// The contents of a fleet file.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct FleetFile {
     /// The fleet's name.
     pub fleet: String,
-    /// What it is, in a sentence.
+    /// A one-sentence description.
     #[serde(default)]
     pub about: String,
-    /// Series alive at the start, unless the user says otherwise.
+    /// Number of series alive at the start, unless the spec overrides it.
     pub series: usize,
     /// Milliseconds between two samples of a series.
     pub interval_ms: u64,
-    /// How series are spread over hosts.
+    /// How series are distributed over hosts.
     pub host: HostShape,
-    /// Parts of a host (zones, threads, disks); none: series belong to the host itself,
-    /// each to a family that is drawn by `share`.
+    /// Parts of a host (zones, threads, disks). If empty, series belong to the host itself, and
+    /// each is assigned to a family at random by `share`.
     #[serde(default, rename = "scope", skip_serializing_if = "Vec::is_empty")]
     pub scopes: Vec<Scope>,
     /// The families.
@@ -196,16 +195,17 @@ pub struct FleetFile {
     pub families: Vec<Family>,
 }
 
-/// How series are spread over hosts.
+/// How series are distributed over hosts.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct HostShape {
-    /// Series of a full host.
+    /// Number of series on a full host.
     pub series: u32,
-    /// There are at least this many hosts, and few series are spread evenly over them.
+    /// Minimum number of hosts; a small number of series is spread evenly over them.
     #[serde(default = "one")]
     pub at_least: u32,
-    /// Hosts are filled evenly; otherwise each to the full, and the last takes the rest.
+    /// Whether hosts are filled evenly. Otherwise each is filled completely, and the last gets the
+    /// rest.
     #[serde(default)]
     pub even: bool,
     /// A host with more series than this sends its tick in several messages; absent: in one.
@@ -214,7 +214,7 @@ pub struct HostShape {
     /// Phases are whole multiples of this many milliseconds; 0: any nanosecond.
     #[serde(default)]
     pub phase_step_ms: u64,
-    /// What a host is called: see `docs/workloads.md` for the placeholders.
+    /// Template of host names; `docs/workloads.md` lists the placeholders.
     #[serde(default = "default_host_name")]
     pub name: String,
 }
@@ -227,55 +227,55 @@ fn default_host_name() -> String {
     "host{host}".to_owned()
 }
 
-/// A part of a host that comes several times.
+/// A part of a host that occurs several times.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Scope {
-    /// What it is called: the label of its instances, and what a family's `per` says.
+    /// Its name: the label of its instances, and the value of a family's `per`.
     pub name: String,
-    /// How many a host has; absent: as many as it takes to fill the host.
+    /// Number per host; absent: as many as are needed to fill the host.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub count: Option<u32>,
-    /// Names of the instances, with placeholders.
+    /// Template of the instances' names.
     pub instance: String,
 }
 
-/// Series that are alike.
+/// Series of the same kind.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Family {
-    /// The name in front of the keys; where series are drawn by share, the whole name,
-    /// with placeholders.
+    /// The prefix of the keys' names; where series are drawn by share, the template of the whole
+    /// name.
     pub name: String,
-    /// For messages and for `share` fleets: which shape or kind this is.
+    /// The shape or kind, for messages and for `share` fleets.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub kind: String,
-    /// How many of the series are of this family, relative to the other shares.
+    /// Share of the series in this family, relative to the other shares.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub share: Option<f64>,
-    /// The scope whose instances each have these series; `host` for the host itself.
+    /// The scope whose instances each have these series; `host` means the host itself.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub per: Option<String>,
-    /// The law of a family that is drawn by share.
+    /// The value model of a family that is drawn by share.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub law: Option<LawSpec>,
-    /// The keys of a family that is per scope, and their laws.
+    /// The keys of a family that is laid out by scope, with their value models.
     #[serde(default, rename = "key", skip_serializing_if = "Vec::is_empty")]
     pub keys: Vec<KeySet>,
 }
 
-/// Keys of a family that run by one law.
+/// Keys of a family with a common value model.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct KeySet {
-    /// The last part of the name of each.
+    /// The last part of each name.
     pub names: Vec<String>,
-    /// How their values come about.
+    /// The value model.
     pub law: LawSpec,
 }
 
 impl FleetFile {
-    /// Reads and checks a fleet file.
+    /// Parses and checks a fleet file.
     ///
     /// # Errors
     /// Names the line and the field that is wrong.
@@ -303,7 +303,7 @@ impl FleetFile {
         Ok(file)
     }
 
-    /// Whether series are drawn by share rather than laid out by scope.
+    /// Whether series are drawn by share, as opposed to laid out by scope.
     pub(crate) fn by_share(&self) -> bool {
         self.families.iter().any(|family| family.share.is_some())
     }
@@ -341,7 +341,7 @@ impl FleetFile {
         Ok(())
     }
 
-    /// How many series one instance of a scope has; `None`: of the one that fills.
+    /// Number of series per instance of a scope; `None`: of the scope that fills the host.
     pub(crate) fn series_per(&self, scope: Option<&str>) -> usize {
         let fill = self.scopes.iter().find(|scope| scope.count.is_none());
         let wanted = scope.or(fill.map(|scope| scope.name.as_str()));

@@ -1,8 +1,8 @@
-//! Generators: the operations of some groups, tick after tick.
+//! Generators: produce the operations of some groups, tick by tick.
 //!
-//! One for each worker. The plain case (no churn in the group, nothing out of order)
-//! hands out the row that the generator keeps anyway, without a copy; anything else goes
-//! through columns that are reused. Once warm, nothing is allocated.
+//! There is one per worker. In the common case (no churn in the group, nothing out of order) it
+//! returns its own row without a copy; otherwise it fills columns that are reused. After the first
+//! operations it does not allocate.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -19,21 +19,21 @@ use crate::batch::{Batch, BatchBuf, Ids, Times};
 use crate::series::SeriesId;
 use crate::time::Timestamp;
 
-/// Further than this a block is not walked tick by tick but set down anew.
+/// Maximum number of ticks that a block is advanced one by one; beyond that it is computed anew.
 const WALK_TICKS: u64 = 1024;
 
-/// Makes what some groups send. Each worker owns one.
+/// Generates what some groups send. Each worker owns one.
 #[derive(Debug)]
 pub struct Generator<'w> {
     workload: &'w Workload,
     base: Timestamp,
     groups: Range<usize>,
-    /// The workload's number of the first block here.
+    /// Index in the workload of this generator's first block.
     first_block: usize,
     rows: Rows,
-    /// The tick that each block makes next.
+    /// The next tick of each block.
     next: Vec<u64>,
-    /// The tick that the key beside it belongs to.
+    /// The tick of `tick_key`.
     tick: u64,
     tick_key: u64,
     replay: Replay<'w>,
@@ -48,19 +48,19 @@ pub struct Generator<'w> {
     values: Vec<f64>,
 }
 
-/// What a block has not sent yet, though its tick has passed.
+/// Samples of a block that are not sent yet although their tick has passed.
 #[derive(Debug, Default)]
 struct Held {
-    /// Samples that follow those of the next tick, by series.
+    /// Samples that are sent after those of the next tick, by series.
     swapped: Vec<(u32, Timestamp, f64)>,
     incoming: Vec<(u32, Timestamp, f64)>,
-    /// How many of `swapped` have followed already.
+    /// Number of `swapped` samples that were sent already.
     follow: usize,
     late: BinaryHeap<Reverse<Late>>,
 }
 
-/// A late sample, ordered as it is sent: tick of the operation, series, own tick; then
-/// its timestamp and the bits of its value.
+/// A late sample, in sending order: tick of the operation, series, own tick; then its timestamp
+/// and the bits of its value.
 type Late = (u64, u32, u64, Timestamp, u64);
 
 impl<'w> Generator<'w> {
@@ -107,24 +107,23 @@ impl<'w> Generator<'w> {
         }
     }
 
-    /// The groups it makes.
+    /// The groups that it generates.
     pub fn groups(&self) -> Range<usize> {
         self.groups.clone()
     }
 
-    /// Where to begin when the first tick that is asked for lies far ahead.
+    /// Sets the checkpoint to start from if the first requested tick is far ahead.
     pub fn start_from(&mut self, checkpoint: Option<Arc<Checkpoint>>) {
         self.replay.start_from(checkpoint);
     }
 
-    /// What `group` sends in its operation of `tick`; empty when nothing is alive.
+    /// The samples that `group` sends in its operation of `tick`; empty if no series is alive.
     ///
-    /// Ask for the ticks of a group in ascending order. Ticks may be left out: what they
-    /// would have sent is then not sent at all, late samples included. Going back works
-    /// too, and is slow.
+    /// Request the ticks of a group in ascending order. A tick may be skipped; its samples are
+    /// then never sent, late ones included. Going back works, but is slow.
     ///
     /// # Panics
-    /// When `group` is not one of [`Self::groups`]: a slip of the caller.
+    /// If `group` is not one of [`Self::groups`], which is a bug of the caller.
     pub fn operation(&mut self, group: usize, tick: u64) -> Batch<'_> {
         assert!(self.groups.contains(&group), "the group is another generator's");
         let workload = self.workload;
@@ -166,8 +165,8 @@ impl<'w> Generator<'w> {
         self.scattered(group, tick, at)
     }
 
-    /// What the recording holds at a tick. Most rows have holes, so the ids are a column;
-    /// the values of one copy are handed out as they lie in the recording.
+    /// The samples of a recording at a tick. Most rows have gaps, so the ids are a column; the
+    /// values of one copy are returned in place, as stored in the recording.
     fn recorded(&mut self, recorded: &'w Recorded, group: usize, tick: u64, at: Timestamp) -> Batch<'_> {
         let mut count = 0;
         self.ids.clear();
@@ -207,7 +206,7 @@ impl<'w> Generator<'w> {
         }
     }
 
-    /// A batch with holes: some blocks in between are not alive.
+    /// A batch with gaps: some blocks between others are not alive.
     #[cold]
     fn scattered(&mut self, group: usize, tick: u64, at: Timestamp) -> Batch<'_> {
         self.batch.clear();
@@ -227,8 +226,8 @@ impl<'w> Generator<'w> {
         self.batch.as_batch()
     }
 
-    /// Fills the time column for a contiguous range of series; leaves it empty when
-    /// timestamps are on their tick.
+    /// Fills the time column for a contiguous range of series; leaves it empty if timestamps have
+    /// no jitter.
     fn jitter(&mut self, series: Range<u32>, at: Timestamp) {
         let (fates, tick_key) = (self.workload.fates, self.tick_key);
         self.times.clear();
@@ -248,7 +247,7 @@ impl<'w> Generator<'w> {
         }
     }
 
-    /// Brings a block's row to `tick`, whose key is set.
+    /// Advances a block's row to `tick`, whose key is set.
     #[inline]
     fn advance(&mut self, block: usize, tick: u64) {
         let local = block - self.first_block;
@@ -271,7 +270,7 @@ impl<'w> Generator<'w> {
         self.next[local] = tick + 1;
     }
 
-    /// Brings a block to where `tick` is its next.
+    /// Brings a block to the state in which `tick` is its next.
     #[cold]
     fn catch_up(&mut self, block: usize, tick: u64) {
         let local = block - self.first_block;
@@ -291,7 +290,7 @@ impl<'w> Generator<'w> {
         self.next[local] = tick;
     }
 
-    /// An operation in which samples may be late, missing, doubled or swapped.
+    /// An operation whose samples may be late, missing, doubled or swapped.
     fn disordered(&mut self, group: usize, tick: u64) -> Batch<'_> {
         self.batch.clear();
         for block in self.workload.layout.groups[group].blocks.clone() {
@@ -301,7 +300,7 @@ impl<'w> Generator<'w> {
             }
             let local = block - self.first_block;
             if self.next[local] != tick {
-                // What earlier ticks hold back for this one and later ones.
+                // Recomputes the samples that earlier ticks hold back for this one and later ones.
                 self.held[local] = Held::default();
                 let reach = self.workload.fates.reach();
                 for earlier in tick.saturating_sub(reach).max(planned.ticks.start)..tick {
@@ -313,7 +312,7 @@ impl<'w> Generator<'w> {
         self.batch.as_batch()
     }
 
-    /// Lets one tick of a block pass; what is sent in it goes into the batch, or nowhere.
+    /// Advances a block by one tick; the samples sent in it go into the batch if `send` is set.
     fn pass(&mut self, group: usize, block: usize, planned: &Block, tick: u64, send: bool) {
         self.set_tick(tick);
         self.advance(block, tick);
@@ -349,10 +348,10 @@ impl<'w> Generator<'w> {
     }
 }
 
-/// Series whose fates are looked at together.
+/// Number of series whose outcomes are examined together.
 const STRETCH: usize = 16;
 
-/// Some neighbouring series at one tick.
+/// Some adjacent series at one tick.
 #[derive(Debug)]
 struct Stretch<'a> {
     first: u32,
@@ -361,7 +360,7 @@ struct Stretch<'a> {
     values: &'a [f64],
 }
 
-/// One tick of one block, on its way into a batch.
+/// One tick of one block, while it is put into a batch.
 #[derive(Debug)]
 struct Passing<'a> {
     fates: &'a Fates,
@@ -422,7 +421,7 @@ impl Passing<'_> {
         }
     }
 
-    /// What is late, and due now.
+    /// Adds the late samples that are due now.
     fn late(&self, held: &mut Held, batch: &mut BatchBuf) {
         while let Some(&Reverse((due, series, _, at, bits))) = held.late.peek() {
             if due > self.tick {

@@ -1,52 +1,51 @@
 //! The counter-based hash behind every generated value.
 //!
-//! Nothing here has a state: a draw is a function of (seed, series, tick), so any part
-//! of a workload can be made again, in any order, on any machine.
+//! There is no state: a draw is a function of (seed, series, tick), so any part of a workload can
+//! be regenerated, in any order, on any machine.
 //!
-//! The key of a series and the key of a tick are each hashed to 64 well-mixed bits once;
-//! a draw folds their XOR with one 32x32->64 multiplication. That product is what the
-//! baseline instruction set of x86-64 can do for two lanes at once (64-bit products and
-//! rotations it cannot), so a loop over series or over ticks becomes vector code without
-//! any help.
+//! The key of a series and the key of a tick are each hashed to 64 well-mixed bits once; a draw
+//! folds their XOR with one 32x32->64 multiplication. The baseline instruction set of x86-64 can
+//! do two of these at once, but neither 64-bit products nor rotations, so the compiler vectorizes
+//! loops over series or ticks without help.
 
-/// 32 bits in a 64-bit lane.
+/// The low 32 bits of a 64-bit lane.
 const LOW: u64 = 0xffff_ffff;
 
-/// 2^52 as bits: a 32-bit integer in the low half of such a number reads 2^52 + integer.
+/// The bits of 2^52: with a 32-bit integer in its low half, the float is 2^52 + integer.
 const TWO_52_BITS: u64 = 0x4330_0000_0000_0000;
 /// 2^52.
 pub(crate) const TWO_52: f64 = 4_503_599_627_370_496.0;
 
-/// What a draw is for. Draws of different purposes are independent of each other.
+/// The purpose of a draw. Draws for different purposes are independent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u64)]
 pub(crate) enum Purpose {
     /// The step or noise of a tick; also whether a repeated value changes.
     Step = 1,
-    /// The tick itself, the other half of every draw.
+    /// The tick's half of every draw.
     Tick = 2,
     /// The parameters of a series.
     Law = 3,
-    /// Which family a series belongs to.
+    /// The family of a series.
     Family = 4,
-    /// The value that a repeated series changes to.
+    /// The new value of a repeated series.
     Level = 5,
-    /// When in its interval a host reports.
+    /// The phase of a host in its interval.
     Phase = 6,
-    /// How often a host reports.
+    /// The interval of a host.
     Interval = 7,
-    /// Names that are made up: zones, applications.
+    /// Invented names: zones, applications.
     Name = 8,
-    /// What happens to a sample on its way.
+    /// Whether a sample is late, missing, doubled or swapped.
     Disorder = 9,
-    /// How far a timestamp is off.
+    /// The jitter of a timestamp.
     Jitter = 10,
-    /// Where in a recording a copy starts.
+    /// The position in a recording at which a copy starts.
     Shift = 11,
 }
 
-/// A bijection of 64 bits in which every input bit sways every output bit (the
-/// finaliser of SplitMix64, Stafford's variant 13).
+/// A bijection of 64 bits in which every input bit affects every output bit (the finaliser of
+/// SplitMix64, Stafford's variant 13).
 #[inline]
 pub(crate) const fn mix64(x: u64) -> u64 {
     let x = (x ^ (x >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -75,7 +74,7 @@ pub(crate) fn draw_f64(series_key: u64, tick_key: u64) -> f64 {
     draw_on_two_52(series_key, tick_key) - TWO_52
 }
 
-/// The same draw plus 2^52: one subtraction cheaper, and as good for comparing.
+/// The draw plus 2^52: saves one subtraction, and compares the same.
 #[inline(always)]
 pub(crate) fn draw_on_two_52(series_key: u64, tick_key: u64) -> f64 {
     f64::from_bits(draw(series_key, tick_key) | TWO_52_BITS)
@@ -87,7 +86,7 @@ pub(crate) fn below_on_two_52(series_key: u64, tick_key: u64, count: u32) -> f64
     f64::from_bits(((draw(series_key, tick_key) * u64::from(count)) >> 32) | TWO_52_BITS)
 }
 
-/// A slow stream of draws, for what is drawn once: parameters, names, phases.
+/// A sequential, slower stream of draws for things drawn once: parameters, names, phases.
 #[derive(Clone, Debug)]
 pub(crate) struct Stream {
     key: u64,
@@ -103,7 +102,7 @@ impl Stream {
         }
     }
 
-    /// 64 bits.
+    /// The next 64 bits.
     pub(crate) fn next(&mut self) -> u64 {
         self.drawn += 1;
         mix64(self.key.wrapping_add(self.drawn.wrapping_mul(0x9e37_79b9_7f4a_7c15)))
@@ -120,7 +119,7 @@ impl Stream {
     }
 }
 
-/// A probability as a threshold: `draw < threshold` happens that often.
+/// Converts a probability to a threshold: `draw < threshold` with that probability.
 pub(crate) fn threshold(probability: f64) -> u64 {
     (probability.clamp(0.0, 1.0) * 4_294_967_296.0).round() as u64
 }

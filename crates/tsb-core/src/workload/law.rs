@@ -1,10 +1,9 @@
-//! Laws: how the values of one series come about, as arithmetic on draws.
+//! Value models (`Law`): how the values of one series are computed from draws.
 //!
-//! A law keeps at most one number of running state, an integer held in an `f64`: sums
-//! of integers below 2^53 are exact, so adding tick by tick, or summing a stretch of
-//! ticks at once, ends at the same bits. Reflection at bounds is a fold of that sum, not
-//! a step of its own, so it needs no history. What the user writes is in
-//! [`super::fleet`]; how laws are run over rows and columns is in `rows` and `columns`.
+//! A model keeps at most one number of state, an integer stored in an `f64`. Sums of integers
+//! below 2^53 are exact, so adding tick by tick and summing many ticks at once give the same bits.
+//! Reflection at bounds is a function of that sum and needs no history. The user's definitions are
+//! in [`super::fleet`]; `rows` and `columns` evaluate the models.
 
 use super::hash::{self, Purpose};
 
@@ -20,9 +19,9 @@ pub(crate) fn round(x: f64) -> f64 {
 /// Uniform integer steps.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Uniform {
-    /// How many integers there are.
+    /// Number of integers.
     pub(crate) count: u32,
-    /// 2^52 less the lowest of them: what takes a draw on 2^52 to its step.
+    /// 2^52 minus the lowest integer: converts a draw plus 2^52 to its step.
     pub(crate) bias: f64,
 }
 
@@ -42,7 +41,7 @@ impl Uniform {
     }
 }
 
-/// Integers from 0 on, 0 as often as one likes and the others uniform.
+/// Integers from 0 on, with a chosen probability of 0 and the others uniform.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Clipped {
     scale: f64,
@@ -54,7 +53,7 @@ impl Clipped {
     pub(crate) fn new(still: f64, highest: f64) -> Self {
         let width = highest / (1.0 - still);
         let scale = width / 4_294_967_296.0;
-        // Half a draw further in, so that no draw lies on the border of two integers.
+        // Shifted by half a draw, so that no draw falls on the boundary between two integers.
         Self {
             scale,
             offset: 0.5 - still * width + scale / 2.0,
@@ -70,7 +69,7 @@ impl Clipped {
         (self.scale, self.offset)
     }
 
-    /// How often it is 0, and the highest of the others.
+    /// The probability of 0, and the largest integer.
     pub(crate) fn shape(self) -> (f64, f64) {
         let width = self.scale * 4_294_967_296.0;
         if width == 0.0 {
@@ -80,16 +79,17 @@ impl Clipped {
         (still, (width * (1.0 - still)).round())
     }
 
-    /// The integer of a draw.
+    /// The integer for a draw.
     #[inline(always)]
     pub(crate) fn at(self, draw: f64) -> f64 {
         let bits = round(draw * self.scale + self.offset).to_bits();
-        // Masked by its sign: a comparison becomes a branch that is wrong half the time.
+        // Masks by the sign bit: a comparison would compile to a branch that is mispredicted half
+        // the time.
         f64::from_bits(bits & !(((bits as i64) >> 63) as u64))
     }
 }
 
-/// Where a walk turns round: the triangle wave over the unbounded sum.
+/// Reflection of a walk at its bounds: the triangle wave of the unbounded sum.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Fold {
     /// Twice the height of the band; 0 when there is no upper bound.
@@ -113,63 +113,63 @@ impl Fold {
         }
     }
 
-    /// The sum, folded into the band. Exact: all three numbers are integers, and a
-    /// rounding slip of `sum * inverse` would need a sum beyond 2^50.
+    /// The sum, reflected into the band. Exact: all three numbers are integers, and only a sum
+    /// beyond 2^50 could make the rounding of `sum * inverse` matter.
     #[inline(always)]
     pub(crate) fn apply(self, sum: f64) -> f64 {
         (sum - self.period * round(sum * self.inverse)).abs()
     }
 }
 
-/// From integer steps to the value that is sent.
+/// Converts integer steps to the value that is sent.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Output {
-    /// Times this.
+    /// Factor.
     pub(crate) multiple: f64,
-    /// Plus this.
+    /// Added to the product.
     pub(crate) base: f64,
-    /// Divided by this power of ten: division, so that two decimals print as two.
+    /// The power of ten to divide by. Division, so that values with two decimals print with two.
     pub(crate) divisor: f64,
 }
 
 impl Output {
-    /// The integers themselves.
+    /// No conversion.
     pub(crate) const PLAIN: Self = Self {
         multiple: 1.0,
         base: 0.0,
         divisor: 1.0,
     };
 
-    /// The value of an integer.
+    /// The value for an integer.
     #[inline(always)]
     pub(crate) fn apply(self, x: f64) -> f64 {
         (x * self.multiple + self.base) / self.divisor
     }
 }
 
-/// The law of one series, its parameters drawn.
+/// The value model of one series, with its parameters drawn.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum Law {
     /// Never changes.
     Constant { value: f64 },
-    /// Keeps its value and now and then draws a new one out of `levels`.
+    /// Keeps its value, and occasionally draws a new one of `levels`.
     Repeated { change: u64, levels: u64, output: Output },
-    /// The running sum of uniform steps, folded: counters and walks.
+    /// The running sum of uniform steps, reflected: counters and walks.
     Sum {
         start: f64,
         steps: Uniform,
         fold: Fold,
         output: Output,
     },
-    /// A counter that stands still at times, or falls back to 0.
+    /// A counter that sometimes does not change, or is reset to 0.
     Fitful { start: f64, steps: Clipped, reset: u64 },
-    /// Without memory: a base, a slope, and a draw on top.
+    /// Without state: a base, a slope, and an added draw.
     Noise { draws: Clipped, slope: f64, output: Output },
-    /// Taken from a recording: no arithmetic, no state.
+    /// Values from a recording: no arithmetic and no state.
     Recorded,
 }
 
-/// The keys of one series: what makes its draws its own.
+/// The keys of one series, which make its draws independent of other series.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Keys {
     seed: u64,
@@ -196,7 +196,7 @@ pub(crate) fn tick_key(seed: u64, tick: u64) -> u64 {
     hash::key(seed, Purpose::Tick, tick)
 }
 
-/// Which of `levels` a repeated series takes when it changes at a tick.
+/// The level that a repeated series changes to at a tick.
 #[inline]
 pub(crate) fn level(level_key: u64, tick_key: u64, levels: u64) -> f64 {
     let mixed = hash::mix64(level_key ^ tick_key);
@@ -204,11 +204,11 @@ pub(crate) fn level(level_key: u64, tick_key: u64, levels: u64) -> f64 {
 }
 
 impl Law {
-    /// The running state before the first tick of the series.
+    /// The state before the first tick of the series.
     pub(crate) fn start(&self, keys: Keys) -> f64 {
         match *self {
             Self::Constant { value } => value,
-            // The level before any change: drawn as if it had changed at birth.
+            // The level before any change, drawn as if it had changed at birth.
             Self::Repeated { levels, output, .. } => output.apply(level(keys.of(Purpose::Level), 0, levels)),
             Self::Sum { start, .. } | Self::Fitful { start, .. } => start,
             Self::Noise { .. } | Self::Recorded => 0.0,

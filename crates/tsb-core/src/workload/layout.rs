@@ -1,8 +1,9 @@
-//! Layout: from a fleet and a number of series to ids, keys, blocks and groups.
+//! The layout of a fleet: ids, keys, blocks and groups, from a fleet definition and a number of
+//! series.
 //!
-//! Ids are dense and planned ahead: host after host (hosts of one interval side by
-//! side), and within a host by birth, so that a group is a contiguous range of ids in
-//! every mode and what is alive at the start is contiguous too.
+//! Ids are dense and assigned in advance: host by host (hosts with the same interval together),
+//! and within a host by birth. So a group is a contiguous range of ids in every mode, and the
+//! series alive at the start are contiguous too.
 
 use std::ops::Range;
 
@@ -16,7 +17,7 @@ use super::spec::{BatchMode, IntervalShare, MAX_SERIES, Phase, WorkloadSpec};
 use crate::series::{Catalog, SeriesId, SeriesKey};
 use crate::time::SECOND_NS;
 
-/// Series that are born together, die together and have contiguous ids.
+/// Series with the same birth and death and with contiguous ids.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Block {
     pub(crate) first: u32,
@@ -25,20 +26,20 @@ pub(crate) struct Block {
     pub(crate) ticks: Range<u64>,
 }
 
-/// What reports together: the operations of a workload are (group, tick).
+/// Series that report together: the operations of a workload are (group, tick).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Group {
     /// The first id of the group.
     pub first: SeriesId,
-    /// How many ids it has, those of all generations of churn included.
+    /// Number of ids, all generations of churn included.
     pub len: u32,
     /// Nanoseconds between two operations.
     pub interval_ns: u64,
-    /// When in the interval an operation is due.
+    /// Due time of an operation within the interval, in nanoseconds.
     pub phase_ns: u64,
     /// Ticks at which any of its series is alive.
     pub ticks: Range<u64>,
-    /// Its blocks, as a range of the workload's.
+    /// Its blocks, as a range of the workload's blocks.
     pub(crate) blocks: Range<usize>,
 }
 
@@ -48,24 +49,24 @@ pub(crate) struct Layout {
     pub(crate) catalog: Catalog,
     /// The distinct laws.
     pub(crate) laws: Vec<LawSpec>,
-    /// Which law each series runs by.
+    /// Index of each series' value model in `laws`.
     pub(crate) law_of: Vec<u16>,
     pub(crate) blocks: Vec<Block>,
     pub(crate) groups: Vec<Group>,
 }
 
-/// One host of the plan.
+/// One host of the layout.
 #[derive(Clone, Debug)]
 struct Host {
     number: u64,
     series: u32,
     interval_ns: u64,
     phase_ns: u64,
-    /// Only there at times: its place in the order of those that come, in (0, 1).
+    /// For a temporary host, its position in the order of arrival, in (0, 1).
     extra: Option<f64>,
 }
 
-/// Lays a fleet out.
+/// Computes the layout of a fleet.
 pub(crate) fn plan(spec: &WorkloadSpec, file: &FleetFile) -> Result<Layout, WorkloadError> {
     let mut builder = Builder::new(spec, file);
     for host in hosts(spec, file)? {
@@ -74,7 +75,7 @@ pub(crate) fn plan(spec: &WorkloadSpec, file: &FleetFile) -> Result<Layout, Work
     builder.finish()
 }
 
-/// The hosts, those of one interval side by side.
+/// The hosts, with those of one interval together.
 fn hosts(spec: &WorkloadSpec, file: &FleetFile) -> Result<Vec<Host>, WorkloadError> {
     let series = spec.series.unwrap_or(file.series) as u64;
     if series > MAX_SERIES as u64 {
@@ -147,14 +148,14 @@ fn phase(spec: &WorkloadSpec, file: &FleetFile, host: u64, interval_ns: u64) -> 
     Stream::new(spec.seed, Purpose::Phase, host).below(interval_ns / step) * step
 }
 
-/// Collects the layout host by host.
+/// Builds the layout host by host.
 struct Builder<'a> {
     spec: &'a WorkloadSpec,
     file: &'a FleetFile,
-    /// Law number of the first key set of each family.
+    /// Index of the value model of each family's first key set.
     first_law: Vec<u16>,
     layout: Layout,
-    /// Where the ids of each host, or message of one, begin, with its interval and phase.
+    /// First id, interval, phase and blocks of each host, or of each message of a host.
     hosts: Vec<(u32, u64, u64, Range<usize>)>,
     units: u64,
 }
@@ -184,7 +185,7 @@ impl<'a> Builder<'a> {
         }
     }
 
-    /// Plans one host, message by message.
+    /// Adds one host, message by message.
     fn host(&mut self, host: &Host) -> Result<(), WorkloadError> {
         let slots = self.slots(host);
         let limit = messages::limit(self.spec.batch, self.file);
@@ -196,7 +197,7 @@ impl<'a> Builder<'a> {
         Ok(())
     }
 
-    /// Plans what a host sends at once: some of its slots, and the generations of each.
+    /// Adds one message of a host: some of its slots, with all their generations.
     fn message(
         &mut self,
         host: &Host,
@@ -230,14 +231,14 @@ impl<'a> Builder<'a> {
             });
         }
         let blocks = first_block..self.layout.blocks.len();
-        // A visitor that never comes within the horizon is no host.
+        // A temporary host that never arrives within the horizon is left out.
         if !blocks.is_empty() {
             self.hosts.push((first_id, host.interval_ns, phase_ns, blocks));
         }
         Ok(())
     }
 
-    /// The generations of some of a host's slots, by birth.
+    /// The generations of some of a host's slots, ordered by birth.
     fn generations(&mut self, host: &Host, all: Range<usize>) -> Vec<(Range<usize>, Range<u64>, u32)> {
         let Some(churn) = &self.spec.churn else {
             return vec![(all, 0..u64::MAX, 0)];
@@ -265,12 +266,12 @@ impl<'a> Builder<'a> {
         if blocks.iter().all(|(_, ticks, _)| *ticks == (0..u64::MAX)) {
             return vec![(all, 0..u64::MAX, 0)];
         }
-        // Stable: units keep their order among those born together.
+        // The sort must be stable: units born together keep their order.
         blocks.sort_by_key(|(_, ticks, _)| ticks.start);
         blocks
     }
 
-    /// The series of one generation of a host: law and key of each.
+    /// The series of one generation of a host: value model and key of each.
     fn slots(&self, host: &Host) -> Vec<(u16, SeriesKey)> {
         let place = Place {
             seed: self.spec.seed,
@@ -295,7 +296,7 @@ impl<'a> Builder<'a> {
                 left -= family.share.unwrap_or(0.0);
                 left < 0.0
             });
-            // Rounding can leave a hair's breadth behind the last family.
+            // Rounding can leave a tiny remainder after the last family.
             let chosen = chosen.unwrap_or(self.file.families.len() - 1);
             let key = place.by_share(&self.file.families[chosen].name, item);
             slots.push((self.first_law[chosen], key));
@@ -303,7 +304,7 @@ impl<'a> Builder<'a> {
         slots
     }
 
-    /// One filling instance after another, once what the host itself has is set aside.
+    /// Fills the host with instances, one after the other, after reserving its own series.
     fn slots_by_scope(&self, host: &Host, place: &Place) -> Vec<(u16, SeriesKey)> {
         let wanted = host.series as usize;
         let mut own = Vec::new();
@@ -313,7 +314,7 @@ impl<'a> Builder<'a> {
                 self.instance(place, &scope.name, &scope.instance, number, &mut own);
             }
         }
-        // A host too small for both holds the part that hosts are filled with.
+        // A host too small for both gets only instances of the filling scope.
         if own.len() + self.file.series_per(None) > wanted {
             own.clear();
         }
@@ -344,7 +345,7 @@ impl<'a> Builder<'a> {
         }
     }
 
-    /// Forms the groups.
+    /// Builds the groups.
     fn finish(mut self) -> Result<Layout, WorkloadError> {
         let ranges = match self.spec.batch {
             BatchMode::Host | BatchMode::Message | BatchMode::Series(_) => {
@@ -374,7 +375,7 @@ impl<'a> Builder<'a> {
         Ok(self.layout)
     }
 
-    /// Hosts of one interval, cut into as many parts as asked for.
+    /// Divides hosts of one interval into the requested number of parts.
     fn parts(&self) -> Vec<Range<usize>> {
         let mut ranges = Vec::new();
         let mut start = 0;
@@ -388,7 +389,7 @@ impl<'a> Builder<'a> {
         ranges
     }
 
-    /// Neighbours in one group with one lifetime become one block: longer runs.
+    /// Joins adjacent blocks of a group with the same lifetime, for longer runs.
     fn join_blocks(&mut self) {
         let mut joined: Vec<Block> = Vec::with_capacity(self.layout.blocks.len());
         for group in &mut self.layout.groups {

@@ -1,4 +1,4 @@
-//! Which series are there at a tick, and since when: what can be stale, and what is owed.
+//! Which series are alive at a tick, and since when: the basis of staleness and of completeness.
 
 use std::ops::Range;
 
@@ -17,9 +17,9 @@ impl Workload {
         Some(fleet_ns.checked_sub(group.phase_ns)? / group.interval_ns)
     }
 
-    /// Visits the series of a group that live at a fleet time: ranges of ids, each with the
-    /// tick of the first sample of that life. A series that the plan has ended, or that has not
-    /// begun, is not among them; one that is silent between two of its samples is.
+    /// Calls `visit` for the series of a group that are alive at a fleet time: ranges of ids, each
+    /// with the tick of the first sample of that life. A series that the plan has ended or not
+    /// begun is left out; one that is between two samples is included.
     pub fn living(&self, group: usize, fleet_ns: u64, mut visit: impl FnMut(Range<u32>, u64)) {
         let Some(tick) = self.tick_at(group, fleet_ns) else {
             return;
@@ -37,8 +37,8 @@ impl Workload {
         }
     }
 
-    /// Visits the series of a group of which a sample was to be sent by `tick`, whether they
-    /// still live or not: ranges of ids, each with the tick of its first sample.
+    /// Calls `visit` for the series of a group of which a sample should have been sent by `tick`,
+    /// alive or not: ranges of ids, each with the tick of its first sample.
     pub fn begun(&self, group: usize, tick: u64, mut visit: impl FnMut(Range<u32>, u64)) {
         if let Some(recorded) = &self.recorded {
             for series in self.ids(group) {
@@ -53,8 +53,7 @@ impl Workload {
         }
     }
 
-    /// The first of these ticks whose sample of a series is sent at all: `disorder.missing`
-    /// leaves some out.
+    /// The first of these ticks whose sample of the series is sent: `disorder.missing` drops some.
     pub fn first_sent(&self, series: SeriesId, mut ticks: Range<u64>) -> Option<u64> {
         if self.spec.disorder.missing == 0.0 {
             return ticks.next();
@@ -68,8 +67,8 @@ impl Workload {
         })
     }
 
-    /// Samples of a group that fall due in some ticks, before any of them is late, missing or
-    /// sent twice. Of very many ticks of a recording it is the mean.
+    /// Number of samples of a group that are due in some ticks, not counting lateness, losses and
+    /// duplicates. For very many ticks of a recording, it is estimated by the mean.
     pub fn samples_due(&self, group: usize, ticks: Range<u64>) -> u64 {
         const COUNTED: u64 = 10_000;
         let count = ticks.end.saturating_sub(ticks.start);
@@ -85,8 +84,7 @@ impl Workload {
         blocks.map(|block| u64::from(block.len) * within(&block.ticks)).sum()
     }
 
-    /// Samples that are sent for each that falls due, on average: some are missing, and some
-    /// come twice.
+    /// Mean number of samples sent per sample due: some are missing, some are sent twice.
     pub fn sent_share(&self) -> f64 {
         1.0 - self.spec.disorder.missing + self.spec.disorder.duplicate
     }

@@ -1,14 +1,14 @@
-//! Messages: what a host sends at once.
+//! Messages: the parts in which a host sends its tick.
 //!
-//! A host with many series sends its tick in several messages, spread evenly over its
-//! interval from its phase on, as collectors do that read one source after another.
+//! A host with many series sends its tick in several messages, spread evenly over its interval
+//! starting at its phase, like a collector that reads one source after another.
 
 use std::ops::Range;
 
 use super::fleet::FleetFile;
 use super::spec::{BatchMode, Phase};
 
-/// The most series of a message; `None`: all that a host has.
+/// Maximum number of series per message; `None`: all series of the host.
 pub(super) fn limit(batch: BatchMode, file: &FleetFile) -> Option<u32> {
     match batch {
         BatchMode::Host | BatchMode::Tick => None,
@@ -20,13 +20,13 @@ pub(super) fn limit(batch: BatchMode, file: &FleetFile) -> Option<u32> {
 /// One message of a host.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Message {
-    /// Which of the host's series.
+    /// The host's series in this message, as a range.
     pub(super) slots: Range<usize>,
     number: u32,
     of: u32,
 }
 
-/// The messages of a host: as few as the limit allows, and of even size.
+/// Divides a host's series into as few messages as the limit allows, of equal size.
 pub(super) fn cut(series: u32, limit: Option<u32>) -> impl Iterator<Item = Message> {
     let of = limit.map_or(1, |limit| series.div_ceil(limit.max(1))).max(1);
     let at = move |number: u32| (u64::from(series) * u64::from(number) / u64::from(of)) as usize;
@@ -38,7 +38,7 @@ pub(super) fn cut(series: u32, limit: Option<u32>) -> impl Iterator<Item = Messa
 }
 
 impl Message {
-    /// When in the interval it is sent; a multiple of `step_ns`, where that is not 0.
+    /// Due time within the interval, in nanoseconds; a multiple of `step_ns` unless that is 0.
     pub(super) fn phase(&self, mode: Phase, host_phase_ns: u64, interval_ns: u64, step_ns: u64) -> u64 {
         if mode == Phase::Aligned || self.number == 0 {
             return host_phase_ns;

@@ -1,10 +1,10 @@
-//! Names: placeholders, made-up UUIDs, and the two forms a key can take.
+//! Names: placeholders, invented UUIDs, and the two forms of a key.
 
 use super::hash::{Purpose, Stream};
 use super::spec::KeyForm;
 use crate::series::SeriesKey;
 
-/// Where a series is, as far as its name says so.
+/// The position of a series, as far as its name contains it.
 #[derive(Debug)]
 pub(crate) struct Place {
     pub(crate) seed: u64,
@@ -38,7 +38,7 @@ impl Place {
                 SeriesKey::new(name.replace("{uuid}", &made_up))
             }
             KeyForm::Labels => {
-                // What is left of the name once the placeholders are labels.
+                // The rest of the name after the placeholders have become labels.
                 let name = ["{hostname}", "{item}", "{uuid}"]
                     .iter()
                     .fold(template.to_owned(), |name, placeholder| name.replace(placeholder, ""));
@@ -57,7 +57,7 @@ impl Place {
         if !template.contains("{uuid") {
             return template.replace("{n}", &number.to_string());
         }
-        // Scopes of one host must not share their UUIDs.
+        // The scopes of one host must have different UUIDs.
         let salt = scope
             .bytes()
             .fold(1u64, |salt, byte| salt.wrapping_mul(257).wrapping_add(u64::from(byte)));
@@ -74,7 +74,7 @@ impl Place {
         match self.form {
             KeyForm::Name => {
                 let mut name = format!("{}.{key}", family.replace("{instance}", instance));
-                // A made-up zone id says which host it is on; nothing else does.
+                // An invented zone id already identifies the host; other names do not.
                 if instance.len() < 30 {
                     name.push('.');
                     name.push_str(&self.hostname);

@@ -1,8 +1,8 @@
-//! What was offered: how often values repeat, and how much information is in them.
+//! Properties of the offered values: how often they repeat, and how much information they carry.
 //!
-//! Two figures for the information stand side by side. *Calculated*: from the laws of
-//! the fleet (`entropy`), exact up to what is said there. *Estimated*: from the values
-//! alone, for any workload, by [`Estimator`]; its errors are documented there.
+//! There are two figures for the information. *Calculated*: from the fleet's value models
+//! (`entropy`), exact within the limits stated there. *Estimated*: from the values alone, for any
+//! workload, by [`Estimator`], which documents its errors.
 
 use std::collections::HashMap;
 use std::ops::Range;
@@ -14,42 +14,41 @@ use super::{Sent, Workload};
 use crate::series::SeriesId;
 use crate::time::Timestamp;
 
-/// Series of a simulated fleet that are looked at, drawn at random.
+/// Maximum number of series of a simulated fleet that are examined, drawn at random.
 const SERIES_MAX: usize = 2048;
-/// Ticks of each that are looked at, from the first that was sent on: its laws do not change.
+/// Number of ticks examined per series, from the first that was sent: the model does not change.
 const TICKS_MAX: u64 = 4096;
-/// Most values of a recording that are looked at. Whole series are drawn at random until
-/// together they have this many.
+/// Maximum number of values of a recording that are examined. Whole series are drawn at random
+/// until together they have this many.
 const VALUES_MAX: u64 = 1 << 23;
-/// Fewer differences than this say nothing of their distribution, nor of their unit.
+/// Fewer differences than this allow no estimate of their distribution or unit.
 const FEW: usize = 8;
-/// Decimals that a value is tried with before it counts as no decimal number.
+/// Maximum number of decimals tried before a value counts as not decimal.
 const DECIMALS_MAX: i32 = 9;
 
-/// What a workload offered.
+/// Properties of the values that a workload offered.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Offered {
-    /// Share of values equal to the one before in their series. in [0, 1]
+    /// Share of values equal to the previous one in their series. in [0, 1]
     pub repeat_rate: f64,
-    /// Estimated information in a value, in bits; see [`Estimator`].
+    /// Estimated information per value, in bits; see [`Estimator`].
     pub entropy_bits: f64,
-    /// Share of the values of whose series only an upper bound is known. in [0, 1]
+    /// Share of the values in series for which only an upper bound is known. in [0, 1]
     pub bounded_share: f64,
-    /// Calculated information in a value, in bits; `None` for a recording.
+    /// Calculated information per value, in bits; `None` for a recording.
     pub calculated_bits: Option<f64>,
-    /// Series that the estimate rests on.
+    /// Number of series behind the estimate.
     pub series: u64,
-    /// Values that it rests on.
+    /// Number of values behind the estimate.
     pub values: u64,
 }
 
 impl Workload {
-    /// What the operations of `issued` (a range of ticks for each group) offered.
+    /// The properties of the operations in `issued` (a range of ticks per group).
     ///
-    /// Of a simulated fleet: of up to about 2,048 series drawn at random, the first 4,096
-    /// ticks. Of a recording: everything, once (what comes again in another pass is not
-    /// counted again), or where that is more than 2^23 values, that many, in whole series
-    /// drawn at random.
+    /// For a simulated fleet: the first 4,096 ticks of up to about 2,048 series drawn at random.
+    /// For a recording: every value once (repeated passes are not counted again), or if there are
+    /// more than 2^23 values, about that many in whole series drawn at random.
     pub fn offered(&self, issued: &[Range<u64>]) -> Offered {
         let mut replay = self.replay(Timestamp(0));
         let mut estimator = Estimator::new();
@@ -78,8 +77,8 @@ impl Workload {
         }
     }
 
-    /// Series in a random order that the seed decides: of a simulated fleet, about as many
-    /// as are looked at. A stride would meet the same place of every host.
+    /// Series in a random order given by the seed; for a simulated fleet, about as many as are
+    /// examined. A fixed stride would select the same position of every host.
     fn drawn(&self) -> Vec<SeriesId> {
         let count = self.catalog().len();
         let draw = |id: u32| mix64(self.spec().seed ^ mix64(u64::from(id) + 1));
@@ -97,9 +96,9 @@ impl Workload {
         drawn.into_iter().map(SeriesId).collect()
     }
 
-    /// The information in a sample of the fleet as it starts, calculated from its laws:
-    /// the mean over its series, each as often as it reports. Timestamps and ids are not
-    /// counted: they follow from the plan. `None` for a recording.
+    /// The information per sample of the fleet at its start, calculated from its value models: the
+    /// mean over its series, weighted by how often each reports. Timestamps and ids are not
+    /// counted, since they follow from the plan. `None` for a recording.
     pub fn entropy_bits_per_sample(&self) -> Option<f64> {
         let (mut bits, mut weights) = (0.0, 0.0);
         for group in &self.layout.groups {
@@ -118,25 +117,25 @@ impl Workload {
 
 /// Estimates repeat rate and entropy from the values of some series.
 ///
-/// Per series: the values are taken as integers in units of their last decimal (up to
-/// nine), each minus the one before, over the greatest common divisor of the series'
-/// differences. What is estimated is the order-0 entropy of
-/// these differences, the mean over the series weighted by their values. Values that are
-/// no decimal numbers are taken by their bits, XORed with the ones before.
+/// Per series, the values are converted to integers in units of their last decimal (up to nine).
+/// The differences of neighbours are divided by the greatest common divisor of the series'
+/// differences. The estimate is the order-0 entropy of these differences; the result is the mean
+/// over the series, weighted by their number of values. Values that are not decimal are taken as
+/// bit patterns, each XORed with the previous one.
 ///
-/// Where fewer than a quarter of a series' differences are distinct, the estimate is the
-/// plug-in entropy with Miller and Madow's correction, (distinct - 1) / (2 n ln 2): its
-/// error is then below a tenth of a bit. Where more are distinct, the series is too short
-/// to see their distribution, and the estimate is the entropy of sign and bit length of
-/// the difference plus its length less one: an upper bound, as if differences of one length
-/// were equally likely (at most about a bit too high for smooth distributions). Where fewer
-/// than a quarter of the values themselves are distinct, their entropy and 64 bits for each
-/// of them once are a bound too, and the lower of the two is taken. Of fewer than eight
-/// differences the bound is what each takes by itself: its sign and its bits.
+/// If fewer than a quarter of a series' differences are distinct, the estimate is the plug-in
+/// entropy with Miller and Madow's correction, (distinct - 1) / (2 n ln 2); its error is then
+/// below a tenth of a bit. If more are distinct, the series is too short to show their
+/// distribution. The estimate is then the entropy of sign and bit length of the difference, plus
+/// that length minus one: an upper bound, as if differences of one length were equally likely (at
+/// most about a bit too high for smooth distributions). If fewer than a quarter of the values
+/// themselves are distinct, their entropy plus 64 bits once per distinct value is another bound,
+/// and the lower of the two is used. For fewer than eight differences, the bound is the sum of
+/// sign and bits of each.
 ///
-/// Either way it knows nothing of a series but its differences: what a codec can learn
-/// from longer patterns (a repeated window, a course of the day) is not seen, and the figure
-/// is too high by that: a store may seal a sample in less.
+/// Either way the estimate uses only differences. Longer patterns that a codec can learn (a
+/// repeated window, a daily cycle) are not seen and make the figure too high: a store may need
+/// fewer bits per sample.
 #[derive(Debug, Default)]
 pub struct Estimator {
     bits: f64,
@@ -153,7 +152,7 @@ impl Estimator {
         Self::default()
     }
 
-    /// The values of one series, in order. Fewer than two say nothing.
+    /// Adds the values of one series, in order. Fewer than two are ignored.
     pub fn add(&mut self, values: &[f64]) {
         if values.len() < 2 {
             return;
@@ -174,7 +173,7 @@ impl Estimator {
         self.bounded += if least.is_bound { pairs } else { 0 };
     }
 
-    /// What was estimated.
+    /// The estimate.
     pub fn finish(&self) -> Offered {
         if self.pairs == 0 {
             return Offered::default();
@@ -190,10 +189,10 @@ impl Estimator {
     }
 }
 
-/// A difference: whether it is negative, and how much it is.
+/// A difference: whether it is negative, and its magnitude.
 type Difference = (bool, u64);
 
-/// Differences of neighbours.
+/// The differences of neighbouring values.
 fn differences(values: &[f64]) -> Vec<Difference> {
     let integers = (0..=DECIMALS_MAX).find_map(|decimals| as_integers(values, 10f64.powi(decimals)));
     let Some(integers) = integers else {
@@ -203,7 +202,7 @@ fn differences(values: &[f64]) -> Vec<Difference> {
             .collect();
     };
     let sizes = integers.windows(2).map(|pair| pair[1].abs_diff(pair[0]));
-    // Of one difference the unit would be the difference itself.
+    // With a single difference, the unit would be the difference itself.
     let unit = if values.len() > FEW {
         sizes.fold(0, gcd).max(1)
     } else {
@@ -215,8 +214,8 @@ fn differences(values: &[f64]) -> Vec<Difference> {
         .collect()
 }
 
-/// Bits a value where few levels come back: which of them it is, and each of them once.
-/// `None` where they are many.
+/// Bits per value for a series with few repeated levels: which level it is, plus each level once.
+/// `None` if there are many.
 fn entropy_of_levels(values: &[f64]) -> Option<f64> {
     let n = values.len() as f64;
     let mut seen: HashMap<u64, u64, FixedState> = HashMap::default();
@@ -236,7 +235,7 @@ fn gcd(mut a: u64, mut b: u64) -> u64 {
     a
 }
 
-/// The values in units of `1 / scale`, if all of them are whole then.
+/// The values in units of `1 / scale`, if all are then integers.
 fn as_integers(values: &[f64], scale: f64) -> Option<Vec<i64>> {
     let integer = |&value: &f64| {
         let scaled = (value * scale).round();
@@ -246,14 +245,14 @@ fn as_integers(values: &[f64], scale: f64) -> Option<Vec<i64>> {
     values.iter().map(integer).collect()
 }
 
-/// Bits of a difference.
+/// Bits per difference.
 #[derive(Clone, Copy, Debug)]
 struct Entropy {
     bits: f64,
     is_bound: bool,
 }
 
-/// Bits a difference, by one of the two estimates.
+/// Bits per difference, by one of the two estimates.
 fn entropy(differences: &[Difference]) -> Entropy {
     let n = differences.len() as f64;
     if differences.len() < FEW {
@@ -269,7 +268,7 @@ fn entropy(differences: &[Difference]) -> Entropy {
         *seen.entry(difference).or_default() += 1;
     }
     if seen.len() * 4 <= differences.len() {
-        // Sorted, so that the sum does not depend on the order of the table.
+        // Sorted, so that the sum does not depend on the order of the hash table.
         let mut counts: Vec<u64> = seen.into_values().collect();
         counts.sort_unstable();
         return Entropy {

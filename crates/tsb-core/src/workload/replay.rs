@@ -1,7 +1,7 @@
-//! Replay: every sample of a series that was sent, once more, in the order of sending.
+//! Replay: regenerates every sample of a series that was sent, in sending order.
 //!
-//! This is what an audit compares a store with. It goes series by series, since that is
-//! how stores answer, and makes each from nothing but (seed, series, ticks).
+//! An audit compares a store with it. It works series by series, as stores answer queries, and
+//! needs only (seed, series, ticks).
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -15,59 +15,58 @@ use super::trace::Recorded;
 use crate::series::SeriesId;
 use crate::time::Timestamp;
 
-/// Tick keys are kept for this many ticks; beyond, they are made anew each time.
+/// Number of ticks whose keys are cached; the keys of later ticks are recomputed each time.
 const KEPT_TICKS: u64 = 1 << 20;
 
-/// How a sample came to be sent.
+/// How a sample was sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum How {
     /// In the operation of its own tick.
     OnTime,
-    /// The second copy of one that was.
+    /// The second copy of a sample sent on time.
     Duplicate,
-    /// In the operation of the next tick, behind the sample of that tick.
+    /// In the operation of the next tick, after that tick's sample.
     OutOfOrder,
-    /// In an operation some ticks later.
+    /// In an operation one or more ticks later.
     Late,
 }
 
-/// Some samples of one series, in the order of sending.
+/// Samples of one series, in sending order.
 #[derive(Clone, Copy, Debug)]
 pub struct Sent<'a> {
-    /// The tick of the operation that sent the first.
+    /// Tick of the operation that sent the first sample.
     pub first_tick: u64,
-    /// The tick of the operation that sent each; absent: one after the other from
-    /// `first_tick` on.
+    /// Tick of the operation that sent each sample; absent: consecutive ticks from `first_tick`.
     pub ticks: Option<&'a [u64]>,
     /// Their timestamps.
     pub times: SentTimes<'a>,
     /// Their values.
     pub values: &'a [f64],
-    /// How each came to be sent; absent: all on time.
+    /// How each sample was sent; absent: all on time.
     pub how: Option<&'a [How]>,
 }
 
-/// The timestamps of a stretch of samples.
+/// The timestamps of consecutive samples.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SentTimes<'a> {
-    /// `first`, and so many nanoseconds more for each that follows.
+    /// Equally spaced: `first`, and `step_ns` more for each that follows.
     Regular {
-        /// The first.
+        /// The first timestamp.
         first: Timestamp,
-        /// Nanoseconds from one to the next.
+        /// Nanoseconds between two timestamps.
         step_ns: u64,
     },
-    /// One each.
+    /// One timestamp per sample.
     Each(&'a [Timestamp]),
 }
 
 impl<'a> Sent<'a> {
-    /// How many samples there are.
+    /// Number of samples.
     pub fn len(&self) -> usize {
         self.values.len()
     }
 
-    /// Whether there is none.
+    /// Whether there are no samples.
     pub fn is_empty(&self) -> bool {
         self.values.is_empty()
     }
@@ -81,7 +80,7 @@ impl<'a> Sent<'a> {
         }
     }
 
-    /// Sample after sample: tick of the operation, timestamp, value, and how it was sent.
+    /// Iterates over the samples: tick of the operation, timestamp, value, and how it was sent.
     pub fn iter(&self) -> impl Iterator<Item = (u64, Timestamp, f64, How)> + 'a {
         let this = *self;
         this.values.iter().enumerate().map(move |(index, &value)| {
@@ -92,7 +91,7 @@ impl<'a> Sent<'a> {
     }
 }
 
-/// Makes what was sent again. Each auditor owns one.
+/// Regenerates what was sent. Each auditor owns one.
 #[derive(Debug)]
 pub struct Replay<'w> {
     workload: &'w Workload,
@@ -103,25 +102,25 @@ pub struct Replay<'w> {
     sent: Columns,
 }
 
-/// The running states of all series before one tick: where a [`Replay`] or a
-/// [`Generator`](super::Generator) that begins late can begin.
+/// The running states of all series before one tick: a starting point for a [`Replay`] or a
+/// [`Generator`](super::Generator) that begins late.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Checkpoint {
     tick: u64,
-    /// By series; of those that are born later, the state they are born with.
+    /// State by series; for a series born later, its state at birth.
     states: Vec<f64>,
 }
 
 impl Checkpoint {
-    /// The tick before which it stands.
+    /// The tick whose preceding states it holds.
     pub fn tick(&self) -> u64 {
         self.tick
     }
 }
 
 impl Workload {
-    /// The states before `tick` (of each group's own ticks), made from an earlier
-    /// checkpoint or from the first tick on: 8 bytes a series.
+    /// The states before `tick` (in each group's own ticks), computed from an earlier checkpoint
+    /// or from the first tick: 8 bytes per series.
     pub fn checkpoint(&self, tick: u64, from: Option<&Checkpoint>) -> Checkpoint {
         let mut replay = self.replay(Timestamp(0));
         replay.start_from(from.cloned().map(Arc::new));
@@ -133,7 +132,7 @@ impl Workload {
     }
 }
 
-/// Columns of samples, reused.
+/// Reusable columns of samples.
 #[derive(Debug, Default)]
 struct Columns {
     ticks: Vec<u64>,
@@ -158,7 +157,7 @@ impl Columns {
     }
 }
 
-/// The keys of ticks from 0 on, made once and used for every series.
+/// The keys of ticks from 0 on, computed once and used for every series.
 #[derive(Debug)]
 struct TickKeys {
     seed: u64,
@@ -197,17 +196,17 @@ impl<'w> Replay<'w> {
         }
     }
 
-    /// Begins at a checkpoint instead of the first tick, where it lies before the ticks
-    /// that are asked for. It changes what a replay costs, and nothing else.
+    /// Starts at a checkpoint instead of the first tick, if the checkpoint lies before the
+    /// requested ticks. This changes the cost of a replay, not its result.
     pub fn start_from(&mut self, checkpoint: Option<Arc<Checkpoint>>) {
         self.checkpoint = checkpoint;
     }
 
-    /// Every sample of `series` that the operations of `ticks` sent, in the order of
-    /// sending, in chunks. Ticks at which it was not alive sent nothing of it.
+    /// Calls `visit` with every sample of `series` that the operations of `ticks` sent, in sending
+    /// order and in chunks. Ticks at which the series was not alive sent none.
     ///
-    /// Values follow from the first tick of the series on, or from a checkpoint, so a range
-    /// that begins late costs the ticks before it too, though not their visit.
+    /// Values depend on all earlier ticks of the series or on a checkpoint, so a range that begins
+    /// late also costs the computation of the ticks before it.
     pub fn series(&mut self, series: SeriesId, ticks: Range<u64>, visit: &mut dyn FnMut(&Sent<'_>)) {
         let workload = self.workload;
         let (Some(group), Some(block)) = (workload.group_of(series), workload.block_of(series)) else {
@@ -226,7 +225,7 @@ impl<'w> Replay<'w> {
         }
     }
 
-    /// One sample for each tick.
+    /// A series with exactly one sample per tick.
     fn plain(&mut self, series: SeriesId, group: usize, ticks: Range<u64>, visit: &mut dyn FnMut(&Sent<'_>)) {
         let workload = self.workload;
         let mut column = self.column_at(series, ticks.start);
@@ -262,7 +261,7 @@ impl<'w> Replay<'w> {
         }
     }
 
-    /// What a recording holds of a series: a sample at some ticks.
+    /// A series of a recording, with a sample at some ticks.
     fn recorded(
         &mut self,
         recorded: &Recorded,
@@ -297,7 +296,7 @@ impl<'w> Replay<'w> {
         }
     }
 
-    /// None, one or several samples for each tick.
+    /// A series with disorder: any number of samples per tick.
     fn disordered(
         &mut self,
         series: SeriesId,
@@ -308,7 +307,7 @@ impl<'w> Replay<'w> {
     ) {
         let workload = self.workload;
         let fates = &workload.fates;
-        // Samples of earlier ticks may have been sent in these.
+        // These operations may send samples of earlier ticks.
         let mut start = ticks.start.saturating_sub(fates.reach()).max(life.start);
         let mut column = self.column_at(series, start);
         let mut passing = Passing {
@@ -352,7 +351,7 @@ impl<'w> Replay<'w> {
         self.column_at(series, tick).state
     }
 
-    /// A series, ready to make `tick` next.
+    /// A series positioned so that `tick` is next.
     fn column_at(&mut self, series: SeriesId, tick: u64) -> Column {
         let workload = self.workload;
         let (law, keys) = (workload.law(series.0), workload.keys(series.0));
@@ -378,8 +377,8 @@ impl<'w> Replay<'w> {
     }
 }
 
-/// The timestamps of one tick after another. An interval beyond the end of time wraps:
-/// a saturating sum would cost more than the rest of a sample.
+/// The timestamps of consecutive ticks. Beyond the end of time they wrap: saturating arithmetic
+/// would cost more than the rest of a sample.
 fn regular(first: Timestamp, step_ns: u64) -> impl Iterator<Item = Timestamp> {
     let mut next = first.0;
     std::iter::repeat_with(move || {
@@ -389,10 +388,10 @@ fn regular(first: Timestamp, step_ns: u64) -> impl Iterator<Item = Timestamp> {
     })
 }
 
-/// Ticks whose fates are looked at together.
+/// Number of ticks whose outcomes are examined together.
 const STRETCH: usize = 16;
 
-/// One series with disorder, on its way through the ticks.
+/// One series with disorder, advanced tick by tick.
 #[derive(Debug)]
 struct Passing<'a> {
     fates: &'a Fates,
@@ -401,12 +400,12 @@ struct Passing<'a> {
     fate_key: u64,
     jitter_key: u64,
     death: u64,
-    /// Operations before this tick are not asked for.
+    /// Samples of operations before this tick are not visited.
     from: u64,
     step_ns: u64,
-    /// Held back for the next tick.
+    /// A sample held back for the next tick.
     swapped: Option<(Timestamp, f64)>,
-    /// Held back: (operation's tick, own tick).
+    /// Samples held back, by (operation's tick, own tick).
     late: BTreeMap<(u64, u64), (Timestamp, f64)>,
 }
 

@@ -1,11 +1,10 @@
 //! Rows: the values of many series at one tick, tick after tick.
 //!
-//! The row of a block is its state made visible: what stands still costs nothing, and
-//! what moves is computed kind by kind, four series to a lane, and scattered into the
-//! row.
+//! The row of a block is also its state: values that do not change cost nothing. Changing values
+//! are computed by model, four series per lane, and scattered into the row.
 //!
-//! A host may have only a handful of each kind, so a lane is always full: where a block
-//! has no fourth series of a kind, the last one is computed again, to the same cell.
+//! A host may have only a few series of each model, so lanes are padded: where a block has fewer
+//! than four, the last series is computed repeatedly, into the same cell.
 
 mod lanes;
 
@@ -19,7 +18,7 @@ use lanes::{
     BandLane, Change, ChangeLane, Event, Fitful, FitfulLane, LANE, NoiseLane, SumLane, Summed, add, append, scatter,
 };
 
-/// A series as the row kernels take it.
+/// A series as input of the row kernels.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Member {
     pub(crate) law: Law,
@@ -28,7 +27,7 @@ pub(crate) struct Member {
     pub(crate) state: f64,
 }
 
-/// The rows of some blocks, each at a tick of its own.
+/// The rows of some blocks, each at its own tick.
 #[derive(Debug, Default)]
 pub(crate) struct Rows {
     row: Vec<f64>,
@@ -40,12 +39,12 @@ pub(crate) struct Rows {
     noises: Vec<NoiseLane>,
     changes: Vec<ChangeLane>,
     events: Vec<[Event; LANE]>,
-    /// Where the values of a lane are put together before they are scattered. It has to
-    /// be memory: only values that are stored side by side are computed side by side.
+    /// Where the values of a lane are gathered before they are scattered. It must be in memory:
+    /// only values that are stored adjacently are computed as a vector.
     lane: [f64; LANE],
 }
 
-/// What belongs to one block.
+/// The ranges of one block in the shared lists.
 #[derive(Clone, Debug)]
 struct Spans {
     row: Range<usize>,
@@ -86,7 +85,7 @@ impl Rows {
         &self.row[self.spans[block].row.clone()]
     }
 
-    /// The rows of neighbouring blocks, which lie side by side.
+    /// The rows of adjacent blocks, which are adjacent in memory.
     #[inline]
     pub(crate) fn joined(&self, blocks: Range<usize>) -> &[f64] {
         match self
@@ -99,12 +98,12 @@ impl Rows {
         }
     }
 
-    /// The current row of a block, for what is filled from outside.
+    /// The current row of a block, to be filled by the caller.
     pub(crate) fn row_mut(&mut self, block: usize) -> &mut [f64] {
         &mut self.row[self.spans[block].row.clone()]
     }
 
-    /// Moves a block to the next tick, whose key this is.
+    /// Advances a block to the next tick, `tick`, whose key is `tick_key`.
     #[inline]
     pub(crate) fn advance(&mut self, block: usize, tick: u64, tick_key: u64) {
         let spans = &self.spans[block];
@@ -143,7 +142,7 @@ impl Rows {
         }
     }
 
-    /// Puts a block to other states, in the order of its members.
+    /// Sets the states of a block, in the order of its members.
     pub(crate) fn restore(&mut self, block: usize, states: impl Iterator<Item = f64>) {
         let spans = &self.spans[block];
         let row = &mut self.row[spans.row.clone()];

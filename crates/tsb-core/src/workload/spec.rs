@@ -1,7 +1,7 @@
-//! What a workload is asked to be: the part of a plan that says what is sent.
+//! The specification of a workload: the part of a plan that says what is sent.
 //!
-//! Everything here serializes, refuses unknown fields, and is checked by
-//! [`WorkloadSpec::check`] before anything is built from it.
+//! All types here serialize and refuse unknown fields; [`WorkloadSpec::check`] validates them
+//! before a workload is built.
 
 use serde::{Deserialize, Serialize};
 
@@ -9,52 +9,51 @@ use super::error::WorkloadError;
 use super::fleet::FleetSpec;
 use crate::time::SECOND_NS;
 
-/// The most series a workload plans, later generations of churn included.
+/// Maximum number of series in a workload, later generations of churn included.
 pub const MAX_SERIES: usize = 1 << 26;
 
-/// A workload, completely: the same spec gives the same bytes on every machine.
+/// A complete workload: the same spec gives the same bytes on every machine.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct WorkloadSpec {
     /// Which fleet reports.
     pub fleet: FleetSpec,
-    /// Series alive at the start; absent: what the fleet says.
+    /// Series alive at the start; absent: the fleet's default.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub series: Option<usize>,
-    /// Everything that is drawn is drawn from this.
+    /// The seed of all random draws.
     #[serde(default)]
     pub seed: u64,
-    /// Nanoseconds between two samples of a series; absent: what the fleet says.
+    /// Nanoseconds between two samples of a series; absent: the fleet's default.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub interval_ns: Option<u64>,
     /// Several intervals in one fleet, by host; empty: one interval for all.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub intervals: Vec<IntervalShare>,
-    /// When in their interval the hosts report.
+    /// The phases of the hosts within their interval.
     #[serde(default)]
     pub phase: Phase,
-    /// What is sent together.
+    /// The samples that form one operation.
     #[serde(default)]
     pub batch: BatchMode,
-    /// In `tick` mode: in how many contiguous parts the fleet's tick is sent, one for
-    /// each worker.
+    /// In `tick` mode: the number of contiguous parts in which the fleet's tick is sent, one per
+    /// worker.
     #[serde(default = "one")]
     pub tick_parts: usize,
-    /// How a series is called.
+    /// The form of series names.
     #[serde(default)]
     pub keys: KeyForm,
     /// Series that come and go; absent: all live for ever.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub churn: Option<Churn>,
-    /// What happens to samples on their way.
+    /// Samples that are late, missing, doubled or swapped.
     #[serde(default)]
     pub disorder: Disorder,
-    /// How far timestamps are off their tick.
+    /// Random delay of timestamps.
     #[serde(default)]
     pub jitter: Jitter,
-    /// Timestamps are whole multiples of this many nanoseconds from the base (phases and
-    /// jitter are rounded down to it): what the wire or the store can carry. Due times
-    /// are not rounded.
+    /// Timestamps are whole multiples of this many nanoseconds from the base (phases and jitter
+    /// are rounded down): the resolution of the wire or the store. Due times are not rounded.
     #[serde(default = "one_ns")]
     pub resolution_ns: u64,
 }
@@ -68,7 +67,7 @@ const fn one_ns() -> u64 {
 }
 
 impl WorkloadSpec {
-    /// A fleet as it is, with one seed and nothing out of order.
+    /// The fleet's defaults, with a seed and without disorder.
     pub fn new(fleet: FleetSpec, seed: u64) -> Self {
         Self {
             fleet,
@@ -87,10 +86,10 @@ impl WorkloadSpec {
         }
     }
 
-    /// Whether everything in it makes sense.
+    /// Validates the spec.
     ///
     /// # Errors
-    /// The first field that does not, with the reason.
+    /// The first invalid field, with the reason.
     pub fn check(&self) -> Result<(), WorkloadError> {
         let invalid = WorkloadError::invalid;
         if self.series == Some(0) {
@@ -129,7 +128,7 @@ impl WorkloadSpec {
 pub struct IntervalShare {
     /// Nanoseconds between two samples of a series.
     pub interval_ns: u64,
-    /// How many of the hosts report at it, relative to the other shares.
+    /// Share of the hosts with this interval, relative to the other shares.
     pub share: f64,
 }
 
@@ -155,26 +154,26 @@ impl IntervalShare {
     }
 }
 
-/// When in their interval the hosts report.
+/// The phases of the hosts within their interval.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Phase {
-    /// Each host at a phase of its own, drawn once.
+    /// A random phase per host, drawn once.
     #[default]
     Seeded,
-    /// All at the same moment.
+    /// All hosts at the same time.
     Aligned,
 }
 
-/// What is sent together.
+/// The samples that form one operation.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum BatchMode {
     /// One host's tick.
     #[default]
     Host,
-    /// What a host of this fleet sends at once: its tick, or a part of it where the fleet
-    /// file says how many series a message holds (`[host] message`).
+    /// One message of a host: its tick, or part of it if the fleet file limits the series per
+    /// message (`[host] message`).
     Message,
     /// As [`BatchMode::Message`], with at most this many series. in [1, ..)
     Series(u32),
@@ -182,11 +181,11 @@ pub enum BatchMode {
     Tick,
 }
 
-/// How a series is called.
+/// The form of series names.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum KeyForm {
-    /// One dotted name that says everything, as Graphite has it.
+    /// One dotted name with all parts, as in Graphite.
     #[default]
     Name,
     /// A name for the family, and labels for host, zone and so on.
@@ -195,8 +194,8 @@ pub enum KeyForm {
 
 /// Series that come and go, as a pure function of the tick.
 ///
-/// Ids are planned up to the horizon: a series that replaces another has an id and a key
-/// of its own. Past the horizon nothing changes any more.
+/// Ids are assigned up to the horizon: a series that replaces another has its own id and key.
+/// After the horizon nothing changes.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Churn {
@@ -204,7 +203,7 @@ pub struct Churn {
     pub mode: ChurnMode,
     /// How far ahead births and deaths are planned, in nanoseconds.
     pub horizon_ns: u64,
-    /// Series that come and go together, at most.
+    /// Maximum number of series that come and go together.
     #[serde(default = "default_unit")]
     pub unit: u32,
 }
@@ -213,20 +212,20 @@ const fn default_unit() -> u32 {
     54
 }
 
-/// The patterns of churn; the words are avalanche's.
+/// Churn patterns, named as in avalanche.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub enum ChurnMode {
-    /// The number stays; each series lives this long and is replaced, births spread evenly.
+    /// A constant number; each series lives this long and is replaced, with births spread evenly.
     Steady {
-        /// Nanoseconds a series lives.
+        /// Lifetime of a series, in nanoseconds.
         lifetime_ns: u64,
     },
-    /// From the fleet's number up to `multiple` times it, linearly, and down again.
+    /// Rises linearly from the fleet's number to `multiple` times it, and falls again.
     Gradual {
         /// The highest number over the fleet's own; above 1.
         multiple: f64,
-        /// Nanoseconds from one low to the next.
+        /// Nanoseconds from one minimum to the next.
         period_ns: u64,
     },
     /// Twice the number in the second half of every period.
@@ -234,9 +233,9 @@ pub enum ChurnMode {
         /// Nanoseconds from one doubling to the next.
         period_ns: u64,
     },
-    /// `multiple` times the number at the end of every period, for a short time.
+    /// `multiple` times the number, for a short time at the end of every period.
     Spike {
-        /// The number at the top over the fleet's own; above 1.
+        /// The peak number divided by the fleet's own; above 1.
         multiple: f64,
         /// Nanoseconds from one spike to the next.
         period_ns: u64,
@@ -274,19 +273,19 @@ impl Churn {
     }
 }
 
-/// What happens to samples on their way: each sample meets at most one of these.
+/// Samples that are late, missing, doubled or swapped; at most one of these per sample.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Disorder {
-    /// Probability that a sample is sent some ticks later, behind everything else.
+    /// Probability that a sample is sent some ticks later, after all other samples.
     pub late: f64,
-    /// A late sample is from 1 to this many ticks late, uniformly.
+    /// A late sample is 1 to this many ticks late, uniformly distributed.
     pub late_ticks: u32,
     /// Probability that a sample is never sent.
     pub missing: f64,
-    /// Probability that a sample is sent twice, one right behind the other.
+    /// Probability that a sample is sent twice, directly one after the other.
     pub duplicate: f64,
-    /// Probability that a sample changes places with the next of its series.
+    /// Probability that a sample is swapped with the next of its series.
     pub out_of_order: f64,
 }
 
@@ -333,19 +332,19 @@ impl Disorder {
     }
 }
 
-/// How far timestamps are off their tick: always later, bounded, drawn for each sample.
+/// Random delay of timestamps: never negative, bounded, drawn per sample.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Jitter {
-    /// The most a timestamp is late, in nanoseconds; 0: every timestamp on its tick.
-    /// Below the shortest interval, so that the order of a series stays.
+    /// Maximum delay, in nanoseconds; 0: none. Must be below the shortest interval, so that the
+    /// samples of a series stay in order.
     pub max_ns: u64,
-    /// Jitter is a whole multiple of this many nanoseconds (and of the resolution).
+    /// Delays are whole multiples of this many nanoseconds (and of the resolution).
     pub step_ns: u64,
 }
 
 impl Jitter {
-    /// As large as can be, with the finest step that it allows: a power of ten.
+    /// Jitter up to `max_ns`, with the finest power of ten as step that this allows.
     pub fn up_to(max_ns: u64) -> Self {
         let mut step_ns = 1;
         while max_ns / step_ns >= u64::from(u32::MAX) {
@@ -354,7 +353,7 @@ impl Jitter {
         Self { max_ns, step_ns }
     }
 
-    /// Refuses what would let a sample pass the next of its series.
+    /// Refuses jitter that could move a sample past the next of its series.
     pub(super) fn fits(self, shortest_ns: u64) -> Result<(), WorkloadError> {
         if self.max_ns < shortest_ns {
             return Ok(());

@@ -1,12 +1,11 @@
-//! A recorded fleet: what a [`Trace`] holds, replayed tick after tick, in any number of
-//! copies.
+//! A recorded fleet: a [`Trace`] replayed tick by tick, in any number of copies.
 //!
-//! A recording that lies on a grid (see [`Trace::grid`]), or is asked to, is replayed tick
-//! by tick: tick `t` of a copy is tick `(t + shift) mod T` of the grid, where the shift is 0
-//! for the first copy and drawn from the seed for every other, so that copies do not move in
-//! lockstep. From tick `T` on the window repeats (a shifted copy wraps round within it):
-//! [`Window`] says so, and reports print it. An absent cell of the grid is absent here too:
-//! nothing is sent. Any other recording is replayed at its own times: see `own`.
+//! A recording that lies on a grid (see [`Trace::grid`]), or is forced onto one, is replayed tick
+//! by tick: tick `t` of a copy is tick `(t + shift) mod T` of the grid. The shift is 0 for the
+//! first copy and drawn from the seed for every other, so that copies are not synchronous. From
+//! tick `T` on the window repeats (a shifted copy wraps within it); [`Window`] contains that, and
+//! reports print it. An empty cell of the grid stays empty: nothing is sent. Any other recording
+//! is replayed at its own times: see `own`.
 
 mod asked;
 mod life;
@@ -33,88 +32,87 @@ use own::Own;
 pub use asked::GridAsked;
 pub use source::TraceSource;
 
-/// The label that tells the copies of a series apart; the first copy goes without.
+/// The label that distinguishes the copies of a series; the first copy has none.
 pub const COPY_LABEL: &str = "copy";
 
-/// Labels whose value says on which host a series is, the first that a series has.
+/// Labels that name the host of a series; the first one present is used.
 const HOST_LABELS: [&str; 3] = ["host", "hostname", "instance"];
 
-/// What of a recording a workload replays, and how often.
+/// The replayed part of a recording, and its number of copies.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub struct Window {
     /// Series of the recording.
     pub series: u32,
-    /// Copies of it, the last perhaps in part.
+    /// Number of copies; the last may be partial.
     pub copies: u32,
-    /// Whether every sample is replayed at its own time. Otherwise on a grid of ticks.
+    /// Whether every sample is replayed at its own time, as opposed to on a grid of ticks.
     pub own_times: bool,
-    /// The time of the earliest sample: it is replayed at the start of the run, and every
-    /// other of the first copy as long after it as it was recorded after it (on a grid: its
-    /// tick, and behind the phase of its host).
+    /// Time of the earliest sample. It is replayed at the start of the run, and every other sample
+    /// of the first copy as long after it as it was recorded after it (on a grid: at its tick,
+    /// plus the phase of its host).
     pub start: Timestamp,
-    /// Ticks of the recording: from this tick on, every value comes again. At own times, the
-    /// most moments at which a host has samples.
+    /// Number of ticks, after which every value repeats. At own times, the largest number of
+    /// moments of any host.
     pub ticks: u64,
-    /// Nanoseconds of fleet time after which everything comes again.
+    /// Nanoseconds of fleet time after which everything repeats.
     pub length_ns: u64,
-    /// Nanoseconds between two ticks as recorded; at own times, what is usual.
+    /// Nanoseconds between two recorded ticks; at own times, the usual distance.
     pub recorded_interval_ns: u64,
-    /// Nanoseconds between two ticks as replayed; at own times, what is usual.
+    /// Nanoseconds between two replayed ticks; at own times, the usual distance.
     pub interval_ns: u64,
-    /// Samples that are replayed in a window: on a grid, cells that hold one.
+    /// Samples replayed per window; on a grid, the number of non-empty cells.
     pub present: u64,
-    /// Cells of the grid without one: never sent.
+    /// Empty cells of the grid, for which nothing is sent.
     pub absent: u64,
-    /// Recorded samples that fell on the same tick as a later one: not replayed.
+    /// Recorded samples that fell on the same tick as a later one, and are not replayed.
     pub superseded: u64,
-    /// Samples that are replayed at another time than their own, for the grid's sake.
+    /// Samples that the grid moved to another time.
     pub moved: u64,
-    /// The furthest that a sample was moved, in nanoseconds.
+    /// The largest move, in nanoseconds.
     pub moved_ns_max: u64,
-    /// Samples at a time at which their series has another: both are sent, in the order of
-    /// the file.
+    /// Samples whose series has another sample at the same time: both are sent, in file order.
     pub doubled: u64,
     /// Rows and blocks of the file that could not be read: see the trace's problems.
     pub problems: u64,
 }
 
 impl Window {
-    /// How often the window passes in `ticks` ticks of a grid; above 1, values repeat.
+    /// Number of passes of the window in `ticks` ticks of a grid; above 1, values repeat.
     pub fn passes(&self, ticks: u64) -> f64 {
         ticks as f64 / self.ticks as f64
     }
 }
 
-/// A recording, as the generators and the audit take it.
+/// A recording in the form that the generators and the audit use.
 #[derive(Debug)]
 pub(crate) struct Recorded {
     window: Window,
     laid: Laid,
-    // By copy: in ticks, or in nanoseconds.
+    // Shift of each copy, in ticks or in nanoseconds.
     shifts: Vec<u64>,
     problems: TraceProblems,
     decisions: Vec<String>,
     checksum: u32,
 }
 
-/// What a recording holds.
+/// The samples of a recording, on a grid or at their own times.
 #[derive(Debug)]
 enum Laid {
     Grid(Gridded),
     Own(Own),
 }
 
-/// The cells that hold a sample, once tick by tick and once series by series.
+/// The non-empty cells, once by tick and once by series.
 #[derive(Debug)]
 struct Gridded {
     by_tick: Cells<SeriesId>,
     by_series: Cells<u32>,
 }
 
-/// Lists of cells, one after the other.
+/// Lists of cells, stored one after the other.
 #[derive(Debug, Default)]
 struct Cells<T> {
-    // Where list n begins; one more at the end.
+    // Start of each list, plus the end of the last one.
     starts: Vec<usize>,
     // Ascending within a list.
     keys: Vec<T>,
@@ -156,8 +154,8 @@ impl<T: Copy + Ord> Cells<T> {
     }
 }
 
-/// What a copy sends at a tick: places in the recording, in ascending order, and values.
-/// The id of a sample is its place and `offset`.
+/// What a copy sends at a tick: positions in the recording, ascending, and values. The id of a
+/// sample is its position plus `offset`.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Piece<'a> {
     pub(crate) offset: u32,
@@ -166,7 +164,7 @@ pub(crate) struct Piece<'a> {
 }
 
 impl Recorded {
-    /// Lays a trace out as a fleet.
+    /// Lays out a trace as a fleet.
     pub(super) fn plan(spec: &WorkloadSpec, trace: &Trace) -> Result<(Self, Layout), WorkloadError> {
         if spec.churn.is_some() {
             return Err(WorkloadError::invalid("churn", "a trace brings its own"));
@@ -289,7 +287,7 @@ impl Recorded {
         Ok(Self::of(trace, Laid::Own(own), window))
     }
 
-    /// Draws where in the recording each copy begins.
+    /// Draws the position in the recording at which each copy starts.
     fn shift(&mut self, spec: &WorkloadSpec, layout: &mut Layout, copies: u64) {
         match &mut self.laid {
             Laid::Grid(_) => self.shifts = shifts(spec.seed, copies, self.window.ticks),
@@ -300,7 +298,7 @@ impl Recorded {
                 }
                 let sizes: Vec<u32> = layout.groups.iter().map(|group| group.len).collect();
                 own.form(&sizes, &self.shifts);
-                // Hosts report when they did, not at a phase that is drawn.
+                // Hosts report at their recorded times, not at a random phase.
                 for group in &mut layout.groups {
                     group.phase_ns = 0;
                 }
@@ -324,7 +322,7 @@ impl Recorded {
         &self.decisions
     }
 
-    /// The moments of each group, where samples have their own times.
+    /// The moments of each group, if samples have their own times.
     pub(crate) fn moments(&self) -> Option<&[Moments]> {
         match &self.laid {
             Laid::Grid(_) => None,
@@ -347,7 +345,7 @@ impl Recorded {
         Some(values[index])
     }
 
-    /// Every value of a series of a group at some ticks, in ascending order.
+    /// The values of a series of a group at some ticks, in ascending order.
     pub(crate) fn samples(
         &self,
         group: usize,
@@ -372,7 +370,7 @@ impl Recorded {
         let (rows, values) = grid.by_series.list(place as usize);
         let first = self.row(copy, ticks.start);
         let start = rows.partition_point(|&row| u64::from(row) < first);
-        // The tick at which row 0 was replayed last; before tick 0 if that is negative.
+        // The tick at which row 0 was replayed last; negative if that was before tick 0.
         let zero = i128::from(ticks.start) - i128::from(first);
         let window = i128::from(self.window.ticks);
         let passes = (0..).take(if rows.is_empty() { 0 } else { usize::MAX });
@@ -384,7 +382,7 @@ impl Recorded {
         samples.take_while(move |&(tick, _)| tick < ticks.end)
     }
 
-    /// How many of the samples of a group fall due at a tick.
+    /// Number of samples of a group that are due at a tick.
     pub(crate) fn count(&self, group: usize, ids: Range<u32>, tick: u64) -> u32 {
         let pieces = self.pieces(group, ids, tick);
         pieces.map(|piece| piece.values.len() as u32).sum()
@@ -439,8 +437,8 @@ impl Recorded {
     }
 }
 
-/// The interval of the grid on which a recording is laid: what is asked for, else where it
-/// lies on one already. `None`: it is replayed at its own times.
+/// The interval of the grid for a recording: the requested one, or else the one on which it lies.
+/// `None`: it is replayed at its own times.
 fn grid_of(spec: &WorkloadSpec, trace: &Trace) -> Result<Option<u64>, WorkloadError> {
     let asked = match &spec.fleet {
         FleetSpec::Trace(source) => source.grid,
@@ -452,7 +450,7 @@ fn grid_of(spec: &WorkloadSpec, trace: &Trace) -> Result<Option<u64>, WorkloadEr
         None if trace.columns.iter().all(crate::trace::Column::is_empty) => Err(WorkloadError::Trace {
             what: "the trace holds no sample".to_owned(),
         }),
-        // A recorder says at which interval it sampled: how late it was is not the machine's.
+        // The recorder notes its sampling interval: its own delays are not part of the data.
         None => Ok(trace
             .noted_interval_ns()
             .filter(|&interval_ns| trace.is_on_grid(interval_ns, interval_ns / 2))
@@ -464,8 +462,8 @@ fn grid_of(spec: &WorkloadSpec, trace: &Trace) -> Result<Option<u64>, WorkloadEr
     }
 }
 
-/// Where in the recording each copy begins: spread over the window, so that no two begin
-/// at one place while there are fewer copies than ticks.
+/// The start position of each copy: spread over the window, and distinct as long as there are
+/// fewer copies than ticks.
 fn shifts(seed: u64, copies: u64, ticks: u64) -> Vec<u64> {
     let shift = |copy: u64| {
         let low = (u128::from(copy) * u128::from(ticks) / u128::from(copies)) as u64;
@@ -477,7 +475,7 @@ fn shifts(seed: u64, copies: u64, ticks: u64) -> Vec<u64> {
         .collect()
 }
 
-/// The series of each host that have a sample, in the order of the trace.
+/// The series of each host that have samples, in the order of the trace.
 fn hosts(trace: &Trace) -> Vec<(String, Vec<usize>)> {
     let mut hosts: std::collections::BTreeMap<String, Vec<usize>> = std::collections::BTreeMap::new();
     for (index, (key, column)) in trace.keys.iter().zip(&trace.columns).enumerate() {
@@ -522,7 +520,7 @@ fn copy_of(key: &SeriesKey, copy: usize) -> SeriesKey {
     SeriesKey::with_labels(key.name(), labels.chain([(COPY_LABEL, number.as_str())]))
 }
 
-/// Forms the groups: each host of each copy, or the whole tick in so many parts.
+/// Builds the groups: one per host and copy, or the whole tick in `asked` parts.
 fn grouped(spec: &WorkloadSpec, mut layout: Layout, hosts: &[u32], asked: u32, interval_ns: u64) -> Layout {
     let mut sizes = Vec::new();
     let mut left = asked;

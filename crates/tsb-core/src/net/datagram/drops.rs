@@ -1,20 +1,21 @@
-//! What the kernel says it dropped of a UDP socket: the last column of /proc/net/udp.
+//! The kernel's count of datagrams that it dropped at a UDP socket: the last column of
+//! /proc/net/udp.
 //!
-//! The count that rides on received datagrams (`SO_RXQ_OVFL`) is that of the moment in
-//! which they were queued, so it never tells of the last burst. This table does.
+//! The count that the kernel attaches to received datagrams (`SO_RXQ_OVFL`) is as of the moment
+//! when each was queued, so it misses drops after the last datagram. The table includes them.
 
 use std::fs;
 
-/// Datagrams that the kernel dropped because the receive buffer of the UDP socket with
-/// this inode was full. `None`: it is not in the tables.
+/// Number of datagrams that the kernel dropped because the receive buffer of the UDP socket with
+/// this inode was full. `None` if the socket is not in the tables.
 pub(super) fn of_socket(inode: u64) -> Option<u64> {
     ["/proc/net/udp", "/proc/net/udp6"]
         .into_iter()
         .find_map(|table| find(&fs::read_to_string(table).ok()?, inode))
 }
 
-/// Finds the line of a socket. The columns are named in the first line, but two of the
-/// names stand for one column each, so they are counted.
+/// Finds the line of a socket. Columns are located by position and not by the header line, in
+/// which two of the names each stand for a single column.
 fn find(table: &str, inode: u64) -> Option<u64> {
     const INODE: usize = 9;
     const DROPS: usize = 12;

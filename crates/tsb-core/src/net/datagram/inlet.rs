@@ -1,4 +1,4 @@
-//! The socket that a listener receives from.
+//! The socket that a datagram listener receives from, with its drop counters.
 
 use std::fs::File;
 use std::io::{self, ErrorKind, IoSliceMut};
@@ -18,7 +18,7 @@ use crate::net::address::Address;
 use crate::net::options::{Granted, ListenOptions};
 use crate::net::stream::{remove, replace_stale};
 
-/// Room for what one call can bring: the longest datagram, or as many as fit with GRO.
+/// Buffer size for one receive call: holds the longest datagram, or all that GRO merges into one.
 pub(super) const BUFFER_BYTES: usize = 64 << 10;
 
 /// A bound datagram socket.
@@ -28,31 +28,32 @@ pub(super) struct Inlet {
     control: Vec<u8>,
     pub(super) address: Address,
     pub(super) granted: Granted,
-    /// Whether the kernel may hand over several datagrams in one.
+    /// Whether the kernel may merge several datagrams into one receive (GRO).
     pub(super) merges: bool,
-    /// Names the socket in the kernel's table.
+    /// The socket's inode, which names it in the kernel's table.
     inode: Option<u64>,
-    /// What the kernel last said that it dropped.
+    /// The drop count that the kernel last reported.
     dropped: u32,
 }
 
-/// What one call brought.
+/// The result of one receive call.
 #[derive(Debug)]
 pub(super) struct Received {
-    /// In the buffer.
+    /// Number of bytes in the buffer.
     pub(super) bytes: usize,
-    /// The length of each datagram but the last.
+    /// Length of every datagram except the last, which may be shorter.
     pub(super) each: usize,
-    /// Who sent it.
+    /// The sender.
     pub(super) from: Address,
-    /// Dropped since the last call, as the kernel said with this datagram.
+    /// Drops since the last call, as reported with this datagram.
     pub(super) dropped: u32,
-    /// It was longer than the buffer, and its end is gone.
+    /// Whether the datagram was longer than the buffer and was truncated.
     pub(super) is_cut: bool,
 }
 
 impl Inlet {
-    /// A socket on `address`; with `is_shared` others of this listener are bound to it too.
+    /// Binds a socket to `address`. With `is_shared`, other sockets of this listener bind to the
+    /// same address.
     pub(super) fn bind(address: &Address, options: &ListenOptions, is_shared: bool) -> io::Result<Self> {
         let socket = match address {
             Address::Inet(address) => udp(*address, options, is_shared)?,
@@ -90,7 +91,7 @@ impl Inlet {
         })
     }
 
-    /// Takes what is next. `None`: there is nothing.
+    /// Receives the next datagrams; `None` if none is queued.
     pub(super) fn receive(&mut self, buffer: &mut [u8]) -> io::Result<Option<Received>> {
         if matches!(self.address, Address::Inet(_)) {
             self.receive_from(buffer, |from: SockaddrStorage| {
@@ -135,14 +136,14 @@ impl Inlet {
         Ok(Some(received))
     }
 
-    /// Waits until something comes, for at most `limit_ms`.
+    /// Waits until a datagram arrives, for at most `limit_ms` milliseconds.
     pub(super) fn wait(&self, limit_ms: u16) {
-        // Ended early is as good as ended.
+        // An interrupted wait needs no handling: the caller polls again.
         let _ = poll(&mut [PollFd::new(self.socket.as_fd(), PollFlags::POLLIN)], limit_ms);
     }
 
-    /// Datagrams that the kernel dropped since the socket was made, by its table; and of
-    /// these how many it has not told of with a later datagram.
+    /// Number of datagrams dropped since the socket was made, by the kernel's table, and how many
+    /// of these were not reported with a later datagram.
     pub(super) fn drops(&self) -> Option<(u64, u64)> {
         let all = drops::of_socket(self.inode?)?;
         Some((all, all.saturating_sub(u64::from(self.dropped))))
@@ -165,7 +166,7 @@ fn udp(address: SocketAddr, options: &ListenOptions, is_shared: bool) -> io::Res
     Ok(socket)
 }
 
-/// Asks for the receive buffer, beyond the machine's limit if we may.
+/// Requests the receive buffer size, beyond the system limit if the process may exceed it.
 fn ask_for_room(socket: &Socket, options: &ListenOptions) -> io::Result<()> {
     if let Some(bytes) = options.receive_buffer_bytes
         && setsockopt(socket, sockopt::RcvBufForce, &bytes).is_err()

@@ -1,4 +1,4 @@
-//! One socket of a target: its packer, its datagrams, its marks.
+//! One socket of a datagram target, with its packer, its unsent datagrams and its waymarks.
 
 use std::io::ErrorKind;
 use std::time::Duration;
@@ -14,14 +14,14 @@ use crate::net::target::TargetReport;
 use crate::time::Clock;
 use crate::wire::{Packer, Packets};
 
-/// A large operation is packed in pieces of so many samples, so that its bytes are still in
-/// the cache when the kernel copies them.
+/// A large operation is packed in pieces of this many samples, so that its bytes are still in the
+/// cache when the kernel copies them.
 const PIECE: usize = 2048;
 
-/// Datagrams that are sent together where each takes a call: few enough to stay in the cache.
+/// Datagrams sent per round where each takes a system call: few enough to stay in the cache.
 const TOGETHER: usize = 16;
 
-/// What sending needs beside the lane.
+/// What a send needs besides the lane itself.
 pub(super) struct Means<'a> {
     pub(super) address: &'a Address,
     pub(super) clock: &'a dyn Clock,
@@ -30,14 +30,14 @@ pub(super) struct Means<'a> {
     pub(super) report: &'a mut TargetReport,
 }
 
-/// A socket and what is on its way to it.
+/// A socket and the datagrams that are waiting to be sent on it.
 #[derive(Debug)]
 pub(super) struct Lane {
     outlet: Outlet,
     packer: Box<dyn Packer>,
     packets: Packets,
     marks: Option<Marks>,
-    /// Why nothing is sent any more; told once.
+    /// Whether sending has ended after an error. The error is reported once.
     is_over: bool,
 }
 
@@ -65,7 +65,7 @@ impl Lane {
         self.packer.skipped()
     }
 
-    /// Packs an operation and sends the datagrams that became full.
+    /// Packs an operation and sends the datagrams that are full.
     pub(super) fn send(&mut self, operation: &Operation<'_>, means: &mut Means<'_>) {
         let start = means.clock.now();
         let from = self.marked() + self.packets.closed() as u64;
@@ -77,7 +77,8 @@ impl Lane {
             self.flush_full(means);
         }
         self.packer.pack(&batch.slice(at..batch.len()), &mut self.packets);
-        // Before its last datagram can leave: whoever reads that looks for the milepost.
+        // The milepost must be in place before the operation's last datagram is sent: the listener
+        // looks for it when it reads that datagram.
         let end = self.marked() + self.packets.len() as u64;
         let milepost = Milepost {
             from,
@@ -94,13 +95,13 @@ impl Lane {
         self.flush_full(means);
     }
 
-    /// Sends everything, the open datagram too.
+    /// Sends every datagram, including the one that is not full.
     pub(super) fn flush(&mut self, means: &mut Means<'_>) {
         self.packets.close();
         self.flush_closed(means);
     }
 
-    /// Says the last things, a little at a time: a receiver must be able to keep up.
+    /// Sends the packer's closing datagrams, a few at a time so that the receiver can keep up.
     pub(super) fn finish(&mut self, means: &mut Means<'_>) {
         const PAUSE_NS: u64 = 500_000;
         self.flush(means);
@@ -143,7 +144,7 @@ impl Lane {
                 self.send_run(start, end, count, means)
             };
             if !sent && count > 1 && self.outlet.segments == 1 && !self.is_over {
-                // Segmentation was refused just now: the same again, one by one.
+                // The kernel just refused segmentation: send the same datagrams again one by one.
                 continue;
             }
             if !sent {
@@ -155,8 +156,8 @@ impl Lane {
         self.packets.clear_closed();
     }
 
-    /// How many datagrams from `index` on go in one call, and where the last ends: equal
-    /// ones of full size, and one that is shorter behind them.
+    /// The number of datagrams from `index` that one call can send, and where the last ends: equal
+    /// ones of full size, and one shorter one behind them.
     fn run(&self, start: usize, index: usize) -> (usize, usize) {
         let (_, ends) = self.packets.closed_bytes();
         let limit = self.packets.limit();
@@ -172,7 +173,7 @@ impl Lane {
         (count, end)
     }
 
-    /// Sends one run. `false`: it was not sent.
+    /// Sends one run of datagrams. Returns `false` if it was not sent.
     fn send_run(&mut self, start: usize, end: usize, count: usize, means: &mut Means<'_>) -> bool {
         let bytes = &self.packets.closed_bytes().0[start..end];
         let mut blocked_at = None;
@@ -198,7 +199,8 @@ impl Lane {
                         return false;
                     }
                 }
-                // Said of an earlier datagram: this one was not even tried.
+                // The error belongs to an earlier datagram; the kernel did not try to send this
+                // one.
                 ErrorKind::ConnectionRefused if refusals == 0 => {
                     refusals += 1;
                     means.report.refusals += 1;
@@ -219,7 +221,7 @@ impl Lane {
         }
     }
 
-    /// Waits a little for room; an error when that has gone on for too long.
+    /// Waits briefly for buffer space. Returns an error once the wait has exceeded its limit.
     fn wait(&self, since: u64, means: &Means<'_>) -> Option<NetError> {
         let address = || means.address.clone();
         let waited_ns = means.clock.now().saturating_sub(since);

@@ -1,4 +1,4 @@
-//! The listener of datagrams: sockets, their threads, and what they counted.
+//! The listener of datagrams: its sockets, one receiving thread per socket, and their counts.
 
 use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -19,11 +19,11 @@ use crate::net::options::{Granted, ListenOptions};
 use crate::net::stats::{ListenerStats, add};
 use crate::time::Clock;
 
-/// Receives datagrams, decodes each by itself, and has their samples applied.
+/// Receives datagrams, decodes each on its own, and passes the samples to the sinks.
 ///
-/// With several ingest threads each has a UDP socket of its own on one port, and the kernel
-/// gives each sender to one of them. Dropping it without [`DatagramListener::stop`] stops it
-/// as well, and forgets its counts.
+/// With several ingest threads each has its own UDP socket on the same port, and the kernel
+/// assigns each sender to one of them. Dropping the listener without [`DatagramListener::stop`]
+/// stops it too, and discards its counts.
 #[derive(Debug)]
 pub struct DatagramListener {
     address: Address,
@@ -41,12 +41,12 @@ struct Hand {
 }
 
 impl DatagramListener {
-    /// Listens on `address` (port 0: any free one; a Unix path must not exist, or be a socket
-    /// that nobody reads any more, which is replaced) and serves at once.
+    /// Binds to `address` and starts to receive. Port 0 means any free port. A Unix path must not
+    /// exist, or must be a socket that no process reads any more, which is replaced.
     ///
-    /// `clock` is that of the run; with `mileposts` the operations of targets that share
-    /// them are timed. Whoever passes an address other than loopback exposes the ingest to
-    /// the network: there is no authentication, and senders can be forged.
+    /// `clock` is the run's clock. With `mileposts`, the operations of targets that share them are
+    /// timed. An address other than loopback exposes the listener to the network: there is no
+    /// authentication, and sender addresses can be forged.
     ///
     /// # Errors
     /// [`NetError::Bind`], or [`NetError::Start`] when there is no thread to spare.
@@ -61,7 +61,7 @@ impl DatagramListener {
             address: address.clone(),
             source,
         };
-        // A Unix socket has one queue, whatever the number of its readers.
+        // A Unix socket has a single queue, however many threads read it.
         let sockets = if address.inet().is_some() {
             options.ingest_threads.max(1)
         } else {
@@ -103,27 +103,27 @@ impl DatagramListener {
         })
     }
 
-    /// Where it listens, with the port that it got.
+    /// The address that it is bound to, with the port that the kernel chose.
     pub fn address(&self) -> &Address {
         &self.address
     }
 
-    /// The socket buffers, of each socket, as the kernel granted them.
+    /// The buffer sizes of each socket that the kernel granted.
     pub fn granted(&self) -> Granted {
         self.granted
     }
 
-    /// Whether the kernel may hand over several datagrams in one (GRO).
+    /// Whether the kernel may merge several datagrams into one receive (GRO).
     pub fn merges(&self) -> bool {
         self.merges
     }
 
-    /// The counts as they are now.
+    /// The current counts.
     pub fn stats(&self) -> ListenerStats {
         self.shared.counters.snapshot()
     }
 
-    /// Sees what it counts, also while it is being stopped.
+    /// A view of the counts that stays usable while the listener is being stopped.
     pub fn glance(&self) -> Glance {
         let timings = self.threads.iter().map(|hand| Arc::clone(&hand.timing));
         Glance::new(Arc::clone(&self.shared), timings.collect())
@@ -136,8 +136,8 @@ impl DatagramListener {
         }
     }
 
-    /// Applies everything that the kernel has received (for at most
-    /// [`ListenOptions::drain_timeout`]), asks it what it dropped, and joins the threads.
+    /// Applies everything that the kernel has received, within [`ListenOptions::drain_timeout`],
+    /// reads the kernel's drop counts, and joins the threads.
     pub fn stop(mut self) -> ListenerReport {
         let cpu = self.halt();
         let mut timing = Timing::new();
@@ -153,12 +153,13 @@ impl DatagramListener {
         }
     }
 
-    /// Ends all threads; what they have used.
+    /// Stops all threads and returns the CPU time that they used.
     fn halt(&mut self) -> IngestCpu {
         self.stop.store(true, Ordering::Release);
         let mut cpu = IngestCpu::default();
         for hand in &mut self.threads {
-            // A panic of the thread itself has nobody to go to.
+            // A panic outside decoder and sink has no one to report to here; the thread's CPU time
+            // is lost.
             if let Some(Ok(used)) = hand.thread.take().map(thread::JoinHandle::join) {
                 cpu.merge(&used);
             }

@@ -1,4 +1,5 @@
-//! The socket that a lane sends with: connected, non-blocking, segmented where it can be.
+//! The socket that a lane sends with: connected, non-blocking, and with kernel segmentation (GSO)
+//! where available.
 
 use std::io::{self, ErrorKind};
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
@@ -12,10 +13,10 @@ use socket2::SockRef;
 use crate::net::address::Address;
 use crate::net::options::{EmitOptions, Granted};
 
-/// The most segments of one call: what every kernel with segmentation takes.
+/// The most segments in one call, which every kernel with segmentation accepts.
 const SEGMENTS: usize = 64;
 
-/// How long a wait goes on before the caller may look around, in milliseconds.
+/// How long one wait lasts, in milliseconds, before the caller checks for interruption.
 const SLICE_MS: u16 = 10;
 
 /// A connected datagram socket.
@@ -25,13 +26,13 @@ enum Socket {
     Unix(UnixDatagram),
 }
 
-/// A datagram socket and what it was granted.
+/// A connected datagram socket and the buffer sizes that the kernel granted.
 #[derive(Debug)]
 pub(super) struct Outlet {
     socket: Socket,
     pub(super) local: Address,
     pub(super) granted: Granted,
-    /// Datagrams of one call; 1 without segmentation.
+    /// Datagrams that one call may carry; 1 without segmentation.
     pub(super) segments: usize,
 }
 
@@ -42,7 +43,7 @@ impl Outlet {
             Address::Inet(address) => udp(*address, options),
             Address::Unix(path) => {
                 let socket = UnixDatagram::unbound()?;
-                // Any free name, so that the listener can tell senders apart.
+                // Binding to an arbitrary free name lets the listener tell senders apart.
                 bind(socket.as_raw_fd(), &UnixAddr::new_unnamed())?;
                 socket.connect(path)?;
                 socket.set_nonblocking(true)?;
@@ -53,7 +54,7 @@ impl Outlet {
         }
     }
 
-    /// Sends one datagram, or several equal ones and a shorter last if there is segmentation.
+    /// Sends one datagram, or with segmentation several equal ones and a shorter last one.
     #[inline]
     pub(super) fn send(&self, bytes: &[u8]) -> io::Result<usize> {
         match &self.socket {
@@ -62,16 +63,17 @@ impl Outlet {
         }
     }
 
-    /// No segmentation any more: the device or the kernel refuses it after all.
+    /// Turns segmentation off, after the device or the kernel has refused it.
     pub(super) fn stop_segmenting(&mut self) {
         self.segments = 1;
         if let Socket::Udp(socket) = &self.socket {
-            // A kernel that took it takes it back; one that did not has nothing to forget.
+            // The result is ignored: it fails only on a kernel on which segmentation was never
+            // set.
             let _ = setsockopt(socket, sockopt::UdpGsoSegment, &0);
         }
     }
 
-    /// Waits a little until there may be room.
+    /// Waits at most [`SLICE_MS`] milliseconds for buffer space.
     pub(super) fn wait(&self) -> io::Result<()> {
         let socket = match &self.socket {
             Socket::Udp(socket) => socket.as_fd(),

@@ -1,8 +1,8 @@
-//! Who sends to a datagram socket: found by address.
+//! The senders of a datagram socket, looked up by address.
 //!
-//! What is kept of senders is bounded, and being heard is not: where there is no room for a
-//! new sender, the one that has sent the least of late is forgotten. What waited of it is
-//! counted, and it is a new sender when it comes back.
+//! The number of senders is bounded, but every datagram is decoded: to admit a new sender when the
+//! table is full, the one that sent the least lately is evicted. Its undecoded samples are
+//! counted, and it is a new sender if it returns.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
@@ -16,7 +16,7 @@ use crate::net::milepost::Timing;
 use crate::net::stats::add;
 use crate::wire::Sequence;
 
-/// How many searches for room a sender outlasts for each datagram behind its first.
+/// Number of eviction searches that a sender survives for each datagram after its first.
 const CREDIT: usize = 16;
 
 /// One sender.
@@ -25,28 +25,28 @@ pub(super) struct Peer {
     address: Address,
     intake: Intake,
     track: Option<Track>,
-    /// When it last sent something.
+    /// When it last sent a datagram, on the run's clock.
     heard_at: u64,
-    /// How many searches for room it outlasts.
+    /// Number of eviction searches that it still survives.
     credit: u8,
-    /// What of its account is in the counters.
+    /// The part of its sequence account that is already in the listener's counters.
     booked: Sequence,
-    /// Bytes decoded so far.
+    /// Number of bytes decoded so far.
     consumed: u64,
-    /// Something of it is not applied yet.
+    /// Whether samples of it are decoded but not applied.
     is_touched: bool,
-    /// It said that nothing follows.
+    /// Whether it announced the end of its data.
     has_ended: bool,
 }
 
-/// Datagrams of one sender that were read together.
+/// Datagrams of one sender that one call received together.
 #[derive(Debug)]
 pub(super) struct Read<'a> {
-    /// Their bytes.
+    /// Their bytes, one datagram after the other.
     pub(super) bytes: &'a [u8],
-    /// The length of each but the last.
+    /// Length of every datagram except the last.
     pub(super) each: usize,
-    /// When they were taken up; 0 where nothing is timed.
+    /// When their decoding began; 0 where operations are not timed.
     pub(super) at: u64,
 }
 
@@ -55,15 +55,15 @@ pub(super) struct Read<'a> {
 pub(super) struct Peers {
     by_address: HashMap<Address, usize, foldhash::fast::RandomState>,
     all: Vec<Peer>,
-    /// Who sent last.
+    /// Index of the sender of the last datagram.
     last: usize,
-    /// Who is looked at first when room is needed.
+    /// Where the next eviction search starts.
     hand: usize,
     touched: Vec<usize>,
 }
 
 impl Peers {
-    /// Makes sure that the sender is known, and returns its place.
+    /// Returns the index of a sender, and adds it if it is new.
     pub(super) fn find(
         &mut self,
         address: &Address,
@@ -100,9 +100,9 @@ impl Peers {
         self.last
     }
 
-    /// Forgets one sender: the first, in turn, that said that nothing follows or has no credit.
-    /// Each look costs a sender some, so a search is short on average however many strangers
-    /// come, and strangers that come once make room for each other.
+    /// Evicts one sender: the first in turn that has announced its end or has no credit left. Each
+    /// look costs a sender credit, so a search is short on average whatever the number of new
+    /// senders, and one-time senders evict each other rather than a regular one.
     fn make_room(&mut self, shared: &Shared, timing: &Mutex<Timing>, meter: &mut Meter) {
         loop {
             self.hand %= self.all.len().max(1);
@@ -120,7 +120,7 @@ impl Peers {
         }
     }
 
-    /// Decodes datagrams of a peer. `false`: it is over with this peer.
+    /// Decodes datagrams of a peer. Returns `false` when the peer has to be closed.
     pub(super) fn take(&mut self, place: usize, read: &Read<'_>, shared: &Shared, meter: &mut Meter) -> bool {
         let peer = &mut self.all[place];
         if peer.consumed > 0 {
@@ -151,8 +151,7 @@ impl Peers {
         is_good
     }
 
-    /// Has everything applied that was decoded since the last call, and closes the peers
-    /// whose sink cannot go on.
+    /// Applies everything decoded since the last call, and closes the peers whose sink has failed.
     pub(super) fn apply(&mut self, shared: &Shared, timing: &Mutex<Timing>, meter: &mut Meter) {
         let mut failed = Vec::new();
         for place in std::mem::take(&mut self.touched) {
@@ -175,7 +174,7 @@ impl Peers {
         }
     }
 
-    /// Closes peers that sent nothing for so long.
+    /// Closes peers that have sent nothing for `idle_ns` nanoseconds.
     pub(super) fn close_idle(&mut self, idle_ns: u64, shared: &Shared, timing: &Mutex<Timing>, meter: &mut Meter) {
         let now = shared.clock.now();
         let before = self.all.len();
@@ -185,7 +184,7 @@ impl Peers {
         add(&shared.counters.idle_closes, (before - self.all.len()) as u64);
     }
 
-    /// Closes all of them.
+    /// Closes all peers.
     pub(super) fn close_all(&mut self, shared: &Shared, timing: &Mutex<Timing>, meter: &mut Meter) {
         self.close_if(shared, timing, meter, |_| true);
     }
@@ -218,7 +217,7 @@ impl Peers {
         }
     }
 
-    /// Drops a peer whose decoder or sink panicked: nothing of it can be trusted.
+    /// Drops a peer whose decoder or sink panicked: its state cannot be trusted.
     pub(super) fn drop_broken(&mut self, place: usize, shared: &Shared) {
         add(&shared.counters.panicked_connections, 1);
         if let Some(address) = self.all.get(place).map(|peer| peer.address.clone())
@@ -235,7 +234,7 @@ impl Peers {
     fn forget(&mut self, address: &Address) -> Option<Peer> {
         let place = self.by_address.remove(address)?;
         let peer = self.all.swap_remove(place);
-        // The last one has moved into its place.
+        // `swap_remove` has moved the last peer to this index.
         let moved_from = self.all.len();
         if let Some(moved) = self.all.get(place) {
             self.by_address.insert(moved.address.clone(), place);
@@ -252,12 +251,12 @@ impl Peers {
 }
 
 impl Peer {
-    /// Puts what its account says into the counters.
+    /// Adds what is new in its sequence account to the counters.
     fn book(&mut self, shared: &Shared, meter: &mut Meter) {
         let Some(now) = self.intake.decoder.sequence() else {
             return;
         };
-        // What came late is taken back: the counters wrap around zero together.
+        // A sample that arrives late reduces the missing count: the wrapping addition subtracts.
         add(
             &shared.counters.missing_samples,
             now.missing.wrapping_sub(self.booked.missing),
@@ -283,7 +282,7 @@ impl Peer {
         self.booked = now;
     }
 
-    /// Tells the decoder that nothing more comes, and has the last samples applied.
+    /// Tells the decoder that the input has ended, and applies the last samples.
     fn end(&mut self, shared: &Shared, meter: &mut Meter) {
         let mut sink = Counting::new(&mut *self.intake.sink, &shared.counters, meter);
         self.intake.decoder.finish(&[], &mut sink);

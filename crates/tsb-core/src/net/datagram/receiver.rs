@@ -1,4 +1,4 @@
-//! The thread of one datagram socket: receives, decodes, applies.
+//! The thread of one datagram socket: it receives, decodes and applies until it is stopped.
 
 use std::ops::Range;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -14,10 +14,10 @@ use crate::net::pieces::Pieces;
 use crate::net::stats::add;
 use crate::wire::Malformed;
 
-/// Calls whose datagrams are applied together.
+/// Number of receive calls whose datagrams are applied together.
 const TOGETHER: usize = 32;
 
-/// How long a wait goes on before the end is looked for, in milliseconds.
+/// How long one wait lasts, in milliseconds, before the thread checks whether it has to stop.
 const SLICE_MS: u16 = 20;
 
 /// The state of the thread.
@@ -34,7 +34,7 @@ pub(super) struct Receiver {
 }
 
 impl Receiver {
-    /// The state of the calling thread, the one with this number.
+    /// The state of the calling thread, the listener's thread with this index.
     pub(super) fn new(
         index: usize,
         inlet: Inlet,
@@ -55,7 +55,7 @@ impl Receiver {
         }
     }
 
-    /// Serves until told to stop, then takes what the kernel has received.
+    /// Receives until the listener stops, then applies what the kernel still holds.
     pub(super) fn run(mut self) -> IngestCpu {
         let mut has_spare_time = true;
         while !self.stop.load(Ordering::Acquire) {
@@ -85,7 +85,7 @@ impl Receiver {
         self.meter.finish()
     }
 
-    /// Takes what is there, up to a limit. `false`: there is nothing more.
+    /// Handles queued datagrams up to a limit. Returns `false` when the queue is empty.
     fn turn(&mut self) -> bool {
         let mut may_be_more = true;
         let mut calls = 0;
@@ -96,7 +96,8 @@ impl Receiver {
                     calls += 1;
                     let mut taken_at = self.now();
                     if Pieces::is_long(taken_at - *began_at.get_or_insert(taken_at)) {
-                        // What was taken before does not wait for this one, which ends the turn.
+                        // Samples decoded before are applied first, so that they do not wait for
+                        // this call, which ends the turn.
                         self.apply();
                         taken_at = self.now();
                         calls = TOGETHER;
@@ -105,7 +106,8 @@ impl Receiver {
                 }
                 Ok(None) => may_be_more = false,
                 Err(_) => {
-                    // Said of the socket, not of a datagram; the next call goes on.
+                    // The error concerns the socket and no particular datagram; the next call
+                    // continues.
                     add(&self.shared.counters.accept_errors, 1);
                     may_be_more = false;
                 }
@@ -117,7 +119,7 @@ impl Receiver {
         may_be_more
     }
 
-    /// The time, where operations are timed: else nobody asks for it.
+    /// The time where operations are timed, else 0, to save the clock reading.
     #[inline]
     fn now(&self) -> u64 {
         match self.shared.mileposts {
@@ -158,7 +160,7 @@ impl Receiver {
         }
         let mut from = 0;
         while from < received.bytes {
-            // Whole datagrams.
+            // A piece consists of whole datagrams.
             let piece = self.pieces.next(received.bytes - from, received.each);
             let is_last = from + piece == received.bytes || self.shared.mileposts.is_none();
             let end = if is_last {
@@ -168,11 +170,12 @@ impl Receiver {
             };
             self.decode(received, from..end, taken_at);
             if received.each >= received.bytes {
-                // One datagram cannot be divided, so nobody needs the time that it took.
+                // A single datagram cannot be divided, so its duration is not needed.
                 return;
             }
             let now = self.now();
-            // What was offered, of which whole datagrams fill only a part, or pieces would never grow.
+            // The size offered counts and not the size decoded: whole datagrams fill only part of
+            // it, and pieces would never grow.
             self.pieces.took(piece, now - taken_at);
             from = end;
             if !is_last {
@@ -219,8 +222,8 @@ impl Receiver {
     }
 }
 
-/// Counts datagrams whose decoder or sink panicked, a bug: how many samples were in them nobody
-/// knows, so each counts as one malformed record.
+/// Counts datagrams whose decoder or sink panicked, which is a bug. The number of samples in them
+/// is unknown, so each counts as one malformed record.
 fn not_taken(read: &Read<'_>, shared: &Shared) {
     for datagram in read.bytes.chunks(read.each) {
         add(&shared.counters.malformed, 1);

@@ -15,13 +15,12 @@ use crate::net::target::{Closing, TargetReport};
 use crate::time::Clock;
 use crate::wire::Packer;
 
-/// Packs operations into datagrams and sends them over several sockets, on the thread that
-/// calls it.
+/// Packs operations into datagrams and sends them over several sockets, on the calling thread.
 ///
-/// An operation goes to the socket that its first series belongs to, so that the samples
-/// of a series keep their order and each socket announces only its own series. UDP never
-/// makes the sender wait, whatever the receiver does; a Unix socket does when the
-/// receiver's queue is full, and the operations behind are then late.
+/// An operation goes to the socket of its first series, so the samples of a series keep their
+/// order and each socket announces only its own series. A UDP send never waits for the receiver. A
+/// send on a Unix socket waits while the receiver's queue is full, and the operations behind it
+/// are late.
 pub struct DatagramTarget {
     address: Address,
     clock: Arc<dyn Clock>,
@@ -34,10 +33,11 @@ pub struct DatagramTarget {
 impl DatagramTarget {
     /// Opens [`EmitOptions::sockets`] sockets to `address`.
     ///
-    /// `make_packer` is called for each, with a number that no other socket of this target
-    /// gets. With `mileposts`, shared with the listener in the same process, the end of
-    /// each operation is timed there; `clock` is that of the run. Nothing may stand between
-    /// the two then: a sender is known by its address, and one that is not heard is lost.
+    /// `make_packer` is called once per socket with a number that is unique within this target.
+    /// With `mileposts`, shared with the listener in the same process, the listener times the end
+    /// of each operation; `clock` is the run's clock. No proxy may then stand between the two: the
+    /// listener finds a sender's mileposts by its address, and those of an unknown address count
+    /// as lost.
     ///
     /// # Errors
     /// [`NetError::Connect`].
@@ -50,7 +50,8 @@ impl DatagramTarget {
     ) -> Result<Self, NetError> {
         let mut report = TargetReport::default();
         let sockets = options.sockets.max(1);
-        // Two lives of one port must differ: so many microseconds are between them.
+        // A later target on the same port must have another session number; the clock in
+        // microseconds differs.
         let session = (clock.wall().0 / 1_000) as u16;
         let mut lanes = Vec::with_capacity(sockets);
         for index in 0..sockets {
@@ -75,18 +76,18 @@ impl DatagramTarget {
         })
     }
 
-    /// What was done so far.
+    /// What the target has done so far.
     pub fn report(&self) -> &TargetReport {
         &self.report
     }
 
-    /// Ends a blocked send from another thread.
+    /// A handle that ends a blocked send from another thread.
     pub fn interrupter(&self) -> Interrupter {
         Interrupter::new(Arc::clone(&self.interruption))
     }
 
-    /// Sends what is packed, says that nothing more comes where the protocol can, and
-    /// closes the sockets.
+    /// Sends what is packed, announces the end of the data if the protocol can, and closes the
+    /// sockets.
     pub fn finish(mut self) -> TargetReport {
         self.each_lane(Lane::finish);
         if self.report.refusals > 0 {
@@ -95,8 +96,8 @@ impl DatagramTarget {
                 times: self.report.refusals,
             });
         }
-        // IMPORTANT: the waymarks stay, also where nobody has claimed them: the listener may
-        // not have looked yet, and what it never hears of is lost.
+        // IMPORTANT: unclaimed waymarks must stay registered: the listener may not have claimed
+        // them yet, and datagrams that it never receives are counted as lost from them.
         let is_lost = self.lanes.iter().any(Lane::is_over);
         self.report.closing = if is_lost { Closing::Lost } else { Closing::Unconfirmed };
         self.report.segments = self
@@ -121,7 +122,7 @@ impl DatagramTarget {
         }
     }
 
-    /// The lane that an operation goes to.
+    /// The lane that sends an operation.
     #[inline]
     fn lane_of(&self, operation: &Operation<'_>) -> usize {
         let first = u64::from(operation.batch.id(0).0);

@@ -1,9 +1,9 @@
-//! Which datagrams came, where emitter and listener share a process.
+//! Waymarks: which datagrams arrived, where emitter and listener share a process.
 //!
-//! The emitter leaves a waymark for every datagram, a number made of its bytes; the
-//! listener looks for the mark of each datagram that comes. Marks that it passes belong to
-//! datagrams that were lost. It needs no room in the payload, so it works for every
-//! protocol, and it knows of each operation whether it arrived whole.
+//! The emitter queues a waymark, a hash of the bytes, for every datagram that it sends; the
+//! listener searches the queue for the mark of each datagram that it receives. The marks that it
+//! skips belong to lost datagrams. This needs no room in the payload, so it works for every
+//! protocol, and it shows for each operation whether all of it arrived.
 
 use std::collections::VecDeque;
 use std::ops::Range;
@@ -12,8 +12,8 @@ use rtrb::{Consumer, Producer};
 
 use crate::net::milepost::{Milepost, Timing};
 
-/// A number made of the beginning, the end and the length of a datagram. Text protocols have
-/// their times at the end of a line, so the beginning alone is the same tick after tick.
+/// A hash of a datagram's beginning, end and length. In text protocols the timestamp is at the end
+/// of a line, so the beginning alone is the same at every tick.
 #[inline]
 pub(in crate::net) fn mark_of(datagram: &[u8]) -> u64 {
     const HEAD: usize = 64;
@@ -35,15 +35,16 @@ fn mix(mut hash: u64, bytes: &[u8]) -> u64 {
         .fold(hash, |hash, byte| (hash ^ u64::from(*byte)).wrapping_mul(MULTIPLIER))
 }
 
-/// The emitter's end.
+/// The emitter's end of the queue of marks.
 #[derive(Debug)]
 pub(in crate::net) struct Marks {
     mileposts: Producer<Milepost>,
     laid: Producer<u64>,
     capacity: usize,
-    /// Datagrams marked so far.
+    /// Number of datagrams marked so far.
     marked: u64,
-    /// A mark found no room: nothing is marked until the listener has seen all others.
+    /// A mark did not fit into the queue: no datagram is marked until the listener has consumed
+    /// all others.
     is_lost: bool,
 }
 
@@ -58,13 +59,13 @@ impl Marks {
         }
     }
 
-    /// Datagrams marked so far.
+    /// Number of datagrams marked so far.
     pub(super) fn marked(&self) -> u64 {
         self.marked
     }
 
-    /// Lays the milepost of an operation whose samples are in the datagrams `from..to`,
-    /// counted as they are marked. `false`: it is not timed.
+    /// Queues the milepost of an operation whose samples are in datagrams `from..to`, as marked.
+    /// Returns `false` if there was no room: the operation is not timed.
     pub(super) fn lay(&mut self, from: u64, milepost: Milepost) -> bool {
         let milepost = Milepost { from, ..milepost };
         !self.is_lost && self.mileposts.push(milepost).is_ok()
@@ -83,20 +84,21 @@ impl Marks {
     }
 }
 
-/// The listener's end.
+/// The listener's end of the queue of marks.
 #[derive(Debug)]
 pub(in crate::net) struct Track {
     mileposts: Consumer<Milepost>,
     marks: Consumer<u64>,
-    /// Marks passed so far.
+    /// Number of marks passed so far.
     passed: u64,
-    /// Those whose datagram did not come, as far as an operation may still ask.
+    /// Ranges of marks whose datagrams did not arrive, kept as long as an operation may refer to
+    /// them.
     lost: VecDeque<Range<u64>>,
-    /// How many marks were passed by when, since mileposts were last passed.
+    /// Number of marks passed, with the time, for each read since mileposts were last passed.
     read: Vec<(u64, u64)>,
 }
 
-/// Room for what is read before it is applied; it grows where more comes together.
+/// Initial capacity for reads that are not applied yet; it grows when more are applied together.
 const READS: usize = 32;
 
 impl Track {
@@ -110,7 +112,8 @@ impl Track {
         }
     }
 
-    /// A datagram came. Returns how many before it are known to be lost, now.
+    /// Records that a datagram arrived. Returns how many datagrams before it are newly known to be
+    /// lost.
     #[inline]
     pub(super) fn arrive(&mut self, datagram: &[u8]) -> u64 {
         let mark = mark_of(datagram);
@@ -122,7 +125,7 @@ impl Track {
         self.skip_to(mark)
     }
 
-    /// What has come so far was read at `now`.
+    /// Records that everything that arrived so far was read at `now`.
     #[inline]
     pub(super) fn read_by(&mut self, now: u64) {
         self.read.push((self.passed, now));
@@ -139,10 +142,11 @@ impl Track {
         let found = first.iter().chain(second).position(|other| *other == mark);
         let (lost, arrived) = match found {
             Some(ahead) => (ahead, 1),
-            // It was sent when there was no room for its mark, so after all that are here:
-            // none of theirs can come any more, and the emitter waits for their room.
+            // It was sent while the queue was full, so after every datagram in it: none of these
+            // can arrive any more, and the emitter is waiting for their room.
             None if is_full => (slots, 0),
-            // Late, doubled, not of ours, or sent just before there was room again.
+            // The datagram is late, a duplicate, foreign, or sent just before the queue had room
+            // again.
             None => return 0,
         };
         chunk.commit(lost + arrived);
@@ -152,7 +156,7 @@ impl Track {
         lost as u64
     }
 
-    /// Passes every milepost behind which nothing more can come, at time `now`.
+    /// Passes every milepost all of whose datagrams have arrived or are lost, at time `now`.
     pub(super) fn pass(&mut self, timing: &mut Timing, now: u64) {
         let mut reads = self.read.iter().copied().peekable();
         while let Ok(next) = self.mileposts.peek() {
@@ -170,14 +174,14 @@ impl Track {
             }
             let _ = self.mileposts.pop();
         }
-        // What is behind these ends with a datagram that is still to be read.
+        // The mileposts that are left end with a datagram that has not been read.
         self.read.clear();
         if self.mileposts.is_empty() && self.lost.len() > 1 {
             self.lost.drain(..self.lost.len() - 1);
         }
     }
 
-    /// Gives up on whatever is left; returns how many datagrams never came.
+    /// Gives up on all remaining marks; returns how many datagrams never arrived.
     pub(in crate::net) fn abandon(&mut self, timing: &mut Timing) -> u64 {
         while let Ok(milepost) = self.mileposts.pop() {
             timing.leave(&milepost);

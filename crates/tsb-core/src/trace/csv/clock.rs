@@ -1,13 +1,13 @@
-//! The column of times: numbers of some unit, or date strings.
+//! Parses the time column: numbers in some unit, or date strings.
 //!
-//! Which of the two, and which unit, follows from the first row that can be read, unless it
-//! is given; [`Clock::decision`] says what was decided.
+//! Unless they are given, the type and the unit are determined from the first readable row;
+//! [`Clock::decision`] reports them.
 
 use super::super::dates::{self, DateOrder};
 use super::super::text::{self, TimeUnit};
 use crate::time::Timestamp;
 
-/// Where the unit of numbers is from.
+/// How the unit of numeric times was determined.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Source {
     Given,
@@ -21,7 +21,7 @@ enum Form {
     Dates,
 }
 
-/// Reads the times of one file.
+/// Parses the times of one file.
 #[derive(Debug)]
 pub(super) struct Clock {
     form: Option<Form>,
@@ -40,12 +40,12 @@ impl Clock {
         }
     }
 
-    /// What the header says, where nothing was given.
+    /// Sets the unit from the header, unless one was given.
     pub(super) fn header_unit(&mut self, unit: TimeUnit) {
         self.form.get_or_insert(Form::Numbers(unit, Source::Header));
     }
 
-    /// The time in a cell. Nothing is decided by one that cannot be read.
+    /// The time in a cell. An unreadable cell decides nothing.
     pub(super) fn read(&mut self, cell: &[u8]) -> Result<Timestamp, &'static str> {
         if cell.is_empty() {
             return Err(text::NO_TIMESTAMP);
@@ -83,7 +83,7 @@ impl Clock {
         text::timestamp(cell, unit)
     }
 
-    /// What the times were taken for, in words; `None` before the first.
+    /// A description of what the times were taken for; `None` before the first.
     pub(super) fn decision(&self) -> Option<String> {
         let (unit, source) = match self.form? {
             Form::Numbers(unit, source) => (unit, source),

@@ -1,4 +1,4 @@
-//! Which column of a CSV file holds what: from its header and its first row.
+//! Determines the columns of a CSV file from its header and its first row.
 
 use super::super::error::TraceDefect;
 use super::super::text::TimeUnit;
@@ -20,50 +20,50 @@ const TIMES: [&str; 12] = [
     "unixtime",
     "unix_time",
 ];
-/// Names of a column of dates, where no other holds the times.
+/// Names of a date column, used if no other column holds the times.
 const DATES: [&str; 2] = ["date", "day"];
 const SERIES: [&str; 3] = ["series", "name", "key"];
 const VALUES: [&str; 3] = ["value", "val", "_value"];
 
-/// Where the time of a row is.
+/// The column of a row's time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum TimeAt {
     Column(usize),
-    /// A date, and a time of day in a column of its own.
+    /// A date, and a time of day in a separate column.
     DateAndTime(usize, usize),
 }
 
-/// Which column holds what.
+/// The roles of the columns.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Layout {
     pub(super) time: TimeAt,
     pub(super) kind: Kind,
-    /// Columns whose text goes into the key, with their names.
+    /// Columns whose text becomes a label, with their names.
     pub(super) labels: Vec<(usize, String)>,
-    /// How many fields a row has.
+    /// Number of fields per row.
     pub(super) width: usize,
 }
 
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Kind {
-    /// One sample a row, of the series that the row names.
+    /// One sample per row, whose series the row names.
     Long { series: usize, value: usize },
-    /// A sample in each of these columns. Without a name: the file's.
+    /// One sample in each of these columns. A column without a name uses the file's name.
     Wide(Vec<(usize, Option<String>)>),
 }
 
-/// The names of a header; without one, what stands in for it.
+/// The names in a header, or assumed ones if there is none.
 #[derive(Debug)]
 pub(super) struct Header {
     line: u64,
     names: Vec<String>,
-    /// The unit that the time column names.
+    /// The unit stated in the name of the time column.
     pub(super) unit: Option<TimeUnit>,
     shown: String,
 }
 
 impl Header {
-    /// The header of a row.
+    /// Parses a header row.
     pub(super) fn of(row: &Records, line: u64) -> Self {
         let names = row.fields().map(|field| {
             let name = String::from_utf8_lossy(field);
@@ -77,8 +77,7 @@ impl Header {
         }
     }
 
-    /// What the columns of a file without a header are: time and value, or time, series and
-    /// value.
+    /// The columns of a file without a header: time and value, or time, series and value.
     pub(super) fn assumed(row: &Records, line: u64) -> Result<Self, TraceDefect> {
         let names: &[&str] = match row.len() {
             2 => &["timestamp", "value"],
@@ -98,7 +97,7 @@ impl Header {
         self.names.len()
     }
 
-    /// Says which column holds what, by the header and the first row that is as wide.
+    /// Determines the columns from the header and the first row of the same width.
     pub(super) fn layout(&mut self, row: &Records) -> Result<Layout, TraceDefect> {
         let lower: Vec<String> = self.names.iter().map(|name| name.to_ascii_lowercase()).collect();
         let time = self.time(&lower, row)?;
@@ -153,7 +152,7 @@ impl Header {
         })
     }
 
-    /// The column of times: by its name, or else the only one that holds dates.
+    /// The time column: by its name, or else the only one that contains dates.
     fn time(&mut self, lower: &[String], row: &Records) -> Result<TimeAt, TraceDefect> {
         let mut found = Vec::new();
         for (index, name) in lower.iter().enumerate() {
@@ -188,7 +187,7 @@ impl Header {
     }
 }
 
-/// A name without the unit behind it: `time_ms`, `time (ms)`.
+/// Splits the unit off a name: `time_ms`, `time (ms)`.
 fn split_unit(name: &str) -> (&str, Option<TimeUnit>) {
     let bracketed = name
         .strip_suffix([')', ']'])
@@ -200,7 +199,7 @@ fn split_unit(name: &str) -> (&str, Option<TimeUnit>) {
     }
 }
 
-/// A time of day without a date.
+/// Whether a cell is a time of day without a date.
 fn is_clock(cell: &[u8]) -> bool {
     let colon = memchr::memchr(b':', cell);
     colon.is_some_and(|at| at <= 2 && cell[..at].iter().all(u8::is_ascii_digit))

@@ -1,15 +1,15 @@
-//! Rows of fields from lines: the quoting rules are those of `csv-core`, the lines ours.
+//! Splits lines into rows of fields. Quoting follows `csv-core`; line splitting is done here.
 //!
-//! A quoted field may go over several lines. One that never ends would swallow the rest of
-//! the file: beyond [`MAX_OPEN_BYTES`], or at the end, its first line alone is at fault, and
-//! the others are read for themselves.
+//! A quoted field may span several lines. An unterminated one would consume the rest of the file.
+//! So beyond [`MAX_OPEN_BYTES`], or at the end of the file, only its first line is reported as
+//! invalid, and the others are parsed again on their own.
 
 use csv_core::{ReadRecordResult, Reader, ReaderBuilder, Terminator};
 
-/// Most bytes of lines that wait for the end of a quoted field.
+/// Maximum bytes of lines that wait for the end of a quoted field.
 const MAX_OPEN_BYTES: usize = 1 << 20;
 
-/// A line that waits.
+/// A line of an unfinished row.
 #[derive(Debug)]
 pub(super) struct OpenLine {
     pub(super) number: u64,
@@ -17,14 +17,14 @@ pub(super) struct OpenLine {
     pub(super) bytes: Vec<u8>,
 }
 
-/// What came of one line more.
+/// The result of adding a line.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Fed {
     /// A row is complete: see [`Records::fields`].
     Row,
-    /// A quoted field goes on.
+    /// A quoted field continues on the next line.
     Open,
-    /// It has gone on for too long.
+    /// A quoted field exceeds the limit.
     TooLong,
 }
 
@@ -55,7 +55,7 @@ impl Records {
         }
     }
 
-    /// Takes one line, without its end.
+    /// Adds one line, without its end.
     pub(super) fn feed(&mut self, number: u64, offset: u64, line: &[u8]) -> Fed {
         if self.open.is_empty() {
             self.reader.reset();
@@ -77,7 +77,7 @@ impl Records {
         }
     }
 
-    /// Whether the row ended within `input`.
+    /// Parses input; returns whether the row ended in it.
     fn take(&mut self, mut input: &[u8]) -> bool {
         while !input.is_empty() {
             let (text, ends) = (&mut self.text[self.text_len..], &mut self.ends[self.count..]);
@@ -95,29 +95,29 @@ impl Records {
         false
     }
 
-    /// Where the row began, if it began before the line that ended it.
+    /// Line and offset at which the row began, if not on its last line.
     pub(super) fn began(&self) -> Option<(u64, u64)> {
         self.open.first().map(|line| (line.number, line.offset))
     }
 
-    /// The lines that wait, which are then forgotten.
+    /// Removes and returns the lines of the unfinished row.
     pub(super) fn take_open(&mut self) -> Vec<OpenLine> {
         self.open_bytes = 0;
         std::mem::take(&mut self.open)
     }
 
-    /// Makes ready for the next row.
+    /// Prepares for the next row.
     pub(super) fn next(&mut self) {
         self.open.clear();
         self.open_bytes = 0;
     }
 
-    /// How many fields the row has.
+    /// Number of fields in the row.
     pub(super) fn len(&self) -> usize {
         self.count
     }
 
-    /// A field of the row, without the blanks around it; empty where there is none.
+    /// A field of the row, trimmed; empty if it does not exist.
     pub(super) fn field(&self, index: usize) -> &[u8] {
         let Some(&end) = self.ends[..self.count].get(index) else {
             return b"";
@@ -131,14 +131,14 @@ impl Records {
         (0..self.count).map(|index| self.field(index))
     }
 
-    /// The row as text, to be shown.
+    /// The row as text, for display.
     pub(super) fn shown(&self) -> Vec<u8> {
         self.fields().collect::<Vec<_>>().join(&b","[..])
     }
 }
 
-/// The separator of a file, from its first line: the one of comma, semicolon and tab that
-/// stands there most often outside quotes.
+/// Determines the separator of a file from its first line: the most frequent of comma, semicolon
+/// and tab outside quotes.
 pub(super) fn sniff(line: &[u8]) -> u8 {
     let mut is_quoted = false;
     let mut counts = [(b',', 0), (b';', 0), (b'\t', 0)];
@@ -151,7 +151,7 @@ pub(super) fn sniff(line: &[u8]) -> u8 {
             *count += 1;
         }
     }
-    // Of equals the first.
+    // Of equal counts, the first is chosen.
     let best = counts.iter().rev().max_by_key(|(_, count)| *count);
     best.map_or(b',', |(separator, _)| *separator)
 }

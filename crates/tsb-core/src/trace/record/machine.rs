@@ -1,4 +1,4 @@
-//! One tick of a machine: which files are read, and how a field becomes a sample.
+//! One tick of a machine: the files that are read, and the conversion of fields to samples.
 
 use std::collections::HashMap;
 use std::fs::File;
@@ -14,7 +14,7 @@ use crate::trace::format::MAX_EXACT;
 use crate::trace::proc::{self, FieldVisitor};
 use crate::trace::writer::TraceWriter;
 
-/// Longest file that is read; the kernel's are far shorter.
+/// Maximum length of a file; the kernel's files are far shorter.
 const MAX_FILE_BYTES: u64 = 4 << 20;
 
 #[derive(Debug)]
@@ -79,14 +79,14 @@ impl Machine {
     }
 }
 
-/// Reads a whole file of the kernel into `text`, which it clears.
+/// Reads a whole file of the kernel into `text`, which is cleared first.
 pub(super) fn read_file(path: &Path, text: &mut Vec<u8>) -> std::io::Result<()> {
     text.clear();
     File::open(path)?.take(MAX_FILE_BYTES).read_to_end(text)?;
     Ok(())
 }
 
-/// What a tick writes to: so that the rest need not know the type of the file.
+/// The output of a tick; hides the type of the file from other code.
 pub(super) trait Out {
     fn define(&mut self, key: &SeriesKey) -> Result<SeriesId, TraceDefect>;
     fn push(&mut self, id: SeriesId, at: Timestamp, value: f64) -> Result<(), TraceDefect>;
@@ -102,7 +102,7 @@ impl<W: Write> Out for TraceWriter<W> {
     }
 }
 
-/// Turns the fields of one tick into samples.
+/// Converts the fields of one tick to samples.
 pub(super) struct Sampler<'a> {
     tick: u64,
     at: Timestamp,
@@ -157,7 +157,7 @@ fn value_of(digits: &[u8]) -> Result<f64, &'static str> {
     text.and_then(|text| text.parse().ok()).ok_or(NO_NUMBER)
 }
 
-/// Finds the id of a field without building a key, except the first time.
+/// Looks up the id of a field without building a key, except the first time.
 #[derive(Debug)]
 struct SeriesTable {
     ids: HashMap<String, SeriesId, foldhash::fast::FixedState>,
@@ -178,7 +178,7 @@ impl SeriesTable {
         self.scratch.clear();
         self.scratch.push_str(name);
         for (label, value) in labels {
-            // Cleaned names hold no control character: no two fields share this text.
+            // Cleaned names contain no control characters, so no two fields share this text.
             self.scratch.extend(["\u{1}", label, "\u{2}", value]);
         }
         if let Some(&id) = self.ids.get(&self.scratch) {

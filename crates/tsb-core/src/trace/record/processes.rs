@@ -1,4 +1,4 @@
-//! Which processes a recording follows, and their values.
+//! Selects the processes that a recording follows, and reads their values.
 
 use std::collections::HashMap;
 use std::path::Path;
@@ -8,32 +8,32 @@ use super::{Processes, RecordOptions};
 use crate::trace::error::TraceDefect;
 use crate::trace::proc::{self, PidStat};
 
-/// Ticks without CPU time after which a process may lose its place to a busy one.
+/// Ticks without CPU time after which a process may be replaced by a busy one.
 const IDLE_TICKS: u32 = 30;
 
-/// Most processes that are looked at in one tick; further ones are counted.
+/// Maximum number of processes examined in one tick; further ones are counted.
 const MAX_SCANNED: usize = 100_000;
 
 #[derive(Debug)]
 pub(super) struct ProcessTable {
     which: Processes,
     names: Vec<String>,
-    // CPU time at the tick before, of every process seen then; `None` before the first.
+    // CPU time at the previous tick, of every process seen then; `None` before the first.
     before: Option<HashMap<Identity, u64>>,
-    // The processes followed, with the ticks since each last used any CPU time.
+    // The followed processes, with the number of ticks since each last used CPU time.
     followed: HashMap<Identity, u32>,
 }
 
-/// A pid alone is reused; with its start it is not.
+/// A pid alone may be reused; together with its start time it is unique.
 type Identity = (u32, u64);
 
 /// One process at one tick.
 struct Seen {
     identity: Identity,
     stat: PidStat,
-    // CPU time since the tick before; all of it for a process that was not there then.
+    // CPU time since the previous tick; the total for a new process.
     used: u64,
-    // Not there at the tick before.
+    // Whether it did not exist at the previous tick.
     is_new: bool,
 }
 
@@ -60,7 +60,7 @@ impl ProcessTable {
             self.follow(&seen, limit);
             seen.retain(|process| self.followed.contains_key(&process.identity));
         }
-        // In order of pids, so that the order of series does not depend on a hash.
+        // Sorted by pid, so that the order of series does not depend on a hash.
         seen.sort_unstable_by_key(|process| process.identity);
         for process in &seen {
             sample_process(process, root, sampler)?;
@@ -96,7 +96,7 @@ impl ProcessTable {
         seen
     }
 
-    /// Lets go of processes that ended, takes up the busiest others.
+    /// Drops processes that ended, and adds the busiest others.
     fn follow(&mut self, seen: &[Seen], limit: usize) {
         let used: HashMap<Identity, u64> = seen.iter().map(|process| (process.identity, process.used)).collect();
         self.followed.retain(|identity, idle| match used.get(identity) {

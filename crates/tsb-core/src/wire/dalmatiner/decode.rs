@@ -1,4 +1,4 @@
-//! Records of 2014 to samples.
+//! Decodes the records of 2014 to samples.
 
 use std::sync::Arc;
 
@@ -13,13 +13,13 @@ use crate::wire::{Decoder, Fatal, MAX_RECORD, Malformed, Room, Sequence, Sink};
 struct Block<'a> {
     bucket: &'a [u8],
     metric: &'a [u8],
-    /// Bucket and metric with their lengths, to look them up by.
+    /// Bucket and metric with their lengths, as the lookup key.
     name: &'a [u8],
     seconds: u64,
     data: &'a [u8],
 }
 
-/// Hands over the points of a block, consecutive seconds of one metric.
+/// Passes on the points of a block: consecutive seconds of one metric.
 #[inline(always)]
 fn apply(block: Block<'_>, known: &mut Known, sink: &mut dyn Sink) {
     if let Err(what) = points(block, known, sink) {
@@ -40,13 +40,13 @@ fn points(block: Block<'_>, known: &mut Known, sink: &mut dyn Sink) -> Result<()
     push_seconds(known, (id, at), points.iter().map(|point| read9(*point)), sink)
 }
 
-/// What is said of the rest of a datagram, in the words of DalmatinerDB's log.
+/// The error for the rest of a datagram, in the words of DalmatinerDB's log.
 const UNKNOWN: &str = "unknown content";
 
-/// Reads datagrams of July 2014: each call of [`Decoder::decode`] is one.
+/// Decodes datagrams of July 2014: each call of [`Decoder::decode`] gets one.
 ///
-/// Where a datagram cannot be parsed, what was parsed before is kept and the rest is
-/// dropped, as the server did.
+/// If a datagram cannot be parsed, the records before the error are kept and the rest is dropped,
+/// as by the server.
 #[derive(Debug)]
 pub struct JulyDecoder {
     known: Known,
@@ -59,7 +59,7 @@ impl JulyDecoder {
         Self { known }
     }
 
-    /// Has its names take their memory from what a listener allows all its connections.
+    /// Charges the memory of names to the budget that all connections of a listener share.
     #[must_use]
     pub fn within(mut self, room: &Room) -> Self {
         self.known.within(room, 0);
@@ -67,7 +67,7 @@ impl JulyDecoder {
     }
 }
 
-/// One record of July 2014; `None` when there is none.
+/// Parses one record of July 2014; `None` if there is none.
 #[inline(always)]
 fn record<'a>(bytes: &mut &'a [u8]) -> Option<Block<'a>> {
     let [0] = cut(bytes)? else { return None };
@@ -89,7 +89,7 @@ fn record<'a>(bytes: &mut &'a [u8]) -> Option<Block<'a>> {
     })
 }
 
-/// Announces the names of records to come.
+/// Announces the names of upcoming records to the name table.
 #[inline(never)]
 fn look_ahead(known: &mut Known, mut bytes: &[u8]) {
     while let Some(block) = record(&mut bytes) {
@@ -100,8 +100,8 @@ fn look_ahead(known: &mut Known, mut bytes: &[u8]) {
     known.announced();
 }
 
-/// How long the first record of July 2014 is, for whoever packs records into datagrams;
-/// `None` when the bytes begin with none, or not with all of it.
+/// Length of the first record of July 2014, for packing records into datagrams; `None` if the
+/// bytes do not start with a complete record.
 pub fn record_length(bytes: &[u8]) -> Option<usize> {
     let mut rest = bytes;
     record(&mut rest)?;
@@ -139,15 +139,15 @@ impl Decoder for JulyDecoder {
     }
 }
 
-/// Reads August 2014: frames of a connection, or datagrams.
+/// Decodes August 2014: frames of a connection, or datagrams.
 ///
-/// On a connection whatever cannot be parsed ends it, as the server did; of a datagram what
-/// was parsed before is kept and the rest is dropped.
+/// On a connection, any parse error ends it, as in the server. Of a datagram, the blocks before
+/// the error are kept and the rest is dropped.
 #[derive(Debug)]
 pub struct AugustDecoder {
     known: Known,
     is_datagram: bool,
-    /// Bucket and metric of a block, to look them up by.
+    /// Bucket and metric of a block, as the lookup key.
     name: Vec<u8>,
 }
 
@@ -161,7 +161,7 @@ impl AugustDecoder {
         }
     }
 
-    /// A decoder of datagrams: each call of [`Decoder::decode`] is one.
+    /// A decoder of datagrams: each call of [`Decoder::decode`] gets one.
     pub fn of_datagrams(clock: &Arc<dyn Clock>) -> Self {
         Self {
             is_datagram: true,
@@ -169,14 +169,14 @@ impl AugustDecoder {
         }
     }
 
-    /// Has its names take their memory from what a listener allows all its connections.
+    /// Charges the memory of names to the budget that all connections of a listener share.
     #[must_use]
     pub fn within(mut self, room: &Room) -> Self {
         self.known.within(room, 0);
         self
     }
 
-    /// The body of a frame, or a datagram. `Err`: what cannot be parsed.
+    /// Decodes the body of a frame, or a datagram. `Err`: the bytes that cannot be parsed.
     fn body<'a>(&mut self, mut bytes: &'a [u8], sink: &mut dyn Sink) -> Result<(), &'a [u8]> {
         let all = bytes;
         let Some([0]) = cut(&mut bytes) else { return Err(all) };
@@ -211,7 +211,8 @@ impl AugustDecoder {
         Ok(())
     }
 
-    /// Announces the names of blocks to come; the bucket stands in the name before `prefix`.
+    /// Announces the names of upcoming blocks; the bucket is in the first `prefix` bytes of the
+    /// name.
     #[inline(never)]
     fn look_ahead(&mut self, prefix: usize, mut bytes: &[u8]) {
         while let Some((_, metric, _)) = block(&mut bytes) {

@@ -1,4 +1,4 @@
-//! Samples to records, in each of the four forms.
+//! Encodes samples to records, in each of the four forms.
 
 use super::point::{INTEGER, integer, write8};
 use super::{PACKED, bucket, elements, metric};
@@ -8,20 +8,20 @@ use crate::time::Timestamp;
 use crate::wire::page::{Page, Piece, Texts};
 use crate::wire::{Encoder, Protocol, Uncarried};
 
-/// How long the sender of a stream lets the server wait with its writes, in seconds.
+/// The delay, in seconds, that the sender of a stream allows the server before it writes.
 const DELAY: u8 = 2;
 
-/// The form of the bytes.
+/// The format of the bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Form {
-    /// July 2014: records one after the other, made for datagrams.
+    /// July 2014: consecutive records, made for datagrams.
     July,
-    /// August 2014: frames of a bucket and blocks. What is behind the length of a frame is
-    /// the content of a datagram.
+    /// August 2014: frames of a bucket and blocks. The content of a datagram is a frame without
+    /// its length.
     August,
-    /// The last version's stream mode: an entry a sample, and a flush a batch.
+    /// The last version's stream mode: one entry per sample, and one flush per batch.
     Stream,
-    /// The last version's batch mode: a batch for each timestamp.
+    /// The last version's batch mode: one batch per timestamp.
     Batch,
 }
 
@@ -35,7 +35,7 @@ impl Form {
         }
     }
 
-    /// What of a record is the same each time and stands behind the time.
+    /// The constant part of a series' record, which follows the time.
     fn template(self, bucket: &str, key: &SeriesKey) -> Result<Vec<u8>, &'static str> {
         let name = match self {
             Self::July | Self::August => metric(key)?,
@@ -57,7 +57,7 @@ impl Form {
         Ok(pieces.concat())
     }
 
-    /// What a record begins with.
+    /// The beginning of a record, with its time.
     fn head(self, at: Timestamp) -> Piece {
         let time = (at.as_secs() as u64).to_be_bytes();
         let pieces: &[&[u8]] = match self {
@@ -66,17 +66,17 @@ impl Form {
             Self::Stream => &[&[5], &time],
             Self::Batch => &[],
         };
-        // Nine bytes fit.
+        // At most nine bytes, which fit.
         Piece::new(&pieces.concat()).unwrap_or(Piece::EMPTY)
     }
 }
 
-/// Turns batches into records of one form.
+/// Encodes batches to records of one form.
 ///
-/// Timestamps are cut to whole seconds. Left out, and counted by [`Encoder::skipped`]:
-/// timestamps before 1970, ids that the catalog does not have, and values that would not
-/// arrive as they are: in 2014 all but whole numbers up to 2^53, later fractions that are
-/// neither a decimal of 47 bits nor a float whose last bit is zero.
+/// Timestamps are cut to whole seconds. Left out, and counted by [`Encoder::skipped`]: timestamps
+/// before 1970, ids that are not in the catalog, and values that the format cannot represent
+/// exactly. In 2014 these are all but integers up to 2^53; later, fractions that are neither a
+/// decimal of 47 bits nor a float whose last bit is zero.
 #[derive(Debug)]
 pub struct DalmatinerEncoder {
     form: Form,
@@ -85,7 +85,7 @@ pub struct DalmatinerEncoder {
     head: Piece,
     page: Page,
     bucket: Vec<u8>,
-    /// Whether the stream was begun.
+    /// Whether stream mode was entered.
     is_open: bool,
     skipped: u64,
 }
@@ -94,7 +94,8 @@ impl DalmatinerEncoder {
     /// An encoder for the series of a catalog.
     ///
     /// # Errors
-    /// The first series that this wire cannot carry, and why: all are in one bucket.
+    /// The first series that this wire cannot carry, with the reason. All series must be in one
+    /// bucket.
     pub fn new(form: Form, catalog: &Catalog) -> Result<Self, Uncarried> {
         let mut templates = Texts::new();
         let mut common = None;
@@ -123,7 +124,7 @@ impl DalmatinerEncoder {
         })
     }
 
-    /// What a datagram begins with: in August 2014 the bucket of its blocks.
+    /// The beginning of each datagram: in August 2014 the bucket of its blocks.
     pub(super) fn datagram_head(&self) -> Vec<u8> {
         match self.form {
             Form::August => [&[0], self.bucket.as_slice()].concat(),
@@ -131,7 +132,7 @@ impl DalmatinerEncoder {
         }
     }
 
-    /// How long the record of a series is; 0 for an id that the catalog does not have.
+    /// Length of a series' record; 0 for an id that is not in the catalog.
     #[inline(always)]
     pub(super) fn record_length(&self, id: usize) -> usize {
         self.templates
@@ -139,9 +140,9 @@ impl DalmatinerEncoder {
             .map_or(0, |template| self.head.length() + template.as_bytes().len() + 8)
     }
 
-    /// How long the first record is that this encoder wrote.
+    /// Length of the first record in the bytes, which this encoder must have written.
     pub(super) fn form_length(&self, bytes: &[u8]) -> Option<usize> {
-        // Time and, before August, the bucket stand before the metric.
+        // The time and, before August, the bucket precede the metric.
         let metric = match self.form {
             Form::July => 9 + self.bucket.len(),
             _ => 8,
@@ -151,7 +152,7 @@ impl DalmatinerEncoder {
         (whole <= bytes.len()).then_some(whole)
     }
 
-    /// Appends one record, or counts it as left out.
+    /// Appends one record; false if it was counted as left out.
     #[inline(always)]
     pub(super) fn try_record(&mut self, (id, at, value): (usize, Timestamp, f64), out: &mut Vec<u8>) -> bool {
         self.set_time(at);
@@ -167,7 +168,7 @@ impl DalmatinerEncoder {
         }
     }
 
-    /// The last bytes of a sample of this time, when it can be carried.
+    /// The encoded value of a sample, if the format can represent it.
     #[inline(always)]
     fn last_bytes(&self, value: f64) -> Option<u64> {
         let word = match self.form {
@@ -177,7 +178,7 @@ impl DalmatinerEncoder {
         word.filter(|_| self.at.0 >= 0)
     }
 
-    /// Puts one record on the page; `false`, and it is counted, when it cannot be carried.
+    /// Adds one record to the page; false if it was counted as left out.
     #[inline(always)]
     fn record(&mut self, id: usize, value: f64, out: &mut Vec<u8>) -> bool {
         let (Some(template), Some(word)) = (self.templates.get(id), self.last_bytes(value)) else {
@@ -196,7 +197,7 @@ impl DalmatinerEncoder {
         self.page.flush(out);
     }
 
-    /// Blocks in frames, each closed when it is long enough.
+    /// Writes blocks in frames, each closed when it is long enough.
     fn frames(&mut self, batch: &Batch<'_>, out: &mut Vec<u8>) {
         let head = 1 + self.bucket.len();
         let mut frame = None;
@@ -217,7 +218,7 @@ impl DalmatinerEncoder {
         self.page.flush(out);
         if let Some(body) = frame {
             if out.len() - body == head {
-                // Nothing came of it: an empty frame would be a keep-alive.
+                // No record was written: an empty frame would be a keep-alive.
                 out.truncate(body - 4);
             } else {
                 end_frame(body, out);
@@ -225,7 +226,7 @@ impl DalmatinerEncoder {
         }
     }
 
-    /// A batch for each run of one second.
+    /// Writes one batch per run of samples of the same second.
     fn batches(&mut self, batch: &Batch<'_>, out: &mut Vec<u8>) {
         let mut second = None;
         for (id, at, value) in batch.iter() {
@@ -246,7 +247,7 @@ impl DalmatinerEncoder {
         out.extend_from_slice(end_of(second));
     }
 
-    /// Enters stream mode; from here there are no frames.
+    /// Enters stream mode; from here on there are no frames.
     fn open(&mut self, out: &mut Vec<u8>) {
         if !self.is_open {
             self.is_open = true;
@@ -258,12 +259,12 @@ impl DalmatinerEncoder {
     }
 }
 
-/// What ends a batch, where there is one: a metric without a name.
+/// The end of an open batch: a metric without a name.
 fn end_of(batch: Option<i64>) -> &'static [u8] {
     if batch.is_some() { &[0; 2] } else { &[] }
 }
 
-/// Writes the length of a frame whose body begins there.
+/// Writes the length of the frame whose body begins at `body`.
 fn end_frame(body: usize, out: &mut [u8]) {
     let length = (out.len() - body) as u32;
     out[body - 4..body].copy_from_slice(&length.to_be_bytes());

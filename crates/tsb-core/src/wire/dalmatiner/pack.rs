@@ -1,7 +1,7 @@
-//! Records of 2014 into datagrams.
+//! Packs the records of 2014 into datagrams.
 //!
-//! Nothing can be put between records that a server would skip, so datagrams are as long as
-//! their records, and the kernel's segmentation, which wants equal ones, does not apply.
+//! The format has no padding that a server would skip, so the length of datagrams varies, and the
+//! kernel's segmentation, which requires equal lengths, cannot be used.
 
 use super::encode::{DalmatinerEncoder, Form};
 use crate::batch::Batch;
@@ -12,12 +12,12 @@ use crate::wire::{Packer, Packets, Uncarried};
 #[derive(Debug)]
 pub(crate) struct DalmatinerPacker {
     encoder: DalmatinerEncoder,
-    /// What a datagram begins with.
+    /// The beginning of each datagram.
     head: Vec<u8>,
 }
 
 impl DalmatinerPacker {
-    /// A packer whose every record fits into `limit` bytes.
+    /// A packer. Every record must fit into `limit` bytes.
     ///
     /// # Errors
     /// The first series that cannot be carried, or whose record is longer.
@@ -47,7 +47,7 @@ impl Packer for DalmatinerPacker {
                 out.extend_from_slice(&self.head);
             }
             if !self.encoder.try_record((id.index(), at, value), out) {
-                // A head alone would be a datagram with nothing in it.
+                // A head without records would be an empty datagram.
                 out.truncate(if is_fresh { start } else { out.len() });
             }
         }

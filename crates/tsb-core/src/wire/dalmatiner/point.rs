@@ -1,23 +1,23 @@
-//! Points: the values of DalmatinerDB, nine bytes in 2014 and eight later.
+//! Points: DalmatinerDB's encoding of values, nine bytes in 2014 and eight later.
 
 use crate::wire::number::{MAX_TEXT, format_f64, parse_f64};
 
-/// 2^53: up to here every integer is an f64.
+/// 2^53: up to here an f64 represents every integer.
 const EXACT: u64 = 1 << 53;
 
-/// One more than the largest coefficient of a decimal: 47 bits and a sign.
+/// Exclusive bound of a decimal's coefficient: 47 bits and a sign.
 const COEFFICIENTS: i64 = 1 << 47;
 
-/// The first byte of a set point, and of an integer in eight bytes.
+/// The first byte of a valid point, and of an integer in eight bytes.
 pub(super) const INTEGER: u8 = 1;
 
 /// The first byte of a decimal.
 const DECIMAL: u8 = 2;
 
-/// What is said of an integer that no f64 holds.
+/// The error for an integer that an f64 cannot represent.
 const BEYOND: &str = "an integer beyond 2^53 is no value here";
 
-/// A whole number without loss: what a point of 2014 can hold, and is read here.
+/// The value as an integer, if exact: the only values that a point of 2014 can hold.
 #[inline(always)]
 pub(super) fn integer(value: f64) -> Option<i64> {
     let integer = value as i64;
@@ -25,7 +25,7 @@ pub(super) fn integer(value: f64) -> Option<i64> {
     (is_same && integer.unsigned_abs() <= EXACT).then_some(integer)
 }
 
-/// The value of a point of 2014; `None` when it is not set.
+/// The value of a point of 2014; `None` if it is not set.
 #[inline(always)]
 pub(super) fn read9(point: [u8; 9]) -> Option<Result<f64, &'static str>> {
     let [first, integer @ ..] = point;
@@ -38,8 +38,8 @@ pub(super) fn read9(point: [u8; 9]) -> Option<Result<f64, &'static str>> {
     }
 }
 
-/// A value in eight bytes, when that loses nothing: as an integer, a decimal, or a float
-/// whose last bit is zero.
+/// The value in eight bytes, if exact: as an integer, a decimal, or a float whose last bit is
+/// zero.
 #[inline(always)]
 pub(super) fn write8(value: f64) -> Option<u64> {
     match integer(value) {
@@ -48,7 +48,7 @@ pub(super) fn write8(value: f64) -> Option<u64> {
     }
 }
 
-/// `bits` of 56, the tag above them.
+/// `bits` in 56 bits, below the tag.
 fn tagged(tag: u8, bits: i64) -> u64 {
     u64::from(tag) << 56 | (bits as u64 & 0x00ff_ffff_ffff_ffff)
 }
@@ -61,11 +61,12 @@ fn write_fraction(value: f64) -> Option<u64> {
     }
 }
 
-/// Adding it to a number of either sign, and taking it away again, rounds it to an integer.
+/// Adding this to a number of either sign, and subtracting it again, rounds the number to an
+/// integer.
 const ROUND: f64 = 6_755_399_441_055_744.0;
 
-/// Coefficient and exponent of a value with one or two decimals, the exponent in eight bits:
-/// so few digits that no decimal as short is the same number.
+/// Coefficient and exponent (in eight bits) of a value with one or two decimals. It has so few
+/// digits that no other decimal of this length is the same number.
 #[inline(always)]
 fn hundredths(value: f64) -> Option<(i64, i64)> {
     let hundredths = (value * 100.0 + ROUND) - ROUND;
@@ -91,7 +92,7 @@ fn write_any_fraction(value: f64) -> Option<u64> {
     (bits & 1 == 0).then_some(((bits as i64 >> 1) as u64) | 1 << 63)
 }
 
-/// Coefficient and exponent of the shortest decimal, when they fit and read back the same.
+/// Coefficient and exponent of the shortest decimal, if they fit and read back to the same value.
 fn decimal(value: f64) -> Option<(i64, i8)> {
     if !value.is_finite() || (value == 0.0 && value.is_sign_negative()) {
         return None;
@@ -109,17 +110,17 @@ fn decimal(value: f64) -> Option<(i64, i8)> {
     is_same.then_some((coefficient, exponent))
 }
 
-/// Powers of ten that an f64 holds exactly.
+/// Powers of ten that an f64 represents exactly.
 const TENS: [f64; 23] = [
     1e0, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9, 1e10, 1e11, 1e12, 1e13, 1e14, 1e15, 1e16, 1e17, 1e18, 1e19, 1e20,
     1e21, 1e22,
 ];
 
-/// `coefficient * 10^exponent`, rounded once; the coefficient is one of 48 bits.
+/// `coefficient * 10^exponent`, rounded once; the coefficient has at most 48 bits.
 #[inline(always)]
 fn scale(coefficient: i64, exponent: i8) -> Option<f64> {
     match TENS.get(usize::from(exponent.unsigned_abs())) {
-        // Both are exact, so that the quotient or product is the nearest f64.
+        // Both operands are exact, so the quotient or product is the nearest f64.
         Some(tens) if exponent < 0 => Some(coefficient as f64 / tens),
         Some(tens) => Some(coefficient as f64 * tens),
         None => scale_far(coefficient, exponent),
@@ -131,7 +132,7 @@ fn scale_far(coefficient: i64, exponent: i8) -> Option<f64> {
     parse_f64(format!("{coefficient}e{exponent}").as_bytes())
 }
 
-/// The value of a point of eight bytes; `None` when it is not set.
+/// The value of a point of eight bytes; `None` if it is not set.
 #[inline(always)]
 pub(super) fn read8(word: u64) -> Option<Result<f64, &'static str>> {
     let integer = (word << 8) as i64 >> 8;

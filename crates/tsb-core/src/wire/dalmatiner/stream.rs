@@ -1,8 +1,7 @@
-//! The last version's stream to samples: entries and batches.
+//! Decodes the last version's stream to samples: entries and batches.
 //!
-//! A connection begins in command mode, with frames. The one command that is spoken here is
-//! the one that enters stream mode; behind it there are no frames. Whatever cannot be
-//! parsed ends the connection, as in the server.
+//! A connection begins in command mode, with frames. The only supported command enters stream
+//! mode, in which there are no frames. Any parse error ends the connection, as in the server.
 
 use std::sync::Arc;
 
@@ -12,13 +11,13 @@ use crate::time::Clock;
 use crate::wire::known::Known;
 use crate::wire::{Decoder, Fatal, MAX_RECORD, Malformed, Room, Sequence, Sink};
 
-/// The longest data of an entry, in bytes, so that a record fits into 64 KiB.
+/// Maximum data of an entry, in bytes, so that a record fits into 64 KiB.
 const MAX_DATA: usize = 32 << 10;
 
 /// The longest metric, in bytes.
 const MAX_NAME: usize = 24 << 10;
 
-/// Where a connection stands.
+/// The mode of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum State {
     /// Frames of commands.
@@ -37,11 +36,11 @@ pub struct StreamDecoder {
     bucket: Vec<u8>,
 }
 
-/// Why a record is not taken.
+/// Why a record cannot be decoded.
 enum Problem {
-    /// Its end has not come yet.
+    /// It is not complete yet.
     Unfinished,
-    /// The connection is lost.
+    /// The connection must end.
     Fatal(&'static str),
 }
 
@@ -55,14 +54,14 @@ impl StreamDecoder {
         }
     }
 
-    /// Has its names take their memory from what a listener allows all its connections.
+    /// Charges the memory of names to the budget that all connections of a listener share.
     #[must_use]
     pub fn within(mut self, room: &Room) -> Self {
         self.known.within(room, 0);
         self
     }
 
-    /// One record from the beginning of the bytes.
+    /// Decodes one record from the beginning of the bytes.
     #[inline(always)]
     fn record(&mut self, bytes: &mut &[u8], sink: &mut dyn Sink) -> Result<(), Problem> {
         match self.state {
@@ -117,7 +116,7 @@ impl StreamDecoder {
         Ok(())
     }
 
-    /// A metric of a batch, or its end.
+    /// Decodes a metric of a batch, or the batch's end.
     #[inline(always)]
     fn member(&mut self, bytes: &mut &[u8], seconds: u64, sink: &mut dyn Sink) -> Result<(), Problem> {
         let metric = metric(bytes)?;
@@ -130,8 +129,8 @@ impl StreamDecoder {
         Ok(())
     }
 
-    /// Hands over points, consecutive seconds of one metric. What a server takes and an f64
-    /// or a timestamp does not hold costs the point, or the record.
+    /// Passes on points: consecutive seconds of one metric. A value that a server accepts but an
+    /// f64 cannot represent is dropped; for such a timestamp the whole record is.
     #[inline(always)]
     fn points(&mut self, metric: &[u8], seconds: u64, data: &[u8], sink: &mut dyn Sink) {
         let (points, _) = data.as_chunks::<8>();
@@ -147,7 +146,7 @@ impl StreamDecoder {
         }
     }
 
-    /// Announces the metrics of records to come, as long as they are of one kind.
+    /// Announces the metrics of upcoming records, as long as they are of one kind.
     #[inline(never)]
     fn look_ahead(&mut self, mut bytes: &[u8]) {
         while let Some(metric) = self.next_metric(&mut bytes) {
@@ -174,7 +173,7 @@ impl StreamDecoder {
     }
 }
 
-/// The metric at the beginning of the bytes, behind its length.
+/// The metric at the beginning of the bytes, after its length.
 #[inline(always)]
 fn metric<'a>(bytes: &mut &'a [u8]) -> Result<&'a [u8], Problem> {
     let length = usize::from(u16::from_be_bytes(cut(bytes).ok_or(Problem::Unfinished)?));

@@ -1,24 +1,25 @@
-//! Memory that all peers of a listener share, because anybody can pretend to be many.
+//! Memory budgets that all peers of a listener share, since a single host can pretend to be many
+//! peers.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// So many bytes may be held for peers, all decoders of a listener together.
+/// A number of bytes that all decoders of a listener together may hold.
 #[derive(Clone, Debug)]
 pub struct Budget(Arc<AtomicUsize>);
 
 impl Budget {
-    /// A budget of so many bytes.
+    /// A budget of `bytes` bytes.
     pub fn new(bytes: usize) -> Self {
         Self(Arc::new(AtomicUsize::new(bytes)))
     }
 
-    /// Bytes that are left.
+    /// Bytes not taken yet.
     pub fn left(&self) -> usize {
         self.0.load(Ordering::Relaxed)
     }
 
-    /// Takes `bytes`, if so many are left.
+    /// Takes `bytes`; false, and nothing taken, if fewer are left.
     pub(crate) fn take(&self, bytes: usize) -> bool {
         let taken = self
             .0
@@ -26,7 +27,7 @@ impl Budget {
         taken.is_ok()
     }
 
-    /// Gives back what was taken.
+    /// Returns bytes that were taken.
     pub(crate) fn give_back(&self, bytes: usize) {
         self.0.fetch_add(bytes, Ordering::Relaxed);
     }
@@ -35,16 +36,16 @@ impl Budget {
 /// Memory that the decoders of one listener share.
 #[derive(Clone, Debug, Default)]
 pub struct Room {
-    /// Names that decoders remember: tables of names, and of announced series. Where it is used
-    /// up, a text decoder asks its sink for the series of each sample, which is slower and loses
-    /// nothing; a further announcement is malformed.
+    /// For names: tables of names, and of announced series. When it is used up, a text decoder
+    /// asks its sink for the series of each sample, which is slower but loses nothing; a further
+    /// announcement counts as malformed.
     pub names: Budget,
-    /// Samples that wait for their announcement, and bodies of requests.
+    /// For samples that wait for their announcement, and for bodies of requests.
     pub held: Budget,
 }
 
 impl Room {
-    /// Room for `bytes` bytes of either kind.
+    /// Budgets of `bytes` bytes each.
     pub fn of(bytes: usize) -> Self {
         Self {
             names: Budget::new(bytes),
@@ -54,7 +55,7 @@ impl Room {
 }
 
 impl Default for Budget {
-    /// 256 MiB: the tables of 32 million announced series, or what fell between them.
+    /// 256 MiB each: enough for the tables of 32 million announced series.
     fn default() -> Self {
         Self::new(256 << 20)
     }

@@ -1,4 +1,4 @@
-//! Protocols of lines: whole lines into datagrams, and datagrams as lines.
+//! Line protocols over datagrams: packs whole lines, and decodes datagrams of lines.
 
 use memchr::memrchr;
 
@@ -8,30 +8,30 @@ use crate::series::Catalog;
 use crate::time::Timestamp;
 use crate::wire::{Decoder, Encoder, Fatal, Protocol, Sequence, Sink, Uncarried};
 
-/// No value has a longer text.
+/// A value with the longest possible text.
 const LONGEST: f64 = -1.234_567_890_123_456_7e-308;
 
-/// No timestamp has a longer text.
+/// A timestamp with the longest possible text.
 const LATEST: Timestamp = Timestamp(i64::MAX);
 
-/// Samples encoded at a time: their text stays in the first-level cache.
+/// Number of samples encoded at a time: their text stays in the first-level cache.
 const PIECE: usize = 256;
 
 /// Packs the lines of an encoder.
 ///
-/// To make datagrams equal, Graphite's last line gets blanks before its end, which carbon
-/// takes for what they are; the others get empty lines, which they skip.
+/// To make datagrams equally long, Graphite's last line is padded with blanks before its end,
+/// which carbon ignores; for other protocols empty lines are added, which their servers skip.
 #[derive(Debug)]
 pub(crate) struct LinePacker {
     encoder: Box<dyn Encoder>,
     lines: Vec<u8>,
     filler: u8,
-    /// Samples whose line is longer than a datagram.
+    /// Number of samples whose line is longer than a datagram.
     too_long: u64,
 }
 
 impl LinePacker {
-    /// A packer whose every line fits into `limit` bytes.
+    /// A packer. Every line must fit into `limit` bytes.
     ///
     /// # Errors
     /// The first series that cannot be carried, or whose longest line is longer.
@@ -79,7 +79,7 @@ impl LinePacker {
     }
 }
 
-/// Puts `count` bytes before the last line feed.
+/// Inserts `count` filler bytes before the last line feed.
 fn pad(bytes: &mut Vec<u8>, count: usize, filler: u8) {
     bytes.pop();
     bytes.resize(bytes.len() + count, filler);
@@ -110,19 +110,19 @@ impl Packer for LinePacker {
     }
 }
 
-/// Decodes datagrams one by one: the end of a datagram is the end of its last record, and
-/// what would end a connection ends the datagram.
+/// Decodes datagrams one by one: the end of a datagram ends its last record, and an error that
+/// would end a connection ends only the datagram.
 #[derive(Debug)]
 pub(crate) struct WholeDatagrams {
     decoder: Box<dyn Decoder>,
-    /// Whether records end with a line feed, which the last may lack.
+    /// Whether records end with a line feed, which the last one may lack.
     is_lines: bool,
-    /// A datagram whose last line is not ended.
+    /// Buffer for adding the missing line feed.
     ended: Vec<u8>,
 }
 
 impl WholeDatagrams {
-    /// Of lines.
+    /// For line protocols.
     pub(crate) fn of_lines(decoder: Box<dyn Decoder>) -> Self {
         Self {
             decoder,
@@ -131,7 +131,7 @@ impl WholeDatagrams {
         }
     }
 
-    /// Of records that say themselves how long they are, or a payload that is read as one.
+    /// For protocols whose records state their length, or whose datagram is one record.
     pub(crate) fn of_records(decoder: Box<dyn Decoder>) -> Self {
         Self {
             is_lines: false,
@@ -140,7 +140,7 @@ impl WholeDatagrams {
     }
 
     fn records(&mut self, bytes: &[u8], sink: &mut dyn Sink) {
-        // The decoder has told the sink what is wrong, and the rest goes with it.
+        // On an error the decoder has informed the sink; the rest of the datagram is dropped.
         if let Ok(consumed) = self.decoder.decode(bytes, sink) {
             let rest = &bytes[consumed..];
             if !rest.is_empty() {

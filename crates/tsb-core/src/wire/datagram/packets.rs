@@ -1,24 +1,24 @@
-//! Datagrams that wait to be sent: one buffer, and where each ends.
+//! Datagrams to be sent: one buffer with the end of each datagram.
 
-/// Datagrams in one buffer, the last of them open.
+/// Datagrams in one buffer; the last one is open, which means that records may be added.
 ///
-/// With equal sizes every closed datagram is as long as the limit, which is what the
-/// kernel's segmentation needs: one system call then carries dozens.
+/// With `is_equal`, every closed datagram is exactly as long as the limit, as the kernel's
+/// segmentation requires: one system call then sends dozens.
 #[derive(Clone, Debug)]
 pub struct Packets {
     bytes: Vec<u8>,
-    // Invariant: rising, none beyond bytes.len().
+    // Invariant: ascending, none beyond bytes.len().
     ends: Vec<usize>,
     limit: usize,
     is_equal: bool,
 }
 
 impl Packets {
-    /// No datagrams yet, none of which will be longer than `limit` bytes; with `is_equal`
-    /// the closed ones are exactly as long.
+    /// An empty list of datagrams of at most `limit` bytes; with `is_equal`, closed ones are
+    /// padded to exactly that length.
     ///
     /// # Panics
-    /// When the limit is 0 or more than [`super::MAX_DATAGRAM`]: a slip of the caller.
+    /// If the limit is 0 or above [`super::MAX_DATAGRAM`], which is a bug of the caller.
     pub fn new(limit: usize, is_equal: bool) -> Self {
         assert!((1..=super::MAX_DATAGRAM).contains(&limit), "no datagram has this size");
         Self {
@@ -39,12 +39,12 @@ impl Packets {
         self.is_equal
     }
 
-    /// How many datagrams are closed.
+    /// Number of closed datagrams.
     pub fn closed(&self) -> usize {
         self.ends.len()
     }
 
-    /// How many datagrams there are, the open one included if something is in it.
+    /// Number of datagrams, including the open one unless it is empty.
     pub fn len(&self) -> usize {
         self.ends.len() + usize::from(self.open_start() < self.bytes.len())
     }
@@ -54,14 +54,14 @@ impl Packets {
         self.bytes.is_empty()
     }
 
-    /// Closes the open datagram, if something is in it, as short as it is.
+    /// Closes the open datagram without padding, unless it is empty.
     pub fn close(&mut self) {
         if self.open_start() < self.bytes.len() {
             self.ends.push(self.bytes.len());
         }
     }
 
-    /// The closed datagrams, one behind the other, and the end of each.
+    /// The bytes of the closed datagrams, and the end of each.
     pub fn closed_bytes(&self) -> (&[u8], &[usize]) {
         (&self.bytes[..self.open_start()], &self.ends)
     }
@@ -72,7 +72,7 @@ impl Packets {
         starts.zip(&self.ends).map(|(start, &end)| &self.bytes[start..end])
     }
 
-    /// Forgets the closed datagrams; the open one stays.
+    /// Removes the closed datagrams; the open one stays.
     pub fn clear_closed(&mut self) {
         let start = self.open_start();
         if start > 0 {
@@ -82,26 +82,26 @@ impl Packets {
         }
     }
 
-    /// How much more fits into the open datagram.
+    /// Number of bytes that still fit into the open datagram.
     #[inline]
     pub(crate) fn room(&self) -> usize {
         self.limit - (self.bytes.len() - self.open_start())
     }
 
-    /// Whether nothing is in the open datagram.
+    /// Whether the open datagram is empty.
     #[inline]
     pub(crate) fn is_fresh(&self) -> bool {
         self.open_start() == self.bytes.len()
     }
 
-    /// Where the next record goes; it may add at most [`Self::room`] bytes.
+    /// The buffer for the next record, which may add at most [`Self::room`] bytes.
     #[inline]
     pub(crate) fn open(&mut self) -> &mut Vec<u8> {
         &mut self.bytes
     }
 
-    /// Closes the open datagram because the next record does not fit: with equal sizes it
-    /// is filled up by `pad`, which gets the buffer and how many bytes to add.
+    /// Closes the open datagram because the next record does not fit. With equal sizes, `pad`
+    /// fills it up; it gets the buffer and the number of bytes to add.
     pub(crate) fn close_full(&mut self, pad: impl FnOnce(&mut Vec<u8>, usize)) {
         let room = self.room();
         if self.is_equal && room > 0 && !self.is_fresh() {

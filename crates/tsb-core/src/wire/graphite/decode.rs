@@ -1,10 +1,10 @@
-//! Lines to samples.
+//! Decodes lines to samples.
 //!
-//! Three ways through the bytes, all fully checked. *In order*: the line is compared with
-//! the name that is expected next and with the last timestamp's text; what agrees with text
-//! that was valid before is valid. *In any order*: lines are parsed in groups, and then the
-//! group's names are looked up together, so that the misses of the cache overlap. *Exactly*:
-//! whatever these two do not recognise is read as carbon would, one line at a time.
+//! There are three paths, all with full validation. *In order*: the line is compared with the
+//! expected next name and with the text of the last timestamp; equal text was validated before.
+//! *In any order*: lines are parsed in groups, whose names are then looked up together so that
+//! cache misses overlap. *Exact*: any line that these two do not recognize is parsed like carbon
+//! does, one at a time.
 
 use std::sync::Arc;
 
@@ -19,48 +19,48 @@ use crate::wire::order::Order;
 use crate::wire::stamp::Stamp;
 use crate::wire::{Decoder, Fatal, Malformed, Room, Sequence, Sink};
 
-/// How many names are looked up together.
+/// Number of names that are looked up together.
 const GROUP: usize = 32;
 
-/// The longest text of a value that is looked at within a window.
+/// Maximum length of a value's text on the fast paths.
 const LONGEST_VALUE: usize = 40;
 
-/// The latest timestamp that is read the fast way.
+/// The latest timestamp on the fast paths.
 const LAST_SECOND: i64 = i64::MAX / SECOND_NS as i64;
 
 /// Turns the lines of one connection into batches.
 pub struct GraphiteDecoder {
     names: Names,
     columns: Columns,
-    /// What a line ends with.
+    /// The text of the last line end.
     tail: Stamp,
     clock: Arc<dyn Clock>,
-    /// The name that is expected next; may be one behind the last.
+    /// Index of the expected next name; may be one past the last.
     expected: usize,
     order: Order,
     /// Lines that are parsed.
     gathered: Box<[Pending; GROUP]>,
-    /// Lines whose entries are guessed as well.
+    /// Lines whose table entries are guessed too.
     guessed: Box<[Pending; GROUP]>,
 }
 
-/// A line whose name is not looked up yet.
+/// A parsed line whose name is not looked up yet.
 #[derive(Clone, Copy, Debug, Default)]
 struct Pending {
     hash: Hash,
-    /// A guess.
+    /// The guessed entry.
     entry: usize,
     start: usize,
-    /// Of the name, terminator included.
+    /// Length of the name, terminator included.
     length: usize,
     at: Timestamp,
     value: f64,
 }
 
 impl GraphiteDecoder {
-    /// A decoder for one connection. The clock says what "now" is (timestamp -1).
+    /// A decoder for one connection. The clock gives the time for timestamp -1, which means "now".
     pub fn new(clock: Arc<dyn Clock>) -> Self {
-        // The seed has no influence on what is decoded.
+        // The seed does not affect the result of decoding.
         let seed = clock.wall().as_nanos() as u64 ^ clock.now().rotate_left(32);
         Self {
             names: Names::new(b' ', seed),
@@ -74,15 +74,15 @@ impl GraphiteDecoder {
         }
     }
 
-    /// Has its names take their memory from what a listener allows all its connections.
+    /// Charges the memory of names to the budget that all connections of a listener share.
     #[must_use]
     pub fn within(mut self, room: &Room) -> Self {
         self.names.within(room, 0);
         self
     }
 
-    /// Decodes lines of `bytes` from `at` on, as long as they are of the usual kind and
-    /// begin before `end`, where a line ends. Returns where the next one begins.
+    /// Decodes lines of `bytes` from `at` on, as long as they are of the common form and begin
+    /// before `end`, which is the end of a line. Returns the start of the next line.
     fn usual(&mut self, bytes: &[u8], mut at: usize, end: usize, sink: &mut dyn Sink) -> usize {
         loop {
             let begin = at;
@@ -98,7 +98,7 @@ impl GraphiteDecoder {
         }
     }
 
-    /// Lines whose names come as they came before.
+    /// Decodes lines whose names repeat the earlier order.
     fn ordered(&mut self, bytes: &[u8], mut at: usize, end: usize, sink: &mut dyn Sink) -> usize {
         loop {
             let begin = at;
@@ -112,7 +112,7 @@ impl GraphiteDecoder {
         }
     }
 
-    /// Lines that continue a run: the expected name, the id that follows, the same timestamp.
+    /// Decodes lines that continue a run: the expected name, the next id, the same timestamp.
     #[inline(always)]
     fn run(&mut self, bytes: &[u8], mut at: usize, end: usize) -> usize {
         let tail = self.tail;
@@ -143,7 +143,7 @@ impl GraphiteDecoder {
         at
     }
 
-    /// One line of the usual kind; the same place when there is none.
+    /// Decodes one line of the common form; returns `at` if it is not one.
     #[inline(never)]
     fn step(&mut self, bytes: &[u8], at: usize, end: usize, sink: &mut dyn Sink) -> usize {
         let Some(window) = window_at(bytes, at, end) else {
@@ -177,15 +177,15 @@ impl GraphiteDecoder {
         at + next
     }
 
-    /// The known name that the window begins with, and its length.
+    /// The known name at the beginning of the window, and its length.
     fn seek(&self, window: &Window) -> Option<(usize, usize)> {
         let length = find_end(window, b' ')? + 1;
         let hash = self.names.hash_in(window, length);
         Some((self.names.find_in(window, hash, length)?, length))
     }
 
-    /// Lines whose names come in any order. While one group is parsed, the cache fetches
-    /// what looking up the names of the group before it takes.
+    /// Decodes lines with names in any order. While one group is parsed, the cache loads the table
+    /// entries of the previous group's names.
     fn scattered(&mut self, bytes: &[u8], mut at: usize, end: usize, sink: &mut dyn Sink) -> usize {
         let (mut count, mut behind) = self.gather(bytes, at, end);
         loop {
@@ -220,7 +220,7 @@ impl GraphiteDecoder {
         }
     }
 
-    /// The entry of a line's name; `None` when the line is for the exact way.
+    /// The entry of a line's name; `None` if the line needs the exact path.
     #[inline(always)]
     fn resolve(&mut self, bytes: &[u8], end: usize, pending: &Pending, sink: &mut dyn Sink) -> Option<usize> {
         let window = window_at(bytes, pending.start, end)?;
@@ -231,14 +231,14 @@ impl GraphiteDecoder {
         found.or_else(|| meet(&mut self.names, &window[..pending.length - 1], sink))
     }
 
-    /// Parses lines up to a group's worth; returns how many, and where the next begins.
+    /// Parses up to one group of lines; returns their number and the start of the next line.
     #[inline(always)]
     fn gather(&mut self, bytes: &[u8], mut at: usize, end: usize) -> (usize, usize) {
         let mut tail = self.tail;
         let mut count = 0;
         for pending in self.gathered.iter_mut() {
             let Some(window) = window_at(bytes, at, end) else { break };
-            // Any other white space, and control characters, are for the exact way.
+            // Other white space and control characters need the exact path.
             let Some(space) = find_end(window, b' ').filter(|at| window[*at] == b' ') else {
                 break;
             };
@@ -266,7 +266,7 @@ impl GraphiteDecoder {
         (count, at)
     }
 
-    /// One line, without its line feed, read as carbon would.
+    /// Parses one line, without its line feed, like carbon does.
     #[inline(never)]
     fn exact(&mut self, bytes: &[u8], sink: &mut dyn Sink) -> Result<(), Fatal> {
         let line = match line::parse(bytes) {
@@ -304,8 +304,8 @@ impl GraphiteDecoder {
     }
 }
 
-/// Asks the sink about a new name; `None` when it cannot be taken as it stands or there is
-/// no room for it: then it is read the exact way.
+/// Asks the sink about a new name. `None` if the name needs the exact path, or if there is no room
+/// to remember it.
 #[inline(never)]
 fn meet(names: &mut Names, name: &[u8], sink: &mut dyn Sink) -> Option<usize> {
     // White space beyond ASCII would split the name.
@@ -317,15 +317,15 @@ fn meet(names: &mut Names, name: &[u8], sink: &mut dyn Sink) -> Option<usize> {
     names.insert(name.as_bytes(), id)
 }
 
-/// Where the next line begins, when the line ends at `start` of a window with a time of the
-/// usual kind: among others, -1 and fractions are not.
+/// Start of the next line, if the line ends at `start` of a window with a time of the common form,
+/// which excludes -1 and fractions.
 #[inline(always)]
 fn read_tail(tail: &mut Stamp, window: &Window, start: usize) -> Option<usize> {
     let time = |seconds| (seconds <= LAST_SECOND).then(|| Timestamp::from_secs(seconds));
     tail.read(window, start, [b' ', b'\n'], time)
 }
 
-/// The value at `start` of a window; a space follows it.
+/// The value at `start` of a window, which must be followed by a space.
 #[inline(always)]
 fn read_value(window: &Window, start: usize) -> Option<Decimal> {
     let decimal = read_decimal(window, start);
@@ -335,7 +335,7 @@ fn read_value(window: &Window, start: usize) -> Option<Decimal> {
     }
 }
 
-/// A value of any form that is not NaN.
+/// A value in any form except NaN.
 #[inline(never)]
 fn read_any_value(window: &Window, start: usize) -> Option<Decimal> {
     let text = window.get(start..start + LONGEST_VALUE)?;
@@ -352,7 +352,7 @@ impl Decoder for GraphiteDecoder {
         while at < end {
             at = self.usual(bytes, at, end, sink);
             if at + WINDOW > bytes.len() && at < end {
-                // The last lines, with room behind them.
+                // The last lines, copied into a buffer with padding.
                 let mut last = [0; 2 * WINDOW];
                 last[..bytes.len() - at].copy_from_slice(&bytes[at..]);
                 at += self.usual(&last, 0, end - at, sink);

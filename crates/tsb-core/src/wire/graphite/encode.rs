@@ -1,4 +1,4 @@
-//! Samples to lines.
+//! Encodes samples to lines.
 
 use super::wire_name;
 use crate::batch::{Batch, Ids, Times};
@@ -9,17 +9,17 @@ use crate::wire::names::{Cell, INLINE};
 use crate::wire::number::{MAX_TEXT, Plain, cents, format_f64, format_i64};
 use crate::wire::{Encoder, Protocol, Uncarried};
 
-/// Room that one line of the fast path may touch: a name, ten digits, a timestamp.
+/// Maximum bytes of a line on the fast path: a name, ten digits, a timestamp.
 const LINE: usize = 96;
 
-/// The shortest name, space included, of the fast path: [`Plain::put`] overwrites nine
-/// bytes before the value. The longest stands in its cell.
+/// Minimum length of a name on the fast path, space included: [`Plain::put`] overwrites nine bytes
+/// before the value. The maximum is what fits into a name's cell.
 const SHORTEST: usize = 10;
 
-/// Lines are made in a block that stays in the first-level cache.
+/// Lines are assembled in a block of this size, which stays in the first-level cache.
 const BLOCK: usize = 8192;
 
-/// How many names of any order are brought into the cache together.
+/// Number of names in arbitrary order that are prefetched together.
 const GROUP: usize = 32;
 
 /// Turns batches into lines.
@@ -28,16 +28,16 @@ const GROUP: usize = 32;
 /// values that are not numbers (carbon drops them), timestamps in the second before the
 /// epoch (-1 means "now" to carbon), and ids that the catalog does not have.
 pub struct GraphiteEncoder {
-    /// Each series' name and a space.
+    /// The name of each series, followed by a space.
     cells: Vec<Cell>,
-    /// What of long names does not fit into their cells.
+    /// The parts of long names that do not fit into their cells.
     rests: Vec<u8>,
     tail: Tail,
     block: Block,
     skipped: u64,
 }
 
-/// The end of a line: a space, the seconds, a line feed.
+/// The end of a line: space, seconds, line feed.
 #[derive(Clone, Copy, Debug)]
 struct Tail {
     seconds: i64,
@@ -58,13 +58,13 @@ impl Tail {
         Self { seconds, text, length }
     }
 
-    /// Whether lines with it can be written the fast way.
+    /// Whether lines with it can be written on the fast path.
     fn is_fast(&self) -> bool {
         self.length <= 16 && self.seconds != -1
     }
 }
 
-/// Lines on their way out.
+/// The block in which lines are assembled.
 struct Block {
     bytes: Box<[u8; BLOCK]>,
     // Invariant: used <= BLOCK
@@ -77,7 +77,7 @@ impl Block {
         self.used = 0;
     }
 
-    /// Room for a line of the fast path, when the name is of its kind.
+    /// Room for a line on the fast path, if the name is suitable for it.
     #[inline(always)]
     fn room(&mut self, cell: &Cell, out: &mut Vec<u8>) -> Option<&mut [u8; LINE]> {
         if self.used > BLOCK - LINE {
@@ -87,8 +87,8 @@ impl Block {
         line.filter(|_| matches!(cell.length(), SHORTEST..=INLINE))
     }
 
-    /// One line; `false`, and nothing written, when there is no fast way to write it. The
-    /// tail is 16 bytes at most.
+    /// Writes one line; returns false, with nothing written, if the fast path cannot. The tail is
+    /// 16 bytes at most.
     #[inline(always)]
     fn line(&mut self, cell: &Cell, value: f64, tail: &Tail, out: &mut Vec<u8>) -> bool {
         let (Some(digits), Some(line)) = (Plain::of(value), self.room(cell, out)) else {
@@ -117,7 +117,7 @@ impl Block {
         true
     }
 
-    /// One line of any kind.
+    /// Writes one line of any form.
     #[inline(never)]
     fn any_line(&mut self, name: [&[u8]; 2], value: f64, tail: &Tail, out: &mut Vec<u8>) {
         let mut text = [0; MAX_TEXT];
@@ -171,14 +171,14 @@ impl GraphiteEncoder {
         }
     }
 
-    /// Lines of one timestamp for series that follow each other.
+    /// Writes lines with one timestamp for consecutive series.
     fn range(&mut self, first: usize, values: &[f64], out: &mut Vec<u8>) {
         let cells = self.cells.get(first..).unwrap_or_default();
         self.skipped += lines(&mut self.block, cells.iter(), &self.rests, values, &self.tail, out);
         self.skipped += values.len().saturating_sub(cells.len()) as u64;
     }
 
-    /// Lines of one timestamp for series in any order.
+    /// Writes lines with one timestamp for series in any order.
     fn each(&mut self, ids: &[SeriesId], values: &[f64], out: &mut Vec<u8>) {
         let known = self.cells.len();
         let mut coming = ids.chunks(GROUP);
@@ -196,7 +196,7 @@ impl GraphiteEncoder {
         }
     }
 
-    /// Asks the cache for names that are wanted soon.
+    /// Prefetches names that are needed soon.
     fn expect(&self, ids: &[SeriesId]) {
         for cell in ids.iter().filter_map(|id| self.cells.get(id.index())) {
             prefetch(cell);
@@ -204,7 +204,7 @@ impl GraphiteEncoder {
     }
 }
 
-/// Lines for series and values in step; returns how many samples could not be carried.
+/// Writes lines for pairs of series and value; returns how many samples cannot be carried.
 #[inline(always)]
 fn lines<'a>(
     block: &mut Block,
@@ -225,7 +225,7 @@ fn lines<'a>(
     skipped
 }
 
-/// Writes a line of any kind, or returns `false` when the wire cannot carry the sample.
+/// Writes a line of any form; returns false if the wire cannot carry the sample.
 #[inline(never)]
 fn slow_line(block: &mut Block, cell: &Cell, rests: &[u8], value: f64, tail: &Tail, out: &mut Vec<u8>) -> bool {
     let carried = !value.is_nan() && tail.seconds != -1;
@@ -236,7 +236,7 @@ fn slow_line(block: &mut Block, cell: &Cell, rests: &[u8], value: f64, tail: &Ta
     carried
 }
 
-/// Copies a name of 10 to 54 bytes in pieces that may overlap: no loop, no call.
+/// Copies a name of 10 to 54 bytes in pieces that may overlap: no loop and no call.
 #[inline(always)]
 fn put_name(name: &[u8; INLINE], length: usize, line: &mut [u8; LINE]) {
     if length > 32 {

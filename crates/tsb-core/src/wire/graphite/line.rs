@@ -1,4 +1,4 @@
-//! One line, read as carbon reads it: the exact and slow way.
+//! Parses one line exactly as carbon does, without optimization.
 
 use super::{MAX_LINE, is_space};
 use crate::time::SECOND_NS;
@@ -12,27 +12,27 @@ pub(super) struct Line<'a> {
     pub(super) at: Seconds,
 }
 
-/// When a sample was taken.
+/// The time of a sample.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Seconds {
     /// Whole seconds since the epoch, within the range of a timestamp.
     At(i64),
-    /// The timestamp -1: when the line arrives.
+    /// The timestamp -1: the time of arrival.
     Now,
 }
 
-/// Why a line is no sample.
+/// Why a line is not a sample.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Problem {
-    /// The line is ignored; the connection goes on.
+    /// The line is ignored, and the connection continues.
     Malformed(&'static str),
-    /// Carbon does not catch this: the connection is lost.
+    /// Carbon does not catch this error: the connection ends.
     Fatal(&'static str),
 }
 
 pub(super) const TOO_LONG: &str = "a line is longer than 16384 bytes";
 
-/// Reads one line without its line feed.
+/// Parses one line without its line feed.
 pub(super) fn parse(line: &[u8]) -> Result<Line<'_>, Problem> {
     if line.len() > MAX_LINE {
         return Err(Problem::Fatal(TOO_LONG));
@@ -43,7 +43,7 @@ pub(super) fn parse(line: &[u8]) -> Result<Line<'_>, Problem> {
     let (Some(name), Some(value), Some(at), None) = parts else {
         return Err(Problem::Malformed("a line is not three words: name, value, timestamp"));
     };
-    // In carbon's order: both must be numbers before either is looked at.
+    // In carbon's order: both must be numbers before either is checked.
     let at = python_float(at).ok_or(Problem::Malformed("a timestamp is not a number"))?;
     let value = python_float(value).ok_or(Problem::Malformed("a value is not a number"))?;
     if value.is_nan() {
@@ -64,8 +64,8 @@ pub(super) fn parse(line: &[u8]) -> Result<Line<'_>, Problem> {
     Ok(Line { name, value, at })
 }
 
-/// Python's `float()`: what the standard library takes, and single underscores between
-/// digits. (Python also takes the digits of other scripts; those are no number here.)
+/// Python's `float()`: what Rust's parser accepts, plus single underscores between digits. (Python
+/// also accepts digits of other scripts; these are not numbers here.)
 fn python_float(text: &str) -> Option<f64> {
     let bytes = text.as_bytes();
     if memchr::memchr(b'_', bytes).is_none() {

@@ -1,4 +1,4 @@
-//! The content of a body on its way to a decoder.
+//! The content of a request body, inflated if necessary, before it is decoded.
 
 use std::io::Write;
 
@@ -6,23 +6,23 @@ use flate2::write::MultiGzDecoder;
 
 use super::MAX_BODY;
 
-/// Compressed bytes that are inflated at once: they make a megabyte at most.
+/// Compressed bytes that are inflated at a time: they expand to a megabyte at most.
 const STEP: usize = 1 << 10;
 
 /// Content that is not decoded yet, inflated if it was compressed.
 #[derive(Debug)]
 pub(super) struct Content {
-    /// Bytes in which a record may still be unfinished.
+    /// Bytes that may end in an incomplete record.
     bytes: Vec<u8>,
     inflater: Option<MultiGzDecoder<Vec<u8>>>,
-    /// How much content there was.
+    /// Total length of the content so far.
     pub(super) length: u64,
 }
 
-/// Why content cannot be had.
+/// Why content is invalid.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum BadContent {
-    /// It is longer than a body may be.
+    /// It exceeds the maximum length of a body.
     TooLong,
     /// It is not gzip.
     NotGzip,
@@ -37,17 +37,17 @@ impl Content {
         }
     }
 
-    /// Whether bytes are content as they come, and none wait.
+    /// Whether the bytes of the body can be decoded directly: not compressed, and none buffered.
     pub(super) fn is_direct(&self) -> bool {
         self.inflater.is_none() && self.bytes.is_empty()
     }
 
-    /// Content that was taken from where it came.
+    /// Records that `bytes` bytes were decoded directly.
     pub(super) fn passed(&mut self, bytes: usize) {
         self.length += bytes as u64;
     }
 
-    /// Takes some of `data`; returns how much.
+    /// Takes part of `data`; returns the number of bytes taken.
     pub(super) fn push(&mut self, data: &[u8]) -> Result<usize, BadContent> {
         let Some(inflater) = &mut self.inflater else {
             self.bytes.extend_from_slice(data);
@@ -60,7 +60,7 @@ impl Content {
         Ok(step.len())
     }
 
-    /// Nothing more comes.
+    /// Marks the end of the body.
     pub(super) fn finish(&mut self) -> Result<(), BadContent> {
         if let Some(inflater) = &mut self.inflater {
             inflater.try_finish().map_err(|_| BadContent::NotGzip)?;
@@ -81,12 +81,12 @@ impl Content {
         Ok(())
     }
 
-    /// What waits to be decoded.
+    /// The content that is not decoded yet.
     pub(super) fn waiting(&self) -> &[u8] {
         &self.bytes
     }
 
-    /// So much of it was decoded.
+    /// Records that `count` bytes were decoded.
     pub(super) fn consume(&mut self, count: usize) {
         self.bytes.drain(..count.min(self.bytes.len()));
     }

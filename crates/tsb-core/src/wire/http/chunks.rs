@@ -1,12 +1,12 @@
-//! The end of a body, wherever it is: by its length or by its chunks.
+//! Finds the end of a body, by its length or by its chunks.
 
 use super::head::Framing;
 use super::{MAX_BODY, MAX_HEAD};
 
-/// The longest line with the size of a chunk.
+/// Maximum length of a line with a chunk size.
 const MAX_SIZE_LINE: usize = 1024;
 
-/// Where in a body a connection is.
+/// The position of a connection within a body.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Chunks {
     state: State,
@@ -16,43 +16,43 @@ pub(super) struct Chunks {
 
 #[derive(Clone, Copy, Debug)]
 enum State {
-    /// So many bytes of the body are to come; `is_last` when nothing comes behind them.
+    /// This number of body bytes follows; `is_last` if the body ends after them.
     Data {
         left: u64,
         is_last: bool,
     },
     /// The line with the size of the next chunk.
     Size,
-    /// The line end behind a chunk.
+    /// The line end after a chunk.
     DataEnd,
-    /// The lines behind the last chunk, so many bytes of which are read.
+    /// The lines after the last chunk, of which this number of bytes was read.
     Trailer(usize),
     Over,
 }
 
-/// What comes next.
+/// The kind of the next bytes.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Piece {
-    /// So many bytes of the body, from the beginning of what is there.
+    /// This number of body bytes, from the beginning of the input.
     Data {
         length: usize,
-        /// They go up to the end of the chunk, or of a body without chunks.
+        /// Whether they reach the end of the chunk, or of a body without chunks.
         is_whole: bool,
     },
-    /// So many bytes that are no part of it.
+    /// This number of framing bytes.
     Frame(usize),
-    /// More has to come.
+    /// More input is needed.
     Wait,
-    /// The body is over.
+    /// The body has ended.
     Over,
 }
 
-/// Why a body has no end.
+/// Why the framing of a body is invalid.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum BadBody {
-    /// It is too long.
+    /// The body is too long.
     TooLong,
-    /// The chunks are none.
+    /// The chunks are malformed.
     Malformed,
 }
 
@@ -66,13 +66,13 @@ impl Chunks {
         Ok(Self { state, passed: 0 })
     }
 
-    /// A body that is over.
+    /// A body that has ended.
     pub(super) fn none() -> Self {
         let state = State::Over;
         Self { state, passed: 0 }
     }
 
-    /// What `bytes` begin with.
+    /// The kind of the bytes at the beginning of `bytes`.
     pub(super) fn next(&mut self, bytes: &[u8]) -> Result<Piece, BadBody> {
         match self.state {
             State::Over | State::Data { left: 0, is_last: true } => Ok(Piece::Over),
@@ -98,7 +98,7 @@ impl Chunks {
         }
     }
 
-    /// So many bytes of the last piece of data were taken.
+    /// Records that `count` bytes of the last data piece were taken.
     pub(super) fn take(&mut self, count: usize) {
         self.passed += count as u64;
         if let State::Data { left, is_last } = &mut self.state {
@@ -150,7 +150,7 @@ impl Chunks {
     }
 }
 
-/// The length of the line end that `bytes` must begin with; `None` when it is not whole yet.
+/// Length of the line end that `bytes` must begin with; `None` if it is incomplete.
 fn line_end(bytes: &[u8], most: usize) -> Result<Option<usize>, BadBody> {
     match bytes {
         [b'\n', ..] => Ok(Some(1)),

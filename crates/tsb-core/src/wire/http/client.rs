@@ -1,4 +1,4 @@
-//! Requests with samples in them, and what the answers say of the samples.
+//! The client side: requests that carry samples, and the meaning of their answers.
 
 use std::fmt::Write;
 
@@ -10,10 +10,10 @@ use super::query::encoded;
 use super::{MAX_HEAD, MAX_HEADERS};
 use crate::wire::Protocol;
 
-/// The longest body of an answer that is kept, in bytes; more is no answer.
+/// Maximum length of an answer's body, in bytes; a longer one is an error.
 const MAX_ANSWER: usize = 1 << 20;
 
-/// Digits of a length in a head, blanks before them.
+/// Width of a length in a head, padded with blanks.
 const LENGTH_WIDTH: usize = 10;
 
 /// Makes the requests of one protocol for one server.
@@ -22,44 +22,44 @@ pub struct Client {
     protocol: Protocol,
     host: String,
     database: String,
-    /// Everything before the length of the body.
+    /// The bytes before the length of the body.
     head: Vec<u8>,
     is_gzip: bool,
 }
 
-/// An answer, whole.
+/// A complete answer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Answer {
-    /// Of the status line.
+    /// The status code.
     pub status: u16,
-    /// As it came, without its framing.
+    /// The body, without its framing.
     pub body: Vec<u8>,
-    /// Whether another request may follow on the connection.
+    /// Whether the connection may be used for another request.
     pub keeps_alive: bool,
 }
 
-/// What became of the samples of a request.
+/// The outcome of a request's samples.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verdict {
-    /// The server took all but so many of them.
+    /// The server accepted all but `refused` of them.
     Taken {
-        /// Samples that it refused.
+        /// Number of samples that it refused.
         refused: u64,
     },
-    /// It refused all.
+    /// The server refused all.
     Refused,
-    /// It does not say which of them it took.
+    /// The answer does not say which samples were accepted.
     Unknown,
 }
 
-/// Bytes that are no answer.
+/// Why bytes are not a valid answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct BadAnswer(pub &'static str);
 
 impl Client {
-    /// A client of `host`, for the header of that name. InfluxDB's writes into `database`.
-    /// `None`: the protocol is no body of requests.
+    /// A client of `host`, which is sent as the Host header. InfluxDB's requests write into
+    /// `database`. `None` if the protocol is not a request body.
     pub fn new(protocol: Protocol, host: &str, database: &str) -> Option<Self> {
         let (target, kind) = match protocol {
             Protocol::Influx => (format!("/write?db={}", encoded(database)), "text/plain; charset=utf-8"),
@@ -76,7 +76,7 @@ impl Client {
         })
     }
 
-    /// Says in each request that its body is compressed, which is the caller's to do: with
+    /// Declares in each request that its body is compressed. The caller must compress it with
     /// [`super::Gzip`], from [`Self::body`] on.
     #[must_use]
     pub fn with_gzip(mut self) -> Self {
@@ -88,17 +88,17 @@ impl Client {
         self
     }
 
-    /// Whether bodies are to be compressed.
+    /// Whether bodies must be compressed.
     pub fn is_gzip(&self) -> bool {
         self.is_gzip
     }
 
-    /// Where in a request the body begins.
+    /// Offset of the body in a request.
     pub fn body(&self) -> usize {
         self.head.len() + LENGTH_WIDTH + 4
     }
 
-    /// What is asked before the first write: a database to write into.
+    /// The request before the first write, which creates the database, if the protocol needs it.
     pub fn prelude(&self) -> Option<String> {
         let query = format!("CREATE DATABASE \"{}\"", self.database);
         let query = format!("q={}", encoded(&query));
@@ -113,14 +113,14 @@ impl Client {
         })
     }
 
-    /// Begins a request in `out`, which is empty: the body goes behind it.
+    /// Begins a request in the empty buffer `out`; append the body to it.
     pub fn begin(&self, out: &mut Vec<u8>) {
         out.extend_from_slice(&self.head);
         out.extend_from_slice(&[b' '; LENGTH_WIDTH]);
         out.extend_from_slice(b"\r\n\r\n");
     }
 
-    /// Completes the request in `out`, whose body is there. Returns the length of the body.
+    /// Completes the request in `out` after its body. Returns the length of the body.
     pub fn end(&self, out: &mut [u8]) -> usize {
         let start = self.head.len();
         let body = out.len().saturating_sub(self.body());
@@ -135,12 +135,12 @@ impl Client {
         body
     }
 
-    /// What an answer says of the samples of its request.
+    /// The outcome of the request's samples, by its answer.
     pub fn verdict(&self, answer: &Answer) -> Verdict {
         match answer.status {
             200..=299 => Verdict::Taken { refused: 0 },
             400 if self.protocol == Protocol::Influx => partial(&answer.body),
-            // Metrics before a bad one are stored.
+            // Metrics before the invalid one are stored.
             400 => Verdict::Unknown,
             300..=499 => Verdict::Refused,
             _ => Verdict::Unknown,
@@ -148,8 +148,8 @@ impl Client {
     }
 }
 
-/// InfluxDB's error texts: of a partial write only a count of what it dropped is known, and
-/// that is nothing where lines could not be parsed.
+/// Parses InfluxDB's error texts. A partial write reports only the number of dropped points, which
+/// is of no use if lines could not be parsed.
 fn partial(body: &[u8]) -> Verdict {
     let text = String::from_utf8_lossy(body);
     if !text.contains("partial write:") {
@@ -164,10 +164,10 @@ fn partial(body: &[u8]) -> Verdict {
 }
 
 impl Answer {
-    /// Reads an answer, and how long it is; `None` when it is not whole yet.
+    /// Parses an answer, and returns its length too; `None` if it is incomplete.
     ///
     /// # Errors
-    /// When it is no answer, or longer than a megabyte.
+    /// If it is not a valid answer, or longer than a megabyte.
     pub fn read(bytes: &[u8]) -> Result<Option<(Self, usize)>, BadAnswer> {
         let mut headers = [httparse::EMPTY_HEADER; MAX_HEADERS];
         let mut response = httparse::Response::new(&mut headers);
@@ -224,13 +224,13 @@ impl Answer {
         Ok(Some((answer, at)))
     }
 
-    /// The status, and the beginning of what stands behind it, for messages.
+    /// The status, and the beginning of the body, for messages.
     pub fn summary(&self) -> String {
         let mut text = self.status.to_string();
         let body = String::from_utf8_lossy(&self.body);
         let shown: String = body.trim().chars().take(200).collect();
         if !shown.is_empty() {
-            // A string takes everything.
+            // Writing to a string cannot fail.
             let _ = write!(text, " {shown}");
         }
         text

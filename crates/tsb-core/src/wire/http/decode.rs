@@ -1,4 +1,4 @@
-//! Requests to samples and answers.
+//! Decodes requests to samples, and produces answers.
 
 use std::fmt;
 
@@ -9,54 +9,54 @@ use super::outcome::{Noting, Outcome, Response};
 use super::query::Parameters;
 use crate::wire::{Budget, Decoder, Fatal, Malformed, Next, Peer, Sequence, Sink};
 
-/// The longest form.
+/// Maximum length of a form.
 const MAX_FORM: usize = 64 << 10;
 
-/// What an HTTP interface is for: which requests it has, and what it answers.
+/// An HTTP interface: its requests and its answers.
 pub(super) trait Service: fmt::Debug + Send {
-    /// What is to be done with the body of a request; or the answer, whatever is in it.
+    /// What to do with the body of a request, or an immediate answer that ignores the body.
     fn begin(&mut self, head: &Head) -> Result<Task, Response>;
 
-    /// What decodes the content of bodies.
+    /// The decoder of the bodies' content.
     fn decoder(&mut self) -> &mut dyn Decoder;
 
-    /// The answer to a question.
+    /// The answer to a query.
     fn asked(&mut self, parameters: &Parameters) -> Response;
 
-    /// The answer when the samples of a body are applied.
+    /// The answer after the samples of a body are applied.
     fn end(&mut self, outcome: &Outcome) -> Response;
 
-    /// The answer to what cannot be read, in the words of this interface.
+    /// The answer to an invalid request, in the words of this interface.
     fn bad(&self, status: u16, what: &str) -> Response;
 }
 
-/// What is to be done with a body.
+/// What to do with a body.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Task {
-    /// It is decoded record after record, as it comes.
+    /// Decode it record by record, as it arrives.
     Records,
-    /// It is decoded as a whole.
+    /// Decode it as a whole.
     Whole,
-    /// It is a form, or there is none: a question.
+    /// It is a form or empty: a query.
     Ask,
 }
 
-/// Decodes the requests of one connection, and answers each when its samples are applied.
+/// Decodes the requests of one connection, and answers each after its samples are applied.
 ///
-/// Records are applied as they come: of a request that breaks off, or whose compressed body
-/// turns out to be none, what came before is stored, and nothing is confirmed.
+/// Records are applied as they arrive: if a request breaks off, or its compressed body turns out
+/// to be invalid, the earlier records are stored and the request is not confirmed.
 #[derive(Debug)]
 pub struct HttpDecoder {
     service: Box<dyn Service>,
     budget: Budget,
     request: Option<Request>,
-    /// The client is to be told to go on.
+    /// Whether to send `100 Continue`.
     consents: bool,
-    /// Whatever comes is forgotten: its request was refused before its end.
+    /// Whether all further input is discarded, because a request was refused before its end.
     is_deaf: bool,
 }
 
-/// A request whose answer is not made yet.
+/// A request that is not answered yet.
 #[derive(Debug)]
 struct Request {
     task: Task,
@@ -68,18 +68,18 @@ struct Request {
     /// Bytes of the budget that the content holds.
     held: usize,
     outcome: Outcome,
-    /// It is answered so, whatever comes.
+    /// The answer, if it is already decided.
     answer: Option<Response>,
     is_over: bool,
 }
 
-/// Why a request is given up before its end.
+/// Why a request is refused before its end.
 #[derive(Clone, Copy, Debug)]
 struct Refusal {
     status: u16,
-    /// A fixed sentence.
+    /// The reason, as a fixed sentence.
     what: &'static str,
-    /// The sink has heard of it.
+    /// Whether the sink was informed.
     is_told: bool,
 }
 
@@ -125,8 +125,8 @@ impl From<Fatal> for Refusal {
 }
 
 impl HttpDecoder {
-    /// A decoder for one connection. What is held for all connections of a listener comes
-    /// out of one budget.
+    /// A decoder for one connection. Bodies held for all connections of a listener share one
+    /// budget.
     pub(super) fn new(service: Box<dyn Service>, budget: &Budget) -> Self {
         Self {
             service,
@@ -144,7 +144,7 @@ impl HttpDecoder {
             Ok(task) => (task, None),
             Err(answer) => (Task::Ask, Some(answer)),
         };
-        // Who asked first is not sent for nothing.
+        // A client that waits for consent is not asked for a body that would be refused.
         self.consents = head.awaits_consent && answer.is_none();
         self.is_deaf = head.awaits_consent && answer.is_some();
         self.request = Some(Request {
@@ -153,7 +153,7 @@ impl HttpDecoder {
             is_form: head.is_form,
             keeps_alive: head.keeps_alive && !self.is_deaf,
             chunks,
-            // Questions are small; some clients say of all their requests that they are zipped.
+            // Queries are small, and some clients declare all their requests as compressed.
             content: Content::new(head.is_gzip && task != Task::Ask),
             held: 0,
             outcome: Outcome::default(),
@@ -163,7 +163,7 @@ impl HttpDecoder {
         Ok(())
     }
 
-    /// Takes what there is of the body of the request at hand.
+    /// Takes the available part of the current request's body.
     fn body(&mut self, bytes: &[u8], sink: &mut dyn Sink) -> Result<usize, Refusal> {
         let mut at = 0;
         let Some(request) = &mut self.request else {
@@ -192,7 +192,7 @@ impl HttpDecoder {
         Ok(at)
     }
 
-    /// Answers at once, and hears nothing more.
+    /// Answers at once, and discards all further input.
     fn refuse(&mut self, refusal: Refusal, bytes: &[u8], sink: &mut dyn Sink) {
         let what = refusal.what;
         if !refusal.is_told {
@@ -207,7 +207,7 @@ impl HttpDecoder {
 }
 
 impl Request {
-    /// One that is over before its end, and the last of its connection.
+    /// A refused request, which is the last of its connection.
     fn answered(answer: Response) -> Self {
         Self {
             task: Task::Ask,
@@ -223,7 +223,7 @@ impl Request {
         }
     }
 
-    /// Takes some of what is there of the content; returns how much.
+    /// Takes part of the available content; returns the number of bytes taken.
     fn data(
         &mut self,
         data: &[u8],
@@ -245,7 +245,7 @@ impl Request {
             if !is_whole {
                 return Ok(taken);
             }
-            // What is left waits for the next chunk, or for the end of the body.
+            // The remainder waits for the next chunk, or for the end of the body.
             return Ok(taken + self.content.push(&data[taken..])?);
         }
         let before = self.content.waiting().len();
@@ -258,7 +258,7 @@ impl Request {
         Ok(taken)
     }
 
-    /// Decodes the records that are whole.
+    /// Decodes the complete records.
     fn records(&mut self, service: &mut dyn Service, sink: &mut dyn Sink) -> Result<(), Refusal> {
         let mut sink = Noting {
             inner: sink,
@@ -269,7 +269,7 @@ impl Request {
         Ok(())
     }
 
-    /// Content that is kept until its end.
+    /// Charges content that is kept until the body's end to the budget.
     fn hold(&mut self, more: usize, budget: &Budget) -> Result<(), Refusal> {
         if self.task == Task::Ask && self.content.waiting().len() > MAX_FORM {
             return Err(refusal(413, "Request Entity Too Large"));
@@ -281,7 +281,7 @@ impl Request {
         Ok(())
     }
 
-    /// The body is there.
+    /// Handles the end of the body.
     fn finish(&mut self, service: &mut dyn Service, sink: &mut dyn Sink) -> Result<(), Refusal> {
         if self.answer.is_some() {
             return Ok(());
@@ -311,7 +311,7 @@ impl Request {
 impl Decoder for HttpDecoder {
     fn decode(&mut self, bytes: &[u8], sink: &mut dyn Sink) -> Result<usize, Fatal> {
         if self.request.as_ref().is_some_and(|request| request.is_over) {
-            // It is to be answered first.
+            // The previous request must be answered first.
             return Ok(0);
         }
         if self.is_deaf {
@@ -319,7 +319,7 @@ impl Decoder for HttpDecoder {
         }
         let mut at = 0;
         if self.request.is_none() {
-            // Between requests line ends may stand.
+            // Line ends are allowed between requests.
             at = bytes.iter().take_while(|byte| matches!(byte, b'\r' | b'\n')).count();
             let begun = match Head::read(&bytes[at..]) {
                 Ok(None) => return Ok(at),
@@ -364,7 +364,8 @@ impl Decoder for HttpDecoder {
         self.request = None;
         match (keeps_alive, self.is_deaf) {
             (true, _) => Next::Again,
-            // It may still be sending, and a close would take the answer from it.
+            // The client may still be sending, and closing the connection could destroy the
+            // answer.
             (false, true) => Next::More,
             (false, false) => Next::Over,
         }

@@ -1,17 +1,17 @@
-//! Bodies as gzip (RFC 1952), one after the other in the same memory.
+//! Compresses bodies with gzip (RFC 1952), reusing one buffer.
 
 use std::fmt;
 
 use flate2::{Compress, Compression, FlushCompress, Status};
 
-/// No name, no time, and nobody's system.
+/// No name, no time, unknown operating system.
 const HEADER: [u8; 10] = [0x1f, 0x8b, 8, 0, 0, 0, 0, 0, 0, 0xff];
 
-/// How much room is made at once for what compressing yields, in bytes.
+/// Bytes by which the output buffer grows.
 const ROOM: usize = 16 << 10;
 
-/// Compresses bodies, fast rather than small: level 1. It allocates nothing once it has had
-/// a body of the size.
+/// Compresses bodies for speed rather than size: level 1. Allocates only for a body larger than
+/// all before.
 pub struct Gzip {
     deflate: Compress,
     packed: Vec<u8>,
@@ -27,7 +27,7 @@ impl Default for Gzip {
 }
 
 impl Gzip {
-    /// Puts in the place of everything from `start` on what it is compressed.
+    /// Replaces the bytes from `start` on by their compressed form.
     pub fn pack(&mut self, bytes: &mut Vec<u8>, start: usize) {
         let content = &bytes[start..];
         self.packed.clear();
@@ -37,7 +37,7 @@ impl Gzip {
             self.packed.reserve(ROOM);
             let rest = &content[self.deflate.total_in() as usize..];
             let status = self.deflate.compress_vec(rest, &mut self.packed, FlushCompress::Finish);
-            // There is always room, so that nothing else ends it.
+            // The output always has room, so only the end of the input or an error ends the loop.
             if !matches!(status, Ok(Status::Ok | Status::BufError)) {
                 break;
             }

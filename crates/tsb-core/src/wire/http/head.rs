@@ -1,37 +1,37 @@
-//! The head of a request: what is asked, and how long its body is.
+//! Parses the head of a request: target, headers, and the length of the body.
 
 use httparse::{Header, Status};
 
 use super::query::Parameters;
 use super::{MAX_HEAD, MAX_HEADERS};
 
-/// How the end of a body is known.
+/// How the end of a body is determined.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Framing {
-    /// So many bytes, which may be none.
+    /// By its length in bytes, which may be 0.
     Length(u64),
-    /// Chunks, the last of which is empty.
+    /// By chunks, the last of which is empty.
     Chunked,
 }
 
-/// What the head of a request says, as far as anybody here asks.
+/// The parts of a request's head that the decoder uses.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Head {
     pub(super) method: String,
     pub(super) path: String,
     pub(super) parameters: Parameters,
     pub(super) framing: Framing,
-    /// The body is compressed.
+    /// Whether the body is compressed.
     pub(super) is_gzip: bool,
-    /// The body is a form.
+    /// Whether the body is a form.
     pub(super) is_form: bool,
-    /// Another request may follow on the connection.
+    /// Whether the connection may be used for another request.
     pub(super) keeps_alive: bool,
-    /// The body is sent when it has been asked for.
+    /// Whether the client waits for `100 Continue` before it sends the body.
     pub(super) awaits_consent: bool,
 }
 
-/// Why a head cannot be used: a status and a fixed sentence.
+/// Why a head is invalid: a status and a fixed sentence.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct BadHead {
     pub(super) status: u16,
@@ -43,7 +43,7 @@ const fn bad(what: &'static str) -> BadHead {
 }
 
 impl Head {
-    /// Reads a head, and how long it is; `None` when it is not whole yet.
+    /// Parses a head, and returns its length too; `None` if it is incomplete.
     pub(super) fn read(bytes: &[u8]) -> Result<Option<(Self, usize)>, BadHead> {
         let mut headers = [httparse::EMPTY_HEADER; MAX_HEADERS];
         let mut request = httparse::Request::new(&mut headers);
@@ -89,7 +89,7 @@ impl Head {
                 });
             }
         } else if header.name.eq_ignore_ascii_case("content-type") {
-            // KairosDB goes by this one.
+            // KairosDB's sign of a compressed body.
             self.is_gzip |= value.eq_ignore_ascii_case(b"application/gzip");
             self.is_form = value
                 .to_ascii_lowercase()
@@ -108,7 +108,8 @@ impl Head {
     }
 }
 
-/// One length or chunks, never both: whoever stands between might see another end.
+/// Accepts one length or chunks, never both: a proxy could determine another end (request
+/// smuggling).
 fn framing(headers: &[Header<'_>]) -> Result<Framing, BadHead> {
     const LENGTH: BadHead = bad("the length of a body is not one number");
     let mut length = None;

@@ -1,4 +1,4 @@
-//! InfluxDB 1.8's interface: `/write`, `/ping`, and as much of `/query` as loaders ask.
+//! InfluxDB 1.8's interface: `/write`, `/ping`, and the part of `/query` that load generators use.
 
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -13,16 +13,16 @@ use crate::time::Clock;
 use crate::wire::influx::{InfluxDecoder, Precision};
 use crate::wire::{Decoder, NotAdmitted, Room};
 
-/// Whose answers these are: clients look for it.
+/// The version header, which clients check.
 const VERSION: &str = "X-Influxdb-Version: 1.8.10\r\n";
 
-/// The most databases of a listener.
+/// Maximum number of databases of a listener.
 const MAX_DATABASES: usize = 1024;
 
-/// The names that were created, for all connections of a listener.
+/// The names of created databases, shared by all connections of a listener.
 ///
-/// They are only names: samples of all databases go to one store, and none goes when its
-/// database is dropped.
+/// Databases are only names: samples of all databases go to one store, and dropping a database
+/// removes none.
 #[derive(Clone, Debug, Default)]
 pub struct Databases(Arc<Mutex<BTreeSet<String>>>);
 
@@ -31,7 +31,7 @@ impl Databases {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Adds a name; `false` when there are too many.
+    /// Adds a name; false if there are too many.
     pub fn create(&self, name: &str) -> bool {
         let mut names = self.names();
         let fits = names.len() < MAX_DATABASES || names.contains(name);
@@ -75,7 +75,7 @@ impl Databases {
     }
 }
 
-/// The name behind so many words, which may be quoted.
+/// The name after `words` words, which may be quoted.
 fn name(text: &str, words: usize) -> Option<String> {
     let mut rest = text;
     for _ in 0..words {
@@ -90,7 +90,7 @@ fn name(text: &str, words: usize) -> Option<String> {
     (!found.is_empty()).then(|| found.to_owned())
 }
 
-/// The statements between semicolons that stand in no quotes.
+/// The statements between semicolons outside quotes.
 fn statements(text: &str) -> impl Iterator<Item = &str> {
     let mut is_quoted = false;
     let parts = text.split(move |c| {
@@ -129,7 +129,7 @@ impl InfluxService {
     }
 }
 
-/// Why names were not admitted, in a sentence for a client.
+/// The reason for refused names, as a sentence for clients.
 fn not_admitted(why: Option<NotAdmitted>) -> &'static str {
     match why {
         Some(NotAdmitted::SeriesLimit) => "the limit of series is reached",
@@ -146,7 +146,7 @@ fn with_version(mut response: Response) -> Response {
 
 fn error(status: u16, why: &str) -> Response {
     let mut response = with_version(Response::new(status, format!("{}\n", json!({ "error": why }))));
-    // A header is one line: sentences that stand on lines of their own are divided.
+    // A header is one line, so sentences on several lines are joined.
     let lines = why.lines().map(str::trim).filter(|line| !line.is_empty());
     let line = lines.collect::<Vec<_>>().join("; ");
     let plain = |c: &char| !c.is_control() && c.is_ascii();

@@ -1,4 +1,4 @@
-//! KairosDB 0.9.3's interface, as far as it takes samples.
+//! KairosDB 0.9.3's interface, limited to writing samples.
 
 use std::sync::Arc;
 
@@ -50,7 +50,7 @@ impl Service for KairosdbService {
 
     fn end(&mut self, outcome: &Outcome) -> Response {
         if let Some(what) = outcome.what {
-            // What stands before the bad metric is stored all the same.
+            // Metrics before the invalid one are stored nevertheless.
             return errors(400, what);
         }
         if outcome.dropped() > 0 {

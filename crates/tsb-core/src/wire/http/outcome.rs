@@ -1,4 +1,4 @@
-//! What became of the samples of one request, and how it is said.
+//! The outcome of one request's samples, and the response that reports it.
 
 use std::fmt::Write;
 
@@ -6,37 +6,37 @@ use crate::batch::Batch;
 use crate::series::{SeriesId, SeriesKey};
 use crate::wire::{Malformed, NotAdmitted, Sink};
 
-/// Complaints are collected up to so many bytes.
+/// Maximum length of collected error messages, in bytes.
 const MAX_REASONS: usize = 4 << 10;
 
-/// Of a bad record so many bytes are said again.
+/// Maximum number of bytes quoted from an invalid record.
 const MAX_QUOTED: usize = 200;
 
-/// What became of the samples of one request.
+/// The outcome of one request's samples.
 #[derive(Debug, Default)]
 pub(super) struct Outcome {
     /// Bytes of content.
     pub(super) bytes: u64,
-    /// Samples handed over.
+    /// Samples passed to the sink.
     pub(super) samples: u64,
-    /// Samples of names that were not admitted.
+    /// Samples of names that were refused.
     pub(super) refused: u64,
-    /// Why the last of those names was not admitted.
+    /// The reason for the last refused name.
     pub(super) not_admitted: Option<NotAdmitted>,
-    /// Samples that the store did not take.
+    /// Samples that the store rejected.
     pub(super) rejected: u64,
-    /// Records that are none.
+    /// Invalid records.
     pub(super) malformed: u64,
-    /// Values that are good ones elsewhere.
+    /// Values that are valid in the protocol but not supported here.
     pub(super) uncarried: u64,
-    /// What is wrong with the first record that is none.
+    /// What is wrong with the first invalid record.
     pub(super) what: Option<&'static str>,
-    /// The complaints, as InfluxDB words them, in lines.
+    /// The error messages, in InfluxDB's wording, one per line.
     pub(super) reasons: String,
 }
 
 impl Outcome {
-    /// Samples that were understood and are not kept.
+    /// Samples that were parsed but not stored.
     pub(super) fn dropped(&self) -> u64 {
         self.refused + self.rejected + self.uncarried
     }
@@ -44,13 +44,13 @@ impl Outcome {
     fn complain(&mut self, reason: std::fmt::Arguments<'_>) {
         if self.reasons.len() < MAX_REASONS {
             let separator = if self.reasons.is_empty() { "" } else { "\n" };
-            // A string takes everything.
+            // Writing to a string cannot fail.
             let _ = write!(self.reasons, "{separator}{reason}");
         }
     }
 }
 
-/// Passes on to a sink, and notes.
+/// Forwards to a sink, and counts.
 pub(super) struct Noting<'a> {
     pub(super) inner: &'a mut dyn Sink,
     pub(super) outcome: &'a mut Outcome,
@@ -96,13 +96,13 @@ impl Sink for Noting<'_> {
     }
 }
 
-/// An answer on its way.
+/// A response to be written.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Response {
     pub(super) status: u16,
-    /// Header lines of its own, each with its end.
+    /// Additional header lines, each with its line end.
     pub(super) fields: String,
-    /// JSON, or nothing.
+    /// JSON, or empty.
     pub(super) body: String,
 }
 

@@ -5,14 +5,14 @@
 pub(super) struct Parameters(Vec<(String, String)>);
 
 impl Parameters {
-    /// Reads `name=value&name=value`; what is no UTF-8 is replaced.
+    /// Parses `name=value&name=value`; invalid UTF-8 is replaced.
     pub(super) fn read(text: &str) -> Self {
         let pairs = text.split('&').filter(|pair| !pair.is_empty());
         let pairs = pairs.map(|pair| pair.split_once('=').unwrap_or((pair, "")));
         Self(pairs.map(|(name, value)| (decoded(name), decoded(value))).collect())
     }
 
-    /// These, and behind them others.
+    /// These parameters, followed by others.
     pub(super) fn and(mut self, others: &Self) -> Self {
         self.0.extend_from_slice(&others.0);
         self
@@ -25,7 +25,7 @@ impl Parameters {
     }
 }
 
-/// `+` for a blank, `%41` for a byte; a percent sign before anything else stands for itself.
+/// Decodes `+` to a blank and `%41` to a byte; any other percent sign is kept.
 fn decoded(text: &str) -> String {
     let mut bytes = Vec::with_capacity(text.len());
     let mut rest = text.as_bytes();
@@ -49,7 +49,7 @@ fn decoded(text: &str) -> String {
     String::from_utf8_lossy(&bytes).into_owned()
 }
 
-/// The same the other way, for whatever is not a letter or a digit.
+/// Encodes all bytes except letters and digits.
 pub(super) fn encoded(text: &str) -> String {
     let mut out = String::new();
     for byte in text.bytes() {

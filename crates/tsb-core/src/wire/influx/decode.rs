@@ -1,9 +1,9 @@
-//! Lines to samples.
+//! Decodes lines to samples.
 //!
-//! As the Graphite decoder, three ways, all fully checked. *In order*: name, field after
-//! field and timestamp are compared with what is expected; only values are parsed. *In any
-//! order*: names are looked up in groups, so that the misses of the cache overlap.
-//! *Exactly*: whatever these two do not recognise is read as InfluxDB would.
+//! Like the Graphite decoder, it has three paths, all with full validation. *In order*: name, each
+//! field and timestamp are compared with the expected ones, and only values are parsed. *In any
+//! order*: names are looked up in groups, so that cache misses overlap. *Exact*: any line that
+//! these two do not recognize is parsed like InfluxDB does.
 
 mod datagram;
 
@@ -23,63 +23,63 @@ use crate::wire::number::{WINDOW, Window, window_at};
 use crate::wire::order::Order;
 use crate::wire::{Decoder, Fatal, MAX_RECORD, Malformed, NotAdmitted, Room, Sequence, Sink, unended};
 
-/// How many names are looked up together.
+/// Number of names that are looked up together.
 const GROUP: usize = 32;
 
-/// How far into a window a field may begin; beyond, the window is moved on.
+/// Maximum offset in a window at which a field may begin; beyond it, the window is advanced.
 const LAST_FIELD: usize = 160;
 
-/// What of a window stays when it is moved: numbers are read backwards from their end.
+/// Bytes of a window kept when it is advanced: numbers are read backwards from their end.
 const KEPT: usize = 16;
 
-/// The bytes at the end of a payload that are copied, to have room behind them.
+/// Number of bytes at the end of a payload that are copied into a buffer with padding.
 const LAST: usize = 768;
 
 /// Turns the lines of one connection into batches.
 pub struct InfluxDecoder {
-    /// Each series' line head, a space and its field; `=` ends it.
+    /// The line head of each series, a space and its field, terminated by `=`.
     names: Names,
-    /// Of each name: what stands before its value where it is not the first of its line.
+    /// For each name, the text before its value if it is not the first in its line.
     follows: Vec<Follow>,
     columns: Columns,
     tail: Tail,
     clock: Arc<dyn Clock>,
-    /// The name that is expected next; may be one behind the last.
+    /// Index of the expected next name; may be one past the last.
     expected: usize,
     order: Order,
     /// Lines that are parsed.
     gathered: Box<[Pending; GROUP]>,
-    /// Lines whose entries are guessed as well.
+    /// Lines whose table entries are guessed too.
     guessed: Box<[Pending; GROUP]>,
-    /// The values of a line behind its first.
+    /// The values of a line after its first.
     values: Box<[f64; MAX_FIELDS]>,
-    /// What the exact way found in a line.
+    /// The fields of a line that the exact path found.
     fields: Vec<Field>,
-    /// The name that the exact way looks up.
+    /// The name that the exact path looks up.
     name: Vec<u8>,
     whole: bool,
     held: Held,
 }
 
-/// A line whose name is not looked up yet.
+/// A parsed line whose name is not looked up yet.
 #[derive(Clone, Copy, Debug, Default)]
 struct Pending {
     hash: Hash,
-    /// A guess.
+    /// The guessed entry.
     entry: usize,
     start: usize,
-    /// Of the name, terminator included.
+    /// Length of the name, terminator included.
     length: usize,
     at: Timestamp,
     value: f64,
-    /// Where more fields begin; 0 when there are none.
+    /// Offset of further fields; 0 if there are none.
     more: usize,
 }
 
 impl InfluxDecoder {
-    /// A decoder for one connection. The clock says when a line without timestamp came.
+    /// A decoder for one connection. The clock gives the time of lines without a timestamp.
     pub fn new(clock: Arc<dyn Clock>) -> Self {
-        // The seed has no influence on what is decoded.
+        // The seed does not affect the result of decoding.
         let seed = clock.wall().as_nanos() as u64 ^ clock.now().rotate_left(32);
         Self {
             names: Names::new(b'=', seed),
@@ -99,8 +99,8 @@ impl InfluxDecoder {
         }
     }
 
-    /// A decoder of datagrams: each call of [`Decoder::decode`] is one, and as InfluxDB has
-    /// it on UDP, one bad line discards the whole.
+    /// A decoder of datagrams: each call of [`Decoder::decode`] gets one, and as in InfluxDB over
+    /// UDP, one invalid line discards the whole datagram.
     pub fn of_datagrams(clock: Arc<dyn Clock>) -> Self {
         Self {
             whole: true,
@@ -108,22 +108,22 @@ impl InfluxDecoder {
         }
     }
 
-    /// Has its names take their memory from what a listener allows all its connections.
+    /// Charges the memory of names to the budget that all connections of a listener share.
     #[must_use]
     pub fn within(mut self, room: &Room) -> Self {
         self.names.within(room, size_of::<Follow>());
         self
     }
 
-    /// What the timestamps of the lines to come count.
+    /// Sets the unit of timestamps for the following lines.
     pub fn set_precision(&mut self, precision: Precision) {
         if precision != self.tail.precision() {
             self.tail = Tail::new(precision);
         }
     }
 
-    /// Decodes lines of `bytes` from `at` on, as long as they are of the usual kind and
-    /// begin before `end`. Returns where the next one begins.
+    /// Decodes lines of `bytes` from `at` on, as long as they are of the common form and begin
+    /// before `end`. Returns the start of the next line.
     fn usual(&mut self, bytes: &[u8], mut at: usize, end: usize, sink: &mut dyn Sink) -> usize {
         loop {
             let begin = at;
@@ -139,7 +139,7 @@ impl InfluxDecoder {
         }
     }
 
-    /// Lines whose names come as they came before.
+    /// Decodes lines whose names repeat the earlier order.
     fn ordered(&mut self, bytes: &[u8], mut at: usize, end: usize, sink: &mut dyn Sink) -> usize {
         loop {
             let begin = at;
@@ -153,7 +153,7 @@ impl InfluxDecoder {
         }
     }
 
-    /// Lines that continue a run: the expected names, the ids that follow, the same timestamp.
+    /// Decodes lines that continue a run: the expected names, consecutive ids, the same timestamp.
     #[inline(always)]
     fn run(&mut self, bytes: &[u8], mut at: usize, end: usize) -> usize {
         let tail = self.tail;
@@ -163,7 +163,7 @@ impl InfluxDecoder {
         }
         let (cells, rests) = self.names.from(self.expected);
         let follows = self.follows.get(self.expected..).unwrap_or_default();
-        // Counts the samples of whole lines; what lies behind is not claimed.
+        // Number of samples in complete lines; the samples of an incomplete line are not counted.
         let mut done = 0;
         'lines: while let Some(window) = window_at(bytes, at, end) {
             let mut count = done;
@@ -207,7 +207,8 @@ impl InfluxDecoder {
             if fields > 1
                 && let Some(cell) = cells.get(count + fields)
             {
-                // Lines are as long as the one before, but the processor does not see it.
+                // Lines are usually as long as the previous one, but the processor cannot predict
+                // the address.
                 prefetch(cell);
             }
             done = count;
@@ -217,7 +218,7 @@ impl InfluxDecoder {
         at
     }
 
-    /// One line of the usual kind; the same place when there is none.
+    /// Decodes one line of the common form; returns `at` if it is not one.
     #[inline(never)]
     fn step(&mut self, bytes: &[u8], at: usize, end: usize, sink: &mut dyn Sink) -> usize {
         let Some(window) = window_at(bytes, at, end) else {
@@ -259,16 +260,16 @@ impl InfluxDecoder {
         }
     }
 
-    /// The known name that the window begins with, and its length.
+    /// The known name at the beginning of the window, and its length.
     fn seek(&self, window: &Window) -> Option<(usize, usize)> {
         let length = name_length(window)?;
         let hash = self.names.hash_in(window, length);
         Some((self.names.find_in(window, hash, length)?, length))
     }
 
-    /// What follows the first value of a line: the fields that followed before, their values
-    /// into `values`, and the timestamp. Returns where the next line begins and how many
-    /// fields there were.
+    /// Parses the rest of a line after its first value: the fields that followed before, whose
+    /// values go into `values`, and the timestamp. Returns the start of the next line and the
+    /// number of fields.
     #[inline(always)]
     fn rest_of_line(&mut self, bytes: &[u8], at: usize, end: usize, entry: usize) -> Option<(usize, usize)> {
         let (mut base, mut behind, mut count) = (at.saturating_sub(KEPT), at.min(KEPT), 0);
@@ -288,8 +289,8 @@ impl InfluxDecoder {
         Some((base + next, count))
     }
 
-    /// Lines whose names come in any order. While one group is parsed, the cache fetches
-    /// what looking up the names of the group before it takes.
+    /// Decodes lines with names in any order. While one group is parsed, the cache loads the table
+    /// entries of the previous group's names.
     fn scattered(&mut self, bytes: &[u8], mut at: usize, end: usize, sink: &mut dyn Sink) -> usize {
         let (mut count, mut behind) = self.gather(bytes, at, end);
         loop {
@@ -323,7 +324,7 @@ impl InfluxDecoder {
         }
     }
 
-    /// Takes a line whose name is known; returns how many fields its first has behind it.
+    /// Passes on a line whose name is known; returns the number of fields after its first.
     #[inline(always)]
     fn take_line(
         &mut self,
@@ -353,7 +354,7 @@ impl InfluxDecoder {
         }
     }
 
-    /// The entry of a line's name; `None` when the line is for the exact way.
+    /// The entry of a line's name; `None` if the line needs the exact path.
     #[inline(always)]
     fn resolve(&self, bytes: &[u8], end: usize, pending: &Pending) -> Option<usize> {
         let window = window_at(bytes, pending.start, end)?;
@@ -363,7 +364,7 @@ impl InfluxDecoder {
         self.names.find_in(window, pending.hash, pending.length)
     }
 
-    /// Parses lines up to a group's worth; returns how many, and where the next begins.
+    /// Parses up to one group of lines; returns their number and the start of the next line.
     #[inline(always)]
     fn gather(&mut self, bytes: &[u8], mut at: usize, end: usize) -> (usize, usize) {
         let mut tail = self.tail;
@@ -377,8 +378,8 @@ impl InfluxDecoder {
             let mut more = 0;
             let next = if window[decimal.end] == b',' {
                 more = at + decimal.end;
-                // May be one that is quoted: then the line is for the exact way, and what
-                // was gathered behind it is forgotten.
+                // This may be a quoted line feed: then the line needs the exact path, and what was
+                // parsed after it is discarded.
                 let rest = bytes.get(more..end.min(bytes.len()));
                 rest.and_then(|rest| memchr::memchr(b'\n', rest))
                     .map(|feed| decimal.end + feed + 1)
@@ -404,7 +405,7 @@ impl InfluxDecoder {
         (count, at)
     }
 
-    /// One line, without its line feed, read as InfluxDB would.
+    /// Parses one line, without its line feed, like InfluxDB does.
     #[inline(never)]
     fn exact(&mut self, bytes: &[u8], sink: &mut dyn Sink) {
         if !line::is_point(bytes) {
@@ -415,7 +416,7 @@ impl InfluxDecoder {
         let taken = parsed.and_then(|line| {
             let now = || self.tail.precision().cut(self.clock.wall());
             let at = line.at.unwrap_or_else(now);
-            // Told before anything of the line is taken.
+            // Reported before any sample of the line is passed on.
             series_key(line.head, b"")?;
             let mut before = None;
             for field in &fields {
@@ -434,8 +435,8 @@ impl InfluxDecoder {
         self.fields = fields;
     }
 
-    /// One field of a line that is read exactly, and the entry of the one before it in its
-    /// line. Returns its own entry.
+    /// Decodes one field on the exact path, given the entry of the previous field in its line.
+    /// Returns its own entry.
     fn sample(
         &mut self,
         head: &[u8],
@@ -457,7 +458,7 @@ impl InfluxDecoder {
         };
         if let Some(entry) = entry {
             self.follows.resize(self.names.len(), Follow::NEVER);
-            // Only then do both have one line head, now and for ever.
+            // Only consecutive entries are certain to have the same line head permanently.
             if before.is_some_and(|before| before + 1 == entry) {
                 self.follows[entry] = Follow::new(key, id.map_or_else(NotAdmitted::stand_in, |id| id.0));
             }
@@ -470,7 +471,7 @@ impl InfluxDecoder {
         Ok(entry)
     }
 
-    /// Every line that ends; returns how many bytes that took.
+    /// Decodes every complete line; returns the number of bytes consumed.
     fn lines(&mut self, bytes: &[u8], sink: &mut dyn Sink) -> usize {
         let end = memchr::memrchr(b'\n', bytes).map_or(0, |last| last + 1);
         let mut at = 0;
@@ -487,7 +488,7 @@ impl InfluxDecoder {
         at.min(bytes.len())
     }
 
-    /// Lines of the usual kind before `end`; returns where the first other one begins.
+    /// Decodes lines of the common form before `end`; returns the start of the first other line.
     fn usual_lines(&mut self, bytes: &[u8], end: usize, sink: &mut dyn Sink) -> usize {
         let mut at = 0;
         if bytes.len() > LAST {
@@ -495,7 +496,7 @@ impl InfluxDecoder {
         }
         let rest = bytes.len() - at;
         if rest <= LAST && at < end {
-            // The last lines, with room behind them.
+            // The last lines, copied into a buffer with padding.
             let mut last = [0; LAST + WINDOW];
             last[..rest].copy_from_slice(&bytes[at..]);
             at += self.usual(&last, 0, end - at, sink);
@@ -520,7 +521,7 @@ impl Decoder for InfluxDecoder {
     }
 
     fn finish(&mut self, rest: &[u8], sink: &mut dyn Sink) {
-        // The last line needs no end.
+        // The last line may lack its line end.
         self.exact(rest, sink);
         self.columns.flush(sink);
     }

@@ -1,4 +1,4 @@
-//! Samples to lines.
+//! Encodes samples to lines.
 
 use super::join::Joins;
 use super::{TIMES, wire_name};
@@ -9,28 +9,27 @@ use crate::wire::number::{MAX_TEXT, format_i64};
 use crate::wire::page::{Page, Piece, Texts};
 use crate::wire::{Encoder, Protocol, Uncarried};
 
-/// So many samples ahead the cache is asked for a line head: a whole fleet's do not fit
-/// into its second level, and where a line has many fields, or ids come in no order, the
-/// processor does not see which is next.
+/// Number of samples ahead of which a line head is prefetched. The heads of a whole fleet do not
+/// fit into the second-level cache, and with many fields per line, or ids in no order, the
+/// processor cannot predict the next one.
 const AHEAD: usize = 24;
 
 /// Turns batches into lines.
 ///
-/// Every value is written as a float, so that a field keeps its type. Left out, and counted
-/// by [`Encoder::skipped`]: values that are not finite, the two timestamps at the lower end
-/// of the range and the one at the upper that InfluxDB keeps for itself, and ids that the
-/// catalog does not have.
+/// Every value is written as a float, so that a field keeps its type. Left out, and counted by
+/// [`Encoder::skipped`]: values that are not finite, the two lowest timestamps and the highest,
+/// which InfluxDB reserves, and ids that are not in the catalog.
 pub struct InfluxEncoder {
-    /// Each series' line head, a space, its field, and `=`.
+    /// The line head of each series, a space, its field, and `=`.
     heads: Texts,
     joins: Joins,
     at: Timestamp,
-    /// Whether the wire can carry that.
+    /// Whether the wire can carry the current timestamp.
     is_timed: bool,
     /// A space, the timestamp and a line feed.
     tail: Piece,
     page: Page,
-    /// Whether a line waits for its end.
+    /// Whether a line is open, without its end.
     open: bool,
     skipped: u64,
 }
@@ -65,9 +64,9 @@ impl InfluxEncoder {
         })
     }
 
-    /// Lines of one timestamp, where `id` says whose the value at an index is; it is asked
-    /// beyond the last value too. A sample may join the line of the one before it when its
-    /// id is the next.
+    /// Writes lines with one timestamp. `id` returns the series of the value at an index, and is
+    /// also called beyond the last value. A sample may join the line of the previous one if its id
+    /// is the next.
     #[inline(always)]
     fn lines(&mut self, id: impl Fn(usize) -> usize, values: &[f64], out: &mut Vec<u8>) {
         let mut next = usize::MAX;
@@ -105,7 +104,7 @@ impl InfluxEncoder {
         self.unusual(index, is_joined, value, out);
     }
 
-    /// A sample of any kind.
+    /// Writes a sample of any form.
     #[inline(never)]
     fn unusual(&mut self, index: usize, is_joined: bool, value: f64, out: &mut Vec<u8>) {
         if !is_joined {

@@ -1,20 +1,20 @@
-//! Which series may share a line, and what then stands between their values.
+//! Which series may share a line, and the text between their values.
 
 use std::collections::HashMap;
 
 use super::{MAX_FIELDS, WireName};
 use crate::wire::page::Piece;
 
-/// Stands for a series that begins a line of its own; the number of the empty piece.
+/// Marks a series that starts a line of its own; the index of the empty piece.
 const ALONE: u32 = 0;
 
-/// Of each series: how it goes on with the line of the series before it.
+/// For each series, how it continues the line of the previous series.
 #[derive(Debug)]
 pub(super) struct Joins {
-    /// A piece for each series.
+    /// Index of a piece, per series.
     numbers: Vec<u32>,
-    /// Nothing, and every `,field=` once: most fleets have few fields, so that these stay
-    /// in the first-level cache, and the numbers in the second.
+    /// The empty piece, and each distinct `,field=` once. Most fleets have few fields, so the
+    /// pieces stay in the first-level cache, and the indexes in the second.
     pieces: Vec<Piece>,
 }
 
@@ -43,14 +43,14 @@ impl Joins {
         joins
     }
 
-    /// What stands before the value of a series whose line goes on; empty for one that
-    /// begins a line.
+    /// The text before the value of a series that continues a line; empty for one that starts a
+    /// line.
     #[inline(always)]
     pub(super) fn get(&self, index: usize) -> Option<&Piece> {
         self.pieces.get(*self.numbers.get(index)? as usize)
     }
 
-    /// Whether a series begins a line wherever it stands in a batch.
+    /// Whether a series always starts a line, at any position in a batch.
     #[inline(always)]
     pub(super) fn is_alone(&self, index: usize) -> bool {
         self.numbers.get(index).is_none_or(|number| *number == ALONE)

@@ -1,38 +1,38 @@
-//! One line, read as InfluxDB reads it: the exact and slow way.
+//! Parses one line exactly as InfluxDB does, without optimization.
 //!
-//! The sentences are those of InfluxDB where it has one.
+//! Error messages are InfluxDB's where it has one.
 
 use std::ops::Range;
 
 use super::Precision;
 use crate::time::Timestamp;
 
-/// 2^53: up to here every integer is an f64.
+/// 2^53: up to here an f64 represents every integer.
 const EXACT: u64 = 1 << 53;
 
 /// InfluxDB's limit for measurement, tags and one field.
 const MAX_KEY: usize = 65_535;
 
-/// A point as a line says it; its fields are beside it.
+/// A parsed line; its fields are stored separately.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Line<'a> {
     /// Measurement and tags.
     pub(super) head: &'a [u8],
-    /// `None` is when the line arrives.
+    /// `None`: the time of arrival.
     pub(super) at: Option<Timestamp>,
 }
 
 /// A field of a line.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Field {
-    /// Where its key stands in the line.
+    /// The range of its key in the line.
     pub(super) key: Range<usize>,
-    /// The value, or why there is no sample in it.
+    /// The value, or why it is not a sample.
     pub(super) value: Result<f64, &'static str>,
 }
 
-/// How long the first line is, without its line feed; `None` when it does not end here. A
-/// line feed after a backslash or within the quotes of a value ends nothing.
+/// Length of the first line, without its line feed; `None` if it does not end here. A line feed
+/// after a backslash or within a quoted value does not end the line.
 pub(super) fn length(bytes: &[u8]) -> Option<usize> {
     let (mut at, mut quoted, mut in_fields) = (0, false, false);
     let (mut equals, mut commas) = (0_usize, 0_usize);
@@ -51,13 +51,13 @@ pub(super) fn length(bytes: &[u8]) -> Option<usize> {
     None
 }
 
-/// Whether a line holds a point at all, and no comment.
+/// Whether a line contains a point, as opposed to a comment or nothing.
 pub(super) fn is_point(line: &[u8]) -> bool {
     let start = skip_blanks(line, 0);
     start < line.len() && line[start] != b'#'
 }
 
-/// Reads one line without its line feed.
+/// Parses one line without its line feed.
 pub(super) fn parse<'a>(
     line: &'a [u8],
     precision: Precision,
@@ -83,7 +83,7 @@ fn skip_blanks(line: &[u8], start: usize) -> usize {
     start + blanks.count()
 }
 
-/// Where measurement and tags end.
+/// End of measurement and tags.
 fn head_end(line: &[u8], start: usize) -> Result<usize, &'static str> {
     if line.get(start).is_none_or(|first| *first == b',') {
         return Err("missing measurement");
@@ -113,14 +113,14 @@ fn head_end(line: &[u8], start: usize) -> Result<usize, &'static str> {
     Ok(at)
 }
 
-/// The first of `ends` from `start` on that no backslash stands before.
+/// The first of `ends` from `start` on that is not escaped by a backslash.
 fn find(line: &[u8], start: usize, ends: &[u8]) -> Option<usize> {
     let rest = line.get(start..)?.iter().zip(start..);
     let mut found = rest.filter(|(byte, at)| ends.contains(byte) && line[at - 1] != b'\\');
     found.next().map(|(_, at)| at)
 }
 
-/// Collects the fields of a block that ends at a blank; returns where.
+/// Collects the fields of a block that ends at a blank; returns its end.
 fn scan_fields(line: &[u8], start: usize, fields: &mut Vec<Field>) -> Result<usize, &'static str> {
     let (mut at, mut key, mut quoted) = (start, start, false);
     let (mut equals, mut commas) = (0_usize, 0_usize);
@@ -157,8 +157,8 @@ fn scan_fields(line: &[u8], start: usize, fields: &mut Vec<Field>) -> Result<usi
     Ok(at.min(line.len()))
 }
 
-/// The value at `start`, and where the scan of the fields goes on: behind a number or a
-/// boolean, at the opening quote of a string.
+/// The value at `start`, and where the scan of the fields continues: after a number or a boolean,
+/// or at the opening quote of a string.
 fn value(line: &[u8], start: usize) -> Result<(Result<f64, &'static str>, usize), &'static str> {
     let rest = line.get(start..).unwrap_or_default();
     match rest.first() {
@@ -183,8 +183,8 @@ fn is_boolean(word: &[u8]) -> bool {
     words.contains(&word)
 }
 
-/// A number from its first byte to its last. The outer error makes the line malformed, the
-/// inner one is a value that no f64 holds.
+/// Parses a number. The outer error makes the line malformed; the inner one is a value that an f64
+/// cannot represent.
 pub(super) fn number(word: &[u8]) -> Result<Result<f64, &'static str>, &'static str> {
     const INVALID: &str = "invalid number";
     if let Some(digits) = word.strip_suffix(b"i") {
@@ -201,7 +201,7 @@ pub(super) fn number(word: &[u8]) -> Result<Result<f64, &'static str>, &'static 
             Err("an integer beyond 2^53 is no value here")
         });
     }
-    // What the scan of InfluxDB lets pass; the rest is for the reader of floats to say.
+    // Checks what InfluxDB's scanner checks; the float parser checks the rest.
     let points = memchr::memchr_iter(b'.', word).count();
     let unsigned = word.strip_prefix(b"-").unwrap_or(word);
     let is_exponent = |byte: u8| matches!(byte, b'e' | b'E');
@@ -223,7 +223,7 @@ pub(super) fn number(word: &[u8]) -> Result<Result<f64, &'static str>, &'static 
     Ok(Ok(float))
 }
 
-/// The timestamp at `start`, and only blanks behind it.
+/// The timestamp at `start`, followed only by blanks.
 fn timestamp(line: &[u8], start: usize, precision: Precision) -> Result<Option<Timestamp>, &'static str> {
     let rest = &line[start..];
     let length = rest.iter().position(|byte| *byte == b' ').unwrap_or(rest.len());

@@ -1,17 +1,17 @@
-//! The unit of timestamps, which a request may choose.
+//! The unit of timestamps, which a request may select.
 
 use super::TIMES;
 use crate::time::Timestamp;
 
-/// What a timestamp counts: so many nanoseconds.
+/// The unit of a timestamp, in nanoseconds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Precision(i64);
 
 impl Precision {
-    /// Nanoseconds, which is usual.
+    /// Nanoseconds, the default.
     pub const NANOSECONDS: Self = Self(1);
 
-    /// By the name that InfluxDB has for it; empty for the usual one.
+    /// Parses InfluxDB's name of a unit; an empty name is the default.
     pub fn from_name(name: &str) -> Option<Self> {
         Some(Self(match name {
             "" | "n" | "ns" => 1,
@@ -24,14 +24,14 @@ impl Precision {
         }))
     }
 
-    /// The time that a number means; `None` outside the range of InfluxDB.
+    /// The time of a number in this unit; `None` outside InfluxDB's range.
     #[inline]
     pub(super) fn time(self, number: i64) -> Option<Timestamp> {
         let at = number.checked_mul(self.0)?;
         TIMES.contains(&at).then_some(Timestamp(at))
     }
 
-    /// A time cut to the unit, as InfluxDB does with that of its own clock.
+    /// A time rounded down to the unit, as InfluxDB does with its own clock.
     pub(super) fn cut(self, at: Timestamp) -> Timestamp {
         Timestamp(at.0 - at.0.rem_euclid(self.0))
     }

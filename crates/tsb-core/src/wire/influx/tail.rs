@@ -1,28 +1,28 @@
-//! The end of a line: a space, the nanoseconds, a line feed.
+//! The end of a line: a space, the timestamp, a line feed.
 //!
-//! The samples of one tick end alike, so the bytes of the last timestamp are kept and
-//! compared before any digit is looked at.
+//! The samples of a tick have equal line ends, so the last one's bytes are kept and compared
+//! before any digit is parsed.
 
 use super::Precision;
 use crate::time::Timestamp;
 use crate::wire::lanes::same16;
 use crate::wire::number::{Window, lane};
 
-/// Stands for a length that agrees with nothing.
+/// A length that never matches.
 const NEVER: usize = 33;
 
 /// The last timestamp and its text.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Tail {
     text: [[u8; 16]; 2],
-    // In [3, 21], or `NEVER` as long as there was no line.
+    // In [3, 21], or `NEVER` before the first line.
     length: usize,
     at: Timestamp,
     precision: Precision,
 }
 
 impl Tail {
-    /// No timestamp is known yet.
+    /// No line end is known yet.
     pub(super) fn new(precision: Precision) -> Self {
         Self {
             text: [[0; 16]; 2],
@@ -32,19 +32,19 @@ impl Tail {
         }
     }
 
-    /// What timestamps count.
+    /// The unit of timestamps.
     pub(super) fn precision(&self) -> Precision {
         self.precision
     }
 
-    /// When the samples that end alike were taken.
+    /// The time of samples with this line end.
     #[inline(always)]
     pub(super) fn at(&self) -> Timestamp {
         self.at
     }
 
-    /// Where the next line begins, when the line ends at `start` of a window as the last
-    /// one did. `start` is at most 224.
+    /// Start of the next line, if the line ends at `start` of a window like the last one did.
+    /// `start` is at most 224.
     #[inline(always)]
     pub(super) fn again(&self, window: &Window, start: usize) -> Option<usize> {
         let same = if self.length > 16 {
@@ -55,8 +55,8 @@ impl Tail {
         same.then_some(start + self.length)
     }
 
-    /// The same for any whole number of nanoseconds that is not negative, which is then
-    /// remembered. All others are for the exact way.
+    /// The same for any non-negative number, which is then remembered. All other timestamps need
+    /// the exact path.
     #[inline(always)]
     pub(super) fn read(&mut self, window: &Window, start: usize) -> Option<usize> {
         match self.again(window, start) {

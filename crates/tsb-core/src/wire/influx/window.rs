@@ -1,23 +1,23 @@
-//! What is read from a window: the text before a value, and the value.
+//! Parsing within a window: the text before a value, and the value.
 
 use super::line;
 use crate::wire::lanes::{digit_run, find_byte, same16};
 use crate::wire::names::find_end;
 use crate::wire::number::{Decimal, WINDOW, Window, lane, read_decimal};
 
-/// The longest text of a value that is looked at within a window.
+/// Maximum length of a value's text on the fast paths.
 const LONGEST_VALUE: usize = 32;
 
 /// `,field=` of a name.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Follow {
     text: [[u8; 16]; 2],
-    // In [3, 32]; `NEVER` where the name has not been seen behind another.
+    // In [3, 32]; `NEVER` if the name has not occurred after another one.
     length: u32,
     pub(super) id: u32,
 }
 
-/// Stands for a text that agrees with nothing.
+/// A length that never matches.
 const NEVER: u32 = 64;
 
 impl Follow {
@@ -27,7 +27,7 @@ impl Follow {
         id: 0,
     };
 
-    /// Of a field's key; of one that is too long, what agrees with nothing.
+    /// For a field's key; if the key is too long, a text that never matches.
     pub(super) fn new(key: &[u8], id: u32) -> Self {
         let mut text = [0; 32];
         let Some(room) = text.get_mut(..key.len() + 2) else {
@@ -44,8 +44,7 @@ impl Follow {
         }
     }
 
-    /// Where the value begins, when the text stands at `start` of a window, which is at
-    /// most 224.
+    /// Offset of the value, if the text is at `start` of a window, which is at most 224.
     #[inline(always)]
     pub(super) fn begins(&self, window: &Window, start: usize) -> Option<usize> {
         let length = self.length as usize;
@@ -58,8 +57,8 @@ impl Follow {
     }
 }
 
-/// The length of line head, space, field and `=` that a window begins with, when none of it
-/// is escaped in an unusual way: no name is longer than it says, but some are not found.
+/// Length of the line head, space, field and `=` at the beginning of a window, if nothing in it is
+/// escaped in an unusual way. It may miss a name, but never returns a length that is too large.
 #[inline(always)]
 pub(super) fn name_length(window: &Window) -> Option<usize> {
     let space = find_end(window, b' ').filter(|at| window[*at] == b' ')?;
@@ -76,7 +75,7 @@ pub(super) fn name_length(window: &Window) -> Option<usize> {
     None
 }
 
-/// The value at `start` of a window, a comma or a space behind it.
+/// The value at `start` of a window, followed by a comma or a space.
 #[inline(always)]
 pub(super) fn read_value(window: &Window, start: usize) -> Option<Decimal> {
     match read_decimal(window, start) {
@@ -86,7 +85,7 @@ pub(super) fn read_value(window: &Window, start: usize) -> Option<Decimal> {
     }
 }
 
-/// A number of any form.
+/// Parses a number of any form.
 #[inline(never)]
 fn read_any_value(window: &Window, start: usize) -> Option<Decimal> {
     let text = window.get(start..start + LONGEST_VALUE)?;
@@ -96,14 +95,14 @@ fn read_any_value(window: &Window, start: usize) -> Option<Decimal> {
     (end + 32 <= WINDOW).then_some(Decimal { value, end })
 }
 
-/// An integer, `i` behind its digits.
+/// Parses an integer, with `i` after its digits.
 #[inline(never)]
 fn integer(window: &Window, start: usize, decimal: Decimal) -> Option<Decimal> {
     let digits = start + usize::from(window[start] == b'-');
     let end = decimal.end + 1;
     let is_whole = digits + digit_run(lane(window, digits)) == decimal.end;
     let ends = matches!(window[end], b',' | b' ');
-    // What is written -0i is the integer zero.
+    // `-0i` is the integer zero, so the sign is removed.
     let value = decimal.value + 0.0;
     (is_whole && ends).then_some(Decimal { value, end })
 }

@@ -1,4 +1,4 @@
-//! A body to samples.
+//! Decodes a body to samples.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -18,9 +18,9 @@ use crate::wire::put::{DEFAULT_TAG, is_allowed};
 use crate::wire::stamp::Stamp;
 use crate::wire::{Decoder, Fatal, Malformed, Room, Sequence, Sink};
 
-/// Turns bodies into batches: each call of [`Decoder::decode`] is one.
+/// Decodes bodies to batches: each call of [`Decoder::decode`] gets one.
 ///
-/// What stands before a bad metric is taken, as in the server; the bad one and all behind it
+/// Metrics before an invalid one are passed on, as in the server; the invalid one and all after it
 /// are not.
 #[derive(Debug)]
 pub struct KairosdbJsonDecoder {
@@ -52,7 +52,7 @@ impl KairosdbJsonDecoder {
         }
     }
 
-    /// Has its names take their memory from what a listener allows all its connections.
+    /// Charges the memory of names to the budget that all connections of a listener share.
     #[must_use]
     pub fn within(mut self, room: &Room) -> Self {
         self.known.within(room, 0);
@@ -83,8 +83,8 @@ impl KairosdbJsonDecoder {
         Ok(())
     }
 
-    /// The metrics of the usual kind that an array begins with. Returns how many were taken,
-    /// and whether the body ends behind them.
+    /// Decodes the metrics of the common form at the beginning of an array. Returns their number,
+    /// and whether the body ends after them.
     fn usual(&mut self, bytes: &[u8], sink: &mut dyn Sink) -> (usize, bool) {
         let (mut at, mut taken) = (1, 0);
         if bytes.first() != Some(&b'[') {
@@ -118,7 +118,7 @@ impl KairosdbJsonDecoder {
         (taken, false)
     }
 
-    /// Announces the names of metrics to come.
+    /// Announces the names of upcoming metrics.
     #[inline(never)]
     fn look_ahead(&mut self, bytes: &[u8], mut at: usize) {
         let mut copy = [0; WINDOW];
@@ -134,11 +134,11 @@ impl KairosdbJsonDecoder {
         self.known.announced();
     }
 
-    /// Asks about a metric of the usual kind whose name is new; `None` when it is to be read
-    /// exactly.
+    /// Asks the sink about a new name of a metric in the common form; `None` if the metric needs
+    /// the exact path.
     #[inline(never)]
     fn meet(&mut self, object: &[u8], sink: &mut dyn Sink) -> Option<usize> {
-        // What is escaped may end elsewhere than it seemed.
+        // With escapes, the text may end elsewhere than it seems.
         if memchr::memchr(b'\\', object).is_some() {
             return None;
         }
@@ -149,8 +149,8 @@ impl KairosdbJsonDecoder {
     }
 }
 
-/// What a metric of the usual kind is looked up by: its text. The quote keeps it apart from
-/// what [`KairosdbJsonDecoder::metric`] looks up.
+/// Sets the lookup key of a metric in the common form: its text. The quote in it distinguishes it
+/// from the keys of [`KairosdbJsonDecoder::metric`].
 #[inline(always)]
 fn set_name(name: &mut Vec<u8>, text: &[u8], tags: &[u8]) {
     name.clear();
@@ -164,7 +164,7 @@ impl Metric {
         self.name.as_deref().unwrap_or_default()
     }
 
-    /// What can be said of name and tags before they are looked up.
+    /// Checks the name and the tags before they are looked up.
     fn check(&self) -> Result<(), &'static str> {
         if self.name().is_empty() {
             return Err("a metric has no name");
@@ -208,11 +208,11 @@ fn sample(at: &Number, value: &Number) -> Result<(Timestamp, f64), &'static str>
     Ok((Timestamp(nanos), held))
 }
 
-/// Walks through a body and hands over metric after metric.
+/// Walks through a body and passes on metric by metric.
 struct Body<'a> {
     decoder: &'a mut KairosdbJsonDecoder,
     sink: &'a mut dyn Sink,
-    /// How many metrics at its beginning are taken already.
+    /// Number of metrics at its beginning that were passed on already.
     taken: usize,
     /// What is wrong with the metric that ended the walk.
     problem: &'a mut Option<&'static str>,

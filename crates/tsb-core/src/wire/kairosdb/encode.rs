@@ -1,4 +1,4 @@
-//! Samples to a body.
+//! Encodes samples to a body.
 
 use crate::batch::Batch;
 use crate::series::Catalog;
@@ -8,16 +8,16 @@ use crate::wire::page::{Page, Piece, Texts};
 use crate::wire::put::{DEFAULT_TAG, Dialect, wire_name};
 use crate::wire::{Encoder, Protocol, Uncarried};
 
-/// Turns a batch into one body, an array.
+/// Encodes a batch to one body, an array.
 ///
-/// Timestamps are cut to milliseconds. Left out, and counted by [`Encoder::skipped`]:
-/// values that are not finite, and ids that the catalog does not have. A batch of which
-/// nothing is left makes no body.
+/// Timestamps are cut to milliseconds. Left out, and counted by [`Encoder::skipped`]: values that
+/// are not finite, and ids that are not in the catalog. A batch without any remaining sample
+/// produces no body.
 #[derive(Debug)]
 pub struct KairosdbJsonEncoder {
-    /// Up to the time.
+    /// The text of each series up to the time.
     heads: Texts,
-    /// From behind the value to the end of the object.
+    /// The text from after the value to the end of the object.
     tails: Texts,
     at: Timestamp,
     /// The time and a comma.
@@ -35,7 +35,7 @@ impl KairosdbJsonEncoder {
         let (mut heads, mut tails) = (Texts::new(), Texts::new());
         for key in catalog.keys() {
             let refuse = |why| Uncarried::new(Protocol::KairosdbJson, key, why);
-            // Names have no character that JSON would want to escape.
+            // Names contain no character that JSON would escape.
             let (metric, _) = wire_name(Dialect::Kairosdb, key).map_err(refuse)?;
             let labels = key.labels().iter();
             let mut tags: Vec<String> = labels

@@ -1,5 +1,5 @@
-//! Metrics of the usual kind, read within a window: one point, no blank, nothing escaped
-//! that would be looked at. Whether a name or its tags mean anything is for who knows them.
+//! Metrics of the common form, parsed within a window: one point, no blanks, and no escapes in the
+//! parsed parts. Name and tags are not validated here; the caller looks them up.
 
 use std::ops::Range;
 
@@ -15,17 +15,17 @@ const END: &[u8] = b"}}";
 /// A metric as it stands in a body.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Usual {
-    /// Where its name stands in the window, without the quotes.
+    /// Range of its name in the window, without the quotes.
     pub(super) name: Range<usize>,
-    /// Where its tags stand, without the braces.
+    /// Range of its tags, without the braces.
     pub(super) tags: Range<usize>,
     pub(super) at: Timestamp,
     pub(super) value: f64,
-    /// Where it ends.
+    /// Its end.
     pub(super) end: usize,
 }
 
-/// The metric that a window begins with; `None` when it is to be read exactly.
+/// The metric at the beginning of a window; `None` if it needs the exact path.
 #[inline(always)]
 pub(super) fn read(window: &Window, stamp: &mut Stamp) -> Option<Usual> {
     let name = expect(window, 0, NAME)?;
@@ -51,14 +51,14 @@ pub(super) fn read(window: &Window, stamp: &mut Stamp) -> Option<Usual> {
     })
 }
 
-/// Where a text ends that stands at `at`.
+/// End of the text that must be at `at`.
 #[inline(always)]
 fn expect(window: &Window, at: usize, text: &[u8]) -> Option<usize> {
     let end = at + text.len();
     (window.get(at..end)? == text).then_some(end)
 }
 
-/// Whether digits are no number in JSON.
+/// Whether digits have a leading zero, which JSON forbids.
 #[inline(always)]
 fn begins_with_zero(window: &Window, at: usize) -> bool {
     matches!(window.get(at..at + 2), Some([b'0', b'0'..=b'9']))

@@ -1,4 +1,4 @@
-//! The build for every machine: two words of eight bytes, the first byte lowest.
+//! The implementation for all machines: two words of eight bytes, with the first byte lowest.
 
 use super::Lane;
 
@@ -6,41 +6,41 @@ const ONES: u64 = 0x0101_0101_0101_0101;
 const ZEROS: u64 = ONES * b'0' as u64;
 const HIGH: u64 = ONES << 7;
 
-/// Asks for the cache line of `place` where that can be asked.
+/// Does nothing: there is no portable prefetch.
 #[cfg(not(target_arch = "x86_64"))]
 #[inline(always)]
 pub(crate) fn prefetch<T>(_place: &T) {}
 
-/// How many bytes are digits before the first that is none; in [0, 16].
+/// Number of digits before the first other byte; in [0, 16].
 #[inline(always)]
 pub(crate) fn digit_run(lane: &Lane) -> usize {
     first_marked(words(lane).map(|bytes| {
-        // A byte above 9 gets its highest bit set, here or by the addition. A carry can
-        // only spoil bytes behind the first such byte.
+        // Sets the highest bit of each byte above 9, by the XOR or by the addition. A carry can
+        // only affect bytes after the first such byte.
         let digits = bytes ^ ZEROS;
         digits.wrapping_add(ONES * 0x76) | digits
     }))
 }
 
-/// How many bytes come before the first that is `limit` or below; 16 when none is.
+/// Number of bytes before the first that is `limit` or below; 16 if there is none.
 #[inline(always)]
 pub(crate) fn find_at_most(lane: &Lane, limit: u8) -> usize {
     lane.iter().position(|byte| *byte <= limit).unwrap_or(16)
 }
 
-/// How many bytes come before the first that is `wanted`; 16 when none is.
+/// Number of bytes before the first that equals `wanted`; 16 if there is none.
 #[inline(always)]
 pub(crate) fn find_byte(lane: &Lane, wanted: u8) -> usize {
     lane.iter().position(|byte| *byte == wanted).unwrap_or(16)
 }
 
-/// Whether the first `count` bytes agree; more than 16 never do.
+/// Whether the first `count` bytes are equal; false if `count` is above 16.
 #[inline(always)]
 pub(crate) fn same16(one: &Lane, other: &Lane, count: usize) -> bool {
     count <= 16 && one[..count] == other[..count]
 }
 
-/// The number that the last `count` bytes say, all digits; `count` is in [1, 16].
+/// The number in the last `count` bytes, which must be digits; `count` is in [1, 16].
 #[inline(always)]
 pub(crate) fn join16(lane: &Lane, count: usize) -> u64 {
     let keep = u128::MAX << (8 * (16 - count));
@@ -48,7 +48,7 @@ pub(crate) fn join16(lane: &Lane, count: usize) -> u64 {
     join8(digits as u64) * 100_000_000 + join8((digits >> 64) as u64)
 }
 
-/// The number that eight digits say. Each byte is in [0, 9].
+/// The number in eight digits, each byte in [0, 9].
 #[inline(always)]
 fn join8(digits: u64) -> u64 {
     let twos = digits.wrapping_mul(10).wrapping_add(digits >> 8);
@@ -57,7 +57,7 @@ fn join8(digits: u64) -> u64 {
     low.wrapping_add(high) >> 32
 }
 
-/// How many bytes come before the first whose highest bit is set; 16 when none has.
+/// Number of bytes before the first whose highest bit is set; 16 if there is none.
 #[inline(always)]
 fn first_marked(words: [u64; 2]) -> usize {
     let [low, high] = words.map(|word| ((word & HIGH).trailing_zeros() / 8) as usize);

@@ -1,4 +1,4 @@
-//! The build for x86-64. The one place of this crate with `unsafe`.
+//! The implementation for x86-64. The only module of this crate with `unsafe`.
 #![expect(unsafe_code, reason = "vector instructions; the portable build is the safe twin")]
 
 use std::arch::x86_64::{
@@ -9,7 +9,7 @@ use std::arch::x86_64::{
 
 use super::Lane;
 
-/// How many bytes are digits before the first that is none; in [0, 16].
+/// Number of digits before the first other byte; in [0, 16].
 #[inline(always)]
 pub(crate) fn digit_run(lane: &Lane) -> usize {
     // SAFETY: the instructions are SSE2, which is part of x86-64.
@@ -20,7 +20,7 @@ pub(crate) fn digit_run(lane: &Lane) -> usize {
     (!small).trailing_zeros() as usize
 }
 
-/// How many bytes come before the first that is `limit` or below; 16 when none is.
+/// Number of bytes before the first that is `limit` or below; 16 if there is none.
 #[inline(always)]
 pub(crate) fn find_at_most(lane: &Lane, limit: u8) -> usize {
     // SAFETY: the instructions are SSE2, which is part of x86-64.
@@ -31,7 +31,7 @@ pub(crate) fn find_at_most(lane: &Lane, limit: u8) -> usize {
     (below | 1 << 16).trailing_zeros() as usize
 }
 
-/// How many bytes come before the first that is `wanted`; 16 when none is.
+/// Number of bytes before the first that equals `wanted`; 16 if there is none.
 #[inline(always)]
 pub(crate) fn find_byte(lane: &Lane, wanted: u8) -> usize {
     // SAFETY: the instructions are SSE2, which is part of x86-64.
@@ -39,7 +39,7 @@ pub(crate) fn find_byte(lane: &Lane, wanted: u8) -> usize {
     (same | 1 << 16).trailing_zeros() as usize
 }
 
-/// Whether the first `count` bytes agree; more than 16 never do.
+/// Whether the first `count` bytes are equal; false if `count` is above 16.
 #[inline(always)]
 pub(crate) fn same16(one: &Lane, other: &Lane, count: usize) -> bool {
     // SAFETY: the instructions are SSE2, which is part of x86-64.
@@ -47,7 +47,7 @@ pub(crate) fn same16(one: &Lane, other: &Lane, count: usize) -> bool {
     (!same).trailing_zeros() as usize >= count
 }
 
-/// The number that the last `count` bytes say, all digits; `count` is in [1, 16].
+/// The number in the last `count` bytes, which must be digits; `count` is in [1, 16].
 #[inline(always)]
 pub(crate) fn join16(lane: &Lane, count: usize) -> u64 {
     // SAFETY: the instructions are SSE2, which is part of x86-64.
@@ -66,7 +66,7 @@ pub(crate) fn join16(lane: &Lane, count: usize) -> u64 {
     (both & 0xffff_ffff) * 100_000_000 + (both >> 32)
 }
 
-/// Asks for the cache line of `place`, and goes on without waiting for it.
+/// Prefetches the cache line of `place`, without waiting for it.
 #[inline(always)]
 pub(crate) fn prefetch<T>(place: &T) {
     // SAFETY: a prefetch of any address changes nothing but the cache; the instruction is

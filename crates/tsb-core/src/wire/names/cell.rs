@@ -3,26 +3,26 @@
 use crate::wire::lanes::{Lane, same16};
 use crate::wire::number::{Window, lane};
 
-/// The bytes of a name, terminator included, that stand in the cell itself.
+/// Number of bytes of a name, terminator included, that are stored in the cell itself.
 pub(crate) const INLINE: usize = 54;
 
-/// One name of a table. Exactly a cache line, so that looking one up costs one miss.
+/// One name of a table, exactly one cache line long, so that a lookup costs one cache miss.
 #[derive(Clone, Copy, Debug)]
 #[repr(align(64))]
 pub(crate) struct Cell {
-    /// The name and its terminator, or the beginning of it, then zeros.
+    /// The name and its terminator, or the beginning of it, padded with zeros.
     pub(crate) text: [u8; INLINE],
-    /// Of the name with its terminator, in bytes.
+    /// Length of the name with its terminator, in bytes.
     length: u16,
-    /// What the owner of the table wants to know of the name.
+    /// A value that the table's owner stores with the name.
     pub(crate) id: u32,
-    /// Where the rest of a longer name stands in a text of its own.
+    /// Offset of the rest of a longer name in a separate text.
     rest: u32,
 }
 
 impl Cell {
-    /// A cell for `name` and its terminator; what does not fit goes to the end of `rests`.
-    /// `None` when the name is longer than 65,534 bytes, or the rests than 4 GiB.
+    /// A cell for `name` and its terminator; the part that does not fit is appended to `rests`.
+    /// `None` if the name is longer than 65,534 bytes, or the rests than 4 GiB.
     pub(crate) fn new(name: &[u8], terminator: u8, id: u32, rests: &mut Vec<u8>) -> Option<Self> {
         let length = u16::try_from(name.len() + 1).ok()?;
         let rest = u32::try_from(rests.len()).ok()?;
@@ -54,7 +54,7 @@ impl Cell {
     /// Whether the window begins with the name and its terminator.
     #[inline(always)]
     pub(crate) fn begins(&self, window: &Window, rests: &[u8]) -> bool {
-        // Compares that may overlap: no loop, for names of 15 to 53 bytes.
+        // Comparisons that may overlap, without a loop, for names of 15 to 53 bytes.
         match self.length() {
             length @ 16..=32 => self.same(window, 0) & self.same(window, length - 16),
             length @ 33..=INLINE => {
@@ -68,13 +68,13 @@ impl Cell {
         }
     }
 
-    /// Whether it is this name, terminator not included.
+    /// Whether the name equals this one, terminator not included.
     #[inline(always)]
     pub(crate) fn is(&self, name: &[u8], rests: &[u8]) -> bool {
         if name.len() + 1 != self.length() {
             return false;
         }
-        // As above: compares that may overlap, and no loop.
+        // As above: comparisons that may overlap, without a loop.
         match name.len() {
             length @ 16..=32 => self.agrees(name, 0) & self.agrees(name, length - 16),
             length @ 33..INLINE => {

@@ -7,7 +7,7 @@ use crate::wire::number::{WINDOW, Window};
 pub(crate) struct Hash(u64);
 
 impl Hash {
-    /// Of a name to which the terminator is added.
+    /// The hash of a name, to which the terminator is added.
     pub(super) fn of(name: &[u8], terminator: u8, seed: u64) -> Self {
         let (blocks, last) = name.as_chunks::<32>();
         let state = blocks.iter().fold(seed, |state, block| mix(words(block), state, 32));
@@ -17,8 +17,8 @@ impl Hash {
         Self(mix(words(&padded), state, last.len() + 1))
     }
 
-    /// Of the first `length` bytes of a window, the terminator among them; `length` is in
-    /// [1, `WINDOW`].
+    /// The hash of the first `length` bytes of a window, which include the terminator; `length` is
+    /// in [1, `WINDOW`].
     #[inline(always)]
     pub(super) fn in_window(window: &Window, length: usize, terminator: u8, seed: u64) -> Self {
         let (blocks, _) = window.as_chunks::<32>();
@@ -32,13 +32,13 @@ impl Hash {
         }
     }
 
-    /// For the place in a table.
+    /// The part that selects the position in a table.
     #[inline(always)]
     pub(super) fn index(self) -> usize {
         self.0 as usize
     }
 
-    /// For telling names with one place apart.
+    /// The part that distinguishes names at the same position.
     #[inline(always)]
     pub(super) fn tag(self) -> u32 {
         (self.0 >> 32) as u32
@@ -51,7 +51,7 @@ fn words(bytes: &[u8; 32]) -> [u64; 4] {
     [0, 1, 2, 3].map(|index| u64::from_le_bytes(words[index]))
 }
 
-/// The first `count` bytes, at most 32, and zeros.
+/// The first `count` bytes, at most 32, padded with zeros.
 #[inline(always)]
 fn kept(bytes: &[u8; 32], count: usize) -> [u64; 4] {
     let mut text = words(bytes);
@@ -61,7 +61,7 @@ fn kept(bytes: &[u8; 32], count: usize) -> [u64; 4] {
     text
 }
 
-/// The constants are the fraction of pi.
+/// The constants are the fractional digits of pi.
 #[inline(always)]
 fn mix(words: [u64; 4], seed: u64, length: usize) -> u64 {
     let first = fold(words[0] ^ seed, words[1] ^ 0x243f_6a88_85a3_08d3);

@@ -1,15 +1,15 @@
-//! The share that one table of names has in the memory of all tables of a listener.
+//! The share of one name table in the memory budget of a listener.
 
 use crate::wire::Budget;
 
-/// What a table of names takes of a budget; it is given back when the table goes.
+/// The bytes that a name table has taken from a budget; they are returned when it is dropped.
 #[derive(Debug, Default)]
 pub(crate) struct Share {
     budget: Budget,
-    /// Bytes that each name takes, apart from what is counted in bytes.
+    /// Bytes per name, apart from its text.
     each: usize,
     taken: usize,
-    /// The last request found too little left.
+    /// Whether the last request found too few bytes left.
     is_used_up: bool,
 }
 
@@ -23,7 +23,7 @@ pub(crate) fn grown(capacity: usize, needed: usize) -> usize {
 }
 
 impl Share {
-    /// A share in `budget`, in which each name takes `each` bytes.
+    /// An empty share in `budget`, with `each` bytes per name.
     pub(crate) fn new(budget: &Budget, each: usize) -> Self {
         Self {
             budget: budget.clone(),
@@ -32,8 +32,8 @@ impl Share {
         }
     }
 
-    /// Takes what room for `names` names and `bytes` bytes beside them needs. `false`: there is
-    /// too little left, and nothing was taken.
+    /// Takes the bytes for a capacity of `names` names and `bytes` bytes of text. Returns false,
+    /// with nothing taken, if too few are left.
     #[inline]
     pub(crate) fn reach(&mut self, names: usize, bytes: usize) -> bool {
         let needed = (names * self.each + bytes).saturating_sub(self.taken);
@@ -47,13 +47,13 @@ impl Share {
         true
     }
 
-    /// Gives everything back.
+    /// Returns everything to the budget.
     pub(crate) fn give_back(&mut self) {
         self.budget.give_back(std::mem::take(&mut self.taken));
         self.is_used_up = false;
     }
 
-    /// Whether the last request found too little left.
+    /// Whether the last request found too few bytes left.
     pub(crate) fn is_used_up(&self) -> bool {
         self.is_used_up
     }

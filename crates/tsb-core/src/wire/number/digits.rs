@@ -1,4 +1,4 @@
-//! Eight digits at a time: a `u64` with a digit in each byte.
+//! Eight digits at a time: a `u64` with one digit per byte.
 //!
 //! The first (most significant) digit sits in the lowest byte, as it does in memory on a
 //! little-endian machine; stores go through `to_le_bytes`, so that the result is the same
@@ -7,8 +7,8 @@
 /// `'0'` in each of eight bytes.
 pub(super) const ZEROS: u64 = 0x3030_3030_3030_3030;
 
-/// The eight digits of `number`, leading zeros included, one a byte, not yet text.
-/// `number` is below 10^8.
+/// The eight digits of `number`, leading zeros included, one per byte, not yet text. `number` is
+/// below 10^8.
 #[inline(always)]
 pub(super) fn split8(number: u32) -> u64 {
     let number = number % 100_000_000;
@@ -16,8 +16,8 @@ pub(super) fn split8(number: u32) -> u64 {
     u64::from(FOURS[high as usize]) | u64::from(FOURS[low as usize]) << 32
 }
 
-/// The digits of every number below 10^4: 40 KB. Two loads cost less than the twenty
-/// instructions that they replace, also when they miss the first-level cache.
+/// The digits of every number below 10^4: 40 KB. Two loads cost less than the twenty instructions
+/// that they replace, even when they miss the first-level cache.
 static FOURS: [u32; 10_000] = {
     let mut fours = [0; 10_000];
     let mut n = 0;

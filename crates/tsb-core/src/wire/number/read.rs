@@ -1,21 +1,21 @@
-//! Text to numbers.
+//! Parses numbers.
 
 use crate::wire::lanes::{Lane, digit_run, find_byte, join16};
 
-/// How many bytes a decoder looks at at once: a name, a value and a timestamp of usual
-/// length, so that one bounds check serves a whole record.
+/// Number of bytes that a decoder examines at once: a name, a value and a timestamp of usual
+/// length, so that one bounds check covers a whole record.
 pub(crate) const WINDOW: usize = 256;
 
-/// The bytes that a decoder looks at: a record, and whatever follows it.
+/// The bytes that a decoder examines: a record, and any bytes after it.
 pub(crate) type Window = [u8; WINDOW];
 
-/// How far into a window a number can begin that is read in place.
+/// Maximum offset in a window of a number that is parsed in place.
 pub(crate) const LAST_START: usize = 192;
 
-/// 2^53: up to here every integer is an f64.
+/// 2^53: up to here an f64 represents every integer.
 const EXACT: u64 = 1 << 53;
 
-/// Powers of ten that an f64 holds exactly, as far as the fast path needs them.
+/// Powers of ten that an f64 represents exactly, as far as the fast path needs them.
 const TENS: [f64; 16] = [
     1.0, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9, 1e10, 1e11, 1e12, 1e13, 1e14, 1e15,
 ];
@@ -31,24 +31,24 @@ const INTEGER_TENS: [u64; 16] = {
     tens
 };
 
-/// A number read from a window.
+/// A number parsed from a window.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Decimal {
     /// The number.
     pub(crate) value: f64,
-    /// Where the byte behind it is; in [1, 224].
+    /// Offset of the byte after it; in [1, 224].
     pub(crate) end: usize,
 }
 
-/// The bytes from `at` on, when that is before `end` and there are enough of them.
+/// The bytes from `at` on, if `at` is before `end` and a whole window is left.
 #[inline(always)]
 pub(crate) fn window_at(bytes: &[u8], at: usize, end: usize) -> Option<&Window> {
     let rest = bytes.get(at..).filter(|_| at < end)?;
     rest.first_chunk()
 }
 
-/// The bytes from `at` on; where there are too few, a copy with zeros behind them. `None`
-/// when there is none.
+/// The bytes from `at` on; if there are too few, a copy padded with zeros. `None` if there are
+/// none.
 #[inline(always)]
 pub(crate) fn window_or_copy<'a>(bytes: &'a [u8], at: usize, copy: &'a mut Window) -> Option<&'a Window> {
     let rest = bytes.get(at..).filter(|rest| !rest.is_empty())?;
@@ -63,11 +63,11 @@ pub(crate) fn window_or_copy<'a>(bytes: &'a [u8], at: usize, copy: &'a mut Windo
 /// Sixteen bytes of a window. `at` is at most `WINDOW - 16`.
 #[inline(always)]
 pub(crate) fn lane(window: &Window, at: usize) -> &Lane {
-    // The check cannot fail for the callers; without it there were a panic to compile.
+    // The check cannot fail for the callers; without `unwrap_or`, the compiler would emit a panic.
     window[at..].first_chunk().unwrap_or(&[0; 16])
 }
 
-/// Where the first such byte from `at` on is; the last fifteen of a window may be passed over.
+/// Offset of the first `byte` from `at` on; one in the last fifteen bytes may be missed.
 #[inline(always)]
 pub(crate) fn find_from(window: &Window, mut at: usize, byte: u8) -> Option<usize> {
     while at + 16 <= WINDOW {
@@ -80,17 +80,17 @@ pub(crate) fn find_from(window: &Window, mut at: usize, byte: u8) -> Option<usiz
     None
 }
 
-/// Reads `[-]digits[.digits]` at `start`: up to 15 digits on either side of the point, 2^53
-/// at most without the point. `None` for any other text, which may well be a number: ask
-/// [`parse_f64`]. Looks at no byte behind the end but to see that it is no digit; whether
-/// the number ends rightly there is for the caller to say.
+/// Parses `[-]digits[.digits]` at `start`: up to 15 digits on either side of the point, and at
+/// most 2^53 without a point. `None` for any other text, which may still be a number: use
+/// [`parse_f64`]. After the end it only checks that the next byte is not a digit; the caller must
+/// check that the number may end there.
 #[inline(always)]
 pub(crate) fn read_decimal(window: &Window, start: usize) -> Option<Decimal> {
     if start > LAST_START {
         return None;
     }
-    // A branch: signs come in a row. How long numbers are is as good as random, so the
-    // digits are counted and joined without one.
+    // A branch, because signs come in runs. The length of numbers is random, so digits are counted
+    // and joined without branches.
     if window[start] == b'-' {
         let decimal = read_unsigned(window, start + 1)?;
         return Some(Decimal {
@@ -124,12 +124,12 @@ fn read_unsigned(window: &Window, start: usize) -> Option<Decimal> {
     if mantissa > EXACT {
         return None;
     }
-    // Both are exact, so the quotient is rounded once: it is the nearest f64.
+    // Both operands are exact, so the quotient is rounded once: it is the nearest f64.
     let value = mantissa as i64 as f64 / TENS[decimals];
     Some(Decimal { value, end })
 }
 
-/// The number that `count` digits before `end` say; `count` is in [1, 15].
+/// The number in the `count` digits before `end`; `count` is in [1, 15].
 #[inline(always)]
 fn join(window: &Window, end: usize, count: usize) -> u64 {
     if end >= 16 {
@@ -140,8 +140,8 @@ fn join(window: &Window, end: usize, count: usize) -> u64 {
     join16(&digits, count)
 }
 
-/// Reads a whole text as `str::parse::<f64>` does, bit for bit: sign, digits, point,
-/// exponent, `inf`, `infinity`, `nan` in any case. `None` when it is no number.
+/// Parses a whole text as `str::parse::<f64>` does, bit for bit: sign, digits, point, exponent,
+/// `inf`, `infinity`, `nan` in any case. `None` if it is not a number.
 pub fn parse_f64(text: &[u8]) -> Option<f64> {
     if text.len() <= 32 {
         let mut window = [0; WINDOW];

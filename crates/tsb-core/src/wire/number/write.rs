@@ -1,36 +1,36 @@
-//! Numbers to text.
+//! Formats numbers.
 
 use super::digits::{ZEROS, split8};
 
 /// The longest text that [`format_f64`] writes, in bytes (`-1.2345678901234567e-308`).
 pub const MAX_TEXT: usize = 24;
 
-/// 2^52: adding it to a smaller number that is not negative rounds it to an integer, which
-/// then stands in the lower bits.
+/// 2^52: adding it to a smaller non-negative number rounds that to an integer, which is then in
+/// the low bits.
 const ROUND: f64 = 4_503_599_627_370_496.0;
 
-/// One more than the largest integer of the fast half: ten digits.
+/// Exclusive bound of the integers on the fast path: ten digits.
 pub(crate) const MAX_PLAIN: u64 = 10_000_000_000;
 
 /// The digits of an integer in [0, `MAX_PLAIN`), ready to be stored.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Plain {
-    /// The last eight, as text.
+    /// The last eight digits, as text.
     low: u64,
-    /// The two before them, as text.
+    /// The two digits before them, as text.
     top: u16,
-    /// How many there are without leading zeros, in [1, 10].
+    /// Number of digits without leading zeros, in [1, 10].
     length: u16,
 }
 
 impl Plain {
-    /// The fast half of the encoders.
+    /// The fast path of the encoders.
     #[inline(always)]
     pub(crate) fn of(value: f64) -> Option<Self> {
         plain(value).map(Self::of_integer)
     }
 
-    /// Without a branch: how many digits the next number has is as good as random.
+    /// Without branches, because the number of digits is random.
     #[inline(always)]
     fn of_integer(integer: u64) -> Self {
         let (top, low) = ((integer / 100_000_000) as u32, (integer % 100_000_000) as u32);
@@ -38,7 +38,7 @@ impl Plain {
         let top = tens | (top - 10 * tens) << 8;
         let low = split8(low);
         let digits = u128::from(top) | u128::from(low) << 16;
-        // The last digit stays, also that of zero.
+        // The last digit is kept even if it is zero.
         let zeros = (digits | 1 << 72).trailing_zeros() / 8;
         Self {
             low: low | ZEROS,
@@ -47,9 +47,8 @@ impl Plain {
         }
     }
 
-    /// Writes the digits so that the first is at `at`, which is 9 or more, and the byte
-    /// behind the last at the returned place. Up to nine bytes before `at` are overwritten:
-    /// write what stands there afterwards.
+    /// Writes the digits with the first at `at`, which is 9 or more, and returns the offset after
+    /// the last. Up to nine bytes before `at` are overwritten: write these afterwards.
     #[inline(always)]
     pub(crate) fn put<const N: usize>(&self, line: &mut [u8; N], at: usize) -> usize {
         let end = at + usize::from(self.length);
@@ -58,8 +57,8 @@ impl Plain {
         end
     }
 
-    /// Writes the digits from the beginning of `to`, and returns how many there are. The
-    /// bytes behind them are overwritten, those before `to` are not.
+    /// Writes the digits at the beginning of `to`, and returns their number. The bytes after them
+    /// are overwritten, those before `to` are not.
     #[inline(always)]
     pub(crate) fn append(&self, to: &mut [u8; 16]) -> usize {
         let digits = u128::from(self.top) | u128::from(self.low) << 16;
@@ -68,7 +67,8 @@ impl Plain {
     }
 }
 
-/// A value with one or two decimals, below 10^10: its whole part, and the rest as text.
+/// A value with one or two decimals, below 10^10: its integer part, and the rest as text with its
+/// length.
 #[inline]
 pub(crate) fn cents(value: f64) -> Option<(Plain, [u8; 4], usize)> {
     let cents = value * 100.0 + ROUND;
@@ -86,19 +86,18 @@ pub(crate) fn cents(value: f64) -> Option<(Plain, [u8; 4], usize)> {
     Some((Plain::of_integer(integer / 100), text, length))
 }
 
-/// The value as an integer in [0, `MAX_PLAIN`), when it is one (and not -0).
+/// The value as an integer in [0, `MAX_PLAIN`), if it is one (and not -0).
 #[inline(always)]
 fn plain(value: f64) -> Option<u64> {
     let rounded = value + ROUND;
-    // Numbers that are negative, not finite or too large end outside the range.
+    // Negative, non-finite or too large numbers end outside the range.
     let integer = rounded.to_bits().wrapping_sub(ROUND.to_bits());
     let same = (rounded - ROUND).to_bits() == value.to_bits();
     (same && integer < MAX_PLAIN).then_some(integer)
 }
 
-/// Writes the shortest decimal that reads back to the same bits, and returns its length.
-/// Not a number is `nan` (its payload is lost), the infinities `inf` and `-inf`; minus zero
-/// is `-0`.
+/// Writes the shortest decimal that reads back to the same bits, and returns its length. NaN is
+/// `nan` (its payload is lost), the infinities are `inf` and `-inf`; minus zero is `-0`.
 pub fn format_f64(value: f64, text: &mut [u8; MAX_TEXT]) -> usize {
     if let Some(integer) = plain(value.abs()) {
         let start = put_sign(value, text);
@@ -117,11 +116,11 @@ pub fn format_f64(value: f64, text: &mut [u8; MAX_TEXT]) -> usize {
     }
     let mut buffer = zmij::Buffer::new();
     let shortest = buffer.format_finite(value).as_bytes();
-    // Two bytes more that say nothing.
+    // Removes `.0`, two bytes without information.
     put(shortest.strip_suffix(b".0").unwrap_or(shortest), text)
 }
 
-/// Writes a whole number, and returns how long it is, in [1, 20].
+/// Writes an integer, and returns its length, in [1, 20].
 pub fn format_i64(value: i64, text: &mut [u8; MAX_TEXT]) -> usize {
     let start = usize::from(value < 0);
     text[0] = b'-';
@@ -142,7 +141,7 @@ pub fn push_i64(value: i64, out: &mut Vec<u8>) {
     out.extend_from_slice(&text[..length]);
 }
 
-/// Values with one or two decimals, as gauges have them; at most 15 digits, so that no
+/// Writes values with one or two decimals, as gauges have them, with at most 15 digits, so that no
 /// other text of as many digits or fewer reads back to the same bits.
 #[inline]
 fn put_cents(value: f64, text: &mut [u8; MAX_TEXT]) -> Option<usize> {
@@ -163,13 +162,13 @@ fn put_cents(value: f64, text: &mut [u8; MAX_TEXT]) -> Option<usize> {
     Some(point + 2 + usize::from(hundredth != 0))
 }
 
-/// A minus where there is one; returns how long it is.
+/// Writes a minus if the value is negative; returns its length.
 fn put_sign(value: f64, text: &mut [u8]) -> usize {
     text[0] = b'-';
     usize::from(value.is_sign_negative())
 }
 
-/// Digits without leading zeros; returns how many.
+/// Writes digits without leading zeros; returns their number.
 fn put_u64(value: u64, text: &mut [u8]) -> usize {
     let (rest, low) = (value / 100_000_000, (value % 100_000_000) as u32);
     let digits = split8(low);

@@ -1,7 +1,7 @@
 //! Short texts that are copied as a whole.
 
-/// A short text that is the same for many records, such as a timestamp with what ends a
-/// record; copied as a whole.
+/// A short text that many records share, such as a timestamp with a record's end; copied as a
+/// whole.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Piece {
     pub(super) text: [u8; Self::ROOM],
@@ -13,7 +13,7 @@ impl Piece {
     /// The longest piece.
     pub(crate) const ROOM: usize = 31;
 
-    /// Nothing.
+    /// The empty piece.
     pub(crate) const EMPTY: Self = Self {
         text: [0; Self::ROOM],
         length: 0,
@@ -27,7 +27,7 @@ impl Piece {
         Some(piece)
     }
 
-    /// Of a text that is known to be short.
+    /// A piece of a short constant text.
     pub(crate) const fn of<const N: usize>(text: &[u8; N]) -> Self {
         assert!(N <= Self::ROOM, "a piece is short");
         let mut piece = Self::EMPTY;
@@ -40,7 +40,7 @@ impl Piece {
         piece
     }
 
-    /// In bytes.
+    /// Length in bytes.
     #[inline(always)]
     pub(crate) fn length(&self) -> usize {
         usize::from(self.length)

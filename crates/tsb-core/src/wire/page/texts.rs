@@ -1,9 +1,9 @@
-//! Names that stand packed, each with room behind it for copies of fixed length.
+//! Packed names, each followed by enough bytes for copies of fixed length.
 
 use super::OVERSHOOT;
 use crate::wire::lanes::prefetch;
 
-/// Texts that never change, back to back.
+/// Immutable texts, stored one after the other.
 #[derive(Debug)]
 pub(crate) struct Texts {
     // Invariant: ends with `OVERSHOOT` zeros.
@@ -12,7 +12,7 @@ pub(crate) struct Texts {
     starts: Vec<u32>,
 }
 
-/// One text, and what follows it in memory.
+/// One text, and the bytes that follow it in memory.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Text<'a> {
     // Invariant: at least length + `OVERSHOOT` long.
@@ -28,7 +28,7 @@ impl Texts {
         }
     }
 
-    /// Adds a text; `None` when all together exceed 4 GiB.
+    /// Adds a text; `None` if the total would exceed 4 GiB.
     pub(crate) fn push(&mut self, text: &[u8]) -> Option<()> {
         self.bytes.truncate(self.bytes.len() - OVERSHOOT);
         self.bytes.extend_from_slice(text);
@@ -38,7 +38,7 @@ impl Texts {
         Some(())
     }
 
-    /// How many there are.
+    /// Number of texts.
     pub(crate) fn len(&self) -> usize {
         self.starts.len() - 1
     }
@@ -52,7 +52,7 @@ impl Texts {
         Some(Text { bytes, length })
     }
 
-    /// Asks the cache for text `index`, which is wanted soon; only for its two outer lines.
+    /// Prefetches the first and the last cache line of text `index`.
     #[inline(always)]
     pub(crate) fn expect(&self, index: usize) {
         if let Some(text) = self.get(index) {

@@ -1,4 +1,4 @@
-//! Frames to samples.
+//! Decodes frames to samples.
 
 use std::sync::Arc;
 
@@ -13,23 +13,23 @@ use crate::wire::{Decoder, Fatal, Malformed, Room, Sequence, Sink};
 
 /// Turns the frames of one connection into batches.
 ///
-/// A frame may be larger than what a caller keeps, so this decoder keeps the bytes of the
-/// frame that has begun: [`MAX_PICKLE`] at most, and no more than came.
+/// A frame may be larger than the caller's buffer, so the decoder itself keeps the bytes of an
+/// incomplete frame: at most [`MAX_PICKLE`], and no more than were received.
 #[derive(Debug)]
 pub struct PickleDecoder {
     known: Known,
     clock: Arc<dyn Clock>,
-    /// The beginning of a frame, its length included.
+    /// The beginning of an incomplete frame, with its length.
     frame: Vec<u8>,
 }
 
-/// The latest timestamp, and the earliest with a minus.
+/// The latest timestamp in seconds; negated, the earliest.
 const LAST_SECOND: i64 = i64::MAX / SECOND_NS as i64;
 
 const TOO_LONG: &str = "a pickle is longer than 1048576 bytes";
 
 impl PickleDecoder {
-    /// A decoder for one connection. The clock says what "now" is (timestamp -1).
+    /// A decoder for one connection. The clock gives the time for timestamp -1, which means "now".
     pub fn new(clock: Arc<dyn Clock>) -> Self {
         Self {
             known: Known::new(&*clock),
@@ -38,14 +38,14 @@ impl PickleDecoder {
         }
     }
 
-    /// Has its names take their memory from what a listener allows all its connections.
+    /// Charges the memory of names to the budget that all connections of a listener share.
     #[must_use]
     pub fn within(mut self, room: &Room) -> Self {
         self.known.within(room, 0);
         self
     }
 
-    /// One pickle, without its length.
+    /// Decodes one pickle, without its length.
     fn pickle(&mut self, bytes: &[u8], sink: &mut dyn Sink) {
         if let Some(elements) = Elements::of(bytes) {
             return self.usual(elements, sink);
@@ -65,7 +65,7 @@ impl PickleDecoder {
         }
     }
 
-    /// The elements of a pickle that has nothing else.
+    /// Decodes the elements of a pickle in the common form.
     fn usual(&mut self, mut elements: Elements<'_>, sink: &mut dyn Sink) {
         loop {
             if self.known.is_blind() {
@@ -78,7 +78,7 @@ impl PickleDecoder {
         }
     }
 
-    /// Announces the names of elements to come.
+    /// Announces the names of upcoming elements.
     #[inline(never)]
     fn look_ahead(&mut self, elements: Elements<'_>) {
         for element in elements {
@@ -107,7 +107,7 @@ impl PickleDecoder {
         if value.is_nan() {
             return Err("a value is NaN, which carbon drops");
         }
-        // Cut towards zero; what is beyond the range ends at its edge, and NaN in the middle.
+        // Truncates towards zero; out-of-range values saturate, and NaN becomes 0.
         let seconds = at as i64;
         if at.is_nan() || !(-LAST_SECOND..=LAST_SECOND).contains(&seconds) || name.len() > LONGEST_NAME {
             return Err("a timestamp or a name is out of range");
@@ -126,7 +126,7 @@ impl PickleDecoder {
         Ok(())
     }
 
-    /// The frames of bytes that begin with one; returns how many bytes they took.
+    /// Decodes the frames at the beginning of the bytes; returns the number of bytes consumed.
     fn frames(&mut self, bytes: &[u8], sink: &mut dyn Sink) -> Result<usize, &'static str> {
         let mut at = 0;
         while let Some((length, behind)) = bytes[at..].split_first_chunk() {
@@ -141,7 +141,7 @@ impl PickleDecoder {
         Ok(at)
     }
 
-    /// Continues the frame that has begun; returns how many bytes that took.
+    /// Continues the incomplete frame; returns the number of bytes consumed.
     fn go_on(&mut self, bytes: &[u8], sink: &mut dyn Sink) -> Result<usize, &'static str> {
         let mut taken = 0;
         while !self.frame.is_empty() && taken < bytes.len() {

@@ -1,4 +1,4 @@
-//! Samples to frames, byte for byte as CPython pickles them with protocol 2.
+//! Encodes samples to frames, byte for byte as CPython pickles them with protocol 2.
 
 use super::SAMPLES;
 use crate::batch::Batch;
@@ -43,7 +43,7 @@ impl PickleEncoder {
         id.index() < self.names.len() && !value.is_nan() && at.as_secs() != -1
     }
 
-    /// One sample of a list; `memo` is the number of its first memo.
+    /// Writes one sample of a list; `memo` is the index of its first memo entry.
     fn element(&self, (id, at, value): (SeriesId, Timestamp, f64), memo: u32, out: &mut Vec<u8>) {
         if let Some(name) = self.names.get(id.index()) {
             out.extend_from_slice(name.as_bytes());

@@ -1,14 +1,14 @@
-//! Pickles to plain objects: a stack machine without anything that could be called.
+//! Parses pickles to plain objects: a stack machine without any callable.
 //!
-//! Memory is bounded by the pickle: each opcode makes one object at most, and an object
-//! that is fetched from the memo is the same one, not a copy.
+//! Memory is bounded by the pickle's length: each opcode creates at most one object, and an object
+//! fetched from the memo is shared, not copied.
 
-/// What an object is. Members are numbers of other objects.
+/// An object. Its members are indexes of other objects.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Object<'a> {
     None,
     Integer(i64),
-    /// An integer beyond 64 bits, which nothing needs.
+    /// An integer beyond 64 bits, which no sample needs.
     Huge,
     Float(f64),
     Text(&'a [u8]),
@@ -21,17 +21,17 @@ pub(super) enum Object<'a> {
 pub(super) struct Reader<'a> {
     objects: Vec<Object<'a>>,
     stack: Vec<u32>,
-    /// How high the stack was at each mark.
+    /// Height of the stack at each mark.
     marks: Vec<usize>,
     memo: Vec<Option<u32>>,
 }
 
-/// The highest memo that is kept: each costs two bytes of pickle at the least.
+/// The highest memo index that is kept: each costs at least two bytes of pickle.
 const MAX_MEMO: usize = super::MAX_PICKLE;
 
 impl<'a> Reader<'a> {
-    /// The object that a pickle says, by its number; `None` when it is no pickle of plain
-    /// objects.
+    /// Parses a pickle; returns its objects and the index of the result. `None` if it is not a
+    /// pickle of plain objects.
     pub(super) fn load(mut bytes: &'a [u8]) -> Option<(Self, u32)> {
         let mut reader = Self::default();
         loop {
@@ -98,7 +98,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Opcodes that take objects from the stack.
+    /// Executes the opcodes that take objects from the stack.
     fn gather(&mut self, code: u8) -> Option<()> {
         match code {
             b']' => self.push(Object::List(Vec::new())),
@@ -135,13 +135,13 @@ impl<'a> Reader<'a> {
         Some(())
     }
 
-    /// Takes what is on the stack from `start` on. No mark may be passed.
+    /// Removes the objects from `start` on from the stack. Must not cross a mark.
     fn since(&mut self, start: usize) -> Option<Vec<u32>> {
         let floor = self.marks.last().copied().unwrap_or(0);
         (start >= floor && start <= self.stack.len()).then(|| self.stack.split_off(start))
     }
 
-    /// Appends what is on the stack from `start` on to the list below it.
+    /// Appends the stack's objects from `start` on to the list below them.
     fn append(&mut self, start: usize) -> Option<()> {
         let members = self.since(start)?;
         let list = *self.stack.last()?;
@@ -176,7 +176,7 @@ impl<'a> Reader<'a> {
         self.push(Object::Text(text))
     }
 
-    /// LONG1: an integer in as many bytes as it says.
+    /// LONG1: an integer with its number of bytes.
     fn long(&mut self, bytes: &mut &'a [u8]) -> Option<()> {
         let [length] = cut(bytes)?;
         let (digits, rest) = bytes.split_at_checked(usize::from(length))?;
@@ -190,7 +190,7 @@ impl<'a> Reader<'a> {
         self.push(Object::Integer(i64::from_le_bytes(integer)))
     }
 
-    /// The numbers of protocol 0, in decimal.
+    /// The decimal numbers of protocol 0.
     fn number(&mut self, code: u8, bytes: &mut &'a [u8]) -> Option<()> {
         let text = std::str::from_utf8(line(bytes)?).ok()?;
         let text = if code == b'L' {
@@ -215,7 +215,7 @@ fn cut<const N: usize>(bytes: &mut &[u8]) -> Option<[u8; N]> {
     Some(*head)
 }
 
-/// Up to the next line feed.
+/// The bytes up to the next line feed.
 fn line<'a>(bytes: &mut &'a [u8]) -> Option<&'a [u8]> {
     let end = memchr::memchr(b'\n', bytes)?;
     let (line, rest) = bytes.split_at(end);

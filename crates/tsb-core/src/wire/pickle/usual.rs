@@ -1,7 +1,7 @@
-//! Pickles of the usual shape, read in place: a list of `(text, (number, number))` as
-//! CPython writes it with protocol 2, whose memo nothing is fetched from.
+//! Parses pickles of the common form in place: a list of `(text, (number, number))` as CPython
+//! writes it with protocol 2, without fetching from the memo.
 //!
-//! Whatever is not that exactly is for the [`super::reader`], from its beginning.
+//! Any other pickle is parsed from its beginning by [`super::reader`].
 
 use super::MAX_PICKLE;
 
@@ -9,21 +9,21 @@ use super::MAX_PICKLE;
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Element<'a> {
     pub(super) name: &'a [u8],
-    /// In seconds.
+    /// Timestamp in seconds.
     pub(super) at: f64,
     pub(super) value: f64,
 }
 
-/// The elements of a list that are still to come.
+/// The remaining elements of a list.
 #[derive(Clone, Debug)]
 pub(super) struct Elements<'a> {
     bytes: &'a [u8],
-    /// Between a mark and what appends to it.
+    /// Whether the position is between a mark and its append opcode.
     is_marked: bool,
 }
 
 impl<'a> Elements<'a> {
-    /// The elements of a pickle; `None` when it is not of the usual shape to its end.
+    /// The elements of a pickle; `None` if any part of it is not of the common form.
     pub(super) fn of(bytes: &'a [u8]) -> Option<Self> {
         let [0x80, 2, b']', b'q', _, bytes @ ..] = bytes else {
             return None;
@@ -69,14 +69,14 @@ impl<'a> Elements<'a> {
         })
     }
 
-    /// What makes the two last objects one.
+    /// Expects the opcode that joins the last two objects to a tuple.
     #[inline(always)]
     fn pair(&mut self) -> Option<()> {
         let [0x86] = self.cut()? else { return None };
         self.remember()
     }
 
-    /// Where an object goes in the memo.
+    /// Expects the opcode that stores an object in the memo.
     #[inline(always)]
     fn remember(&mut self) -> Option<()> {
         match self.cut()? {
@@ -100,7 +100,7 @@ impl<'a> Elements<'a> {
 impl<'a> Iterator for Elements<'a> {
     type Item = Element<'a>;
 
-    /// Leaves the bytes where there is no further element.
+    /// Leaves the position unchanged if there is no further element.
     #[inline(always)]
     fn next(&mut self) -> Option<Element<'a>> {
         let mut ahead = self.clone();

@@ -1,4 +1,4 @@
-//! Lines to samples.
+//! Decodes lines to samples.
 
 use std::sync::Arc;
 
@@ -12,27 +12,27 @@ use crate::wire::{Decoder, Fatal, Malformed, Next, Peer, Room, Sequence, Sink};
 
 const TOO_LONG: &str = "a line is longer than 1024 bytes";
 
-/// What is said about the lines of one read at most, in bytes; more would find the socket full.
+/// Maximum length of the replies to the lines of one read, in bytes; more would fill the socket.
 pub(super) const MAX_ANSWERS: usize = 64 << 10;
 
 /// Turns the lines of one connection into batches.
 ///
-/// A bad line is reported and the connection goes on. OpenTSDB's errors are written back
-/// ([`super::reply`]), those of good samples that are not kept among them; but as it does,
-/// not to a peer that has not read the ones before.
+/// An invalid line is reported and the connection continues. OpenTSDB's errors are written back
+/// ([`super::reply`]), including those for valid samples that are not stored; but like OpenTSDB,
+/// not to a peer that has not read the earlier ones.
 #[derive(Debug)]
 pub struct PutDecoder {
     dialect: Dialect,
     known: Known,
     /// The time of a line, and the space on either side.
     stamp: Stamp,
-    /// Metric and tags of a line, to look them up by.
+    /// Metric and tags of a line, as the lookup key.
     name: Vec<u8>,
-    /// Whether the rest of a line that is too long is still to come.
+    /// Whether the rest of an overlong line is still to be skipped.
     is_skipping: bool,
-    /// What is to be said.
+    /// Replies not written yet.
     answers: Vec<u8>,
-    /// The peer said that it is done.
+    /// Whether the peer asked to end the connection.
     is_over: bool,
 }
 
@@ -50,7 +50,7 @@ impl PutDecoder {
         }
     }
 
-    /// Has its names take their memory from what a listener allows all its connections.
+    /// Charges the memory of names to the budget that all connections of a listener share.
     #[must_use]
     pub fn within(mut self, room: &Room) -> Self {
         self.known.within(room, 0);
@@ -100,7 +100,7 @@ impl PutDecoder {
         Ok(())
     }
 
-    /// A series that is not admitted is one that the server has no number for.
+    /// Replies for a refused series as the server does for an unknown metric.
     #[inline(never)]
     fn say_unknown(&mut self, metric: &[u8]) {
         if self.dialect == Dialect::Opentsdb {
@@ -108,8 +108,8 @@ impl PutDecoder {
         }
     }
 
-    /// Lines of the usual kind from `at` on, as long as their names are known; returns where
-    /// the next one begins.
+    /// Decodes lines of the common form from `at` on, as long as their names are known; returns
+    /// the start of the next line.
     fn usual(&mut self, bytes: &[u8], mut at: usize, sink: &mut dyn Sink) -> usize {
         let mut copy = [0; WINDOW];
         while let Some(window) = window_or_copy(bytes, at, &mut copy) {
@@ -133,7 +133,7 @@ impl PutDecoder {
         at
     }
 
-    /// Announces the names of lines to come.
+    /// Announces the names of upcoming lines.
     #[inline(never)]
     fn look_ahead(&mut self, bytes: &[u8], mut at: usize) {
         let mut copy = [0; WINDOW];
@@ -150,7 +150,7 @@ impl PutDecoder {
     }
 }
 
-/// What a series is looked up by.
+/// Sets the lookup key of a series.
 #[inline(always)]
 fn set_name(name: &mut Vec<u8>, metric: &[u8], tags: &[u8]) {
     name.clear();
@@ -172,12 +172,12 @@ impl Decoder for PutDecoder {
             at += length + 1;
         }
         if self.is_over {
-            // Whatever it still says.
+            // Any further input is ignored.
             at = bytes.len();
         }
         let rest = &bytes[at..];
         if rest.len() > MAX_LINE {
-            // Said once, and nothing of it is kept.
+            // Reported once per overlong line, whose content is discarded.
             if !self.is_skipping {
                 let what = TOO_LONG;
                 sink.malformed(&Malformed { what, bytes: rest });
@@ -191,7 +191,7 @@ impl Decoder for PutDecoder {
 
     fn answer(&mut self, peer: Peer, out: &mut Vec<u8>) -> Next {
         if self.dialect == Dialect::Opentsdb {
-            // A line for each, as far as there is room.
+            // One reply per sample, up to the maximum length.
             let most = (MAX_ANSWERS / line::REFUSED.len() + 1) as u64;
             (0..peer.rejected.min(most)).for_each(|_| self.say(Some(line::REFUSED)));
         }

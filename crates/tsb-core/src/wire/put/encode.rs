@@ -1,4 +1,4 @@
-//! Samples to lines.
+//! Encodes samples to lines.
 
 use super::{Dialect, wire_name};
 use crate::batch::Batch;
@@ -12,20 +12,20 @@ const MILLI_NS: i64 = 1_000_000;
 
 /// Turns batches into `put` lines.
 ///
-/// Timestamps are written in seconds where they are whole, otherwise in milliseconds, and
-/// finer ones are cut. Left out, and counted by [`Encoder::skipped`]: values that are not
-/// finite, ids that the catalog does not have, and timestamps that the receiver would take
-/// for something else: OpenTSDB takes none before 1970, and milliseconds of thirteen digits
-/// only (2001 to 2286); to KairosDB fewer than 3,000,000,000 are seconds.
+/// Timestamps are written in seconds if they are whole, otherwise in milliseconds; finer ones are
+/// cut. Left out, and counted by [`Encoder::skipped`]: values that are not finite, ids that are
+/// not in the catalog, and timestamps that the receiver would misread. OpenTSDB accepts none
+/// before 1970, and milliseconds only with thirteen digits (2001 to 2286); KairosDB treats numbers
+/// below 3,000,000,000 as seconds.
 #[derive(Debug)]
 pub struct PutEncoder {
     dialect: Dialect,
     /// `put metric `
     heads: Texts,
-    /// The tags, each behind a space, and a line feed.
+    /// The tags, each preceded by a space, and a line feed.
     tails: Texts,
     at: Timestamp,
-    /// The time and a space; empty when it cannot be carried.
+    /// The time and a space; empty if the time cannot be carried.
     time: Piece,
     page: Page,
     skipped: u64,
@@ -73,7 +73,7 @@ impl PutEncoder {
     }
 }
 
-/// A time and a space, as the receiver takes it; empty when it does not.
+/// A time and a space in the receiver's format; empty if it cannot be carried.
 fn time(dialect: Dialect, at: Timestamp) -> Piece {
     let millis = at.0.div_euclid(MILLI_NS);
     let is_whole = at.0.rem_euclid(SECOND_NS as i64) == 0;

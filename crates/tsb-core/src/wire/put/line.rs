@@ -1,40 +1,40 @@
-//! One line, read as OpenTSDB or KairosDB reads it.
+//! Parses one line as OpenTSDB or KairosDB does.
 
 use super::{Dialect, is_allowed, series_key};
 use crate::series::SeriesKey;
 use crate::time::Timestamp;
 use crate::wire::number::parse_f64;
 
-/// KairosDB takes smaller times for seconds.
+/// KairosDB treats smaller times as seconds.
 const KAIROSDB_SECONDS: i64 = 3_000_000_000;
 
-/// The milliseconds that OpenTSDB takes: thirteen digits.
+/// The milliseconds that OpenTSDB accepts: thirteen digits.
 const OPENTSDB_MILLIS: std::ops::RangeInclusive<i64> = 1_000_000_000_000..=9_999_999_999_999;
 
-/// What a line holds.
+/// The content of a line.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum Line<'a> {
     /// A sample.
     Put(Put<'a>),
-    /// A command that says something else.
+    /// A command other than `put`.
     Other,
 }
 
-/// A sample as a line says it.
+/// A parsed sample.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Put<'a> {
     pub(super) metric: &'a [u8],
-    /// With the space before them.
+    /// With the space that precedes them.
     pub(super) tags: &'a [u8],
     pub(super) at: Timestamp,
     pub(super) value: f64,
 }
 
-/// Why a line is no sample: the fixed sentence, and what OpenTSDB writes back.
+/// Why a line is not a sample: a fixed sentence, and OpenTSDB's reply.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Problem {
     pub(super) what: &'static str,
-    /// Without its line feed; empty where it says nothing.
+    /// Without its line feed; empty if OpenTSDB sends no reply.
     pub(super) reply: String,
 }
 
@@ -55,8 +55,8 @@ impl Problem {
     }
 }
 
-/// What OpenTSDB writes back for a line without its end; `None` for one that it takes
-/// without a word. (What the commands that ask for something are answered is another matter.)
+/// OpenTSDB's reply to a line without its end; `None` if it accepts the line silently. (Replies to
+/// query commands are separate.)
 pub fn reply(line: &[u8]) -> Option<String> {
     let parsed = read(line, Dialect::Opentsdb);
     let checked = parsed.and_then(|line| match line {
@@ -67,17 +67,17 @@ pub fn reply(line: &[u8]) -> Option<String> {
     (!problem.reply.is_empty()).then(|| format!("{}\n", problem.reply))
 }
 
-/// What OpenTSDB writes back for a sample that its storage did not take; the message behind
-/// the colon is the storage's own.
+/// OpenTSDB's reply to a sample that its storage rejected; the text after the colon is the
+/// storage's message.
 pub(super) const REFUSED: &str = "put: HBase error: the store refused the sample\n";
 
-/// What OpenTSDB writes back for a metric that it has no number for.
+/// OpenTSDB's reply to a metric without an id.
 pub(super) fn unknown(metric: &[u8]) -> String {
     let metric = String::from_utf8_lossy(metric);
     format!("put: unknown metric: No such name for 'metrics': '{metric}'\n")
 }
 
-/// What the commands that ask for something are answered.
+/// The replies to query commands.
 pub(super) fn told(line: &[u8], dialect: Dialect) -> Option<&'static str> {
     let line = line.strip_suffix(b"\r").unwrap_or(line);
     let word = line.split(|byte| *byte == b' ').next().unwrap_or_default();
@@ -89,7 +89,7 @@ pub(super) fn told(line: &[u8], dialect: Dialect) -> Option<&'static str> {
     }
 }
 
-/// Reads everything but the names, which are for [`key`].
+/// Parses everything except the names, which [`key`] parses.
 pub(super) fn read(line: &[u8], dialect: Dialect) -> Result<Line<'_>, Problem> {
     let line = line.strip_suffix(b"\r").unwrap_or(line);
     let Some(rest) = line.strip_prefix(b"put ") else {
@@ -153,7 +153,7 @@ fn command(line: &[u8], dialect: Dialect) -> Result<Line<'_>, Problem> {
     })
 }
 
-/// A whole number as OpenTSDB reads it, or its complaint.
+/// Parses an integer as OpenTSDB does, or returns its error message.
 fn long(text: &str) -> Result<i64, String> {
     let digits = text.strip_prefix(['-', '+']).unwrap_or(text);
     if text.is_empty() {
@@ -171,7 +171,7 @@ fn long(text: &str) -> Result<i64, String> {
     text.parse().map_err(|_| format!("Overflow in {text}"))
 }
 
-/// The time that a text says.
+/// The time that a text represents.
 pub(super) fn time_of(text: &str, dialect: Dialect) -> Result<Timestamp, Problem> {
     match dialect {
         Dialect::Opentsdb => opentsdb_time(text),
@@ -228,7 +228,7 @@ fn kairosdb_value(text: &str) -> Result<f64, Problem> {
     value.ok_or_else(|| Problem::silent(VALUE))
 }
 
-/// An integer that an f64 holds.
+/// An integer as an f64, if exact.
 fn exact(integer: i64) -> Result<f64, Problem> {
     let value = integer as f64;
     if value as i64 == integer && integer != i64::MAX {
@@ -237,7 +237,7 @@ fn exact(integer: i64) -> Result<f64, Problem> {
     Err(Problem::silent("an integer that no f64 holds is no value here"))
 }
 
-/// The series of a metric and its tags, each behind a space.
+/// The series of a metric and its tags, each tag preceded by a space.
 pub(super) fn key(metric: &[u8], tags: &[u8], dialect: Dialect) -> Result<SeriesKey, Problem> {
     let mut pairs: Vec<(&[u8], &[u8])> = Vec::new();
     for word in tags.split(|byte| *byte == b' ').skip(1) {
@@ -281,7 +281,7 @@ pub(super) fn key(metric: &[u8], tags: &[u8], dialect: Dialect) -> Result<Series
     Ok(series_key(metric, &tags.collect::<Result<Vec<_>, Problem>>()?))
 }
 
-/// A name of allowed characters.
+/// A name that consists of allowed characters.
 fn name<'a>(what: &str, text: &'a [u8]) -> Result<&'a str, Problem> {
     let shown = String::from_utf8_lossy(text);
     if let Some(odd) = shown.chars().find(|c| !u8::try_from(*c).is_ok_and(is_allowed)) {

@@ -1,5 +1,5 @@
-//! Lines of the usual kind, read within a window: no digit of a time that came before is
-//! looked at again, and names are left to who knows them.
+//! Lines of the common form, parsed within a window. A time equal to the last one is not parsed
+//! again. Names are not validated here; the caller looks them up.
 
 use std::ops::Range;
 
@@ -10,23 +10,23 @@ use crate::wire::names::find_end_from;
 use crate::wire::number::{Window, find_from, read_decimal};
 use crate::wire::stamp::Stamp;
 
-/// What a line begins with.
+/// The beginning of a line.
 const COMMAND: &[u8; 4] = b"put ";
 
-/// A line whose metric and tags may be anything; whether they are known is to be seen.
+/// A line of the common form, whose names are not validated.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Usual {
-    /// Where they stand in the window.
+    /// Range of the metric in the window.
     pub(super) metric: Range<usize>,
-    /// With the space before them.
+    /// With the space that precedes them.
     pub(super) tags: Range<usize>,
     pub(super) at: Timestamp,
     pub(super) value: f64,
-    /// Where the next line begins.
+    /// Start of the next line.
     pub(super) next: usize,
 }
 
-/// The line that a window begins with; `None` when it is to be read exactly.
+/// The line at the beginning of a window; `None` if it needs the exact path.
 #[inline(always)]
 pub(super) fn read(window: &Window, dialect: Dialect, stamp: &mut Stamp) -> Option<Usual> {
     if !window.starts_with(COMMAND) {
@@ -41,7 +41,7 @@ pub(super) fn read(window: &Window, dialect: Dialect, stamp: &mut Stamp) -> Opti
         b'\n' => dialect == Dialect::Kairosdb,
         _ => false,
     };
-    // To both receivers -0 is an integer, and -0.0 is none.
+    // Both receivers treat -0 as an integer, but not -0.0.
     if !is_ended || (decimal.value == 0.0 && decimal.value.is_sign_negative()) {
         return None;
     }

@@ -1,10 +1,10 @@
-//! Where the samples of rrdcached's clients go: nowhere, because they have no series.
+//! A sink for rrdcached connections, which produce no samples.
 
 use crate::batch::Batch;
 use crate::series::{SeriesId, SeriesKey};
 use crate::wire::{Malformed, NotAdmitted, Sink};
 
-/// A sink beside a conversation that deals with everything itself.
+/// A sink for a decoder that handles its input completely by itself.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct NoSeries;
 

@@ -1,15 +1,15 @@
-//! What a server answers: the first line of a reply, and lines that follow.
+//! Replies of the server: the first line, and the lines that follow.
 
 use std::fmt::{self, Write};
 
 /// The first line of a reply without its end, as rrdcached 1.7.2 writes it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reply<'a> {
-    /// To `UPDATE`: so many values wait now.
+    /// To `UPDATE`: number of values pending now.
     Enqueued(usize),
-    /// To `FLUSH`: what waited for the file is in it.
+    /// To `FLUSH`: the pending values of the file were written.
     Flushed(&'a str),
-    /// To `FLUSH`: nothing is known of the file but that it is there.
+    /// To `FLUSH`: the file exists, but has no pending values.
     NothingToFlush(&'a str),
     /// To `FLUSHALL`.
     FlushStarted,
@@ -25,21 +25,21 @@ pub enum Reply<'a> {
     Success,
     /// To `SUSPEND`.
     Suspended(&'a str),
-    /// To `SUSPEND`: it was already.
+    /// To `SUSPEND`: the file was suspended already.
     AlreadySuspended(&'a str),
     /// To `RESUME`.
     Resumed(&'a str),
-    /// To `RESUME`: it was not suspended.
+    /// To `RESUME`: the file was not suspended.
     NotSuspended(&'a str),
-    /// To `SUSPENDALL`: how many.
+    /// To `SUSPENDALL`: number of files.
     AllSuspended(usize),
-    /// To `RESUMEALL`: how many.
+    /// To `RESUMEALL`: number of files.
     AllResumed(usize),
     /// To `FIRST` and `LAST`: seconds since the epoch.
     Time(i64),
-    /// So many lines follow, which are this.
+    /// This number of lines follows, with a title.
     Lines(usize, &'a str),
-    /// No.
+    /// An error.
     Error(&'a str),
 }
 
@@ -71,7 +71,7 @@ impl fmt::Display for Reply<'_> {
 impl Reply<'_> {
     /// Appends the line.
     pub fn put(&self, into: &mut String) {
-        // A name with a line end in it would make two lines of one.
+        // A line end within a name would split the line in two.
         let start = into.len();
         let _ = write!(into, "{self}");
         if into[start..].contains(['\n', '\r']) {
@@ -91,7 +91,7 @@ pub fn scientific(into: &mut String, value: f64, decimals: usize) {
     }
     let start = into.len();
     let _ = write!(into, "{value:.decimals$e}");
-    // Rust's exponent has as many digits as it needs, C's has a sign and two at the least.
+    // Rust's exponent has as few digits as possible; C's has a sign and at least two digits.
     if let Some(at) = into[start..].find('e').map(|at| start + at) {
         let exponent: i32 = into[at + 1..].parse().unwrap_or(0);
         into.truncate(at);

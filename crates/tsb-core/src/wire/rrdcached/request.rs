@@ -1,29 +1,29 @@
-//! What a client asks: a line of words, the first of which is a command.
+//! Requests of clients: a line of words, the first of which is the command.
 
 use std::borrow::Cow;
 
-/// What a line asks for.
+/// The commands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Command {
-    /// Values for a file.
+    /// Updates a file.
     Update,
-    /// Write what waits for a file, then answer.
+    /// Writes the pending values of a file, then replies.
     Flush,
-    /// Write all that waits, and answer at once.
+    /// Starts writing all pending values, and replies at once.
     FlushAll,
-    /// What waits for a file.
+    /// Lists the pending values of a file.
     Pending,
-    /// Drop what waits for a file.
+    /// Drops the pending values of a file.
     Forget,
-    /// Which files are due.
+    /// Lists the files that are due for writing.
     Queue,
     /// Counters.
     Stats,
-    /// Commands, or one of them.
+    /// Lists the commands, or describes one.
     Help,
-    /// Whether anybody is there.
+    /// Checks that the server responds.
     Ping,
-    /// Commands without a reply of their own follow.
+    /// Starts a batch of commands without individual replies.
     Batch,
     /// The end of a batch.
     End,
@@ -31,36 +31,36 @@ pub enum Command {
     Fetch,
     /// Rows of a file, as bytes.
     FetchBin,
-    /// What is known of a file.
+    /// Header of a file.
     Info,
     /// The oldest row of an archive.
     First,
     /// The newest update of a file.
     Last,
-    /// A new file.
+    /// Creates a file.
     Create,
-    /// Changes to the header of a file.
+    /// Changes the header of a file.
     Tune,
     /// A file as XML.
     Dump,
     /// The files below a folder.
     List,
-    /// Hold back what is written to a file.
+    /// Suspends writing to a file.
     Suspend,
-    /// Write to it again.
+    /// Resumes writing to a file.
     Resume,
-    /// The same for all files that are known.
+    /// Suspends all known files.
     SuspendAll,
-    /// The same for all that are held back.
+    /// Resumes all suspended files.
     ResumeAll,
-    /// The end of the connection.
+    /// Closes the connection.
     Quit,
-    /// A line of a journal; no client may say it.
+    /// A line of a journal; not allowed for clients.
     Wrote,
 }
 
 impl Command {
-    /// Those that `HELP` lists, in its order.
+    /// The commands that `HELP` lists, in its order.
     pub const LISTED: [Self; 24] = [
         Self::Update,
         Self::Flush,
@@ -88,7 +88,7 @@ impl Command {
         Self::Quit,
     ];
 
-    /// How it is used: its name and what follows.
+    /// Its usage: the name and the arguments.
     pub const fn usage(self) -> &'static str {
         match self {
             Self::Update => "UPDATE <filename> <values> [<values> ...]",
@@ -120,19 +120,19 @@ impl Command {
         }
     }
 
-    /// The word that asks for it.
+    /// Its name.
     pub fn name(self) -> &'static str {
         self.usage().split(' ').next().unwrap_or_default()
     }
 
-    /// The command of a word, in any case.
+    /// Parses a command, case-insensitively.
     pub fn from_word(word: &str) -> Option<Self> {
         let others = [Self::End, Self::Wrote];
         let mut all = Self::LISTED.into_iter().chain(others);
         all.find(|command| command.name().eq_ignore_ascii_case(word))
     }
 
-    /// Whether it may stand between `BATCH` and the dot.
+    /// Whether it is allowed between `BATCH` and the dot.
     pub const fn is_in_batch(self) -> bool {
         matches!(
             self,
@@ -149,7 +149,7 @@ impl Command {
         )
     }
 
-    /// What it does, for `HELP`, in lines.
+    /// Its description in `HELP`, as lines.
     pub const fn help(self) -> &'static [&'static str] {
         match self {
             Self::Update => &[
@@ -205,7 +205,7 @@ pub fn line(bytes: &[u8]) -> Option<(&[u8], usize)> {
     Some((line.strip_suffix(b"\r").unwrap_or(line), end + 1))
 }
 
-/// The words of a line: apart by blanks, of which a backslash makes ordinary characters.
+/// The words of a line, separated by blanks; a backslash escapes the next character.
 #[derive(Clone, Debug)]
 pub struct Words<'a>(&'a str);
 
@@ -240,7 +240,7 @@ impl<'a> Iterator for Words<'a> {
                     self.0 = before;
                     return Some(Cow::Owned(word));
                 }
-                // At the end of the line it stands for itself.
+                // At the end of the line, a backslash stands for itself.
                 Some('\\') => word.push(rest.next().unwrap_or('\\')),
                 Some(c) => word.push(c),
             }

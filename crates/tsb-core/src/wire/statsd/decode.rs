@@ -1,4 +1,4 @@
-//! Lines to samples.
+//! Decodes lines to samples.
 
 use std::sync::Arc;
 
@@ -11,18 +11,18 @@ use crate::wire::{Decoder, Fatal, MAX_RECORD, Malformed, NotAdmitted, Room, Sequ
 
 /// Turns the lines of one connection or one sender into batches.
 ///
-/// Of several gauge values in one line the last counts; every counter and timer is a sample.
+/// Of several gauge values in one line the last counts; every counter and timer value is a sample.
 #[derive(Debug)]
 pub struct StatsdDecoder {
     known: Known,
     clock: Arc<dyn Clock>,
     /// The last value of each gauge, by its entry.
     gauges: Vec<f64>,
-    /// The key of a line, as far as it stays, and a byte for its kind where it is no gauge.
+    /// The cleaned key of a line, and a byte for its type unless it is a gauge.
     name: Vec<u8>,
 }
 
-/// A value that a line says.
+/// A parsed value.
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Said {
     kind: Kind,
@@ -32,7 +32,7 @@ struct Said {
 }
 
 impl StatsdDecoder {
-    /// A decoder for one connection or sender. The clock says when a sample came.
+    /// A decoder for one connection or sender. The clock gives the samples' time of arrival.
     pub fn new(clock: Arc<dyn Clock>) -> Self {
         Self {
             known: Known::new(&*clock),
@@ -42,7 +42,7 @@ impl StatsdDecoder {
         }
     }
 
-    /// Has its names take their memory from what a listener allows all its connections.
+    /// Charges the memory of names to the budget that all connections of a listener share.
     #[must_use]
     pub fn within(mut self, room: &Room) -> Self {
         self.known.within(room, size_of::<f64>());
@@ -80,8 +80,8 @@ impl StatsdDecoder {
         }
     }
 
-    /// Gauges of the usual kind from `at` on, as long as they are known; returns where the
-    /// next line begins. They all came now.
+    /// Decodes gauges of the common form from `at` on, as long as they are known; returns the
+    /// start of the next line. All get the current time.
     fn usual(&mut self, bytes: &[u8], mut at: usize, sink: &mut dyn Sink) -> usize {
         let mut copy = [0; WINDOW];
         let mut now = None;
@@ -100,7 +100,7 @@ impl StatsdDecoder {
         at
     }
 
-    /// Announces the gauges to come.
+    /// Announces the names of upcoming gauges.
     #[inline(never)]
     fn look_ahead(&mut self, bytes: &[u8], mut at: usize) {
         let mut copy = [0; WINDOW];
@@ -113,7 +113,7 @@ impl StatsdDecoder {
         self.known.announced();
     }
 
-    /// The key, as StatsD cleans it.
+    /// Sets the lookup key, cleaned like StatsD does.
     fn set_name(&mut self, key: &[u8]) {
         self.name.clear();
         let mut was_blank = false;
@@ -130,7 +130,8 @@ impl StatsdDecoder {
     }
 
     fn entry(&mut self, kind: Kind, sink: &mut dyn Sink) -> Result<Entry, &'static str> {
-        // A gauge goes by its key as it stands; no key has the byte that tells the others.
+        // A gauge is looked up by its plain key; the byte that marks other types cannot occur in
+        // one.
         let length = self.name.len();
         if kind != Kind::Gauge {
             self.name.push(kind as u8);
@@ -145,7 +146,7 @@ impl StatsdDecoder {
         entry
     }
 
-    /// Sets a gauge or moves it; returns its id and the value that holds now.
+    /// Sets or changes a gauge; returns its id and its current value.
     fn set_gauge(
         &mut self,
         said: Said,
@@ -159,7 +160,7 @@ impl StatsdDecoder {
             self.gauges.resize(entry + 1, 0.0);
         }
         let gauge = &mut self.gauges[entry];
-        // Zero and a gauge that nobody set are the same to it.
+        // An unset gauge counts as zero.
         *gauge = if said.is_relative {
             *gauge + said.value
         } else {
@@ -171,7 +172,7 @@ impl StatsdDecoder {
 
 type Entry = (Option<usize>, Result<SeriesId, NotAdmitted>);
 
-/// One `value|type[|@rate][|#tags]`.
+/// Parses one `value|type[|@rate][|#tags]`.
 fn read(part: &[u8]) -> Result<Said, &'static str> {
     let mut fields = part.split(|byte| *byte == b'|');
     let text = fields.next().unwrap_or_default();
@@ -203,13 +204,13 @@ fn read(part: &[u8]) -> Result<Said, &'static str> {
     })
 }
 
-/// A gauge that a window begins with, set to a value: its key as it stands, the value, and
-/// where the next line begins. `None`: a line to be read exactly.
+/// The gauge at the beginning of a window, with an absolute value: its key, the value, and the
+/// start of the next line. `None` if the line needs the exact path.
 #[inline(always)]
 fn usual(window: &Window) -> Option<(&[u8], f64, usize)> {
     const END: &[u8; 3] = b"|g\n";
     let colon = find_from(window, 0, b':')?;
-    // Behind a sign it would be a difference.
+    // A sign would make it a relative change.
     let start = colon + 1;
     let decimal = read_decimal(window, start).filter(|_| window[start].is_ascii_digit())?;
     let next = decimal.end + END.len();
@@ -237,7 +238,7 @@ impl Decoder for StatsdDecoder {
     }
 
     fn finish(&mut self, rest: &[u8], sink: &mut dyn Sink) {
-        // The last line of a datagram needs no end.
+        // The last line of a datagram may lack its line end.
         self.line(rest, sink);
         self.known.flush(sink);
     }

@@ -1,4 +1,4 @@
-//! Samples to lines.
+//! Encodes samples to lines.
 
 use super::{Kind, wire_name};
 use crate::batch::Batch;
@@ -8,9 +8,9 @@ use crate::wire::{Encoder, Protocol, Uncarried};
 
 /// Turns batches into lines, without their timestamps.
 ///
-/// A signed gauge would be taken for a difference, so a negative one is set to zero before,
-/// in the same line. Left out, and counted by [`Encoder::skipped`]: values that are not
-/// finite, minus zero, negative timers, and ids that the catalog does not have.
+/// A signed gauge would be a relative change, so a negative value is preceded by setting the gauge
+/// to zero, in the same line. Left out, and counted by [`Encoder::skipped`]: values that are not
+/// finite, minus zero, negative timers, and ids that are not in the catalog.
 #[derive(Debug)]
 pub struct StatsdEncoder {
     /// The key and a colon.
@@ -62,7 +62,7 @@ impl StatsdEncoder {
 }
 
 impl Kind {
-    /// What ends a line.
+    /// The end of a line.
     fn end(self) -> &'static Piece {
         static ENDS: [Piece; 3] = [Piece::of(b"|g\n"), Piece::of(b"|c\n"), Piece::of(b"|ms\n")];
         match self {
@@ -73,7 +73,7 @@ impl Kind {
     }
 }
 
-/// What sets a gauge to zero before a signed value.
+/// Sets a gauge to zero before a signed value.
 const ZERO: Piece = Piece::of(b"0|g:");
 
 impl Encoder for StatsdEncoder {

@@ -1,13 +1,13 @@
-//! Numbers as JavaScript's `Number()` reads them: what StatsD takes for a value.
+//! Parses numbers like JavaScript's `Number()`, as StatsD does.
 
 use crate::wire::number::parse_f64;
 
-/// The number that a whole text says; `None` for one that is none, the empty one included.
+/// The number in a text; `None` if it is not one, or empty.
 pub(super) fn parse(text: &[u8]) -> Option<f64> {
     let text = std::str::from_utf8(text).ok()?;
     let plain = text.trim();
     if plain.is_empty() {
-        // Blanks are zero, but nothing at all is no number.
+        // Blanks are zero, but an empty text is not a number.
         return (!text.is_empty()).then_some(0.0);
     }
     for (prefix, radix) in [("0x", 16), ("0X", 16), ("0o", 8), ("0O", 8), ("0b", 2), ("0B", 2)] {

@@ -1,18 +1,18 @@
-//! Which samples of a session came, which are missing, and which came twice.
+//! Counts which samples of a session arrived, are missing, or arrived twice.
 
 use std::collections::VecDeque;
 use std::ops::Range;
 
 use crate::wire::Sequence;
 
-/// Holes that are remembered, so that what comes late is told from what comes again.
+/// Maximum number of gaps that are remembered, to distinguish late samples from repeated ones.
 const HOLES: usize = 1024;
 
 /// The account of one session.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Account {
     sequence: Sequence,
-    /// The latest holes, in order: samples that did not come yet.
+    /// The latest gaps in order: samples that have not arrived.
     holes: VecDeque<Range<u64>>,
 }
 
@@ -21,8 +21,8 @@ impl Account {
         self.sequence
     }
 
-    /// Books `count` samples, the first of which has number `first`. `false`: they came
-    /// before, or too late to know.
+    /// Records `count` samples starting at number `first`. Returns false if they arrived before,
+    /// or too late to decide.
     #[inline]
     pub(super) fn book(&mut self, first: u64, count: u64) -> bool {
         if first < self.sequence.next {
@@ -33,7 +33,8 @@ impl Account {
         true
     }
 
-    /// The sender has reached number `next`: what did not come before it is missing.
+    /// Records that the sender has reached number `next`: samples before it that have not arrived
+    /// are missing.
     pub(super) fn reach(&mut self, next: u64) {
         let expected = self.sequence.next;
         if next <= expected {
@@ -48,7 +49,7 @@ impl Account {
         self.holes.push_back(expected..next);
     }
 
-    /// Nothing follows.
+    /// Records the end of the data.
     pub(super) fn end(&mut self, total: u64) {
         self.reach(total);
         self.sequence.has_ended = true;

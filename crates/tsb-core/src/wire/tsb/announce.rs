@@ -1,22 +1,22 @@
-//! Keys as bytes: what an announcement is made of.
+//! The encoding of keys in announcements.
 
 use super::{MAX_KEY, MAX_SERIES};
 use crate::series::{Catalog, SeriesKey};
 use crate::wire::{Protocol, Uncarried};
 
-/// What stands before the keys of an announcement: the first id and how many there are.
+/// Length of the fields before the keys of an announcement: the first id and the number of keys.
 pub(super) const PREFIX: usize = 8;
 
-/// The announcement of every key of a catalog.
+/// The encoded announcements of all keys of a catalog.
 pub(super) struct Keys {
-    /// One behind the other.
+    /// The encoded keys, one after the other.
     bytes: Vec<u8>,
     /// Key `i` is `bytes[ends[i]..ends[i + 1]]`.
     ends: Vec<usize>,
 }
 
 impl Keys {
-    /// The keys of `catalog`, each of which takes at most `limit` bytes.
+    /// Encodes the keys of `catalog`, each with at most `limit` bytes.
     ///
     /// # Errors
     /// The first series that cannot be carried, and why.
@@ -40,21 +40,21 @@ impl Keys {
         Ok(Self { bytes, ends })
     }
 
-    /// How many there are.
+    /// Number of keys.
     pub(super) fn len(&self) -> usize {
         self.ends.len() - 1
     }
 
-    /// Key `index` as it is announced.
+    /// The encoding of key `index`.
     pub(super) fn get(&self, index: usize) -> &[u8] {
         &self.bytes[self.ends[index]..self.ends[index + 1]]
     }
 }
 
-/// Appends a key: name, number of labels, labels; each text with its length before it.
+/// Appends a key: name, number of labels, labels; each text preceded by its length.
 ///
 /// # Errors
-/// When the key is too long; nothing is appended then.
+/// If the key is too long; nothing is appended then.
 pub(super) fn push_key(key: &SeriesKey, out: &mut Vec<u8>) -> Result<(), &'static str> {
     let texts = key.labels().iter().map(|(label, value)| 4 + label.len() + value.len());
     if 4 + key.name().len() + texts.sum::<usize>() > MAX_KEY {
@@ -74,7 +74,7 @@ fn push_text(text: &str, out: &mut Vec<u8>) {
     out.extend_from_slice(text.as_bytes());
 }
 
-/// Reads a key from the beginning of `bytes` and returns what is behind it.
+/// Decodes a key from the beginning of `bytes` and returns the remaining bytes.
 pub(super) fn read_key(bytes: &[u8]) -> Option<(SeriesKey, &[u8])> {
     let (name, rest) = read_text(bytes)?;
     let (count, mut rest) = rest.split_first_chunk()?;
@@ -82,7 +82,7 @@ pub(super) fn read_key(bytes: &[u8]) -> Option<(SeriesKey, &[u8])> {
     for _ in 0..u16::from_le_bytes(*count) {
         let (label, behind) = read_text(rest)?;
         let (value, behind) = read_text(behind)?;
-        // In strict order, so that a key has one form only.
+        // Labels must be strictly ascending, so that a key has only one encoding.
         if labels.last().is_some_and(|(last, _)| *last >= label) {
             return None;
         }

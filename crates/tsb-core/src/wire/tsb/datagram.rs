@@ -1,4 +1,4 @@
-//! Datagrams to batches: any of them may be lost, late or doubled.
+//! Decodes datagrams to batches; any datagram may be lost, late or duplicated.
 
 use super::account::Account;
 use super::frame::{self, ANNOUNCE, END, HEADER, Header, SAMPLES};
@@ -6,15 +6,14 @@ use super::held::{Frame, Held};
 use super::table::{NotAnnounced, Rows, Table};
 use crate::wire::{Decoder, Fatal, Malformed, Room, Sequence, Sink};
 
-/// How many ids an announcement may leave out, beside as many again as are known: the
-/// datagrams that announce them may be lost or late.
+/// Maximum number of ids that an announcement may skip, in addition to the number of known ids:
+/// the datagrams that announce them may be lost or late.
 const GAP: usize = 1 << 16;
 
 /// Turns the datagrams of one peer into batches.
 ///
-/// Present each datagram whole. Samples of series whose announcement has not come wait for
-/// it, in bounded memory; those for which there is no room, or no announcement before the
-/// end, are refused.
+/// Each datagram must be passed whole. Samples of series that are not announced yet are held in
+/// bounded memory; if there is no room, or no announcement before the end, they are refused.
 pub struct TsbDatagramDecoder {
     session: Option<u16>,
     table: Table,
@@ -35,7 +34,7 @@ impl TsbDatagramDecoder {
         }
     }
 
-    /// Another life of the sender: ids and numbers begin anew.
+    /// Starts a new session of the sender: ids and numbers start anew.
     fn begin(&mut self, session: u16, sink: &mut dyn Sink) {
         if self.session.is_some() {
             self.give_up(sink);
@@ -45,7 +44,7 @@ impl TsbDatagramDecoder {
         self.session = Some(session);
     }
 
-    /// Nobody will announce what is waited for.
+    /// Gives up on held samples, whose announcement cannot arrive any more.
     fn give_up(&mut self, sink: &mut dyn Sink) {
         for frame in self.held.ready(|_| true) {
             sink.unannounced(frame.samples as usize);
@@ -103,7 +102,7 @@ impl TsbDatagramDecoder {
         announced.map(|_| ())
     }
 
-    /// Applies what waited for series that are known now.
+    /// Applies held samples whose series are known now.
     fn resume(&mut self, sink: &mut dyn Sink) {
         for frame in self.held.ready(|id| self.table.knows(id)) {
             let Ok(rows) = Rows::read(frame.shape, &frame.body) else {
@@ -121,7 +120,7 @@ impl Decoder for TsbDatagramDecoder {
         let mut rest = datagram;
         while let Some(first) = rest.first() {
             let problem = if *first == 0 {
-                // Padding, which makes datagrams equally long.
+                // Zero bytes are padding, which makes datagrams equally long.
                 let is_padding = rest.iter().all(|byte| *byte == 0);
                 (!is_padding).then_some("the padding of a datagram is not zero")
             } else {

@@ -1,4 +1,4 @@
-//! Frames to batches.
+//! Decodes frames to batches.
 
 use super::frame::{self, ANNOUNCE, HEADER, Header, SAMPLES};
 use super::table::{NOT_ANNOUNCED, Rows, Table};
@@ -17,7 +17,7 @@ impl TsbDecoder {
         Self::default()
     }
 
-    /// Has its table take its memory from what a listener allows all its connections.
+    /// Charges the memory of the table to the budget that all connections of a listener share.
     #[must_use]
     pub fn within(mut self, room: &Room) -> Self {
         self.table.within(room);
@@ -29,7 +29,7 @@ impl TsbDecoder {
         self.sequence
     }
 
-    /// Applies one frame whose checksum is right.
+    /// Applies one frame whose checksum was verified.
     fn frame(&mut self, header: Header, body: &[u8], sink: &mut dyn Sink) -> Result<(), &'static str> {
         if header.sequence < self.sequence.next {
             self.sequence.repeated += 1;

@@ -1,4 +1,4 @@
-//! Batches to frames.
+//! Encodes batches to frames.
 
 use super::announce::{self, Keys};
 use super::frame::{self, ANNOUNCE, HEADER, Header, IDS, MAX_BODY, PREFIX, SAMPLES, STREAM, TIMES};
@@ -7,14 +7,14 @@ use crate::batch::{Batch, Ids, Times};
 use crate::series::{Catalog, SeriesId};
 use crate::wire::{Encoder, Uncarried};
 
-/// The most samples of one frame, so that it stays in the first-level cache on its way
-/// and fits into a record whatever its shape is.
+/// Maximum number of samples per frame, so that it stays in the first-level cache and fits into a
+/// record in every shape.
 const CHUNK: usize = 2048;
 
 /// Turns batches into frames.
 ///
-/// Series get the ids of the connection when they first occur, so that a sender of a few
-/// series of a large catalog announces only those.
+/// Series get their ids on the connection at their first use, so a sender of a few series of a
+/// large catalog announces only those.
 pub struct TsbEncoder {
     keys: Keys,
     /// The id of each series on this connection.
@@ -136,7 +136,8 @@ impl TsbEncoder {
         frame::seal(&mut out[start..]);
     }
 
-    /// Announces what is new in a batch; the first id when the ids on the wire go up one by one.
+    /// Announces the new series of a batch; returns the first id if the ids on the wire are
+    /// consecutive.
     #[inline]
     fn prepare(&mut self, ids: Ids<'_>, count: usize, out: &mut Vec<u8>) -> Option<u32> {
         let is_new = |id: &SeriesId| self.wire_ids[id.index()] == UNKNOWN;
@@ -166,7 +167,8 @@ impl Encoder for TsbEncoder {
             Ids::Range(first) => first.index().saturating_add(batch.len()) > known,
             Ids::Each(ids) => ids.iter().any(|id| id.index() >= known),
         };
-        // A slip of the caller; then each sample goes alone, or not at all.
+        // Ids outside the catalog are a bug of the caller; then each sample is sent alone, or left
+        // out.
         let most = if strangers { 1 } else { CHUNK };
         for start in (0..batch.len()).step_by(most) {
             let end = batch.len().min(start + most);

@@ -14,7 +14,7 @@ pub(super) const HEADER: usize = 24;
 /// The longest body, in bytes.
 pub(super) const MAX_BODY: usize = MAX_RECORD - HEADER;
 
-/// The length of what stands before the columns of a sample frame, in bytes.
+/// Length of the fields before the columns of a sample frame, in bytes.
 pub(super) const PREFIX: usize = 16;
 
 /// A frame of keys.
@@ -23,26 +23,26 @@ pub(super) const ANNOUNCE: u8 = 1;
 /// A frame of samples.
 pub(super) const SAMPLES: u8 = 2;
 
-/// A frame that says that nothing follows; over datagrams only.
+/// A frame that announces the end of the data; only in datagrams.
 pub(super) const END: u8 = 3;
 
-/// In the shape of a sample frame: it has a column of ids.
+/// Flag in the shape of a sample frame: it has a column of ids.
 pub(super) const IDS: u8 = 1;
 
-/// In the shape of a sample frame: it has a column of timestamps.
+/// Flag in the shape of a sample frame: it has a column of timestamps.
 pub(super) const TIMES: u8 = 2;
 
-/// Where the bytes begin that the checksum covers, to the end of the frame. It stands just
-/// before them, so that they are in one piece.
+/// Start of the bytes that the checksum covers, up to the end of the frame. The checksum itself
+/// directly precedes them, so that they are contiguous.
 const COVERED: usize = 8;
 
-/// What a header says, besides magic and checksum.
+/// The fields of a header besides magic and checksum.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Header {
     pub(super) length: usize,
     pub(super) kind: u8,
     pub(super) shape: u8,
-    /// Over datagrams: which of a sender's lives this is. 0 over a stream.
+    /// In datagrams, the number of the sender's session. 0 in a stream.
     pub(super) session: u16,
     pub(super) sequence: u64,
 }
@@ -62,25 +62,25 @@ impl Header {
     }
 }
 
-/// Puts the checksum into a frame that is otherwise complete.
+/// Writes the checksum of an otherwise complete frame.
 #[inline]
 pub(super) fn seal(frame: &mut [u8]) {
     let sum = crc32fast::hash(&frame[COVERED..]);
     frame[4..8].copy_from_slice(&sum.to_le_bytes());
 }
 
-/// Reads the header that `bytes` of a stream begin with. `Ok(None)`: more bytes are needed.
+/// Parses the header at the beginning of stream bytes. `Ok(None)`: more bytes are needed.
 ///
 /// # Errors
-/// The stream is not of this protocol, or damaged: where the next frame begins is unknown.
+/// The stream is of another protocol, or damaged: the start of the next frame is unknown.
 pub(super) fn open(bytes: &[u8]) -> Result<Option<Header>, &'static str> {
     open_as(STREAM, "a frame does not begin with the magic of version 1", bytes)
 }
 
-/// Reads the header that the rest of a datagram begins with. `Ok(None)`: it is cut short.
+/// Parses the header at the beginning of a datagram's rest. `Ok(None)`: it is truncated.
 ///
 /// # Errors
-/// The datagram is not of this protocol, or damaged.
+/// The datagram is of another protocol, or damaged.
 pub(super) fn open_datagram(bytes: &[u8]) -> Result<Option<Header>, &'static str> {
     open_as(DATAGRAM, "a frame does not begin with the magic of version 2", bytes)
 }
@@ -117,7 +117,7 @@ fn open_as(magic: [u8; 4], strange: &'static str, bytes: &[u8]) -> Result<Option
     }))
 }
 
-/// Four bytes as a number. The caller has checked that they are there.
+/// Four bytes as a number. The caller must have checked that they exist.
 #[inline]
 pub(super) fn u32_at(bytes: &[u8], at: usize) -> u32 {
     let mut number = [0; 4];
@@ -125,7 +125,7 @@ pub(super) fn u32_at(bytes: &[u8], at: usize) -> u32 {
     u32::from_le_bytes(number)
 }
 
-/// Eight bytes as a number. The caller has checked that they are there.
+/// Eight bytes as a number. The caller must have checked that they exist.
 #[inline]
 pub(super) fn u64_at(bytes: &[u8], at: usize) -> u64 {
     let mut number = [0; 8];

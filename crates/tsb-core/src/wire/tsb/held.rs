@@ -1,14 +1,14 @@
-//! Samples that wait for the announcement of their series, which was lost or is late.
+//! Samples held until their series is announced; the announcement was lost or is late.
 
 use crate::wire::Budget;
 
-/// At most so many bytes of one peer wait.
+/// Maximum number of bytes held per peer.
 const MAX_BYTES: usize = 1 << 20;
 
-/// A frame of samples that waits.
+/// A held frame of samples.
 #[derive(Debug)]
 pub(super) struct Frame {
-    /// The first id on the wire that it waits for.
+    /// The first unknown id in it.
     pub(super) missing: u32,
     pub(super) shape: u8,
     pub(super) samples: u64,
@@ -16,13 +16,13 @@ pub(super) struct Frame {
 }
 
 impl Frame {
-    /// What it takes, in bytes.
+    /// Its memory, in bytes.
     fn bytes(&self) -> usize {
         self.body.len() + size_of::<Self>()
     }
 }
 
-/// The frames of one peer that wait, in the order in which they came.
+/// The held frames of one peer, in order of arrival.
 #[derive(Debug)]
 pub(super) struct Held {
     frames: Vec<Frame>,
@@ -39,7 +39,7 @@ impl Held {
         }
     }
 
-    /// Keeps a frame. `false`: there is no room.
+    /// Holds a frame. Returns false if there is no room.
     pub(super) fn keep(&mut self, frame: Frame) -> bool {
         let bytes = frame.bytes();
         if self.bytes + bytes > MAX_BYTES || !self.budget.take(bytes) {
@@ -50,7 +50,7 @@ impl Held {
         true
     }
 
-    /// Takes out the frames whose wait may be over.
+    /// Removes and returns the frames whose missing id is known now.
     pub(super) fn ready(&mut self, is_known: impl Fn(u32) -> bool) -> Vec<Frame> {
         let ready: Vec<Frame> = self.frames.extract_if(.., |frame| is_known(frame.missing)).collect();
         let bytes = ready.iter().map(Frame::bytes).sum();

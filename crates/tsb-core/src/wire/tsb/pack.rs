@@ -1,4 +1,4 @@
-//! Batches to datagrams.
+//! Packs batches into datagrams.
 
 use super::announce::{self, Keys};
 use super::frame::{self, ANNOUNCE, DATAGRAM, END, HEADER, Header, IDS, PREFIX, SAMPLES, TIMES, u32_at};
@@ -7,52 +7,52 @@ use crate::batch::{Batch, Ids, Times};
 use crate::series::{Catalog, SeriesId};
 use crate::wire::{Packer, Packets, Uncarried};
 
-/// How often a series is announced together with its samples: one announcement may be
-/// lost with its datagram, three seldom are.
+/// How often a series is announced together with its samples: one announcement may be lost with
+/// its datagram, three rarely are.
 const TOLD_ENOUGH: u8 = 3;
 
-/// One byte in so many is spent on announcing everything again, for ever: in the end
+/// One byte in this many is used to repeat all announcements, in an endless cycle: eventually
 /// every receiver knows every series.
 const AGAIN_ONE_IN: usize = 32;
 
-/// Announcements again are made of so many bytes.
+/// Size of a repeated announcement, in bytes.
 const AGAIN_BYTES: usize = 512;
 
 /// Bytes that [`Packer::finish`] packs at a time.
 const FINISH_BYTES: usize = 32 << 10;
 
-/// How often the end is said.
+/// How often the end is announced.
 const ENDS: u8 = 5;
 
-/// Fewer samples than this are not worth a frame of their own at the end of a datagram.
+/// Fewer samples than this do not get a frame of their own at the end of a datagram.
 const MIN_SAMPLES: usize = 8;
 
-/// Packs frames; samples are numbered, so that a receiver knows to the sample what it
-/// lost, and series are announced again and again.
+/// Packs frames. Samples are numbered, so that a receiver knows exactly how many were lost, and
+/// series are announced repeatedly.
 pub struct TsbPacker {
     keys: Keys,
     /// The id of each series in this session.
     wire_ids: Vec<u32>,
-    /// The series of each id, and how often it was announced.
+    /// Per id, its series and how often it was announced.
     told: Vec<(u32, u8)>,
-    /// Ids that were not announced often enough.
+    /// Number of ids that were not announced often enough.
     unsettled: usize,
     /// The next id to be announced again.
     again: usize,
-    /// Bytes that may be spent on that.
+    /// Number of bytes that may be used for repeated announcements.
     credit: usize,
-    /// The frame of announcements that is open: where it starts, its first id, its keys.
+    /// The open announcement frame: its start, its first id, its number of keys.
     announcing: Option<(usize, u32, u32)>,
     session: u16,
     sequence: u64,
     skipped: u64,
-    /// The next id of the last announcement of all, and how often the end was said.
+    /// The next id of the final announcements, and how often the end was announced.
     closing: (usize, u8),
 }
 
 impl TsbPacker {
-    /// A packer for the series of a catalog in datagrams of at most `limit` bytes. Two
-    /// lives of one address must differ in `session`.
+    /// A packer for the series of a catalog in datagrams of at most `limit` bytes. A sender that
+    /// reuses an address must use another `session`.
     ///
     /// # Errors
     /// The first series that cannot be carried, and why.
@@ -73,7 +73,7 @@ impl TsbPacker {
         })
     }
 
-    /// The number of the next sample.
+    /// Number of the next sample.
     pub fn next_sequence(&self) -> u64 {
         self.sequence
     }
@@ -90,7 +90,7 @@ impl TsbPacker {
         header.bytes(DATAGRAM)
     }
 
-    /// Announces those of a batch that are new, or were not announced often enough.
+    /// Announces the series of a batch that are new, or were not announced often enough.
     #[cold]
     #[inline(never)]
     fn introduce(&mut self, ids: impl Iterator<Item = usize>, packets: &mut Packets) {
@@ -111,7 +111,7 @@ impl TsbPacker {
         self.end_announcement(packets);
     }
 
-    /// Appends the key of one id, to the open frame if it is the next.
+    /// Appends the key of one id, to the open frame if the id is its next.
     fn announce(&mut self, id: u32, packets: &mut Packets) {
         let index = self.told[id as usize].0 as usize;
         let length = self.keys.get(index).len();
@@ -142,7 +142,7 @@ impl TsbPacker {
         }
     }
 
-    /// Announces some series again, round and round.
+    /// Repeats some announcements, in a cycle.
     #[cold]
     #[inline(never)]
     fn announce_again(&mut self, packets: &mut Packets) {
@@ -165,7 +165,7 @@ impl TsbPacker {
         self.end_announcement(packets);
     }
 
-    /// One frame of the samples from `start` on, as many as fit; returns how many.
+    /// Packs one frame of as many samples from `start` on as fit; returns their number.
     #[inline]
     fn samples(&mut self, batch: &Batch<'_>, start: usize, packets: &mut Packets) -> usize {
         let left = batch.len() - start;
@@ -181,7 +181,7 @@ impl TsbPacker {
         let mut count = left.min(fitting(packets, if is_run { bare } else { with_id }));
         let mut first = self.first_of(ids_part(batch.ids(), start, start + count), count);
         if first.is_none() && is_run {
-            // Its ids on the wire are not in a row, and take room.
+            // The ids on the wire are not consecutive, so a column of ids takes room too.
             count = left.min(fitting(packets, with_id));
             first = self.first_of(ids_part(batch.ids(), start, start + count), count);
         }
@@ -196,7 +196,7 @@ impl TsbPacker {
         count
     }
 
-    /// The first id on the wire, where they go up one by one.
+    /// The first id on the wire, if they are consecutive.
     #[inline]
     fn first_of(&self, ids: Ids<'_>, count: usize) -> Option<u32> {
         match ids {
@@ -238,7 +238,7 @@ impl TsbPacker {
         self.sequence += count as u64;
     }
 
-    /// Packs a batch whose series are all of the catalog.
+    /// Packs a batch whose series are all in the catalog.
     fn pack_known(&mut self, batch: &Batch<'_>, packets: &mut Packets) {
         let is_new = |id: &SeriesId| self.wire_ids[id.index()] == UNKNOWN;
         match batch.ids() {
@@ -266,7 +266,7 @@ impl TsbPacker {
     }
 }
 
-/// Fills a datagram up.
+/// Pads a datagram.
 fn pad(bytes: &mut Vec<u8>, count: usize) {
     bytes.resize(bytes.len() + count, 0);
 }
@@ -282,7 +282,8 @@ impl Packer for TsbPacker {
             self.pack_known(batch, packets);
             return;
         }
-        // A slip of the caller; then each sample goes alone, or not at all.
+        // Ids outside the catalog are a bug of the caller; then each sample is sent alone, or left
+        // out.
         for index in 0..batch.len() {
             if batch.id(index).index() < known {
                 self.pack_known(&batch.slice(index..index + 1), packets);

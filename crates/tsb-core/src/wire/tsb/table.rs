@@ -1,4 +1,4 @@
-//! The table of a receiver: what was announced, and rows in terms of the sink's ids.
+//! A receiver's table: maps announced ids to the sink's ids, and decodes rows.
 
 use super::announce::{self, read_key};
 use super::frame::{IDS, PREFIX, TIMES, u32_at, u64_at};
@@ -9,14 +9,13 @@ use crate::time::Timestamp;
 use crate::wire::names::share::{Share, grown};
 use crate::wire::{NotAdmitted, Room, Sink};
 
-/// Stands for the id of a series whose announcement has not come; those above, for series that
-/// the sink did not admit.
+/// Marks an id that is not announced. Larger values mark series that the sink refused.
 const HOLE: u32 = NotAdmitted::FIRST - 1;
 
-/// What is said of samples of a series that is not in the table.
+/// The error for samples of a series that is not in the table.
 pub(super) const NOT_ANNOUNCED: &str = "a series is not announced";
 
-/// What an id of the table takes, in bytes.
+/// Memory per id, in bytes.
 const ENTRY: usize = 8;
 
 /// The ids of one sender.
@@ -24,35 +23,35 @@ const ENTRY: usize = 8;
 pub(super) struct Table {
     /// The sink's id of each id on the wire.
     ids: Vec<u32>,
-    /// A checksum of each announced key, to tell a repetition from a contradiction.
+    /// A checksum of each announced key, to distinguish a repetition from a contradiction.
     sums: Vec<u32>,
     // Room for one frame.
     values: Vec<f64>,
     columns: Vec<SeriesId>,
     times: Vec<Timestamp>,
-    /// Memory of the ids, from what all senders of a listener share.
+    /// Memory taken from the budget that all senders of a listener share.
     share: Share,
 }
 
-/// The id on the wire that nobody announced.
+/// An id on the wire that is not announced.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct NotAnnounced(pub(super) u32);
 
-/// The body of a frame of samples, as long as it says.
+/// The body of a sample frame, with its length verified.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Rows<'a> {
     pub(super) count: usize,
     first: usize,
     at: Timestamp,
-    /// Empty where the ids go up from the first.
+    /// Empty if the ids are consecutive.
     ids: &'a [u8],
-    /// Empty where all have one timestamp.
+    /// Empty if all samples have the same timestamp.
     times: &'a [u8],
     values: &'a [u8],
 }
 
 impl<'a> Rows<'a> {
-    /// Takes a body apart.
+    /// Parses a body.
     #[inline]
     pub(super) fn read(shape: u8, body: &'a [u8]) -> Result<Self, &'static str> {
         if shape & !(IDS | TIMES) != 0 {
@@ -81,13 +80,13 @@ impl<'a> Rows<'a> {
 }
 
 impl Table {
-    /// Takes the memory of the ids from what a listener allows all its senders. The table is
-    /// empty.
+    /// Charges the memory of ids to the budget that all senders of a listener share. The table
+    /// must be empty.
     pub(super) fn within(&mut self, room: &Room) {
         self.share = Share::new(&room.names, ENTRY);
     }
 
-    /// One more than the highest id.
+    /// The highest id plus one.
     pub(super) fn len(&self) -> usize {
         self.ids.len()
     }
@@ -97,14 +96,14 @@ impl Table {
         self.ids.get(id as usize).is_some_and(|known| *known != HOLE)
     }
 
-    /// Forgets everything that was announced.
+    /// Removes all announcements.
     pub(super) fn clear(&mut self) {
         self.ids = Vec::new();
         self.sums = Vec::new();
         self.share.give_back();
     }
 
-    /// Makes room for an id. `false`: there is no memory for it.
+    /// Makes room for an id. Returns false if there is no memory for it.
     fn reach(&mut self, id: usize) -> bool {
         if id < self.ids.len() {
             return true;
@@ -120,11 +119,11 @@ impl Table {
         true
     }
 
-    /// Enters the keys of an announcement, which may leave out up to `gap` ids. Returns
-    /// whether a series became known.
+    /// Adds the keys of an announcement, which may skip up to `gap` ids. Returns whether a series
+    /// became known.
     ///
     /// # Errors
-    /// What is wrong with it; the keys before the offence count.
+    /// What is wrong with it; the keys before the error are added.
     pub(super) fn announce(&mut self, body: &[u8], gap: usize, sink: &mut dyn Sink) -> Result<bool, &'static str> {
         if body.len() < announce::PREFIX {
             return Err("an announcement is cut short");
@@ -162,10 +161,10 @@ impl Table {
         }
     }
 
-    /// Hands rows to the sink.
+    /// Passes rows to the sink.
     ///
     /// # Errors
-    /// The first series that is not announced; nothing is applied then.
+    /// The first series that is not announced; nothing is passed on then.
     #[inline]
     pub(super) fn apply(&mut self, rows: &Rows<'_>, sink: &mut dyn Sink) -> Result<(), NotAnnounced> {
         fill(&mut self.values, rows.values, |bytes| f64::from_le_bytes(*bytes));
@@ -195,8 +194,8 @@ impl Table {
         Ok(())
     }
 
-    /// The sink's ids of ids that go up: the first if they go up as well, else they are
-    /// put into the column.
+    /// Maps consecutive ids to the sink's ids: returns the first if these are consecutive too,
+    /// else stores them in the column.
     #[inline]
     fn range(&mut self, first: usize, count: usize) -> Result<Option<SeriesId>, NotAnnounced> {
         let end = first + count;
@@ -214,7 +213,7 @@ impl Table {
         Ok(None)
     }
 
-    /// Puts the sink's ids of a column of ids into the column.
+    /// Maps a column of ids to the sink's ids, stored in the column.
     fn each(&mut self, ids: &[u8]) -> Result<(), NotAnnounced> {
         fill(&mut self.columns, ids, |bytes| SeriesId(u32::from_le_bytes(*bytes)));
         for id in &mut self.columns {
@@ -224,7 +223,7 @@ impl Table {
         Ok(())
     }
 
-    /// Takes the samples of refused series out of the columns.
+    /// Removes the samples of refused series from the columns.
     fn drop_refused(&mut self, sink: &mut dyn Sink) {
         let refused = self.columns.iter().filter(|id| id.0 > HOLE).count();
         if refused == 0 {

@@ -1,4 +1,4 @@
-//! The laws as a fleet file writes them, and how a series draws its parameters.
+//! Value models as a fleet file defines them, and how a series draws its parameters.
 
 use serde::{Deserialize, Serialize};
 
@@ -6,22 +6,22 @@ use crate::workload::error::WorkloadError;
 use crate::workload::hash::{self, Stream};
 use crate::workload::law::{Clipped, Fold, Law, Output, Uniform};
 
-/// A number of a law, drawn once for each series.
+/// A parameter of a value model, drawn once per series.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(
     untagged,
     expecting = "expected a number, a list of numbers to choose from, or { from = A, to = B }"
 )]
 pub enum Pick {
-    /// The same for all.
+    /// The same value for all series.
     One(f64),
-    /// One of these, each as often.
+    /// One of these values, with equal probability.
     OneOf(Vec<f64>),
-    /// An integer between the two, both included.
+    /// An integer between two bounds, inclusive.
     Between(Between),
 }
 
-/// Two bounds, both included.
+/// Two bounds, inclusive.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Between {
@@ -40,7 +40,7 @@ impl Pick {
         }
     }
 
-    /// Lowest and highest, when every number is an integer of reasonable size.
+    /// The lowest and the highest value, if every value is an integer of acceptable size.
     fn range(&self) -> Option<(f64, f64)> {
         let (low, high) = match self {
             Self::One(value) => (*value, *value),
@@ -58,8 +58,8 @@ impl Pick {
     }
 }
 
-/// How the values of a series come about. All numbers are integers in units of the last
-/// decimal that is sent: with `decimals = 2`, a step of 100 is 1.00.
+/// The model that generates the values of a series. All numbers are integers in units of the last
+/// decimal sent: with `decimals = 2`, a step of 100 is 1.00.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub enum LawSpec {
@@ -68,39 +68,39 @@ pub enum LawSpec {
         /// The value.
         value: Pick,
     },
-    /// Keeps its value; about every `every` ticks it draws another.
+    /// Keeps its value, and draws a new one about every `every` ticks.
     Repeated {
         /// Mean number of ticks between two draws; at least 1.
         every: f64,
         /// The lowest level.
         base: Pick,
-        /// How many levels there are, `multiple` apart.
+        /// Number of levels, which are `multiple` apart.
         levels: Pick,
-        /// The distance of two levels.
+        /// The distance between levels.
         #[serde(default = "unit")]
         multiple: f64,
         /// Decimals of the value.
         #[serde(default)]
         decimals: u8,
     },
-    /// Only grows.
+    /// A counter that only grows.
     Counter {
-        /// Where it begins.
+        /// Initial value.
         start: Pick,
         /// Increments are uniform below this.
         below: Pick,
-        /// How often it stands still; the other increments are then at least 1.
+        /// Probability that it does not change; the other increments are then at least 1.
         #[serde(default)]
         still: f64,
-        /// Mean number of ticks between two resets to 0; 0: never.
+        /// Mean number of ticks between two resets to 0; 0 means never.
         #[serde(default)]
         resets_every: f64,
     },
-    /// Up and down by a uniform step, reflected at its bounds.
+    /// A random walk with uniform steps, reflected at its bounds.
     Walk {
-        /// Where it begins.
+        /// Initial value.
         start: Pick,
-        /// The largest step either way.
+        /// The largest step in either direction.
         step: Pick,
         /// The lower bound.
         #[serde(default)]
@@ -115,16 +115,16 @@ pub enum LawSpec {
         #[serde(default)]
         decimals: u8,
     },
-    /// A draw of its own at every tick, without memory.
+    /// An independent draw at every tick.
     Noise {
         /// The lowest value at tick 0.
         base: Pick,
         /// Draws are uniform below this.
         below: Pick,
-        /// How often the draw is 0.
+        /// Probability that the draw is 0.
         #[serde(default)]
         still: f64,
-        /// What the base grows by in each tick.
+        /// Growth of the base per tick.
         #[serde(default)]
         slope: f64,
         /// Draws are multiples of this.
@@ -217,7 +217,7 @@ impl LawSpec {
         }
     }
 
-    /// Whether its numbers make sense.
+    /// Checks that its parameters are valid.
     pub(crate) fn check(&self, family: &str) -> Result<(), WorkloadError> {
         let law = Checker { family };
         match self {
@@ -283,7 +283,7 @@ impl LawSpec {
     }
 }
 
-/// Names the law and its field when a number makes no sense.
+/// Reports the model and the field of an invalid parameter.
 #[derive(Clone, Copy, Debug)]
 struct Checker<'a> {
     family: &'a str,
@@ -328,7 +328,7 @@ fn clipped(below: f64, still: f64) -> Clipped {
     if still > 0.0 {
         Clipped::new(still, below - 1.0)
     } else if below > 1.0 {
-        // Uniform from 0 on: 0 is as often as the others.
+        // Uniform from 0 on, with 0 as likely as any other value.
         Clipped::new(1.0 / below, below - 1.0)
     } else {
         Clipped::from_parts(0.0, 0.0)

@@ -1,15 +1,15 @@
-//! Lanes: the arithmetic of four series at one tick, in the shape that becomes vector
-//! code: arrays of four, one operation after the other, no branches.
+//! Lanes: the arithmetic of four series at one tick, written so that the compiler vectorizes it:
+//! arrays of four, one operation after the other, no branches.
 
 use std::ops::Range;
 
 use crate::workload::hash;
 use crate::workload::law::{self, Clipped, Fold, Output, Uniform};
 
-/// Series in a lane: two vector registers of the baseline instruction set.
+/// Series per lane: two vector registers of the baseline instruction set.
 pub(super) const LANE: usize = 4;
 
-/// A series that keeps a sum.
+/// A series whose state is a sum.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Summed {
     pub(super) at: u32,
@@ -27,7 +27,7 @@ pub(super) struct Fitful {
     pub(super) reset: u64,
 }
 
-/// A series that seldom changes.
+/// A series that rarely changes.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Change {
     pub(super) at: u32,
@@ -36,7 +36,7 @@ pub(super) struct Change {
     pub(super) event: Event,
 }
 
-/// Appends series as full lanes; returns where they are.
+/// Appends series as full lanes; returns their range.
 pub(super) fn append<T: Copy, L>(lanes: &mut Vec<L>, series: &[T], lane: impl Fn(&[T; LANE]) -> L) -> Range<usize> {
     let start = lanes.len();
     for four in series.chunks(LANE) {
@@ -118,12 +118,12 @@ pub(super) fn scatter(at: &[u32; LANE], values: &[f64; LANE], row: &mut [f64]) {
 /// Adds steps to cells.
 #[inline(always)]
 pub(super) fn add(at: &[u32; LANE], steps: &[f64; LANE], row: &mut [f64]) {
-    // All cells are read before any is written: a cell may come twice.
+    // All cells are read before any is written: a cell may occur twice.
     let sums: [f64; LANE] = std::array::from_fn(|index| row[at[index] as usize] + steps[index]);
     scatter(at, &sums, row);
 }
 
-/// Counters that stand still at times, or fall back to 0. Their sums are their cells.
+/// Counters that sometimes do not change, or are reset to 0. Their cells hold their sums.
 #[derive(Debug)]
 pub(super) struct FitfulLane {
     pub(super) draws: Draws,
@@ -155,7 +155,7 @@ impl FitfulLane {
     }
 }
 
-/// What turns sums into values, of four series.
+/// Parameters that convert the sums of four series to values.
 #[derive(Debug)]
 pub(super) struct Outputs {
     pub(super) multiples: [f64; LANE],
@@ -182,7 +182,7 @@ impl Outputs {
     }
 }
 
-/// Walks of any other kind: two bounds, multiples, decimals.
+/// All other walks: two bounds, multiples, decimals.
 #[derive(Debug)]
 pub(super) struct BandLane {
     pub(super) sums: SumLane,
@@ -213,7 +213,7 @@ impl BandLane {
     }
 }
 
-/// Values without memory.
+/// Values without state.
 #[derive(Debug)]
 pub(super) struct NoiseLane {
     pub(super) draws: Draws,
@@ -239,7 +239,7 @@ impl NoiseLane {
     }
 }
 
-/// The value of a series without memory, from its clipped step.
+/// The value of a stateless series, from its clipped step.
 #[inline(always)]
 pub(crate) fn noise(step: f64, slope: f64, output: Output, tick: f64) -> f64 {
     (step * output.multiple + (output.base + slope * tick)) / output.divisor
@@ -253,18 +253,18 @@ pub(super) struct Event {
     pub(super) output: Output,
 }
 
-/// Two minima and one sign, since that is vector code and four comparisons are not.
+/// Two minima and one sign test, because these vectorize and four comparisons do not.
 #[inline(always)]
 pub(super) fn any_below_zero(margins: [f64; LANE]) -> bool {
     let low = |a: f64, b: f64| if a < b { a } else { b };
     low(low(margins[0], margins[2]), low(margins[1], margins[3])) < 0.0
 }
 
-/// Whether a change happens to any of four series; the events themselves lie apart.
+/// Tests whether any of four series changes; the changes themselves are stored apart.
 #[derive(Debug)]
 pub(super) struct ChangeLane {
     pub(super) keys: [u64; LANE],
-    /// Thresholds plus 2^52, as draws are compared.
+    /// Thresholds plus 2^52, the form in which draws are compared.
     pub(super) thresholds: [f64; LANE],
     pub(super) at: [u32; LANE],
 }
@@ -278,7 +278,7 @@ impl ChangeLane {
         }
     }
 
-    /// How far each draw is above its threshold: negative where something happens.
+    /// The distance of each draw to its threshold: negative if the series changes.
     #[inline(always)]
     pub(super) fn margins(&self, tick_key: u64) -> [f64; LANE] {
         std::array::from_fn(|index| hash::draw_on_two_52(self.keys[index], tick_key) - self.thresholds[index])

@@ -1,4 +1,4 @@
-//! Whether a recording is laid on a grid of ticks, as it is asked for.
+//! The `grid` option of a recording: whether its samples are laid on a grid of ticks.
 
 use std::fmt;
 use std::str::FromStr;
@@ -8,13 +8,13 @@ use serde::{Deserialize, Serialize};
 use crate::schedule::per_duration;
 use crate::workload::error::WorkloadError;
 
-/// What is asked of a grid. As text: `none`, or a duration.
+/// The requested grid. As text: `none`, or a duration.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(into = "String", try_from = "String")]
 pub enum GridAsked {
     /// No grid: every sample at its own time.
     None,
-    /// The nanoseconds between two ticks; what is moved or dropped is counted. in [1, ..)
+    /// Nanoseconds between two ticks; moved and dropped samples are counted. in [1, ..)
     Every(u64),
 }
 

@@ -1,11 +1,11 @@
-//! When a recorded series is there: from its first sample of a pass until an interval after
-//! its last.
+//! The lifetime of a recorded series: from its first sample of a pass until one interval after its
+//! last.
 
 use super::{Laid, Recorded};
 
 impl Recorded {
-    /// The tick of the first sample of the life that a series has at a fleet time, of which
-    /// `tick` is the newest; `None` where it has not begun in this pass, or has ended.
+    /// The tick of the first sample in the series' life at a fleet time, whose newest tick is
+    /// `tick`; `None` if it has not begun in this pass, or has ended.
     pub(crate) fn alive_since(&self, group: usize, series: u32, tick: u64, fleet_ns: u64) -> Option<u64> {
         let (copy, place) = (series / self.window.series, series % self.window.series);
         match &self.laid {
@@ -16,7 +16,7 @@ impl Recorded {
                 if !(first..=last).contains(&row) {
                     return None;
                 }
-                // A shifted copy may begin in the middle of a life.
+                // A shifted copy may start in the middle of a life.
                 tick.checked_sub(row - first)
                     .or_else(|| self.first_tick(group, series).filter(|first| *first <= tick))
             }

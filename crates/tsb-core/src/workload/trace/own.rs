@@ -1,10 +1,10 @@
-//! A recording at its own times: what is sent when, sample for sample.
+//! A recording at its own times: which samples are sent when.
 //!
-//! The series of a host that have a sample at one moment are one operation at that moment;
-//! nothing is moved, and nothing dropped. A copy is the same recording, shifted in time by
-//! an amount drawn from the seed, and wrapped within the window: the span of the recording
-//! and one usual interval. Samples of one series at one time are all sent, in the order of
-//! the file, so that the store decides which of them holds.
+//! The samples of a host at one moment form one operation at that moment; nothing is moved or
+//! dropped. A copy is the same recording, shifted in time by an amount drawn from the seed, and
+//! wrapped within the window: the length of the recording plus one usual interval. Samples of one
+//! series at the same time are all sent, in file order, so the store decides which of them it
+//! keeps.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -22,11 +22,11 @@ pub(super) struct Own {
     window_ns: u64,
     interval_ns: u64,
     hosts: Vec<Host>,
-    /// By place: the moments of its host at which a series has a sample.
+    /// By position: the moments of its host at which a series has a sample.
     by_series: Cells<u32>,
     /// By group.
     moments: Vec<Moments>,
-    /// Samples at a time at which their series has another.
+    /// Samples whose series has another sample at the same time.
     doubled: u64,
 }
 
@@ -40,7 +40,7 @@ struct Host {
 }
 
 impl Own {
-    /// Lays the series of `order` out; `sizes` are those of the hosts, one after the other.
+    /// Lays out the series in `order`; `sizes` are the numbers of series per host.
     pub(super) fn lay(
         trace: &Trace,
         order: &[usize],
@@ -92,7 +92,7 @@ impl Own {
             let times = column.times().iter().map(|at| at.0.abs_diff(start));
             samples.extend(times.zip(column.values()).map(|(time, &value)| (time, place, value)));
         }
-        // Stable: samples of one series at one time stay in the order of the file.
+        // The sort must be stable: samples of one series at the same time keep their file order.
         samples.sort_by_key(|&(time, place, _)| (time, place));
         let mut times = Vec::new();
         let mut rows = Cells::new();
@@ -121,7 +121,7 @@ impl Own {
         });
     }
 
-    /// Forms the groups: each host of each copy, which begins at its shift.
+    /// Builds the groups: one per host and copy, starting at the copy's shift.
     pub(super) fn form(&mut self, sizes: &[u32], shifts: &[u64]) {
         let hosts = self.hosts.len();
         let groups = sizes.iter().enumerate().map(|(group, &len)| {
@@ -131,7 +131,7 @@ impl Own {
             let shift = shifts[group / hosts];
             Moments::new(host.times.clone(), self.window_ns, shift, samples as u64)
         });
-        // A host has a series, and a series a sample: there is no list that is refused.
+        // Every host has a series and every series a sample, so no list is empty or refused.
         self.moments = groups.flatten().collect();
     }
 
@@ -151,7 +151,7 @@ impl Own {
         self.by_series.len() as u64
     }
 
-    /// The most moments that a host has in the window.
+    /// The largest number of moments of any host in the window.
     pub(super) fn ticks(&self) -> u64 {
         self.hosts.iter().map(|host| host.times.len() as u64).max().unwrap_or(0)
     }
@@ -164,7 +164,8 @@ impl Own {
         (group / self.hosts.len()) as u32
     }
 
-    /// What a range of series of a group sends at a tick; `series` are those of a copy.
+    /// What a range of series of a group sends at a tick; `series` is the number of series per
+    /// copy.
     pub(super) fn piece(&self, group: usize, ids: Range<u32>, tick: u64, series: u32) -> Piece<'_> {
         let host = &self.hosts[group % self.hosts.len()];
         let offset = self.copy_of(group) * series;
@@ -173,7 +174,7 @@ impl Own {
         Piece { offset, places, values }
     }
 
-    /// Every value of a series (`place` in the recording) at some ticks of its group.
+    /// The values of a series (`place` in the recording) at some ticks of its group.
     pub(super) fn samples_of(
         &self,
         group: usize,
@@ -185,7 +186,7 @@ impl Own {
         let per_window = moments.per_window();
         let first = moments.place(ticks.start) as u64;
         let start = rows.partition_point(|&row| u64::from(row) < first);
-        // The tick at which moment 0 was last; before tick 0 if that is negative.
+        // The tick at which moment 0 was last; negative if that was before tick 0.
         let zero = i128::from(ticks.start) - i128::from(first);
         let samples = (0..).flat_map(move |pass: i128| {
             let from = if pass == 0 { start } else { 0 };
@@ -195,8 +196,8 @@ impl Own {
         samples.take_while(move |&(tick, _)| tick < ticks.end)
     }
 
-    /// Whether a series is between its first and its last sample, or less than a usual
-    /// interval behind that.
+    /// Whether a time is between the first and the last sample of a series, or less than a usual
+    /// interval after the last.
     pub(super) fn lives_at(&self, group: usize, place: u32, offset_ns: u64) -> bool {
         let times = &self.hosts[group % self.hosts.len()].times;
         let (rows, _) = self.by_series.list(place as usize);

@@ -1,4 +1,4 @@
-//! Which recording a fleet is made from, and how its file is read.
+//! The file of a recorded fleet, and the options for reading it.
 
 use std::fmt;
 use std::path::PathBuf;
@@ -11,47 +11,47 @@ use crate::time::Timestamp;
 use crate::trace::{self, DateOrder, ReadOptions, Scrapes, TimeUnit, Trace, with_causes};
 use crate::workload::error::WorkloadError;
 
-/// A file, and what its format leaves open. As text: the path, then options like
+/// A file, and options where its format is ambiguous. As text: the path, then options such as
 /// `?unit=ms&separator=;`.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct TraceSource {
     /// The file or folder, of any format that [`trace::open`] knows.
     pub path: PathBuf,
-    /// [`Trace::checksum`] of what it held when the plan was made; a file that holds
-    /// something else is then refused. Absent: whatever it holds.
+    /// [`Trace::checksum`] of the contents when the plan was made; other contents are refused.
+    /// Absent: any contents.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub checksum: Option<u32>,
-    /// `unit`: what its timestamps count, where the format does not say.
+    /// `unit`: the unit of timestamps, if the format does not define it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub unit: Option<TimeUnit>,
-    /// `scrape_seconds`: how far successive scrapes in Prometheus text without timestamps
-    /// are apart. in [1, ..)
+    /// `scrape_seconds`: the time between successive scrapes in Prometheus text without
+    /// timestamps. in [1, ..)
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub scrape_seconds: Option<u32>,
-    /// `histograms`: whether the rows of Prometheus histograms are series.
+    /// `histograms`: whether the rows of Prometheus histograms become series.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub histograms: bool,
-    /// `separator`: what stands between two fields of a CSV row; an ASCII character.
+    /// `separator`: the field separator of CSV, an ASCII character.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub separator: Option<char>,
-    /// `dates`: in which order dates in CSV name their parts.
+    /// `dates`: the order of the parts of a date in CSV.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub dates: Option<DateOrder>,
-    /// `decimal=comma`: whether `1,5` in CSV is one and a half.
+    /// `decimal=comma`: whether `1,5` in CSV means one and a half.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub decimal_comma: bool,
-    /// `grid`: whether the samples are laid on a grid of ticks, and on which. Absent: where
-    /// they lie on one already; others are replayed at their own times.
+    /// `grid`: whether the samples are laid on a grid of ticks, and on which. Absent: on the grid
+    /// on which they already lie; otherwise they are replayed at their own times.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub grid: Option<GridAsked>,
 }
 
 impl TraceSource {
-    /// Reads the recording and checks that it is the one that is meant.
+    /// Reads the recording, and checks that it has the expected checksum.
     ///
     /// # Errors
-    /// The file cannot be read, or holds something else.
+    /// The file cannot be read, or has other contents.
     pub fn open(&self) -> Result<Trace, WorkloadError> {
         let opened = trace::open_with(&self.path, None, &self.options()?);
         let trace = opened.map_err(|error| WorkloadError::Trace {
@@ -85,7 +85,7 @@ impl TraceSource {
             if seconds == 0 {
                 return Err(WorkloadError::invalid("scrape_seconds", "must be at least 1"));
             }
-            // Only distances count when a recording is replayed.
+            // Only time differences matter when a recording is replayed.
             options.scrapes = Some(Scrapes {
                 start: Timestamp(0),
                 interval_ns: i64::from(seconds) * 1_000_000_000,

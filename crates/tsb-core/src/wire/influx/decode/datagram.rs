@@ -1,4 +1,4 @@
-//! Datagrams of lines: as InfluxDB has it on UDP, one bad line discards the whole.
+//! Datagrams of lines: as in InfluxDB over UDP, one invalid line discards the whole datagram.
 
 use super::super::line;
 use super::InfluxDecoder;
@@ -8,7 +8,7 @@ use crate::time::Timestamp;
 use crate::wire::{Malformed, NotAdmitted, Sink};
 
 impl InfluxDecoder {
-    /// Every line of a datagram, or none.
+    /// Decodes all lines of a datagram, or none.
     pub(super) fn datagram(&mut self, bytes: &[u8], sink: &mut dyn Sink) {
         if self.usual_datagram(bytes, sink) {
             return;
@@ -34,10 +34,10 @@ impl InfluxDecoder {
         self.columns.flush(sink);
     }
 
-    /// A datagram of nothing but lines of the usual kind, which are good: taken as a whole,
-    /// and nothing of any other.
+    /// Decodes a datagram that consists only of lines of the common form, which are valid. Returns
+    /// false, and passes nothing on, for any other.
     fn usual_datagram(&mut self, bytes: &[u8], sink: &mut dyn Sink) -> bool {
-        // The empty lines that it is filled up with say nothing.
+        // The empty lines that pad a datagram are skipped.
         let lines = bytes.len() - bytes.iter().rev().take_while(|byte| **byte == b'\n').count();
         let bytes = &bytes[..bytes.len().min(lines + 1)];
         let mut held = std::mem::take(&mut self.held);
@@ -54,7 +54,7 @@ impl InfluxDecoder {
     }
 }
 
-/// What was decoded of a datagram that may turn out to be bad. Its room is used again.
+/// The decoded part of a datagram that may turn out to be invalid. Its buffers are reused.
 #[derive(Default)]
 pub(super) struct Held {
     ids: Vec<SeriesId>,
@@ -87,7 +87,7 @@ impl Held {
 
 impl Sink for Held {
     fn series(&mut self, _key: &SeriesKey) -> Result<SeriesId, NotAdmitted> {
-        // Only names that are known are usual.
+        // Only lines with known names are of the common form.
         Err(NotAdmitted::Undefined)
     }
 
@@ -103,9 +103,9 @@ impl Sink for Held {
         self.refused[why as usize] += samples;
     }
 
-    // Lines name their series themselves.
+    // Lines contain their names, so this is never called.
     fn unannounced(&mut self, _samples: usize) {}
 
-    // Lines of the usual kind are good.
+    // Lines of the common form are valid, so this is never called.
     fn malformed(&mut self, _problem: &Malformed<'_>) {}
 }
