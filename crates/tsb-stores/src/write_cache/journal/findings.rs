@@ -123,7 +123,7 @@ pub(super) struct Gap {
 }
 
 impl Gap {
-    /// The finding about the journal whose folder contains `path`.
+    /// The finding about the journal in the folder `path`.
     pub(super) fn finding(&self, path: &Path) -> Damage {
         let Self { first, last, .. } = self;
         let what = if first == last {
