@@ -1,9 +1,9 @@
-//! Generations: the head becomes the aging one, whose series move into chunks in turn.
+//! Generations: a full head becomes the aging generation, whose series move into chunks one after
+//! the other.
 //!
-//! How far this is follows from how full the head is: in its first half the series of the
-//! generation before move, in its second half their part of the log is deleted. So the
-//! work of each commit is in proportion to what it commits, and all is done when the next
-//! turn comes.
+//! The pace follows how full the next head is: in its first half the series move, in its second
+//! half their part of the log is deleted. So the work of each commit is proportional to what it
+//! commits, and everything is done before the next head is full.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -18,21 +18,21 @@ use crate::error::Result;
 use crate::memory::{MemoryOptions, MemoryStore};
 use crate::sqlite::cursor::Cursor;
 
-/// The most samples of a head, however many series there are: it bounds memory and log.
+/// Upper bound of the samples in a head, which bounds memory and log.
 const MAX_SAMPLES: u64 = 400_000_000;
-/// Chunks of an expired generation that are deleted with one commit.
+/// Chunks of an expired generation deleted per commit.
 const DROPPED_AT_ONCE: i64 = 256;
 
-/// What readers look at, replaced as a whole.
+/// The data that readers query; replaced as a whole.
 #[derive(Debug)]
 pub(super) struct View {
-    /// What is being written.
+    /// The generation being written.
     pub(super) head: Arc<MemoryStore>,
-    /// What is on its way into chunks.
+    /// The generation whose series are moving into chunks.
     pub(super) aging: Option<Arc<AgingStore>>,
-    /// Generations that have, or will have, chunks; oldest first.
+    /// Generations that have chunks, or will have; oldest first.
     pub(super) generations: Vec<Generation>,
-    /// The newest timestamp of all of them.
+    /// The newest timestamp of all generations before the head.
     pub(super) older_newest: i64,
 }
 
@@ -43,15 +43,15 @@ pub(super) struct AgingStore {
     pub(super) store: Arc<MemoryStore>,
 }
 
-/// A generation that has chunks.
+/// A generation with chunks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Generation {
     pub(super) number: i64,
     pub(super) oldest: i64,
     pub(super) newest: i64,
-    /// Samples in chunks.
+    /// Number of samples in chunks.
     pub(super) samples: u64,
-    /// Bytes of its chunks; 0 for those that an earlier life made.
+    /// Bytes of its chunks; 0 if an earlier run made them.
     pub(super) bytes: u64,
 }
 
@@ -62,13 +62,13 @@ impl Generation {
     }
 }
 
-/// The rank of a generation's parts: of equal timestamps the one written later holds. Those
-/// of one generation are told apart below it.
+/// The rank of a generation's parts: of equal timestamps the higher rank wins, that is the later
+/// write. The low 33 bits rank parts within a generation.
 pub(super) fn rank(number: i64) -> u64 {
     (number as u64) << 33
 }
 
-/// Where a series' chunk of a generation stands.
+/// The key of a series' chunk in a generation.
 pub(super) fn key(generation: i64, number: u32) -> i64 {
     generation << 32 | i64::from(number)
 }
@@ -80,20 +80,20 @@ pub(super) struct Aging {
     pub(super) first_seq: i64,
     pub(super) end_seq: i64,
     pub(super) store: Arc<MemoryStore>,
-    /// Numbers below this are in chunks.
+    /// Series numbers below this are in chunks.
     pub(super) moved: u32,
-    /// Numbers that there were when it ended.
+    /// Number of series when it ended.
     pub(super) series: u32,
-    /// Samples in chunks, and how many of them lie over one of an older generation.
+    /// Samples in chunks, and how many of them replace one in an older generation.
     pub(super) samples: u64,
     pub(super) shadowed: u64,
-    /// Bytes of the chunks that this life made.
+    /// Bytes of the chunks that this run has made.
     pub(super) bytes: u64,
     /// Frames before this are deleted.
     pub(super) forgotten: i64,
-    /// Bytes of its frames in the file, about.
+    /// Bytes of its frames in the file. Approximate.
     pub(super) log_bytes: u64,
-    /// The newest timestamp of each number in the generations before it.
+    /// The newest timestamp of each series number in the generations before it.
     pub(super) prior: Vec<i64>,
 }
 
@@ -104,12 +104,12 @@ pub(super) struct Dropping {
     pub(super) next: i64,
 }
 
-/// A memory store without bounds of its own.
+/// A memory store without limits.
 pub(super) fn memory() -> Arc<MemoryStore> {
     Arc::new(MemoryStore::new(MemoryOptions::default()))
 }
 
-/// Samples at which the head is full.
+/// Number of samples at which the head is full.
 fn head_capacity(shared: &Shared) -> u64 {
     let series = shared.keys.read().map_or(1, |keys| keys.defined());
     let samples = shared.options.tail.max(1).saturating_mul(series.max(1) as u64);
@@ -117,12 +117,12 @@ fn head_capacity(shared: &Shared) -> u64 {
 }
 
 impl Writer {
-    /// How far the head is, in parts of itself.
+    /// The fill level of the head: 1 is full.
     pub(super) fn progress(&self, shared: &Shared) -> f64 {
         self.head.samples as f64 / head_capacity(shared) as f64
     }
 
-    /// Writes the rows of a turn that was made since the last commit.
+    /// Writes the table rows of a generation that began since the last commit.
     pub(super) fn put_turn(&mut self, shared: &Shared) -> Result<()> {
         if self.head.is_stored {
             return Ok(());
@@ -148,7 +148,7 @@ impl Writer {
         Ok(())
     }
 
-    /// Moves as many series as are due.
+    /// Moves the series that are due.
     pub(super) fn move_some(&mut self, shared: &Shared) -> Result<()> {
         let progress = self.progress(shared);
         let Some(aging) = &self.aging else { return Ok(()) };
@@ -189,7 +189,7 @@ impl Writer {
         shared.database.done("write", run).map(drop)
     }
 
-    /// How many of the samples at hand lie over one of an older generation.
+    /// Number of samples in `held` that replace one in an older generation.
     fn count_shadowed(&mut self, shared: &Shared, aging: &Aging, number: u32, prior: i64) -> Result<u64> {
         let range = (self.held[0].start, prior.saturating_add(1));
         let mut older = Vec::new();
@@ -229,7 +229,7 @@ impl Writer {
         .map(drop)
     }
 
-    /// Deletes as much as is due of the log whose samples have moved.
+    /// Deletes as much of the aging generation's log as is due, once all its series have moved.
     pub(super) fn forget_some(&mut self, shared: &Shared) -> Result<()> {
         let progress = self.progress(shared);
         let Some(aging) = &self.aging else { return Ok(()) };
@@ -275,7 +275,7 @@ impl Writer {
         Ok(())
     }
 
-    /// The oldest generation, if all of it has expired; nobody sees it from now on.
+    /// The oldest generation, if all of it has expired; it is hidden from readers from now on.
     fn begin_dropping(&mut self, shared: &Shared) -> Result<Option<Dropping>> {
         let cutoff = shared.cutoff(self.head.newest);
         let view = shared.view()?;
@@ -306,8 +306,8 @@ impl Writer {
         }))
     }
 
-    /// After a commit: memory of what has moved is given back, and perhaps another
-    /// generation begins.
+    /// After a commit: frees the memory of series that have moved, and begins a new generation if
+    /// the head is full.
     pub(super) fn settle(&mut self, shared: &Shared) -> Result<()> {
         if let Some(aging) = &self.aging {
             shared.epoch.fetch_add(1, Ordering::AcqRel);
@@ -343,7 +343,8 @@ impl Writer {
         Ok(())
     }
 
-    /// The head becomes the aging generation. Its rows are written with the next commit.
+    /// Makes the head the aging generation. The table rows for that are written with the next
+    /// commit.
     fn turn(&mut self, shared: &Shared) -> Result<()> {
         let view = shared.view()?;
         let series = shared.keys.read().map_err(panicked)?.count();
@@ -393,7 +394,8 @@ impl Writer {
     }
 }
 
-/// The newest timestamps of all numbers: runs of equal steps, as (how many, step).
+/// Encodes the newest timestamps of all series numbers as runs of equal differences: (count,
+/// difference).
 fn put_newest(newest: &[i64]) -> Vec<u8> {
     let mut out = Vec::new();
     let (mut last, mut run, mut step) = (0i64, 0u64, 0i64);
@@ -418,7 +420,7 @@ fn put_run(out: &mut Vec<u8>, run: u64, step: i64) {
     }
 }
 
-/// Reads what [`put_newest`] has written: at most `series` numbers.
+/// Decodes what [`put_newest`] has encoded: at most `series` numbers.
 pub(super) fn get_newest(bytes: &[u8], series: usize) -> Option<Vec<i64>> {
     let mut cursor = Cursor::new(bytes);
     let (mut newest, mut last) = (Vec::new(), 0i64);
@@ -436,7 +438,7 @@ pub(super) fn get_newest(bytes: &[u8], series: usize) -> Option<Vec<i64>> {
     Some(newest)
 }
 
-/// What a frame takes in the file.
+/// Bytes that a frame takes in the file.
 pub(super) fn frame_bytes(len: usize) -> u64 {
     on_disk(len as u64)
 }
