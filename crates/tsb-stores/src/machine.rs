@@ -44,7 +44,7 @@ impl Page {
         if file.metadata()?.len() < PAGE as u64 {
             return Err(io::ErrorKind::UnexpectedEof.into());
         }
-        // SAFETY: a new mapping at an address that the system chooses takes nobody's memory.
+        // SAFETY: the system chooses a free address, so the new mapping overlaps no other memory.
         let start = unsafe {
             mmap(
                 std::ptr::null_mut(),
