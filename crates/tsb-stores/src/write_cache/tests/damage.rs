@@ -200,7 +200,7 @@ fn a_missing_segment_is_noticed_wherever_it_was() {
             "{damage:?}"
         );
         assert!(damage[0].may_lose_samples());
-        // The contents of the newest segment are unknown; those of the others are known to the sample.
+        // The newest segment has an unknown number of samples; those of the others are known.
         let expected = (number < last).then_some(27 - replayed);
         assert_eq!(damage[0].samples_at_most, expected, "{number}");
     }
