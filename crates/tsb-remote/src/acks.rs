@@ -1,4 +1,4 @@
-//! What a client has acknowledged so far, until it is closed.
+//! The acknowledged samples of a client, and whether it is closed.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
@@ -25,17 +25,17 @@ impl Acks {
         }
     }
 
-    /// Nothing is taken any more; whether that is new.
+    /// Marks the client as closed. Returns whether it was open.
     pub(crate) fn close(&self) -> bool {
         !self.is_closed.swap(true, Ordering::AcqRel)
     }
 
-    /// Samples that were acknowledged.
+    /// Number of acknowledged samples.
     pub(crate) fn accepted(&self) -> u64 {
         self.accepted.load(Ordering::Acquire)
     }
 
-    /// The ack of a batch of so many samples, without those that were not taken.
+    /// The ack for a batch of `samples` samples, of which those in `not_taken` were refused.
     pub(crate) fn ack(
         &self,
         samples: usize,

@@ -1,4 +1,4 @@
-//! Where servers are and what is used there: `//[user:password@]host[:port][,host...]/PLACE`.
+//! Addresses of servers: `//[user:password@]host[:port][,host...]/PLACE`.
 
 use std::fmt;
 
@@ -9,17 +9,17 @@ use tsb_stores::secret::Credentials;
 #[derive(Clone, PartialEq, Eq)]
 pub struct Address {
     credentials: Option<Credentials>,
-    /// `host:port`, comma, and so on.
+    /// `host:port`, separated by commas.
     hosts: String,
     place: String,
 }
 
 impl Address {
-    /// From what stands between the scheme and the options. `what` is the server's word for
-    /// a place of its own: a database, a prefix.
+    /// Parses the part of a spec between the scheme and the options. `what` is the server's word
+    /// for a place: a database, a prefix.
     ///
     /// # Errors
-    /// [`Error::Spec`] with what is missing.
+    /// [`Error::Spec`] naming what is missing.
     pub fn parse(scheme: &str, what: &str, path: &str) -> Result<Self> {
         let wrong = |why: &str| Error::Spec {
             spec: format!("{scheme}:"),
@@ -39,7 +39,7 @@ impl Address {
         if hosts.split(',').any(str::is_empty) || hosts.contains('/') {
             return Err(wrong("a host is missing"));
         }
-        // MongoDB's own rule, and a name that nobody has to quote.
+        // MongoDB's rule, which also keeps the name free of characters that need quoting.
         let is_odd = |c: char| !(c.is_ascii_alphanumeric() || c == '_' || c == '-');
         if place.is_empty() || place.len() > 63 || place.contains(is_odd) {
             return Err(wrong(&format!("a {what} has 1 to 63 letters, digits, _ and -")));
@@ -51,7 +51,7 @@ impl Address {
         })
     }
 
-    /// The same with credentials.
+    /// The same address with credentials.
     #[must_use]
     pub fn with_credentials(self, credentials: Credentials) -> Self {
         Self {
@@ -60,17 +60,17 @@ impl Address {
         }
     }
 
-    /// The database, the prefix: what is used of the servers.
+    /// The part of the server that is used: a database or a prefix.
     pub fn place(&self) -> &str {
         &self.place
     }
 
-    /// Who asks.
+    /// The user and the password.
     pub const fn credentials(&self) -> Option<&Credentials> {
         self.credentials.as_ref()
     }
 
-    /// `host:port`, comma, and so on.
+    /// `host:port`, separated by commas.
     pub fn hosts(&self) -> &str {
         &self.hosts
     }

@@ -1,7 +1,7 @@
-//! The blocking face of a client.
+//! The blocking interface of a client.
 //!
-//! Whoever calls waits for its own request in its own thread; a thread of the runtime
-//! carries the sockets of all. It adds nothing else: no queue, no retry, no cache.
+//! A caller waits in its own thread for its own request; one thread of the runtime serves the
+//! sockets of all. The bridge adds nothing else: no queue, no retry, no cache.
 
 use std::fmt;
 use std::future::Future;
@@ -15,25 +15,25 @@ use tsb_stores::OwnThreads;
 use tsb_stores::error::{Error, Result};
 use tsb_stores::store::{Ack, Capabilities, Position, Query, Refusals, Scope, Stats, Store, Visitor};
 
-/// Threads that carry sockets. Requests are made and awaited in the threads of the callers.
+/// Number of threads that serve sockets. Requests are built and awaited in the callers' threads.
 const THREADS: usize = 1;
 
 /// A client as a [`Store`].
 ///
-/// As any store, it must not be called by a thread of an async runtime: such a call would
-/// hold up everything else on that thread, and tokio ends it with a panic.
+/// Like any store, it must not be called from a thread of an async runtime: the call would block
+/// everything else on that thread, and tokio turns it into a panic.
 pub struct Bridge<C> {
     client: C,
-    // `None` only while it is dropped.
+    // `None` only while it is being dropped.
     runtime: Option<Runtime>,
     threads: OwnThreads,
 }
 
 impl<C: Client> Bridge<C> {
-    /// Starts a runtime and connects on it.
+    /// Starts a runtime, and connects on it.
     ///
     /// # Errors
-    /// What `connect` says, and [`Error::Backend`] where no thread can be started.
+    /// The error of `connect`, and [`Error::Backend`] if no thread can be started.
     pub fn connect<F: Future<Output = Result<C>>>(connect: impl FnOnce() -> F) -> Result<Self> {
         let threads = OwnThreads::new();
         let runtime = runtime(&threads)?;
@@ -45,7 +45,7 @@ impl<C: Client> Bridge<C> {
         })
     }
 
-    /// The client itself, for whoever has a runtime.
+    /// The client itself, for callers that have a runtime.
     pub const fn client(&self) -> &C {
         &self.client
     }
@@ -74,7 +74,7 @@ fn runtime(threads: &OwnThreads) -> Result<Runtime> {
     })
 }
 
-/// Waits for one request, on a runtime that ends with it.
+/// Runs one request on a runtime of its own, and waits for it.
 #[cfg(any(feature = "mongo", feature = "etcd"))]
 pub(crate) fn once<T, F: Future<Output = Result<T>>>(ask: impl FnOnce() -> F) -> Result<T> {
     let runtime = runtime(&OwnThreads::new())?;
@@ -86,7 +86,7 @@ pub(crate) fn once<T, F: Future<Output = Result<T>>>(ask: impl FnOnce() -> F) ->
 impl<C> Drop for Bridge<C> {
     fn drop(&mut self) {
         if let Some(runtime) = self.runtime.take() {
-            // A plain drop waits, and panics where the last owner is on a runtime.
+            // A plain drop blocks, and panics if the last owner is on a runtime.
             runtime.shutdown_background();
         }
     }
@@ -127,7 +127,7 @@ impl<C: Client> Store for Bridge<C> {
 
     fn query(&self, query: &Query<'_>, visit: &mut Visitor<'_>) -> Result<()> {
         let mut answer = self.wait(self.client.query(query))?;
-        // The visitor runs between requests: it may take its time.
+        // The visitor runs between requests, so it may be slow.
         while let Some(chunk) = self.wait(answer.next())? {
             if let ControlFlow::Break(()) = visit(chunk.series, &chunk.times, &chunk.values) {
                 break;

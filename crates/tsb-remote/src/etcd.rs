@@ -1,17 +1,18 @@
-//! etcd, version 3: a key a sample, ordered by series and time; a batch is transactions.
+//! etcd, version 3: one key per sample, ordered by series and time; a batch becomes transactions.
 //!
-//! An ack is `Synced`: a put is answered when its entry is in the write-ahead log, synced, on
-//! more than half of the members, and applied. <https://etcd.io/docs/v3.4/learning/api_guarantees/>
-//! So the copies of an ack are a majority of the voting members; a server that was started
-//! with `--unsafe-no-fsync` does not keep that promise, and nobody can see it from outside.
-//! Reads are linearizable: they wait until the member that is asked has everything.
+//! An ack is `Synced`: etcd answers a put when its entry is in the write-ahead log, synced on
+//! more than half of the members, and applied.
+//! <https://etcd.io/docs/v3.4/learning/api_guarantees/> So an ack stands for a majority of the
+//! voting members. A server started with `--unsafe-no-fsync` does not keep that promise, and a
+//! client cannot detect it. Reads are linearizable: they wait until the member that is asked has
+//! everything.
 //!
-//! Of two samples of one series and timestamp the later wins, because they are one key.
-//! Nothing is written twice by itself: a write whose answer does not come is `Unknown`, and
-//! reading back settles it. What was only asked is asked again, at the next member.
+//! Of two samples of one series and timestamp the later wins, since they have the same key. The
+//! client never repeats a write: without an answer the write is `Unknown`, and reading back
+//! settles it. A read without an answer is repeated, at the next member.
 //!
-//! etcd keeps all keys in memory and is made for a few gigabytes at the most. It is *not* a
-//! store that anybody should keep metrics in; HM9000 kept its actual state in it.
+//! etcd keeps all keys in memory, and is made for a few gigabytes at most. It is *not* a store
+//! for metrics; HM9000 kept its actual state in it.
 
 mod answer;
 mod client;
@@ -32,20 +33,21 @@ use tsb_core::SeriesKey;
 use crate::{Address, Bridge};
 use tsb_stores::error::Result;
 
-/// Connects, and gives the client its blocking face.
+/// Connects, and returns the client behind a blocking [`Bridge`].
 ///
 /// # Errors
 /// [`Error::Spec`](tsb_stores::Error::Spec) for a prefix that cannot be used, and
-/// [`Error::Unreachable`](tsb_stores::Error::Unreachable) where nobody answers.
+/// [`Error::Unreachable`](tsb_stores::Error::Unreachable) if no member answers.
 pub fn open(address: &Address, options: &EtcdOptions) -> Result<Bridge<EtcdClient>> {
     Bridge::connect(|| EtcdClient::connect(address, options))
 }
 
-/// The series that runs have left in a prefix, by their numbers. Nothing is made or changed.
+/// The series that earlier runs left below a prefix, in the order of their numbers. Changes
+/// nothing.
 ///
 /// # Errors
-/// [`Error::Spec`](tsb_stores::Error::Spec) for a prefix in which no run has been, and
-/// [`Error::Unreachable`](tsb_stores::Error::Unreachable) where nobody answers.
+/// [`Error::Spec`](tsb_stores::Error::Spec) for a prefix that no run has used, and
+/// [`Error::Unreachable`](tsb_stores::Error::Unreachable) if no member answers.
 pub fn series(address: &Address, options: &EtcdOptions) -> Result<Vec<SeriesKey>> {
     crate::bridge::once(|| client::series(address, options))
 }

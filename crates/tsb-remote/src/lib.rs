@@ -1,13 +1,12 @@
 //! Clients of real servers for `tsb`: the asynchronous contract ([`Client`]), the [`Bridge`] that
-//! makes a blocking [`Store`](tsb_stores::Store) of a client, and one module for each server.
+//! makes a blocking [`Store`](tsb_stores::Store) of a client, and one module per server.
 //!
-//! A client keeps many requests in flight; the bridge gives it the face of a store, so that
-//! conformance and a run see no difference. Each server has a feature that brings its driver, and
-//! without features nothing but the contract, the bridge and the [`Address`] is built.
+//! A client keeps many requests in flight. The bridge makes it a store, so that the conformance
+//! suite and a run treat it like any other. Each server has a feature, which adds its driver;
+//! without features only the contract, the bridge and the [`Address`] are built.
 //!
-//! It is *not* where a text such as `mongo://host/db` becomes a store (that is `tsb-run`), and it
-//! starts no server.
-//! Documents that are named `docs/...` are in the [repository](https://github.com/tsb-bench/tsb).
+//! This crate does *not* parse specs such as `mongo://host/db` (`tsb-run` does), and it starts no
+//! server. Documents named `docs/...` are in the [repository](https://github.com/tsb-bench/tsb).
 
 #[cfg(any(feature = "mongo", feature = "etcd"))]
 mod acks;

@@ -1,16 +1,17 @@
-//! MongoDB, through its own driver: five ways to lay samples out, one client.
+//! MongoDB, through its own driver: one client with five layouts of samples.
 //!
-//! An ack at `w=1` without `j` is `Volatile`: mongod has it in memory and syncs its journal
-//! a tenth of a second later at the most (`storage.journal.commitIntervalMs`), so a kill
-//! loses the end. With `j=1` mongod answers when its journal is synced: `Synced`. At
-//! `w=majority` the journal is awaited by default (`writeConcernMajorityJournalDefault`), on
-//! more than half of the members. <https://www.mongodb.com/docs/manual/reference/write-concern/>
+//! An ack at `w=1` without `j` is `Volatile`: mongod has the samples in memory and syncs its
+//! journal within a tenth of a second (`storage.journal.commitIntervalMs`), so a kill loses the
+//! newest ones. With `j=1` mongod answers after its journal is synced: `Synced`. At `w=majority`
+//! it waits by default for the journals of more than half of the members
+//! (`writeConcernMajorityJournalDefault`).
+//! <https://www.mongodb.com/docs/manual/reference/write-concern/>
 //!
-//! The driver never writes anything twice by itself: a write whose answer does not come is
-//! `Unknown`, and reading back settles it. Nothing makes two samples of one timestamp one:
-//! all layouts keep both. A database holds what one layout wrote, says which, and is opened
-//! again as that; one that something else wrote into is refused. It is *not* a cluster's
-//! client: no shard keys are chosen here.
+//! The driver is set to never repeat a write: without an answer the write is `Unknown`, and
+//! reading back settles it. Two samples of one timestamp are not merged: all layouts keep both. A
+//! database holds one layout, names it in a marker, and can be reopened only with that layout; a
+//! database with contents of another program is refused. It is *not* a client of sharded
+//! clusters: it chooses no shard keys.
 
 mod answer;
 mod bson;
@@ -25,7 +26,7 @@ mod options;
 pub use answer::MongoAnswer;
 pub use client::MongoClient;
 pub use concern::{Acknowledge, Members};
-/// The driver that the client speaks through, for those who administer the server.
+/// Re-exported driver, for code that administers the server.
 pub use mongodb as driver;
 pub use options::{Granularity, LayoutKind, MongoOptions};
 
@@ -34,20 +35,21 @@ use tsb_core::SeriesKey;
 use crate::{Address, Bridge};
 use tsb_stores::error::Result;
 
-/// Connects, and gives the client its blocking face.
+/// Connects, and returns the client behind a blocking [`Bridge`].
 ///
 /// # Errors
 /// [`Error::Spec`](tsb_stores::Error::Spec) for a database that cannot be used, and
-/// [`Error::Unreachable`](tsb_stores::Error::Unreachable) where nobody answers.
+/// [`Error::Unreachable`](tsb_stores::Error::Unreachable) if no server answers.
 pub fn open(address: &Address, options: &MongoOptions) -> Result<Bridge<MongoClient>> {
     Bridge::connect(|| MongoClient::connect(address, options))
 }
 
-/// The series that runs have left in a database, by their numbers. Nothing is made or changed.
+/// The series that earlier runs left in a database, in the order of their numbers. Changes
+/// nothing.
 ///
 /// # Errors
-/// [`Error::Spec`](tsb_stores::Error::Spec) for a database in which no run has been, and
-/// [`Error::Unreachable`](tsb_stores::Error::Unreachable) where nobody answers.
+/// [`Error::Spec`](tsb_stores::Error::Spec) for a database that no run has used, and
+/// [`Error::Unreachable`](tsb_stores::Error::Unreachable) if no server answers.
 pub fn series(address: &Address, options: &MongoOptions) -> Result<Vec<SeriesKey>> {
     crate::bridge::once(|| client::series(address, options))
 }

@@ -1,5 +1,5 @@
-//! Series of a client: which id is which number at the server, and which of them the server
-//! has not been told of yet.
+//! The series of a client: their numbers at the server, and which numbers are not stored there
+//! yet.
 
 use std::sync::{Mutex, RwLock, RwLockReadGuard};
 
@@ -12,18 +12,18 @@ use tsb_stores::parts::{lock, read, write};
 /// A number and its series.
 pub(crate) type Numbered = (u32, SeriesKey);
 
-/// All of them.
+/// The series of a client.
 #[derive(Debug)]
 pub(crate) struct Names {
     keys: RwLock<Keys>,
-    /// Series whose numbers the server does not know yet.
+    /// Series whose numbers are not stored at the server yet.
     unsaved: Mutex<Vec<Numbered>>,
-    /// Held by who tells it.
+    /// Held while numbers are being stored.
     saving: tokio::sync::Mutex<()>,
 }
 
 impl Names {
-    /// The series that the server knows, by number.
+    /// `stored` are the series that the server knows, in the order of their numbers.
     pub(crate) fn new(stored: Vec<SeriesKey>, max_series: usize) -> Self {
         Self {
             keys: RwLock::new(Keys::new(stored, max_series)),
@@ -37,13 +37,13 @@ impl Names {
         read(&self.keys)
     }
 
-    /// Whether all series are known.
+    /// Checks that all series are defined.
     pub(crate) fn check(&self, series: &[SeriesId]) -> Result<()> {
         self.keys().numbers(series).map(drop)
     }
 
-    /// Binds ids, or none of them. Those that are new get numbers, and are shown before
-    /// anybody can write to them.
+    /// Binds all ids, or none. New series get numbers, and are passed to `learn` before they can
+    /// be written.
     pub(crate) fn define(&self, series: &[(SeriesId, SeriesKey)], learn: impl FnOnce(&[Numbered])) -> Result<()> {
         let mut keys = write(&self.keys);
         let first = keys.count();
@@ -53,7 +53,8 @@ impl Names {
         Ok(())
     }
 
-    /// What the server has to be told, if anything; nobody else tells it meanwhile.
+    /// The series to store at the server, if there are any. Concurrent callers wait until the
+    /// result is dropped.
     pub(crate) async fn unsaved(&self) -> Option<Unsaved<'_>> {
         if lock(&self.unsaved).is_empty() {
             return None;
@@ -68,7 +69,7 @@ impl Names {
     }
 }
 
-/// Series that the server is about to be told of. Where that fails, it is told another time.
+/// Series that are about to be stored at the server. If that fails, they remain unsaved.
 #[derive(Debug)]
 pub(crate) struct Unsaved<'a> {
     names: &'a Names,
@@ -77,12 +78,12 @@ pub(crate) struct Unsaved<'a> {
 }
 
 impl Unsaved<'_> {
-    /// Which.
+    /// The series.
     pub(crate) fn series(&self) -> &[Numbered] {
         &self.series
     }
 
-    /// The server knows them now.
+    /// Marks the series as stored.
     pub(crate) fn saved(self) {
         lock(&self.names.unsaved).drain(..self.series.len());
     }

@@ -1,4 +1,5 @@
-//! The client of rrdcached's protocol: commands out, replies in, both bounded in time and length.
+//! The client of rrdcached's protocol. It sends commands and reads replies; every wait has a
+//! deadline, and the length of a reply is bounded.
 
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::os::unix::net::UnixStream;
@@ -7,13 +8,13 @@ use std::time::Duration;
 
 use tsb_core::wire::rrdcached::{LINE_MAX, Status, batch_error};
 
-/// How long the daemon may be silent before it counts as gone.
+/// Time without a reply after which the daemon counts as gone.
 const PATIENCE: Duration = Duration::from_mins(1);
-/// Commands that are under way together: their replies fit into a socket's buffer.
+/// Number of commands sent before their replies are read: few enough that all replies fit into a
+/// socket's buffer.
 const UNDER_WAY: usize = 100;
 
-/// One connection. After an error it is of no more use: nobody knows which replies are
-/// still to come.
+/// One connection. Do not use it after an error: it is unknown which replies are still to come.
 #[derive(Debug)]
 pub struct Connection {
     replies: BufReader<UnixStream>,
@@ -26,21 +27,21 @@ pub struct Connection {
 pub struct Reply {
     /// Whether the command succeeded: its status is not negative.
     pub is_ok: bool,
-    /// What follows the status in its first line.
+    /// The rest of the first line, after the status.
     pub text: String,
-    /// The lines that the status announces, without their ends.
+    /// The lines that the status announces, without line ends.
     pub lines: Vec<String>,
 }
 
-/// What the counters of a server say (`STATS`).
+/// Counters of a server, from `STATS`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Counters {
-    /// Files that are to be written.
+    /// Number of files queued for writing.
     pub queued: u64,
-    /// Passes over a file that wrote something.
+    /// Number of times that a file was opened and written to.
     pub passes: u64,
-    /// Values that were written.
+    /// Number of values written.
     pub values: u64,
 }
 
@@ -48,7 +49,7 @@ impl Connection {
     /// Connects to a socket.
     ///
     /// # Errors
-    /// Where nothing listens, or the socket takes no deadlines.
+    /// If nothing listens, or the socket does not support timeouts.
     pub fn open(path: &Path) -> io::Result<Self> {
         let stream = UnixStream::connect(path)?;
         stream.set_read_timeout(Some(PATIENCE))?;
@@ -59,10 +60,10 @@ impl Connection {
         })
     }
 
-    /// Sends commands, a line each, and reads their replies, a hundred at a time.
+    /// Sends commands, one per line, and reads their replies, a hundred at a time.
     ///
     /// # Errors
-    /// Where the server is gone, silent for a minute, or answers what is no reply.
+    /// If the server is gone, silent for a minute, or sends something that is not a reply.
     pub fn ask(&mut self, commands: &str) -> io::Result<Vec<Reply>> {
         let lines: Vec<&str> = commands.split_inclusive('\n').collect();
         let mut replies = Vec::with_capacity(lines.len());
@@ -75,16 +76,18 @@ impl Connection {
         Ok(replies)
     }
 
-    /// Sends commands as one batch: the number of each that failed, from 1, and why.
+    /// Sends commands as one batch. Returns the number of each failed command, from 1, with its
+    /// error.
     ///
     /// # Errors
-    /// As [`Connection::ask`], and where the server takes no batch.
+    /// As [`Connection::ask`], and if the server refuses the batch.
     pub fn batch(&mut self, commands: &str) -> io::Result<Vec<(usize, String)>> {
         let begun = self.ask("BATCH\n")?;
         if !begun.iter().all(|reply| reply.is_ok) {
             return Err(io::Error::other(format!("it takes no batch: {begun:?}")));
         }
-        // Nothing is answered before the end, so nothing fills up on the way back.
+        // The server answers only at the end of the batch, so its replies cannot fill the socket
+        // meanwhile.
         self.send(commands)?;
         let reply = self.ask(".\n")?.pop();
         let failures = reply.map_or(Vec::new(), |reply| reply.lines);
@@ -95,7 +98,7 @@ impl Connection {
         read.collect()
     }
 
-    /// The counters of the server; one that it does not have is 0.
+    /// The counters of the server; a counter that it does not have is 0.
     ///
     /// # Errors
     /// As [`Connection::ask`].
@@ -114,10 +117,10 @@ impl Connection {
         })
     }
 
-    /// Sends text as it is: whole commands, whose replies [`Connection::reply`] reads.
+    /// Sends text unchanged: whole commands. [`Connection::reply`] reads the replies.
     ///
     /// # Errors
-    /// Where the server is gone, or reads nothing for a minute.
+    /// If the server is gone, or reads nothing for a minute.
     pub fn send(&self, text: &str) -> io::Result<()> {
         let mut stream = self.replies.get_ref();
         stream.write_all(text.as_bytes())

@@ -1,16 +1,17 @@
-//! rrdcached's cache itself: queues of readings for RRD files of any layout.
+//! rrdcached's cache: queues of updates for RRD files of any layout.
 //!
-//! Where [`WriteCache`](tsb_stores::write_cache::WriteCache) has series and numbers, this has files and text:
-//! a client of rrdcached's protocol names files that somebody has created, with several data
-//! sources, and librrd's rules begin at the decimal digits. Both keep the same promises with
-//! the same journal: a reading that the file would refuse is refused when it arrives, what
-//! cannot be written now is kept and tried again, a flush that did not write everything is an
-//! error, one thread at a time has a file open, memory is bounded, and
-//! `accepted + replayed == written + pending + forgotten + failed` at every moment.
+//! [`WriteCache`](tsb_stores::write_cache::WriteCache) queues numbers per series; this cache
+//! queues text per file. A client of rrdcached's protocol names files with several data sources
+//! that exist already, and the exact decimal digits of a value matter to librrd. Both caches use
+//! the same journal and make the same promises: an update that the file would refuse is refused
+//! on arrival, an update whose write failed is kept and retried, a flush that did not write
+//! everything returns an error, one thread at a time has a file open, memory is bounded, and at
+//! every moment
+//! `accepted + replayed == written + pending + forgotten + failed`.
 //!
-//! Nothing outside the base folder is touched, nor anything behind a symbolic link. It
-//! assumes that a file has one name: of two hard links to one file each has its own queue.
-//! It is *not* a [`Store`](tsb_stores::Store): it has no series.
+//! It touches nothing outside the base folder or behind a symbolic link. It assumes that a file
+//! has one name: two hard links to one file would get separate queues. It is *not* a
+//! [`Store`](tsb_stores::Store): it has no series.
 
 use std::borrow::Cow;
 use std::path::Path;
@@ -61,20 +62,20 @@ pub use base::FileSystem;
 use base::{Base, System};
 use shared::Shared;
 
-/// Values that one `FETCH` may ask for.
+/// Upper bound of the number of values in the answer to one `FETCH`.
 const FETCH_MAX: usize = 1_000_000;
 
-/// Most that clients of a cache may make.
+/// Limits on what clients of a cache may create.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FileBounds {
-    /// Files that are known at a time.
+    /// Maximum number of files known at a time.
     pub files: usize,
-    /// Bytes of a file that `CREATE` makes.
+    /// Maximum size in bytes of a file that `CREATE` makes.
     pub file_bytes: u64,
 }
 
 impl FileBounds {
-    /// At most `files` files, of at most [`FILE_BYTES_MAX`] each.
+    /// At most `files` files, of at most [`FILE_BYTES_MAX`] bytes each.
     pub const fn of_files(files: usize) -> Self {
         Self {
             files,
@@ -83,51 +84,52 @@ impl FileBounds {
     }
 }
 
-/// Queues before the RRD files of a folder.
+/// Queues of updates in front of the RRD files of a folder.
 #[derive(Debug)]
 pub struct FileCache {
     shared: Arc<Shared>,
     threads: Mutex<Vec<JoinHandle<()>>>,
-    /// Locked while a large file is created: one at a time.
+    /// Held while a large file is created, so that only one is created at a time.
     creating: Mutex<()>,
 }
 
-/// What `STATS` says.
+/// The counters behind `STATS`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct FileCacheStats {
-    /// Files that are to be written.
+    /// Number of files queued for writing.
     pub queued: u64,
-    /// Commands to update that came, the refused ones too.
+    /// Number of update commands received, refused ones included.
     pub updates_received: u64,
-    /// Commands to flush that came.
+    /// Number of flush commands received.
     pub flushes_received: u64,
-    /// Passes over a file that wrote something.
+    /// Number of times that a file was opened and written to.
     pub updates_written: u64,
-    /// Files for which something waits, or has waited not long ago.
+    /// Number of files known: with queued updates, or used recently.
     pub files: u64,
-    /// Bytes that the journal was given.
+    /// Bytes written to the journal.
     pub journal_bytes: u64,
-    /// Values that were refused, or came behind one that was.
+    /// Values that were refused, or that followed a refused one in the same command.
     pub values_rejected: u64,
-    /// Passes that could not write everything.
+    /// Number of write passes that left values unwritten.
     pub write_failures: u64,
-    /// What has become of every value.
+    /// Counts of values by outcome.
     pub account: Account,
 }
 
 impl FileCache {
-    /// A cache of the files below `folder`, within `bounds`, in the time of `clock`. What a journal holds of an earlier life waits again, and is due at once.
+    /// A cache of the files below `folder`, within `bounds`; `clock` decides when a file is due.
+    /// Updates that the journal holds from an earlier run are queued again, and are due at once.
     ///
     /// # Errors
-    /// [`Error::Spec`] for options that cannot be, and for a journal of something else;
-    /// [`Error::Backend`] or [`Error::Corrupt`] for folder and journal.
+    /// [`Error::Spec`] for invalid options, and for a journal that holds samples of series;
+    /// [`Error::Backend`] or [`Error::Corrupt`] if the folder or the journal cannot be opened.
     pub fn open(folder: &Path, bounds: FileBounds, options: &WriteCacheOptions, clock: Arc<dyn Clock>) -> Result<Self> {
         let opened = options.journal.as_ref().map(Journal::open).transpose()?;
         Self::with_journal(folder, bounds, options, clock, opened, Box::new(System))
     }
 
-    /// The same with a journal on a medium and files on a system of the caller's, for tests
-    /// that cut the power.
+    /// Like [`FileCache::open`], with the journal on a medium and the files on a file system of
+    /// the caller's, for tests that simulate a power cut.
     ///
     /// # Errors
     /// As [`FileCache::open`].
@@ -190,12 +192,12 @@ impl FileCache {
         Ok(())
     }
 
-    /// The folder, without symbolic links.
+    /// The base folder, without symbolic links.
     pub fn folder(&self) -> &Path {
         self.shared.base.root()
     }
 
-    /// What an acknowledged reading has reached.
+    /// The durability level of an acknowledged update.
     pub fn acknowledges(&self) -> Durability {
         match self.shared.journal.as_ref().map(Journal::policy) {
             None => Durability::Volatile,
@@ -204,11 +206,12 @@ impl FileCache {
         }
     }
 
-    /// Accepts readings for a file, each `time:value[:value...]`, up to the first that the
-    /// file would refuse. They may be acknowledged when [`FileCache::confirm`] has returned.
+    /// Accepts updates of a file, each `time:value[:value...]`, up to the first one that the file
+    /// would refuse. They may be acknowledged once [`FileCache::confirm`] has returned.
     ///
     /// # Errors
-    /// [`FileError`] where nothing was accepted; a refused reading is in [`Taken::refused`].
+    /// [`FileError`] if nothing was accepted; the error of a refused update after accepted ones
+    /// is in [`Taken::refused`].
     pub fn update<'a>(
         &self,
         file: &str,
@@ -221,7 +224,7 @@ impl FileCache {
         self.shared.update(&name, readings, session)
     }
 
-    /// An update with the name of its file, if that is written as one. Looks at no file.
+    /// A [`PlainUpdate`] of this file, if the name needs no cleaning. Does not look at the file.
     fn plain_update<'a>(&self, file: &'a str, reading: &'a str) -> Option<PlainUpdate<'a>> {
         match self.shared.base.name(file) {
             Ok(Cow::Borrowed(name)) => Some(PlainUpdate::new(name, reading)),
@@ -229,26 +232,27 @@ impl FileCache {
         }
     }
 
-    /// Accepts a reading as [`FileCache::update`] does, if it is one as nearly all are.
-    /// `None`: nothing has happened.
+    /// Accepts one update like [`FileCache::update`], on the fast path for common updates. `None`
+    /// means that nothing has changed, and the caller must take the general path.
     fn take_plain(&self, update: PlainUpdate<'_>, now_ns: u64) -> Option<PlainTaken> {
         let taken = self.shared.take_plain(update, now_ns)?;
         self.shared.counters.updates_received.fetch_add(1, Ordering::Relaxed);
         Some(taken)
     }
 
-    /// Nanoseconds on the clock of the cache.
+    /// Nanoseconds on the cache's clock.
     fn now_ns(&self) -> u64 {
         self.shared.clock.now()
     }
 
-    /// These updates come next. Looking at all their files first costs less than meeting
-    /// one after the other: what is not in the processor's cache is on its way for all at once.
+    /// Prefetches the entries of the next updates. Touching all of them first lets the
+    /// processor's cache misses overlap, instead of waiting for one after the other.
     fn expect<'a>(&self, updates: impl Iterator<Item = PlainUpdate<'a>>) {
         self.shared.expect(updates);
     }
 
-    /// Returns when the readings up to a record have the level of [`FileCache::acknowledges`].
+    /// Returns when the updates up to a journal record have the level of
+    /// [`FileCache::acknowledges`].
     ///
     /// # Errors
     /// [`FileError::Poisoned`].
@@ -256,22 +260,22 @@ impl FileCache {
         self.shared.confirm(record)
     }
 
-    /// Writes what waits for a file; `Ok(false)`: nothing does, and nothing is known of it but
-    /// that it is there.
+    /// Writes the queued updates of a file. `Ok(false)` if the cache does not know the file, but
+    /// it exists.
     ///
     /// # Errors
-    /// [`FileError`] where not all that was accepted since the last flush is in the file.
+    /// [`FileError`] if some update accepted since the last flush is not in the file.
     pub fn flush(&self, file: &str, session: &mut Session) -> std::result::Result<bool, FileError> {
         let name = self.shared.base.name(file)?;
         self.shared.flush(&name, session)
     }
 
-    /// Has all files written, and returns before they are.
+    /// Queues all files for writing, and returns without waiting.
     pub fn start_drain(&self) {
         self.shared.queue_due(true);
     }
 
-    /// Waits until all that was written to the files is on the medium.
+    /// Syncs the files. When it returns, everything written to them outlives a power cut.
     ///
     /// # Errors
     /// [`Error::Backend`].
@@ -279,7 +283,7 @@ impl FileCache {
         self.shared.base.sync()
     }
 
-    /// What waits for a file, in order.
+    /// The queued updates of a file, in order.
     ///
     /// # Errors
     /// [`FileError::Outside`].
@@ -290,17 +294,17 @@ impl FileCache {
         Ok(entry.map_or_else(Vec::new, |entry| entry.lines().map(str::to_owned).collect()))
     }
 
-    /// Drops what waits for a file; how many values.
+    /// Drops the queued updates of a file. Returns their number.
     ///
     /// # Errors
-    /// [`FileError::Unknown`] where nothing waits and nothing has.
+    /// [`FileError::Unknown`] if the cache does not know the file.
     pub fn forget(&self, file: &str) -> std::result::Result<u64, FileError> {
         let name = self.shared.base.name(file)?;
         let mut shelf = self.shared.shelf_of(&name).lock_idle(&name);
         self.shared.remove(&mut shelf, &name)?.ok_or(FileError::Unknown)
     }
 
-    /// Files that are to be written, each with how many values wait for it.
+    /// The files that are queued for writing, with the number of values queued for each.
     pub fn queue(&self) -> Vec<(u64, String)> {
         let names: Vec<Box<str>> = lock(&self.shared.due).names.iter().cloned().collect();
         let queued = names.into_iter().map(|name| {
@@ -311,10 +315,10 @@ impl FileCache {
         queued.collect()
     }
 
-    /// Holds back what is to be written to a file. `Ok(false)`: it was so already.
+    /// Suspends writes to a file. `Ok(false)` if it was suspended already.
     ///
     /// # Errors
-    /// [`FileError::Unknown`] where nothing waits for it and nothing has.
+    /// [`FileError::Unknown`] if the cache does not know the file.
     pub fn suspend(&self, file: &str) -> std::result::Result<bool, FileError> {
         let name = self.shared.base.name(file)?;
         let mut shelf = self.shared.shelf_of(&name).lock_idle(&name);
@@ -322,7 +326,7 @@ impl FileCache {
         Ok(!std::mem::replace(&mut entry.is_suspended, true))
     }
 
-    /// Writes to a file again. `Ok(false)`: it was not held back.
+    /// Resumes writes to a file. `Ok(false)` if it was not suspended.
     ///
     /// # Errors
     /// As [`FileCache::suspend`].
@@ -341,7 +345,7 @@ impl FileCache {
         was_suspended
     }
 
-    /// Suspends every file that is known; how many were not before.
+    /// Suspends all known files. Returns how many were not suspended before.
     pub fn suspend_all(&self) -> usize {
         let shelves = self.shared.shelves().iter();
         let counts = shelves.map(|shelved| {
@@ -353,7 +357,7 @@ impl FileCache {
         counts.sum()
     }
 
-    /// Resumes every file that is suspended; how many.
+    /// Resumes all suspended files. Returns their number.
     pub fn resume_all(&self) -> usize {
         let shelves = self.shared.shelves().iter();
         let counts = shelves.map(|shelved| {
@@ -366,7 +370,7 @@ impl FileCache {
         counts.sum()
     }
 
-    /// What was counted.
+    /// The cache's counters.
     pub fn stats(&self) -> FileCacheStats {
         let counters = &self.shared.counters;
         let journal = self.shared.journal.as_ref();
@@ -383,7 +387,7 @@ impl FileCache {
         }
     }
 
-    /// What was found damaged of the journal, the checkpoint and the files.
+    /// The damage found in the journal, the checkpoint and the files.
     pub fn damage(&self) -> Vec<Damage> {
         let journal = self.shared.journal.as_ref().map(Journal::damage);
         let checkpoint = self.shared.memory.as_ref().map(known::Memory::damage);
@@ -391,12 +395,12 @@ impl FileCache {
         journal.into_iter().chain(checkpoint).chain(files).flatten().collect()
     }
 
-    /// Writes all that waits, suspended files included, and has it synced where there is a
-    /// journal. Closing twice is closing once.
+    /// Writes all queued updates, those of suspended files included; with a journal, also syncs
+    /// them. A second call does nothing.
     ///
     /// # Errors
-    /// [`Error::Backend`] where something could not be written: it is lost, unless a journal
-    /// holds it for the next life.
+    /// [`Error::Backend`] if something could not be written. It is lost, unless a journal holds
+    /// it for the next opening.
     pub fn close(&self) -> Result<()> {
         if !self.shared.begin_close() {
             return Ok(());
@@ -422,7 +426,7 @@ impl FileCache {
         }
     }
 
-    /// The first reason why not everything could be written.
+    /// Writes all queues. Returns the first error.
     fn write_all(&self) -> Option<FileError> {
         let (mut session, mut ahead) = (Session::default(), Ahead::default());
         self.resume_all();
@@ -446,7 +450,7 @@ impl FileCache {
     fn stop_threads(&self) {
         self.shared.stop();
         for thread in std::mem::take(&mut *lock(&self.threads)) {
-            // A panic there has left its values counted as pending.
+            // If the thread panicked, the values it had taken stay counted as pending.
             let _ = thread.join();
         }
     }

@@ -1,15 +1,15 @@
-//! rrdcached's protocol over RRD files, for `tsb`: the server and its client.
+//! rrdcached's protocol over RRD files, for `tsb`: a server and a client.
 //!
-//! [`FileCache`] is rrdcached's cache itself, for files of any layout by their names, with a
-//! journal that keeps what its acknowledgements promise; [`Conversation`] is a connection to it as
-//! a decoder of `tsb-core`, so that any listener of that crate serves it. [`RrdcachedStore`] is a
-//! [`Store`](tsb_stores::Store) in front of a daemon, the real one or ours, behind a
-//! [`Connection`], which is the one client of the protocol.
+//! [`FileCache`] is the cache of the server: it queues updates for RRD files of any layout, by
+//! file name, with a journal that keeps what was acknowledged. [`Conversation`] is one connection
+//! to it, written as a decoder of `tsb-core`, so that any listener of that crate can serve it.
+//! [`RrdcachedStore`] is a [`Store`](tsb_stores::Store) on top of a daemon, the real one or ours;
+//! it uses [`Connection`], the only client of the protocol here.
 //!
-//! The journal and the threads that write behind it are those of the write cache of series
-//! ([`tsb_stores::write_cache`]). It is *not* the format of RRD files (that is `tsb-rrd`), and it
-//! opens no socket to listen on (that is `tsb-core`).
-//! Documents that are named `docs/...` are in the [repository](https://github.com/tsb-bench/tsb).
+//! The journal and the writeback threads are those of the write cache of series
+//! ([`tsb_stores::write_cache`]). This crate does *not* contain the format of RRD files
+//! (`tsb-rrd` does), and it opens no listening socket (`tsb-core` does). Documents named
+//! `docs/...` are in the [repository](https://github.com/tsb-bench/tsb).
 
 mod connection;
 mod files;

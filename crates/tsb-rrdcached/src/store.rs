@@ -1,14 +1,14 @@
-//! A client of rrdcached: the real daemon as a store, over its Unix socket.
+//! A store that is a client of rrdcached: the real daemon, over its Unix socket.
 //!
-//! An ack means that the daemon has taken the samples into its memory (`Volatile`): also
-//! with a journal of its own it syncs nothing and hands records to the system in blocks of
-//! 4 KiB, so a kill loses what was acknowledged last (rrdcached 1.7.2, measured). A flush
-//! asks for each file that was written; the daemon says yes also where it wrote nothing, and
-//! this client cannot know better. A write is one `BATCH`.
+//! An ack means that the daemon has the samples in memory (`Volatile`). This holds even if the
+//! daemon has a journal: it never syncs it, and writes records to the system in blocks of 4 KiB,
+//! so a kill loses the newest acknowledged samples (rrdcached 1.7.2, measured). A flush asks for
+//! every file written since the last one; the daemon reports success even if it wrote nothing,
+//! which this client cannot detect. A write is one `BATCH`.
 //!
-//! Files are named as those of `rrd:` are, with a prefix of the run before them, below the
-//! daemon's base folder. Only the rows of the first archive come back: `FETCH` chooses
-//! archives by itself. It is *not* a pool: one connection, one request at a time.
+//! Files are named as in `rrd:`, with the run's prefix, below the daemon's base folder. Only rows
+//! of the first archive can be read, since `FETCH` chooses archives by itself. It is *not* a
+//! pool: one connection, one request at a time.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -35,12 +35,12 @@ pub use listing::series;
 
 const SECOND_NS: i64 = 1_000_000_000;
 
-/// The daemon behind a socket.
+/// The store in front of the daemon at a socket.
 pub struct RrdcachedStore {
     socket: PathBuf,
     prefix: String,
     options: RrdOptions,
-    /// Of every file.
+    /// The layout of every file.
     layout: tsb_rrd::Layout,
     consolidated: Consolidated,
     keys: RwLock<KeyTable>,
@@ -49,7 +49,7 @@ pub struct RrdcachedStore {
     flushed: AtomicU64,
 }
 
-/// What one request at a time has to itself.
+/// The state that one request at a time uses.
 #[derive(Debug, Default)]
 struct Session {
     connection: Option<Connection>,
@@ -60,13 +60,14 @@ struct Session {
 #[derive(Clone, Debug)]
 struct Series {
     file: String,
-    /// The newest reading that the daemon took; `None`: there is no file yet.
+    /// The time of the newest update that the daemon accepted; `None` if the file does not exist
+    /// yet.
     newest: Option<Micros>,
-    /// Since the last flush.
+    /// Whether it was written since the last flush.
     is_written: bool,
 }
 
-/// What a command of a batch was for.
+/// What a command of a batch does.
 #[derive(Clone, Copy, Debug)]
 enum Purpose {
     Create,
@@ -74,12 +75,12 @@ enum Purpose {
 }
 
 impl RrdcachedStore {
-    /// Connects to the daemon that listens at `socket`. Files are created as `options` say,
-    /// and their names begin with `prefix`.
+    /// Connects to the daemon that listens at `socket`. Files are created with `options`, and
+    /// their names begin with `prefix`.
     ///
     /// # Errors
-    /// [`Error::Spec`] for options that no file can have, [`Error::Backend`] where nobody
-    /// answers.
+    /// [`Error::Spec`] for options that no file can have, [`Error::Backend`] if the daemon cannot
+    /// be reached.
     pub fn open(socket: &Path, prefix: &str, options: RrdOptions) -> Result<Self> {
         let all = options.consolidated()?;
         let layout = options.layout()?;
@@ -113,8 +114,8 @@ impl RrdcachedStore {
         Ok(session)
     }
 
-    /// One exchange, over a new connection where there is none. What a broken one has done
-    /// is unknown, and said so.
+    /// Runs one exchange, on a new connection if there is none. After an error the connection is
+    /// dropped: which commands took effect is then unknown, and the error says so.
     fn talk<T>(
         &self,
         session: &mut Session,
@@ -141,11 +142,12 @@ impl RrdcachedStore {
         keys.check_each(series.iter().copied())
     }
 
-    /// What the daemon knows of files that may be there from before.
+    /// The time of the newest update of each file, as the daemon reports it; `None` for files
+    /// that do not exist.
     fn look(&self, session: &mut Session, files: &[String]) -> Result<Vec<Option<Micros>>> {
         let mut commands = String::new();
         for file in files {
-            // INFO reads the file: what the daemon holds has to be in it.
+            // INFO reads the file, so queued updates must be written first.
             wire::command(&mut commands, &["FLUSH", file]);
             wire::command(&mut commands, &["INFO", file]);
         }
@@ -176,7 +178,7 @@ impl RrdcachedStore {
         wire::command(into, &words);
     }
 
-    /// The commands for a batch: what is refused here needs none.
+    /// The commands for a batch. Samples refused here get no command.
     fn commands(&self, series: &[Option<Series>], batch: &Batch<'_>, refused: &mut Refusals) -> (String, Vec<Purpose>) {
         let (mut commands, mut purposes, mut text) = (String::new(), Vec::with_capacity(batch.len()), String::new());
         let mut newest: std::collections::HashMap<SeriesId, Micros> = std::collections::HashMap::new();
@@ -205,7 +207,8 @@ impl RrdcachedStore {
         (commands, purposes)
     }
 
-    /// Refuses what the daemon refused; what it could not do otherwise is an error.
+    /// Turns the daemon's failures into refusals. Returns an error for failures that are not
+    /// about one sample.
     fn judge(&self, failures: &[(usize, String)], purposes: &[Purpose], refused: &mut Refusals) -> Option<Error> {
         let mut error = None;
         for (number, what) in failures {
@@ -246,7 +249,7 @@ impl RrdcachedStore {
         self.options.step_s as i64 * i64::from(steps) * SECOND_NS
     }
 
-    /// The shift from the end of a row to its timestamp.
+    /// The nanoseconds to add to the end of a row to get its timestamp.
     fn shift_of(&self, resample: Option<Resample>) -> Result<i64> {
         let first = self.options.archives.first();
         match resample {
@@ -261,8 +264,8 @@ impl RrdcachedStore {
         }
     }
 
-    /// The known rows of a series that end in `[from_s, to_s)`, and not more than `most` of
-    /// the newest.
+    /// The known rows of a series that end in `[from_s, to_s)`, at most the newest `most` of
+    /// them.
     fn rows(&self, session: &mut Session, id: SeriesId, from_s: i64, to_s: i64, most: i64) -> Result<Vec<(i64, f64)>> {
         let Some((file, newest)) = session
             .series
@@ -277,7 +280,7 @@ impl RrdcachedStore {
         };
         let row_s = self.row_ns() / SECOND_NS;
         let last_s = newest.seconds().div_euclid(row_s) * row_s;
-        // Before that there is a coarser archive at the most, and FETCH would choose it.
+        // Before this time only a coarser archive could have rows, and FETCH would choose it.
         let oldest_s = last_s - row_s * (archive.rows as i64).min(most);
         let start = from_s.saturating_sub(row_s).max(oldest_s).to_string();
         let end = to_s.min(last_s + row_s).to_string();
@@ -495,7 +498,7 @@ impl RrdcachedStore {
     }
 }
 
-/// The seconds in which rows end whose timestamps are within `range`.
+/// The times in seconds at which rows end whose timestamps are in `range`.
 fn shifted(range: TimeRange, shift_ns: i64) -> (i64, i64) {
     (end_of(range.start, shift_ns), end_of(range.end, shift_ns))
 }

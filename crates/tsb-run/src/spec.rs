@@ -1,12 +1,13 @@
-//! From what a user writes (`memory:?retention=7d`) to a store: the only registry.
+//! Store specs (`memory:?retention=7d`): parses them and opens the stores. This is the only
+//! registry of stores.
 //!
-//! Grammar: `[wrapper+]...scheme:[path][?option=value[&option=value]...]`.
-//! A wrapper's own options carry its name: `throttle+ring:?throttle.rate=1000`.
-//! The path ends at the first `?`, a value at the next `&`; there are no escapes. Before the
-//! hosts of a server may stand `user:password@`, with `%40` for an `@` in them.
+//! Grammar: `[wrapper+]...scheme:[path][?option=value[&option=value]...]`. A wrapper's own
+//! options carry its name: `throttle+ring:?throttle.rate=1000`. The path ends at the first `?`, a
+//! value at the next `&`; there are no escapes. The hosts of a server may be preceded by
+//! `user:password@`, where `%40` stands for an `@`.
 //!
-//! A [`Spec`] is parsed and checked as a whole before anything is opened. It is *not*
-//! where a store's options are judged together: their constructors do that.
+//! A [`Spec`] is parsed and checked as a whole before anything is opened. Combinations of options
+//! are *not* checked here: the stores' constructors do that.
 
 use std::fmt;
 use std::str::FromStr;
@@ -36,10 +37,10 @@ pub use typed::Typed;
 pub(crate) use value::Values;
 pub use value::{Kind, parse_bytes, parse_count, parse_duration_ns};
 
-/// A store description that was understood: what to open, on top of what, and how.
+/// A parsed store spec: the store to open, its wrappers, and their options.
 ///
-/// `Display` and serialization give it back as it was written, but with credentials
-/// replaced by `***`; a redacted text still parses, and then opens without them.
+/// `Display` and serialization return the spec as it was written, with credentials replaced by
+/// `***`. A redacted text still parses, and opens the store without credentials.
 #[derive(Clone, PartialEq)]
 pub struct Spec {
     // Outermost first.
@@ -47,9 +48,9 @@ pub struct Spec {
     base: &'static StoreInfo,
     // Without credentials.
     path: String,
-    // As written, in the order written; each is known to its layer and of its kind.
+    // As written, in the order written; each is checked against its layer's options and kinds.
     options: Vec<(String, String)>,
-    // Those that stand in the address, or were given later.
+    // From the address, or given later.
     credentials: Option<Credentials>,
 }
 
@@ -59,12 +60,12 @@ pub fn open(spec: &str) -> Result<Box<dyn Store>> {
 }
 
 impl Spec {
-    /// Opens the store on the machine's clock.
+    /// Opens the store with the machine's clock.
     pub fn open(&self) -> Result<Box<dyn Store>> {
         self.open_with(&(Arc::new(MonotonicClock::new()) as Arc<dyn Clock>))
     }
 
-    /// Opens the store on a clock of the caller's: virtual time for tests.
+    /// Opens the store with a clock of the caller's, such as virtual time for tests.
     pub fn open_with(&self, clock: &Arc<dyn Clock>) -> Result<Box<dyn Store>> {
         let Some(Make::Store(make)) = self.base.make else {
             return Err(self.error(format!("{} opens no store", self.base.scheme)));
@@ -81,9 +82,9 @@ impl Spec {
         Ok(store)
     }
 
-    /// Opens `write-cache+rrd:DIR` as what rrdcached is: a cache of files of any layout, by
-    /// their names. The options of `rrd:` that say what files are like have no meaning then,
-    /// because clients create them; `max_series` bounds the files.
+    /// Opens `write-cache+rrd:DIR` as a server like rrdcached: a cache of files of any layout, by
+    /// file name. Options of `rrd:` that describe the layout of files are ignored, since clients
+    /// create the files; `max_series` limits the number of files.
     ///
     /// # Errors
     /// [`Error::Spec`] for any other store.
@@ -99,11 +100,11 @@ impl Spec {
         table::open_files(&self.path, &cache, &rrd, clock).map_err(|error| self.named(error))
     }
 
-    /// The series that the innermost store says it holds, without opening it as a store: nothing
-    /// is made or changed. `None` for one that cannot say them.
+    /// The series in the innermost store, without opening it as a store: nothing is created or
+    /// changed. `None` for a store that cannot list its series.
     ///
     /// # Errors
-    /// As opening it; [`Error::Unsupported`] for a server of a version that cannot say them.
+    /// As for opening; [`Error::Unsupported`] for a server whose version cannot list series.
     pub fn series(&self) -> Result<Option<Vec<SeriesKey>>> {
         let Some(list) = self.base.list else { return Ok(None) };
         let values = Values::new(&self.options, self.base).with_credentials(self.credentials.as_ref());
@@ -115,7 +116,7 @@ impl Spec {
         self.base.scheme
     }
 
-    /// The same store without what is wrapped around it.
+    /// The same store without its wrappers.
     #[must_use]
     pub fn unwrapped(&self) -> Self {
         let is_wrappers = |name: &str| {
@@ -132,14 +133,14 @@ impl Spec {
         }
     }
 
-    /// Whether it is a server's client to which nobody has given credentials: neither its
-    /// address nor its option `credentials` does.
+    /// Whether it is a client of a server without credentials: neither the address nor the option
+    /// `credentials` gives any.
     pub fn lacks_credentials(&self) -> bool {
         let takes_them = self.base.options.iter().any(|option| option.name == "credentials");
         takes_them && self.credentials.is_none() && self.option("credentials").is_none()
     }
 
-    /// The same store with credentials; whatever its address says.
+    /// The same store with these credentials in place of those in the address.
     #[must_use]
     pub fn with_credentials(&self, credentials: Credentials) -> Self {
         Self {
@@ -148,23 +149,23 @@ impl Spec {
         }
     }
 
-    /// Whether it is a client of a server: a program of its own, which keeps the samples.
+    /// Whether it is a client of a server, that is, of another program that stores the samples.
     pub fn is_client(&self) -> bool {
         self.base.place == Place::Address || self.base.scheme == "rrdcached"
     }
 
-    /// What stands between the scheme and the options, without credentials.
+    /// The part between the scheme and the options, without credentials.
     pub fn path(&self) -> &str {
         &self.path
     }
 
-    /// The value of an option as it was written, if it was.
+    /// The value of an option, as it was written, if it is given.
     pub fn option(&self, name: &str) -> Option<&str> {
         let found = self.options.iter().find(|(option, _)| option == name);
         found.map(|(_, value)| value.as_str())
     }
 
-    /// The same store without an option.
+    /// The same store without this option.
     #[must_use]
     pub fn without(&self, name: &str) -> Self {
         let mut spec = self.clone();
@@ -182,12 +183,12 @@ impl Spec {
         spec
     }
 
-    /// Whether wrappers stand around the innermost store.
+    /// Whether the innermost store has wrappers.
     pub fn is_wrapped(&self) -> bool {
         !self.wrappers.is_empty()
     }
 
-    /// A constructor does not know the words of the user: put them in its error.
+    /// Adds the user's spec to the error of a constructor, which does not know it.
     fn named(&self, error: Error) -> Error {
         match error {
             Error::Spec { what, .. } => self.error(what),
@@ -238,11 +239,11 @@ fn parse(text: &str) -> std::result::Result<Spec, String> {
         base,
         path,
         options: Vec::new(),
-        // In a text that was printed they are hidden: then there are none.
+        // A printed spec has `***` here: it has no credentials.
         credentials: user.filter(|user| *user != HIDDEN).map(Credentials::of_address),
     };
     for option in query.split('&').filter(|option| !option.is_empty()) {
-        // What is taken for options may be a part of a password.
+        // The text taken for options may be a part of a password, so it is redacted.
         let clear = |what: String| {
             if base.place == Place::Address && query.contains('@') {
                 AT.to_owned()
@@ -259,14 +260,15 @@ fn parse(text: &str) -> std::result::Result<Spec, String> {
     Ok(spec)
 }
 
-/// What is said of options that nobody may read.
+/// The hint for options that may contain credentials.
 const AT: &str = "an @ stands behind the ?; in user and password write ? as %3F and @ as %40, or put them into a file \
     and name it with credentials=FILE";
 
-/// What stands before the last `@` of an address, the path without it, and the options.
+/// Splits an address into the text before its last `@`, the path without that text, and the
+/// options.
 ///
-/// A user or password may hold a `?`: options begin behind a whole address, that is, one that
-/// names a place on hosts.
+/// A user or password may contain a `?`: options begin only after a complete address, that is,
+/// one with hosts and a place.
 fn split<'t>(base: &StoreInfo, rest: &'t str) -> (Option<&'t str>, String, &'t str) {
     let (path, query) = rest.split_once('?').unwrap_or((rest, ""));
     if base.place != Place::Address {
@@ -290,7 +292,7 @@ fn split<'t>(base: &StoreInfo, rest: &'t str) -> (Option<&'t str>, String, &'t s
     (Some(&rest[start..at]), format!("{}{hosts}", &rest[..start]), query)
 }
 
-/// The entry of one layer, which must be built in.
+/// The table entry of one layer, which must be built in.
 fn find(name: &str, is_wrapper: bool) -> std::result::Result<&'static StoreInfo, String> {
     let of_its_kind = || known().iter().filter(|info| info.is_wrapper == is_wrapper);
     if let Some(info) = of_its_kind().find(|info| info.scheme == name) {

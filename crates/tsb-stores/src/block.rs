@@ -1,8 +1,7 @@
 //! A sealed block: up to 256 rows of up to eight series, as immutable bytes.
 //!
-//! It maps rows, gaps and timestamps to columns; how a column becomes bytes is the
-//! codec's business, and when a block is sealed is the tile's.
-//! Bytes: `docs/formats/block.md`.
+//! It maps rows, gaps and timestamps to columns. The codec turns a column into bytes, and the
+//! tile decides when a block is sealed. Byte format: `docs/formats/block.md`.
 
 mod answer;
 mod codec;
@@ -19,27 +18,27 @@ pub(crate) use answer::{Receiver, each_cluster};
 pub(crate) use codec::varint;
 pub(crate) use fold::{Fold, Steps};
 
-/// Series side by side in a block: one cache line of a row.
+/// Maximum number of series in a block: one cache line of a row.
 pub(crate) const GROUP: usize = 8;
-/// The most rows of a block.
+/// Maximum number of rows in a block.
 pub(crate) const MAX_ROWS: usize = codec::MAX;
-/// No block of so many rows and columns is larger: what is asked of the budget before
-/// sealing. A value takes at most 9 bytes, a bit of presence and its share of padding.
+/// Upper bound of a block's size, which is reserved in the budget before sealing. A value takes
+/// at most 9 bytes, a presence bit and its share of padding.
 pub(crate) const fn max_bytes(rows: usize, columns: usize) -> usize {
     let column = 2 + rows.div_ceil(8) + 9 * rows + 96;
     ALLOCATION + HEAD + (columns + 1) * column
 }
 
-/// What the allocator and the reference counts add to a block's bytes.
+/// Bytes that the allocator and the reference counts add to a block.
 const ALLOCATION: usize = 32;
 
 const HEAD: usize = 2;
 const LISTED_TIMES: u8 = 1;
 
-/// One block and its entry in the index.
+/// A block and its entry in the index.
 #[derive(Clone, Debug)]
 pub(crate) struct Block {
-    // Shared with other blocks where they came from a file together.
+    // Shared by blocks that were read from a file together.
     shared: Arc<[u8]>,
     from: u32,
     len: u16,
@@ -47,12 +46,12 @@ pub(crate) struct Block {
     pub(crate) start: i64,
     /// The timestamp of the last row.
     pub(crate) end: i64,
-    /// How many rows there are. in [1, 256]
+    /// Number of rows, in [1, 256].
     pub(crate) rows: u16,
-    /// The columns whose maximum an index lists with this block: it is not that of the
-    /// block before, or the block is a landmark.
+    /// Bit set of the columns whose maximum the index stores with this block: it differs from
+    /// that of the previous block, or the block is a landmark.
     pub(crate) fresh: u8,
-    /// Where the index lists them: how many it had listed before, modulo 2^32.
+    /// Position of these maxima: the number that the index had stored before, modulo 2^32.
     pub(crate) listed: u32,
 }
 
@@ -63,7 +62,7 @@ impl Block {
         &self.shared[self.from as usize..][..usize::from(self.len)]
     }
 
-    /// A block of its own bytes.
+    /// A block with bytes of its own.
     fn new(bytes: &[u8], (start, end): (i64, i64), rows: usize) -> Self {
         Self {
             shared: Arc::from(bytes),
@@ -77,7 +76,7 @@ impl Block {
         }
     }
 
-    /// A block of some of the bytes that were read together. `from + len` is within them.
+    /// A block in a buffer that holds several. `from + len` must be within the buffer.
     #[cfg(feature = "sqlite")]
     pub(crate) fn of_shared(shared: &Arc<[u8]>, (from, len): (u32, u16), (start, end): (i64, i64), rows: u16) -> Self {
         Self {
@@ -92,14 +91,14 @@ impl Block {
         }
     }
 
-    /// Moves the block within the bytes that were read together.
+    /// Moves the block's start within its buffer.
     #[cfg(feature = "sqlite")]
     pub(crate) fn shift(&mut self, by: u32) {
         self.from += by;
     }
 
-    /// Whether this is a block of one column without gaps that can be decoded: it may have
-    /// come from anywhere.
+    /// Whether this is a block of one column without gaps that can be decoded. For blocks from
+    /// files, whose bytes may be arbitrary.
     #[cfg(feature = "sqlite")]
     pub(crate) fn is_sound(&self) -> bool {
         let Some((head, rest)) = self.bytes().split_first_chunk::<4>() else {
@@ -136,7 +135,7 @@ impl Block {
         }
     }
 
-    /// What the block occupies beside its entry in an index.
+    /// Bytes of the block, without its entry in an index.
     pub(crate) fn heap_bytes(&self) -> usize {
         usize::from(self.len) + ALLOCATION
     }
@@ -145,19 +144,20 @@ impl Block {
         usize::from(self.bytes()[0] >> 4)
     }
 
-    /// Starts to bring the block into the cache: the result only keeps the loads alive.
+    /// Reads one byte, to bring the block into the cache. The result only keeps the compiler from
+    /// removing the load.
     pub(crate) fn touch(&self) -> u8 {
         self.bytes()[0]
     }
 
-    /// [`Block::touch`] of the bytes of a column.
+    /// [`Block::touch`] for the bytes of a column.
     pub(crate) fn touch_column(&self, column: usize) -> u8 {
         const LINE: usize = 64;
         let lines = self.column(column).iter().step_by(LINE);
         lines.fold(0, |seen, byte| seen | byte)
     }
 
-    /// How many samples there are, over all columns.
+    /// Number of samples in all columns.
     pub(crate) fn samples(&self) -> usize {
         if self.bytes()[1] == 0 {
             usize::from(self.rows) * self.columns()
@@ -166,7 +166,7 @@ impl Block {
         }
     }
 
-    /// How many samples there are in the rows whose timestamps `wanted` names.
+    /// Number of samples in the rows whose timestamps satisfy `wanted`.
     pub(crate) fn samples_where(&self, wanted: impl Fn(i64) -> bool) -> usize {
         let (mut times, mut decoder) = ([0i64; MAX_ROWS], Decoder::default());
         let rows = usize::from(self.rows);
@@ -192,7 +192,7 @@ impl Block {
         Some(times[row])
     }
 
-    /// The bytes of one column, its bits of presence included.
+    /// The bytes of one column, with its presence bits.
     fn column(&self, column: usize) -> &[u8] {
         let bytes = self.bytes();
         let data = HEAD + 2 * self.columns();
@@ -204,7 +204,7 @@ impl Block {
         &bytes[from..end(column)]
     }
 
-    /// The bits of presence, when the column has gaps.
+    /// The presence bits, if the column has gaps.
     fn gaps(&self, column: usize) -> Option<&[u8]> {
         let listed = self.bytes()[1] >> column & 1 != 0;
         listed.then(|| &self.column(column)[..usize::from(self.rows).div_ceil(8)])
@@ -237,13 +237,13 @@ impl Block {
         &bytes[last + 2 + behind..]
     }
 
-    /// Decodes one column into `out`, rows without a sample left out.
+    /// Decodes one column into `out`, without the rows that have no sample.
     #[inline]
     pub(crate) fn read<'a>(&self, column: usize, out: &'a mut Columns) -> (&'a [i64], &'a [f64]) {
         crate::machine::read(self, column, out)
     }
 
-    /// [`Block::read`] as every processor can do it.
+    /// [`Block::read`] without special processor instructions.
     #[inline(always)]
     pub(crate) fn read_portable<'a>(&self, column: usize, out: &'a mut Columns) -> (&'a [i64], &'a [f64]) {
         let rows = usize::from(self.rows);
@@ -285,10 +285,10 @@ impl Block {
     }
 }
 
-/// What a unit of time can be, in nanoseconds: the largest that divides every distance.
+/// The possible units of time in nanoseconds; the largest that divides every distance is used.
 const UNITS: [i64; 4] = [1, 1_000, 1_000_000, 1_000_000_000];
 
-/// Buffers that blocks are decoded into.
+/// Buffers for decoded blocks.
 #[derive(Debug)]
 pub(crate) struct Columns {
     times: [i64; MAX_ROWS],
@@ -306,18 +306,18 @@ impl Default for Columns {
     }
 }
 
-/// Room of a column in the scratch memory: one cache line more than it needs, because
-/// columns a power of two apart would get in each other's way.
+/// Length of a column in the scratch memory: one cache line more than needed, since columns at a
+/// distance of a power of two would compete for the same cache sets.
 const COLUMN: usize = MAX_ROWS + 8;
 
-/// Rows on their way into a block: filled by the tile, then sealed.
+/// Scratch memory for sealing: the tile fills in rows, and `seal` encodes them.
 #[derive(Debug)]
 pub(crate) struct Sealer {
     /// Timestamps of the rows, ascending.
     pub(crate) times: [i64; MAX_ROWS],
-    /// The values, a column a series; those of absent rows are ignored.
+    /// The values, one column per series; values of absent rows are ignored.
     pub(crate) columns: [[f64; COLUMN]; GROUP],
-    /// A bit a series and row: there is a sample.
+    /// One bit per series and row: the sample is present.
     pub(crate) present: [u8; MAX_ROWS],
     encoder: Encoder,
     out: Vec<u8>,
@@ -337,7 +337,7 @@ impl Default for Sealer {
 }
 
 impl Sealer {
-    /// Closes up over rows without any sample; returns how many rows and samples are left.
+    /// Removes rows without any sample. Returns the number of rows and samples that are left.
     pub(crate) fn drop_empty_rows(&mut self, rows: usize, columns: usize) -> (usize, usize) {
         let all = u8::MAX >> (GROUP - columns);
         let full = self.present[..rows].iter().fold(all, |full, present| full & present);
@@ -361,22 +361,23 @@ impl Sealer {
         (kept, samples)
     }
 
-    /// Seals the first `rows` rows of the first `columns` columns, none of them with gaps,
-    /// and returns the maximum of each too: NaN where a column has no number. `rows` in
-    /// [1, 256], `columns` in [1, 8]
+    /// Seals the first `rows` rows of the first `columns` columns, which must have no gaps.
+    /// Returns the block, and the maximum of each column: NaN if it has no number. `rows` must be
+    /// in [1, 256], `columns` in [1, 8].
     #[inline]
     pub(crate) fn seal(&mut self, rows: usize, columns: usize) -> (Block, [f64; GROUP]) {
         crate::machine::seal(self, rows, columns, 0)
     }
 
-    /// [`Sealer::seal`], leaving out the values that are not present.
+    /// [`Sealer::seal`] for columns with gaps: leaves out values that are not present.
     pub(crate) fn seal_with_gaps(&mut self, rows: usize, columns: usize) -> (Block, [f64; GROUP]) {
         let all = u8::MAX >> (GROUP - columns);
         let full = self.present[..rows].iter().fold(all, |full, present| full & present);
         crate::machine::seal(self, rows, columns, all & !full)
     }
 
-    /// Seals as every processor can do it. A bit of `gaps` says that a column has some.
+    /// Seals without special processor instructions. A bit of `gaps` is set if the column has
+    /// gaps.
     #[inline(always)]
     pub(crate) fn seal_portable(&mut self, rows: usize, columns: usize, gaps: u8) -> (Block, [f64; GROUP]) {
         let steady = steady(&self.times[..rows]);
@@ -401,7 +402,8 @@ impl Sealer {
         (block, maxima)
     }
 
-    /// Appends a column that has gaps: a bit a row, then the values that are there.
+    /// Appends a column with gaps: one bit per row, then the values that are present. Returns the
+    /// maximum.
     fn sparse_column(&mut self, column: usize, rows: usize) -> f64 {
         let mut bits = [0u8; MAX_ROWS / 8];
         let mut held = [0.0; MAX_ROWS];
@@ -436,7 +438,8 @@ impl Sealer {
     }
 }
 
-/// Divides all by a unit, if it divides all. A constant divisor is a multiplication.
+/// Divides all offsets by a unit, if it divides each of them. With a constant divisor the
+/// compiler emits a multiplication.
 fn divide<const UNIT: u64>(offsets: &mut [i64]) -> bool {
     let divides = offsets.iter().all(|offset| (*offset as u64).is_multiple_of(UNIT));
     if divides {
@@ -447,8 +450,8 @@ fn divide<const UNIT: u64>(offsets: &mut [i64]) -> bool {
     divides
 }
 
-/// Appends a column without gaps. The usual length is told apart, so that the loops over
-/// it are compiled for it.
+/// Appends a column without gaps. The usual length is a case of its own, so that the compiler can
+/// specialize the loops.
 #[inline(always)]
 fn full_column(encoder: &mut Encoder, values: &[f64], out: &mut Vec<u8>) -> f64 {
     match <&[f64; MAX_ROWS]>::try_from(values) {
@@ -457,7 +460,7 @@ fn full_column(encoder: &mut Encoder, values: &[f64], out: &mut Vec<u8>) -> f64 
     }
 }
 
-/// Whether all rows are equally far apart, and the span can be said in 63 bits.
+/// Whether all rows have the same distance, and the span fits 63 bits.
 fn steady(times: &[i64]) -> bool {
     let (first, last) = (times[0], times[times.len() - 1]);
     if last.checked_sub(first).is_none() {

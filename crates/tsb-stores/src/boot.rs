@@ -1,12 +1,12 @@
-//! Which boot of the machine this is: what was written and never synced outlives a process, and
-//! not a power cut.
+//! Identifies the current boot of the machine: unsynced writes survive a process, but not a power
+//! cut.
 
 use std::fs;
 
-/// Where the kernel says which boot of the machine this is.
+/// The kernel's file with the boot id.
 const BOOT_ID: &str = "/proc/sys/kernel/random/boot_id";
 
-/// The boot of this machine; all 0 where the kernel does not say.
+/// The id of the current boot; all 0 if the kernel has none.
 pub(crate) fn boot() -> [u8; 16] {
     let text = fs::read_to_string(BOOT_ID).unwrap_or_default();
     let digits: Vec<u8> = text.bytes().filter(u8::is_ascii_hexdigit).collect();

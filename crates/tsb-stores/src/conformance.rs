@@ -58,13 +58,13 @@ pub use kill::was_writer;
 pub use lossy::{Fault, LossyDisk, LossyFile};
 pub use spoil::{SpoilKind, Spoiled, spoil};
 
-/// What a check needs: where to open stores, and what they claim.
+/// The input of a check: a fixture, and the capabilities of its store.
 pub(crate) struct Context {
     fixture: Arc<dyn Fixture>,
     capabilities: Capabilities,
 }
 
-/// One check as it is written: its name, whom it concerns, and what it does.
+/// The definition of a check: its name, the stores that it applies to, and its function.
 pub(crate) struct Case {
     // Starts with its clause: `c6_`.
     name: &'static str,
@@ -76,18 +76,18 @@ pub(crate) struct Case {
 /// When a check is run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Tier {
-    /// Always: milliseconds, or a second or two where a store syncs.
+    /// By default: it takes milliseconds, or up to two seconds on a store that syncs.
     Usual,
-    /// When it is asked for: a million samples each.
+    /// Only on request: it writes a million samples.
     Long,
 }
 
-/// What a check that did not fail says.
+/// The result of a check that did not fail.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Finding {
     /// The clause holds.
     Holds,
-    /// The fixture cannot show it: why.
+    /// The fixture cannot show it; the reason.
     NotShown(&'static str),
 }
 
@@ -111,7 +111,7 @@ impl Check {
         &self.name
     }
 
-    /// The clause of the contract that it tests. in [1, 11], or 0 for opening the store
+    /// The clause of the contract that it tests, in [1, 11], or 0 for opening the store.
     pub fn clause(&self) -> u8 {
         self.clause
     }
@@ -121,7 +121,7 @@ impl Check {
         self.tier
     }
 
-    /// Runs it; the error is what does not hold. A store that panics panics here too.
+    /// Runs it; the error says what does not hold. A panic of the store is passed on.
     pub fn run(&self) -> Result<Finding, String> {
         (self.run)()
     }
@@ -170,7 +170,8 @@ pub fn checks(fixture: impl Fixture) -> Vec<Check> {
     applying.map(check).collect()
 }
 
-/// The checks as libtest-mimic's trials; what a fixture cannot show is listed as ignored.
+/// The checks as trials of libtest-mimic; checks that a fixture cannot show are listed as
+/// ignored.
 pub fn trials(fixture: impl Fixture) -> Vec<Trial> {
     let (name, unavailable) = (fixture.name(), fixture.unavailable());
     if let Some(why) = unavailable {
@@ -189,8 +190,8 @@ pub fn trials(fixture: impl Fixture) -> Vec<Trial> {
     checks(fixture).into_iter().map(trial).collect()
 }
 
-/// Runs the checks of fixtures of one kind as the given arguments say. A process that a
-/// check has started to kill it writes instead, and runs no check.
+/// Runs the checks of fixtures of one kind according to `arguments`. In a process that a check
+/// has started in order to kill it, writes samples instead, and runs no checks.
 pub fn run<F: Fixture>(arguments: &Arguments, fixtures: impl IntoIterator<Item = F>) -> Conclusion {
     let fixtures: Vec<F> = fixtures.into_iter().collect();
     if was_writer(arguments, &fixtures) {
@@ -200,16 +201,16 @@ pub fn run<F: Fixture>(arguments: &Arguments, fixtures: impl IntoIterator<Item =
     libtest_mimic::run(arguments, trials)
 }
 
-/// The whole `main` of a test target: reads the arguments that `cargo test` passes.
+/// The complete `main` of a test target: reads the arguments that `cargo test` passes.
 pub fn main<F: Fixture>(fixtures: impl IntoIterator<Item = F>) -> ExitCode {
     run(&Arguments::from_args(), fixtures).exit_code()
 }
 
-/// The number in `c6_name`; 0 where there is none.
+/// The number in `c6_name`; 0 if there is none.
 fn clause_of(name: &str) -> u8 {
     let digits = name.trim_start_matches('c').split('_').next();
     digits.and_then(|digits| digits.parse().ok()).unwrap_or_default()
 }
 
-/// A store as the checks hold it.
+/// A store under test.
 pub(crate) type Opened = Box<dyn Store>;

@@ -13,7 +13,7 @@ pub use tsb_core::report::{Damage, DamageKind};
 
 use crate::locks::lock;
 
-/// Findings that are named; further ones are counted.
+/// Number of findings that are listed; further ones are only counted.
 const NAMED_MAX: usize = 100;
 
 /// The findings of one store, in the order in which it made them. Bounded: a folder of a
@@ -33,17 +33,17 @@ pub struct DamageLog(Mutex<Findings>);
 struct Findings {
     named: Vec<Damage>,
     unnamed: u64,
-    // Where the last of the unnamed ones is.
+    // The path of the last unlisted finding.
     last: PathBuf,
 }
 
 impl DamageLog {
-    /// Nothing was found yet.
+    /// An empty log.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Adds a finding. The same finding twice is one.
+    /// Adds a finding. A finding that is listed already is not added again.
     pub fn note(&self, damage: Damage) {
         let mut findings = lock(&self.0);
         if findings.named.contains(&damage) {
@@ -57,7 +57,7 @@ impl DamageLog {
         }
     }
 
-    /// All findings so far; where there are very many, the last entry says how many more.
+    /// All findings so far. If there were too many, the last entry says how many more.
     pub fn list(&self) -> Vec<Damage> {
         let findings = lock(&self.0);
         let mut list = findings.named.clone();

@@ -1,4 +1,4 @@
-//! What files occupy on their medium: blocks of the file system, not lengths.
+//! Measures the disk space of files: blocks of the file system, not lengths.
 
 use std::fs;
 use std::os::unix::fs::MetadataExt;
@@ -7,18 +7,18 @@ use std::path::Path;
 /// `st_blocks` counts in units of this many bytes, whatever the file system's own blocks are.
 const UNIT: u64 = 512;
 
-/// Bytes of the blocks of one file; `None` where there is no such file.
+/// Bytes of the blocks of one file; `None` if there is no such file.
 pub(crate) fn of_file(path: &Path) -> Option<u64> {
     Some(fs::metadata(path).ok()?.blocks() * UNIT)
 }
 
-/// Bytes of the blocks of those files that exist; `None` where none does.
+/// Bytes of the blocks of those files that exist; `None` if none does.
 pub(crate) fn of_files<'a>(paths: impl IntoIterator<Item = &'a Path>) -> Option<u64> {
     paths.into_iter().filter_map(of_file).reduce(|sum, bytes| sum + bytes)
 }
 
-/// Bytes of the blocks of all files below a folder whose names end with `extension`;
-/// `None` where the folder cannot be read.
+/// Bytes of the blocks of all files below a folder whose names end with `extension`; `None` if
+/// the folder cannot be read.
 pub(crate) fn of_folder(folder: &Path, extension: &str) -> Option<u64> {
     let mut bytes = 0;
     for entry in fs::read_dir(folder).ok()?.flatten() {
@@ -52,7 +52,7 @@ mod tests {
         fs::create_dir(folder.path().join("deeper")).unwrap();
         fs::copy(&full, folder.path().join("deeper/one.rrd")).unwrap();
         fs::write(folder.path().join("other.txt"), vec![1; 1 << 16]).unwrap();
-        // The length of a sparse file says a mebibyte, and it occupies next to nothing.
+        // The length of a sparse file is a mebibyte, and it occupies next to nothing.
         assert!(of_file(&sparse).unwrap() < 1 << 16);
         let one = of_file(&full).unwrap();
         assert!(one >= 1 << 16);

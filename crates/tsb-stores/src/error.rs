@@ -1,4 +1,4 @@
-//! What can go wrong in a store, by the decision that the caller makes.
+//! The errors of a store, divided by what the caller has to decide.
 
 use std::path::PathBuf;
 
@@ -7,8 +7,8 @@ use tsb_core::SeriesId;
 /// The result of every store call.
 pub type Result<T> = std::result::Result<T, Error>;
 
-/// What a store call could not do. `Display` is a fragment that names the object;
-/// causes are in the source chain, hints are the renderer's job.
+/// The error of a store call. `Display` is a fragment that names the object; causes are in the
+/// source chain, and hints are added when the error is printed.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
@@ -18,12 +18,12 @@ pub enum Error {
         /// The id.
         id: SeriesId,
     },
-    /// An id or key is already bound to something else.
+    /// An id or key is already bound to another key or id.
     #[error("series {id} is already defined as {existing}")]
     Conflict {
         /// The id.
         id: SeriesId,
-        /// What it is bound to.
+        /// The key that it is bound to.
         existing: String,
     },
     /// The store does not claim this capability.
@@ -34,7 +34,7 @@ pub enum Error {
         /// The capability.
         what: &'static str,
     },
-    /// The store can take no more now; later it may.
+    /// The store cannot accept more at the moment.
     #[error("{store} is overloaded: {what}")]
     Overloaded {
         /// The store, as it displays itself.
@@ -42,13 +42,13 @@ pub enum Error {
         /// What is full.
         what: String,
     },
-    /// More series than the store was told to allow.
+    /// The limit of series is reached.
     #[error("series limit reached: {limit} series are defined")]
     TooManySeries {
         /// The limit.
         limit: usize,
     },
-    /// The keys of the series would take more memory than the store was told to allow.
+    /// The keys of the series would exceed the memory limit.
     #[error("name limit reached: the keys of {defined} series take the {limit} bytes that the store may use")]
     TooManyNameBytes {
         /// The limit.
@@ -56,7 +56,7 @@ pub enum Error {
         /// How many series are defined.
         defined: usize,
     },
-    /// An earlier failure made the state unsure: nothing but closing works.
+    /// An earlier failure left the state uncertain: only closing works.
     #[error("store is poisoned by an earlier failure: {cause}")]
     Poisoned {
         /// The first failure.
@@ -65,20 +65,20 @@ pub enum Error {
     /// `close` was called before.
     #[error("store is closed")]
     Closed,
-    /// Data at rest is not what was written, so that the store cannot be opened, or a call
-    /// cannot be answered. Every store has this one error for damage; what it can go on
-    /// without is in [`Stats::damage`](crate::Stats::damage).
+    /// Stored data is not what was written, so the store cannot be opened, or a call cannot be
+    /// answered. All stores use this error for damage; damage that a store can work around is in
+    /// [`Stats::damage`](crate::Stats::damage).
     #[error("{path} is corrupt at byte {offset}: {what}", path = path.display())]
     Corrupt {
         /// The file.
         path: PathBuf,
-        /// Where in it.
+        /// The byte offset in it.
         offset: u64,
         /// What is wrong there.
         what: String,
     },
-    /// A file is of a format that a later version of this program writes. It is not damaged,
-    /// and was not touched.
+    /// A file has a format of a later version of this program. It is not damaged, and was not
+    /// changed.
     #[error("{path} is of format {found}, and this version reads formats up to {reads}", path = path.display())]
     LaterFormat {
         /// The file.
@@ -88,7 +88,7 @@ pub enum Error {
         /// The latest version that is read here.
         reads: String,
     },
-    /// A store description that cannot be understood.
+    /// An invalid store spec.
     #[error("invalid store {spec:?}: {what}")]
     Spec {
         /// As the user wrote it.
@@ -96,21 +96,21 @@ pub enum Error {
         /// What is wrong, and what would be right.
         what: String,
     },
-    /// A server was asked, and nobody knows what became of it: it may be applied, in part, or
-    /// not at all. Reading back settles it.
+    /// The outcome of a server request is unknown: it may have been applied, in part, or not at
+    /// all. Reading back settles it.
     #[error("cannot tell whether it was done: {action}")]
     Unknown {
-        /// What was being done, at which server.
+        /// The action, and the server.
         action: String,
         /// Why no answer came.
         #[source]
         source: Box<dyn std::error::Error + Send + Sync>,
     },
-    /// A server was asked for something that changes nothing, and did not answer in time or
-    /// not in its protocol. It says nothing of what the server has.
+    /// A server did not answer a request that changes nothing in time, or answered outside of its
+    /// protocol. This says nothing about the server's data.
     #[error("a server does not answer: {action}")]
     Unanswered {
-        /// What was being asked, of which server.
+        /// The action, and the server.
         action: String,
         /// Why no answer came.
         #[source]
@@ -119,26 +119,26 @@ pub enum Error {
     /// No server could be reached: nothing was sent.
     #[error("cannot reach a server, so nothing was sent: {action}")]
     Unreachable {
-        /// What was being done, at which server.
+        /// The action, and the server.
         action: String,
-        /// Why.
+        /// The reason.
         #[source]
         source: Box<dyn std::error::Error + Send + Sync>,
     },
     /// The library or operating system under the store failed.
     #[error("{}", could_not(action))]
     Backend {
-        /// What could not be done, to which object: a verb first, as it stands behind
-        /// "cannot" in the message (`open /var/lib/x.db`).
+        /// The action that failed, and its object: begins with a verb that follows "cannot" in
+        /// the message (`open /var/lib/x.db`).
         action: String,
-        /// Its own words.
+        /// The underlying error.
         #[source]
         source: Box<dyn std::error::Error + Send + Sync>,
     },
 }
 
 impl Error {
-    /// Whether the same call may succeed later without anything else being done.
+    /// Whether the same call may succeed later without further action.
     pub fn is_retryable(&self) -> bool {
         matches!(
             self,
@@ -146,7 +146,7 @@ impl Error {
         )
     }
 
-    /// Whether a server was silent or not there: this says nothing of what it has.
+    /// Whether a server was silent or unreachable: this says nothing about its data.
     pub fn is_silence(&self) -> bool {
         matches!(
             self,
@@ -155,8 +155,8 @@ impl Error {
     }
 }
 
-/// What could not be done, as a fragment: `cannot open x`. Stores of others may name what they
-/// were doing instead: `failed opening x`.
+/// The failed action as a fragment: `cannot open x`. Other stores may use another form:
+/// `failed opening x`.
 fn could_not(action: &str) -> String {
     let verb = action.split(' ').next().unwrap_or_default();
     let is_participle = verb.len() > 5 && verb.ends_with("ing");

@@ -1,6 +1,6 @@
-//! Which id is bound to which key: the table behind `define` (clause 3).
+//! The table behind `define` (clause 3): which id is bound to which key.
 //!
-//! For stores that hold their series in memory. It keeps no samples and no locks.
+//! For stores that hold their series in memory. It has no samples and no locks.
 
 use std::collections::HashMap;
 
@@ -13,13 +13,13 @@ use crate::error::{Error, Result};
 pub struct KeyTable {
     keys: Vec<Option<SeriesKey>>,
     ids: HashMap<SeriesKey, SeriesId, foldhash::fast::FixedState>,
-    // Every id below this one is defined: the check of a whole range is one comparison.
+    // Every id below this is defined, so a whole range is checked with one comparison.
     dense: usize,
     max_series: usize,
 }
 
 impl KeyTable {
-    /// An empty table. As ids are dense, one of `max_series` or more is one too many.
+    /// An empty table. Ids are dense, so an id of `max_series` or more exceeds the limit.
     pub fn new(max_series: usize) -> Self {
         Self {
             keys: Vec::new(),
@@ -29,7 +29,7 @@ impl KeyTable {
         }
     }
 
-    /// Binds all of `series`, or none of them when one is in conflict or too many.
+    /// Binds all of `series`, or none of them on a conflict or beyond the limit.
     pub fn define(&mut self, series: &[(SeriesId, SeriesKey)]) -> Result<()> {
         let mut added = Vec::new();
         for (id, key) in series {
@@ -60,7 +60,7 @@ impl KeyTable {
         self.keys.get(id.index())?.as_ref()
     }
 
-    /// The first id of `batch` that has no key is an error.
+    /// Returns an error for the first id of `batch` that has no key.
     pub fn check_batch(&self, batch: &Batch<'_>) -> Result<()> {
         match batch.ids() {
             Ids::Range(first) if first.index() + batch.len() <= self.dense => Ok(()),
@@ -72,7 +72,7 @@ impl KeyTable {
         }
     }
 
-    /// The first of `ids` that has no key is an error.
+    /// Returns an error for the first of `ids` that has no key.
     pub fn check_each(&self, mut ids: impl Iterator<Item = SeriesId>) -> Result<()> {
         match ids.find(|&id| !self.is_defined(id)) {
             Some(id) => Err(Error::UnknownSeries { id }),
@@ -80,19 +80,19 @@ impl KeyTable {
         }
     }
 
-    /// How many series are defined.
+    /// Number of defined series.
     pub fn count(&self) -> usize {
         self.ids.len()
     }
 
-    /// Bytes of the table and its keys, by the lengths of what it holds.
+    /// Bytes of the table and its keys.
     pub fn bytes(&self) -> u64 {
         let entry = size_of::<Option<SeriesKey>>() + size_of::<(SeriesKey, SeriesId)>() + 1;
         let texts: usize = self.ids.keys().map(SeriesKey::heap_bytes).sum();
         (self.keys.len() * entry + texts) as u64
     }
 
-    /// Binds one pair; whether it is new.
+    /// Binds one pair. Returns whether it is new.
     fn bind(&mut self, id: SeriesId, key: &SeriesKey) -> Result<bool> {
         if id.index() >= self.max_series {
             return Err(Error::TooManySeries { limit: self.max_series });

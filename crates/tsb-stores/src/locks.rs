@@ -1,5 +1,5 @@
-//! Locks of what a panic cannot leave half changed: who holds one changes it in a few
-//! assignments, or replaces it whole. So a poisoned lock is taken as any other.
+//! Locks that ignore poisoning. They guard state that a panic cannot leave half changed: every
+//! holder changes it in a few assignments, or replaces it as a whole.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
@@ -19,19 +19,20 @@ pub fn write<T>(lock: &RwLock<T>) -> RwLockWriteGuard<'_, T> {
     lock.write().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// A condition variable that costs nothing to ring where nobody waits: std's makes a system
-/// call each time.
+/// A condition variable with a count of waiting threads, so that notifying without a waiting
+/// thread costs no system call (std's makes one each time).
 ///
-/// Whoever rings has changed what is waited for with the mutex locked; it may be free again.
+/// The notifier must have changed the awaited state under the mutex; it may have released the
+/// mutex since.
 #[derive(Debug, Default)]
 pub struct Bell {
     condvar: Condvar,
-    // Changed with the mutex locked, so that who has had it since knows of all who wait.
+    // Changed only under the mutex, so a thread that holds it later sees all waiting threads.
     waiting: AtomicUsize,
 }
 
 impl Bell {
-    /// Gives up the mutex until it rings, or for no reason.
+    /// Releases the mutex and waits for a notification. May also return spuriously.
     pub fn wait<'a, T>(&self, guard: MutexGuard<'a, T>) -> MutexGuard<'a, T> {
         self.waiting.fetch_add(1, Ordering::Relaxed);
         let guard = self.condvar.wait(guard).unwrap_or_else(PoisonError::into_inner);
@@ -39,14 +40,14 @@ impl Bell {
         guard
     }
 
-    /// Wakes one of those who wait.
+    /// Wakes one waiting thread.
     pub fn ring_one(&self) {
         if self.waiting.load(Ordering::Relaxed) > 0 {
             self.condvar.notify_one();
         }
     }
 
-    /// Wakes all who wait.
+    /// Wakes all waiting threads.
     pub fn ring_all(&self) {
         if self.waiting.load(Ordering::Relaxed) > 0 {
             self.condvar.notify_all();
@@ -72,7 +73,7 @@ mod tests {
                             guard = bell.wait(guard);
                         }
                         *guard += 1;
-                        // By who holds the mutex, and by who does not any more.
+                        // Notify both while holding the mutex and after releasing it.
                         if round % 2 == 0 {
                             drop(guard);
                         }

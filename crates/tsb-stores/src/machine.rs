@@ -1,7 +1,8 @@
-//! What safe Rust cannot say, and the only module of the crate that is not: sealing and reading
-//! with the widest vector instructions that the processor has, and a page of a file in memory.
+//! The only module with unsafe code: sealing and reading blocks with the widest vector
+//! instructions that the processor has, and a memory-mapped page of a file.
 //!
-//! The code of sealing is the portable one, compiled once more: there are no intrinsics here.
+//! Sealing and reading are the portable code, compiled a second time with other target features;
+//! there are no intrinsics.
 
 #![expect(
     unsafe_code,
@@ -20,11 +21,11 @@ use crate::block::{Block, Columns, GROUP, Sealer};
 /// Bytes of a [`Page`].
 pub(crate) const PAGE: usize = 4096;
 
-/// The first page of a file, which this process writes to without a call.
+/// The first page of a file, mapped so that this process writes to it without a system call.
 ///
-/// What is put into it is the file's at once, for every reader and behind a kill. A power cut may
-/// leave any earlier state of it. Where somebody else cuts the file off, or a file system that
-/// copies on write has no room left, the next [`Page::set`] ends the process with `SIGBUS`.
+/// A written word is in the file at once, for every reader and after a kill. A power cut may
+/// leave any earlier state. If another process truncates the file, or a copy-on-write file system
+/// runs out of space, the next [`Page::set`] kills the process with `SIGBUS`.
 #[derive(Debug)]
 pub(crate) struct Page {
     start: NonNull<AtomicU64>,
@@ -43,7 +44,7 @@ impl Page {
         if file.metadata()?.len() < PAGE as u64 {
             return Err(io::ErrorKind::UnexpectedEof.into());
         }
-        // SAFETY: a new mapping at an address that the system chooses takes nobody's memory.
+        // SAFETY: the system chooses a free address, so the new mapping overlaps no other memory.
         let start = unsafe {
             mmap(
                 std::ptr::null_mut(),
@@ -58,10 +59,10 @@ impl Page {
         Ok(Self { start })
     }
 
-    /// Makes the word at `index` hold `value`; it is never seen half written.
+    /// Stores `value` in the word at `index`. The store is atomic: no reader sees a partial word.
     ///
     /// # Panics
-    /// When the page has no such word.
+    /// If the page has no such word.
     pub(crate) fn set(&self, index: usize, value: u64) {
         assert!(index < PAGE / size_of::<AtomicU64>(), "a word of the page");
         // SAFETY: the mapping begins at a page's boundary, so the word is aligned; the assertion
@@ -85,7 +86,7 @@ fn has_avx2() -> bool {
     is_x86_feature_detected!("avx2") && is_x86_feature_detected!("bmi2") && is_x86_feature_detected!("lzcnt")
 }
 
-/// [`Sealer::seal_portable`], faster where the processor allows it.
+/// [`Sealer::seal_portable`], compiled for wider vectors if the processor has them.
 #[inline]
 pub(crate) fn seal(sealer: &mut Sealer, rows: usize, columns: usize, gaps: u8) -> (Block, [f64; GROUP]) {
     #[cfg(target_arch = "x86_64")]
@@ -102,7 +103,7 @@ fn seal_avx2(sealer: &mut Sealer, rows: usize, columns: usize, gaps: u8) -> (Blo
     sealer.seal_portable(rows, columns, gaps)
 }
 
-/// [`Block::read_portable`], faster where the processor allows it.
+/// [`Block::read_portable`], compiled for wider vectors if the processor has them.
 #[inline]
 pub(crate) fn read<'a>(block: &Block, column: usize, out: &'a mut Columns) -> (&'a [i64], &'a [f64]) {
     #[cfg(target_arch = "x86_64")]

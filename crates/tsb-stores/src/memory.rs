@@ -1,14 +1,13 @@
-//! The memory store: whole ticks side by side, sealed in turn into compressed blocks.
+//! The memory store: whole ticks side by side, sealed into compressed blocks.
 //!
-//! Series that were first written together share an *extent*, which has one lock, and in
-//! it *tiles* of up to 240 series; a tick of a tile is a row copy. Tiles are sealed in
-//! turn, so that no write waits for more than a few of them. A sample that fits no row
-//! (late, or with a timestamp of its own) is kept with its series as *loose* and merged
-//! when read: a later write wins. Nothing is ever dropped but by retention, and that is
-//! counted.
+//! Series that were first written together share an *extent*, which has one lock; an extent has
+//! *tiles* of up to 240 series, and a tick of a tile is one row copy. Tiles are sealed one after
+//! the other, so no write waits for more than a few of them. A sample that fits no row (it is
+//! late, or has a timestamp of its own) is kept per series as *loose*, and merged in when read; a
+//! later write wins. Only retention drops samples, and it counts them.
 //!
-//! It keeps nothing past the process, and evicts nothing to make room: a full store
-//! refuses. The bytes of a block: `docs/formats/block.md`.
+//! It keeps nothing when the process ends, and evicts nothing to make room: a full store refuses
+//! samples. Byte format of a block: `docs/formats/block.md`.
 
 mod budget;
 mod clock;
@@ -48,24 +47,24 @@ use query::Reader;
 use series::SeriesTable;
 use tile::Env;
 
-/// Bounds of a memory store. The default has none.
+/// Limits of a memory store. The default has none.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct MemoryOptions {
-    /// How long a sample is kept, in nanoseconds, measured against the newest timestamp
-    /// that the store has accepted, of whatever series. A write of an older one is refused
-    /// as [`Reason::Expired`](crate::Reason::Expired); queries do not see it, and blocks
-    /// that hold nothing else are freed. One timestamp from far in the future therefore
-    /// expires everything before it. in [0, ..)
+    /// Nanoseconds for which a sample is kept, measured against the newest timestamp that the
+    /// store has accepted for any series. A write of an older sample is refused as
+    /// [`Reason::Expired`](crate::Reason::Expired), queries do not return it, and blocks that
+    /// hold nothing newer are freed. One timestamp from far in the future therefore expires
+    /// everything before it. At least 0.
     pub retention_ns: Option<i64>,
-    /// The most bytes that samples, their bookkeeping and the keys of the series may occupy. A
-    /// sample that does not fit is refused as [`Reason::Full`](crate::Reason::Full), and a
-    /// definition as [`Error::TooManyNameBytes`].
+    /// Upper bound, in bytes, of samples, their bookkeeping and the keys of the series. A sample
+    /// that does not fit is refused as [`Reason::Full`](crate::Reason::Full), and a definition as
+    /// [`Error::TooManyNameBytes`].
     pub max_bytes: Option<u64>,
-    /// The most series that can be defined.
+    /// Maximum number of series.
     pub max_series: Option<usize>,
 }
 
-/// A store in memory. See the module's documentation.
+/// A store in memory; see the module's documentation.
 #[derive(Debug)]
 pub struct MemoryStore {
     options: MemoryOptions,
@@ -74,32 +73,32 @@ pub struct MemoryStore {
     accepted: AtomicU64,
     superseded: AtomicU64,
     expired: AtomicU64,
-    /// The extent that is next looked at for expired samples.
+    /// The extent that is checked next for expired samples.
     swept: AtomicU32,
-    /// Samples accepted since extents were last looked at.
+    /// Samples accepted since the last check of an extent.
     unswept: AtomicI64,
     closed: AtomicBool,
 }
 
-/// What writers share.
+/// The state shared by writers.
 #[derive(Debug)]
 struct Shared {
     directory: Directory,
     budget: Budget,
     clock: Clock,
-    /// How many series there are: the more, the fewer rows a tile keeps open.
+    /// Number of series: the more there are, the fewer rows a tile keeps open.
     series: AtomicU32,
-    /// The most rows that a tile keeps open. in [1, 256]
+    /// Upper bound of the open rows of a tile, in [1, 256].
     max_rows: usize,
-    /// How many tiles there are; the lock serialises what adds extents.
+    /// Number of tiles; its lock serializes the creation of extents.
     tiles: Mutex<u32>,
 }
 
-/// Open rows of all tiles together stay below this, as long as the series are defined
-/// before they are written and are not more than a million.
+/// Upper bound of the open rows of all tiles together, if the series are defined before they are
+/// written, and are not more than a million.
 const HEAD_BYTES: usize = 256 << 20;
 
-/// How many rows a tile keeps when there are so many series. in [32, 256]
+/// Open rows per tile for this number of series, in [32, 256].
 fn rows_for(series: usize) -> usize {
     let fitting = HEAD_BYTES / size_of::<f64>() / series.max(1);
     match fitting {
@@ -110,7 +109,7 @@ fn rows_for(series: usize) -> usize {
     }
 }
 
-/// After so many samples a series, an extent is looked at for expired ones.
+/// Accepted samples per series after which an extent is checked for expired ones.
 const SAMPLES_A_SWEEP: i64 = 8;
 
 fn poisoned(what: &str) -> Error {
@@ -120,8 +119,8 @@ fn poisoned(what: &str) -> Error {
 }
 
 impl Shared {
-    /// Gives extents to the series of a batch that have none yet, `id` among them. Without
-    /// room for more, some stay without.
+    /// Creates extents for the series of a batch that have none, `id` among them. If the memory
+    /// bound is reached, some stay without.
     fn place(&self, id: u32, batch: &Batch<'_>) -> Result<()> {
         let mut tiles = self.tiles.lock().map_err(|_| poisoned("a write of new series"))?;
         let pairs = batch.iter().map(|(id, at, _)| (id.0, at.0));
@@ -153,7 +152,7 @@ impl MemoryStore {
         Self::with_max_rows(options, MAX_ROWS)
     }
 
-    /// An empty store whose tiles keep at most so many rows open.
+    /// An empty store whose tiles keep at most `max_rows` rows open.
     fn with_max_rows(options: MemoryOptions, max_rows: usize) -> Self {
         Self {
             options,
@@ -215,8 +214,8 @@ impl MemoryStore {
         }
     }
 
-    /// Drops what has expired from the next extents in turn: as many as are due after so
-    /// many accepted samples.
+    /// Drops the expired samples of the next extents, as many as `accepted` further samples make
+    /// due.
     fn sweep(&self, accepted: usize) -> Result<()> {
         let shared = &self.shared;
         let Some(cutoff) = shared.clock.cutoff() else {
@@ -244,7 +243,7 @@ impl MemoryStore {
         Ok(())
     }
 
-    /// Marks ids as defined, without a key: for a store that keeps the keys elsewhere.
+    /// Marks ids as defined without a key, for a store that keeps the keys elsewhere.
     #[cfg(feature = "sqlite")]
     pub(crate) fn define_ids(&self, ids: std::ops::Range<u32>) {
         self.shared.series.fetch_add(ids.len() as u32, Ordering::Relaxed);
@@ -253,8 +252,8 @@ impl MemoryStore {
         }
     }
 
-    /// Writes a batch of defined ids into a store without bounds; returns how many samples
-    /// of it superseded one.
+    /// Writes a batch of defined ids into a store without limits. Returns how many samples
+    /// replaced an earlier one.
     #[cfg(feature = "sqlite")]
     pub(crate) fn apply(&self, batch: &Batch<'_>) -> Result<usize> {
         let superseded = write::write(&self.shared, batch, &mut Refusals::new())?;
@@ -263,7 +262,7 @@ impl MemoryStore {
         Ok(superseded)
     }
 
-    /// Takes what a series holds in `range`, sorted by start.
+    /// Appends the parts of a series in `range`, sorted by start.
     #[cfg(feature = "sqlite")]
     pub(crate) fn take(&self, id: u32, range: (i64, i64), into: &mut Vec<Held>) -> Result<()> {
         let Some(extent) = self.shared.directory.extent_of(id) else {
@@ -274,7 +273,8 @@ impl MemoryStore {
         Ok(())
     }
 
-    /// The newest timestamps of the ids from `first` on, where they are newer.
+    /// Raises each entry of `into` to the newest timestamp of the corresponding id, if that is
+    /// newer.
     #[cfg(feature = "sqlite")]
     pub(crate) fn raise_newest(&self, ids: impl Iterator<Item = u32>, into: &mut [i64]) -> Result<()> {
         let mut held: Option<(&Extent, Tiles<'_>)> = None;
@@ -294,14 +294,14 @@ impl MemoryStore {
         Ok(())
     }
 
-    /// How many extents there are.
+    /// Number of extents.
     #[cfg(feature = "sqlite")]
     pub(crate) fn extent_count(&self) -> u32 {
         self.shared.directory.extent_count()
     }
 
-    /// Takes the memory for what is going to be written, if it is what was written to
-    /// `other`, for some of its extents. Their ids are defined, and in no extent here.
+    /// Creates extents like some of those of `other`, and allocates their memory, so that the
+    /// next writes need not. The ids must be defined, and in no extent here.
     #[cfg(feature = "sqlite")]
     pub(crate) fn prepare_like(&self, other: &Self, extents: std::ops::Range<u32>) -> Result<()> {
         let mut tiles = self
@@ -322,7 +322,7 @@ impl MemoryStore {
         Ok(())
     }
 
-    /// Gives back the memory of extents whose ids are all below `id`: they are kept
+    /// Frees the memory of extents whose ids are all below `id`, since their samples are stored
     /// elsewhere now.
     #[cfg(feature = "sqlite")]
     pub(crate) fn release_below(&self, id: u32) -> Result<()> {
@@ -492,7 +492,8 @@ impl Store for MemoryStore {
         let mut extents = 0;
         for extent in self.shared.directory.extents() {
             extents += Extent::bytes(extent.len as usize) as u64;
-            // An extent whose writer panicked is poisoned: what it holds is unsure.
+            // If a writer panicked, its extent is poisoned and its contents are uncertain: skip
+            // it.
             let Ok(tiles) = extent.lock() else { continue };
             for tile in tiles.iter() {
                 let occupied = tile.occupied();

@@ -1,7 +1,7 @@
-//! A store that accepts and forgets: it calibrates the generator.
+//! The null store: accepts samples and drops them, to measure the ceiling of the generator.
 //!
-//! It checks what every store must check (ids, closing) and nothing else, so a run
-//! against it is the ceiling of what the generator and the contract can do.
+//! It performs only the checks that every store must perform (ids, closing), so a run against it
+//! shows the maximum rate of generator and contract.
 
 use std::fmt;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -11,7 +11,7 @@ use tsb_core::{Batch, Durability, Ids, SeriesId, SeriesKey, Timestamp};
 use crate::error::{Error, Result};
 use crate::store::{Ack, Capabilities, Exactness, OnConflict, Position, Query, Refusals, Scope, Stats, Store, Visitor};
 
-/// Accepts every sample of every defined series and keeps none.
+/// Accepts every sample of every defined series, and keeps none.
 #[derive(Debug, Default)]
 pub struct NullStore {
     // Ids below this are defined: the null store does not need the keys.

@@ -1,7 +1,7 @@
-//! Which id of this run is which number of a file or database, and what that calls it.
+//! Maps the ids of a run to the series numbers of a file or database, and numbers to keys.
 //!
-//! A file numbers its series from 0 in the order in which they were first defined, and
-//! never changes that; ids are the caller's and mean nothing after it has closed.
+//! A file numbers its series from 0 in the order in which they were first defined, and never
+//! changes a number. Ids are chosen by the caller, and are meaningless after closing.
 
 use std::collections::{HashMap, HashSet};
 
@@ -10,7 +10,7 @@ use tsb_core::{Batch, Ids, SeriesId, SeriesKey};
 use crate::error::{Error, Result};
 use crate::keys::KeyTable;
 
-/// No number.
+/// Not bound to a number.
 const NONE: u32 = u32::MAX;
 
 /// Ids, keys and numbers.
@@ -20,13 +20,13 @@ pub struct Keys {
     numbers: HashMap<SeriesKey, u32, foldhash::fast::FixedState>,
     /// The number of each id.
     of_id: Vec<u32>,
-    /// How many numbers there are.
+    /// Number of series in the file.
     count: u32,
     max_series: usize,
 }
 
 impl Keys {
-    /// The keys of a file, by number.
+    /// A table with the keys of a file, in the order of their numbers.
     pub fn new(stored: Vec<SeriesKey>, max_series: usize) -> Self {
         let count = stored.len() as u32;
         Self {
@@ -38,17 +38,17 @@ impl Keys {
         }
     }
 
-    /// How many ids are bound.
+    /// Number of bound ids.
     pub fn defined(&self) -> usize {
         self.ids.count()
     }
 
-    /// How many numbers there are.
+    /// Number of series in the file.
     pub fn count(&self) -> u32 {
         self.count
     }
 
-    /// Binds ids, or none of them; returns the keys that got the next numbers.
+    /// Binds all ids, or none. Returns the keys that got new numbers, in order.
     pub fn define(&mut self, series: &[(SeriesId, SeriesKey)]) -> Result<Vec<SeriesKey>> {
         let unknown = series.iter().map(|(_, key)| key);
         let fresh: HashSet<&SeriesKey, foldhash::fast::FixedState> =
@@ -83,8 +83,8 @@ impl Keys {
         ids.iter().map(|id| self.number(*id)).collect()
     }
 
-    /// The batch with numbers in place of ids, which are put into `into` where they are
-    /// not neighbours.
+    /// The batch with numbers in place of ids; numbers that are not neighbours are stored in
+    /// `into`.
     pub fn numbered<'a>(&self, batch: &Batch<'a>, into: &'a mut Vec<SeriesId>) -> Result<Batch<'a>> {
         let first = match batch.ids() {
             Ids::Range(first) => first,
@@ -124,7 +124,7 @@ pub fn labels_to_json(key: &SeriesKey) -> String {
     serde_json::Value::Object(map).to_string()
 }
 
-/// The inverse of [`labels_to_json`]; `None` where the text is none of its results.
+/// The inverse of [`labels_to_json`]; `None` for any other text.
 pub fn key_of(name: &str, labels: &str) -> Option<SeriesKey> {
     let labels: std::collections::BTreeMap<String, String> = serde_json::from_str(labels).ok()?;
     Some(SeriesKey::with_labels(name, labels))

@@ -1,8 +1,8 @@
-//! The threads that a store has for itself, and the CPU time that they have used.
+//! The background threads of a store, and the CPU time that they have used.
 //!
-//! What a store does behind its callers' backs is a cost of the store. A thread enters
-//! itself here when it begins; [`OwnThreads::cpu_ns`] goes into [`crate::Stats`]. Nothing is
-//! found by name or by guessing, so several stores in one process do not mix.
+//! Work on a store's own threads is part of the store's cost. A thread registers itself when it
+//! begins; [`OwnThreads::cpu_ns`] goes into [`crate::Stats`]. Threads are not identified by name,
+//! so several stores in one process do not mix.
 
 use std::io;
 use std::sync::{Arc, Mutex};
@@ -13,7 +13,7 @@ use tsb_core::time::thread_cpu_ns;
 
 use crate::locks::lock;
 
-/// The threads of one store. Clones are the same threads.
+/// The threads of one store. Clones share one list.
 #[derive(Clone, Debug, Default)]
 pub struct OwnThreads(Arc<Mutex<Threads>>);
 
@@ -23,7 +23,7 @@ struct Threads {
     ended_ns: u64,
 }
 
-/// A thread that is one of the store's until this is dropped, which it does itself.
+/// Registers the calling thread until it is dropped, on the same thread.
 #[derive(Debug)]
 struct Entered(OwnThreads);
 
@@ -34,15 +34,15 @@ impl Drop for Entered {
 }
 
 impl OwnThreads {
-    /// None yet.
+    /// An empty list.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Starts a thread that is one of them.
+    /// Starts a thread that is registered.
     ///
     /// # Errors
-    /// When the operating system has no thread to spare.
+    /// If the operating system cannot start a thread.
     pub fn spawn<T: Send + 'static>(
         &self,
         name: &str,
@@ -56,13 +56,13 @@ impl OwnThreads {
         })
     }
 
-    /// The calling thread is one of them from now on, with all that it has used so far: for
-    /// threads that somebody else starts, such as an async runtime.
+    /// Registers the calling thread, with the CPU time that it has used already: for threads that
+    /// other code starts, such as an async runtime.
     pub fn enter(&self) {
         lock(&self.0).living.push(own_thread());
     }
 
-    /// The calling thread ends.
+    /// Removes the calling thread, which is about to end, and keeps its CPU time.
     pub fn leave(&self) {
         let own = own_thread();
         let mut threads = lock(&self.0);
@@ -72,11 +72,11 @@ impl OwnThreads {
         }
     }
 
-    /// CPU time of all of them so far, in nanoseconds; `None` where the operating system does
-    /// not say what a thread has used. That of a thread that is running right now may be a
-    /// tick of the scheduler old, a few milliseconds.
+    /// CPU time of all these threads so far, in nanoseconds; `None` if the operating system does
+    /// not report it per thread. The figure of a running thread may lag by a scheduler tick, a
+    /// few milliseconds.
     pub fn cpu_ns(&self) -> Option<u64> {
-        // Nobody leaves meanwhile, so none is missed and none counts twice.
+        // No thread can leave while this lock is held, so none is missed or counted twice.
         let threads = lock(&self.0);
         let living = threads.living.iter().map(|thread| cpu_of_thread(*thread));
         living.sum::<Option<u64>>().map(|ns| ns + threads.ended_ns)

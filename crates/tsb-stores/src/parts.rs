@@ -1,5 +1,5 @@
-//! Parts that several stores are made of, public for stores in other crates: locks, the keys
-//! of a run, the number of a series in a file or database, and resampling.
+//! Building blocks of stores, public for stores in other crates: locks, the key table of a run,
+//! the series numbers of a file or database, and resampling.
 
 pub use crate::keys::KeyTable;
 pub use crate::locks::{Bell, lock, read, write};

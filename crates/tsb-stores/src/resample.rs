@@ -1,13 +1,13 @@
 //! Resampling for stores that read samples one by one.
 //!
-//! Streaming and exact by the rules of [`Resample`]; a store that keeps block
-//! extremes has faster ways of its own.
+//! It streams, and follows the rules of [`Resample`] exactly. A store that keeps the extremes of
+//! blocks has faster methods of its own.
 
 use tsb_core::Timestamp;
 
 use crate::store::{Consolidation, Resample};
 
-/// Turns samples in ascending time into one row a step.
+/// Turns samples in ascending time into one row per step.
 #[derive(Debug)]
 pub struct Resampler {
     resample: Resample,
@@ -16,7 +16,7 @@ pub struct Resampler {
     values: Vec<f64>,
 }
 
-/// What is known of the step that is being filled.
+/// The state of the current step.
 #[derive(Clone, Copy, Debug)]
 struct Step {
     number: i64,
@@ -25,7 +25,7 @@ struct Step {
     min: f64,
     max: f64,
     sum: f64,
-    // Samples in all, and those that are not NaN.
+    // Number of samples, and number of those that are not NaN.
     count: u64,
     numbers: u64,
 }
@@ -73,7 +73,7 @@ impl Step {
 }
 
 impl Resampler {
-    /// Nothing seen yet. A step of less than a nanosecond counts as one.
+    /// No samples yet. A step of less than a nanosecond counts as one nanosecond.
     pub fn new(resample: Resample) -> Self {
         Self {
             resample: Resample {
@@ -86,7 +86,7 @@ impl Resampler {
         }
     }
 
-    /// Takes the next sample, not older than the one before.
+    /// Adds the next sample, which must not be older than the previous one.
     pub fn push(&mut self, at: Timestamp, value: f64) {
         let number = at.0.div_euclid(self.resample.step_ns);
         match &mut self.step {
@@ -98,7 +98,7 @@ impl Resampler {
         }
     }
 
-    /// The rows of all that was pushed.
+    /// The rows of all samples.
     pub fn finish(mut self) -> (Vec<Timestamp>, Vec<f64>) {
         self.end_step();
         (self.times, self.values)
@@ -106,7 +106,8 @@ impl Resampler {
 
     fn end_step(&mut self) {
         if let Some(step) = self.step.take() {
-            // The step that holds the earliest timestamps may start before any can be said.
+            // The step of the earliest timestamps may start before the first representable
+            // timestamp.
             self.times
                 .push(Timestamp(step.number.saturating_mul(self.resample.step_ns)));
             self.values.push(step.value(self.resample.consolidation));

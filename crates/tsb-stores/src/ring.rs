@@ -1,13 +1,13 @@
-//! Mohawk's memory backend: a fixed slot every 30 s for 7 days, overwriting.
+//! Mohawk's memory backend: fixed slots of 30 s for 7 days, overwritten cyclically.
 //!
-//! As version 0.15.4 did it: a series is an array of `retention / slot` slots of 16 bytes
-//! (20,160 x 16 B = 322,560 B), allocated whole at the first sample; a sample goes to slot
-//! `floor(t / slot) mod slots`, whatever is there. So a 1 Hz stream keeps 1 sample in 30.
+//! As in version 0.15.4, a series is an array of `retention / slot` slots of 16 bytes (20,160 x
+//! 16 B = 322,560 B), allocated at the first sample; a sample overwrites slot
+//! `floor(t / slot) mod slots`. So of a 1 Hz stream it keeps 1 sample in 30.
 //!
-//! Two differences, both so that a ledger can balance. What is overwritten is counted as
-//! superseded (same slot) or expired (a lap ago); and a sample more than a lap older than
-//! the newest is refused as expired, where Mohawk let it destroy a newer one and then
-//! answered neither. It is *not* a good store: it is here to show what such a design loses.
+//! Two differences let a run's ledger balance. An overwritten sample is counted as superseded
+//! (same slot) or expired (one lap ago). A sample more than a lap older than the newest is
+//! refused as expired; Mohawk let it destroy a newer one, and then returned neither. It is *not*
+//! a good store: it shows what such a design loses.
 
 use std::fmt;
 use std::ops::ControlFlow;
@@ -29,22 +29,22 @@ mod slots;
 
 use slots::{Grid, MAX_SLOTS, Put, Slots};
 
-/// Series whose slots share a lock, side by side: a worker's range meets few locks.
+/// Series whose slots share a lock. They are neighbours, so a worker's range needs few locks.
 const BLOCK: usize = 1024;
-/// Locks. The blocks of ids are dealt out to them in turn.
+/// Number of locks. Blocks of ids are assigned to them in turn.
 const SHARDS: usize = 64;
 
-/// How a [`RingStore`] is laid out and bounded.
+/// The options of a [`RingStore`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RingOptions {
-    /// Length of a slot in nanoseconds. in [1, retention_ns / 2]
+    /// Length of a slot in nanoseconds, in [1, retention_ns / 2].
     pub slot_ns: i64,
     /// Span of all slots in nanoseconds; rounded down to whole slots.
     pub retention_ns: i64,
-    /// Most bytes of slots; samples of a series that gets no slots are refused as full.
-    /// Slots are allocated zeroed, so the system commits a page at its first sample.
+    /// Upper bound of the bytes of all slots; samples of a series that gets no slots are refused
+    /// as full. Slots are allocated zeroed, so the system commits a page at its first sample.
     pub max_bytes: u64,
-    /// Most series.
+    /// Maximum number of series.
     pub max_series: usize,
 }
 
@@ -59,7 +59,7 @@ impl Default for RingOptions {
     }
 }
 
-/// One slot every so often, per series, overwriting.
+/// A store with one slot per interval and series, which overwrites.
 pub struct RingStore {
     options: RingOptions,
     grid: Grid,
@@ -70,7 +70,7 @@ pub struct RingStore {
     closed: AtomicBool,
 }
 
-/// The slots of some blocks of series, and what became of their samples.
+/// The slots of some blocks of series, and counts of their samples.
 #[derive(Debug, Default)]
 struct Shard {
     series: Vec<Option<Slots>>,
@@ -83,7 +83,7 @@ impl RingStore {
     /// An empty store.
     ///
     /// # Errors
-    /// [`Error::Spec`] when there would be fewer than two slots, or too many to allocate.
+    /// [`Error::Spec`] if there would be fewer than two slots, or too many to allocate.
     pub fn new(options: RingOptions) -> Result<Self> {
         let grid = Grid::new(options.slot_ns, options.retention_ns).ok_or_else(|| Error::Spec {
             spec: "ring:".to_owned(),
@@ -111,7 +111,7 @@ impl RingStore {
         }
     }
 
-    /// Applies the samples `from..to` of `batch`, which all belong to one shard.
+    /// Writes the samples `from..to` of `batch`, which must all belong to one shard.
     fn write_run(&self, batch: &Batch<'_>, from: usize, to: usize, refused: &mut Refusals) {
         let mut shard = write(self.shard(batch.id(from)));
         for index in from..to {
@@ -146,7 +146,7 @@ impl RingStore {
         Ok(())
     }
 
-    /// Takes the bytes of one more series from the bound, if it has them.
+    /// Reserves the bytes of one more series. Returns false if the limit is reached.
     fn reserve(&self) -> bool {
         let bytes = self.grid.bytes();
         let take = |reserved: u64| Some(reserved + bytes).filter(|&total| total <= self.options.max_bytes);
@@ -159,7 +159,7 @@ impl RingStore {
         &self.shards[shard_of(id)]
     }
 
-    /// Copies the samples of one series out, so that no lock is held while they are visited.
+    /// Copies the samples of one series, so that no lock is held while they are visited.
     fn copy(&self, id: SeriesId, range: TimeRange, times: &mut Vec<Timestamp>, values: &mut Vec<f64>) {
         let shard = read(self.shard(id));
         if let Some(Some(slots)) = shard.series.get(place_in_shard(id)) {
@@ -213,7 +213,6 @@ impl Store for RingStore {
             resolution_ns: 1,
             special_values: true,
             persistent: false,
-            // Whole slots: the oldest is emptied as soon as the newest is begun.
             retention_ns: Some(self.grid.kept_ns()),
             ..Capabilities::new(Durability::Volatile, Durability::Volatile)
         }

@@ -1,21 +1,21 @@
-//! One RRD file a series, readable by rrdtool, bit for bit what librrd would have written.
+//! One RRD file per series, readable by rrdtool, and bit for bit what librrd would have written.
 //!
-//! An ack means that the samples are in the file as the system sees it (`Buffered`): any
-//! process may read them, a crash of ours loses none, a power cut may. `flush` to `Synced`
-//! syncs the file system of the folder as a whole, which is cheaper than file after file.
+//! An ack means that the samples are in the file as the system sees it (`Buffered`): any process
+//! can read them, a crash of ours loses none, a power cut may. `flush` to `Synced` syncs the
+//! folder's file system as a whole, which is cheaper than syncing file after file.
 //!
-//! What comes back are consolidated rows and nothing else. A raw query gives the known rows
-//! of the first archive, each stamped with its end, as `rrdtool fetch` prints them; a
-//! resampled one gives the archive with that step and consolidation, each row stamped with
-//! its start, and is unsupported where there is none. `newest` is the end of the newest
-//! known row, so it is up to a step behind the newest sample: that is what a dashboard sees.
+//! Queries return consolidated rows only. A raw query returns the known rows of the first
+//! archive, each with the timestamp of its end, as `rrdtool fetch` prints them. A resampled query
+//! returns the archive with that step and consolidation, each row with the timestamp of its
+//! start; it is unsupported if there is no such archive. `newest` is the end of the newest known
+//! row, so it is up to one step behind the newest sample: that is what a dashboard sees.
 //!
-//! A file is created at the first sample of its series and starts one second before it. It
-//! is *not* a cache: each write makes one pass over each file (that is `write-cache`'s job).
+//! A file is created at the first sample of its series, and starts one second before it. This
+//! store is *not* a cache: each write makes one pass over each file (`write-cache` is the cache).
 //!
-//! A file that is damaged or gone costs its own series and no other: its samples are refused
-//! as damaged and its rows are not found until the file is whole again, and
-//! [`Stats::damage`](crate::Stats) names it. docs/formats/rrd.md says what damage can be seen.
+//! A damaged or missing file affects its own series only: samples are refused as damaged, and
+//! queries return nothing, until the file is whole again; [`Stats::damage`](crate::Stats) names
+//! it. docs/formats/rrd.md lists the damage that can be detected.
 
 use std::fmt;
 use std::fs::File;
@@ -56,17 +56,18 @@ pub(crate) use reading::is_representable;
 use series::{Found, Series, Site};
 
 const SECOND_NS: i64 = 1_000_000_000;
-/// How long a file may be locked by another process before that is an error.
+/// Nanoseconds to wait for a file that another process has locked, before that is an error.
 const LOCK_PATIENCE_NS: u64 = 1_000_000_000;
-/// The longest path of a file, in bytes: the system's bound less what a new file's name has more.
+/// Maximum length of a file's path in bytes: the system's limit, less the suffix of a file being
+/// created.
 const PATH_MAX: usize = 4_095 - 4;
-/// From one try for a lock to the next.
+/// Nanoseconds between two attempts to lock a file.
 const LOCK_PAUSE_NS: u64 = 1_000_000;
 
-/// RRD files in a folder, a file a series.
+/// RRD files in a folder, one per series.
 pub struct RrdStore {
     folder: PathBuf,
-    // For syncing the file system that the files are on.
+    // An open descriptor, for syncing the file system of the files.
     folder_file: File,
     options: RrdOptions,
     consolidated: Consolidated,
@@ -83,7 +84,7 @@ pub struct RrdStore {
     synced: AtomicU64,
 }
 
-/// Whether calls may go on.
+/// The state of the store; calls succeed while it is open.
 #[derive(Debug)]
 enum State {
     Open,
@@ -92,10 +93,11 @@ enum State {
 }
 
 impl RrdStore {
-    /// Opens the files in `folder`, which is made if it is not there.
+    /// Opens the files in `folder`, which is created if it does not exist.
     ///
     /// # Errors
-    /// [`Error::Spec`] for options that no file can have, [`Error::Backend`] for the folder.
+    /// [`Error::Spec`] for options that no file can have, [`Error::Backend`] if the folder cannot
+    /// be used.
     pub fn open(folder: &Path, options: RrdOptions) -> Result<Self> {
         let layout = Arc::new(options.layout()?);
         let consolidated = options.consolidated()?;
@@ -127,7 +129,7 @@ impl RrdStore {
         })
     }
 
-    /// Holds the store open for one call: closing waits for it.
+    /// Keeps the store open during one call; closing waits for the returned guard.
     fn begin(&self) -> Result<RwLockReadGuard<'_, State>> {
         let state = read(&self.state);
         match &*state {
@@ -167,8 +169,8 @@ impl RrdStore {
         Ok(path)
     }
 
-    /// Files of another layout among others of the right one have a damaged header; where
-    /// there is no other, the options are wrong.
+    /// If the store has files with the right layout, a file with another layout has a damaged
+    /// header. If it has none, the options are wrong.
     fn check_layout(&self, found: &mut [(SeriesId, (Series, Found))]) -> Result<()> {
         let is_sound = |(_, (_, found)): &(SeriesId, (Series, Found))| matches!(found, Found::Sound);
         let has_sound = self.files.load(Ordering::Acquire) > 0 || found.iter().any(is_sound);
@@ -182,7 +184,7 @@ impl RrdStore {
         Ok(())
     }
 
-    /// Counts what a look has found.
+    /// Updates the counts with the result of opening a file.
     fn count(&self, found: Found) {
         match found {
             Found::Nothing => {}
@@ -193,7 +195,8 @@ impl RrdStore {
         }
     }
 
-    /// Which archive answers, and what to add to the end of a row for its timestamp.
+    /// The archive that answers, and the nanoseconds to add to the end of a row for its
+    /// timestamp.
     fn archive_for(&self, resample: Option<Resample>) -> Result<(usize, i64)> {
         let Some(resample) = resample else {
             return Ok((0, 0));
@@ -209,7 +212,7 @@ impl RrdStore {
         }
     }
 
-    /// The known rows of a series whose timestamps are within `range`.
+    /// The known rows of a series with timestamps in `range`.
     fn known_rows(&self, id: SeriesId, archive: usize, shift_ns: i64, range: TimeRange) -> Result<Vec<(i64, f64)>> {
         let mut found = Vec::new();
         let series = read(&self.series).get(id.index()).cloned().flatten();
@@ -228,7 +231,7 @@ impl RrdStore {
         Ok(found)
     }
 
-    /// Fills each slot with what a series says of itself.
+    /// Fills each slot of `into` with the result of `say` for its series.
     fn each_series(
         &self,
         series: &[SeriesId],
@@ -291,14 +294,14 @@ fn librrd_engine(_options: &RrdOptions, _layout: &Arc<tsb_rrd::Layout>) -> Resul
     ))
 }
 
-/// When the row ends that has the first timestamp from `at` on, which is `shift_ns` after
-/// its end: rounded up to seconds.
+/// The end, in seconds, of the first row whose timestamp is not before `at`. `shift_ns` is the
+/// timestamp of a row minus its end. Rounded up.
 pub fn end_of(at: Timestamp, shift_ns: i64) -> i64 {
     let nanos = i128::from(at.0) - i128::from(shift_ns) + i128::from(SECOND_NS) - 1;
     nanos.div_euclid(i128::from(SECOND_NS)) as i64
 }
 
-/// What a client of another program that writes such files shares with this store.
+/// Functions for clients of other programs that write the same files.
 pub mod client {
     pub use super::end_of;
     pub use super::names::{key_of, path_of};
@@ -306,7 +309,8 @@ pub mod client {
     pub use super::series::in_order;
 }
 
-/// Patience with a lock that another process holds: says whether to try again.
+/// Returns a function that waits before another attempt to lock a file, and returns false when
+/// time is up.
 fn patience(clock: &MonotonicClock) -> impl FnMut() -> bool {
     let mut started = None;
     move || {
@@ -347,7 +351,7 @@ impl Store for RrdStore {
             exactness: Exactness::Consolidated(self.consolidated),
             duplicate: OnConflict::Rejected,
             late: OnConflict::Rejected,
-            // Files tell microseconds apart, but read times as floats.
+            // Files store microseconds, but librrd parses times as floats.
             resolution_ns: 1_000_000,
             special_values: false,
             persistent: true,
@@ -363,7 +367,8 @@ impl Store for RrdStore {
         {
             let known = read(&self.series);
             for (id, key) in series {
-                // A known id is in the table already, or in conflict with it.
+                // An id that is known already is either bound to the same key, or a conflict that
+                // is reported below.
                 if known.get(id.index()).is_none_or(Option::is_none) {
                     looked.push((*id, self.path_of(key)?));
                 }
@@ -374,15 +379,15 @@ impl Store for RrdStore {
             found.push((id, Series::look(&self.site(), path, &mut room)?));
         }
         self.check_layout(&mut found)?;
-        // IMPORTANT: only now, when nothing can go wrong any more: an id that stays bound after
-        // an error is in conflict with the next key that is offered for it.
+        // IMPORTANT: bind the ids last, when nothing can fail any more. An id that stayed bound
+        // after an error would be in conflict with the next key offered for it.
         write(&self.keys).define(series)?;
         let mut all = write(&self.series);
         for (id, (series, found)) in found {
             if all.len() <= id.index() {
                 all.resize(id.index() + 1, None);
             }
-            // Another thread may have been faster: its state is the one in use.
+            // Another thread may have added the series first: keep its state.
             if let place @ None = &mut all[id.index()] {
                 self.count(found);
                 *place = Some(Arc::new(Mutex::new(series)));

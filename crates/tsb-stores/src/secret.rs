@@ -1,4 +1,4 @@
-//! What must not be printed: passwords, and who they belong to.
+//! Credentials, which must not be printed.
 //!
 //! A [`Secret`] prints `***` with `Display` and with `Debug`. Code that needs the text calls
 //! [`Secret::expose`], so a search finds every such place.
@@ -8,7 +8,7 @@ use std::path::Path;
 
 use crate::error::{Error, Result};
 
-/// What stands in for a secret.
+/// The text printed in place of a secret.
 pub const HIDDEN: &str = "***";
 
 /// A text that is never printed.
@@ -21,7 +21,7 @@ impl Secret {
         Self(text.into())
     }
 
-    /// The text itself, for those that send it.
+    /// The text itself, for sending it to a server.
     pub fn expose(&self) -> &str {
         &self.0
     }
@@ -39,7 +39,7 @@ impl fmt::Display for Secret {
     }
 }
 
-/// User and password of a server.
+/// User and password for a server.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Credentials {
     user: Secret,
@@ -47,10 +47,10 @@ pub struct Credentials {
 }
 
 impl Credentials {
-    /// From `user:password`, taken as it is: the first colon ends the user.
+    /// Parses `user:password` without decoding: the first colon ends the user.
     ///
     /// # Errors
-    /// What is wrong, without a word of the text.
+    /// What is wrong, without any part of the text.
     pub fn parse(text: &str) -> std::result::Result<Self, &'static str> {
         match text.split_once(':') {
             Some((user, password)) if !user.is_empty() => Ok(Self {
@@ -62,7 +62,7 @@ impl Credentials {
         }
     }
 
-    /// From the part of an address before the `@`: `%40` is an `@` there. A user alone has an
+    /// Parses the part of an address before the `@`, with `%40` for an `@`. A user alone has an
     /// empty password.
     pub fn of_address(text: &str) -> Self {
         let (user, password) = text.split_once(':').unwrap_or((text, ""));
@@ -72,19 +72,20 @@ impl Credentials {
         }
     }
 
-    /// From a file that holds `user:password`, as [`Self::parse`] reads it; white space around
-    /// it does not count.
+    /// Reads a file that holds `user:password`, in the form of [`Self::parse`]; surrounding white
+    /// space is ignored.
     ///
     /// # Errors
-    /// [`Error::Spec`] when it cannot be read, holds something else, or is readable by every
-    /// user of the machine. The file's name is part of the error only where it is a file.
+    /// [`Error::Spec`] if the file cannot be read, holds something else, or is readable by every
+    /// user of the machine. The error names the file only if it exists.
     pub fn read(file: &str) -> Result<Self> {
         let wrong = |what: String| Error::Spec {
             spec: "credentials".to_owned(),
             what,
         };
         let text = std::fs::read_to_string(file).map_err(|error| {
-            // Who writes credentials=user:password has written no name of a file.
+            // `credentials=user:password` gives credentials in place of a file's name: do not
+            // print it.
             if file.contains(':') && !Path::new(file).exists() {
                 wrong("option credentials names a file that holds user:password, and there is no such file".to_owned())
             } else {
@@ -109,7 +110,7 @@ impl Credentials {
         self.password.expose()
     }
 
-    /// `user:password` as it stands in an address. Not to be printed.
+    /// `user:password` in the form of an address. Do not print it.
     pub fn in_address(&self) -> String {
         format!("{}:{}", encoded(self.user()), encoded(self.password()))
     }
@@ -118,7 +119,7 @@ impl Credentials {
 #[cfg(unix)]
 fn is_open_to_all(file: &Path) -> bool {
     use std::os::unix::fs::PermissionsExt;
-    // A pipe of the shell's, <(...), is nobody else's whatever its mode says.
+    // Only regular files are checked: a shell's pipe, `<(...)`, is private whatever its mode.
     std::fs::metadata(file).is_ok_and(|there| there.is_file() && there.permissions().mode() & 0o006 != 0)
 }
 
@@ -127,7 +128,7 @@ fn is_open_to_all(_: &Path) -> bool {
     false
 }
 
-/// A text with each `%40` as what it stands for; a `%` without two digits is one.
+/// Decodes each `%40` and the like; a `%` without two digits is kept.
 fn decoded(text: &str) -> String {
     let (mut bytes, mut rest) = (Vec::with_capacity(text.len()), text.as_bytes());
     while let [first, others @ ..] = rest {

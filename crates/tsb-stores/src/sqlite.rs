@@ -1,15 +1,14 @@
-//! SQLite as a store: one file, durable, and small.
+//! SQLite as a store: one file, durable and small.
 //!
-//! Three layouts. `ticks` is made for ingest: every commit is one row of a log, the newest
-//! samples are in memory, compressed, and once enough have come the series move in turn
-//! into rows of their own, a few with each commit. `rows` is a row a sample, as most
-//! people would write it. `mohawk` is Mohawk's schema: a table a series and a commit a row.
+//! There are three layouts. `ticks` is made for ingest: each commit adds one row to a log, and
+//! the newest samples are in memory, compressed; once there are enough, the series move into rows
+//! of their own, a few series with each commit. `rows` stores one row per sample, as most people
+//! would write it. `mohawk` is Mohawk's schema: one table per series and one commit per sample.
 //!
-//! A sample is `Synced` when the commit that holds it has returned with
-//! `synchronous=FULL`, which syncs the write-ahead log (<https://www.sqlite.org/wal.html>,
-//! "Performance Considerations"; <https://www.sqlite.org/pragma.html#pragma_synchronous>).
-//! Only one process writes a file; others may read it with SQLite. Every byte:
-//! `docs/formats/sqlite.md`.
+//! A sample is `Synced` when the commit that holds it has returned with `synchronous=FULL`, which
+//! syncs the write-ahead log (<https://www.sqlite.org/wal.html>, "Performance Considerations";
+//! <https://www.sqlite.org/pragma.html#pragma_synchronous>). Only one process writes a file;
+//! others may read it with SQLite. Byte format: `docs/formats/sqlite.md`.
 
 mod catalog;
 mod chunk;
@@ -37,60 +36,60 @@ pub use ticks::TickStore;
 use crate::error::Result;
 use crate::store::Store;
 
-/// How samples lie in the file.
+/// How samples are stored in the file.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Layout {
-    /// A log of ticks, and behind it rows of series.
+    /// A log of ticks, and rows of series made from it.
     #[default]
     Ticks,
-    /// A row a sample.
+    /// One row per sample.
     Rows,
-    /// Mohawk's: a table a series, a commit a row, six decimals, milliseconds.
+    /// Mohawk's: one table per series, one commit per row, six decimals, milliseconds.
     Mohawk,
 }
 
-/// When what was accepted is committed.
+/// When accepted samples are committed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Commit {
     /// With every write, before it returns.
     #[default]
     Each,
-    /// As soon as timestamps have advanced by so many nanoseconds since the last commit,
-    /// and at the latest after twice that time by the clock. in [1, ..)
+    /// When timestamps have advanced by this many nanoseconds since the last commit, and at the
+    /// latest after twice that time by the clock. At least 1.
     Every(i64),
 }
 
-/// What SQLite waits for at a commit.
+/// SQLite's `synchronous` setting: what a commit waits for.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Synchronous {
-    /// The operating system has it.
+    /// The operating system has the commit.
     Normal,
-    /// The medium has it.
+    /// The commit is synced.
     #[default]
     Full,
 }
 
-/// How a file is written.
+/// The options of a database file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SqliteOptions {
     /// When to commit.
     pub commit: Commit,
     /// What a commit waits for.
     pub synchronous: Synchronous,
-    /// Samples of a series, on average, that are kept in memory before series begin to
-    /// move into rows of their own. in [1, ..)
+    /// Samples per series, on average, that are kept in memory before series begin to move into
+    /// rows of their own. At least 1.
     pub tail: u64,
-    /// The write-ahead log is copied into the file, and starts over, when it has grown to
-    /// this many bytes: it is longer by one commit at most, and for as long as a query
-    /// lasts. A smaller bound makes checkpoints shorter and more frequent. in [4096, ..)
+    /// Size in bytes from which on the write-ahead log is copied into the file (a checkpoint) and
+    /// starts over. The log exceeds it by at most one commit, or as long as a query runs. A
+    /// smaller bound makes checkpoints shorter and more frequent. At least 4096.
     pub checkpoint_bytes: u64,
-    /// How long a sample is kept at least, in nanoseconds before the newest of the store.
-    /// What is older is dropped a generation at a time. in [0, ..)
+    /// Minimum time that samples are kept, in nanoseconds before the newest sample of the store.
+    /// Older samples are dropped a generation at a time. At least 0.
     pub retention_ns: Option<i64>,
-    /// The most bytes of the file without its write-ahead log. Beyond it a commit fails,
+    /// Upper bound, in bytes, of the file without its write-ahead log. Beyond it a commit fails,
     /// as on a full disk.
     pub max_bytes: Option<u64>,
-    /// The most series that the file may hold.
+    /// Maximum number of series in the file.
     pub max_series: usize,
     /// The name of a registered SQLite VFS to use instead of the system's: for tests.
     pub vfs: Option<String>,
@@ -111,7 +110,7 @@ impl Default for SqliteOptions {
     }
 }
 
-/// Opens a file in a layout, or makes it.
+/// Opens or creates a file in a layout.
 pub fn open(path: &Path, layout: Layout, options: SqliteOptions) -> Result<Box<dyn Store>> {
     Ok(match layout {
         Layout::Ticks => Box::new(TickStore::open(path, options)?),
@@ -120,12 +119,12 @@ pub fn open(path: &Path, layout: Layout, options: SqliteOptions) -> Result<Box<d
     })
 }
 
-/// Has SQLite look at the structure of a file, page by page, which opening does not: a
-/// damaged key hides a row from whoever looks for it. The file may be open as a store.
+/// Has SQLite check the structure of a file page by page, which opening does not: a damaged key
+/// hides a row from lookups. The file may be open as a store.
 ///
 /// # Errors
-/// [`Error::Corrupt`](crate::Error::Corrupt) with the first thing that is wrong, and what
-/// kept SQLite from looking.
+/// [`Error::Corrupt`](crate::Error::Corrupt) with the first damage found, and the errors of
+/// reading the file.
 pub fn check(path: &Path) -> Result<()> {
     file::check(path)
 }
@@ -149,7 +148,7 @@ impl fmt::Display for Synchronous {
     }
 }
 
-/// How a layout names itself in a report.
+/// The name of a store in a report.
 fn name(layout: &str, options: &SqliteOptions) -> String {
     format!(
         "sqlite({layout}, commit={}, synchronous={})",

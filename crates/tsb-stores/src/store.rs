@@ -1,4 +1,4 @@
-//! The contract between a store and whoever drives it.
+//! The contract between a store and the code that uses it.
 //!
 //! The clauses are numbered; the conformance test `cN_*` tests clause N.
 
@@ -66,37 +66,37 @@ pub trait Store: Debug + Display + Send + Sync + 'static {
     /// parts; ids of other runs mean nothing here (clause 3).
     fn define(&self, series: &[(SeriesId, SeriesKey)]) -> Result<()>;
 
-    /// Takes a batch. Refused samples are *appended* to `refused` (clauses 3 to 6, 9).
+    /// Writes a batch. Refused samples are *appended* to `refused` (clauses 3 to 6, 9).
     fn write(&self, batch: &Batch<'_>, refused: &mut Refusals) -> Result<Ack>;
 
     /// The position up to which everything has `level` (clause 5).
     fn durable(&self, level: Durability) -> Position;
 
-    /// Brings what was accepted before to `level` (clause 8).
+    /// Raises everything accepted before to `level` (clause 8).
     fn flush(&self, scope: Scope<'_>, level: Durability) -> Result<()>;
 
     /// Visits the samples of each asked series, in the order asked, in chunks of
     /// ascending time; never an empty chunk (clause 7).
     fn query(&self, query: &Query<'_>, visit: &mut Visitor<'_>) -> Result<()>;
 
-    /// The newest timestamp that a query would return, a slot a series; `None` where
-    /// there is no sample (clause 11). Both slices have one length.
+    /// The newest timestamp that a query would return, one slot per series; `None` if there is no
+    /// sample (clause 11). Both slices must have the same length.
     fn newest(&self, series: &[SeriesId], into: &mut [Option<Timestamp>]) -> Result<()>;
 
-    /// The newest timestamp that was accepted of each series, in this life or an earlier
-    /// one; `None` where there is none, or where the store cannot say without asking. A
-    /// store that refuses late samples says it always: it is what admission goes by
-    /// (clause 11). Both slices have one length.
+    /// The newest timestamp accepted for each series, by this opening or an earlier one; `None`
+    /// if there is none, or if the store cannot know without asking. A store that refuses late
+    /// samples must always know it, since it admits samples by it (clause 11). Both slices must
+    /// have the same length.
     fn newest_accepted(&self, series: &[SeriesId], into: &mut [Option<Timestamp>]) -> Result<()>;
 
-    /// What the store holds and what it occupies: see [`Stats`] for what counts from when.
+    /// What the store holds and occupies; [`Stats`] says since when each figure counts.
     fn stats(&self) -> Stats;
 
-    /// Flushes and ends the store (clause 10).
+    /// Flushes and closes the store (clause 10).
     fn close(&self) -> Result<()>;
 }
 
-/// How far a store has got: a number that grows with every accepted sample.
+/// A position in a store: a number that grows with every accepted sample.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Position(pub u64);
 
@@ -114,11 +114,11 @@ pub struct Position(pub u64);
 #[must_use = "an ack says how much was refused"]
 #[non_exhaustive]
 pub struct Ack {
-    /// Samples taken.
+    /// Number of accepted samples.
     pub accepted: usize,
-    /// Samples refused; each is in the refusals.
+    /// Number of refused samples; each is listed in the refusals.
     pub rejected: usize,
-    /// Where this write ends: compare with [`Store::durable`].
+    /// The store's position after this write: compare with [`Store::durable`].
     pub position: Position,
     /// The level that the accepted samples have already reached.
     pub durability: Durability,
@@ -142,7 +142,7 @@ impl Ack {
 pub struct Refusal {
     /// Its index in the batch.
     pub index: u32,
-    /// Why.
+    /// The reason.
     pub reason: Reason,
 }
 
@@ -150,9 +150,9 @@ pub struct Refusal {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[non_exhaustive]
 pub enum Reason {
-    /// Older than the newest of its series, where the store keeps order.
+    /// Older than the newest sample of its series, in a store that keeps order.
     Late,
-    /// Its series has a sample with this timestamp, and the earlier one stays.
+    /// Its series already has a sample with this timestamp, and the earlier one is kept.
     Duplicate,
     /// Older than the retention.
     Expired,
@@ -160,18 +160,18 @@ pub enum Reason {
     Full,
     /// The store cannot represent this value or timestamp.
     Unrepresentable,
-    /// The file of its series is damaged or gone; other series are not concerned.
+    /// The file of its series is damaged or missing; other series are not affected.
     Damaged,
-    /// A server refused it, for a reason that is none of these.
+    /// A server refused it for another reason.
     Refused,
-    /// No server could be reached: it was never sent there.
+    /// No server could be reached: it was not sent.
     Unreachable,
     /// A fault injected on purpose (by `throttle`).
     Injected,
 }
 
 impl Reason {
-    /// The word in reports.
+    /// The name in reports.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Late => "late",
@@ -207,7 +207,7 @@ impl Refusals {
         });
     }
 
-    /// Forgets all, keeps the room.
+    /// Removes all refusals and keeps the allocation.
     pub fn clear(&mut self) {
         self.list.clear();
     }
@@ -217,12 +217,12 @@ impl Refusals {
         &self.list
     }
 
-    /// How many there are.
+    /// Number of refusals.
     pub fn len(&self) -> usize {
         self.list.len()
     }
 
-    /// Whether nothing was refused.
+    /// Whether there are no refusals.
     pub fn is_empty(&self) -> bool {
         self.list.is_empty()
     }
@@ -245,30 +245,30 @@ impl Refusals {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Capabilities {
-    /// Samples can be read back; without it `query` and `newest` are unsupported.
+    /// Samples can be read back; if false, `query` and `newest` are unsupported.
     pub query: bool,
     /// `query` can resample (step and consolidation).
     pub resample: bool,
-    /// What a value read back has in common with the one written.
+    /// How exactly a value that is read back equals the one written.
     pub exactness: Exactness,
-    /// Two samples of one series and timestamp.
+    /// What happens to two samples of one series and timestamp.
     pub duplicate: OnConflict,
-    /// A sample older than the newest of its series.
+    /// What happens to a sample older than the newest of its series.
     pub late: OnConflict,
-    /// Timestamps are kept to this many nanoseconds; 1 is exact. in [1, ..)
+    /// Timestamps are stored in units of this many nanoseconds; 1 is exact. At least 1.
     pub resolution_ns: i64,
     /// NaN and infinities are kept, to the bit.
     pub special_values: bool,
     /// The level that every ack has at least.
     pub acknowledges: Durability,
-    /// On how many machines a sample has that level: 1 where nothing replicates. in [1, ..)
+    /// Number of machines on which an acknowledged sample has that level: 1 without replication.
     pub copies: u32,
     /// The highest level that `flush` can reach.
     pub reaches: Durability,
     /// A store can be opened again at the same place, with its samples (clause 10).
     pub persistent: bool,
-    /// How far back samples are kept, in nanoseconds before the newest sample of the whole
-    /// store; `None`: for ever. Older samples may be gone, and may be refused as expired.
+    /// How long samples are kept, in nanoseconds before the newest sample of the whole store;
+    /// `None`: for ever. Older samples may be gone, and may be refused as expired.
     pub retention_ns: Option<i64>,
     /// How long an accepted sample may stay invisible to queries, in milliseconds.
     pub visibility_delay_ms: u64,
@@ -298,7 +298,7 @@ impl Capabilities {
     }
 }
 
-/// What comes back, compared with what went in.
+/// How exactly a value that is read back equals the one written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Exactness {
     /// The same bits.
@@ -315,10 +315,10 @@ pub enum Exactness {
     Nothing,
 }
 
-/// What happens to a sample that meets another, or comes late.
+/// What happens to a sample that has the timestamp of another one, or is late.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum OnConflict {
-    /// It is taken; where two share a timestamp, the later one wins.
+    /// It is accepted; of two with one timestamp, the later write wins.
     Accepted,
     /// It is rejected with a reason.
     Rejected,
@@ -326,7 +326,7 @@ pub enum OnConflict {
     KeptBoth,
 }
 
-/// What a flush covers.
+/// The samples that a flush covers.
 #[derive(Clone, Copy, Debug)]
 pub enum Scope<'a> {
     /// Everything accepted so far.
@@ -335,7 +335,7 @@ pub enum Scope<'a> {
     Series(&'a [SeriesId]),
 }
 
-/// Timestamps from `start`, included, to `end`, excluded.
+/// Timestamps from `start` (included) to `end` (excluded).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TimeRange {
     /// The first timestamp that belongs to the range.
@@ -357,26 +357,26 @@ impl TimeRange {
     }
 }
 
-/// A question: some series, a range, raw or resampled.
+/// A query: some series, a range, raw or resampled.
 #[derive(Clone, Copy, Debug)]
 pub struct Query<'a> {
     /// The series, answered in this order.
     pub series: &'a [SeriesId],
-    /// From when to when.
+    /// The range of timestamps.
     pub range: TimeRange,
     /// `None` asks for raw samples.
     pub resample: Option<Resample>,
 }
 
-/// One row for each step that holds a sample.
+/// Consolidation into one row per step that holds a sample.
 ///
-/// Steps are aligned to whole multiples since the epoch; a row's timestamp is the start
-/// of its step. Only samples within the query's range count. NaN samples count for
-/// nothing but [`Consolidation::Count`], `First` and `Last`; a step with no other samples
-/// gives NaN for `Min`, `Max` and `Average`.
+/// Steps are aligned to multiples of `step_ns` since the epoch; a row's timestamp is the start of
+/// its step. Only samples within the query's range count. NaN samples are ignored, except by
+/// [`Consolidation::Count`], `First` and `Last`; a step with no other samples has the value NaN
+/// for `Min`, `Max` and `Average`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Resample {
-    /// Length of a step in nanoseconds. in [1, ..)
+    /// Length of a step in nanoseconds; at least 1.
     pub step_ns: i64,
     /// How the samples of a step become one value.
     pub consolidation: Consolidation,
@@ -389,19 +389,20 @@ pub enum Consolidation {
     Min,
     /// The largest.
     Max,
-    /// The arithmetic mean: the sum in time order over the count.
+    /// The arithmetic mean: the sum, added in time order, divided by the count.
     Average,
     /// The sum, added in time order.
     Sum,
-    /// How many samples there are, NaN included.
+    /// Number of samples, NaN included.
     Count,
-    /// The earliest, whatever it is.
+    /// The earliest, NaN included.
     First,
-    /// The latest, whatever it is.
+    /// The latest, NaN included.
     Last,
 }
 
-/// Sees column chunks of one series at a time; `Break` ends the query early, as success.
+/// Receives chunks of columns, of one series at a time; `Break` ends the query early, which is no
+/// error.
 pub type Visitor<'v> = dyn FnMut(SeriesId, &[Timestamp], &[f64]) -> ControlFlow<()> + 'v;
 
 /// Conveniences for users of a store. Nothing here can be overridden.
@@ -425,7 +426,7 @@ pub type Visitor<'v> = dyn FnMut(SeriesId, &[Timestamp], &[f64]) -> ControlFlow<
 /// # }
 /// ```
 pub trait StoreExt: Store {
-    /// Writes a batch of which nothing may be refused.
+    /// Writes a batch; a refused sample is an error.
     fn write_all(&self, batch: &Batch<'_>) -> Result<Ack> {
         let mut refused = Refusals::new();
         let ack = self.write(batch, &mut refused)?;

@@ -1,12 +1,11 @@
-//! A wrapper that is slow and faulty on purpose: it tests the instrument.
+//! A wrapper that slows down a store and injects faults, to test the measuring instrument.
 //!
-//! It adds a known service rate, stalls and refusals, and data faults that a run must
-//! find: samples acknowledged and forgotten, altered, or kept twice. Faults are seeded
-//! and on record ([`Throttle::faults`]), so that a test can compare a run's ledger with
-//! them to the sample. Only writes and flushes are held up; reads show what happened.
+//! It adds a service rate, stalls, refusals, and data faults that a run must detect: samples
+//! acknowledged and dropped, altered, or returned twice. Faults are seeded and recorded
+//! ([`Throttle::faults`]), so a test can compare them with a run's ledger to the sample. Only
+//! writes and flushes are delayed; reads show the faults.
 //!
-//! It is *not* a rate limiter for the generator: a schedule is a promise and lives in
-//! `tsb-core`.
+//! It is *not* a rate limiter for the generator: pacing is done by the schedule in `tsb-core`.
 
 use std::fmt;
 use std::ops::ControlFlow;
@@ -28,41 +27,42 @@ use faults::{Book, Fault, Plan, twice};
 pub use faults::{FaultSample, Faults, MAX_FAULTS};
 use pace::Pace;
 
-/// What a [`Throttle`] adds. The default adds nothing.
+/// The options of a [`Throttle`]. The default changes nothing.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ThrottleOptions {
-    /// Service rate in samples per second: writes queue behind each other at this rate.
+    /// Service rate in samples per second: writes queue for their turn.
     pub rate_per_second: Option<u64>,
-    /// Nanoseconds from the start of one stall to the next, the first after this long.
+    /// Nanoseconds from the start of one stall to the next; the first begins after this time.
     pub stall_every_ns: Option<u64>,
-    /// Length of a stall in nanoseconds; less than `stall_every_ns`, and only with it.
+    /// Length of a stall in nanoseconds. Must be less than `stall_every_ns`, and is valid only
+    /// with it.
     pub stall_for_ns: Option<u64>,
-    /// Refuses one sample in so many with [`Reason::Injected`].
+    /// Refuses one in this many samples with [`Reason::Injected`].
     pub error_one_in: Option<u64>,
-    /// Acknowledges and forgets one sample in so many.
+    /// Acknowledges and drops one in this many samples.
     pub lose_one_in: Option<u64>,
-    /// Alters the value of one sample in so many.
+    /// Alters the value of one in this many samples.
     pub alter_one_in: Option<u64>,
-    /// Answers one sample in so many twice.
+    /// Returns one in this many samples twice.
     pub duplicate_one_in: Option<u64>,
-    /// Which samples the faults hit.
+    /// Selects the samples that get faults.
     pub seed: u64,
 }
 
-/// A store with stalls, a service rate and faults before it.
+/// A store with stalls, a service rate and faults in front of it.
 #[derive(Debug)]
 pub struct Throttle<S> {
     inner: S,
     clock: Arc<dyn Clock>,
     pace: Mutex<Pace>,
     plan: Plan,
-    // Samples that have come by: their numbers decide which are hit.
+    // Number of samples so far: a sample's number decides whether it gets a fault.
     arrivals: AtomicU64,
     book: Mutex<Book>,
 }
 
 impl<S: Store> Throttle<S> {
-    /// A throttle before `inner`, in the time of `clock`.
+    /// A throttle in front of `inner`; `clock` is its time.
     ///
     /// # Errors
     /// [`Error::Spec`] for a rate or a one-in of zero, and for stalls that do not end.
@@ -83,29 +83,30 @@ impl<S: Store> Throttle<S> {
         })
     }
 
-    /// Exactly what was done to the data so far.
+    /// The exact record of all faults so far.
     pub fn faults(&self) -> Faults {
         lock(&self.book).faults.clone()
     }
 
-    /// What it wraps.
+    /// The wrapped store.
     pub fn inner(&self) -> &S {
         &self.inner
     }
 
-    /// The write, without its delays.
+    /// Writes a batch with its faults, without delays.
     fn pass(&self, batch: &Batch<'_>, refused: &mut Refusals) -> Result<Ack> {
         let first = self.arrivals.fetch_add(batch.len() as u64, Ordering::Relaxed);
         let hits = self.plan.hits(first, batch.len());
         if hits.is_empty() {
             return self.inner.write(batch, refused);
         }
-        // A dropped sample must not hide from the inner store that its series is unknown.
+        // If the only sample of an unknown series is dropped, the inner store cannot report the
+        // series: check it here.
         lock(&self.book).check_defined(hits.iter().map(|&(index, _)| batch.id(index)))?;
         let tampered = Tampered::new(batch, &hits);
         let mut inner_refused = Refusals::new();
         let mut ack = self.inner.write(&tampered.samples.as_batch(), &mut inner_refused)?;
-        // Where each refused sample was before some were taken out, ascending.
+        // The original index of each refused sample, ascending.
         let inner_refused = inner_refused.as_slice().iter();
         let mut original: Vec<(usize, Reason)> = inner_refused
             .filter_map(|refusal| Some((*tampered.indices.get(refusal.index as usize)?, refusal.reason)))
@@ -132,10 +133,10 @@ impl<S: Store> Throttle<S> {
     }
 }
 
-/// What the inner store gets of a batch with faults in it.
+/// A batch after its faults are applied, as the inner store gets it.
 struct Tampered {
     samples: BatchBuf,
-    // The index in the original batch of each sample that is passed on.
+    // The original index of each sample that is passed on.
     indices: Vec<usize>,
 }
 

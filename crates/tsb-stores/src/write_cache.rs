@@ -1,19 +1,20 @@
-//! rrdcached's design over any store: samples wait in a queue a series, and are written
-//! many at a time.
+//! A write cache after rrdcached's design, over any store: samples are queued per series, and
+//! each series is written many samples at a time.
 //!
-//! An ack says that a sample waits in memory (`Volatile`), or, with a journal, that it is in
-//! the system's buffers or on the medium. A series is written when it has waited for the
-//! timeout, when somebody asks for it, or at a flush; by one thread at a time. Who asks does
-//! not wait for a thread: it writes what waits for that series itself, before all else.
+//! An ack means that a sample is queued in memory (`Volatile`), or, with a journal, that it is in
+//! the system's buffers or synced. A series is written after the timeout, before a read of it, or
+//! at a flush, and by one thread at a time. A reader does not wait for a background thread: it
+//! writes the queue of that series itself.
 //!
-//! What rrdcached promises and breaks holds here: a sample that the store would refuse is
-//! refused when it arrives (by the newest timestamp of its series), what cannot be written
-//! is kept and tried again, a flush that could not write is an error, and
-//! `accepted + replayed == written + pending + forgotten + failed + expired` at every moment
-//! ([`Account`]). Memory is bounded: beyond `max_bytes` samples are refused as full, and all
-//! that waits is due at once.
+//! As in rrdcached, a sample that the store would refuse is refused on arrival (by the newest
+//! timestamp of its series), samples whose write failed are kept and retried, and a flush that
+//! could not write everything returns an error. At every moment
+//! `accepted + replayed == written + pending + forgotten + failed + expired`
+//! ([`Account`]). Memory is bounded: beyond `max_bytes` samples are refused as full, and every
+//! queue becomes due at once.
 //!
-//! It is *not* a store of its own: what it cannot pass on it cannot keep.
+//! It is *not* a store of its own: a sample that the inner store refuses for good is dropped and
+//! counted as failed.
 
 use std::fmt;
 use std::sync::{Arc, Mutex};
@@ -47,7 +48,7 @@ pub use options::{CheckpointOptions, JournalOptions, Sync, WriteCacheOptions};
 use shared::Shared;
 use writeback::opened_on;
 
-/// A store with queues before it.
+/// A store with a queue per series in front of it.
 pub struct WriteCache<S: Store> {
     shared: Arc<Shared<S>>,
     threads: Mutex<Vec<JoinHandle<()>>>,
@@ -55,17 +56,18 @@ pub struct WriteCache<S: Store> {
 }
 
 impl<S: Store> WriteCache<S> {
-    /// Queues before `inner`, in the time of `clock`.
+    /// Puts queues in front of `inner`; `clock` decides when a series is due.
     ///
     /// # Errors
-    /// [`Error::Spec`] for options that cannot be, and for a journal before a store that
-    /// keeps nothing; [`Error::Backend`] or [`Error::Corrupt`] for the journal.
+    /// [`Error::Spec`] for invalid options, and for a journal in front of a store that is not
+    /// persistent; [`Error::Backend`] or [`Error::Corrupt`] if the journal cannot be opened.
     pub fn new(inner: S, options: &WriteCacheOptions, clock: Arc<dyn Clock>) -> Result<Self> {
         let journal = options.journal.as_ref().map(Journal::open).transpose()?;
         Self::with_journal(inner, options, clock, journal)
     }
 
-    /// The same with a journal on a medium of the caller's, for tests that cut the power.
+    /// Like [`WriteCache::new`], with the journal on a medium of the caller's, for tests that
+    /// simulate a power cut.
     ///
     /// # Errors
     /// As [`WriteCache::new`].
@@ -109,33 +111,33 @@ impl<S: Store> WriteCache<S> {
         Ok(cache)
     }
 
-    /// What it wraps.
+    /// The wrapped store.
     pub fn inner(&self) -> &S {
         &self.shared.inner
     }
 
-    /// What has become of every sample.
+    /// Counts of samples by outcome.
     pub fn account(&self) -> Account {
         self.shared.account()
     }
 
-    /// What could not be written last, if anything could not.
+    /// The most recent write failure, if there was one.
     pub fn trouble(&self) -> Option<String> {
         self.shared.trouble()
     }
 
-    /// Bytes that the journal was given since it was opened.
+    /// Bytes written to the journal since it was opened.
     pub fn journaled_bytes(&self) -> u64 {
         let journal = self.shared.journal.as_ref();
         journal.map_or(0, Journal::journaled_bytes)
     }
 
-    /// Bytes that a crash had cut off the end of the journal.
+    /// Bytes of an unfinished record that a crash left at the end of the journal.
     pub fn torn_bytes(&self) -> u64 {
         self.shared.torn_bytes
     }
 
-    /// Drops what waits for a series; how many samples.
+    /// Drops the queued samples of a series. Returns their number.
     ///
     /// # Errors
     /// [`Error::UnknownSeries`], [`Error::Closed`], [`Error::Poisoned`].
@@ -143,7 +145,7 @@ impl<S: Store> WriteCache<S> {
         self.shared.forget(id)
     }
 
-    /// Makes all that waits due at once, and returns before it is written.
+    /// Makes every queue due at once, and returns without waiting for the writes.
     ///
     /// # Errors
     /// [`Error::Closed`], [`Error::Poisoned`].
@@ -157,7 +159,7 @@ impl<S: Store> WriteCache<S> {
         self.shared.stop();
         let threads = std::mem::take(&mut *lock(&self.threads));
         for thread in threads {
-            // A panic there has left its samples counted as pending.
+            // If the thread panicked, the samples it had taken stay counted as pending.
             let _ = thread.join();
         }
     }
@@ -196,7 +198,8 @@ impl<S: Store> Store for WriteCache<S> {
         let inner = self.shared.inner.capabilities();
         let acknowledges = self.shared.acknowledges;
         Capabilities {
-            // Admission is by the newest timestamp, whatever the store would take.
+            // The cache admits samples by the newest timestamp of a series, whatever the inner
+            // store would accept.
             late: OnConflict::Rejected,
             acknowledges,
             reaches: inner.reaches.max(acknowledges),
@@ -282,7 +285,7 @@ impl<S: Store> Store for WriteCache<S> {
         }
         if let Err(error) = finished {
             let given_up = self.shared.give_up();
-            // The first failure says most; closing goes on all the same.
+            // Report the first failure, and close the inner store in any case.
             let _ = self.shared.inner.close();
             return Err(match given_up {
                 0 => error,

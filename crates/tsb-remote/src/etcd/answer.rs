@@ -1,4 +1,4 @@
-//! The answer to a query, a page at a time: a series after the other.
+//! The answer to a query, read page by page, one series after the other.
 
 use std::sync::Arc;
 
@@ -12,18 +12,18 @@ use tsb_stores::error::Result;
 use tsb_stores::parts::Resampler;
 use tsb_stores::store::{Query, Resample};
 
-/// Rows of a page, at the most.
+/// Maximum number of rows per page.
 pub(super) const ROWS_MAX: i64 = 4_096;
 const ACTION: &str = "read samples";
 
-/// What has not been read yet.
+/// The part of an answer that has not been read yet.
 #[derive(Debug)]
 pub struct EtcdAnswer {
     connection: Arc<Connection>,
     space: Space,
     resample: Option<Resample>,
     asked: std::vec::IntoIter<(SeriesId, Range)>,
-    /// A series of which a page has been read, and more are there.
+    /// A series of which a page has been read, and more pages follow.
     rest: Option<(SeriesId, Range)>,
 }
 
@@ -35,7 +35,7 @@ impl EtcdAnswer {
             ..space.samples_from(number, query.range.start)
         };
         let asked = query.series.iter().copied().zip(numbers);
-        // etcd takes a range that ends before it starts for an error.
+        // etcd returns an error for a range that ends before it starts.
         let asked: Vec<_> = asked
             .filter(|_| query.range.start < query.range.end)
             .map(|(series, number)| (series, range_of(*number)))
@@ -49,7 +49,7 @@ impl EtcdAnswer {
         }
     }
 
-    /// A page, and where the next one starts.
+    /// Reads a page. Also returns where the next one starts, if there is one.
     async fn page(&self, range: Range) -> Result<(Vec<KeyValue>, Option<Range>)> {
         let reply = self.connection.ask(ACTION, range.clone()).await?;
         let last = reply.pairs.last().filter(|_| reply.more);
@@ -77,7 +77,7 @@ impl EtcdAnswer {
         Ok(Chunk { series, times, values })
     }
 
-    /// All rows of a series; of its samples one page at a time is here.
+    /// All rows of a series. Only one page of samples is in memory at a time.
     async fn resampled(&self, series: SeriesId, range: Range, resample: Resample) -> Result<Chunk> {
         let mut resampler = Resampler::new(resample);
         let mut next = Some(range);

@@ -1,4 +1,4 @@
-//! The client: series and their numbers, writes and their outcomes.
+//! The client: maps series to numbers, writes batches, and answers queries.
 
 use std::fmt;
 use std::sync::{Arc, RwLock};
@@ -24,10 +24,11 @@ mod writing;
 
 pub(super) use opening::series;
 
-/// Comparisons or operations of one of our own transactions, at the most: etcd's default.
+/// Maximum number of comparisons or operations in a transaction of the client's own: etcd's
+/// default limit.
 const OPERATIONS: usize = 128;
 
-/// A prefix of etcd as a place for samples.
+/// A client that stores samples below a prefix of etcd.
 pub struct EtcdClient {
     connection: Arc<Connection>,
     space: Space,
@@ -35,9 +36,9 @@ pub struct EtcdClient {
     leases: Option<Leases>,
     copies: u32,
     names: Names,
-    /// The newest timestamp that was seen of each number: older ones need no look.
+    /// The newest timestamp seen of each series number: searches start there.
     seen: RwLock<Vec<Timestamp>>,
-    /// Samples that were there when it was opened.
+    /// Number of samples that were there when the client was opened.
     held: u64,
     acks: Acks,
 }
@@ -59,7 +60,7 @@ impl EtcdClient {
     }
 }
 
-/// One key.
+/// The range of a single key.
 fn one(key: prost::bytes::Bytes) -> Range {
     Range {
         key,
@@ -112,7 +113,7 @@ impl Client for EtcdClient {
         Position(self.acks.accepted())
     }
 
-    /// Every ack has the highest level already.
+    /// Nothing to do: every ack has the highest level already.
     async fn flush(&self, scope: Scope<'_>, _level: Durability) -> Result<()> {
         self.acks.check_open()?;
         if let Scope::Series(series) = scope {
@@ -144,7 +145,8 @@ impl Client for EtcdClient {
         let accepted = self.acks.accepted();
         let written = self.held + accepted;
         let samples = self.count().await.unwrap_or(written);
-        // What is gone was overwritten, or has expired where something can: nobody counts it.
+        // Missing samples were overwritten, or have expired if there are leases: the server does
+        // not count either.
         let gone = written.saturating_sub(samples);
         let (superseded, expired) = if self.leases.is_none() { (gone, 0) } else { (0, gone) };
         let series = self.names.keys().defined() as u64;

@@ -1,7 +1,7 @@
-//! The members, with a deadline on everything, and their errors in our words.
+//! The connection to the members: a deadline on every request, and etcd's errors as ours.
 //!
-//! One member is asked as long as it answers, then the next: which of them leads matters
-//! little, because each passes on what it cannot do itself.
+//! One member is asked as long as it answers, then the next. Which member leads matters little:
+//! each forwards what it cannot do itself.
 
 use std::fmt;
 use std::sync::Mutex;
@@ -22,26 +22,27 @@ use crate::Address;
 use tsb_stores::error::{Error, Result};
 use tsb_stores::parts::lock;
 
-/// Before a read is asked again, when a member could not answer it.
+/// Pause before a read is repeated, after a member could not answer it.
 const PAUSE: Duration = Duration::from_millis(50);
-/// Of an answer: a page of samples takes a fraction of it.
+/// Maximum size of an answer; a page of samples is far smaller.
 const ANSWER_BYTES_MAX: usize = 64 << 20;
 
-/// What went wrong with a request.
+/// The failure of a request.
 #[derive(Debug)]
 pub(super) enum Trouble {
-    /// It did not leave: nobody listens.
+    /// It was not sent: no member accepts connections.
     Unsent(Status),
-    /// No answer came, or one from which nothing follows.
+    /// No answer came, or one that leaves the outcome open.
     Lost(Box<dyn std::error::Error + Send + Sync>),
-    /// The server said no: nothing was applied.
+    /// The server refused it: nothing was applied.
     Refused(Status),
 }
 
-/// Who is asked at the moment.
+/// The member that is asked at the moment.
 struct Current {
     member: usize,
-    /// Grows with each change, so that who comes late with a failure does no harm.
+    /// Incremented with each change of the member, so that a late failure of an earlier member is
+    /// ignored.
     turn: u64,
     channel: Channel,
 }
@@ -54,12 +55,12 @@ pub(super) struct Connection {
     token: Mutex<Option<MetadataValue<Ascii>>>,
     timeout: Duration,
     clock: MonotonicClock,
-    /// Address without credentials, for errors.
+    /// The address without credentials, for errors.
     name: String,
 }
 
 impl Connection {
-    /// Nothing is asked yet.
+    /// Creates the connection; sends nothing yet.
     pub(super) fn new(address: &Address, options: &EtcdOptions) -> Result<Self> {
         let members = endpoints(address, options)?;
         let credentials = address.credentials().map(|credentials| Authenticate {
@@ -81,14 +82,14 @@ impl Connection {
         })
     }
 
-    /// A request of which no part may fail.
+    /// Makes a request, and converts any failure to an error.
     pub(super) async fn ask<R: Request>(&self, action: &str, request: R) -> Result<R::Reply> {
         self.call(request)
             .await
             .map_err(|trouble| self.named::<R>(action, trouble))
     }
 
-    /// A request, and what became of it.
+    /// Makes a request.
     pub(super) async fn call<R: Request>(&self, request: R) -> std::result::Result<R::Reply, Trouble> {
         if self.credentials.is_none() {
             return self.try_members(&request).await;
@@ -98,7 +99,7 @@ impl Connection {
                 self.authenticate().await?;
             }
             match self.try_members(&request).await {
-                // It was idle for too long, or the server started anew.
+                // The token has expired, or the server was restarted.
                 Err(Trouble::Refused(status)) if status.code() == Code::Unauthenticated => *lock(&self.token) = None,
                 outcome => return outcome,
             }
@@ -120,8 +121,8 @@ impl Connection {
         Ok(())
     }
 
-    /// Members one after the other, until one answers or the deadline has come. What may have
-    /// been applied is not asked again.
+    /// Tries the members one after the other, until one answers or the deadline has passed. A
+    /// request that may have been applied is not repeated.
     async fn try_members<R: Request>(&self, request: &R) -> std::result::Result<R::Reply, Trouble> {
         let deadline = self.clock.now() + self.timeout.as_nanos() as u64;
         let mut unsent = 0;
@@ -168,7 +169,7 @@ impl Connection {
         (current.turn, current.channel.clone())
     }
 
-    /// The next member, by a new connection, unless somebody has gone there already.
+    /// Switches to the next member, unless another caller has done so already.
     fn leave(&self, turn: u64) {
         let mut current = lock(&self.current);
         if current.turn == turn {
@@ -178,7 +179,7 @@ impl Connection {
         }
     }
 
-    /// In the words of whoever asked.
+    /// Converts a failure to an error that names the action.
     pub(super) fn named<R: Request>(&self, action: &str, trouble: Trouble) -> Error {
         match trouble {
             Trouble::Unsent(status) => Error::Unreachable {
@@ -197,7 +198,7 @@ impl Connection {
         }
     }
 
-    /// An error that is none of the network's.
+    /// An error that was not caused by the network.
     pub(super) fn failed(&self, action: &str, source: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> Error {
         Error::Backend {
             action: self.name_of(action),
@@ -219,7 +220,7 @@ impl fmt::Debug for Connection {
     }
 }
 
-/// What a status says of the request.
+/// Classifies a status by what it says about the request.
 fn judge(status: Status) -> Trouble {
     let mut source = std::error::Error::source(&status);
     while let Some(error) = source {
@@ -229,7 +230,7 @@ fn judge(status: Status) -> Trouble {
         source = error.source();
     }
     match status.code() {
-        // Those that etcd gives before it does anything.
+        // etcd returns these before it does anything.
         Code::InvalidArgument
         | Code::NotFound
         | Code::PermissionDenied

@@ -1,14 +1,14 @@
-//! Expiry: samples are bound to leases, and etcd removes them with the lease.
+//! Expiry: samples are attached to leases, and etcd removes them with the lease.
 //!
-//! A lease is shared by all samples of an eighth of the time to live, and lasts for twice
-//! that time, so that what is younger is still there when a run is read back.
+//! A lease is shared by all samples of an eighth of the time to live, and lasts for twice the
+//! time to live, so that unexpired samples are still there when a run is read back.
 
 use tsb_core::time::{Clock, MonotonicClock, SECOND_NS};
 
 use super::connection::{Connection, Trouble};
 use super::message::LeaseGrant;
 
-/// Leases of one client, one after the other.
+/// The leases of one client, one after the other.
 #[derive(Debug)]
 pub(super) struct Leases {
     ttl_ns: u64,
@@ -31,7 +31,7 @@ impl Leases {
         }
     }
 
-    /// The lease of what is written now.
+    /// The lease for samples written now.
     pub(super) async fn id(&self, connection: &Connection) -> std::result::Result<i64, Trouble> {
         let mut current = self.current.lock().await;
         let now = self.clock.now();

@@ -1,4 +1,4 @@
-//! From an address to endpoints, one or more.
+//! Converts an address to endpoints.
 
 use tonic::transport::{Certificate, ClientTlsConfig, Endpoint};
 
@@ -6,7 +6,7 @@ use super::options::EtcdOptions;
 use crate::Address;
 use tsb_stores::error::{Error, Result};
 
-/// One for each member that is named; an address names one at least.
+/// One endpoint per host; an address has at least one.
 pub(super) fn endpoints(address: &Address, options: &EtcdOptions) -> Result<Vec<Endpoint>> {
     let scheme = if options.tls { "https" } else { "http" };
     let hosts: Vec<&str> = address.hosts().split(',').collect();
@@ -17,7 +17,7 @@ pub(super) fn endpoints(address: &Address, options: &EtcdOptions) -> Result<Vec<
     let endpoint = |host: &&str| -> Result<Endpoint> {
         let port = if host.rsplit_once(':').is_some() { "" } else { ":2379" };
         let endpoint = Endpoint::from_shared(format!("{scheme}://{host}{port}")).map_err(|error| wrong(host, error))?;
-        // Each member gets its share of the deadline.
+        // Each member gets an equal share of the deadline.
         let endpoint = endpoint.connect_timeout(options.timeout / hosts.len() as u32);
         if !options.tls {
             return Ok(endpoint);

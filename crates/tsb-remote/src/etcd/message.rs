@@ -1,17 +1,17 @@
-//! The messages of etcd's API that are used here, field by field as `rpc.proto` and `kv.proto`
-//! of etcd 3.4 number them. What is left out is skipped when it is read, and has its default
-//! when it is written; a `oneof` stands here as optional fields, which are the same bytes.
+//! The messages of etcd's API that are used here, with the field numbers of `rpc.proto` and
+//! `kv.proto` of etcd 3.4. Other fields are skipped when read, and have their defaults when
+//! written. A `oneof` is declared as optional fields, which have the same encoding.
 
 use prost::Message;
 use prost::bytes::Bytes;
 
 /// A request of the API, with its reply.
 pub(super) trait Request: Message + Clone + 'static {
-    /// What comes back.
+    /// The type of the reply.
     type Reply: Message + Default + 'static;
     /// The path of the method.
     const PATH: &'static str;
-    /// Whether it may change anything, so that it must not be made twice.
+    /// Whether it may change something, so that it must not be repeated.
     const CHANGES: bool;
 }
 
@@ -36,7 +36,7 @@ requests! {
     Authenticate => AuthenticateReply, "Auth/Authenticate", changes: false;
 }
 
-/// A message of which nothing is read.
+/// A message whose fields are ignored.
 #[derive(Clone, PartialEq, Message)]
 pub(super) struct Empty {}
 
@@ -48,7 +48,8 @@ pub(super) struct KeyValue {
     pub(super) value: Bytes,
 }
 
-/// Keys from `key`, included, to `end`, excluded; without it one key (`range_end` there).
+/// Keys from `key` (included) to `end` (excluded, `range_end` in etcd); without `end`, the single
+/// key.
 #[derive(Clone, PartialEq, Message)]
 pub(super) struct Range {
     #[prost(bytes = "bytes", tag = "1")]
@@ -57,7 +58,7 @@ pub(super) struct Range {
     pub(super) end: Bytes,
     #[prost(int64, tag = "3")]
     pub(super) limit: i64,
-    /// [`DESCENDING`], or 0. The server looks at the whole range before it sorts.
+    /// [`DESCENDING`], or 0. The server reads the whole range before it sorts.
     #[prost(int32, tag = "5")]
     pub(super) sort_order: i32,
     #[prost(bool, tag = "8")]
@@ -66,7 +67,7 @@ pub(super) struct Range {
     pub(super) count_only: bool,
 }
 
-/// `SortOrder.DESCEND`; the target is the key unless another is named.
+/// `SortOrder.DESCEND`; the sort target is the key by default.
 pub(super) const DESCENDING: i32 = 2;
 
 #[derive(Clone, PartialEq, Message)]
@@ -97,7 +98,7 @@ pub(super) struct DeleteRange {
     pub(super) end: Bytes,
 }
 
-/// One of the two.
+/// Exactly one of the two is set.
 #[derive(Clone, PartialEq, Message)]
 pub(super) struct Operation {
     #[prost(message, optional, tag = "1")]
@@ -130,7 +131,7 @@ pub(super) struct OperationReply {
     pub(super) range: Option<RangeReply>,
 }
 
-/// That a key is not there: that the revision of its creation is 0, which is the default.
+/// The condition that a key does not exist: its creation revision is 0, which is the default.
 #[derive(Clone, PartialEq, Message)]
 pub(super) struct Compare {
     #[prost(int32, tag = "2")]
@@ -140,7 +141,7 @@ pub(super) struct Compare {
 }
 
 impl Compare {
-    /// The key is not there.
+    /// The key does not exist.
     pub(super) fn absent(key: Bytes) -> Self {
         const CREATE: i32 = 1;
         Self { target: CREATE, key }

@@ -1,27 +1,28 @@
-//! What a user may choose.
+//! The options of an etcd client.
 
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// Everything but where the members are.
+/// All options except the address.
 #[derive(Clone, Debug)]
 pub struct EtcdOptions {
-    /// How long samples are kept at least after they were written; `None`: for ever.
+    /// Minimum time that samples are kept after they were written, in nanoseconds; `None`: for
+    /// ever.
     pub ttl_ns: Option<i64>,
-    /// Samples of a transaction, at the most; a server takes 128 unless it was started with
-    /// another `--max-txn-ops`. in [1, ..)
+    /// Maximum number of samples per transaction, at least 1. A server accepts 128 unless it was
+    /// started with another `--max-txn-ops`.
     pub operations: usize,
-    /// Transactions of one write that are under way at once. in [1, ..)
+    /// Maximum number of transactions of one write in flight, at least 1.
     pub parallel: usize,
-    /// How long a request may take, with all members that are tried for it.
+    /// Deadline of a request, over all members that are tried.
     pub timeout: Duration,
-    /// Whether to speak TLS.
+    /// Whether to use TLS.
     pub tls: bool,
-    /// File with the certificates to trust; `None`: those of the web.
+    /// File with the trusted certificates; `None`: the usual web roots.
     pub tls_ca: Option<PathBuf>,
-    /// Remove what an earlier run has left below the prefix.
+    /// Whether to remove what an earlier run left below the prefix.
     pub drop: bool,
-    /// Series that can be defined, at the most.
+    /// Maximum number of series.
     pub max_series: usize,
 }
 

@@ -1,5 +1,4 @@
-//! Where things are: keys below a prefix, made so that those of a series are neighbours in
-//! the order of time.
+//! The layout of keys below a prefix: the samples of a series are neighbours, in time order.
 //!
 //! | key | value |
 //! | --- | --- |
@@ -7,8 +6,8 @@
 //! | `PREFIX/k` number | name and labels of a series, as JSON |
 //! | `PREFIX/s` number time | a value, as eight bytes of a double, little-endian |
 //!
-//! Numbers are four bytes, times eight, with the sign turned; big-endian, so that etcd's
-//! order of bytes is theirs.
+//! A number is four bytes and a time eight, with the sign bit inverted; both are big-endian, so
+//! that etcd's order of bytes is the order of numbers and times.
 
 use prost::bytes::Bytes;
 use tsb_core::{SeriesKey, Timestamp};
@@ -16,7 +15,7 @@ use tsb_core::{SeriesKey, Timestamp};
 use super::message::Range;
 use tsb_stores::parts::{key_of, labels_to_json};
 
-/// What the marker says.
+/// The value of the marker.
 pub(super) const MARKER: &str = r#"{"layout":"samples","version":1}"#;
 
 const SIGN: u64 = 1 << 63;
@@ -34,7 +33,7 @@ impl Space {
         }
     }
 
-    /// All of it, with whatever others have put there.
+    /// All keys below the prefix, including those of other programs.
     pub(super) fn everything(&self) -> Range {
         let end = format!("{}0", &self.prefix[..self.prefix.len() - 1]);
         between(Bytes::copy_from_slice(self.prefix.as_bytes()), end.into())
@@ -44,12 +43,12 @@ impl Space {
         self.of("m")
     }
 
-    /// Names of all series.
+    /// The names of all series.
     pub(super) fn names(&self) -> Range {
         between(self.of("k"), self.of("l"))
     }
 
-    /// Samples of all series.
+    /// The samples of all series.
     pub(super) fn samples(&self) -> Range {
         between(self.of("s"), self.of("t"))
     }
@@ -74,18 +73,18 @@ impl Space {
         key.into()
     }
 
-    /// Samples of one series from `start` on.
+    /// The samples of one series from `start` on.
     pub(super) fn samples_from(&self, number: u32, start: Timestamp) -> Range {
         between(self.sample(number, start), after(&self.sample(number, Timestamp::MAX)))
     }
 
-    /// The number of a series out of the key of its name.
+    /// The series number in the key of a name.
     pub(super) fn number_of(&self, key: &[u8]) -> Option<u32> {
         let number = key.strip_prefix(self.prefix.as_bytes())?.strip_prefix(b"k")?;
         Some(u32::from_be_bytes(number.try_into().ok()?))
     }
 
-    /// Series and timestamp out of the key of a sample.
+    /// Series number and timestamp in the key of a sample.
     pub(super) fn sample_of(&self, key: &[u8]) -> Option<(u32, Timestamp)> {
         let key = key.strip_prefix(self.prefix.as_bytes())?.strip_prefix(b"s")?;
         let (number, at) = key.split_first_chunk()?;
@@ -98,7 +97,7 @@ impl Space {
     }
 }
 
-/// Keys from one, included, to another, excluded.
+/// The keys from `key` (included) to `end` (excluded).
 pub(super) fn between(key: Bytes, end: Bytes) -> Range {
     Range {
         key,
@@ -114,7 +113,7 @@ pub(super) fn after(key: &[u8]) -> Bytes {
     next.into()
 }
 
-/// A series as a value: name and labels.
+/// Encodes a series: name and labels.
 pub(super) fn series_to_value(key: &SeriesKey) -> Bytes {
     let pair = (key.name(), labels_to_json(key));
     serde_json::json!(pair).to_string().into()

@@ -1,4 +1,4 @@
-//! From a batch to transactions.
+//! Divides a batch into transactions.
 
 use std::collections::HashSet;
 use std::ops::Range;
@@ -9,35 +9,35 @@ use tsb_core::{Batch, Ids, SeriesId, Times, Timestamp};
 use super::message::{Operation, Put, Txn};
 use super::space::Space;
 
-/// Bytes of a transaction, at the most: a server takes a request of 1.5 MiB unless it was
+/// Maximum size of a transaction in bytes: a server accepts requests of 1.5 MiB unless it was
 /// started with another `--max-request-bytes`.
 const BYTES_MAX: usize = 3 << 19;
-/// Around a key and a value, at the most: tags, lengths and the lease.
+/// Upper bound of the bytes around a key and a value: tags, lengths and the lease.
 const AROUND_BYTES: usize = 32;
-/// Of a value.
+/// Bytes of a value.
 const VALUE_BYTES: usize = 8;
 
 /// Some samples of a batch.
 #[derive(Debug)]
 pub(super) struct Transaction {
-    /// Which.
+    /// Their indices in the batch.
     pub(super) indices: Range<usize>,
     pub(super) request: Txn,
 }
 
-/// How a batch is written.
+/// The transactions of a batch.
 #[derive(Debug)]
 pub(super) struct Plan {
     pub(super) transactions: Vec<Transaction>,
-    /// One key is in several of them: each has to wait for the one before.
+    /// A key is in several transactions: each must wait for the previous one.
     pub(super) is_ordered: bool,
 }
 
-/// Cuts a batch of numbers into transactions of so many operations, at the most.
+/// Divides a batch, whose ids are numbers, into transactions of at most `operations` operations.
 pub(super) fn plan(space: &Space, batch: &Batch<'_>, operations: usize, lease: i64) -> Plan {
     let mut is_ordered = false;
     let mut transactions = Vec::with_capacity(batch.len().div_ceil(operations));
-    // A tick has each key once, and needs no look.
+    // A tick has each key only once, so there is nothing to check.
     let mut seen = (!is_tick(batch)).then(HashSet::<(SeriesId, Timestamp), foldhash::fast::FixedState>::default);
     let mut all = seen.clone();
     let key_bytes = space.sample(0, Timestamp(0)).len();
@@ -70,7 +70,7 @@ fn is_tick(batch: &Batch<'_>) -> bool {
     matches!((batch.ids(), batch.times()), (Ids::Range(_), Times::One(_)))
 }
 
-/// Keys and values of a transaction are slices of one allocation.
+/// Builds a transaction. Its keys and values are slices of one allocation.
 fn transaction(space: &Space, batch: &Batch<'_>, indices: Range<usize>, lease: i64) -> Transaction {
     let mut bytes = Vec::new();
     for index in indices.clone() {
@@ -127,7 +127,7 @@ mod tests {
         let times = [1, 2, 3, 4, 5].map(Timestamp);
         let batch = Batch::new(Ids::Each(&ids), Times::Each(&times), &values);
         assert_eq!(cuts(&batch, 128), (std::iter::once(0..5).collect(), false));
-        // Apart by a cut, and still to be written in order.
+        // Divided, and to be written in order.
         let ids = [1, 2, 1].map(SeriesId);
         let batch = Batch::new(Ids::Each(&ids), Times::One(Timestamp(5)), &values[..3]);
         assert_eq!(cuts(&batch, 2), (vec![0..2, 2..3], true));

@@ -1,4 +1,4 @@
-//! The answer to a query, a chunk at a time: a series after the other, each by one pipeline.
+//! The answer to a query, read chunk by chunk: one series after the other, one pipeline each.
 
 use std::sync::Arc;
 
@@ -15,11 +15,11 @@ use tsb_stores::error::Result;
 use tsb_stores::parts::Resampler;
 use tsb_stores::store::{Query, Resample, TimeRange};
 
-/// Rows of a chunk, at the most; those of a series in the ticks layout are one chunk.
+/// Maximum number of rows per chunk, except in the ticks layout, where a series is one chunk.
 const ROWS_MAX: usize = 4_096;
 const ACTION: &str = "read samples";
 
-/// What has not been read yet.
+/// The part of an answer that has not been read yet.
 #[derive(Debug)]
 pub struct MongoAnswer {
     question: Question,
@@ -27,7 +27,7 @@ pub struct MongoAnswer {
     current: Option<(SeriesId, Cursor<RawDocumentBuf>)>,
 }
 
-/// What is asked of each series, and whom. Apart from the cursor, which only one may use.
+/// The parameters of the query. Kept apart from the cursor, which needs exclusive access.
 #[derive(Debug)]
 struct Question {
     connection: Arc<Connection>,
@@ -44,7 +44,7 @@ impl MongoAnswer {
         numbers: Vec<u32>,
     ) -> Self {
         let asked = query.series.iter().copied().zip(numbers);
-        // Nothing is in a range that ends before it starts, and nobody has to be asked.
+        // A range that ends before it starts is empty: the server need not be asked.
         let asked: Vec<_> = asked.filter(|_| query.range.start < query.range.end).collect();
         Self {
             question: Question {
@@ -71,7 +71,7 @@ impl Question {
             .await
     }
 
-    /// Rows as the server sends them, until there are enough or no more.
+    /// Reads rows until the chunk is full or the cursor ends.
     async fn rows(&self, series: SeriesId, cursor: &mut Cursor<RawDocumentBuf>) -> Result<Chunk> {
         let mut chunk = Chunk {
             series,
@@ -86,8 +86,8 @@ impl Question {
         Ok(chunk)
     }
 
-    /// All rows of a series out of columns: documents may overlap in time, so that the first
-    /// row is known when the last document has come.
+    /// All rows of a series in the ticks layout. Documents may overlap in time, so all must be
+    /// read before the first row is known.
     async fn columns(&self, series: SeriesId, number: u32, mut cursor: Cursor<RawDocumentBuf>) -> Result<Chunk> {
         let mut cells: Vec<(Timestamp, u64, f64)> = Vec::new();
         while self.connection.advance(ACTION, &mut cursor).await? {
@@ -104,7 +104,7 @@ impl Question {
             })
             .map_err(failed)?;
         }
-        // Stable: within a document the order is that of writing.
+        // The sort must be stable: within a document, the order is that of writing.
         cells.sort_by_key(|(at, order, _)| (*at, *order));
         let (times, values) = match self.resample {
             None => cells.iter().map(|(at, _, value)| (*at, *value)).unzip(),
@@ -147,8 +147,8 @@ impl Answer for MongoAnswer {
     }
 }
 
-/// A document `{n, v}`. A step that starts before all timestamps is a double there, and one
-/// without numbers has no value.
+/// Decodes a document `{n, v}`. The start of a step that lies before all timestamps is a double,
+/// and the value of a step without numbers is absent.
 fn row(document: &RawDocument) -> std::result::Result<(Timestamp, f64), String> {
     let at = match document.get("n") {
         Ok(Some(RawBsonRef::Int64(at))) => at,

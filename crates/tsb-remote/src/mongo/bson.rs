@@ -1,7 +1,8 @@
-//! Documents as bytes, written straight through: a command of a hundred thousand samples
-//! is one buffer, and no value of it is boxed on the way.
+//! Writes BSON documents directly as bytes: a command of a hundred thousand samples is one
+//! buffer, without boxed values.
 //!
-//! Only what the layouts write; reading is the driver's. <https://bsonspec.org/spec.html>
+//! It supports only what the layouts write; the driver does the reading.
+//! <https://bsonspec.org/spec.html>
 
 use mongodb::bson::RawDocumentBuf;
 
@@ -11,7 +12,7 @@ use tsb_stores::error::{Error, Result};
 #[derive(Debug)]
 pub(super) struct Writer {
     bytes: Vec<u8>,
-    /// Where the open documents and arrays begin.
+    /// The start positions of the open documents and arrays.
     open: Vec<usize>,
 }
 
@@ -26,7 +27,7 @@ impl Writer {
         writer
     }
 
-    /// How long it is so far, in bytes.
+    /// The length so far, in bytes.
     pub(super) fn len(&self) -> usize {
         self.bytes.len()
     }
@@ -64,7 +65,7 @@ impl Writer {
         self
     }
 
-    /// Words of one width, one after the other.
+    /// A binary value made of words of one width.
     pub(super) fn binary<const N: usize>(
         &mut self,
         key: impl Key,
@@ -84,7 +85,7 @@ impl Writer {
         self
     }
 
-    /// Milliseconds since the epoch.
+    /// A date, in milliseconds since the epoch.
     pub(super) fn date(&mut self, key: impl Key, millis: i64) -> &mut Self {
         self.element(0x09, key).bytes.extend_from_slice(&millis.to_le_bytes());
         self
@@ -124,7 +125,7 @@ impl Writer {
     }
 }
 
-/// The name of an element: a word, or its place in an array.
+/// The name of an element: a string, or the index in an array.
 pub(super) trait Key {
     fn write(self, bytes: &mut Vec<u8>);
 }

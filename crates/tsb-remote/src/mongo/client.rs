@@ -1,4 +1,4 @@
-//! The client: series and their numbers, writes and their outcomes, levels.
+//! The client: maps series to numbers, writes batches, and tracks durability levels.
 
 use std::fmt;
 use std::sync::Arc;
@@ -25,23 +25,24 @@ mod opening;
 
 pub(super) use opening::series;
 
-/// Where a database says what it is: `{_id: "layout"}` and, for barriers, `{_id: "flush"}`.
+/// The collection with the marker, `{_id: "layout"}`, and a document for flushes,
+/// `{_id: "flush"}`.
 const MARKER: &str = "tsb";
-/// `{_id: number, name, labels}` a series.
+/// The collection of series: one document `{_id: number, name, labels}` per series.
 const SERIES: &str = "series";
-/// How often an operation is made again that met another of its kind.
+/// Number of attempts for an operation that conflicts with another one.
 const ATTEMPTS: usize = 10;
 
-/// A database of MongoDB as a place for samples.
+/// A client that stores samples in a database of MongoDB.
 pub struct MongoClient {
     connection: Arc<Connection>,
     layout: Arc<Layout>,
     options: MongoOptions,
     copies: u32,
     names: Names,
-    /// Samples that were there when it was opened.
+    /// Number of samples that were there when the client was opened.
     held: u64,
-    /// Samples that were there or have been tried since: it orders those of one timestamp.
+    /// Number of samples there at opening or tried since: it orders samples of one timestamp.
     tried: AtomicU64,
     synced: AtomicU64,
     acks: Acks,
@@ -53,7 +54,7 @@ impl MongoClient {
         move |writer| acknowledge.write(writer, timeout)
     }
 
-    /// Tells the database the numbers that it does not know.
+    /// Stores the numbers that the database does not know yet.
     async fn save_series(&self) -> Result<()> {
         if let Some(unsaved) = self.names.unsaved().await {
             self.insert_series(unsaved.series()).await?;
@@ -86,7 +87,7 @@ impl MongoClient {
             for (operation, code) in reply.errors {
                 let place = command.samples_of(operation).first();
                 match place.and_then(|place| series.get(*place as usize)) {
-                    // It may be there from an earlier try whose answer did not come.
+                    // It may be there from an earlier attempt without an answer.
                     Some((number, key)) if code == DUPLICATE_KEY => self.check_series(*number, key).await?,
                     _ => return Err(self.connection.failed(ACTION, format!("it answers with code {code}"))),
                 }
@@ -101,7 +102,7 @@ impl MongoClient {
         Ok(())
     }
 
-    /// A number must mean in the database what it means here.
+    /// Checks that a number means the same series in the database as here.
     async fn check_series(&self, number: u32, key: &SeriesKey) -> Result<()> {
         let action = "compare the names of series";
         let find = doc! { "find": SERIES, "filter": { "_id": number as i32, "name": key.name(), "labels": labels_to_json(key) } };
@@ -114,7 +115,7 @@ impl MongoClient {
         ))
     }
 
-    /// Mohawk's own list of metrics.
+    /// Adds series to Mohawk's own list of metrics.
     async fn register(&self, series: &[(u32, SeriesKey)]) -> Result<()> {
         for (number, _) in series {
             let name = self.layout.name(*number);
@@ -134,8 +135,8 @@ impl MongoClient {
         Ok(())
     }
 
-    /// Writes a batch of numbers; what was refused, by index. In order: a command starts when
-    /// the one before has been answered.
+    /// Writes a batch whose ids are numbers. Returns the refused samples, by index. Each command
+    /// starts after the previous one was answered.
     async fn write_batch(&self, batch: &Batch<'_>) -> Result<Vec<(u32, Reason)>> {
         const ACTION: &str = "write samples";
         let mut refused = Vec::new();
@@ -164,7 +165,7 @@ impl MongoClient {
                 }
                 for (operation, code) in reply.errors {
                     let samples = command.samples_of(operation).iter().copied();
-                    // Two writes that both would make a new document: it is there now.
+                    // Two writes tried to create the same document: it exists now, so try again.
                     if code == DUPLICATE_KEY && self.layout.kind() == LayoutKind::Bucket {
                         which.extend(samples);
                     } else {
@@ -182,7 +183,7 @@ impl MongoClient {
         ))
     }
 
-    /// As Mohawk does it: for each sample a look-up of the metric, and an insert.
+    /// As Mohawk does it: for each sample a lookup of the metric, and an insert.
     async fn write_one_by_one(&self, batch: &Batch<'_>) -> Result<Vec<(u32, Reason)>> {
         let mut refused = Vec::new();
         for index in 0..batch.len() {
@@ -206,7 +207,8 @@ impl MongoClient {
         Ok(refused)
     }
 
-    /// A write that waits for journals: when it is answered, all before it is in them.
+    /// Writes a document and waits for the journals, which then also hold everything written
+    /// before.
     async fn barrier(&self) -> Result<()> {
         let concern = self.options.acknowledge.journaled().document(self.connection.timeout());
         let update = doc! { "q": { "_id": "flush" }, "u": { "$inc": { "n": 1_i64 } }, "upsert": true };
@@ -237,7 +239,7 @@ impl MongoClient {
     }
 }
 
-/// A number of an answer, whatever kind of number it is.
+/// A number in an answer, of any numeric type.
 fn number(document: &Document, name: &str) -> u64 {
     use mongodb::bson::Bson;
     match document.get(name) {
@@ -315,7 +317,7 @@ impl Client for MongoClient {
             self.synced.fetch_max(written, Ordering::AcqRel);
         }
         if level == Durability::Synced && matches!(scope, Scope::All) {
-            // A checkpoint as well: without it sizes are those of a minute ago.
+            // Take a checkpoint as well: otherwise the reported sizes may be a minute old.
             self.connection
                 .ask_server("take a checkpoint", doc! { "fsync": 1 })
                 .await?;

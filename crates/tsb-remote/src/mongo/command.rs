@@ -1,4 +1,4 @@
-//! Commands that write many documents, and which samples each of them stands for.
+//! Commands that write many documents, with the samples that each operation stands for.
 
 use mongodb::bson::{Document, RawDocumentBuf};
 
@@ -6,18 +6,19 @@ use super::bson::Writer;
 use tsb_stores::error::Result;
 use tsb_stores::store::Reason;
 
-/// A command is a document, which has 16 MiB at the most; this leaves room for one operation.
+/// Size limit for adding an operation. A command may have 16 MiB; this leaves room for one more
+/// operation.
 const BYTES_MAX: usize = 12 << 20;
-/// Operations of a command: MongoDB's own bound.
+/// Maximum number of operations per command: MongoDB's own limit.
 const OPERATIONS_MAX: usize = 100_000;
 
 /// One command.
 #[derive(Debug)]
 pub(super) struct Command {
     pub(super) body: RawDocumentBuf,
-    /// The samples, as indices of the batch, operation after operation.
+    /// The samples of all operations in order, as indices of the batch.
     samples: Vec<u32>,
-    /// Where the samples of each operation end.
+    /// The end of each operation's samples.
     ends: Vec<u32>,
 }
 
@@ -40,7 +41,7 @@ impl Command {
     }
 }
 
-/// Writes operations into as few commands as can be.
+/// Packs operations into as few commands as possible.
 pub(super) struct Commands<'a> {
     /// Writes everything before the operations, and opens their array.
     head: &'a dyn Fn(&mut Writer),
@@ -63,7 +64,7 @@ impl<'a> Commands<'a> {
         }
     }
 
-    /// One more operation: `write` fills its document.
+    /// Adds an operation; `write` fills its document.
     pub(super) fn push(
         &mut self,
         samples: impl IntoIterator<Item = u32>,
@@ -80,7 +81,7 @@ impl<'a> Commands<'a> {
         Ok(())
     }
 
-    /// All commands, none of them without operations.
+    /// All commands; none is without operations.
     pub(super) fn finish(mut self) -> Result<Vec<Command>> {
         if !self.ends.is_empty() {
             self.cut()?;
@@ -101,17 +102,17 @@ impl<'a> Commands<'a> {
     }
 }
 
-/// What a server said to a command that it carried out, in whole or in part.
+/// A server's reply to a command that it executed, in full or in part.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Reply {
-    /// Operations that were not carried out: their place, and MongoDB's code.
+    /// Failed operations: index and MongoDB's code.
     pub(super) errors: Vec<(usize, i32)>,
-    /// It was carried out here, but not at the level that was asked for.
+    /// The command was executed, but not at the requested write concern; the reason.
     pub(super) concern: Option<String>,
 }
 
 impl Reply {
-    /// From the document of an answer.
+    /// Parses a reply.
     pub(super) fn of(answer: &Document) -> Self {
         let errors = answer.get_array("writeErrors").into_iter().flatten();
         let errors = errors.filter_map(|error| {
@@ -126,10 +127,10 @@ impl Reply {
     }
 }
 
-/// Two of one `_id`.
+/// MongoDB's code for two documents with the same `_id`.
 pub(super) const DUPLICATE_KEY: i32 = 11_000;
 
-/// Why an operation was refused, by MongoDB's code.
+/// The reason for a refusal, from MongoDB's code.
 pub(super) fn reason_of(code: i32) -> Reason {
     match code {
         DUPLICATE_KEY => Reason::Duplicate,

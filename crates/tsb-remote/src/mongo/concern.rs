@@ -1,4 +1,4 @@
-//! What an ack waits for, and what it is worth.
+//! Write concerns: what an ack waits for, and which durability it has.
 
 use std::time::Duration;
 
@@ -7,10 +7,10 @@ use tsb_core::Durability;
 
 use super::bson::Writer;
 
-/// Which members have to have a sample.
+/// The members that must have a sample.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Members {
-    /// So many. in [1, 50]
+    /// This many, in [1, 50].
     Count(u32),
     /// More than half of them.
     Majority,
@@ -27,12 +27,12 @@ impl Members {
     }
 }
 
-/// A write concern. `w=0` is not offered: who waits for no answer cannot say what came.
+/// A write concern. `w=0` is not offered: without an answer it is unknown what arrived.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Acknowledge {
-    /// Members that have it.
+    /// The members that must have it.
     pub members: Members,
-    /// Whether their journals are synced.
+    /// Whether their journals must be synced.
     pub journal: bool,
 }
 
@@ -47,7 +47,7 @@ impl Default for Acknowledge {
 }
 
 impl Acknowledge {
-    /// What a sample has reached when its ack comes.
+    /// The durability level of an ack.
     pub(super) fn durability(self) -> Durability {
         if self.journal || self.members == Members::Majority {
             Durability::Synced
@@ -56,7 +56,7 @@ impl Acknowledge {
         }
     }
 
-    /// On how many members, in a set of so many.
+    /// The number of copies, in a replica set of `members` members.
     pub(super) fn copies(self, members: u32) -> u32 {
         match self.members {
             Members::Count(count) => count,
@@ -64,12 +64,12 @@ impl Acknowledge {
         }
     }
 
-    /// The same members, and their journals.
+    /// The same members, with synced journals.
     pub(super) fn journaled(self) -> Self {
         Self { journal: true, ..self }
     }
 
-    /// As the element `writeConcern` of a command.
+    /// Writes it as the element `writeConcern` of a command.
     pub(super) fn write(self, into: &mut Writer, timeout: Duration) {
         into.document("writeConcern");
         match self.members {
@@ -81,7 +81,7 @@ impl Acknowledge {
             .end();
     }
 
-    /// The same for commands that are rare.
+    /// The write concern as a document, for commands built with `doc!`.
     pub(super) fn document(self, timeout: Duration) -> Document {
         let (wtimeout, j) = (timeout.as_millis() as i64, self.durability() == Durability::Synced);
         match self.members {

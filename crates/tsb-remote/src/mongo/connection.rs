@@ -1,4 +1,5 @@
-//! The driver, with a deadline on everything, and its errors in our words.
+//! The connection through the driver: a deadline on every request, and the driver's errors as
+//! ours.
 
 use std::future::Future;
 use std::time::Duration;
@@ -12,11 +13,11 @@ use super::options::MongoOptions;
 use crate::Address;
 use tsb_stores::error::{Error, Result};
 
-/// Codes that say no more than that the server is going away or is no primary any more:
-/// what it was doing may be done. From MongoDB's list of retryable errors.
+/// Codes that mean only that the server is going away or is no longer primary: the operation may
+/// have been applied. From MongoDB's list of retryable errors.
 const AMID_CHANGE: [i32; 11] = [6, 7, 89, 91, 189, 262, 9_001, 10_107, 11_600, 11_602, 13_435];
 
-/// An address as the driver reads it, with its credentials.
+/// The address in the driver's form, with credentials.
 fn uri(address: &Address) -> Result<String> {
     if ["admin", "local", "config"].contains(&address.place()) {
         return Err(Error::Spec {
@@ -36,11 +37,11 @@ fn uri(address: &Address) -> Result<String> {
 pub(super) struct Connection {
     database: Database,
     timeout: Duration,
-    /// Address without credentials, for errors.
+    /// The address without credentials, for errors.
     name: String,
 }
 
-/// Whether a request changes anything: what no answer means.
+/// Whether a request may change something, which decides what a missing answer means.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Effect {
     Reads,
@@ -48,11 +49,11 @@ enum Effect {
 }
 
 impl Connection {
-    /// Finds the servers. Nothing is asked of the database yet.
+    /// Connects to the servers; asks nothing of the database yet.
     pub(super) async fn open(address: &Address, options: &MongoOptions) -> Result<Self> {
         let wrong = |error: DriverError| Error::Spec {
             spec: "mongo:".to_owned(),
-            // The driver's words may quote what it could not read.
+            // The driver's message may quote the address.
             what: if address.credentials().is_some() {
                 "the driver cannot read the address".to_owned()
             } else {
@@ -64,7 +65,7 @@ impl Connection {
         driver.connect_timeout = Some(options.timeout);
         driver.server_selection_timeout = Some(options.timeout);
         driver.max_pool_size = Some(options.pool);
-        // A write that is made twice is counted twice.
+        // A repeated write would be counted twice.
         driver.retry_writes = Some(false);
         driver.repl_set_name.clone_from(&options.replica_set);
         if let Some(credential) = &mut driver.credential
@@ -86,7 +87,7 @@ impl Connection {
         })
     }
 
-    /// Longest time that a request may take.
+    /// Deadline of a request.
     pub(super) const fn timeout(&self) -> Duration {
         self.timeout
     }
@@ -96,13 +97,13 @@ impl Connection {
         self.database.name()
     }
 
-    /// A command that changes nothing.
+    /// Runs a command that changes nothing.
     pub(super) async fn ask(&self, action: &str, command: Document) -> Result<Document> {
         self.within(action, Effect::Reads, self.database.run_command(command).into_future())
             .await
     }
 
-    /// The first document that a `find` finds.
+    /// The first document that a `find` returns.
     pub(super) async fn find_one(&self, action: &str, find: Document) -> Result<Option<Document>> {
         let answer = self.ask(action, find).await?;
         let batch = answer
@@ -111,14 +112,14 @@ impl Connection {
         Ok(batch.ok().and_then(|batch| batch.first()?.as_document().cloned()))
     }
 
-    /// A command to the server and not to the database.
+    /// Runs a command of the server, not of the database.
     pub(super) async fn ask_server(&self, action: &str, command: Document) -> Result<Document> {
         let server = self.database.client().database("admin");
         self.within(action, Effect::Reads, server.run_command(command).into_future())
             .await
     }
 
-    /// A command that changes something, with its reply as it is.
+    /// Runs a command that changes something, and returns its reply.
     pub(super) async fn write(&self, action: &str, command: RawDocumentBuf) -> Result<Document> {
         self.within(
             action,
@@ -128,7 +129,7 @@ impl Connection {
         .await
     }
 
-    /// Such a command of which no part may fail.
+    /// As [`Connection::write`]; returns an error if any part failed.
     pub(super) async fn change(&self, action: &str, command: Document) -> Result<Document> {
         let command = RawDocumentBuf::try_from(&command).map_err(|error| self.failed(action, error))?;
         let reply = self.write(action, command).await?;
@@ -138,7 +139,7 @@ impl Connection {
         }
     }
 
-    /// The documents that a pipeline makes of a collection.
+    /// The documents that a pipeline computes from a collection.
     pub(super) async fn aggregate(
         &self,
         action: &str,
@@ -151,7 +152,7 @@ impl Connection {
         self.within(action, Effect::Reads, cursor).await
     }
 
-    /// Moves a cursor on; whether it stands on a document.
+    /// Moves a cursor forward. Returns whether there is a document.
     pub(super) async fn advance(&self, action: &str, cursor: &mut Cursor<RawDocumentBuf>) -> Result<bool> {
         self.within(action, Effect::Reads, cursor.advance()).await
     }
@@ -168,13 +169,13 @@ impl Connection {
         self.within("drop the database", Effect::Writes, drop).await
     }
 
-    /// How many members the replica set has; 1 without one.
+    /// Number of members of the replica set; 1 without one.
     pub(super) async fn members(&self) -> Result<u32> {
         let hello = self.ask_server("ask who it is", doc! { "hello": 1 }).await?;
         Ok(hello.get_array("hosts").map_or(1, |hosts| hosts.len() as u32))
     }
 
-    /// An error that is none of the network's.
+    /// An error that was not caused by the network.
     pub(super) fn failed(&self, action: &str, source: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> Error {
         Error::Backend {
             action: self.name_of(action),
@@ -182,7 +183,7 @@ impl Connection {
         }
     }
 
-    /// An error that leaves open what was done.
+    /// An error that leaves open whether the request was applied.
     pub(super) fn unknown(&self, action: &str, source: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> Error {
         Error::Unknown {
             action: self.name_of(action),
@@ -229,7 +230,7 @@ impl Connection {
         }
     }
 
-    /// What it means that no answer came.
+    /// The error for a missing answer.
     fn silent(
         &self,
         action: &str,

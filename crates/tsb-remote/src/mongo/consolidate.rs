@@ -1,18 +1,19 @@
-//! Resampling as stages of a pipeline: the server reads, and rows come.
+//! Resampling as stages of a pipeline: the server reads samples, and returns rows.
 //!
-//! Sums are added in time order by `$reduce`, because `$sum` compensates its rounding, and
-//! then two servers that keep the same samples would answer differently.
+//! Sums are computed in time order by `$reduce`. `$sum` compensates its rounding errors, so two
+//! servers with the same samples could return different sums.
 
 use mongodb::bson::{Bson, Document, doc};
 
 use tsb_stores::store::{Consolidation, Resample};
 
-/// Stages from samples `{n, v}` in time order (`n` in nanoseconds) to rows of the same shape.
+/// Stages that turn samples `{n, v}` in time order (`n` in nanoseconds) into rows of the same
+/// form.
 pub(super) fn stages(resample: Resample) -> Vec<Document> {
     let rest = doc! { "$mod": ["$n", resample.step_ns] };
     let from_start = doc! { "$cond": [{ "$lt": ["$$r", 0] }, { "$add": ["$$r", resample.step_ns] }, "$$r"] };
     let start = doc! { "$let": { "vars": { "r": rest }, "in": { "$subtract": ["$n", from_start] } } };
-    // NaN equals itself here, and what is removed counts for nothing.
+    // In a pipeline NaN equals itself, and removed values are ignored.
     let number = doc! { "$cond": [{ "$eq": ["$v", f64::NAN] }, "$$REMOVE", "$v"] };
     let sum = doc! { "$reduce": { "input": "$a", "initialValue": 0.0, "in": { "$add": ["$$value", "$$this"] } } };
     let count = doc! { "$size": "$a" };

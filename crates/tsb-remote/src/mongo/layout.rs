@@ -1,7 +1,8 @@
-//! The five ways to lay samples out, behind one face.
+//! The five layouts of samples, behind one interface.
 //!
-//! Where a layout can, its pipeline gives samples as `{n, v}`, nanoseconds and value, in the
-//! order of time and, within one timestamp, of writing.
+//! Pipelines return samples as `{n, v}` (nanoseconds and value), in time order and, within one
+//! timestamp, in the order of writing; except those of the ticks layout, which return documents
+//! of columns.
 
 use std::sync::RwLock;
 
@@ -22,24 +23,24 @@ pub(super) mod rows;
 mod series;
 pub(super) mod ticks;
 
-/// Where samples are, but for Mohawk's layout.
+/// The collection of samples, except in Mohawk's layout.
 pub(super) const SAMPLES: &str = "samples";
 
 const MILLI_NS: i64 = 1_000_000;
 
-/// A layout with what it was told.
+/// A layout with its state.
 #[derive(Debug)]
 pub(super) struct Layout {
     options: MongoOptions,
-    /// Mohawk's collections, by number.
+    /// The collections of Mohawk's layout, by series number.
     names: RwLock<Vec<String>>,
-    /// What tells the keys of this client from those of others.
+    /// Distinguishes the keys of this client from those of others.
     client: [u8; 4],
-    /// Of a time-series collection that was empty when it was opened.
+    /// For a time-series collection that was empty when it was opened.
     newest: Option<series::Newest>,
 }
 
-/// What a pipeline reads.
+/// A collection and the pipeline to run on it.
 #[derive(Debug)]
 pub(super) struct Reading {
     pub(super) collection: String,
@@ -56,7 +57,7 @@ impl Layout {
         }
     }
 
-    /// The database was empty: what its series hold is what is written from now on.
+    /// Called if the database was empty: then all of its samples will be written by this client.
     pub(super) fn begin(&mut self) {
         self.newest = (self.kind() == LayoutKind::Series).then(series::Newest::default);
     }
@@ -65,7 +66,7 @@ impl Layout {
         self.options.layout
     }
 
-    /// Timestamps finer than this are refused.
+    /// Timestamps that are not multiples of this are refused.
     pub(super) fn resolution_ns(&self) -> i64 {
         match self.kind() {
             LayoutKind::Series | LayoutKind::Mohawk => MILLI_NS,
@@ -73,7 +74,7 @@ impl Layout {
         }
     }
 
-    /// What has to stay the same for a database to be read as it was written.
+    /// The marker: the settings that must not change between runs on one database.
     pub(super) fn marker(&self) -> Document {
         match self.kind() {
             LayoutKind::Bucket => doc! { "layout": "bucket", "span_ns": self.options.span_ns },
@@ -82,8 +83,8 @@ impl Layout {
         }
     }
 
-    /// Commands that make an empty database ready, one after the other; of several ways to the
-    /// same end the first that the server takes.
+    /// Commands that prepare an empty database. Of each inner list, only the first command that
+    /// the server accepts is needed.
     pub(super) fn preparations(&self) -> Vec<Vec<Document>> {
         match self.kind() {
             LayoutKind::Series => series::preparations(self.options.granularity),
@@ -93,7 +94,7 @@ impl Layout {
         }
     }
 
-    /// Learns what the database calls series.
+    /// Notes the numbers of series.
     pub(super) fn learn(&self, series: &[(u32, SeriesKey)]) {
         if let (Some(newest), Some(count)) = (&self.newest, series.iter().map(|(number, _)| number + 1).max()) {
             newest.grow(count as usize);
@@ -116,14 +117,14 @@ impl Layout {
         read(&self.names).get(number as usize).cloned().unwrap_or_default()
     }
 
-    /// How many collections Mohawk's layout has.
+    /// The names of all collections of Mohawk's layout.
     pub(super) fn names(&self) -> Vec<String> {
         read(&self.names).clone()
     }
 
-    /// The commands for some samples of a batch, whose ids are numbers. The client has
-    /// written `first` samples before, or tried to. What cannot be written is refused.
-    /// Mohawk's layout has none.
+    /// The commands for some samples of a batch whose ids are numbers. `first` is the number of
+    /// samples that the client has tried to write before. Samples that cannot be written are
+    /// refused. Mohawk's layout has no commands.
     pub(super) fn commands(
         &self,
         batch: &Batch<'_>,
@@ -144,7 +145,7 @@ impl Layout {
         }
     }
 
-    /// The samples of one series.
+    /// A query for the samples of one series.
     pub(super) fn samples(&self, number: u32, range: TimeRange) -> Reading {
         let (collection, pipeline) = match self.kind() {
             LayoutKind::Series => (SAMPLES.to_owned(), series::samples(number, range)),
@@ -156,7 +157,8 @@ impl Layout {
         Reading { collection, pipeline }
     }
 
-    /// The newest timestamps of series as `{_id, n}`; `None` where there is no one pipeline.
+    /// A query for the newest timestamps of series, as `{_id, n}`; `None` if one pipeline cannot
+    /// answer it.
     pub(super) fn newest(&self, numbers: &[u32]) -> Option<Reading> {
         let pipeline = match self.kind() {
             LayoutKind::Series => series::newest(numbers),
@@ -169,7 +171,7 @@ impl Layout {
         })
     }
 
-    /// How many samples there are as `{n}`; `None` for Mohawk's layout.
+    /// A query for the number of samples, as `{n}`; `None` for Mohawk's layout.
     pub(super) fn count(&self) -> Option<Reading> {
         let each = match self.kind() {
             LayoutKind::Series | LayoutKind::Rows => 1.into(),
@@ -187,14 +189,14 @@ impl Layout {
     }
 }
 
-/// Four bytes that no other client of now is likely to have: the ends of what the driver
-/// draws for its process, and of what it counts in it.
+/// Four bytes that most likely no other current client has: the last bytes of the driver's
+/// process id and of its counter.
 fn client() -> [u8; 4] {
     let bytes = ObjectId::new().bytes();
     [bytes[7], bytes[8], bytes[10], bytes[11]]
 }
 
-/// How a command begins that inserts documents of samples.
+/// Writes the beginning of a command that inserts documents of samples.
 fn insertion(concern: &dyn Fn(&mut Writer)) -> impl Fn(&mut Writer) {
     move |writer| {
         writer.text("insert", SAMPLES).flag("ordered", false);
@@ -203,7 +205,7 @@ fn insertion(concern: &dyn Fn(&mut Writer)) -> impl Fn(&mut Writer) {
     }
 }
 
-/// Milliseconds of a timestamp that has no finer part.
+/// The milliseconds of a timestamp; refused if it has a finer part.
 fn millis(at: Timestamp) -> std::result::Result<i64, Reason> {
     if at.0 % MILLI_NS == 0 {
         Ok(at.0 / MILLI_NS)
@@ -217,7 +219,7 @@ fn millis_from(at: Timestamp) -> i64 {
     at.0.div_euclid(MILLI_NS) + i64::from(at.0.rem_euclid(MILLI_NS) != 0)
 }
 
-/// Bounds of a range as conditions; a range without an end has none there.
+/// The bounds of a range as conditions; an open end has none.
 fn bounds<T: Into<mongodb::bson::Bson>>(range: TimeRange, bound: impl Fn(Timestamp) -> T) -> Document {
     let mut conditions = Document::new();
     if range.start > Timestamp::MIN {
@@ -229,7 +231,7 @@ fn bounds<T: Into<mongodb::bson::Bson>>(range: TimeRange, bound: impl Fn(Timesta
     conditions
 }
 
-/// Puts a condition of a field into a filter, if there is one.
+/// Adds the conditions for a field to a filter, if there are any.
 fn restrict(filter: &mut Document, field: &str, conditions: Document) {
     if !conditions.is_empty() {
         filter.insert(field, conditions);

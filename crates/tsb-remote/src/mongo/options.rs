@@ -1,28 +1,28 @@
-//! What a user may choose.
+//! The options of a MongoDB client.
 
 use std::path::PathBuf;
 use std::time::Duration;
 
 use super::concern::Acknowledge;
 
-/// How samples become documents.
+/// How samples are stored as documents.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LayoutKind {
-    /// A document a sample in a time-series collection; the server packs them into buckets
-    /// by series and time.
+    /// One document per sample in a time-series collection; the server packs them into buckets by
+    /// series and time.
     Series,
-    /// A document a sample in a plain collection, in the order of series and time.
+    /// One document per sample in a plain collection, ordered by series and time.
     Rows,
-    /// A document a series and span, to which samples are appended.
+    /// One document per series and span of time, to which samples are appended.
     Bucket,
-    /// A document a write and group of series: whole ticks as binary columns.
+    /// One document per write and group of series: whole ticks as binary columns.
     Ticks,
-    /// Mohawk's: a collection a metric, a document a sample, a look-up before each.
+    /// Mohawk's: one collection per metric, one document per sample, and a lookup before each.
     Mohawk,
 }
 
 impl LayoutKind {
-    /// The word in a spec.
+    /// The name in a spec.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Series => "series",
@@ -34,8 +34,8 @@ impl LayoutKind {
     }
 }
 
-/// How much time a bucket of a time-series collection holds: an hour, a day, or a month at
-/// the most, and a thousand samples. MongoDB's own words.
+/// Maximum span of a bucket in a time-series collection: an hour, a day or a month, and at most a
+/// thousand samples. The names are MongoDB's.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Granularity {
     /// An hour.
@@ -47,7 +47,7 @@ pub enum Granularity {
 }
 
 impl Granularity {
-    /// MongoDB's word.
+    /// MongoDB's name.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Seconds => "seconds",
@@ -57,34 +57,35 @@ impl Granularity {
     }
 }
 
-/// Everything but where the server is.
+/// All options except the address.
 #[derive(Clone, Debug)]
 pub struct MongoOptions {
-    /// How samples become documents.
+    /// How samples are stored as documents.
     pub layout: LayoutKind,
-    /// Of the time-series collection.
+    /// The granularity of the time-series collection.
     pub granularity: Granularity,
-    /// Nanoseconds that one document of the bucket layout spans. in [1, ..)
+    /// Span of one document in the bucket layout, in nanoseconds; at least 1.
     pub span_ns: i64,
-    /// Series in one document of the ticks layout, at the most. in [1, ..)
+    /// Maximum number of series per document in the ticks layout; at least 1.
     pub group: u32,
     /// What an ack waits for.
     pub acknowledge: Acknowledge,
-    /// How long a request may take, and how long a server is looked for.
+    /// Deadline of a request, and of the search for a server.
     pub timeout: Duration,
-    /// Connections to each server, at the most: one for each request in flight. in [1, ..)
+    /// Maximum number of connections to each server, at least 1; each request in flight needs
+    /// one.
     pub pool: u32,
-    /// The replica set's name; without it the first host is asked alone.
+    /// The replica set's name; without it, only the first host is used.
     pub replica_set: Option<String>,
-    /// The database that knows the user; `None`: `admin`.
+    /// The database in which the user is defined; `None`: `admin`.
     pub auth_database: Option<String>,
-    /// Whether to speak TLS.
+    /// Whether to use TLS.
     pub tls: bool,
-    /// File with the certificates to trust; `None`: the system's.
+    /// File with the trusted certificates; `None`: the system's.
     pub tls_ca: Option<PathBuf>,
-    /// Remove what an earlier run has left in the database.
+    /// Whether to remove what an earlier run left in the database.
     pub drop: bool,
-    /// Series that can be defined, at the most.
+    /// Maximum number of series.
     pub max_series: usize,
 }
 

@@ -1,4 +1,5 @@
-//! From a client's update to what waits for its file.
+//! Accepts a client's updates: checks them against the file's layout, queues them and journals
+//! them.
 
 use std::borrow::Cow;
 use std::sync::atomic::Ordering;
@@ -11,21 +12,21 @@ use super::error::FileError;
 use super::shared::{SHELVES, Shared, shelf_of_hash};
 use tsb_stores::write_cache::Account;
 
-/// Updates whose files are looked at together before they are taken.
+/// Number of updates whose entries are prefetched together.
 pub(super) const EXPECTED: usize = 32;
 
-/// What became of an update.
+/// The outcome of an update command.
 #[derive(Debug, Default)]
 pub struct Taken {
-    /// Values that were accepted; those after a refused one are not.
+    /// Number of values accepted; those after a refused one are not.
     pub values: usize,
-    /// The journal's record of them: nothing may be acknowledged before it is confirmed.
+    /// The journal record that holds them: they may be acknowledged only after it is confirmed.
     pub record: Option<u64>,
-    /// Why not all were accepted.
+    /// Why some were refused.
     pub refused: Option<FileError>,
 }
 
-/// An update as nearly all are: one reading, for a file whose name is written as one.
+/// The common case of an update: one value, with a file name that needs no cleaning.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct PlainUpdate<'a> {
     name: &'a str,
@@ -34,14 +35,14 @@ pub(super) struct PlainUpdate<'a> {
 }
 
 impl<'a> PlainUpdate<'a> {
-    /// With a name as [`Base::name`](super::base::Base::name) gives it.
+    /// `name` must be what [`Base::name`](super::base::Base::name) returned.
     pub(super) fn new(name: &'a str, reading: &'a str) -> Self {
         let hash = hash_of(name);
         Self { name, hash, reading }
     }
 }
 
-/// Such a one was accepted.
+/// A [`PlainUpdate`] was accepted.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct PlainTaken {
     /// As [`Taken::record`].
@@ -49,7 +50,7 @@ pub(super) struct PlainTaken {
 }
 
 impl Shared {
-    /// Accepts readings in their order, up to the first that the file would not take.
+    /// Accepts updates in order, up to the first one that the file would refuse.
     pub(super) fn update<'a>(
         &self,
         name: &str,
@@ -71,7 +72,7 @@ impl Shared {
         let refused = match (looked, shelf.find(name)) {
             (Ok(()), Some(place)) => return self.accept(name, place, readings),
             (Err(error), _) => error,
-            // Somebody has removed it in between.
+            // Another thread has removed it meanwhile.
             (Ok(()), None) => FileError::Missing(self.base.shown(name)),
         };
         let rejected = readings.count() as u64;
@@ -79,8 +80,9 @@ impl Shared {
         Err(refused)
     }
 
-    /// Accepts one reading as nearly all are: for a file that is known, in its plain form, in
-    /// order, and with room for it. `None`: nothing has happened, and [`Shared::update`] says why.
+    /// The fast path: accepts one update of a known file, in its plain form, in order, and if
+    /// there is room for it. `None` means that nothing has changed; [`Shared::update`] then finds
+    /// the reason.
     pub(super) fn take_plain(&self, update: PlainUpdate<'_>, now_ns: u64) -> Option<PlainTaken> {
         if self.is_shut.load(Ordering::Acquire) {
             return None;
@@ -99,10 +101,11 @@ impl Shared {
         Some(PlainTaken { record })
     }
 
-    /// Touches what some updates need, of which there are at most [`EXPECTED`]. Whoever is busy
-    /// with a shelf is not waited for.
+    /// Prefetches the entries of at most [`EXPECTED`] updates. Shards that another thread has
+    /// locked are skipped.
     pub(super) fn expect<'a>(&self, updates: impl Iterator<Item = PlainUpdate<'a>>) {
-        // IMPORTANT: one lock at a time is waited for, and of these none.
+        // IMPORTANT: only try these locks. A thread that waits for one lock while holding another
+        // could deadlock.
         let shelves: [_; SHELVES] = std::array::from_fn(|index| self.shelves()[index].try_lock());
         let mut found = [None; EXPECTED];
         for (found, PlainUpdate { hash, .. }) in found.iter_mut().zip(updates) {
@@ -178,7 +181,7 @@ impl Shared {
         Ok(at)
     }
 
-    /// Counts what was appended to an entry and is on record.
+    /// Updates entry and account after updates were appended and journaled.
     fn taken(
         &self,
         (entry, account): (&mut Entry, &mut Account),
@@ -200,7 +203,7 @@ impl Shared {
         bytes + entry.growth(reading.len() + 1) as u64 <= self.max_bytes
     }
 
-    /// Appends to what is held for an entry, and to what is counted of memory.
+    /// Appends an update to an entry, and counts the memory.
     pub(super) fn push(&self, entry: &mut Entry, reading: &str) {
         let before = entry.bytes();
         entry.push(reading);
@@ -210,7 +213,8 @@ impl Shared {
         }
     }
 
-    /// Puts what was appended to an entry on record, or takes it away again.
+    /// Journals the updates that were appended to an entry from `end` on, or removes them if that
+    /// fails.
     fn put_on_record(&self, entry: &mut Entry, end: usize, count: u64) -> std::result::Result<Option<u64>, FileError> {
         let Some(journal) = &self.journal else { return Ok(None) };
         let book = journal.book();
@@ -227,7 +231,7 @@ impl Shared {
     }
 }
 
-/// Whether the daemon would find a time before the first colon.
+/// Whether rrdcached would find a time before the first colon.
 fn starts_with_time(reading: &str) -> bool {
     reading.split_once(':').is_some_and(|(time, _)| {
         time.bytes().any(|byte| byte.is_ascii_digit()) && !time.starts_with(['N', '-']) && !time.contains('@')

@@ -1,7 +1,7 @@
-//! Files that are written one after the other, and what the system reads for the next ones.
+//! Writes several files in turn, while the system reads ahead the pages of the next ones.
 //!
-//! A file that is opened ahead belongs to its entry, not to the thread that opened it: a flush
-//! that comes first takes it, and nobody waits for anybody.
+//! A file that is opened ahead belongs to its entry, not to the thread that opened it: an earlier
+//! flush can use it, and no thread waits for another.
 
 use tsb_rrd::{Ahead, RrdFile, Seen, Session, Stage, until_s};
 
@@ -10,8 +10,8 @@ use super::outlet::Outlet;
 use super::shared::Shared;
 
 impl Shared {
-    /// Writes what waits for some files, in turn, and has them written out where there is an
-    /// outlet; `each` is told what went wrong.
+    /// Writes the queued updates of some files in turn, and starts their writeback if there is an
+    /// outlet. Calls `each` with the result of every file.
     pub(super) fn write_some(
         &self,
         names: &[Box<str>],
@@ -32,7 +32,7 @@ impl Shared {
         });
     }
 
-    /// Opens a file that nobody is busy with, and has its header read.
+    /// Opens a file that no other thread has open, and starts reading its header.
     fn ask_header(&self, name: &str) -> Seen {
         let shelved = self.shelf_of(name);
         let (claim, layout) = {
@@ -43,10 +43,11 @@ impl Shared {
                 return Seen::Nothing;
             };
             let layout = entry.layout.clone();
-            // IMPORTANT: closing a descriptor gives up the lock that others may hold.
+            // IMPORTANT: claim the file. Closing a descriptor releases the lock that another
+            // thread of this process may hold.
             (shelved.claim(shelf, name), layout)
         };
-        // What is wrong with it is found out by whoever writes it.
+        // An error is found again, and reported, by the thread that writes the file.
         let Ok(file) = RrdFile::open_as(&self.base.path(name), &layout) else {
             return Seen::Nothing;
         };
@@ -58,7 +59,7 @@ impl Shared {
         seen
     }
 
-    /// Has the pages read that what waits for an opened file will be written to.
+    /// Starts reading the pages of an opened file to which the queued updates will be written.
     fn ask_rows(&self, name: &str, session: &mut Session) -> Seen {
         let shelved = self.shelf_of(name);
         let (claim, file, until) = {

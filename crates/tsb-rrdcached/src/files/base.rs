@@ -1,7 +1,7 @@
-//! The folder that a cache of files may touch, and what names mean in it.
+//! The base folder of a cache of files, and the mapping from a client's words to files in it.
 //!
-//! A name is relative, made of plain parts; nothing above the folder or behind a symbolic
-//! link has one.
+//! A name is relative and consists of plain parts; files above the folder or behind a symbolic
+//! link have no name.
 
 use std::borrow::Cow;
 use std::fmt::Debug;
@@ -12,17 +12,17 @@ use std::path::{Component, Path, PathBuf};
 use super::error::FileError;
 use tsb_stores::error::Error;
 
-/// What brings files to the medium: the system, or in a test something that loses what it
-/// did not.
+/// Syncs the files: the operating system, or in tests a simulation that loses what was not
+/// synced.
 pub trait FileSystem: Debug + Send + Sync {
-    /// When it returns, all that was written below `folder` outlives a power cut.
+    /// When this returns, everything written below `folder` outlives a power cut.
     ///
     /// # Errors
-    /// What the system says.
+    /// The error of the operating system.
     fn sync(&self, folder: &Path) -> io::Result<()>;
 }
 
-/// The system's own, which syncs more than the folder.
+/// The operating system. It syncs the whole file system of the folder.
 #[derive(Debug)]
 pub(super) struct System;
 
@@ -36,11 +36,11 @@ impl FileSystem for System {
 /// The base folder.
 #[derive(Debug)]
 pub(super) struct Base {
-    /// As it was given: absolute names of clients may start with it, too.
+    /// The folder as given; clients' absolute names may start with it.
     given: PathBuf,
-    /// Without symbolic links.
+    /// The folder without symbolic links.
     root: PathBuf,
-    /// What absolute names begin with, as text: both, where they are.
+    /// The prefixes of absolute names, as text: `root` and `given`, if absolute.
     prefixes: Vec<String>,
     system: Box<dyn FileSystem>,
 }
@@ -63,7 +63,7 @@ impl Base {
         &self.root
     }
 
-    /// Waits until all that was written to the files is on the medium.
+    /// Syncs the files. When it returns, everything written to them outlives a power cut.
     pub(super) fn sync(&self) -> Result<(), Error> {
         self.system.sync(&self.root).map_err(|source| Error::Backend {
             action: format!("sync the file system of {}", self.root.display()),
@@ -71,21 +71,21 @@ impl Base {
         })
     }
 
-    /// Brings a file to the medium, and its name and those of the folders above it.
+    /// Syncs a file, and the folders above it, which hold its name.
     pub(super) fn keep(&self, path: &Path) -> io::Result<()> {
         File::open(path)?.sync_all()?;
         let folders = path
             .ancestors()
             .skip(1)
             .take_while(|folder| folder.starts_with(&self.root));
-        // The base folder may have been made just now, too.
+        // The base folder may be new as well, so its parent is synced too.
         for folder in folders.chain(self.root.parent()) {
             File::open(folder)?.sync_all()?;
         }
         Ok(())
     }
 
-    /// The name of a file that a client wrote, relative or absolute. Looks at no file.
+    /// The name of a file from a client's word, relative or absolute. Does not look at the file.
     pub(super) fn name<'a>(&self, word: &'a str) -> Result<Cow<'a, str>, FileError> {
         let below = self
             .prefixes
@@ -98,7 +98,7 @@ impl Base {
         self.cleaned(word).map(Cow::Owned)
     }
 
-    /// The name of a file that is not written as one.
+    /// The name of a file from a word that contains more than plain parts.
     fn cleaned(&self, word: &str) -> Result<String, FileError> {
         let outside = || FileError::Outside(self.shown(word));
         let path = Path::new(word);
@@ -133,12 +133,12 @@ impl Base {
         self.root.join(name)
     }
 
-    /// As replies show it.
+    /// The name as shown in replies.
     pub(super) fn shown(&self, name: &str) -> String {
         self.root.join(name).display().to_string()
     }
 
-    /// The file of this name, if there is one with no symbolic link on the way.
+    /// Checks that this name is a regular file, with no symbolic link on the path.
     pub(super) fn check_file(&self, name: &str) -> Result<Metadata, FileError> {
         match self.walk(name)? {
             Some(found) if found.is_file() => Ok(found),
@@ -147,7 +147,7 @@ impl Base {
         }
     }
 
-    /// What has this name, if anything has.
+    /// The metadata of this name, if it exists.
     pub(super) fn walk(&self, name: &str) -> Result<Option<Metadata>, FileError> {
         let mut path = self.root.clone();
         let mut last = None;
@@ -172,8 +172,7 @@ impl Base {
     }
 }
 
-/// Whether a word is a name as it stands: printable ASCII, and no part is empty or begins
-/// with a dot.
+/// Whether a word is a name already: printable ASCII, and no part is empty or begins with a dot.
 fn is_plain(word: &str) -> bool {
     let mut is_first = true;
     let is_good = word.bytes().all(|byte| {

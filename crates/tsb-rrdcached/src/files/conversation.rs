@@ -1,7 +1,8 @@
-//! One connection of rrdcached's protocol: what a client asks, of a cache of files.
+//! One connection of rrdcached's protocol: executes a client's commands on a cache of files.
 //!
-//! It has no socket: a listener presents bytes, and takes replies away. Replies leave when
-//! what they acknowledge is on record, so one sync serves all commands that came together.
+//! It has no socket: a listener passes in bytes, and takes replies away. Replies leave after the
+//! updates that they acknowledge are journaled, so one sync serves all commands that arrived
+//! together.
 
 use std::fmt;
 use std::sync::Arc;
@@ -19,29 +20,29 @@ mod answer;
 mod begun;
 mod fetch;
 
-/// While so many bytes of replies wait, no further command is read.
+/// Number of bytes of pending replies from which on no further command is read.
 const HELD: usize = 64 << 10;
-/// Bytes of a batch's errors that are kept; those beyond are counted.
+/// Upper bound, in bytes, of a batch's errors; further errors are only counted.
 const ERRORS_MAX: usize = 4 << 20;
 
-/// A connection, as its server sees it.
+/// One connection, on the server's side.
 pub struct Conversation {
     cache: Arc<FileCache>,
     session: Session,
     batch: Option<Batch>,
-    /// Replies that are to be written back.
+    /// Complete replies that have not been sent.
     replies: Vec<u8>,
-    /// The reply that is being made.
+    /// The reply that is being built.
     reply: Vec<u8>,
-    /// One line of it.
+    /// Scratch space for one line of it.
     line: String,
-    /// The journal's record that has to be confirmed before they are.
+    /// The journal record that must be confirmed before the replies are sent.
     record: Option<u64>,
-    /// When the last commands came.
+    /// When the last commands arrived.
     now_ns: u64,
     has_more: bool,
     is_over: bool,
-    /// A file that is being created elsewhere: no command is read before it is done.
+    /// A file that is being created on another thread: until that is done no command is read.
     begun: Begun,
 }
 
@@ -49,13 +50,13 @@ pub struct Conversation {
 #[derive(Clone, Copy, Debug, Default)]
 struct Line<'a> {
     text: &'a [u8],
-    /// Bytes with its end.
+    /// Length in bytes, with the line end.
     len: usize,
-    /// What it asks for, if it is an update as nearly all are.
+    /// The command as an update of the common form, if it is one.
     update: Option<PlainUpdate<'a>>,
 }
 
-/// What has come since `BATCH`.
+/// The commands since `BATCH`.
 #[derive(Debug, Default)]
 struct Batch {
     commands: usize,
@@ -65,7 +66,7 @@ struct Batch {
 }
 
 impl Conversation {
-    /// With a client of `cache`.
+    /// A connection to `cache`.
     pub fn new(cache: Arc<FileCache>) -> Self {
         Self {
             cache,
@@ -82,7 +83,7 @@ impl Conversation {
         }
     }
 
-    /// Says what became of the file that was being created, if it is done. `false`: it is not.
+    /// Replies to the creation of a file if it has finished. Returns false while it is running.
     fn is_idle(&mut self) -> bool {
         let Some(created) = self.begun.poll() else {
             return !self.begun.is_busy();
@@ -101,8 +102,8 @@ impl Conversation {
         }
     }
 
-    /// Reads lines that came together, and looks at the files of their updates; how many
-    /// lines.
+    /// Splits off lines that arrived together, and prefetches the entries of their updates.
+    /// Returns the number of lines.
     fn read<'a>(&self, bytes: &'a [u8], lines: &mut [Line<'a>; EXPECTED]) -> usize {
         let (mut at, mut count) = (0, 0);
         while count < EXPECTED
@@ -119,7 +120,7 @@ impl Conversation {
         count
     }
 
-    /// One line.
+    /// Executes one line.
     fn hear(&mut self, line: &Line<'_>, sink: &mut dyn Sink) {
         if let Some(update) = line.update
             && let Some(taken) = self.cache.take_plain(update, self.now_ns)
@@ -164,7 +165,7 @@ impl Conversation {
         }
     }
 
-    /// Appends a line to the reply. Within a batch nobody hears it.
+    /// Appends a line to the reply. Within a batch there is no reply.
     fn say(&mut self, reply: Reply<'_>) {
         if self.batch.is_none() {
             self.line.clear();
@@ -173,7 +174,7 @@ impl Conversation {
         }
     }
 
-    /// A reply is whole.
+    /// Completes a reply.
     fn send(&mut self) {
         match &mut self.batch {
             None => self.replies.append(&mut self.reply),
@@ -208,8 +209,8 @@ impl Conversation {
     }
 }
 
-/// The file and the reading of an update that is written as nearly all are: a blank after each
-/// word, and nothing that means anything else.
+/// The file and the value of an update in its common form: one blank after each word, and no
+/// quoting or escapes.
 fn plain_update(line: &[u8]) -> Option<(&str, &str)> {
     let rest = line.strip_prefix(b"UPDATE ")?;
     let is_of_name = |byte: &u8| byte.is_ascii_graphic() && *byte != b'\\';
@@ -219,7 +220,7 @@ fn plain_update(line: &[u8]) -> Option<(&str, &str)> {
 }
 
 impl Batch {
-    /// The next command has failed.
+    /// Notes that the next command has failed.
     fn note(&mut self, what: &str) {
         self.commands += 1;
         if self.bytes + what.len() > ERRORS_MAX {
@@ -280,7 +281,8 @@ impl Decoder for Conversation {
         if let Some(record) = self.record.take()
             && self.cache.confirm(record).is_err()
         {
-            // What was said is not so; who hears nothing knows nothing.
+            // The updates could not be confirmed: drop their replies, so that the client does not
+            // take them for acknowledged.
             self.replies.clear();
             self.is_over = true;
         }

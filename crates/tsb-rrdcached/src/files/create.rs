@@ -1,4 +1,4 @@
-//! New files.
+//! Creates files for clients (`CREATE`).
 
 use std::path::{Path, PathBuf};
 
@@ -11,35 +11,35 @@ use super::shelf::Claim;
 use tsb_stores::error::chain;
 use tsb_stores::parts::lock;
 
-/// Seconds of a step, where a client says none, or 0: rrdtool's.
+/// The step in seconds if the client gives none, or 0: rrdtool's default.
 const STEP_S: u64 = 300;
-/// No file starts earlier: some time in 1980.
+/// The earliest start of a file (rrdtool's limit: in 1980).
 const START_MIN_S: i64 = 315_360_000;
-/// A file without a start takes updates from this many seconds ago on.
+/// Without a given start, a file starts this many seconds ago.
 const START_BEFORE_S: i64 = 10;
 
-/// A file of up to this many bytes is created at once.
+/// Larger files are created on a thread of their own.
 const QUICK_BYTES: u64 = 1 << 20;
 
-/// What a client asks of a new file, besides its name and definitions.
+/// A client's options for a new file, besides its name and definitions.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Creation {
     pub(super) start_s: Option<i64>,
-    /// 0: the template's, or rrdtool's.
+    /// In seconds; 0 means the template's step, or rrdtool's default.
     pub(super) step_s: u64,
-    /// One that is there is left alone.
+    /// Fails if the file exists, instead of replacing it.
     pub(super) keeps_old: bool,
-    /// Files whose rows fill the new one.
+    /// Files whose rows are copied into the new one.
     pub(super) sources: Vec<String>,
-    /// A file whose data sources and archives the new one has, too.
+    /// A file whose data sources and archives the new one copies.
     pub(super) template: Option<String>,
 }
 
 type Done<T> = std::result::Result<T, FileError>;
 
 impl FileCache {
-    /// Creates a file, with the folders on its way, or replaces one: what waits for that is
-    /// forgotten.
+    /// Creates or replaces a file, and creates the folders above it. Updates queued for an old
+    /// file are dropped.
     pub(super) fn create(
         &self,
         file: &str,
@@ -53,7 +53,7 @@ impl FileCache {
         }
         let layout = self.layout_of(creation, definitions)?;
         let copied = self.copied(creation, session)?;
-        // Those that are read, and the new one: claimed in one order, so that no two creations
+        // Claim the new file and those it is made from in one order, so that two creations cannot
         // wait for each other.
         let mut names: Vec<&str> = copied.iter().map(|(name, _)| name.as_str()).collect();
         names.push(&name);
@@ -82,8 +82,7 @@ impl FileCache {
         })
     }
 
-    /// Brings a new file to the medium where values are acknowledged as synced: they must not
-    /// outlive their file.
+    /// Syncs a new file if acks mean synced: acknowledged values must not outlive their file.
     fn keep(&self, path: &Path) -> std::io::Result<()> {
         let journal = self.shared.journal.as_ref();
         if journal.is_some_and(|journal| journal.policy().is_before_ack()) {
@@ -92,16 +91,16 @@ impl FileCache {
         Ok(())
     }
 
-    /// Whether creating a file takes so long that others should not wait for it: it is large, or
-    /// librrd reads other files for it.
+    /// Whether creating a file is too slow for the connection's thread: it is large, or librrd
+    /// reads other files for it.
     pub(super) fn is_slow_to_create(creation: &Creation, definitions: &[String]) -> bool {
         let step_s = if creation.step_s == 0 { STEP_S } else { creation.step_s };
         let copies = creation.template.is_some() || !creation.sources.is_empty();
         copies || tsb_rrd::file_len_max(step_s, definitions, 0) > QUICK_BYTES
     }
 
-    /// Creates a file, one after the other: large files at once would share the disk, and fill it
-    /// no sooner.
+    /// Creates a file while no other large one is being created: several at once would compete
+    /// for the disk and finish no earlier.
     pub(super) fn create_in_turn(&self, file: &str, creation: &Creation, definitions: &[String]) -> Done<()> {
         let _turn = lock(&self.creating);
         self.create(file, creation, definitions, &mut Session::default())
@@ -141,7 +140,8 @@ impl FileCache {
         librrd::create(path, &new)
     }
 
-    /// The layout of a new file, where our own engine makes it; librrd's are bounded, too.
+    /// The layout of a new file if our own engine can create it; `None` if only librrd can.
+    /// Checks the size limit in both cases.
     fn layout_of(&self, creation: &Creation, definitions: &[String]) -> Done<Option<Layout>> {
         let step_s = if creation.step_s == 0 { STEP_S } else { creation.step_s };
         let fits = self.check_size(step_s, definitions, 0);
@@ -156,7 +156,8 @@ impl FileCache {
         }
     }
 
-    /// Refuses a file of more bytes than the cache allows; a template lends it `lent` sources.
+    /// Refuses a file larger than the cache allows. `lent` is the number of data sources copied
+    /// from a template.
     fn check_size(&self, step_s: u64, definitions: &[String], lent: u64) -> tsb_rrd::Result<()> {
         let bytes = tsb_rrd::file_len_max(step_s, definitions, lent);
         let limit = self.shared.bounds.file_bytes;
@@ -167,7 +168,7 @@ impl FileCache {
         Err(RrdError::Definition(what))
     }
 
-    /// The files that a new one is made from, sources first, with all that waited for them.
+    /// The files that a new one is made from, sources first, after their queues were written.
     fn copied(&self, creation: &Creation, session: &mut Session) -> Done<Vec<(String, PathBuf)>> {
         let sources = creation.sources.iter().map(|file| ("source", file));
         let files = sources.chain(creation.template.iter().map(|file| ("template", file)));
@@ -182,7 +183,7 @@ impl FileCache {
         named.collect()
     }
 
-    /// Claims a file; the new one is checked, and forgotten, at the same moment.
+    /// Claims a file. The new file is also checked and forgotten under the same lock.
     fn claim<'a>(&'a self, name: &'a str, is_new: bool, keeps_old: bool) -> Done<Claim<'a>> {
         let shelved = self.shared.shelf_of(name);
         let mut shelf = shelved.lock_idle(name);

@@ -1,4 +1,4 @@
-//! From what waits into the files.
+//! Writes queued updates into the files.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -14,27 +14,27 @@ use super::shelf::Shelf;
 use tsb_stores::error::chain;
 use tsb_stores::write_cache::writeback::RETRY_NS;
 
-/// How often a file is opened again that was replaced while it was written.
+/// Number of times that a file is reopened after it was replaced during a write.
 const REOPENS: usize = 3;
 
-/// What there is to write a file with.
+/// The state and options for writing one file.
 #[derive(Debug)]
 struct Way {
-    /// The file, opened ahead.
+    /// The file, if it was opened ahead.
     ready: Option<RrdFile>,
     known: Option<Known>,
-    /// Whether what is known of it is kept.
+    /// Whether the file's head is kept in memory after the write.
     keeps: bool,
-    /// Whether it stays open behind the last pass.
+    /// Whether the file stays open after the last pass.
     leaves_open: bool,
-    /// Our own engine does not handle the file.
+    /// Our own engine cannot handle the file.
     is_for_librrd: bool,
-    /// It was damaged or gone when it was tried last.
+    /// It was damaged or missing at the last attempt.
     was_damaged: bool,
 }
 
 impl Way {
-    /// One pass, after which the file is closed unless it is asked for.
+    /// Runs one pass of updates. Closes the file afterwards unless `leaves_open`.
     fn update(&mut self, file: RrdFile, session: &mut Session, readings: &[&str]) -> tsb_rrd::Result<Updated> {
         let updated = match (self.keeps, self.leaves_open) {
             (true, _) => file.update_known(session, &mut self.known, readings)?,
@@ -46,18 +46,18 @@ impl Way {
     }
 }
 
-/// What a pass over a file did.
+/// The outcome of writing one file.
 #[derive(Debug, Default)]
 struct Passed {
     written: u64,
     failed: u64,
-    /// Bytes of the text that are settled: what follows is to be tried again.
+    /// Bytes of the text that are settled: the rest is retried.
     settled: usize,
     why: Option<RrdError>,
-    /// The file is damaged or gone. What waits is tried once more, in case somebody is just
-    /// putting a whole one there, and then it is lost.
+    /// The file is damaged or missing. The queue is tried once more, in case another process is
+    /// just replacing the file, and is then lost.
     is_damaged: bool,
-    /// Somebody has put a file there that our own engine does not handle.
+    /// The file was replaced by one that our own engine cannot handle.
     is_for_librrd: bool,
     newest: Option<Moment>,
     layout: Option<Arc<Layout>>,
@@ -66,11 +66,11 @@ struct Passed {
 }
 
 impl Shared {
-    /// Writes what waits for a file. `Ok(false)`: nothing is known of it.
+    /// Writes the queue of a file. `Ok(false)` if the cache does not know the file.
     ///
     /// # Errors
-    /// [`FileError::Suspended`]; [`FileError::Poisoned`] by the journal. What goes wrong with
-    /// the file waits in its entry.
+    /// [`FileError::Suspended`]; [`FileError::Poisoned`] by the journal. Failures of the file
+    /// itself are noted in its entry.
     pub(super) fn write_out(
         &self,
         name: &str,
@@ -95,8 +95,8 @@ impl Shared {
                     pending: entry.pending(),
                 });
             }
-            // IMPORTANT: before the file has them, or a kill in the middle of a pass could leave
-            // a row of readings that nobody knows any more.
+            // IMPORTANT: write the journal's records first. Otherwise a kill in the middle of a
+            // pass could leave a partly written row whose updates are lost.
             self.hand_over_records()?;
             let (layout, load) = (Arc::clone(&entry.layout), entry.take());
             let way = Way {
@@ -138,7 +138,7 @@ impl Shared {
             counters.updates_written.fetch_add(1, Ordering::Relaxed);
         }
         self.release(load.text.capacity());
-        // Nobody removes an entry that is claimed.
+        // A claimed entry is never removed.
         let Some(entry) = entries.get_mut(name) else { return };
         let left = load.count - passed.written - passed.failed;
         let last_record = load.last_record;
@@ -175,8 +175,8 @@ impl Shared {
         }
     }
 
-    /// Writes what waits for a file, and tells the truth about it. `Ok(false)`: nothing is
-    /// known of it, but it is there.
+    /// Writes the queue of a file and reports every failure since the last report. `Ok(false)` if
+    /// the cache does not know the file, but it exists.
     pub(super) fn flush(&self, name: &str, session: &mut Session) -> std::result::Result<bool, FileError> {
         self.counters.flushes_received.fetch_add(1, Ordering::Relaxed);
         if !self.write_out(name, session, None)? {
@@ -186,7 +186,7 @@ impl Shared {
         self.report(name).map(|()| true)
     }
 
-    /// What went wrong with a file since the last report.
+    /// Returns the failures of a file since the last report as an error.
     pub(super) fn report(&self, name: &str) -> std::result::Result<(), FileError> {
         let mut shelf = self.shelf_of(name).lock();
         let trouble = shelf.entries.get_mut(name).and_then(|entry| {
@@ -194,7 +194,7 @@ impl Shared {
             Some((trouble, entry.pending()))
         });
         match trouble {
-            // What had to wait has been written since.
+            // Whatever had to be retried is written by now.
             Some((trouble, pending)) if trouble.lost > 0 || pending > 0 => Err(FileError::NotWritten {
                 file: self.base.shown(name),
                 lost: trouble.lost,
@@ -206,7 +206,7 @@ impl Shared {
     }
 }
 
-/// The same for a file that only librrd handles.
+/// As [`pass`], for a file that only librrd can handle.
 fn pass_of_librrd(path: &std::path::Path, layout: &Layout, load: &Load) -> Passed {
     let mut passed = Passed::default();
     for reading in load.text.lines() {
@@ -229,8 +229,8 @@ fn pass_of_librrd(path: &std::path::Path, layout: &Layout, load: &Load) -> Passe
     passed
 }
 
-/// Writes readings to a file, each of which it takes or never will; or stops where trying
-/// again may help.
+/// Writes updates to a file until each is either applied or refused for good, or until an error
+/// that a retry may cure.
 fn pass(path: &std::path::Path, mut way: Way, mut layout: Arc<Layout>, load: &Load, session: &mut Session) -> Passed {
     let readings: Vec<&str> = load.text.lines().collect();
     let mut passed = Passed::default();
@@ -244,7 +244,7 @@ fn pass(path: &std::path::Path, mut way: Way, mut layout: Arc<Layout>, load: &Lo
                 passed.newest = Some(updated.newest);
                 done += updated.applied;
                 if let Some(why) = updated.stopped {
-                    // Somebody else has written a later one, or the layout is another now.
+                    // Another process has written a later one, or the layout has changed.
                     passed.failed += 1;
                     passed.why = Some(why);
                     done += 1;
@@ -279,7 +279,7 @@ fn pass(path: &std::path::Path, mut way: Way, mut layout: Arc<Layout>, load: &Lo
     passed
 }
 
-/// Whether this file cannot be written as it is, whatever may be tried again.
+/// Whether the file cannot be written in its present state, so that a retry is pointless.
 fn is_damage(error: &RrdError) -> bool {
     is_gone(error) || matches!(error.cause(), RrdError::Damaged { .. })
 }

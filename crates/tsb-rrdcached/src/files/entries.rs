@@ -1,6 +1,6 @@
-//! The files of a shelf, found by the hashes of their names.
+//! The entries of a shard, in a hash table by file name.
 //!
-//! A name is hashed once an update: the same hash finds the shelf and the place on it.
+//! A name is hashed once per update: the same hash selects the shard and the place in the table.
 
 use std::hash::BuildHasher;
 
@@ -14,7 +14,7 @@ pub(super) fn hash_of(name: &str) -> u64 {
     FixedState::default().hash_one(name)
 }
 
-/// Files, each of which has another name.
+/// Entries with distinct names.
 #[derive(Debug, Default)]
 pub(super) struct Entries(HashTable<Entry>);
 
@@ -27,12 +27,13 @@ impl Entries {
         self.find(hash_of(name), name)
     }
 
-    /// The file with this name, by its hash.
+    /// The file with this name; `hash` must be the hash of `name`.
     pub(super) fn find(&mut self, hash: u64, name: &str) -> Option<&mut Entry> {
         self.0.find_mut(hash, |entry| *entry.name == *name)
     }
 
-    /// A file whose name has this hash, nearly always the only one: no name is looked at.
+    /// A file whose name has this hash, which is nearly always the right one: names are not
+    /// compared.
     pub(super) fn likely(&self, hash: u64) -> Option<&Entry> {
         self.0.find(hash, |entry| entry.hash == hash)
     }
@@ -46,7 +47,7 @@ impl Entries {
         found.ok().map(|place| place.remove().0)
     }
 
-    /// Removes those for which it is so, one at each step.
+    /// Removes the entries for which `is` returns true, one per step of the iterator.
     pub(super) fn take_if(&mut self, mut is: impl FnMut(&Entry) -> bool) -> impl Iterator<Item = Entry> {
         self.0.extract_if(move |entry| is(entry))
     }

@@ -1,6 +1,6 @@
-//! One file of a cache: what waits for it, and what is known of it.
+//! One file of a cache: its queued updates and its state.
 //!
-//! It is *not* concurrent: whoever has the lock of its shelf has it to themselves.
+//! It is *not* concurrent: the holder of its shard's lock has exclusive access.
 
 use std::sync::Arc;
 
@@ -9,67 +9,69 @@ use tsb_rrd::{Known, Layout, Moment, RrdFile};
 
 use super::entries::hash_of;
 
-/// No record of the journal.
+/// No journal record.
 pub(super) const NONE: u64 = u64::MAX;
 
-/// Bytes of the smallest text that is not empty: a few readings.
+/// Smallest allocation, in bytes, for queued text: a few updates.
 const ROOM_MIN: usize = 64;
 
-/// A file for which something waits, or has waited not long ago.
+/// A file that has queued updates or was used recently.
 #[derive(Debug)]
 pub(super) struct Entry {
-    /// Of its name.
+    /// The hash of its name.
     pub(super) hash: u64,
     pub(super) name: Box<str>,
     pub(super) id: SeriesId,
-    /// The file's name, as the journal says it.
+    /// The file's name, in the form of the journal.
     pub(super) key: Arc<SeriesKey>,
     pub(super) layout: Arc<Layout>,
-    /// When the newest reading is from that was accepted, here or before.
+    /// The time of the newest update accepted now or in an earlier run.
     pub(super) newest: Moment,
-    /// Readings, each ended by a line feed.
+    /// Queued updates, each ended by a line feed.
     text: String,
     count: u64,
-    /// Readings that are being written.
+    /// Number of updates that are being written.
     in_flight: u64,
-    /// From when on a reading makes it due.
+    /// The time from which on the next update makes the file due.
     pub(super) due_ns: u64,
-    /// When it was last written, or made.
+    /// When it was last written, or its entry was created.
     pub(super) written_ns: u64,
-    // The journal's records of the oldest and the newest reading that waits, and of the
-    // oldest that is being written.
+    // The journal records of the oldest and the newest queued update, and of the oldest that is
+    // being written.
     first_record: u64,
     last_record: u64,
     flying_record: u64,
-    /// The segment of the journal that last named this file.
+    /// The last journal segment that holds the name of this file.
     pub(super) named_in: u32,
     pub(super) is_queued: bool,
     pub(super) is_suspended: bool,
-    /// The file is damaged or gone: it is looked at again before it takes anything.
+    /// The file is damaged or missing: it is checked again before the next update is accepted.
     pub(super) is_damaged: bool,
-    /// Whether something of it could not be written, and is to be tried again.
+    /// Whether some updates could not be written and wait for a retry.
     has_left: bool,
-    // What follows is rare, and elsewhere: an update has less of an entry to wait for.
-    /// What is known of the file without reading it.
+    // The fields below are rarely used and mostly boxed, so that an update touches fewer cache
+    // lines.
+    /// The file's head, if it is kept in memory.
     pub(super) known: Option<Box<Known>>,
-    /// The file, opened ahead of being written: whoever writes it next closes it.
+    /// The file, opened ahead of its next write; the thread that writes it closes it.
     pub(super) ready: Option<RrdFile>,
-    /// What no flush has reported yet.
+    /// Failures that no flush has reported yet.
     pub(super) trouble: Option<Box<Trouble>>,
-    /// Only librrd handles the file; its layout here has only what updates are checked against.
+    /// Only librrd can handle the file; `layout` then holds just what updates are checked
+    /// against.
     pub(super) is_for_librrd: bool,
 }
 
-/// What went wrong with a file since the last flush.
+/// The failures of a file since the last report.
 #[derive(Debug, Default)]
 pub(super) struct Trouble {
-    /// Values that the file will never take.
+    /// Number of values that the file refused for good.
     pub(super) lost: u64,
-    /// The last reason.
+    /// The most recent error.
     pub(super) why: String,
 }
 
-/// What is taken out of an entry to be written.
+/// The updates taken out of an entry to be written.
 #[derive(Debug)]
 pub(super) struct Load {
     pub(super) text: String,
@@ -106,39 +108,39 @@ impl Entry {
         }
     }
 
-    /// Values that wait, those that are being written included.
+    /// Number of queued values, those being written included.
     pub(super) fn pending(&self) -> u64 {
         self.count + self.in_flight
     }
 
-    /// Whether something waits that may be written, and the file is not open yet and has to be
-    /// read.
+    /// Whether the next pass has to open and read the file: there are queued updates that may be
+    /// written, and neither an open file nor a kept head.
     pub(super) fn is_written_next(&self) -> bool {
         let is_open_or_known = self.ready.is_some() || self.known.is_some();
         self.count > 0 && !self.is_suspended && !is_open_or_known && !self.is_for_librrd
     }
 
-    /// Values that wait to be taken.
+    /// Number of queued values, without those being written.
     pub(super) fn waiting(&self) -> u64 {
         self.count
     }
 
-    /// What waits, a reading a line.
+    /// The queued updates, one per line.
     pub(super) fn lines(&self) -> std::str::Lines<'_> {
         self.text.lines()
     }
 
-    /// The newest reading that waits.
+    /// The newest queued update.
     pub(super) fn last_line(&self) -> Option<&str> {
         self.text.lines().next_back()
     }
 
-    /// Bytes of memory for what waits.
+    /// Bytes allocated for the queue.
     pub(super) fn bytes(&self) -> usize {
         self.text.capacity()
     }
 
-    /// Bytes of memory that so many more would take: a text doubles its room when it has none.
+    /// Bytes that appending `more` bytes would allocate: a full text doubles its capacity.
     pub(super) fn growth(&self, more: usize) -> usize {
         let spare = self.text.capacity() - self.text.len();
         if more <= spare {
@@ -148,17 +150,18 @@ impl Entry {
         }
     }
 
-    /// Where the text of what waits ends.
+    /// The length of the queued text; see [`Entry::lines_from`] and [`Entry::cut`].
     pub(super) fn end(&self) -> usize {
         self.text.len()
     }
 
-    /// What was appended since the text ended there.
+    /// The text appended since the length was `end`.
     pub(super) fn lines_from(&self, end: usize) -> &str {
         self.text.get(end..).unwrap_or_default()
     }
 
-    /// Looks at what finding it and appending a reading need, for nothing but having it at hand.
+    /// Reads the memory that finding the entry and appending an update need, to bring it into the
+    /// processor's cache.
     pub(super) fn touch(&self) -> usize {
         let last = self.text.as_bytes().last();
         let first = self.name.as_bytes().first();
@@ -166,7 +169,7 @@ impl Entry {
         bytes[0] + bytes[1] + self.count as usize + self.newest.micros as usize
     }
 
-    /// Appends a reading; it waits when [`Entry::wait_for`] is told.
+    /// Appends an update; it counts as queued after [`Entry::wait_for`].
     pub(super) fn push(&mut self, reading: &str) {
         let growth = self.growth(reading.len() + 1);
         if growth > 0 {
@@ -177,19 +180,19 @@ impl Entry {
         self.text.push('\n');
     }
 
-    /// Takes away what was appended since the text ended there.
+    /// Removes the text appended since the length was `end`.
     pub(super) fn cut(&mut self, end: usize) {
         self.text.truncate(end);
     }
 
-    /// So many readings that were appended wait now; a record of the journal holds them.
+    /// Counts `count` appended updates as queued; the journal holds them in `record`.
     pub(super) fn wait_for(&mut self, count: u64, record: u64) {
         self.count += count;
         self.first_record = self.first_record.min(record);
         self.last_record = record;
     }
 
-    /// Takes all that waits.
+    /// Takes all queued updates for a write.
     pub(super) fn take(&mut self) -> Load {
         self.in_flight = self.count;
         self.flying_record = self.first_record;
@@ -202,8 +205,8 @@ impl Entry {
         }
     }
 
-    /// What was taken is settled up to a byte of its text. What is left, `count` readings,
-    /// stands before all others again. Its room may be kept for the next ones.
+    /// Ends a write: the taken text is settled up to byte `settled`, and the remaining `count`
+    /// updates go back to the front of the queue. With `keeps_room` the allocation is kept.
     pub(super) fn settle(&mut self, mut taken: String, settled: usize, count: u64, keeps_room: bool) {
         self.has_left = count > 0;
         if count > 0 {
@@ -220,22 +223,23 @@ impl Entry {
         self.flying_record = NONE;
     }
 
-    /// Whether something of it could not be written, and is to be tried again.
+    /// Whether some updates could not be written and wait for a retry.
     pub(super) fn has_left(&self) -> bool {
         self.has_left
     }
 
-    /// The journal's oldest record that holds something of it; [`NONE`]: no record does.
+    /// The oldest journal record that holds queued updates or updates being written; [`NONE`] if
+    /// there is none.
     pub(super) fn oldest_record(&self) -> u64 {
         self.first_record.min(self.flying_record)
     }
 
-    /// The journal's newest record that holds something of it.
+    /// The newest journal record that held updates of this file.
     pub(super) fn last_record(&self) -> u64 {
         self.last_record
     }
 
-    /// Whether it may be forgotten without anybody noticing.
+    /// Whether the entry can be forgotten without losing anything.
     pub(super) fn is_idle(&self) -> bool {
         self.pending() == 0 && !self.is_suspended && self.trouble.is_none()
     }

@@ -1,55 +1,55 @@
-//! What a cache of files says no to, in rrdcached's words where it has them.
+//! The errors of a cache of files, in rrdcached's words where it has them.
 
-/// What could not be done, and with which file; a whole sentence of the protocol.
+/// An error, with the file. Its text is a whole sentence of the protocol.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum FileError {
-    /// There is no such file.
+    /// The file does not exist.
     #[error("No such file: {0}")]
     Missing(String),
-    /// Nothing waits for it and nothing has.
+    /// The cache does not know the file.
     #[error("No such file or directory")]
     Unknown,
-    /// It is not below the base folder, or behind a symbolic link.
+    /// The name is not below the base folder, or behind a symbolic link.
     #[error("{0}: Permission denied")]
     Outside(String),
     /// A folder, a device, or the like.
     #[error("Not a regular file: {0}")]
     NotRegular(String),
-    /// A reading without a time.
+    /// An update without a time.
     #[error("Cannot find timestamp in '{0}'!")]
     NoTime(String),
-    /// A reading that is not later than the one before it.
+    /// An update that is not later than the previous one.
     #[error("illegal attempt to update using time {at} when last update time is {last} (minimum one second step)")]
     NotLater {
-        /// The moment of the reading, in seconds.
+        /// The time of the update, in seconds.
         at: String,
-        /// That of the last one.
+        /// The time of the previous one.
         last: String,
     },
-    /// What the engine says of a file, or of a reading for it.
+    /// An error of the RRD engine about a file, or about an update of it.
     #[error("{file}: {}", tsb_stores::error::chain(source))]
     Rrd {
         /// The file.
         file: String,
-        /// Its words.
+        /// The engine's error.
         source: tsb_rrd::Error,
     },
-    /// A definition of a new file, or a file that cannot be read.
+    /// An invalid definition of a new file, or a file that cannot be read.
     #[error("RRD Error: {0}")]
     Create(String),
-    /// The start of a new file is before all that a file can say.
+    /// The start of a new file is before 1980.
     #[error("The first entry must be after 1980.")]
     TooEarly,
-    /// Too much waits already; everything is due now.
+    /// The memory bound is reached; all queues are due now.
     #[error("{file}: the cache is full, {bytes} bytes wait")]
     Full {
         /// The file.
         file: String,
-        /// What waits in all.
+        /// Bytes queued for all files together.
         bytes: u64,
     },
-    /// More files than the cache was told to allow.
+    /// The cache holds as many files as it is allowed to.
     #[error("{file}: the cache holds {limit} files already")]
     TooMany {
         /// The file.
@@ -57,12 +57,12 @@ pub enum FileError {
         /// The limit.
         limit: usize,
     },
-    /// It is suspended, so what waits is not written.
+    /// The file is suspended, so its queue is not written.
     #[error("{file} is suspended, {pending} value(s) wait")]
     Suspended {
         /// The file.
         file: String,
-        /// How many values wait.
+        /// Number of queued values.
         pending: u64,
     },
     /// A flush that did not write everything.
@@ -70,25 +70,25 @@ pub enum FileError {
     NotWritten {
         /// The file.
         file: String,
-        /// Values that the file will never take.
+        /// Values that the file refused for good.
         lost: u64,
-        /// Values that are tried again.
+        /// Values that will be retried.
         pending: u64,
-        /// The last reason.
+        /// The most recent error.
         why: String,
     },
-    /// The operating system said no.
+    /// An error of the operating system.
     #[error("Cannot read/write {file}: {source}")]
     Io {
         /// The file.
         file: String,
-        /// Its words.
+        /// The system's error.
         source: std::io::Error,
     },
-    /// An earlier failure of the journal: nothing is accepted any more.
+    /// The journal failed earlier: nothing more is accepted.
     #[error("the cache is poisoned: {0}")]
     Poisoned(String),
-    /// It is closed.
+    /// The cache is closed.
     #[error("the cache is closed")]
     Closed,
 }

@@ -1,4 +1,4 @@
-//! A cache of files, as its threads see it.
+//! The cache of files as its background threads see it.
 
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, PoisonError};
@@ -16,11 +16,11 @@ use tsb_stores::write_cache::writeback::Journal;
 use tsb_stores::write_cache::writeback::Kept;
 use tsb_stores::write_cache::writeback::{Settle, Settled, Unsynced};
 
-/// Files that a thread takes at once, at the most.
+/// Upper bound of the number of files that a thread takes at once.
 const SOME: usize = 256;
 
 impl Settle for Shared {
-    // A file may be forgotten before its mark is written.
+    // Shared, since a file may be forgotten before its mark is written.
     type Key = Arc<SeriesKey>;
 
     fn unsynced(&self) -> &Unsynced<Arc<SeriesKey>> {
@@ -74,7 +74,7 @@ impl Kept for Shared {
     fn sweep(&self, idle_ns: u64) {
         self.queue_due(false);
         self.forget_idle(self.clock.now().saturating_sub(idle_ns));
-        // The old one stays where this fails, and closing tries again and says so.
+        // If this fails the old checkpoint stays; closing tries again and reports the error.
         let _ = self.remember();
     }
 
@@ -87,7 +87,7 @@ impl Kept for Shared {
     fn try_again(&self) {
         if self.has_trouble.swap(false, Ordering::AcqRel) {
             self.queue_due(false);
-            // Until nothing rests any more.
+            // Stay set while any file waits for its retry.
             let rests = self.any(Entry::has_left);
             self.has_trouble.fetch_or(rests, Ordering::AcqRel);
         }
@@ -103,8 +103,8 @@ impl Kept for Shared {
 }
 
 impl Shared {
-    /// The next files that are to be written, this thread's share of them; `false`: nothing is
-    /// any more.
+    /// Waits for due files, and takes this thread's share of them. Returns false once the cache
+    /// is stopping.
     fn await_due(&self, threads: usize, names: &mut Vec<Box<str>>) -> bool {
         names.clear();
         let mut due = lock(&self.due);
@@ -119,7 +119,7 @@ impl Shared {
         false
     }
 
-    /// Has drained files written out, until the cache is to stop.
+    /// Runs the thread that starts the writeback of drained files, until the cache stops.
     pub(super) fn let_out(&self) {
         if let Some(outlet) = &self.outlet {
             outlet.work(|name| self.shelf_of(name).release(name));

@@ -1,9 +1,9 @@
-//! What a cache knows of its files, in memory and in a checkpoint, so that it reads none of
-//! them: not when a reading comes, not at a replay, not when it writes.
+//! The heads of RRD files, kept in memory and in a checkpoint, so that files need not be read:
+//! not when an update arrives, not in a replay, not in a write.
 //!
-//! It is never believed by itself: each file bears a stamp ([`tsb_rrd::Known`]), and where the
-//! stamp is another, or the checkpoint ends early or does not bear out its sums, the file is
-//! read as if nothing were known. docs/formats/checkpoint.md has the bytes.
+//! A kept head is used only after a check: each file carries a stamp ([`tsb_rrd::Known`]). If the
+//! stamp differs, or the checkpoint is cut short or has a wrong checksum, the file is read as
+//! usual. Byte format: docs/formats/checkpoint.md.
 
 use std::collections::HashMap;
 use std::fs::{File, Metadata, symlink_metadata};
@@ -23,29 +23,29 @@ use tsb_stores::{Damage, DamageKind, DamageLog};
 
 /// The first bytes of a checkpoint.
 const MAGIC: &[u8; 8] = b"tsbchkp1";
-/// A record longer than this was never written.
+/// Upper bound of a record's length in bytes; a longer one is damage.
 const RECORD_MAX: u32 = 1 << 26;
 
-/// What is known of files, within a bound.
+/// The kept heads, within a memory bound.
 #[derive(Debug)]
 pub(super) struct Memory {
     path: PathBuf,
     max_bytes: u64,
     bytes: AtomicU64,
-    /// What is known of files that nothing waits for.
+    /// The heads of files that have no entry in a shard.
     asleep: Mutex<HashMap<Box<str>, Known, FixedState>>,
-    /// One checkpoint at a time.
+    /// Held while a checkpoint is written.
     saving: Mutex<()>,
     damage: DamageLog,
 }
 
 impl Memory {
-    /// What a checkpoint says, if there is one; where it is damaged, what it says before that,
-    /// and a finding.
+    /// Reads the checkpoint, if there is one. Of a damaged one, reads the part before the damage,
+    /// and notes the damage.
     ///
     /// # Errors
-    /// [`Error::Backend`] where it cannot be read, [`Error::LaterFormat`], [`Error::Corrupt`]
-    /// where the file is something else.
+    /// [`Error::Backend`] if it cannot be read, [`Error::LaterFormat`], and [`Error::Corrupt`] if
+    /// the file is something else.
     pub(super) fn open(options: &CheckpointOptions) -> Result<Self> {
         let memory = Self {
             path: options.path.clone(),
@@ -71,7 +71,7 @@ impl Memory {
     }
 
     fn load(&self, file: File) -> Result<()> {
-        // All of it at once: else the medium idles while records are taken apart.
+        // Read the whole file ahead: otherwise the disk is idle while records are decoded.
         let _ = rustix::fs::fadvise(&file, 0, None, rustix::fs::Advice::WillNeed);
         let mut input = BufReader::with_capacity(1 << 20, file);
         let mut magic = Vec::with_capacity(MAGIC.len());
@@ -108,7 +108,8 @@ impl Memory {
                 reads: String::from_utf8_lossy(version).into_owned(),
             }),
             _ if MAGIC.starts_with(magic) => Ok(()),
-            // IMPORTANT: it would be replaced.
+            // IMPORTANT: refuse the file. It is not ours, and the next checkpoint would replace
+            // it.
             _ => Err(Error::Corrupt {
                 path: self.path.clone(),
                 offset: 0,
@@ -117,7 +118,7 @@ impl Memory {
         }
     }
 
-    /// Notes damage. It costs no sample: what a checkpoint does not say is read from the files.
+    /// Notes damage. No sample is lost: heads that the checkpoint lacks are read from the files.
     fn note(&self, what: &str, at: u64) {
         let what = format!("{what} at byte {at}, so the files of which it knew more are read instead");
         let damage = Damage::new(DamageKind::Unreadable, &self.path, what).with_samples_at_most(0);
@@ -128,19 +129,19 @@ impl Memory {
         });
     }
 
-    /// What was found damaged of the checkpoint.
+    /// The damage found in the checkpoint.
     pub(super) fn damage(&self) -> Vec<Damage> {
         self.damage.list()
     }
 
-    /// What is known of a file that somebody names, if that is how it is now.
+    /// The kept head of a file that gets an entry, if it still matches the file.
     pub(super) fn wake(&self, name: &str, file: &Metadata) -> Option<Known> {
         let known = lock(&self.asleep).remove(name)?;
         let known = self.take(Some(known))?;
         known.is_of(file).then_some(known)
     }
 
-    /// Counts what is to be held, or drops it where there is no room.
+    /// Counts a head's memory. Drops it if the bound is reached.
     pub(super) fn hold(&self, known: Option<Known>) -> Option<Known> {
         let known = known?;
         let bytes = known.bytes() as u64;
@@ -152,24 +153,24 @@ impl Memory {
         None
     }
 
-    /// Counts it no longer.
+    /// Stops counting a head's memory.
     pub(super) fn take(&self, known: Option<Known>) -> Option<Known> {
         let bytes = known.as_ref().map_or(0, Known::bytes);
         self.bytes.fetch_sub(bytes as u64, Ordering::Relaxed);
         known
     }
 
-    /// Keeps what is known of a file until somebody names it.
+    /// Keeps the head of a file that loses its entry.
     pub(super) fn put_away(&self, name: Box<str>, known: Option<Known>) {
         let Some(known) = self.hold(known) else { return };
         let old = lock(&self.asleep).insert(name, known);
         self.take(old);
     }
 
-    /// Writes a checkpoint of what is known: `awake` gives those in use, as bytes of records.
+    /// Writes a checkpoint of all heads; `awake` writes those of files with an entry.
     ///
     /// # Errors
-    /// [`Error::Backend`]. The old one stays, which is as good as it was.
+    /// [`Error::Backend`]. The old checkpoint then stays, and is still valid.
     pub(super) fn save(&self, base: &Base, awake: impl FnOnce(&mut Records<'_>) -> io::Result<()>) -> Result<()> {
         let _one = lock(&self.saving);
         let beside = self.beside();
@@ -185,8 +186,8 @@ impl Memory {
             output.into_inner().map_err(io::IntoInnerError::into_error)?.sync_all()
         };
         write().map_err(|error| self.failed("write", error))?;
-        // IMPORTANT: before it counts, the medium has what it says of the files. Else a power
-        // cut could leave a checkpoint that knows of readings which no file has.
+        // IMPORTANT: sync the files before the new checkpoint takes effect. Otherwise a power cut
+        // could leave a checkpoint that contains updates which no file has.
         base.sync()?;
         let settle = || {
             std::fs::rename(&beside, &self.path)?;
@@ -198,7 +199,7 @@ impl Memory {
 
     fn write_asleep(&self, base: &Base, records: &mut Records<'_>) -> io::Result<()> {
         let mut asleep = lock(&self.asleep);
-        // Files that were changed or are gone: nothing is known of them any more.
+        // Drop the heads of files that were changed or removed.
         let is_there = |name: &str, known: &Known| {
             let found = symlink_metadata(base.path(name));
             found.is_ok_and(|file| known.is_of(&file))
@@ -222,7 +223,7 @@ pub(super) struct Records<'a> {
 }
 
 impl Records<'_> {
-    /// Appends what is known of a file.
+    /// Appends the head of a file.
     pub(super) fn write(&mut self, name: &str, known: &Known) -> io::Result<()> {
         self.body.clear();
         self.body.extend_from_slice(&(name.len() as u32).to_le_bytes());
@@ -235,10 +236,10 @@ impl Records<'_> {
     }
 }
 
-/// The next record and its length; `None`: the checkpoint ends here.
+/// Reads the next record, with its length; `None` at the end of the checkpoint.
 ///
 /// # Errors
-/// What is wrong with it.
+/// What is wrong with the record.
 fn next<'a>(
     input: &mut impl Read,
     body: &'a mut Vec<u8>,

@@ -1,22 +1,23 @@
-//! What only librrd can do with a file, where it is built in (feature `librrd`).
+//! Operations that need librrd (feature `librrd`).
 //!
 //! Our own engine handles neither COMPUTE data sources nor the archives of Holt-Winters
-//! forecasting; it creates no file from other files, and has no TUNE and DUMP. Without the
-//! feature each of these is refused by name. A caller holds the claim of each file that it
-//! names here: librrd's lock is the process's, and does not keep two threads apart.
+//! forecasting, cannot create a file from other files, and has no TUNE and DUMP. Without the
+//! feature each of these is refused with a message that names it. A caller must hold the claim of
+//! every file that it names here: librrd's file lock belongs to the process, and does not exclude
+//! two threads from each other.
 
 use std::path::{Path, PathBuf};
 
 use tsb_rrd::{Error as RrdError, Fact, Fetched, Layout, Moment, Result};
 
-/// What a new file is made of besides its name.
+/// The options of a new file, besides its name.
 #[derive(Debug)]
 #[cfg_attr(
     not(feature = "librrd"),
     expect(dead_code, reason = "without librrd no such file is made")
 )]
 pub(super) struct NewFile<'a> {
-    /// 0: the template's, or 300 s.
+    /// In seconds; 0 means the template's step, or 300 s.
     pub(super) step_s: u64,
     pub(super) start_s: Option<i64>,
     pub(super) keeps_old: bool,
@@ -25,7 +26,7 @@ pub(super) struct NewFile<'a> {
     pub(super) definitions: &'a [String],
 }
 
-/// Whether our own engine leaves a file, or a definition of one, to librrd.
+/// Whether our own engine cannot handle a file or a definition, so that librrd is needed.
 pub(super) fn is_for_librrd(error: &RrdError) -> bool {
     matches!(error.cause(), RrdError::Unsupported(_))
 }
@@ -72,14 +73,15 @@ mod linked {
         tsb_librrd::create(path, &creation).map_err(words)
     }
 
-    /// One update. librrd does not say how many of several it took, so they come one by one.
+    /// Applies one update. They are passed one by one, since librrd does not say how many of
+    /// several it applied.
     pub(in super::super) fn update(path: &Path, reading: &str) -> Result<()> {
         tsb_librrd::update(path, &[reading]).map_err(words)
     }
 
     pub(in super::super) fn info(path: &Path) -> Result<Vec<(String, Fact)>> {
         let facts = tsb_librrd::info(path).map_err(words)?;
-        // The caller names the file.
+        // The caller adds the file's name.
         let facts = facts.into_iter().filter(|(key, _)| key != "filename");
         Ok(facts
             .map(|(key, fact)| {
@@ -93,7 +95,7 @@ mod linked {
             .collect())
     }
 
-    /// How many data sources a file has.
+    /// Number of data sources of a file.
     pub(in super::super) fn sources(path: &Path) -> Result<u64> {
         Ok(count_of_sources(&info(path)?) as u64)
     }
@@ -119,8 +121,8 @@ mod linked {
         tsb_librrd::tune(path, options).map_err(words)
     }
 
-    /// What updates of a file are checked against: the sources that take a value. Its archive is
-    /// none of the file's.
+    /// A layout for checking updates of a file: its data sources that take a value. The archive
+    /// in it is a placeholder.
     pub(in super::super) fn layout(path: &Path) -> Result<(Layout, Moment)> {
         let facts = info(path)?;
         let text = |key: &str| match find(&facts, key) {
@@ -150,8 +152,8 @@ mod linked {
         }
     }
 
-    /// Rows of a file and the names of its data sources; an error where they have more than
-    /// `limit` values.
+    /// Rows of a file and the names of its data sources; an error if the rows would have more
+    /// than `limit` values.
     pub(in super::super) fn fetch(
         path: &Path,
         cf: &str,
@@ -179,8 +181,8 @@ mod linked {
         Ok((found.sources, fetched))
     }
 
-    /// Seconds of a row of the archive that librrd answers from: the finest that reaches back to
-    /// `start_s`, or else the one that reaches back farthest.
+    /// Seconds per row of the archive that librrd would answer from: the finest one that reaches
+    /// back to `start_s`, or otherwise the one that reaches back furthest.
     fn span_of_best(facts: &[(String, Fact)], cf: &str, start_s: i64) -> Option<i64> {
         let (step_s, newest_s) = (count(facts, "step"), count(facts, "last_update") as i64);
         let archives = (0..).map_while(|index| match find(facts, &format!("rra[{index}].cf")) {
@@ -207,7 +209,7 @@ mod missing {
         Err(RrdError::Definition(words))
     }
 
-    /// What a file or a definition has that our own engine does not handle.
+    /// The feature of a file or a definition that our own engine lacks.
     fn of_file<T>(path: &Path) -> Result<T> {
         let opened = tsb_rrd::RrdFile::open(path);
         match opened.as_ref().err().map(RrdError::cause) {

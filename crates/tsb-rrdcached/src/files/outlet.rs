@@ -1,10 +1,10 @@
-//! Files that were drained, on their way out: the system begins to write them to their medium
-//! while the next ones are drained.
+//! The writeback thread: starts the system's writeback of drained files, while the next files are
+//! drained.
 //!
-//! Whoever begins that waits where the medium's queue is full, so a thread of its own does it,
-//! and drains wait for nothing: a file for which there is no place is closed as it is, and the
-//! system writes it when it does. A file is claimed until it is closed here, as closing gives
-//! up the lock that others of this process may hold.
+//! Starting writeback blocks while the disk's queue is full. So a thread of its own does it, and
+//! drains never wait: if the queue here is full, the file is just closed, and the system writes
+//! it later. A file stays claimed until it is closed here, since closing releases the lock that
+//! another thread of this process may hold.
 
 use std::sync::{Condvar, Mutex, PoisonError};
 
@@ -12,13 +12,14 @@ use tsb_rrd::RrdFile;
 
 use tsb_stores::parts::lock;
 
-/// Files that wait at once: so long a flush of one of them may wait, a few milliseconds.
+/// Upper bound of the number of files in the queue. It bounds how long a flush of such a file may
+/// wait: a few milliseconds.
 const WAITING: usize = 64;
 
-/// A file by its name.
+/// A file and its name.
 type Leaving = (Box<str>, RrdFile);
 
-/// Files that wait to be written out.
+/// The queue of the writeback thread.
 #[derive(Debug, Default)]
 pub(super) struct Outlet {
     queue: Mutex<Queue>,
@@ -32,13 +33,13 @@ struct Queue {
 }
 
 impl Outlet {
-    /// Takes a claimed file, if there is a place for it; else it is closed, and still claimed
-    /// by the caller.
+    /// Takes a claimed file if there is room. Otherwise closes the file and returns false; the
+    /// claim stays with the caller.
     pub(super) fn take(&self, name: &str, file: RrdFile) -> bool {
         let mut queue = lock(&self.queue);
         let has_place = !queue.is_stopped && queue.files.len() < WAITING;
         if has_place {
-            // It sleeps only where none waits.
+            // The thread sleeps only while the queue is empty.
             if queue.files.is_empty() {
                 self.bell.notify_one();
             }
@@ -47,8 +48,8 @@ impl Outlet {
         has_place
     }
 
-    /// Writes files out until it is stopped and none waits; `release` gives up the claim of
-    /// each.
+    /// Starts the writeback of files until [`Outlet::stop`] was called and the queue is empty;
+    /// `release` gives up the claim of each file.
     pub(super) fn work(&self, release: impl Fn(&str)) {
         let mut files = Vec::with_capacity(WAITING);
         while self.next(&mut files) {
@@ -60,7 +61,7 @@ impl Outlet {
         }
     }
 
-    /// Gives all that wait for an empty list; `false`: there will be none any more.
+    /// Swaps the queue with an empty list. Returns false once it is stopped and empty.
     fn next(&self, files: &mut Vec<Leaving>) -> bool {
         let queue = lock(&self.queue);
         let mut queue = self
@@ -71,7 +72,7 @@ impl Outlet {
         !files.is_empty()
     }
 
-    /// Takes no file any more.
+    /// Makes `take` refuse further files, and ends the thread once the queue is empty.
     pub(super) fn stop(&self) {
         lock(&self.queue).is_stopped = true;
         self.bell.notify_all();
@@ -97,7 +98,7 @@ mod tests {
         let released = Mutex::new(Vec::new());
         let more = std::thread::scope(|scope| {
             scope.spawn(|| outlet.work(|name| lock(&released).push(name.to_owned())));
-            // There are places again after a while.
+            // The thread frees places again after a while.
             while !take(&outlet, WAITING) {}
             let more = (100..1_100).filter(|&index| take(&outlet, index)).count();
             outlet.stop();

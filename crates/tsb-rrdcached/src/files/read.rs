@@ -1,4 +1,4 @@
-//! What is in the files of a cache.
+//! Reads the files of a cache: rows, heads, dumps and lists.
 
 use std::fs::read_dir;
 use std::path::Path;
@@ -8,19 +8,19 @@ use tsb_rrd::{Cf, Fact, Fetched, RrdFile, Session};
 use super::error::FileError;
 use super::{FETCH_MAX, FileCache, librrd};
 
-/// A file that somebody writes is tried so often, a few milliseconds apart.
+/// Attempts to open a file that another process has locked, and the pause between them.
 const TRIES: u32 = 40;
 const PAUSE_NS: u64 = 5_000_000;
-/// Bytes of XML that one `DUMP` may make.
+/// Upper bound, in bytes, of the XML of one `DUMP`.
 const DUMP_MAX: usize = 256 << 20;
-/// Names that a list may have, and folders within folders.
+/// Upper bounds of the number of names in a list, and of the depth of folders.
 const NAMES_MAX: usize = 1_000_000;
 const DEPTH_MAX: usize = 64;
 
 type Done<T> = std::result::Result<T, FileError>;
 
 impl FileCache {
-    /// Rows of a file, after what waits for it was written, and the names of its data sources.
+    /// Rows of a file, after its queue was written, and the names of its data sources.
     ///
     /// # Errors
     /// [`FileError`].
@@ -32,7 +32,8 @@ impl FileCache {
         session: &mut Session,
     ) -> Done<(Vec<String>, Fetched)> {
         let name = self.shared.base.name(file)?;
-        // A suspended file says what it has; other trouble waits for a flush.
+        // Ignore errors: a suspended file is answered from what it contains, and other failures
+        // are reported by the next flush.
         let _ = self.shared.write_out(&name, session, None);
         let ours = |file: &RrdFile, session: &mut Session| {
             let Some(cf) = Cf::from_name(cf) else {
@@ -46,7 +47,7 @@ impl FileCache {
         self.look(&name, session, ours, |path| librrd::fetch(path, cf, range_s, FETCH_MAX))
     }
 
-    /// What the header of a file says; what waits for it is not in it.
+    /// The head of a file; queued updates are not reflected in it.
     ///
     /// # Errors
     /// [`FileError`].
@@ -57,7 +58,7 @@ impl FileCache {
         Ok(facts)
     }
 
-    /// When the oldest row of an archive ends, in seconds since the epoch.
+    /// The end of the oldest row of an archive, in seconds since the epoch.
     ///
     /// # Errors
     /// [`FileError`].
@@ -67,8 +68,8 @@ impl FileCache {
         self.look(&name, session, ours, |path| librrd::first(path, archive))
     }
 
-    /// When the newest update of a file was, in seconds since the epoch; what waits for it is
-    /// not in it.
+    /// The time of the newest update in a file, in seconds since the epoch, without queued
+    /// updates.
     ///
     /// # Errors
     /// [`FileError`].
@@ -78,18 +79,18 @@ impl FileCache {
         self.look(&name, session, ours, librrd::last)
     }
 
-    /// A file as XML, after what waits for it was written: as `rrdtool dump` prints it.
+    /// A file as XML, after its queue was written, in the form of `rrdtool dump`.
     ///
     /// # Errors
-    /// [`FileError`]; without the feature `librrd` for every file.
+    /// [`FileError`]; without the feature `librrd`, for every file.
     pub fn dump(&self, file: &str, session: &mut Session) -> Done<Vec<u8>> {
         let name = self.shared.base.name(file)?;
         let _ = self.shared.write_out(&name, session, None);
         self.locked(&name, |path| librrd::dump(path, DUMP_MAX))
     }
 
-    /// Asks a file that no other thread of this process has open: with our own engine, or with
-    /// librrd where that is the only one to handle it.
+    /// Reads a file that no other thread of this process has open, with our own engine, or with
+    /// librrd if ours cannot handle the file.
     fn look<T>(
         &self,
         name: &str,
@@ -103,8 +104,8 @@ impl FileCache {
         })
     }
 
-    /// Does something with a file that no other thread of this process has open, again while
-    /// another process has its lock.
+    /// Runs `act` on a file that no other thread of this process has open. Retries while another
+    /// process has the file locked.
     fn locked<T>(&self, name: &str, mut act: impl FnMut(&Path) -> tsb_rrd::Result<T>) -> Done<T> {
         self.shared.base.check_file(name)?;
         let shelved = self.shared.shelf_of(name);
@@ -114,7 +115,7 @@ impl FileCache {
         answer
     }
 
-    /// The same for a caller who holds the claim.
+    /// As `locked`, for a caller who holds the claim.
     pub(super) fn tried<T>(&self, name: &str, act: &mut dyn FnMut(&Path) -> tsb_rrd::Result<T>) -> Done<T> {
         let path = self.shared.base.path(name);
         let mut tries = 0;
@@ -134,7 +135,7 @@ impl FileCache {
         })
     }
 
-    /// The files and folders in a folder, or all files below it, in order.
+    /// The files and folders in a folder, or all files below it, sorted.
     ///
     /// # Errors
     /// [`FileError`].

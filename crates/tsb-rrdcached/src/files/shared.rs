@@ -1,4 +1,5 @@
-//! What the threads of a cache of files share: admission, bounds, levels.
+//! State shared by the callers and threads of a cache of files: admission, bounds, durability
+//! levels.
 
 use std::collections::VecDeque;
 use std::hash::BuildHasher;
@@ -27,41 +28,42 @@ use tsb_stores::write_cache::writeback::Unsynced;
 use tsb_stores::write_cache::writeback::{Journal, Opened};
 use tsb_stores::{Damage, DamageKind, DamageLog};
 
-/// Shelves that share the files.
+/// Number of shards over which the files are spread.
 pub(super) const SHELVES: usize = 16;
-/// Files that are written to a checkpoint while others wait.
+/// Number of files whose heads are written to a checkpoint under one lock.
 const AT_ONCE: usize = 64;
-/// What a drain leaves the system writes out by itself after so long
-/// (`vm.dirty_expire_centisecs`). Files that are drained less often are written out once a
-/// drain anyway, and no page twice if that begins at once.
+/// Nanoseconds after which the system writes dirty pages by itself (`vm.dirty_expire_centisecs`).
+/// If files are drained less often than this, every drain is written to the disk anyway, and
+/// starting the writeback at once writes no page twice.
 const WRITTEN_OUT_NS: u64 = 30_000_000_000;
-/// Layouts that are held once for all files that have them.
+/// Number of distinct layouts that are shared between files.
 const LAYOUTS: usize = 64;
 
-/// Which shelf has the files whose names have this hash: by bits that the shelf does not use.
+/// The shard of a name's hash. Uses bits that the shard's hash table does not use.
 pub(super) fn shelf_of_hash(hash: u64) -> usize {
     (hash >> 40) as usize % SHELVES
 }
 
-/// Everything.
+/// The whole cache except its threads.
 #[derive(Debug)]
 pub(super) struct Shared {
     pub(super) base: Base,
     pub(super) clock: Arc<dyn Clock>,
     pub(super) journal: Option<Journal>,
-    /// What is known of files, where that is kept.
+    /// The kept heads of files, if the cache keeps any.
     pub(super) memory: Option<Memory>,
-    /// Files that were found damaged or gone.
+    /// Files that were found damaged or missing.
     pub(super) damage: DamageLog,
     pub(super) counters: Counters,
     pub(super) due: Mutex<Due>,
-    /// Drained files on their way out, where that is begun.
+    /// The writeback queue of drained files, if writeback is started early.
     pub(super) outlet: Option<Outlet>,
-    /// Rung for those who write.
+    /// Wakes the threads that write.
     pub(super) call: Bell,
-    /// Rung for the keeper when it is to stop.
+    /// Wakes the timer thread when the cache stops.
     pub(super) end: Condvar,
-    /// What the files have and no sync has covered yet: to be marked in the journal.
+    /// Updates that the files have and no sync has covered yet; the next checkpoint marks them in
+    /// the journal.
     pub(super) unsynced: Unsynced<Arc<SeriesKey>>,
     pub(super) has_trouble: AtomicBool,
     shelves: Vec<Shelved>,
@@ -69,7 +71,7 @@ pub(super) struct Shared {
     layouts: Mutex<Vec<Arc<Layout>>>,
     poison: Mutex<Option<String>>,
     is_closed: AtomicBool,
-    /// Whether nothing is accepted any more: it is closed or poisoned.
+    /// Whether nothing more is accepted: the cache is closed or poisoned.
     pub(super) is_shut: AtomicBool,
     next_id: AtomicU32,
     pub(super) bytes: AtomicU64,
@@ -80,31 +82,31 @@ pub(super) struct Shared {
     pub(super) bounds: FileBounds,
 }
 
-/// What the header of a file says.
+/// The head of a file, as needed to check updates.
 #[derive(Debug)]
 struct Head {
     layout: Arc<Layout>,
-    /// When the newest reading is from.
+    /// The time of the newest update.
     newest: Moment,
-    /// Our own engine does not handle it.
+    /// Our own engine cannot handle the file.
     is_for_librrd: bool,
 }
 
-/// Files that are to be written.
+/// The files queued for writing.
 #[derive(Debug, Default)]
 pub(super) struct Due {
     pub(super) names: VecDeque<Box<str>>,
     pub(super) is_stopping: bool,
 }
 
-/// What was counted.
+/// The counters behind `STATS`.
 #[derive(Debug, Default)]
 pub(super) struct Counters {
     pub(super) updates_received: AtomicU64,
     pub(super) flushes_received: AtomicU64,
     pub(super) updates_written: AtomicU64,
     pub(super) write_failures: AtomicU64,
-    /// Values that the journal was given.
+    /// Number of values in the journal.
     pub(super) on_record: AtomicU64,
     pub(super) values_rejected: AtomicU64,
 }
@@ -160,7 +162,7 @@ impl Shared {
         &self.shelves[shelf_of_hash(hash_of(name))]
     }
 
-    /// A number that looks random, and decides which row of each archive of a new file is first.
+    /// A pseudo-random number; it selects the first row of each archive in a new file.
     pub(super) fn seed_of(&self, name: &str) -> u64 {
         self.hash.hash_one((name, self.clock.wall().0))
     }
@@ -178,14 +180,14 @@ impl Shared {
         }
     }
 
-    /// Takes nothing more; whether it took something before.
+    /// Marks the cache as closed. Returns whether it was open before.
     pub(super) fn begin_close(&self) -> bool {
         let was_closed = self.is_closed.swap(true, Ordering::AcqRel);
         self.is_shut.store(true, Ordering::Release);
         !was_closed
     }
 
-    /// Nothing is accepted any more: the journal cannot be trusted.
+    /// Stops accepting updates because the journal failed. Returns the first failure.
     pub(super) fn poison(&self, error: &Error) -> FileError {
         let cause = chain(error);
         let cause = lock(&self.poison).get_or_insert(cause).clone();
@@ -193,7 +195,7 @@ impl Shared {
         FileError::Poisoned(cause)
     }
 
-    /// Bytes of memory that are free again.
+    /// Counts memory as freed.
     pub(super) fn release(&self, bytes: usize) {
         self.bytes.fetch_sub(bytes as u64, Ordering::Relaxed);
     }
@@ -206,12 +208,12 @@ impl Shared {
         self.bytes.load(Ordering::Relaxed) >= self.max_bytes / 2
     }
 
-    /// Whether files may keep the room of what was written, so that it is not asked for again.
+    /// Whether entries may keep the allocation of written text for the next updates.
     pub(super) fn has_room_to_keep(&self) -> bool {
         self.bytes.load(Ordering::Relaxed) < self.max_bytes / 4
     }
 
-    /// Returns when all that was accepted is in a journal that a kill leaves.
+    /// Returns when everything accepted is in the system's buffers, so that it outlives a kill.
     pub(super) fn hand_over_records(&self) -> std::result::Result<(), FileError> {
         match &self.journal {
             Some(journal) => journal.hand_over_all().map_err(|error| self.poison(&error)),
@@ -219,7 +221,7 @@ impl Shared {
         }
     }
 
-    /// Returns when what is on record may be acknowledged.
+    /// Returns when updates up to `record` may be acknowledged.
     pub(super) fn confirm(&self, record: u64) -> std::result::Result<(), FileError> {
         match &self.journal {
             Some(journal) => journal.confirm(record).map_err(|error| self.poison(&error)),
@@ -227,7 +229,7 @@ impl Shared {
         }
     }
 
-    /// Opens a file that nothing has waited for, and says what it is like.
+    /// Adds an entry for a file that has none, after reading its head.
     pub(super) fn admit(&self, name: &str, session: &mut Session) -> std::result::Result<(), FileError> {
         let file = self.base.check_file(name)?;
         let shelved = self.shelf_of(name);
@@ -268,17 +270,18 @@ impl Shared {
         Ok(())
     }
 
-    /// Looks at a file that was damaged or gone: somebody may have put a whole one there.
+    /// Reads again a file that was damaged or missing: it may have been replaced.
     ///
     /// # Errors
-    /// What is wrong with it. Nothing has changed.
+    /// What is wrong with it; then nothing has changed.
     pub(super) fn look_again(&self, name: &str, session: &mut Session) -> std::result::Result<(), FileError> {
         self.base.check_file(name)?;
         let shelved = self.shelf_of(name);
         let claim = shelved.claim(&mut shelved.lock_idle(name), name);
         let found = self.head_of(name, session)?;
         if let Some(entry) = shelved.lock().entries.get_mut(name) {
-            // What waits is older than what may come, and is judged again when it is written.
+            // Queued updates are older than those to come, and are checked again when they are
+            // written.
             entry.newest = if entry.pending() == 0 {
                 found.newest
             } else {
@@ -292,8 +295,7 @@ impl Shared {
         Ok(())
     }
 
-    /// What a file says of itself, by our own engine or by librrd, for a caller who has claimed
-    /// it.
+    /// Reads the head of a file, by our own engine or by librrd. The caller holds the claim.
     fn head_of(&self, name: &str, session: &mut Session) -> std::result::Result<Head, FileError> {
         let path = self.base.path(name);
         let mut is_for_librrd = false;
@@ -318,7 +320,7 @@ impl Shared {
         })
     }
 
-    /// Notes that a file cannot take what waits for it, and that this is lost.
+    /// Notes that a file cannot take its queued values, which are lost.
     pub(super) fn note_loss(&self, name: &str, why: &str, values: u64) {
         self.note_damage(name, format!("{why}; {values} value(s) that waited for it are lost"));
     }
@@ -334,7 +336,7 @@ impl Shared {
         self.damage.note(Damage::new(kind, path, what));
     }
 
-    /// The words of the engine in those of the protocol.
+    /// Translates an error of the engine into one of the protocol.
     pub(super) fn rrd_error(&self, name: &str, error: tsb_rrd::Error) -> FileError {
         match error {
             tsb_rrd::Error::File { source, .. } => self.rrd_error(name, *source),
@@ -348,14 +350,14 @@ impl Shared {
         }
     }
 
-    /// What the known pages of a file say of it.
+    /// Decodes the head from the kept pages of a file.
     fn header_of(&self, known: &Known, session: &mut Session) -> Option<(Arc<Layout>, Moment)> {
         let as_others = |layout: &Arc<Layout>| Some((Arc::clone(layout), known.newest_as(layout, session)?));
         let found = lock(&self.layouts).iter().find_map(as_others);
         found.or_else(|| known.header().ok().map(|(layout, newest)| (Arc::new(layout), newest)))
     }
 
-    /// One layout for all files that have it.
+    /// Returns the shared copy of a layout.
     pub(super) fn interned(&self, layout: Arc<Layout>) -> Arc<Layout> {
         let mut layouts = lock(&self.layouts);
         let is_same = |known: &&Arc<Layout>| Arc::ptr_eq(known, &layout) || **known == layout;
@@ -368,7 +370,7 @@ impl Shared {
         layout
     }
 
-    /// From when on a reading makes a file due that is written now.
+    /// The due time of a file that is written now.
     pub(super) fn next_due(&self, entry: &Entry) -> u64 {
         let now_ns = self.clock.now();
         let jitter_ns = match self.jitter_ns {
@@ -378,7 +380,7 @@ impl Shared {
         now_ns.saturating_add(self.timeout_ns).saturating_add(jitter_ns)
     }
 
-    /// Has the threads end.
+    /// Makes the threads end.
     pub(super) fn stop(&self) {
         lock(&self.due).is_stopping = true;
         self.call.ring_all();
@@ -388,7 +390,7 @@ impl Shared {
         }
     }
 
-    /// Has a file written, unless nothing waits for it or it is suspended.
+    /// Queues a file for writing, unless its queue is empty or it is suspended.
     pub(super) fn queue(&self, entry: &mut Entry) {
         if entry.is_queued || entry.is_suspended || entry.waiting() == 0 {
             return;
@@ -398,13 +400,13 @@ impl Shared {
         self.call.ring_one();
     }
 
-    /// Has files written that wait for longer than the timeout, or all.
+    /// Queues for writing the files past their timeout, or all.
     pub(super) fn queue_due(&self, everything: bool) {
         let now_ns = self.clock.now();
         self.queue_each(|entry| everything || now_ns >= entry.due_ns);
     }
 
-    /// Has some files written.
+    /// Queues for writing the files for which `is_due` returns true.
     pub(super) fn queue_each(&self, is_due: impl Fn(&Entry) -> bool) {
         for shelved in &self.shelves {
             for entry in shelved.lock().entries.iter_mut() {
@@ -415,7 +417,7 @@ impl Shared {
         }
     }
 
-    /// Forgets files that nothing has waited for since `before_ns`.
+    /// Removes entries that have been idle since `before_ns`.
     pub(super) fn forget_idle(&self, before_ns: u64) {
         for shelved in &self.shelves {
             let shelf = &mut *shelved.lock();
@@ -431,7 +433,8 @@ impl Shared {
         }
     }
 
-    /// Removes a file from its shelf: how many values waited for it, if it was there.
+    /// Removes a file's entry. Returns the number of values queued for it; `None` if it had no
+    /// entry.
     pub(super) fn remove(&self, shelf: &mut Shelf, name: &str) -> std::result::Result<Option<u64>, FileError> {
         let Some(entry) = shelf.entries.remove(name) else {
             return Ok(None);
@@ -452,8 +455,8 @@ impl Shared {
         Ok(Some(dropped))
     }
 
-    /// Keeps what is known of a file whose entry is gone. Its stamp tells whether this is still
-    /// the file when it is named again.
+    /// Keeps the head of a file that loses its entry. The file's stamp shows later whether the
+    /// head is still valid.
     fn put_away(&self, entry: Entry) {
         if let Some(memory) = &self.memory {
             let known = memory.take(entry.known.map(|known| *known));
@@ -461,7 +464,7 @@ impl Shared {
         }
     }
 
-    /// What has become of every value.
+    /// Counts of values by outcome.
     pub(super) fn account(&self) -> Account {
         let accounts = self.shelves.iter().map(|shelved| shelved.lock().account);
         accounts.fold(Account::default(), |sum, account| sum.plus(&account))
@@ -471,7 +474,7 @@ impl Shared {
         self.files.load(Ordering::Relaxed)
     }
 
-    /// Writes a checkpoint of what is known of the files, if one is kept.
+    /// Writes a checkpoint of the kept heads, if the cache has one.
     pub(super) fn remember(&self) -> Result<(), Error> {
         let Some(memory) = &self.memory else { return Ok(()) };
         memory.save(&self.base, |records| {
@@ -479,7 +482,7 @@ impl Shared {
                 let names: Vec<Box<str>> = shelved.lock().entries.iter().map(|entry| entry.name.clone()).collect();
                 for names in names.chunks(AT_ONCE) {
                     let shelf = shelved.lock();
-                    // What is being written is not known until it is.
+                    // A file that is being written has no known head until the write ends.
                     let mut known = names
                         .iter()
                         .filter_map(|name| Some((name, shelf.entries.get(name)?.known.as_deref()?)));
@@ -490,7 +493,7 @@ impl Shared {
         })
     }
 
-    /// Puts back what a journal holds of an earlier life; it is due at once.
+    /// Queues updates of one file from the journal of an earlier run; they are due at once.
     pub(super) fn replay(&self, key: &SeriesKey, readings: Vec<(u64, String)>) {
         let name = key.name();
         let count = readings.len() as u64;
@@ -503,7 +506,7 @@ impl Shared {
         shelf.account.replayed += count;
         let Shelf { entries, account, .. } = &mut *shelf;
         let (Ok(()), Some(entry)) = (admitted, entries.get_mut(name)) else {
-            // The file is damaged or gone, and with it the place for them.
+            // The file is damaged or missing, so its updates are lost.
             account.failed += count;
             self.note_loss(name, &why_not.unwrap_or_else(|| "the file is gone".to_owned()), count);
             return;
@@ -516,7 +519,7 @@ impl Shared {
                     entry.wait_for(1, record);
                     account.pending += 1;
                 }
-                // The file has it.
+                // The file has it already.
                 Ok(_) => account.written += 1,
                 Err(_) => account.failed += 1,
             }

@@ -1,4 +1,4 @@
-//! Some files of a cache with their account, and who is busy with which.
+//! A shard: some files of a cache, their account, and which of them are open.
 
 use std::collections::HashSet;
 use std::sync::{Mutex, MutexGuard};
@@ -10,25 +10,25 @@ use super::entry::Entry;
 use tsb_stores::parts::{Bell, lock};
 use tsb_stores::write_cache::Account;
 
-/// Files by name, under one lock.
+/// The entries of a shard, under one lock.
 #[derive(Debug, Default)]
 pub(super) struct Shelf {
     pub(super) entries: Entries,
-    /// Files that somebody has open. librrd's lock is the process's: a second descriptor
-    /// that is closed would take it away.
+    /// Files that a thread has open. At most one may: librrd's lock belongs to the process, and
+    /// closing a second descriptor would release it.
     pub(super) busy: HashSet<Box<str>, FixedState>,
     pub(super) account: Account,
 }
 
 impl Shelf {
-    /// A file, and the account that its values are in.
+    /// The entry of a file, and the account of its values.
     pub(super) fn find(&mut self, name: &str) -> Option<(&mut Entry, &mut Account)> {
         let entry = self.entries.get_mut(name)?;
         Some((entry, &mut self.account))
     }
 }
 
-/// A shelf with its lock, and a bell for those who wait for a file.
+/// A shard with its lock, and a condition variable for threads that wait for a file.
 #[derive(Debug, Default)]
 pub(super) struct Shelved {
     shelf: Mutex<Shelf>,
@@ -40,12 +40,12 @@ impl Shelved {
         lock(&self.shelf)
     }
 
-    /// The shelf, if nobody has it.
+    /// Locks the shard, unless another thread has it locked.
     pub(super) fn try_lock(&self) -> Option<MutexGuard<'_, Shelf>> {
         self.shelf.try_lock().ok()
     }
 
-    /// The shelf, at a moment at which nobody has the file open.
+    /// Locks the shard at a moment when no thread has the file open.
     pub(super) fn lock_idle(&self, name: &str) -> MutexGuard<'_, Shelf> {
         let mut shelf = self.lock();
         while shelf.busy.contains(name) {
@@ -54,20 +54,21 @@ impl Shelved {
         shelf
     }
 
-    /// Others may open the file again.
+    /// Lets other threads open the file again.
     pub(super) fn release(&self, name: &str) {
         self.lock().busy.remove(name);
         self.bell.ring_all();
     }
 
-    /// Nobody else opens the file as long as this is held.
+    /// While the claim is held no other thread opens the file. The caller must have checked,
+    /// under this lock, that the file is not busy.
     pub(super) fn claim<'a>(&'a self, shelf: &mut Shelf, name: &'a str) -> Claim<'a> {
         shelf.busy.insert(name.into());
         Claim { shelved: self, name }
     }
 }
 
-/// The right to open a file.
+/// The exclusive right to open a file.
 #[derive(Debug)]
 pub(super) struct Claim<'a> {
     shelved: &'a Shelved,
@@ -75,7 +76,7 @@ pub(super) struct Claim<'a> {
 }
 
 impl Claim<'_> {
-    /// Somebody else calls [`Shelved::release`] for it.
+    /// Leaves the release to another thread, which must call [`Shelved::release`].
     pub(super) fn hand_over(self) {
         std::mem::forget(self);
     }

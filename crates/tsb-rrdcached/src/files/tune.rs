@@ -1,4 +1,4 @@
-//! Changes to the header of a file, by librrd.
+//! Changes the head of a file, by librrd (`TUNE`).
 
 use tsb_rrd::Session;
 
@@ -6,15 +6,15 @@ use super::error::FileError;
 use super::{FileCache, librrd};
 
 impl FileCache {
-    /// Changes a file as `rrdtool tune` does, after what waits for it was written.
+    /// Changes a file as `rrdtool tune` does, after its queue was written.
     ///
     /// # Errors
-    /// [`FileError`]; without the feature `librrd` for every file.
+    /// [`FileError`]; without the feature `librrd`, for every file.
     pub(super) fn tune(&self, file: &str, options: &[String], session: &mut Session) -> Result<(), FileError> {
         let name = self.shared.base.name(file)?;
         self.shared.base.check_file(&name)?;
         let shelved = self.shared.shelf_of(&name);
-        // What was accepted was judged by the layout that is about to change.
+        // Accepted updates were checked against the old layout, so they must be written first.
         let claim = loop {
             self.shared.flush(&name, session)?;
             let mut shelf = shelved.lock_idle(&name);

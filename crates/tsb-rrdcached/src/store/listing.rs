@@ -1,4 +1,4 @@
-//! Which series the daemon has files of.
+//! Lists the series for which the daemon has files.
 
 use std::path::Path;
 
@@ -8,12 +8,12 @@ use crate::connection::Connection;
 use tsb_stores::error::{Error, Result};
 use tsb_stores::rrd::client::key_of;
 
-/// The series whose files begin with `prefix`, sorted. It asks for names alone, and no file is
-/// made, written or read.
+/// The series whose files begin with `prefix`, sorted. It only lists names: no file is created,
+/// written or read.
 ///
 /// # Errors
-/// [`Error::Backend`] where nobody answers, [`Error::Unsupported`] where the daemon is older
-/// than rrdcached 1.7, which has no `LIST`.
+/// [`Error::Backend`] if the daemon cannot be reached, [`Error::Unsupported`] if it is older than
+/// rrdcached 1.7, which has no `LIST`.
 pub fn series(socket: &Path, prefix: &str) -> Result<Vec<SeriesKey>> {
     let failed = |error: Box<dyn std::error::Error + Send + Sync>| Error::Backend {
         action: format!("list files (rrdcached at {})", socket.display()),
@@ -52,7 +52,7 @@ mod tests {
 
     use super::*;
 
-    /// A daemon that says this to the first command.
+    /// A daemon with this reply to the first command.
     fn told(says: &'static str) -> Result<Vec<SeriesKey>> {
         let folder = tempfile::tempdir().unwrap();
         let socket = folder.path().join("socket");

@@ -1,6 +1,6 @@
-//! What the user may have meant: the nearest of the names that would be right.
+//! Suggests names: the nearest valid name for a misspelled one.
 
-/// A half sentence for the end of an error: the nearest name if one is near, then all.
+/// The end of an error message: the nearest name, if one is near, and then all names.
 pub fn or_nearest<'n>(wrong: &str, names: impl Iterator<Item = &'n str>, suffix: &str) -> String {
     let names: Vec<_> = names.collect();
     let nearest = names.iter().min_by_key(|name| distance(wrong, name));
@@ -14,8 +14,8 @@ pub fn or_nearest<'n>(wrong: &str, names: impl Iterator<Item = &'n str>, suffix:
     }
 }
 
-/// How many letters must be inserted, removed, replaced or swapped with the next to turn `a`
-/// into `b`.
+/// The edit distance: the number of letters to insert, remove, replace or swap with the next to
+/// turn `a` into `b`.
 pub fn distance(a: &str, b: &str) -> usize {
     let (a, b): (Vec<char>, Vec<char>) = (a.chars().collect(), b.chars().collect());
     let mut rows: Vec<Vec<usize>> = vec![(0..=b.len()).collect()];

@@ -1,23 +1,24 @@
-//! Credentials leave no trace: what is printed of a description has none.
+//! Removes credentials from specs and from other text before it is printed.
 
 use super::Place;
 use super::table::{StoreInfo, known};
 use tsb_stores::secret::HIDDEN;
 
-/// Words in an option's name that make its value a credential.
+/// If the name of an option contains one of these, its value is a credential.
 const SECRET_NAMES: [&str; 7] = ["passw", "passphrase", "pwd", "secret", "token", "bearer", "apikey"];
 
-/// Ends of names that do so. Cassandra's `keyspace` is none.
+/// If the name of an option ends in one of these, its value is a credential. Cassandra's
+/// `keyspace` does not.
 const SECRET_ENDS: [&str; 3] = ["key", "pass", "pw"];
 
-/// A description, or what was meant to be one, without credentials: without what stands
-/// before the last `@`, without the values of options that are named like a credential, and
-/// of a server without those of options that it does not have. It rather hides too much: a
-/// password may hold any character.
+/// Redacts a spec, or a text that was meant to be one: removes the text before the last `@`, the
+/// values of options with the name of a credential, and, for a server, the values of unknown
+/// options. It removes too much rather than too little, since a password may contain any
+/// character.
 pub(super) fn redact(text: &str) -> String {
     let info = text.split_once(':').and_then(|(head, _)| of_head(head));
     let user_end = match info {
-        // A file, printed as it was written.
+        // A file's path is printed as it was written.
         Some(info) if info.place == Place::Path => None,
         _ if text.starts_with(['?', '&']) => None,
         _ => text.rfind('@'),
@@ -29,20 +30,20 @@ pub(super) fn redact(text: &str) -> String {
     clean + &without_secrets(rest, info)
 }
 
-/// The store whose word stands last before the colon.
+/// The store whose scheme is the last word before the colon.
 fn of_head(head: &str) -> Option<&'static StoreInfo> {
     let scheme = head.rsplit('+').next()?;
     known().iter().find(|info| info.scheme == scheme)
 }
 
-/// Where the part before the `@` begins: behind the slashes, else behind the scheme.
+/// The start of the text before the `@`: after the slashes, or otherwise after the scheme.
 fn user_start(text: &str, at: usize) -> usize {
     let behind = |what: &str| text.find(what).map(|start| start + what.len());
     let start = behind("//").filter(|&start| start <= at);
     start.or_else(|| behind(":").filter(|&start| start <= at)).unwrap_or(0)
 }
 
-/// A text without the values of secret options.
+/// The text without the values of secret options.
 fn without_secrets(text: &str, info: Option<&StoreInfo>) -> String {
     let options_of = info
         .filter(|info| info.place == Place::Address)
@@ -60,7 +61,7 @@ fn without_secrets(text: &str, info: Option<&StoreInfo>) -> String {
         let (option, end) = option.strip_suffix('&').map_or((option, ""), |option| (option, "&"));
         let is_hidden = |name: &str, value: &str| {
             let name = name.trim_start_matches(['?', '&']);
-            // A file is named there, and not who it is about.
+            // The option `credentials` names a file; a value with a colon is credentials instead.
             is_secret(name) || is_unknown(name) || (name == "credentials" && value.contains(':'))
         };
         match option.split_once('=') {
@@ -76,9 +77,9 @@ fn without_secrets(text: &str, info: Option<&StoreInfo>) -> String {
     clean
 }
 
-/// Any text for people (an error, a line of a file) without the credentials that stand in it:
-/// what lies between `//` and the last `@` of a line, and the values of options that are named
-/// like a credential. It rather hides too much: a password may hold spaces.
+/// Redacts any text for people (an error, a line of a file): removes the text between `//` and
+/// the last `@` of a line, and the values of options with the name of a credential. It removes
+/// too much rather than too little, since a password may contain spaces.
 pub fn redact_text(text: &str) -> String {
     let clean: Vec<String> = text
         .split('\n')
@@ -87,7 +88,7 @@ pub fn redact_text(text: &str) -> String {
     clean.join("\n")
 }
 
-/// A line without the values of secret options, wherever in it they stand.
+/// The line without the values of secret options, wherever they are.
 fn redact_options(line: &str) -> String {
     let ends_value = |character: char| character.is_whitespace() || "&\"'`,;)".contains(character);
     let mut clean = String::with_capacity(line.len());
@@ -118,7 +119,8 @@ fn redact_user(address: &str) -> String {
         return address.to_owned();
     };
     let (before, authority) = address.split_at(start);
-    // The last @, and not before the first slash only: a careless password may hold both.
+    // Split at the last `@` of the line, even after a slash: an unescaped password may contain
+    // both.
     match authority.rsplit_once('@') {
         Some((_, host)) => format!("{before}{HIDDEN}@{host}"),
         None => address.to_owned(),

@@ -1,5 +1,4 @@
-//! Every store there is: what `tsb stores` prints and what
-//! `open` looks up. One line per store.
+//! The table of all stores, printed by `tsb stores` and searched by `open`. One entry per store.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -25,84 +24,84 @@ mod write_cache;
 
 pub(super) use rrd::open_files;
 
-/// What a store is found by.
+/// The kind of a store's path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Place {
-    /// It is nowhere: nothing may stand between the colon and the options.
+    /// None: there must be no text between the colon and the options.
     Nowhere,
-    /// A file, a folder or a socket of this machine, printed as it was written.
+    /// A file, folder or socket of this machine, printed as it was written.
     Path,
-    /// A server, with credentials perhaps, which are never printed.
+    /// A server's address; credentials in it are never printed.
     Address,
 }
 
-/// A store or wrapper, as a user needs to know it.
+/// A store or wrapper, as explained to users.
 #[derive(Debug)]
 pub struct StoreInfo {
     /// The word before the colon or the plus sign.
     pub scheme: &'static str,
-    /// What it is, in half a line.
+    /// A short description.
     pub what: &'static str,
-    /// The level of its acks, and what it can reach beyond.
+    /// The level of its acks, and the highest level that a flush can reach.
     pub durability: &'static str,
-    /// The feature that carries it; `None` where every build has it.
+    /// The feature that includes it; `None` if every build has it.
     pub feature: Option<&'static str>,
     /// Whether it wraps another store.
     pub is_wrapper: bool,
-    /// What stands between the colon and the options.
+    /// The kind of text between the colon and the options.
     pub place: Place,
     /// Its options.
     pub options: &'static [OptionInfo],
-    /// How it is opened; `None`: this build does not have it.
+    /// Opens it; `None` if this build does not include it.
     pub(super) make: Option<Make>,
-    /// How its series are listed; `None`: it cannot say them, or is not built.
+    /// Lists its series; `None` if it cannot, or is not built in.
     pub(super) list: Option<List>,
 }
 
 impl StoreInfo {
-    /// Whether this build has it.
+    /// Whether this build includes it.
     pub fn is_built(&self) -> bool {
         self.make.is_some()
     }
 }
 
-// An entry is a line of one table: its scheme is its identity.
+// Each entry has its own scheme, so comparing schemes is enough.
 impl PartialEq for StoreInfo {
     fn eq(&self, other: &Self) -> bool {
         self.scheme == other.scheme
     }
 }
 
-/// An option of a store, as a user needs to know it.
+/// An option of a store, as explained to users.
 #[derive(Debug)]
 pub struct OptionInfo {
     /// The word before the equals sign.
     pub name: &'static str,
-    /// What its value looks like, and its unit.
+    /// The form and unit of its value.
     pub kind: Kind,
-    /// What holds when it is not given; `None`: it does nothing.
+    /// The value used if it is not given; `None`: the option then has no effect.
     pub default: Option<&'static str>,
     /// What it does.
     pub what: &'static str,
 }
 
-/// From a path and options to a store.
+/// Opens a store from a path and options.
 type Open = fn(&str, &Values<'_>) -> Result<Box<dyn Store>>;
 
-/// From a path and options to the series that are there, without making or changing anything.
+/// Lists the existing series from a path and options, without creating or changing anything.
 type List = fn(&str, &Values<'_>) -> Result<Vec<SeriesKey>>;
 
-/// From a store, options and a clock to a store around it.
+/// Wraps a store, from options and a clock.
 type Wrap = fn(Box<dyn Store>, &Values<'_>, &Arc<dyn Clock>) -> Result<Box<dyn Store>>;
 
-/// How an entry becomes a store.
+/// How an entry is opened.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Make {
     Store(Open),
     Wrapper(Wrap),
 }
 
-/// All of them, in the order in which they are explained.
+/// All entries, in the order in which they are explained.
 pub fn known() -> &'static [StoreInfo] {
     &KNOWN
 }

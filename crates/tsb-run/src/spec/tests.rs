@@ -1,4 +1,4 @@
-//! The words of a store description: what parses, what does not, and what is said then.
+//! Which specs parse, which do not, and the errors of those.
 
 use super::*;
 use proptest::prelude::*;
@@ -306,7 +306,7 @@ mod of_servers {
             );
             let shown = format!("{spec} {spec:?}");
             assert!(!shown.contains("hu") && shown.contains("//***@h"), "{shown}");
-            // What was printed is read again, without them.
+            // The printed text is parsed again, without the credentials.
             let again: Spec = spec.to_string().parse().unwrap();
             assert!(again.lacks_credentials() && !spec.lacks_credentials());
             assert_eq!(again.path(), spec.path());

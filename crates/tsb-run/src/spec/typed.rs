@@ -1,4 +1,4 @@
-//! What a user typed where credentials may stand.
+//! Text typed by a user that may contain credentials.
 
 use std::fmt;
 use std::str::FromStr;
@@ -7,21 +7,21 @@ use super::Spec;
 use super::redact::redact;
 use tsb_stores::error::Result;
 
-/// The text of a store or of an address as it was typed. It is printed without what may be a
-/// credential, also where it means nothing; [`Self::expose`] is for those that read it.
+/// The text of a store or an address, as typed. It is printed without what may be a credential,
+/// even if it is not valid; [`Self::expose`] is for code that parses it.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Typed(String);
 
 impl Typed {
-    /// The text itself. Not to be printed.
+    /// The text itself. Do not print it.
     pub fn expose(&self) -> &str {
         &self.0
     }
 
-    /// The store that it describes.
+    /// Parses it as a spec.
     ///
     /// # Errors
-    /// As the parser of [`Spec`] has it.
+    /// As the parser of [`Spec`].
     pub fn spec(&self) -> Result<Spec> {
         Spec::from_str(&self.0)
     }

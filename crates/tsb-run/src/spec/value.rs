@@ -1,4 +1,4 @@
-//! Option values: durations, sizes, counts; their words and their ranges.
+//! Option values: durations, sizes and counts, with their forms and ranges.
 
 use std::borrow::Cow;
 #[cfg(any(feature = "mongo", feature = "etcd"))]
@@ -8,27 +8,27 @@ use super::StoreInfo;
 use tsb_stores::error::{Error, Result};
 use tsb_stores::secret::Credentials;
 
-/// What an option's value must look like.
+/// The form of an option's value.
 #[derive(Clone, Copy, Debug)]
 pub enum Kind {
-    /// A length of time: `30s`, `7d`, `1h30m`. in [1 ns, 292 years]
+    /// A length of time: `30s`, `7d`, `1h30m`, in [1 ns, 292 years].
     Duration,
-    /// A size: `4GiB`, `500MB`, `4096`. in [0, 2^64) bytes
+    /// A size: `4GiB`, `500MB`, `4096`, in [0, 2^64) bytes.
     Bytes,
     /// A whole number, 1 or more: `1000000`, `1_000_000`, `54k`, `1M`.
     Count,
     /// A whole number, 0 included.
     Number,
-    /// How often: `each`, or a length of time.
+    /// An interval: `each`, or a length of time.
     Interval,
     /// One of some words.
     Word(&'static [&'static str]),
-    /// Text that a check of the store's knows; with how it is written.
+    /// Text with a check by the store, and a description of its form.
     Checked(&'static str, fn(&str) -> bool),
 }
 
 impl Kind {
-    /// How the value is written, for tables and errors.
+    /// The form of the value, for tables and errors.
     pub fn form(self) -> Cow<'static, str> {
         Cow::Borrowed(match self {
             Self::Word(words) => return format!("one of {}", words.join(", ")).into(),
@@ -41,7 +41,7 @@ impl Kind {
         })
     }
 
-    /// Whether `text` is such a value; else what is wrong.
+    /// Checks that `text` has this form; the error says what is wrong.
     pub(super) fn check(self, text: &str) -> std::result::Result<(), String> {
         let is_valid = match self {
             Self::Duration => parse_duration_ns(text).is_some(),
@@ -60,8 +60,8 @@ impl Kind {
     }
 }
 
-/// Nanoseconds of `30s`, `7d`, `1h30m`, `250ms`; units ns, us, ms, s, m, h, d, w.
-/// `None` for anything else, for nothing, and beyond `i64`.
+/// Nanoseconds of `30s`, `7d`, `1h30m`, `250ms`; the units are ns, us, ms, s, m, h, d, w. `None`
+/// for any other text, the empty text, and values beyond `i64`.
 pub fn parse_duration_ns(text: &str) -> Option<i64> {
     const UNITS: [(&str, i64); 8] = [
         ("ns", 1),
@@ -87,7 +87,7 @@ pub fn parse_duration_ns(text: &str) -> Option<i64> {
     Some(total).filter(|&total| total > 0)
 }
 
-/// Nanoseconds of a duration, 0 for `each`.
+/// Nanoseconds of an interval; 0 for `each`.
 fn parse_interval_ns(text: &str) -> Option<i64> {
     if text == "each" {
         Some(0)
@@ -119,7 +119,7 @@ pub fn parse_count(text: &str) -> Option<u64> {
     scaled(text, &[("", 1), ("k", 1_000), ("M", 1_000_000), ("G", 1_000_000_000)])
 }
 
-/// Digits (and underscores between them), then a unit.
+/// Parses digits, with underscores between them, followed by a unit.
 fn scaled(text: &str, units: &[(&str, u64)]) -> Option<u64> {
     let end = text
         .find(|c: char| !c.is_ascii_digit() && c != '_')
@@ -152,12 +152,13 @@ impl<'a> Values<'a> {
         }
     }
 
-    /// The same with the credentials of the address.
+    /// The same values with the credentials of the address.
     pub(super) fn with_credentials(self, credentials: Option<&'a Credentials>) -> Self {
         Self { credentials, ..self }
     }
 
-    /// Those of the address, else those of the file that the option `credentials` names.
+    /// The credentials of the address, or otherwise those in the file that the option
+    /// `credentials` names.
     #[cfg(any(feature = "mongo", feature = "etcd"))]
     pub(crate) fn credentials(&self) -> Result<Option<Credentials>> {
         match (self.credentials, self.word("credentials")?) {
@@ -172,47 +173,47 @@ impl<'a> Values<'a> {
         }
     }
 
-    /// Nanoseconds; `None` where the option has neither value nor default.
+    /// Nanoseconds; `None` if the option has neither a value nor a default.
     pub(crate) fn duration_ns(&self, name: &str) -> Result<Option<i64>> {
         self.get(name, parse_duration_ns)
     }
 
-    /// Bytes; `None` where the option has neither value nor default.
+    /// Bytes; `None` if the option has neither a value nor a default.
     pub(crate) fn bytes(&self, name: &str) -> Result<Option<u64>> {
         self.get(name, parse_bytes)
     }
 
-    /// A count or number; `None` where the option has neither value nor default.
+    /// A count or number; `None` if the option has neither a value nor a default.
     pub(crate) fn count(&self, name: &str) -> Result<Option<u64>> {
         self.get(name, parse_count)
     }
 
-    /// A count of what is held in memory; `default` where the option has neither value nor default.
+    /// A count of things in memory; `default` if the option has neither a value nor a default.
     pub(crate) fn usize_or(&self, name: &str, default: usize) -> Result<usize> {
         Ok(self.count(name)?.map_or(default, |count| count as usize))
     }
 
-    /// A length of time; `default` where the option has neither value nor default.
+    /// A length of time; `default` if the option has neither a value nor a default.
     #[cfg(any(feature = "mongo", feature = "etcd"))]
     pub(crate) fn duration_or(&self, name: &str, default: Duration) -> Result<Duration> {
         let nanos = self.duration_ns(name)?;
         Ok(nanos.map_or(default, |nanos| Duration::from_nanos(nanos as u64)))
     }
 
-    /// Whether it is 1, of one that is 0 or 1.
+    /// Whether an option of the values 0 and 1 is 1.
     #[cfg(any(feature = "mongo", feature = "etcd"))]
     pub(crate) fn is_on(&self, name: &str) -> Result<bool> {
         Ok(self.word(name)?.as_deref() == Some("1"))
     }
 
-    /// Nanoseconds between two, 0 for each; `None` where the option has neither value nor
+    /// The interval in nanoseconds, 0 for `each`; `None` if the option has neither a value nor a
     /// default.
     #[cfg(feature = "sqlite")]
     pub(crate) fn interval_ns(&self, name: &str) -> Result<Option<i64>> {
         self.get(name, parse_interval_ns)
     }
 
-    /// A word; `None` where the option has neither value nor default.
+    /// A word; `None` if the option has neither a value nor a default.
     pub(crate) fn word(&self, name: &str) -> Result<Option<String>> {
         self.get(name, |text| Some(text.to_owned()))
     }

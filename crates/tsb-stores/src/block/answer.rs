@@ -1,8 +1,7 @@
-//! Answers about one series from its parts: sealed blocks and copies of open samples.
+//! Computes an answer for one series from its parts: sealed blocks and copies of open samples.
 //!
-//! Parts come in time order of their starts; those that overlap are merged, and of equal
-//! timestamps the part of the highest rank wins. Where the parts come from is their
-//! owner's business.
+//! Parts are sorted by start. Overlapping parts are merged; of equal timestamps, the part with
+//! the highest rank wins. The caller collects the parts.
 
 use std::ops::ControlFlow;
 
@@ -12,16 +11,16 @@ use super::fold::Steps;
 use super::{Block, Columns, Fold};
 use crate::store::Visitor;
 
-/// A part of one series: samples in time order that belong together.
+/// A part of one series: consecutive samples in time order.
 #[derive(Debug)]
 pub(crate) struct Held {
     /// The earliest timestamp.
     pub(crate) start: i64,
     /// The latest timestamp.
     pub(crate) end: i64,
-    /// Of two parts with the same timestamp, the higher rank was written later.
+    /// Of two parts with the same timestamp, the one with the higher rank was written later.
     pub(crate) rank: u64,
-    /// The largest number of the part; NaN where that is not known.
+    /// The largest number of the part; NaN if unknown.
     pub(crate) maximum: f64,
     /// The samples.
     pub(crate) parts: Parts,
@@ -32,13 +31,13 @@ pub(crate) struct Held {
 pub(crate) enum Parts {
     /// A column of a sealed block.
     Sealed(Block, usize),
-    /// All that is asked of a sealed block: its maximum.
+    /// The maximum of a sealed block, if no more is needed.
     Maximum(f64),
-    /// Samples that were open.
+    /// Copies of open samples.
     Open(Vec<i64>, Vec<f64>),
 }
 
-/// Buffers of an answer, kept from series to series.
+/// The buffers of an answer, reused for every series.
 #[derive(Debug, Default)]
 pub(crate) struct Answer {
     columns: Columns,
@@ -46,8 +45,8 @@ pub(crate) struct Answer {
 }
 
 impl Answer {
-    /// Visits the samples of one series in `range`, or the rows that `fold` makes of them.
-    /// `held` is sorted by start.
+    /// Visits the samples of one series in `range`, or the rows that `fold` computes from them.
+    /// `held` must be sorted by start.
     pub(crate) fn visit(
         &mut self,
         series: SeriesId,
@@ -69,7 +68,7 @@ impl Answer {
     }
 }
 
-/// Brings the columns that will be decoded into the cache, all misses at once.
+/// Reads the columns that will be decoded, to bring them into the cache with overlapping misses.
 pub(crate) fn touch(held: &[Held]) {
     let mut touched = 0;
     for held in held {
@@ -80,7 +79,7 @@ pub(crate) fn touch(held: &[Held]) {
     std::hint::black_box(touched);
 }
 
-/// Where the samples go: to the visitor, or into a fold.
+/// The target of the samples: the visitor, or a fold.
 struct Sink<'a, 'v> {
     series: SeriesId,
     range: (i64, i64),
@@ -91,7 +90,7 @@ struct Sink<'a, 'v> {
 }
 
 impl Sink<'_, '_> {
-    /// Takes samples in time order; what lies outside the range is left out.
+    /// Passes on samples in time order, without those outside the range.
     fn samples(&mut self, times: &[i64], values: &[f64]) -> ControlFlow<()> {
         let inside = |first: &i64, last: &i64| *first >= self.range.0 && *last < self.range.1;
         let (mut from, mut to) = (0, times.len());
@@ -117,12 +116,12 @@ impl Sink<'_, '_> {
     }
 }
 
-/// What becomes of parts once it is known which of them overlap.
+/// Receives the parts after overlaps are resolved.
 pub(crate) trait Receiver {
-    /// A part that nothing overlaps.
+    /// A part that does not overlap another.
     fn single(&mut self, held: &Held, columns: &mut Columns) -> ControlFlow<()>;
 
-    /// Samples of parts that overlap, merged: a thousand or so at a time.
+    /// Merged samples of overlapping parts, in chunks of at most [`CHUNK`].
     fn merged(&mut self, times: &[i64], values: &[f64]) -> ControlFlow<()>;
 }
 
@@ -147,7 +146,7 @@ impl Receiver for Sink<'_, '_> {
 }
 
 impl Sink<'_, '_> {
-    /// Whether all that is asked of a part is the maximum, and that is known.
+    /// Whether only the maximum of the part is needed, and it is known.
     fn maximum_will_do(&mut self, held: &Held) -> bool {
         let inside = held.start >= self.range.0 && held.end < self.range.1;
         inside
@@ -166,8 +165,8 @@ impl Sink<'_, '_> {
     }
 }
 
-/// Parts that overlap in time are merged; a part on its own is passed on as it is. `held`
-/// is sorted by start.
+/// Passes on single parts unchanged, and merges parts that overlap in time. `held` must be sorted
+/// by start.
 pub(crate) fn each_cluster(held: &[Held], columns: &mut Columns, to: &mut impl Receiver) -> ControlFlow<()> {
     let mut from = 0;
     while from < held.len() {
@@ -187,7 +186,7 @@ pub(crate) fn each_cluster(held: &[Held], columns: &mut Columns, to: &mut impl R
     ControlFlow::Continue(())
 }
 
-/// Merges parts: in time order, of equal timestamps that of the highest rank.
+/// Merges parts in time order; of equal timestamps, the highest rank wins.
 fn merge(held: &[Held], columns: &mut Columns, to: &mut impl Receiver) -> ControlFlow<()> {
     let mut samples: Vec<(i64, u64, f64)> = Vec::new();
     for held in held {
@@ -201,7 +200,7 @@ fn merge(held: &[Held], columns: &mut Columns, to: &mut impl Receiver) -> Contro
                 add(times, values);
             }
             Parts::Open(times, values) => add(times, values),
-            // A maximum is only taken where nothing overlaps.
+            // Does not occur: a maximum is only used for parts without overlap.
             Parts::Maximum(_) => {}
         }
     }
@@ -221,5 +220,5 @@ fn merge(held: &[Held], columns: &mut Columns, to: &mut impl Receiver) -> Contro
     ControlFlow::Continue(())
 }
 
-/// Samples that are visited at once, at most.
+/// Maximum number of samples per visit.
 const CHUNK: usize = 1024;

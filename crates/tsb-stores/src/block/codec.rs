@@ -1,10 +1,10 @@
-//! The column codec: up to 256 values become bytes, and come back to the bit.
+//! The column codec: encodes up to 256 values losslessly, to the bit.
 //!
-//! It knows nothing of series, timestamps of rows or blocks; `docs/formats/block.md`
-//! has the bytes. Most real columns are integers, or decimals that are integers after a
-//! power of ten; that is never assumed but proven, by converting back to the same bits.
-//! Everything else is taken as its bits in numeric order. What was found to be integers
-//! is stored as a constant, as its few changes, or as offsets from a minimum.
+//! It knows no series, timestamps or blocks. Byte format: `docs/formats/block.md`. Most real
+//! columns are integers, or decimals that become integers when multiplied by a power of ten; the
+//! encoder verifies that by converting back to the same bits. Other values are encoded by their
+//! bits in numeric order. Integers are stored as a constant, as a few changes, or as offsets from
+//! a minimum.
 
 #[cfg(feature = "sqlite")]
 pub(crate) mod check;
@@ -18,23 +18,23 @@ mod tests;
 
 use integers::Integers;
 
-/// The most values of a column.
+/// Maximum number of values in a column.
 pub(super) const MAX: usize = 256;
 
-/// Adding this rounds a number below 2^51 to an integer, which then is in the low bits.
+/// Adding this rounds a number below 2^51 to an integer, which is then in the low bits.
 const ROUND: f64 = 6_755_399_441_055_744.0; // 1.5 * 2^52
 const ROUND_BITS: u64 = ROUND.to_bits();
-/// The most decimals that are tried.
+/// Maximum number of decimals that is tried.
 const MAX_DECIMALS: u8 = 12;
-/// The domain of bits in numeric order, where a number of decimals would stand.
+/// The domain for bits in numeric order; other domains are numbers of decimals.
 const BITS: u8 = 15;
 const POWERS: [f64; MAX_DECIMALS as usize + 1] = [1e0, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9, 1e10, 1e11, 1e12];
-/// Marks a column whose first entries are values that are not of its domain.
+/// Marks a column that begins with a list of values outside its domain.
 const SPECIALS: u8 = 7;
-/// Of so many values at most one may be special.
+/// At most one in this many values may be special.
 const SPECIAL_SHARE: usize = 16;
 
-/// Working memory of the encoder: kept, so that a block costs no clearing.
+/// Working memory of the encoder, kept so that it need not be cleared per block.
 #[derive(Debug)]
 pub(super) struct Encoder {
     scaled: [f64; MAX],
@@ -51,8 +51,8 @@ impl Default for Encoder {
 }
 
 impl Encoder {
-    /// Appends `values` to `out` and returns the largest, NaN when none is a number.
-    /// `values.len()` in [1, 256]
+    /// Appends `values` to `out`. Returns the largest; NaN if none is a number. `values.len()`
+    /// must be in [1, 256].
     #[inline(always)]
     pub(super) fn column(&mut self, values: &[f64], out: &mut Vec<u8>) -> f64 {
         match classify(values) {
@@ -90,27 +90,27 @@ impl Encoder {
         self.integers.any(values.iter().map(|&value| ordered(value)), BITS, out);
     }
 
-    /// Appends whole numbers of any size: timestamps.
+    /// Appends integers of any size, such as timestamps.
     pub(super) fn whole(&mut self, values: &[i64], out: &mut Vec<u8>) {
         self.integers.any(values.iter().copied(), 0, out);
     }
 }
 
-/// The larger of two numbers, the earlier of two equal ones; NaN counts for nothing.
+/// The larger of two numbers; the first if they are equal. NaN is ignored.
 #[inline]
 pub(super) fn larger(most: f64, value: f64) -> f64 {
     if value > most || most.is_nan() { value } else { most }
 }
 
-/// What a column is, by one look at each value.
+/// The class of a column, found in one pass.
 enum Class {
     Constant,
     Integers,
     Other,
 }
 
-// The loops of the codec are plain folds over integers: those the compiler vectorises
-// well for every processor; minima and maxima of floats it does not.
+// The loops of the codec are plain folds over integers, which the compiler vectorizes for every
+// processor; minima and maxima of floats it does not.
 #[inline(always)]
 fn classify(values: &[f64]) -> Class {
     let first = values[0].to_bits();
@@ -118,7 +118,8 @@ fn classify(values: &[f64]) -> Class {
     for value in values {
         let (bits, shifted) = (value.to_bits(), value + ROUND);
         differ |= bits ^ first;
-        // -0.0 comes back as 0.0, NaN and infinities as themselves but out of range.
+        // -0.0 would come back as 0.0, so its bits differ. NaN and infinities come back
+        // unchanged, but are out of range.
         inexact |= (shifted - ROUND).to_bits() ^ bits;
         range |= shifted.to_bits() ^ ROUND_BITS;
     }
@@ -131,7 +132,8 @@ fn classify(values: &[f64]) -> Class {
     }
 }
 
-/// `value * 10^decimals` as an integer below 2^51, if dividing gives the same bits again.
+/// `value * 10^decimals` as an integer below 2^51, and whether dividing it restores the exact
+/// bits.
 #[inline(always)]
 fn scaled(value: f64, power: f64) -> (f64, bool) {
     let shifted = value * power + ROUND;
@@ -140,7 +142,7 @@ fn scaled(value: f64, power: f64) -> (f64, bool) {
     (integer, exact && (shifted.to_bits() ^ ROUND_BITS) >> 52 == 0)
 }
 
-/// Whether most of a few values have at most so many decimals.
+/// Whether most of a few sampled values have at most this many decimals.
 fn likely(values: &[f64], decimals: u8) -> bool {
     const LOOKS: usize = 16;
     let stride = values.len().div_ceil(LOOKS);
@@ -151,8 +153,8 @@ fn likely(values: &[f64], decimals: u8) -> bool {
     misfits * 8 <= values.len().div_ceil(stride)
 }
 
-/// Scales a column; returns how many values would not come back. Their places hold the
-/// value before them, or the first that fits.
+/// Scales a column. Returns how many values cannot be restored; their places get the previous
+/// value, or the first that fits.
 #[inline(always)]
 fn scale(values: &[f64], decimals: u8, to: &mut [f64]) -> usize {
     let power = POWERS[usize::from(decimals)];
@@ -178,7 +180,7 @@ fn scale(values: &[f64], decimals: u8, to: &mut [f64]) -> usize {
     misfits
 }
 
-/// Appends the list of the values that did not scale.
+/// Appends the list of the values that could not be scaled.
 fn specials(values: &[f64], decimals: u8, integers: &[f64], misfits: usize, out: &mut Vec<u8>) {
     let power = POWERS[usize::from(decimals)];
     out.extend_from_slice(&[SPECIALS, misfits as u8]);
@@ -202,7 +204,7 @@ fn constant(value: f64, out: &mut Vec<u8>) {
     integers::put_constant(ordered(value), BITS, out);
 }
 
-/// The bits of a number, in numeric order. -NaN comes first, NaN last.
+/// The bits of a number as an integer in numeric order: -NaN is first, NaN last.
 #[inline]
 const fn ordered(value: f64) -> i64 {
     let bits = value.to_bits() as i64;
@@ -222,7 +224,7 @@ pub(super) struct Decoder {
 }
 
 impl Decoder {
-    /// Reads `out.len()` values that one call of [`Encoder::column`] has written.
+    /// Decodes `out.len()` values that one call of [`Encoder::column`] encoded.
     #[inline(always)]
     pub(super) fn column(&mut self, bytes: &[u8], out: &mut [f64]) {
         let (listed, bytes) = split_specials(bytes);
@@ -254,13 +256,13 @@ impl Decoder {
         }
     }
 
-    /// Reads what one call of [`Encoder::whole`] has written.
+    /// Decodes what one call of [`Encoder::whole`] encoded.
     pub(super) fn whole(&mut self, bytes: &[u8], len: usize) -> &[i64] {
         self.integers.read(bytes, len)
     }
 }
 
-/// The list of specials, empty where there is none, and the column behind it.
+/// Splits off the list of specials (empty if there is none) from the column after it.
 #[inline(always)]
 fn split_specials(bytes: &[u8]) -> (&[u8], &[u8]) {
     if bytes[0] == SPECIALS {
@@ -270,20 +272,20 @@ fn split_specials(bytes: &[u8]) -> (&[u8], &[u8]) {
     }
 }
 
-/// A float that is an integer below 2^51 as that integer, plus [`ROUND_BITS`]: differences
-/// of such are differences of the integers.
+/// A float that is an integer below 2^51, as that integer plus [`ROUND_BITS`]: the differences of
+/// such numbers are the differences of the integers.
 #[inline(always)]
 fn raised(value: f64) -> i64 {
     (value + ROUND).to_bits() as i64
 }
 
-/// An integer below 2^51 as a float, without the slow conversion.
+/// An integer below 2^51 as a float, without the slow conversion instruction.
 #[inline(always)]
 fn exact(integer: i64) -> f64 {
     f64::from_bits(ROUND_BITS.wrapping_add(integer as u64)) - ROUND
 }
 
-/// An integer of a domain of decimals as the value that it stands for.
+/// The value of an integer in a domain of decimals.
 #[inline(always)]
 fn number(integer: i64, decimals: u8) -> f64 {
     exact(integer) / POWERS[usize::from(decimals)]

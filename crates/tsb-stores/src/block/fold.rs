@@ -1,4 +1,4 @@
-//! Consolidation: samples in time order become one row a step.
+//! Consolidation: computes one row per step from samples in time order.
 
 use std::ops::ControlFlow;
 
@@ -6,22 +6,22 @@ use tsb_core::{SeriesId, Timestamp};
 
 use crate::store::{Consolidation, Resample, Visitor};
 
-/// Rows that are handed over at once.
+/// Number of rows passed on at once.
 const ROWS: usize = 512;
 
-/// Folds one series.
+/// Consolidates the samples of one series.
 #[derive(Debug)]
 pub(crate) struct Fold {
     step: i64,
     kind: Consolidation,
-    /// The step that is being folded.
+    /// The step being computed.
     current: Option<Step>,
     state: State,
     times: Vec<Timestamp>,
     values: Vec<f64>,
 }
 
-/// What is known of the samples of a step.
+/// The accumulated state of a step.
 #[derive(Clone, Copy, Debug)]
 struct State {
     count: u64,
@@ -41,7 +41,7 @@ const NOTHING: State = State {
     last: f64::NAN,
 };
 
-/// A step: its first and its last timestamp, as far as they can be said.
+/// A step: its first and its last timestamp, clamped to the range of timestamps.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Step {
     start: i64,
@@ -49,7 +49,7 @@ struct Step {
 }
 
 impl Step {
-    /// The step that a timestamp lies in.
+    /// The step of a timestamp.
     fn of(at: i64, len: i64) -> Self {
         let offset = at.rem_euclid(len);
         Self {
@@ -62,7 +62,7 @@ impl Step {
         self.start <= at && at <= self.last
     }
 
-    /// The step that a later timestamp lies in; mostly this one or the next.
+    /// The step of a later timestamp: usually this one or the next.
     fn later(self, at: i64, len: i64) -> Self {
         if at <= self.last {
             return self;
@@ -77,7 +77,7 @@ impl Step {
     }
 }
 
-/// Says whether timestamps lie in one step, and divides only when the step changes.
+/// Tells whether timestamps are in one step; divides only when the step changes.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Steps {
     len: i64,
@@ -85,7 +85,7 @@ pub(crate) struct Steps {
 }
 
 impl Steps {
-    /// Whether `start` and `end`, which is not before it, lie in one step.
+    /// Whether `start` and `end` are in one step. `end` must not be before `start`.
     #[inline]
     pub(crate) fn same(&mut self, start: i64, end: i64) -> bool {
         let known = self.seen.filter(|step| step.holds(start));
@@ -107,7 +107,7 @@ impl Fold {
         }
     }
 
-    /// The steps of which maxima are all that is needed, if that is so of any.
+    /// The steps, if only the maximum per step is needed.
     pub(crate) fn maxima(&self) -> Option<Steps> {
         (self.kind == Consolidation::Max).then_some(Steps {
             len: self.step,
@@ -115,7 +115,7 @@ impl Fold {
         })
     }
 
-    /// Adds the maximum of samples that lie in the step of `at`.
+    /// Adds the maximum of samples in the step of `at`.
     pub(crate) fn maximum(
         &mut self,
         series: SeriesId,
@@ -154,7 +154,7 @@ impl Fold {
         current.unwrap_or_else(|| Step::of(at, self.step))
     }
 
-    /// Opens a step, and closes the one before.
+    /// Begins a step, after closing the previous one.
     fn begin(&mut self, series: SeriesId, step: Step, visit: &mut Visitor<'_>) -> ControlFlow<()> {
         if self.current == Some(step) {
             return ControlFlow::Continue(());
@@ -192,7 +192,7 @@ impl Fold {
     }
 }
 
-/// How many of ascending timestamps are not after `last`.
+/// Number of timestamps that are not after `last`; they must be ascending.
 fn up_to(times: &[i64], last: i64) -> usize {
     match times.last() {
         Some(newest) if *newest <= last => times.len(),
@@ -200,12 +200,12 @@ fn up_to(times: &[i64], last: i64) -> usize {
     }
 }
 
-/// The larger of what was seen and a maximum that may say "no number".
+/// The larger of the two; NaN means "no number".
 fn larger_number(most: f64, maximum: f64) -> f64 {
     if maximum > most || most.is_nan() { maximum } else { most }
 }
 
-/// The smaller of what was seen and a minimum that may say "no number".
+/// The smaller of the two; NaN means "no number".
 fn smaller_number(least: f64, minimum: f64) -> f64 {
     if minimum < least || least.is_nan() {
         minimum
@@ -248,10 +248,10 @@ impl State {
     }
 }
 
-/// Lanes of a reduction: as many as two vector registers hold.
+/// Lanes of a reduction: two vector registers.
 const LANES: usize = 8;
 
-/// The largest number, NaN when there is none.
+/// The largest number; NaN if there is none.
 fn most(values: &[f64]) -> f64 {
     let (rows, rest) = values.as_chunks::<LANES>();
     let mut lanes = [f64::NEG_INFINITY; LANES];
@@ -275,7 +275,7 @@ fn most(values: &[f64]) -> f64 {
     }
 }
 
-/// The smallest number, NaN when there is none.
+/// The smallest number; NaN if there is none.
 fn least(values: &[f64]) -> f64 {
     let (rows, rest) = values.as_chunks::<LANES>();
     let mut lanes = [f64::INFINITY; LANES];

@@ -1,8 +1,8 @@
-//! The suite tested: a right store passes, and a store that is broken in one place fails
-//! a check of the clause that it breaks.
+//! Tests of the suite: a correct store passes, and a store with one flaw fails a check of the
+//! clause that it breaks.
 //!
-//! The store is a plain one with a switch for each flaw ([`reference`]); a test here keeps
-//! the list complete that the repository has in docs/mutations.md.
+//! The store is a plain one with a switch per flaw ([`reference`]). A test here keeps the
+//! repository's list of flaws, docs/mutations.md, complete.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -19,28 +19,28 @@ mod reference;
 use flaw::{FLAWS, Flaw};
 use reference::{Disk, Options, Reference};
 
-/// A kind of right store.
+/// A kind of correct store.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Kind {
-    /// Exact, volatile, answers everything.
+    /// Exact and volatile; supports everything.
     Plain,
-    /// Synced by a flush, comes back when opened again, has bounds and a failing medium.
+    /// Synced by a flush, persistent, with limits and a medium that can fail.
     OnDisk,
     /// Refuses equal timestamps, late samples and special values; does not resample.
     Strict,
-    /// Keeps both of two equal timestamps.
+    /// Keeps both of two samples with equal timestamps.
     Both,
     /// Keeps values as 32-bit floats.
     Floats,
     /// Keeps three decimals.
     Rounded,
-    /// Shows a write only to the second reader after it.
+    /// Hides a write from the first reader after it.
     Slow,
-    /// Takes samples and cannot be read.
+    /// Accepts samples, and cannot be read.
     Mute,
     /// Keeps whole seconds.
     Seconds,
-    /// Forgets what is older than five minutes.
+    /// Drops samples older than five minutes.
     Forgetful,
 }
 
@@ -114,7 +114,7 @@ impl Kind {
     }
 }
 
-/// A reference store, right or with one flaw.
+/// A reference store, correct or with one flaw.
 #[derive(Clone, Copy, Debug)]
 struct Lab {
     kind: Kind,
@@ -208,7 +208,7 @@ impl LossyPlace for Drive {
     }
 }
 
-/// The names of the checks that fail, and what they say.
+/// The names of the checks that fail, with their messages.
 fn failures(checks: &[Check]) -> Vec<String> {
     let failed = checks.iter().filter_map(|check| Some((check, check.run().err()?)));
     failed
@@ -221,7 +221,7 @@ fn a_right_store_of_any_kind_passes() {
     for kind in KINDS {
         let checks = checks(Lab { kind, flaw: None });
         assert!(checks.len() > 25, "{kind:?}: {} checks", checks.len());
-        // A million samples are for the kinds that differ in how they come back.
+        // A million samples only for the kinds that differ in how samples are read back.
         let is_wanted = |check: &Check| check.tier() == Tier::Usual || matches!(kind, Kind::Plain | Kind::OnDisk);
         let checks: Vec<Check> = checks.into_iter().filter(is_wanted).collect();
         assert_eq!(failures(&checks), Vec::<String>::new());
@@ -239,7 +239,7 @@ fn every_clause_has_a_check_and_every_check_is_run_for_some_kind() {
     }
     let consolidated: Vec<&str> = super::cases::consolidated::CASES.iter().map(|case| case.name).collect();
     for case in super::cases::all() {
-        // The ring's, and those of stores that keep consolidated rows.
+        // Checks that apply only to the ring, or to stores of consolidated rows.
         let elsewhere = case.name == "c6_a_slot_keeps_its_last_write" || consolidated.contains(&case.name);
         assert!(
             elsewhere || run.iter().any(|check| check.name().ends_with(case.name)),
@@ -269,7 +269,7 @@ fn every_clause_is_broken_somewhere_and_the_list_is_written_down() {
     for clause in 1..=11 {
         assert!(FLAWS.iter().any(|(.., broken, _)| *broken == clause), "clause {clause}");
     }
-    // The page is the repository's: a package that was unpacked elsewhere does not hold it.
+    // docs/mutations.md is part of the repository, not of the package.
     let root = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
     if !root.join("xtask").is_dir() {
         return;

@@ -1,4 +1,4 @@
-//! The checks, one file a topic, and which of them concern whom.
+//! The list of checks, one file per topic, and the conditions under which each applies.
 
 use super::subject::reads;
 use super::{Case, Context, Failure, Finding, Tier};
@@ -20,7 +20,7 @@ mod resample;
 mod unclosed;
 mod write;
 
-/// Every check there is, by clause.
+/// All checks, by clause.
 pub(super) fn all() -> impl Iterator<Item = &'static Case> {
     let files: [&'static [Case]; 14] = [
         concurrent::CASES,
@@ -28,7 +28,7 @@ pub(super) fn all() -> impl Iterator<Item = &'static Case> {
         write::CASES,
         durable::CASES,
         order::CASES,
-        // Before the long histories: it sees most flaws, and sooner.
+        // Before the long histories: it finds most flaws, and faster.
         random::CASES,
         query::CASES,
         resample::CASES,
@@ -44,7 +44,7 @@ pub(super) fn all() -> impl Iterator<Item = &'static Case> {
 
 type Outcome = Result<Finding, Failure>;
 
-/// A check of every store.
+/// A check for every store.
 const fn of_all(name: &'static str, run: fn(&Context) -> Outcome) -> Case {
     Case {
         name,
@@ -54,7 +54,7 @@ const fn of_all(name: &'static str, run: fn(&Context) -> Outcome) -> Case {
     }
 }
 
-/// A check of stores from which raw samples come back.
+/// A check for stores whose raw samples can be read.
 const fn of_readable(name: &'static str, run: fn(&Context) -> Outcome) -> Case {
     Case {
         name,
@@ -64,7 +64,7 @@ const fn of_readable(name: &'static str, run: fn(&Context) -> Outcome) -> Case {
     }
 }
 
-/// A check of stores for which `applies` holds.
+/// A check for stores for which `applies` returns true.
 const fn of(name: &'static str, applies: fn(&Capabilities) -> bool, run: fn(&Context) -> Outcome) -> Case {
     Case {
         name,
@@ -74,12 +74,12 @@ const fn of(name: &'static str, applies: fn(&Capabilities) -> bool, run: fn(&Con
     }
 }
 
-/// Whether the store knows its series one by one; a calibrating one only counts them.
+/// Whether the store knows its series individually; a calibrating store only counts them.
 fn binds_keys(capabilities: &Capabilities) -> bool {
     capabilities.exactness != Exactness::Nothing
 }
 
-/// A value that any exactness keeps: it names its series and tick.
+/// A value that every exactness class preserves; it identifies series and tick.
 fn value_of(id: u32, tick: i64) -> f64 {
     f64::from(id) * 1_000.0 + tick as f64
 }

@@ -1,4 +1,4 @@
-//! What does not hold, in words; and the two ways to say it.
+//! Failures of checks: a description, and functions that produce it.
 
 use std::fmt;
 

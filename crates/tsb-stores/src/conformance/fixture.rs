@@ -1,12 +1,12 @@
-//! Where the stores under test come from.
+//! Fixtures: how the suite gets the stores under test.
 
 use std::fmt;
 
 use crate::error::{Error, Result};
 use crate::store::Store;
 
-/// Makes places for one kind of store. Only the first two methods must be written; each
-/// of the others shows the suite one thing more.
+/// Creates places for one kind of store. Only the first two methods must be written; each of the
+/// others lets the suite check one more thing.
 pub trait Fixture: Send + Sync + 'static {
     /// The first part of every check's name.
     fn name(&self) -> String;
@@ -14,30 +14,29 @@ pub trait Fixture: Send + Sync + 'static {
     /// A new, empty place that no other check uses.
     fn place(&self) -> Result<Box<dyn Place>>;
 
-    /// Why this store cannot be tested here (say, no server); its checks are then listed
+    /// Why this store cannot be tested here (for example, no server); its checks are then listed
     /// as ignored, with this reason.
     fn unavailable(&self) -> Option<String> {
         None
     }
 
-    /// A store that is soon full; `None` where this kind has no bounds.
+    /// A store with low limits; `None` if this kind has no limits.
     fn bounded(&self) -> Result<Option<Bounded>> {
         Ok(None)
     }
 
-    /// A store whose medium can be made to fail; `None` where there is no such medium.
+    /// A store whose medium can be made to fail; `None` if there is no such medium.
     fn faulty(&self) -> Result<Option<Faulty>> {
         Ok(None)
     }
 
-    /// A new, empty place on a medium that loses what was not synced when the power goes;
-    /// `None` where there is no such medium. [`LossyDisk`](super::LossyDisk) is one for
-    /// stores that write files.
+    /// A new, empty place on a medium that loses unsynced data at a power cut; `None` if there is
+    /// no such medium. [`LossyDisk`](super::LossyDisk) is one for stores that write files.
     fn lossy(&self) -> Result<Option<Box<dyn LossyPlace>>> {
         Ok(None)
     }
 
-    /// The place with this [address](Place::address), in a process that a check has started
+    /// Opens the place with this [address](Place::address) in a process that a check has started,
     /// and will kill.
     fn place_at(&self, address: &str) -> Result<Box<dyn Place>> {
         Err(Error::Backend {
@@ -47,7 +46,7 @@ pub trait Fixture: Send + Sync + 'static {
     }
 }
 
-// So that fixtures of different kinds stand in one list.
+// Lets fixtures of different kinds be in one list.
 impl Fixture for Box<dyn Fixture> {
     fn name(&self) -> String {
         (**self).name()
@@ -78,34 +77,34 @@ impl Fixture for Box<dyn Fixture> {
     }
 }
 
-/// Somewhere that a store keeps its samples.
+/// A place where a store keeps its samples.
 pub trait Place: Send + Sync {
-    /// Opens the store here. A persistent one is opened again: after it was closed, while
-    /// the closed value still lives, and after its value was dropped without a close.
+    /// Opens the store here. A persistent store is opened again after it was closed, while the
+    /// closed value still exists, and after its value was dropped without a close.
     fn open(&self) -> Result<Box<dyn Store>>;
 
-    /// What another process opens this place by, with [`Fixture::place_at`]: the path of a
-    /// file or folder, the spec of a server. A check kills that process while it writes.
-    /// `None` where no other process can open it.
+    /// The address by which another process opens this place, with [`Fixture::place_at`]: the
+    /// path of a file or folder, or the spec of a server. A check kills that process while it
+    /// writes. `None` if no other process can open it.
     fn address(&self) -> Option<String> {
         None
     }
 
-    /// This place as a kill would leave it now, with damage to one of its files; `seed` chooses
-    /// it. A copy of a folder and [`spoil`](super::spoil) are enough. The store that is open
-    /// here goes on unharmed. `None` where nothing can be damaged, or where the format of that
-    /// file cannot show it.
+    /// A copy of this place as a kill would leave it now, with damage to one of its files,
+    /// selected by `seed`. Copying the folder and calling [`spoil`](super::spoil) is enough. The
+    /// store that is open here must not be affected. `None` if nothing can be damaged, or if the
+    /// format of that file cannot reveal it.
     fn after_damage(&self, seed: u64) -> Result<Option<Damaged>> {
         let _ = seed;
         Ok(None)
     }
 }
 
-/// A place of which something was damaged.
+/// A place with damage.
 pub struct Damaged {
     /// The place, which no store has opened yet.
     pub place: Box<dyn Place>,
-    /// What was done.
+    /// What was damaged.
     pub what: String,
 }
 
@@ -115,29 +114,29 @@ impl fmt::Debug for Damaged {
     }
 }
 
-/// A place on a medium that loses what was not synced.
+/// A place on a medium that loses unsynced data.
 pub trait LossyPlace: Place {
-    /// The place as it would be if the power went now and came back; `seed` chooses what is
-    /// left of what was not synced. The store that is open here goes on unharmed.
+    /// A copy of the place as it would be after a power cut now; `seed` selects what remains of
+    /// the unsynced data. The store that is open here must not be affected.
     fn after_a_cut(&self, seed: u64) -> Result<Box<dyn Place>>;
 }
 
-/// An empty store with bounds.
+/// An empty store with limits.
 #[derive(Debug)]
 pub struct Bounded {
     /// The store.
     pub store: Box<dyn Store>,
-    /// So many series can be defined, and no more. in [2, 1000]
+    /// Maximum number of series, in [2, 1000].
     pub max_series: usize,
     /// Whether it also refuses samples as full, well before ten million.
     pub fills_up: bool,
 }
 
-/// An empty store on a medium with a switch.
+/// An empty store on a medium that can be made to fail.
 pub struct Faulty {
     /// The store.
     pub store: Box<dyn Store>,
-    /// `true` makes flushes and syncs fail from now on, `false` heals the medium.
+    /// `true` makes flushes and syncs fail from now on, `false` makes them work again.
     pub fail: Box<dyn Fn(bool) + Send + Sync>,
 }
 
@@ -149,10 +148,10 @@ impl fmt::Debug for Faulty {
 
 /// Opens a new, empty store.
 type Open<'a> = dyn Fn() -> Result<Box<dyn Store>> + Send + Sync + 'a;
-/// Opens a store that is soon full.
+/// Opens a store with low limits.
 type OpenBounded = Box<dyn Fn() -> Result<Bounded> + Send + Sync>;
 
-/// The fixture of a store that lives and dies with its value: a name and a constructor.
+/// The fixture of a store without persistence: a name and a constructor.
 pub struct Fresh {
     name: String,
     open: std::sync::Arc<Open<'static>>,
@@ -160,7 +159,7 @@ pub struct Fresh {
 }
 
 impl Fresh {
-    /// `open` gives a new, empty store at each call.
+    /// `open` must return a new, empty store at each call.
     pub fn new<S: Store>(name: impl Into<String>, open: impl Fn() -> Result<S> + Send + Sync + 'static) -> Self {
         Self {
             name: name.into(),
@@ -169,7 +168,7 @@ impl Fresh {
         }
     }
 
-    /// Shows what happens at the bounds: see [`Fixture::bounded`].
+    /// Adds a store with limits: see [`Fixture::bounded`].
     #[must_use]
     pub fn bounded(self, open: impl Fn() -> Result<Bounded> + Send + Sync + 'static) -> Self {
         Self {
@@ -202,7 +201,7 @@ impl Fixture for Fresh {
     }
 }
 
-/// A place that can be opened once: what it held dies with the store.
+/// A place that can be opened once: its samples are gone with the store.
 struct Once {
     open: std::sync::Arc<Open<'static>>,
     is_opened: std::sync::atomic::AtomicBool,

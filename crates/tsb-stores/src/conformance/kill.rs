@@ -1,8 +1,8 @@
-//! Kills: a second process writes until it is killed, and this one opens what it left.
+//! Kill checks: a second process writes until it is killed, and this one checks what it left.
 //!
-//! The check starts its own program again with arguments that no person types;
-//! [`main`](super::main) and [`run`](super::run) recognise them, and write instead of
-//! checking. A test target with a `main` of its own calls [`was_writer`] first.
+//! The check starts its own program again with special arguments; [`main`](super::main) and
+//! [`run`](super::run) recognize them, and write instead of checking. A test target with a `main`
+//! of its own must call [`was_writer`] first.
 
 use std::io::{BufRead, BufReader, Write as _};
 use std::process::{Command, Stdio};
@@ -16,17 +16,17 @@ use super::rng::Rng;
 use super::{Context, Finding, Fixture};
 use crate::store::Scope;
 
-/// The filter that makes the program a writer.
+/// The filter argument that turns the program into a writer.
 const WRITER: &str = "tsb-conformance-writer";
-/// What a process that is being started finds its parent's program by.
+/// The path by which a new process finds its parent's program.
 const THIS_PROGRAM: &str = "/proc/self/exe";
-/// Kills of one check.
+/// Number of kills per check.
 const KILLS: u64 = 4;
-/// The longest that a writer goes on if nobody kills it.
+/// Upper bound of a writer's writes, in case it is never killed.
 const MOST_WRITES: i64 = 1_000_000;
 
-/// Whether `arguments` made this process a writer for one of `fixtures`. Then it has written
-/// until it was killed, or could not, and has nothing else to do: return from `main`.
+/// Whether `arguments` made this process a writer for one of `fixtures`. If so, it has written
+/// until it failed or reached its limit, and `main` must return.
 pub fn was_writer<F: Fixture>(arguments: &Arguments, fixtures: &[F]) -> bool {
     if arguments.filter.as_deref() != Some(WRITER) {
         return false;
@@ -45,7 +45,7 @@ pub fn was_writer<F: Fixture>(arguments: &Arguments, fixtures: &[F]) -> bool {
     true
 }
 
-/// Writes, and says after each write how many are begun and how many are durable.
+/// Writes, and reports after each write how many ticks are written and how many are durable.
 fn write_on(fixture: &impl Fixture, address: &str, from: i64) -> Result<(), Failure> {
     let place = fixture.place_at(address)?;
     let mut writer = Writer::after(&*place, Outlived::default().begun(from))?;
@@ -56,7 +56,7 @@ fn write_on(fixture: &impl Fixture, address: &str, from: i64) -> Result<(), Fail
         if number % 16 == 0 {
             writer.store.flush(Scope::All, reaches)?;
         }
-        // A kill loses no page of the operating system: that level is what counts.
+        // A kill loses no data of the operating system, so this level counts.
         let durable = writer.covered(Durability::Buffered);
         let said = writeln!(out, "wrote {} {durable}", writer.ticks()).and_then(|()| out.flush());
         said.map_err(|error| format!("cannot say it: {error}"))?;
@@ -76,7 +76,7 @@ pub(super) fn durable_survives(context: &Context) -> Result<Finding, Failure> {
     for kill in 0..KILLS {
         let lines = 1 + rng.below(100);
         let said = kill_one(&context.fixture.name(), &address, begun, lines)?;
-        // One more may have been written, and not said.
+        // One more tick may have been written without a report.
         begun = said.wrote + 1;
         let opened = left.begun(begun).reopen(&*place, &[said.durable; SERIES]);
         left = opened
@@ -86,14 +86,14 @@ pub(super) fn durable_survives(context: &Context) -> Result<Finding, Failure> {
     Ok(Finding::Holds)
 }
 
-/// What a writer said last.
+/// The last report of a writer.
 #[derive(Clone, Copy, Debug)]
 struct Said {
     wrote: i64,
     durable: i64,
 }
 
-/// Reads some lines of a writer, and kills it while it goes on.
+/// Reads some reports of a writer, and kills it while it goes on.
 fn kill_one(name: &str, address: &str, from: i64, lines: u64) -> Result<Said, Failure> {
     let words = |error: std::io::Error| Failure::from(format!("cannot run this program again: {error}"));
     let mut child = Command::new(THIS_PROGRAM)
@@ -118,7 +118,7 @@ fn kill_one(name: &str, address: &str, from: i64, lines: u64) -> Result<Said, Fa
         .map_while(Result::ok)
         .for_each(&mut take);
     child.kill().map_err(words)?;
-    // It wrote on until the kill reached it; a line that was cut off says nothing.
+    // It wrote on until the kill; an incomplete line is ignored.
     let rest: Vec<String> = said.map_while(Result::ok).collect();
     rest.into_iter()
         .filter(|line| parse(line).is_some())

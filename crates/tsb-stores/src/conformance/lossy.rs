@@ -28,20 +28,20 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use super::rng::Rng;
 use crate::locks::lock;
 
-/// The disk; clones are the same disk.
+/// The disk. Clones are the same disk.
 #[derive(Clone, Debug, Default)]
 pub struct LossyDisk {
     state: Arc<Mutex<State>>,
 }
 
-/// An open file of a [`LossyDisk`]; clones are the same file.
+/// An open file of a [`LossyDisk`]. Clones are the same file.
 #[derive(Clone, Debug)]
 pub struct LossyFile {
     disk: LossyDisk,
     file: u64,
 }
 
-/// What goes wrong from now on.
+/// The fault of a disk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Fault {
@@ -54,7 +54,7 @@ pub enum Fault {
 #[derive(Clone, Debug, Default)]
 struct State {
     names: BTreeMap<String, u64>,
-    /// The names as the medium has them, and what it does not have yet, in order.
+    /// The synced names, and the changes that are not synced, in order.
     certain_names: BTreeMap<String, u64>,
     pending: Vec<Vec<(String, Option<u64>)>>,
     files: BTreeMap<u64, Content>,
@@ -64,7 +64,7 @@ struct State {
 
 #[derive(Clone, Debug, Default)]
 struct Content {
-    /// As programs see it.
+    /// The contents as programs see them.
     now: Vec<u8>,
     certain: Vec<u8>,
     unsynced: Vec<Change>,
@@ -97,8 +97,8 @@ impl Content {
         self.unsynced.push(change);
     }
 
-    /// What is left after a power cut: nothing of what is unsynced, or all of it, mostly
-    /// some, and now and then half a write.
+    /// The contents after a power cut: none of the unsynced writes, all of them, or most often
+    /// some; sometimes half of a write.
     fn left(&self, rng: &mut Rng) -> Vec<u8> {
         let mut bytes = self.certain.clone();
         let share = rng.below(5);
@@ -127,7 +127,7 @@ impl LossyDisk {
         lock(&self.state)
     }
 
-    /// Opens a file; an empty one where there is none.
+    /// Opens a file; creates an empty one if it does not exist.
     pub fn open(&self, name: &str) -> LossyFile {
         let mut state = self.state();
         let file = if let Some(&file) = state.names.get(name) {
@@ -150,24 +150,24 @@ impl LossyDisk {
         self.state().names.keys().cloned().collect()
     }
 
-    /// Removes a file; who has it open keeps it.
+    /// Removes a file; open handles keep it.
     ///
     /// # Errors
-    /// Where there is no such file.
+    /// If there is no such file.
     pub fn remove(&self, name: &str) -> io::Result<()> {
         let mut state = self.state();
         if !state.names.contains_key(name) {
             return Err(io::ErrorKind::NotFound.into());
         }
-        // Its content stays: the medium may still have the name.
+        // Keep its contents: the medium may still have the name.
         state.set_names(vec![(name.to_owned(), None)]);
         Ok(())
     }
 
-    /// Gives a file another name, in place of the file that has it.
+    /// Renames a file, replacing a file of that name.
     ///
     /// # Errors
-    /// Where there is no such file.
+    /// If there is no such file.
     pub fn rename(&self, from: &str, to: &str) -> io::Result<()> {
         let mut state = self.state();
         let file = state.names.get(from).copied().ok_or(io::ErrorKind::NotFound)?;
@@ -175,7 +175,7 @@ impl LossyDisk {
         Ok(())
     }
 
-    /// Makes the names certain, as a sync of the folder does.
+    /// Syncs the names, as syncing a folder does.
     ///
     /// # Errors
     /// While syncs are made to fail.
@@ -187,18 +187,18 @@ impl LossyDisk {
         Ok(())
     }
 
-    /// Makes syncs or writes fail from now on, or heals the disk.
+    /// Makes syncs or writes fail from now on, or work again.
     pub fn set_fault(&self, fault: Option<Fault>) {
         self.state().fault = fault;
     }
 
-    /// The disk as it is when the power goes now and comes back: another disk, of which
-    /// everything is certain. The same `seed` leaves the same of the same writes.
+    /// The disk after a power cut now: another disk, with everything on it synced. The result
+    /// depends only on `seed` and the writes.
     #[must_use]
     pub fn after_a_cut(&self, seed: u64) -> Self {
         let state = self.state();
         let mut rng = Rng::new(seed);
-        // A journal of the file system keeps names in order: a prefix of the changes.
+        // The file system's journal keeps names in order: a prefix of the changes survives.
         let kept = rng.below(state.pending.len() as u64 + 1) as usize;
         let mut names = state.certain_names.clone();
         state.pending[..kept]
@@ -227,7 +227,7 @@ impl LossyDisk {
 }
 
 impl State {
-    /// Changes names at once: all of them, or none.
+    /// Changes names as one unit: all of them survive, or none.
     fn set_names(&mut self, change: Vec<(String, Option<u64>)>) {
         apply(&change, &mut self.names);
         self.pending.push(change);
@@ -266,7 +266,7 @@ impl LossyFile {
         Ok(())
     }
 
-    /// Writes bytes at an offset, behind zeros where the file ends before it.
+    /// Writes bytes at an offset; a gap after the file's end is filled with zeros.
     ///
     /// # Errors
     /// While the disk is made to be full.
@@ -274,7 +274,7 @@ impl LossyFile {
         self.change(|_| Change::Write(offset as usize, bytes.to_vec()))
     }
 
-    /// Writes bytes at the end.
+    /// Appends bytes.
     ///
     /// # Errors
     /// While the disk is made to be full.
@@ -282,7 +282,7 @@ impl LossyFile {
         self.change(|content| Change::Write(content.now.len(), bytes.to_vec()))
     }
 
-    /// Cuts the file off, or extends it by zeros.
+    /// Truncates the file, or extends it by zeros.
     ///
     /// # Errors
     /// While the disk is made to be full.
@@ -290,7 +290,7 @@ impl LossyFile {
         self.change(|_| Change::Resize(len as usize))
     }
 
-    /// Reads bytes from an offset; how many there were.
+    /// Reads bytes from an offset. Returns how many there were.
     pub fn read_at(&self, into: &mut [u8], offset: u64) -> usize {
         self.with(|content| {
             let rest = content.now.get(offset as usize..).unwrap_or_default();
@@ -305,8 +305,7 @@ impl LossyFile {
         self.with(|content| content.now.clone())
     }
 
-    /// Makes what the file holds certain. Its name is another matter:
-    /// [`LossyDisk::sync_folder`].
+    /// Syncs the contents of the file. Its name needs [`LossyDisk::sync_folder`].
     ///
     /// # Errors
     /// While syncs are made to fail.

@@ -1,6 +1,6 @@
-//! The oracle: a sorted map that does what the contract says, slowly and plainly.
+//! The oracle: a sorted map that fulfils the contract in the simplest way.
 //!
-//! It shares no code with any store; its resampler is its own.
+//! It shares no code with any store, and has its own resampler.
 
 use std::collections::BTreeMap;
 
@@ -11,22 +11,22 @@ use crate::store::{Capabilities, Consolidation, Exactness, OnConflict, Reason, R
 /// A row: a timestamp and a value.
 pub(super) type Row = (Timestamp, f64);
 
-/// Timestamps that every store must represent: 1970 to 2096. Outside it may refuse.
+/// Timestamps that every store must represent: 1970 to 2096. Stores may refuse others.
 const ORDINARY: std::ops::Range<i64> = 0..4_000_000_000_000_000_000;
 
-/// What a store with these capabilities must hold.
+/// The samples that a store with these capabilities must hold.
 #[derive(Debug)]
 pub(super) struct Model {
     capabilities: Capabilities,
     series: BTreeMap<SeriesId, Line>,
-    // Of any series: retention is measured from it.
+    // The newest timestamp of any series, from which retention is measured.
     newest: Option<Timestamp>,
     pub(super) accepted: u64,
     pub(super) superseded: u64,
 }
 
-/// One series. The key is what two samples must share to be in conflict: the timestamp,
-/// or the slot.
+/// One series. Two samples with the same key are in conflict: the key is the timestamp, or the
+/// slot.
 #[derive(Debug, Default)]
 struct Line {
     samples: BTreeMap<i64, Vec<Row>>,
@@ -51,7 +51,7 @@ impl Model {
         }
     }
 
-    /// Whether the sample would have to be accepted or refused now, and as what.
+    /// Whether the sample must be accepted or refused now, and for which reason.
     pub(super) fn judge(&self, id: SeriesId, at: Timestamp, value: f64) -> Judgement {
         let line = self.series.get(&id);
         let newest = line.and_then(|line| line.newest_written);
@@ -81,7 +81,7 @@ impl Model {
         judgement
     }
 
-    /// Takes a sample that the store accepted.
+    /// Adds a sample that the store accepted.
     pub(super) fn apply(&mut self, id: SeriesId, at: Timestamp, value: f64) {
         let key = self.key(at);
         let line = self.series.entry(id).or_default();
@@ -96,7 +96,7 @@ impl Model {
         self.accepted += 1;
     }
 
-    /// The rows of one series in a range, all that were ever accepted and not superseded.
+    /// The rows of one series in a range: all that were accepted and not superseded.
     pub(super) fn rows(&self, id: SeriesId, range: TimeRange) -> Vec<Row> {
         let Some(line) = self.series.get(&id).filter(|_| range.start < range.end) else {
             return Vec::new();
@@ -126,7 +126,7 @@ impl Model {
         self.rows(id, TimeRange::ALL).into_iter().map(|(at, _)| at).max()
     }
 
-    /// Samples from here on must still be there; before it they may have expired.
+    /// The time from which on samples must still be there; older ones may have expired.
     pub(super) fn kept_from(&self) -> Timestamp {
         match (self.capabilities.retention_ns, self.newest) {
             (Some(retention_ns), Some(newest)) => newest + (1 - retention_ns),
@@ -134,18 +134,18 @@ impl Model {
         }
     }
 
-    /// How many samples a query could return, were none expired.
+    /// Number of samples that a query could return if none had expired.
     pub(super) fn samples(&self) -> u64 {
         let lines = self.series.values().flat_map(|line| line.samples.values());
         lines.map(|rows| rows.len() as u64).sum()
     }
 
-    /// Whether the store is told to expire anything.
+    /// Whether the store has a retention.
     pub(super) fn expires(&self) -> bool {
         self.capabilities.retention_ns.is_some()
     }
 
-    /// Forgets the counts of an earlier opening.
+    /// Resets the counts after a reopening.
     pub(super) fn reopened(&mut self) {
         self.accepted = 0;
         self.superseded = 0;
@@ -165,7 +165,7 @@ impl Model {
     }
 }
 
-/// One value of the samples of a step, which are in time order and not none.
+/// Consolidates the samples of a step, which must be in time order and at least one.
 fn consolidate(consolidation: Consolidation, values: &[f64]) -> f64 {
     let numbers: Vec<f64> = values.iter().copied().filter(|value| !value.is_nan()).collect();
     let sum = numbers.iter().fold(0.0, |sum, value| sum + value);
@@ -190,7 +190,7 @@ fn consolidate(consolidation: Consolidation, values: &[f64]) -> f64 {
     }
 }
 
-/// Whether a raw value that came back is the one that was written, at this exactness.
+/// Whether a raw value equals the one written, in this exactness class.
 pub(super) fn same_value(exactness: Exactness, got: f64, written: f64) -> bool {
     match exactness {
         Exactness::Exact | Exactness::OnePerSlot(_) | Exactness::Consolidated(_) | Exactness::Nothing => {
@@ -204,7 +204,7 @@ pub(super) fn same_value(exactness: Exactness, got: f64, written: f64) -> bool {
     }
 }
 
-/// Whether a consolidated value is the one expected. Zeros are equal whatever their sign.
+/// Whether a consolidated value is the expected one. Zeros are equal whatever their sign.
 pub(super) fn same_row(exactness: Exactness, got: f64, expected: f64) -> bool {
     match exactness {
         Exactness::Exact | Exactness::OnePerSlot(_) => same_number(got, expected),

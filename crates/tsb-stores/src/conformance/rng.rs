@@ -1,6 +1,6 @@
-//! Seeded randomness for the checks: one number after another from one seed.
+//! A seeded random number generator for the checks.
 
-/// splitmix64: small, and the same everywhere.
+/// splitmix64: small, and the same on every machine.
 #[derive(Clone, Debug)]
 pub(super) struct Rng(u64);
 
@@ -17,22 +17,22 @@ impl Rng {
         x ^ (x >> 31)
     }
 
-    /// in [0, end); `end` is 1 or more.
+    /// A number in [0, end); `end` must be at least 1.
     pub(super) fn below(&mut self, end: u64) -> u64 {
         self.next() % end.max(1)
     }
 
-    /// in [start, end)
+    /// A number in [start, end).
     pub(super) fn between(&mut self, start: i64, end: i64) -> i64 {
         start + self.below((end - start).max(1) as u64) as i64
     }
 
-    /// One time in `n`.
+    /// True once in `n` calls, on average.
     pub(super) fn one_in(&mut self, n: u64) -> bool {
         self.below(n) == 0
     }
 
-    /// Any of `choices`, which has one.
+    /// One of `choices`, which must not be empty.
     pub(super) fn pick<T: Copy>(&mut self, choices: &[T]) -> T {
         choices[self.below(choices.len() as u64) as usize]
     }

@@ -23,31 +23,31 @@ use std::path::{Path, PathBuf};
 
 use super::rng::Rng;
 
-/// Bytes of a page, as most media and stores have them.
+/// Bytes of a page, on most media and in most stores.
 const PAGE: usize = 4096;
-/// The most bytes that are put behind the end of a file.
+/// Maximum number of bytes appended to a file.
 const GARBAGE_MAX: u64 = 600;
 
-/// Damages tried for each file.
+/// Attempts per file.
 const TRIES: usize = 8;
 
-/// What was done to a file.
+/// The kind of damage.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum SpoilKind {
-    /// One bit is another.
+    /// One bit is flipped.
     FlippedBit,
-    /// Up to sixteen bytes are others.
+    /// Up to sixteen bytes are changed.
     Garbled,
     /// A page of 4,096 bytes is zero.
     ZeroedPage,
     /// The end is missing.
     Truncated,
-    /// Bytes that nobody wrote follow the end.
+    /// Random bytes follow the end.
     Extended,
-    /// It has the content of another file, and that one its own.
+    /// It was swapped with another file.
     Swapped,
-    /// It is gone.
+    /// It is removed.
     Removed,
 }
 
@@ -64,16 +64,16 @@ impl SpoilKind {
     ];
 }
 
-/// One damage: what, where.
+/// One damage: its kind and place.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Spoiled {
-    /// What was done.
+    /// The kind.
     pub kind: SpoilKind,
     /// The damaged file.
     pub file: PathBuf,
-    /// The offset of the first byte that changed, or the new length; 0 for a whole file.
+    /// The offset of the first changed byte, or the new length; 0 for a whole file.
     pub at: u64,
-    /// The file that it has changed places with.
+    /// The file that it was swapped with.
     pub with: Option<PathBuf>,
 }
 
@@ -83,18 +83,18 @@ impl fmt::Display for Spoiled {
     }
 }
 
-/// Damages one file below `folder`; the same `seed` damages equal files equally. `None` where
-/// no file can be damaged in a way that changes it.
+/// Damages one file below `folder`; the same `seed` damages equal files equally. `None` if no
+/// file can be damaged in a way that changes it.
 ///
 /// # Errors
-/// Where a file cannot be read or written.
+/// If a file cannot be read or written.
 pub fn spoil(folder: &Path, seed: u64) -> io::Result<Option<Spoiled>> {
     let mut rng = Rng::new(seed);
     let mut files = Vec::new();
     collect(folder, &mut files)?;
     files.sort_unstable();
     rng.shuffle(&mut files);
-    // A kind that changes nothing in a file gives way to another one.
+    // If a kind changes nothing in a file, another kind is tried.
     for file in files.iter().cycle().take(files.len() * TRIES) {
         let kind = rng.pick(&SpoilKind::ALL);
         let other = &files[rng.below(files.len() as u64) as usize];
@@ -123,7 +123,7 @@ fn collect(folder: &Path, into: &mut Vec<PathBuf>) -> io::Result<()> {
     Ok(())
 }
 
-/// Where the file was damaged; `None` where this kind would change nothing.
+/// The position of the damage; `None` if this kind would change nothing.
 fn damage(kind: SpoilKind, file: &Path, other: &Path, rng: &mut Rng) -> io::Result<Option<u64>> {
     let before = fs::read(file)?;
     let len = before.len() as u64;
@@ -231,7 +231,7 @@ mod tests {
                 .collect();
             (spoiled.kind, name(&spoiled.file), spoiled.at, bytes)
         };
-        // The order in which a folder lists its files does not matter.
+        // The order in which a folder lists its files must not matter.
         assert!((0..20).all(|seed| spoiled(seed) == spoiled(seed)));
     }
 

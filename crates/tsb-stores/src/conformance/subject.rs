@@ -1,5 +1,5 @@
-//! A store and the model beside it: whatever is done to one is done to the other, and
-//! every answer is compared.
+//! A store with a model beside it: every operation is applied to both, and every answer is
+//! compared.
 
 use std::collections::HashSet;
 use std::ops::ControlFlow;
@@ -13,12 +13,13 @@ use super::{Context, Opened, Place};
 use crate::error::Error;
 use crate::store::{Ack, Capabilities, Exactness, Position, Query, Reason, Refusals, Resample, TimeRange};
 
-/// The moment at which the samples of the checks start: 2023-11-14, the start of a slot
-/// of any whole number of seconds up to ten minutes that divides it.
+/// The time at which samples of the checks start: 2023-11-14, which is the start of a slot for
+/// every length in seconds that divides ten minutes.
 const START_SECONDS: i64 = 1_700_000_400;
 
 impl Context {
-    /// The timestamp of tick `tick`: a second apart, or the store's resolution if coarser.
+    /// The timestamp of tick `tick`: ticks are one second apart, or the store's resolution if
+    /// that is coarser.
     pub(super) fn at(&self, tick: i64) -> Timestamp {
         time_of(&self.capabilities, tick)
     }
@@ -27,7 +28,7 @@ impl Context {
         tick_ns(&self.capabilities)
     }
 
-    /// How many ticks a check may go back in time and still find everything kept.
+    /// Number of ticks that a check may write without exceeding the retention; at most `wanted`.
     pub(super) fn kept_ticks(&self, wanted: i64) -> i64 {
         let kept = self
             .capabilities
@@ -59,9 +60,9 @@ fn tick_ns(capabilities: &Capabilities) -> i64 {
     capabilities.resolution_ns.max(SECOND_NS as i64)
 }
 
-/// Opens a place that was open before. A process that is being started, as the kills start
-/// some, has a copy of every file lock until it runs its program: so a lock that was just
-/// released may be seen as held, and the place is tried again for a while.
+/// Reopens a place. A child process, such as those of the kill checks, has copies of all file
+/// locks until it executes its program. So a lock that was just released may still seem to be
+/// held, and opening is retried for a while.
 pub(super) fn open_again(place: &dyn Place) -> Result<Opened, Failure> {
     let clock = MonotonicClock::new();
     loop {
@@ -73,7 +74,7 @@ pub(super) fn open_again(place: &dyn Place) -> Result<Opened, Failure> {
     }
 }
 
-/// How long a lock may seem to be held.
+/// How long a lock may seem to be held, in nanoseconds.
 const PATIENCE_NS: u64 = 500_000_000;
 
 /// The key that the checks bind to an id.
@@ -85,7 +86,7 @@ pub(super) fn key(id: u32) -> SeriesKey {
     )
 }
 
-/// The definition of some ids.
+/// The definitions of some ids.
 pub(super) fn definitions(ids: impl IntoIterator<Item = u32>) -> Vec<(SeriesId, SeriesKey)> {
     ids.into_iter().map(|id| (SeriesId(id), key(id))).collect()
 }
@@ -97,7 +98,7 @@ pub(super) struct Subject {
     pub(super) model: Model,
     pub(super) defined: Vec<SeriesId>,
     last_position: Position,
-    /// Samples that the store held when it was opened.
+    /// Number of samples in the store when it was opened.
     held_before: u64,
 }
 
@@ -114,7 +115,7 @@ impl Subject {
         })
     }
 
-    /// Defines ids that may be defined already.
+    /// Defines ids, some of which may be defined already.
     pub(super) fn define(&mut self, ids: impl IntoIterator<Item = u32>) -> Result<(), Failure> {
         let definitions = definitions(ids);
         self.store.define(&definitions)?;
@@ -126,7 +127,7 @@ impl Subject {
         Ok(())
     }
 
-    /// Closes the store and opens the same place again, with the same ids.
+    /// Closes the store, and reopens the place with the same ids.
     pub(super) fn reopen(&mut self) -> Result<(), Failure> {
         self.store.close()?;
         self.store = open_again(&*self.place)?;
@@ -137,17 +138,17 @@ impl Subject {
         self.define(ids)
     }
 
-    /// Opens the same place again after a close, with nothing defined.
+    /// Reopens the place after a close, with nothing defined.
     pub(super) fn open_again(&self) -> Result<Opened, Failure> {
         open_again(&*self.place)
     }
 
-    /// One tick: `values` to the ids from `first`.
+    /// Writes one tick: `values` to the ids from `first` on.
     pub(super) fn tick(&mut self, first: u32, at: Timestamp, values: &[f64]) -> Result<Ack, Failure> {
         self.write(&Batch::tick(SeriesId(first), at, values))
     }
 
-    /// Samples in any order.
+    /// Writes samples in any order.
     pub(super) fn samples(&mut self, samples: &[(u32, Timestamp, f64)]) -> Result<Ack, Failure> {
         let ids: Vec<_> = samples.iter().map(|sample| SeriesId(sample.0)).collect();
         let times: Vec<_> = samples.iter().map(|sample| sample.1).collect();
@@ -155,7 +156,8 @@ impl Subject {
         self.write(&Batch::new(Ids::Each(&ids), Times::Each(&times), &values))
     }
 
-    /// Writes, holds the ack and every refusal against the model, and tells the model.
+    /// Writes to the store, compares the ack and every refusal with the model, and updates the
+    /// model.
     pub(super) fn write(&mut self, batch: &Batch<'_>) -> Result<Ack, Failure> {
         let mut refused = Refusals::new();
         let ack = self.store.write(batch, &mut refused)?;
@@ -181,7 +183,7 @@ impl Subject {
         Ok(ack)
     }
 
-    /// Clauses 4 and 5, as far as one ack shows them.
+    /// Checks clauses 4 and 5, as far as one ack shows them.
     fn check_ack(&mut self, batch: &Batch<'_>, ack: &Ack, refused: &Refusals) -> Result<(), Failure> {
         equal("accepted + rejected", &(ack.accepted + ack.rejected), &batch.len())?;
         equal("refusals beside the ack's count", &refused.len(), &ack.rejected)?;
@@ -254,10 +256,10 @@ impl Subject {
         })
     }
 
-    /// Compares the newest timestamps of several series, asked in one call.
+    /// Compares the newest timestamps of several series, queried in one call.
     pub(super) fn check_newest(&self, ids: &[SeriesId]) -> Result<(), Failure> {
         self.eventually(|| {
-            // A wrong value in each slot: all must be overwritten.
+            // A wrong value in each slot: the store must overwrite all.
             let mut newest = vec![Some(Timestamp(42)); ids.len()];
             self.store.newest(ids, &mut newest)?;
             for (&id, &got) in ids.iter().zip(&newest) {
@@ -294,7 +296,7 @@ impl Subject {
         }
     }
 
-    /// The rows that the store gives, with the shape of its chunks checked.
+    /// The rows that the store returns; also checks the form of its chunks.
     pub(super) fn rows(&self, id: SeriesId, range: TimeRange, resample: Option<Resample>) -> Result<Vec<Row>, Failure> {
         let query = Query {
             series: &[id],
@@ -344,7 +346,7 @@ impl Subject {
         })
     }
 
-    /// Tries again while the store may still hide what it accepted.
+    /// Retries a check while the store may still hide accepted samples.
     fn eventually(&self, check: impl Fn() -> Result<(), Failure>) -> Result<(), Failure> {
         let delay_ns = self.capabilities.visibility_delay_ms.saturating_mul(1_000_000);
         if delay_ns == 0 {
@@ -361,12 +363,12 @@ impl Subject {
     }
 }
 
-/// Whether raw samples come back that can be compared with what was written.
+/// Whether raw samples can be read and compared with what was written.
 pub(super) fn reads(capabilities: &Capabilities) -> bool {
     capabilities.query && !matches!(capabilities.exactness, Exactness::Consolidated(_) | Exactness::Nothing)
 }
 
-/// The first place where two lists of rows differ, in words.
+/// Describes the first difference between two lists of rows.
 fn difference(got: &[Row], expected: &[Row]) -> String {
     let pairs = got.iter().zip(expected);
     let at = pairs

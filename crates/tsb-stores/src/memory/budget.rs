@@ -1,9 +1,9 @@
-//! The store's byte bound: one count that every growth asks first.
+//! The memory bound: every allocation is counted here first.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Bytes taken and the most that may be. Memory is asked for before it is allocated, so
-/// the bound holds at every moment.
+/// The counted bytes and their limit. Bytes are counted before they are allocated, so the bound
+/// always holds.
 #[derive(Debug)]
 pub(super) struct Budget {
     taken: AtomicU64,
@@ -18,12 +18,12 @@ impl Budget {
         }
     }
 
-    /// The most bytes that may be taken.
+    /// The limit, in bytes.
     pub(super) fn max(&self) -> u64 {
         self.max
     }
 
-    /// Takes `bytes`, or nothing and says false.
+    /// Counts `bytes`. Returns false, and counts nothing, if they exceed the limit.
     pub(super) fn take(&self, bytes: usize) -> bool {
         let before = self.taken.fetch_add(bytes as u64, Ordering::Relaxed);
         let fits = before.saturating_add(bytes as u64) <= self.max;
@@ -33,17 +33,17 @@ impl Budget {
         fits
     }
 
-    /// Gives `bytes` back.
+    /// Uncounts `bytes`.
     pub(super) fn give(&self, bytes: usize) {
         self.taken.fetch_sub(bytes as u64, Ordering::Relaxed);
     }
 
-    /// Replaces what was taken in advance by what was used.
+    /// Replaces the bytes reserved in advance by those actually used.
     pub(super) fn settle(&self, taken: usize, used: usize) {
         if used <= taken {
             self.give(taken - used);
         } else {
-            // It is needed to keep what was accepted.
+            // Count it even beyond the limit: these samples are accepted already.
             self.taken.fetch_add((used - taken) as u64, Ordering::Relaxed);
         }
     }

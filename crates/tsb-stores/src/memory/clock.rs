@@ -1,9 +1,9 @@
-//! The store's own time: the newest timestamp that was written. Retention is measured
-//! against it, so that a run in accelerated time expires as a slow one would.
+//! The store's own time: the newest accepted timestamp. Retention is measured against it, so that
+//! a run in accelerated time expires samples like one in real time.
 
 use std::sync::atomic::{AtomicI64, Ordering};
 
-/// The newest timestamp and what follows from it.
+/// The newest timestamp, and the cutoff derived from it.
 #[derive(Debug)]
 pub(super) struct Clock {
     newest: AtomicI64,
@@ -18,14 +18,14 @@ impl Clock {
         }
     }
 
-    /// The cutoff for a write at `at`. `i64::MIN` without retention.
+    /// The cutoff for a write at `at`; `i64::MIN` without retention.
     #[inline]
     pub(super) fn cutoff_at(&self, at: i64) -> i64 {
         let newest = |retention: i64| self.newest.load(Ordering::Relaxed).max(at).saturating_sub(retention);
         self.retention.map_or(i64::MIN, newest)
     }
 
-    /// Notes a timestamp that was accepted. Without retention there is nothing to note.
+    /// Notes an accepted timestamp. Does nothing without retention.
     #[inline]
     pub(super) fn advance(&self, at: i64) {
         if self.retention.is_some() && at > self.newest.load(Ordering::Relaxed) {
@@ -33,7 +33,7 @@ impl Clock {
         }
     }
 
-    /// Samples before this have expired, if anything has a time limit.
+    /// The time before which samples have expired; `None` without retention.
     pub(super) fn cutoff(&self) -> Option<i64> {
         let newest = self.newest.load(Ordering::Relaxed);
         self.retention.map(|retention| newest.saturating_sub(retention))

@@ -1,7 +1,7 @@
-//! From an id to its extent without a lock: a radix table of atomics, and the extents.
+//! Maps ids to extents without a lock, by a radix table of atomics.
 //!
-//! Ids are dense in a run, so the table is small; an id from nowhere costs a few
-//! kilobytes, not an array up to it.
+//! Ids are dense in a run, so the table is small; a stray id costs a few kilobytes, not an array
+//! up to it.
 
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -16,24 +16,24 @@ const LEAF: usize = 1 << LEAF_BITS;
 
 const UNDEFINED: u32 = 0;
 const DEFINED: u32 = 1;
-/// Numbers of extents begin here.
+/// Table entries from here on are extent numbers.
 const PLACED: u32 = 2;
 
 type Leaf = Box<[AtomicU32; LEAF]>;
 type Node = Box<[OnceLock<Leaf>]>;
 
-/// What is known of an id.
+/// The state of an id.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Entry {
-    /// Nobody defined it.
+    /// Not defined.
     Undefined,
-    /// It is defined and has never been written.
+    /// Defined, and never written.
     Defined,
-    /// It is in the extent of this number.
+    /// In the extent of this number.
     Placed(u32),
 }
 
-/// Ids and extents. Reading never waits; adding is the caller's to serialise.
+/// Ids and extents. Reads never wait; callers must serialize additions.
 #[derive(Debug)]
 pub(super) struct Directory {
     root: Box<[OnceLock<Node>]>,
@@ -61,7 +61,7 @@ impl Directory {
         node[(id >> LEAF_BITS) as usize % NODE].get_or_init(|| Box::new([const { AtomicU32::new(UNDEFINED) }; LEAF]))
     }
 
-    /// What is known of `id`.
+    /// The state of `id`.
     #[inline]
     pub(super) fn entry(&self, id: u32) -> Entry {
         let state = self
@@ -74,7 +74,7 @@ impl Directory {
         }
     }
 
-    /// Whether the ids `first..=last` are all defined; otherwise the first that is not.
+    /// Checks that the ids `first..=last` are all defined; the error is the first that is not.
     #[inline]
     pub(super) fn check(&self, first: u32, last: u32) -> Result<(), u32> {
         let dense = self.dense.load(Ordering::Acquire);
@@ -127,7 +127,7 @@ impl Directory {
         }
     }
 
-    /// How many extents there are.
+    /// Number of extents.
     pub(super) fn extent_count(&self) -> u32 {
         self.extents.count.load(Ordering::Acquire)
     }
@@ -154,14 +154,14 @@ fn empty<T>(len: usize) -> Box<[OnceLock<T>]> {
 
 type Bucket = Box<[OnceLock<Extent>]>;
 
-/// Extents in buckets that double, so that none ever moves.
+/// Extents in buckets of doubling size, so that none ever moves.
 #[derive(Debug)]
 struct Extents {
     buckets: Box<[OnceLock<Bucket>]>,
     count: AtomicU32,
 }
 
-/// Extents of the first bucket, as a power of two.
+/// Size of the first bucket, as a power of two.
 const FIRST_BITS: u32 = 4;
 
 impl Extents {
@@ -172,7 +172,7 @@ impl Extents {
         }
     }
 
-    /// The bucket of a number, its length as a power of two, and the place in it.
+    /// The bucket of a number, its size as a power of two, and the position in it.
     #[inline]
     fn place(number: u32) -> (usize, u32, usize) {
         let shifted = u64::from(number) + (1 << FIRST_BITS);

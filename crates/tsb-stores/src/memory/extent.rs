@@ -1,28 +1,27 @@
-//! An extent: tiles with neighbouring ids that were first written together, and their lock.
+//! An extent: tiles of neighbouring ids that were first written together, under one lock.
 //!
-//! The lock is taken once for many tiles, because each release of a lock waits until all
-//! stores before it have reached the cache, and the stores of a tick go to cold memory.
-//! Hosts that were first written in batches of their own have extents of their own, so
-//! their writers share no lock.
+//! One lock covers many tiles: releasing a lock waits until all earlier memory stores have
+//! reached the cache, and those of a tick go to cold memory. Hosts that were first written in
+//! batches of their own have extents of their own, so their writers share no lock.
 
 use std::sync::{Mutex, MutexGuard};
 
 use super::tile::{self, Tile};
 use crate::error::{Error, Result};
 
-/// The most series of an extent.
+/// Maximum number of series in an extent.
 pub(super) const MAX_LEN: usize = 16 * tile::MAX_LEN;
 
-/// Tiles and their lock, on cache lines of their own: the next extent may belong to another
+/// Tiles and their lock, aligned to cache lines, since the next extent may belong to another
 /// writer.
 #[derive(Debug)]
 #[repr(align(64))]
 pub(super) struct Extent {
     /// The id of the first series.
     pub(super) first: u32,
-    /// How many series there are. in [1, 3840]
+    /// Number of series, in [1, 3840].
     pub(super) len: u32,
-    /// How many series a tile has; the last may have fewer.
+    /// Series per tile; the last tile may have fewer.
     tile_len: u32,
     tiles: Mutex<Box<[Tile]>>,
 }
@@ -32,24 +31,25 @@ pub(super) struct Extent {
 pub(super) struct Window {
     /// The first id.
     pub(super) first: u32,
-    /// How many there are.
+    /// Number of series.
     pub(super) len: u32,
-    /// Which tile of its extent it is.
+    /// The index of the tile in its extent.
     pub(super) tile: usize,
 }
 
 /// The tiles of a locked extent.
 pub(super) type Tiles<'a> = MutexGuard<'a, Box<[Tile]>>;
 
-/// How many series each of the tiles of an extent has: whole groups of eight.
+/// Series per tile for an extent of `len` series: a multiple of eight.
 fn tile_len(len: usize) -> usize {
     let tiles = len.div_ceil(tile::MAX_LEN).max(1);
     len.div_ceil(tiles).next_multiple_of(8)
 }
 
 impl Extent {
-    /// An extent without samples whose tiles keep so many rows open. `number` is that of
-    /// its first tile and decides when they are first sealed. `len` in [1, 3840]
+    /// An extent without samples, whose tiles keep `rows` rows open. `number` is the number of
+    /// its first tile, and determines when the tiles are first sealed. `len` must be in [1,
+    /// 3840].
     pub(super) fn new(first: u32, len: usize, number: u32, rows: usize) -> Self {
         let tile_len = tile_len(len);
         let starts = (0..len).step_by(tile_len);
@@ -64,7 +64,7 @@ impl Extent {
         }
     }
 
-    /// How many tiles there are.
+    /// Number of tiles.
     pub(super) fn tile_count(&self) -> u32 {
         self.len.div_ceil(self.tile_len)
     }
@@ -75,7 +75,7 @@ impl Extent {
         id.wrapping_sub(self.first) < self.len
     }
 
-    /// Which tile a series of this extent is in, and its place there.
+    /// The tile of a series in this extent, and the series' position in it.
     #[inline]
     pub(super) fn place(&self, id: u32) -> (usize, usize) {
         let offset = id - self.first;
@@ -101,7 +101,7 @@ impl Extent {
         })
     }
 
-    /// Bytes of an extent before it holds anything.
+    /// Bytes of an empty extent.
     pub(super) fn bytes(len: usize) -> usize {
         size_of::<Self>() + len.div_ceil(tile_len(len)) * Tile::bytes(tile_len(len))
     }

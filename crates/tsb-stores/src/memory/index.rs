@@ -1,17 +1,17 @@
-//! The sealed blocks of one group of series, in time order, and their maxima.
+//! The sealed blocks of one group of series, in time order, with their maxima.
 //!
-//! A maximum is listed only where it differs from that of the block before: most series
-//! of a real machine stand still. Every so often a block is a *landmark*, with which all
-//! are listed, so that nobody has to look far back for one.
+//! A maximum is stored only if it differs from that of the previous block: on real machines most
+//! series do not change. Every `LANDMARK`th block is a *landmark*, with which all maxima are
+//! stored, so that a lookup never has to go far back.
 
 use std::collections::VecDeque;
 
 use crate::block::{Block, GROUP};
 
-/// One block in so many is a landmark.
+/// Blocks per landmark.
 const LANDMARK: u32 = 32;
 
-/// How far from the guess a block is first looked for.
+/// Half-width of the first search window around the guessed position, in blocks.
 const NEAR: usize = 4;
 
 /// Blocks in time order that do not overlap.
@@ -20,11 +20,11 @@ pub(super) struct Index {
     blocks: VecDeque<Block>,
     // For each block, in order, the maxima of its `fresh` columns.
     maxima: VecDeque<f64>,
-    // What the maxima were before the first block, and what they are at the last.
+    // The maxima before the first block, and at the last block.
     before: [f64; GROUP],
     last: [f64; GROUP],
-    // How many maxima were dropped from the front, and how many blocks were ever added,
-    // both modulo 2^32.
+    // The number of maxima removed from the front, and the number of blocks ever added, both
+    // modulo 2^32.
     dropped: u32,
     pushed: u32,
 }
@@ -42,7 +42,7 @@ impl Default for Index {
     }
 }
 
-/// Makes room for more without doubling: an index lives as long as its data.
+/// Reserves room without doubling the capacity: an index lives as long as its data.
 pub(super) fn reserve<T>(list: &mut VecDeque<T>, more: usize) {
     if list.len() + more > list.capacity() {
         list.reserve_exact(more.max(list.len() / 8 + 4));
@@ -50,7 +50,7 @@ pub(super) fn reserve<T>(list: &mut VecDeque<T>, more: usize) {
 }
 
 impl Index {
-    /// Adds the next block; returns by how many bytes the lists have grown.
+    /// Adds the next block. Returns the bytes by which the lists have grown.
     pub(super) fn push(&mut self, mut block: Block, maxima: &[f64]) -> usize {
         let before = self.list_bytes();
         reserve(&mut self.blocks, 1);
@@ -69,7 +69,7 @@ impl Index {
         self.list_bytes() - before
     }
 
-    /// Takes the first block off when it ends before `cutoff`.
+    /// Removes the first block if it ends before `cutoff`.
     pub(super) fn pop_before(&mut self, cutoff: i64) -> Option<Block> {
         if self.blocks.front()?.end >= cutoff {
             return None;
@@ -94,8 +94,9 @@ impl Index {
         self.blocks.get(self.ended_before(at)).filter(|block| block.start <= at)
     }
 
-    /// How many blocks end before `at`. Blocks are much alike, so that a guess by their
-    /// mean length is near; blocks lie far apart in memory for a search by halves.
+    /// Number of blocks that end before `at`. Blocks have similar lengths, so a guess by their
+    /// mean length is close. It also touches fewer blocks than a binary search, and each touched
+    /// block may be a cache miss.
     fn ended_before(&self, at: i64) -> usize {
         let (Some(first), Some(last)) = (self.blocks.front(), self.blocks.back()) else {
             return 0;
@@ -151,7 +152,7 @@ impl Index {
         })
     }
 
-    /// Bytes of the lists, room to grow included.
+    /// Bytes of the lists, spare capacity included.
     fn list_bytes(&self) -> usize {
         self.blocks.capacity() * size_of::<Block>() + self.maxima.capacity() * size_of::<f64>()
     }
@@ -162,7 +163,7 @@ mod tests {
     use super::*;
     use crate::block::Sealer;
 
-    /// A block of `rows` rows from `start` on, a second apart.
+    /// A block of `rows` rows from `start` on, one second apart.
     fn block(sealer: &mut Sealer, start: i64, rows: usize, maxima: &[f64; GROUP]) -> (Block, [f64; GROUP]) {
         for row in 0..rows {
             sealer.times[row] = start + row as i64;

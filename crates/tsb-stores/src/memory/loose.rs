@@ -1,50 +1,50 @@
-//! Samples that do not fit the rows of their tile: late ones, and those with a timestamp
-//! of their own. Each series has its own place in the open rows here, and its own blocks.
+//! Loose samples: those that do not fit the rows of their tile, because they are late or have a
+//! timestamp of their own. Each series has a column of open rows, and blocks of its own.
 //!
-//! What is here is newer than what the tile's rows say of the same timestamp; and of what
-//! is here, what is open is newer than the blocks, and a block newer than those before it.
+//! Of equal timestamps, a loose sample is newer than one in the tile's rows. Among loose samples,
+//! open ones are newer than those in blocks, and a later block is newer than an earlier one.
 
 use std::collections::VecDeque;
 
 use super::index::reserve;
 use crate::block::{Block, Columns, MAX_ROWS, Sealer};
 
-/// The most open samples of a series. in [1, 256]
+/// Maximum number of open samples per series, in [1, 256].
 const MAX_OPEN: usize = MAX_ROWS / 2;
-/// Whatever the number of series, this many samples stay open.
+/// Minimum capacity for open samples per series, whatever the number of series.
 const MIN_OPEN: usize = 16;
 
-/// The loose samples of a tile. Sample k of every series stands in row k, so that series
-/// that are written in turn are written side by side, though each has its own timestamp.
+/// The loose samples of a tile. The k-th open sample of every series is in row k, so series that
+/// are written in turn are written side by side, although each has its own timestamps.
 #[derive(Debug)]
 pub(super) struct Loose {
     heads: Vec<Head>,
     series: Vec<Series>,
     rows: Vec<(i64, f64)>,
     capacity: usize,
-    /// Series are sealed when one has so many open samples: the first time at a number of
-    /// the tile's own, so that tiles are sealed in turn.
+    /// Number of open samples at which a series is sealed. The first time it differs from tile to
+    /// tile, so that tiles are not sealed at the same moment.
     seal_at: usize,
     touched: usize,
     /// The newest timestamp of all series.
     newest: i64,
 }
 
-/// What is open of a series. Apart from the rest, because every sample looks at it.
+/// The open part of a series. Kept apart from the rest, since every sample reads it.
 #[derive(Clone, Copy, Debug)]
 struct Head {
-    /// The newest timestamp that was ever here.
+    /// The newest timestamp that the series ever had here.
     newest: i64,
     open: usize,
 }
 
-/// What is sealed of a series.
+/// The sealed part of a series.
 #[derive(Debug, Default)]
 pub(super) struct Series {
     pub(super) blocks: VecDeque<Block>,
-    /// Sealed samples that a later one has superseded: when, and the number of the block.
+    /// Sealed samples that a later one has replaced: timestamp, and number of the block.
     pub(super) dead: Vec<(i64, u64)>,
-    /// How many blocks were dropped: the number of the first that is left.
+    /// Number of blocks that were dropped, which is the number of the first remaining one.
     pub(super) dropped: u64,
 }
 
@@ -57,17 +57,17 @@ impl Series {
 }
 
 impl Loose {
-    /// How many samples of a series stay open where a tile keeps `rows` rows.
+    /// Capacity for open samples per series in a tile that keeps `rows` rows.
     fn capacity(rows: usize) -> usize {
         (rows / 2).clamp(MIN_OPEN, MAX_OPEN)
     }
 
-    /// Bytes of a table for so many series where a tile keeps `rows` rows.
+    /// Bytes of a table of `series` series in a tile that keeps `rows` rows.
     pub(super) fn bytes(series: usize, rows: usize) -> usize {
         series * (size_of::<Series>() + size_of::<Head>() + Self::capacity(rows) * size_of::<(i64, f64)>())
     }
 
-    /// An empty table. `phase` decides when it is first sealed.
+    /// An empty table. `phase` determines when it is first sealed.
     pub(super) fn new(series: usize, rows: usize, phase: usize) -> Self {
         let capacity = Self::capacity(rows);
         let mut sealed = Vec::new();
@@ -88,12 +88,12 @@ impl Loose {
         }
     }
 
-    /// The newest timestamp of all series that ever had one.
+    /// The newest timestamp of all series.
     pub(super) fn newest(&self) -> i64 {
         self.newest
     }
 
-    /// The newest timestamp of a series that ever had one, else the earliest there is.
+    /// The newest timestamp that a series ever had here; `i64::MIN` if it had none.
     pub(super) fn newest_of(&self, column: usize) -> i64 {
         self.heads[column].newest
     }
@@ -103,12 +103,12 @@ impl Loose {
         self.heads[column].open == 0 && self.series[column].blocks.is_empty()
     }
 
-    /// What is sealed, series by series.
+    /// The sealed parts, by series.
     pub(super) fn series(&self) -> &[Series] {
         &self.series
     }
 
-    /// What is sealed, to be changed.
+    /// The sealed parts, by series, mutable.
     pub(super) fn series_mut(&mut self) -> &mut [Series] {
         &mut self.series
     }
@@ -117,7 +117,7 @@ impl Loose {
         row * self.series.len() + column
     }
 
-    /// Open samples of a series before `at`.
+    /// Number of open samples of a series before `at`.
     pub(super) fn open_before(&self, column: usize, at: i64) -> usize {
         let (mut low, mut high) = (0, self.heads[column].open);
         while low < high {
@@ -136,7 +136,7 @@ impl Loose {
         (from..to).map(|row| self.rows[self.place(row, column)]).unzip()
     }
 
-    /// Whether a series has an open sample at `at`, and where.
+    /// The position of a series' open sample at `at`, if it has one.
     pub(super) fn find(&self, column: usize, at: i64) -> Option<usize> {
         if at > self.heads[column].newest {
             return None;
@@ -146,7 +146,7 @@ impl Loose {
         (row < self.heads[column].open && self.rows[place].0 == at).then_some(place)
     }
 
-    /// Replaces the value that [`Loose::find`] found.
+    /// Replaces the value at a position that [`Loose::find`] returned.
     pub(super) fn replace(&mut self, place: usize, value: f64) {
         self.rows[place].1 = value;
     }
@@ -157,8 +157,8 @@ impl Loose {
         self.heads[column].open >= self.seal_at
     }
 
-    /// Adds a sample that is newer than all of its series; false, and nothing done, when
-    /// it is not, or the series is full.
+    /// Adds a sample that is newer than all others of its series. Returns false, without an
+    /// effect, if it is not, or the series is full.
     #[inline]
     pub(super) fn append(&mut self, column: usize, at: i64, value: f64) -> bool {
         let head = &mut self.heads[column];
@@ -173,7 +173,7 @@ impl Loose {
         true
     }
 
-    /// Adds a sample that is not there yet to a series that is not full.
+    /// Adds a sample with a new timestamp to a series that is not full.
     #[inline]
     pub(super) fn insert(&mut self, column: usize, at: i64, value: f64) {
         let width = self.series.len();
@@ -185,7 +185,7 @@ impl Loose {
             head.newest = at;
             self.newest = self.newest.max(at);
         } else {
-            // Late among the late: those behind it move up.
+            // The sample is older than open ones: move those up.
             while row > 0 && self.rows[(row - 1) * width + column].0 > at {
                 self.rows[row * width + column] = self.rows[(row - 1) * width + column];
                 row -= 1;
@@ -195,21 +195,22 @@ impl Loose {
         self.touched = self.touched.max(end + 1);
     }
 
-    /// The series that are sealed when one is full: those that are not much emptier.
+    /// The series to seal when one is full: those that are at least half full.
     pub(super) fn ripe(&self) -> Vec<usize> {
         let least = (self.seal_at / 2).max(1);
         let ripe = |column: &usize| self.heads[*column].open >= least;
         (0..self.heads.len()).filter(ripe).collect()
     }
 
-    /// Brings the open rows into the cache, in the order in which they lie.
+    /// Reads all open rows, in memory order, to bring them into the cache.
     pub(super) fn touch(&self) {
         const LINE: usize = 4;
         let lines = self.rows[..self.touched * self.series.len()].iter().step_by(LINE);
         std::hint::black_box(lines.fold(0, |seen, (at, _)| seen | at));
     }
 
-    /// Turns the open samples of a series into a block: how many, and the bytes they take.
+    /// Seals the open samples of a series into a block. Returns the number of samples and the
+    /// bytes of the block.
     pub(super) fn seal(&mut self, column: usize, sealer: &mut Sealer) -> (usize, usize) {
         let width = self.series.len();
         let series = &mut self.series[column];
@@ -225,12 +226,12 @@ impl Loose {
         (rows, bytes)
     }
 
-    /// From the first sealing on, series are sealed when their room is used up.
+    /// After the first sealing, series are sealed when their capacity is used up.
     pub(super) fn sealed(&mut self) {
         self.seal_at = self.capacity;
     }
 
-    /// Forgets the open samples of a series before `cutoff`; returns how many.
+    /// Drops the open samples of a series before `cutoff`. Returns their number.
     pub(super) fn drop_before(&mut self, column: usize, cutoff: i64) -> usize {
         let old = self.open_before(column, cutoff);
         if old > 0 {

@@ -1,19 +1,19 @@
-//! Which new series share an extent: neighbours that were first written together.
+//! Decides which new series share an extent: neighbours that were first written together.
 
 use super::extent::MAX_LEN;
 
-/// Equal timestamps in a row that make an extent of their own.
+/// Number of consecutive equal timestamps that begin an extent of their own.
 const LONG: usize = 8;
 
-/// Cuts new series, each with the timestamp of its first sample, into extents: first id
-/// and length. `series` is sorted by id, without repetition.
+/// Divides new series, each with the timestamp of its first sample, into extents (first id and
+/// length). `series` must be sorted by id, without duplicates.
 ///
-/// An extent ends where the ids do, where a long run of another timestamp begins (another
-/// host with a phase of its own), and where it is full.
+/// An extent ends at a gap in the ids, where a long run of another timestamp begins (another
+/// host, with a phase of its own), and where it is full.
 pub(super) fn extents(series: &[(u32, i64)]) -> Vec<(u32, usize)> {
     let mut extents = Vec::new();
     let mut from = 0;
-    // The timestamp of the first long run in the extent that is being cut.
+    // The timestamp of the first long run in the current extent.
     let mut time = None;
     let mut at = 0;
     while at < series.len() {
@@ -37,10 +37,10 @@ pub(super) fn extents(series: &[(u32, i64)]) -> Vec<(u32, usize)> {
     extents
 }
 
-/// Cuts neighbouring ids into extents of about equal length.
+/// Divides neighbouring ids into extents of about equal length.
 fn cut(series: &[(u32, i64)], range: std::ops::Range<usize>, extents: &mut Vec<(u32, usize)>) {
     let count = range.len().div_ceil(MAX_LEN).max(1);
-    // Whole groups of eight, but for the last extent.
+    // A multiple of eight, except for the last extent.
     let len = range.len().div_ceil(count).next_multiple_of(8).min(MAX_LEN);
     for extent in series[range].chunks(len.max(1)) {
         extents.push((extent[0].0, extent.len()));

@@ -1,5 +1,5 @@
-//! Answers a query for one series: parts are taken under the extent's lock, then decoded,
-//! merged and folded without it.
+//! Answers a query for one series: collects its parts under the extent's lock, then decodes,
+//! merges and consolidates them without the lock.
 
 use std::ops::ControlFlow;
 
@@ -10,7 +10,7 @@ use crate::block::{Answer, Fold, Held, touch};
 use crate::error::Result;
 use crate::store::Visitor;
 
-/// Buffers of a query, kept from series to series.
+/// The buffers of a query, reused for every series.
 #[derive(Debug, Default)]
 pub(super) struct Reader {
     answer: Answer,
@@ -18,7 +18,7 @@ pub(super) struct Reader {
 }
 
 impl Reader {
-    /// Visits the samples of one series in `range`, or the rows that `fold` makes of them.
+    /// Visits the samples of one series in `range`, or the rows that `fold` computes from them.
     pub(super) fn series(
         &mut self,
         extent: &Extent,

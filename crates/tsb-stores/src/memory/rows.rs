@@ -1,36 +1,36 @@
-//! The open rows of a tile: whole ticks side by side, tick after tick.
+//! The open rows of a tile: one row per tick.
 //!
-//! A row is a timestamp, a value a series, and a bit a series that says whether the
-//! value is there. It knows nothing of sealing but how many rows it can keep.
+//! A row has a timestamp, one value per series, and one bit per series that says whether the
+//! value is present. Sealing is done elsewhere.
 
 use std::ops::Range;
 
 use crate::block::{GROUP, Sealer};
 
-/// Words of a cache line.
+/// Words per cache line.
 const LINE: usize = 8;
 
-/// Nanoseconds.
+/// In nanoseconds.
 const HOUR: i64 = 3_600_000_000_000;
-/// Nanoseconds.
+/// In nanoseconds.
 const DAY: i64 = 24 * HOUR;
 
-/// Rows ascending in time. The memory is kept from filling to filling.
+/// Rows in ascending time. The memory is reused after sealing.
 ///
-/// A row is one stretch of memory, so that a tick touches one place: the bits of the
-/// values, then the timestamp, then a bit a series, padded to whole cache lines.
+/// A row is contiguous, so that a tick touches one place: the bits of the values, then the
+/// timestamp, then one presence bit per series, padded to whole cache lines.
 #[derive(Debug)]
 pub(super) struct Rows {
-    /// Nothing, or `capacity` rows from `start` on, which is where a cache line begins.
+    /// Empty, or `capacity` rows starting at `start`, which is the start of a cache line.
     words: Box<[u64]>,
     start: u16,
     capacity: u16,
     series: u16,
     stride: u16,
     len: u16,
-    /// The most rows that were ever there: what is resident.
+    /// The largest number of rows that were ever used, which are resident.
     touched: u16,
-    /// Whether any row was ever there; then the newest timestamp of all.
+    /// Whether there was ever a row; `last` is its timestamp.
     began: bool,
     last: i64,
     /// The distance of `last` from the timestamp before it.
@@ -38,8 +38,8 @@ pub(super) struct Rows {
 }
 
 impl Rows {
-    /// No rows yet, of `series` series, and room for `capacity`. It allocates with the
-    /// first row only.
+    /// No rows, for `series` series, with room for `capacity` rows. Memory is allocated with the
+    /// first row.
     pub(super) fn new(series: usize, capacity: usize) -> Self {
         let words = series + 1 + series.div_ceil(64);
         Self {
@@ -60,12 +60,12 @@ impl Rows {
         }
     }
 
-    /// How many rows fit.
+    /// Number of rows that fit.
     pub(super) fn capacity(&self) -> usize {
         usize::from(self.capacity)
     }
 
-    /// How many rows there are.
+    /// Number of rows.
     pub(super) fn len(&self) -> usize {
         usize::from(self.len)
     }
@@ -96,12 +96,12 @@ impl Rows {
         self.began.then_some(self.last)
     }
 
-    /// Whether `at` follows the last row as that followed the one before.
+    /// Whether `at` follows the last row at the same distance as that followed the one before.
     pub(super) fn continues(&self, at: i64) -> bool {
         self.began && at.wrapping_sub(self.last) as u64 == self.step
     }
 
-    /// Bytes of the rows once they are allocated.
+    /// Bytes of all rows once they are allocated.
     pub(super) fn bytes(&self) -> usize {
         (self.capacity() * self.stride() + LINE) * size_of::<u64>()
     }
@@ -111,23 +111,23 @@ impl Rows {
         !self.words.is_empty()
     }
 
-    /// Bytes of the rows that were ever written: what is resident.
+    /// Bytes of the rows that were ever written, which are resident.
     pub(super) fn touched_bytes(&self) -> usize {
         usize::from(self.touched) * self.stride() * size_of::<u64>()
     }
 
-    /// Forgets the rows.
+    /// Removes the rows and keeps their memory.
     pub(super) fn clear(&mut self) {
         self.len = 0;
     }
 
-    /// Forgets the rows and gives their memory back.
+    /// Removes the rows and frees their memory.
     pub(super) fn release(&mut self) {
         self.words = Box::default();
         (self.start, self.len, self.touched) = (0, 0, 0);
     }
 
-    /// Appends an empty row. `at` is above every earlier row's, and there is room.
+    /// Appends an empty row. `at` must be later than all rows, and there must be room.
     #[inline]
     pub(super) fn push(&mut self, at: i64) {
         if self.words.is_empty() {
@@ -148,7 +148,7 @@ impl Rows {
         self.touched = self.touched.max(self.len);
     }
 
-    /// Takes the memory of all rows.
+    /// Allocates the memory of all rows.
     pub(super) fn allocate(&mut self) {
         // Zeroed memory is not resident before it is written.
         self.words = vec![0; self.bytes() / size_of::<u64>()].into_boxed_slice();
@@ -156,7 +156,7 @@ impl Rows {
         self.start = ((LINE - past) % LINE) as u16;
     }
 
-    /// How many rows are before `at`.
+    /// Number of rows before `at`.
     pub(super) fn before(&self, at: i64) -> usize {
         let (mut low, mut high) = (0, self.len());
         while low < high {
@@ -172,7 +172,8 @@ impl Rows {
 
     /// The row with this timestamp.
     pub(super) fn find(&self, at: i64) -> Option<usize> {
-        // Rows lie far apart: where they are evenly spaced the first guess hits.
+        // Rows are far apart in memory; if they are evenly spaced in time the first guess is
+        // right.
         let back = self.last.wrapping_sub(at) as u64 / self.step.max(1);
         let guess = (self.len() as u64).checked_sub(back.saturating_add(1));
         if let Some(row) = guess.map(|row| row as usize)
@@ -184,7 +185,7 @@ impl Rows {
         (row < self.len() && self.time(row) == at).then_some(row)
     }
 
-    /// Writes values side by side from series `column` on; returns how many were there.
+    /// Writes neighbouring values from series `column` on. Returns how many were present before.
     #[inline]
     pub(super) fn fill(&mut self, row: usize, column: usize, values: &[f64]) -> usize {
         let (stride, series) = (self.stride(), usize::from(self.series));
@@ -203,7 +204,7 @@ impl Rows {
         (marks >> (column % 64) & 1 != 0).then(|| f64::from_bits(words[column]))
     }
 
-    /// Brings all rows into the cache, in the order in which they lie.
+    /// Reads all rows, in memory order, to bring them into the cache.
     #[inline(always)]
     pub(super) fn touch(&self) {
         let lines = self.words().iter().step_by(LINE);
@@ -217,9 +218,9 @@ impl Rows {
         self.words()[rows.start * stride..rows.end * stride].chunks_exact(stride)
     }
 
-    /// The first row on the other side of an hour, or of a day where the rows are so far
-    /// apart that an hour has few of them: no block lies on both sides, so that the maxima
-    /// of blocks answer for whole hours.
+    /// The first row of the last hour in the rows, or of the last day if an hour has few rows.
+    /// Rows are sealed on both sides of it separately, so that no block crosses the boundary and
+    /// the maxima of blocks can answer queries for whole hours.
     pub(super) fn boundary(&self) -> Option<usize> {
         let span = self.last.checked_sub(self.time(0))?;
         let unit = [HOUR, DAY].into_iter().find(|unit| span <= unit / 4)?;
@@ -234,7 +235,7 @@ impl Rows {
         }
     }
 
-    /// Whether every row has a value of every series.
+    /// Whether every row has a value for every series.
     pub(super) fn is_full(&self) -> bool {
         let series = usize::from(self.series);
         let last = u64::MAX >> (63 - (series - 1) % 64);
@@ -245,7 +246,7 @@ impl Rows {
         })
     }
 
-    /// Copies some rows of a group into columns.
+    /// Copies rows of a group into columns.
     #[inline(always)]
     pub(super) fn gather(&self, group: usize, rows: Range<usize>, sealer: &mut Sealer) {
         let first = group * GROUP;
@@ -264,7 +265,7 @@ impl Rows {
         }
     }
 
-    /// Copies the bits of presence of a group.
+    /// Copies the presence bits of a group.
     pub(super) fn gather_present(&self, group: usize, rows: Range<usize>, sealer: &mut Sealer) {
         let bit = group * GROUP;
         let mark = usize::from(self.series) + 1 + bit / 64;
@@ -274,7 +275,7 @@ impl Rows {
     }
 }
 
-/// Sets the bits `from..to`; returns how many were set before.
+/// Sets the bits `from..to`. Returns how many were set before.
 #[inline]
 fn mark(bits: &mut [u64], from: usize, to: usize) -> usize {
     const BITS: usize = 64;

@@ -1,4 +1,4 @@
-//! The key table: which id is bound to which key. Only `define` and `stats` look at it.
+//! The table of ids and keys. Only `define` and `stats` use it.
 
 use std::collections::HashMap;
 
@@ -17,14 +17,14 @@ pub(super) struct SeriesTable {
     bytes: usize,
 }
 
-/// What one more series occupies, about: its text, and two slots in tables that double.
+/// Bytes per series: its key, and two entries in tables that double. Approximate.
 fn bytes_of(key: &SeriesKey) -> usize {
     key.heap_bytes() + 4 * (size_of::<(SeriesId, SeriesKey)>() + 1)
 }
 
 impl SeriesTable {
-    /// Binds `series`, or nothing at all, and takes the memory of their keys from `budget`.
-    /// Returns the ids that are new.
+    /// Binds all of `series`, or none, and counts the memory of the keys in `budget`. Returns the
+    /// new ids.
     pub(super) fn define(
         &mut self,
         series: &[(SeriesId, SeriesKey)],
@@ -68,12 +68,12 @@ impl SeriesTable {
         Ok(new.into_iter().map(|(id, _)| id).collect())
     }
 
-    /// How many series there are.
+    /// Number of series.
     pub(super) fn len(&self) -> usize {
         self.keys.len()
     }
 
-    /// What the table occupies, about.
+    /// Bytes of the table. Approximate.
     pub(super) fn bytes(&self) -> usize {
         self.bytes
     }
@@ -118,7 +118,7 @@ mod tests {
         assert_eq!(table.len(), 2);
     }
 
-    /// Issue 15: names were counted, and not their bytes.
+    /// Issue 15: the number of names was limited, but not their bytes.
     #[test]
     fn keys_stay_within_the_budget_and_count_once() {
         let (mut table, budget) = (SeriesTable::default(), Budget::new(Some(1 << 20)));

@@ -1,9 +1,9 @@
 //! A tile: up to 240 series with neighbouring ids that were first written together.
 //!
-//! A tick of a tile is a row; when there are as many rows as it keeps, they are sealed,
-//! eight series to a block. Tiles do so in turn, so that no write waits for many. A
-//! sample that fits no row goes to its series' loose samples. Who belongs to which tile
-//! is the extent's business, and so is the lock.
+//! A tick of a tile is a row; when the open rows reach their limit they are sealed, eight series
+//! per block. Tiles reach their limits at different times, so no write waits for many. A sample
+//! that fits no row becomes a loose sample of its series. The extent assigns series to tiles, and
+//! has the lock.
 
 mod expiry;
 mod read;
@@ -17,63 +17,65 @@ use super::rows::Rows;
 use crate::block::{Columns, GROUP, Sealer, max_bytes};
 use crate::store::Reason;
 
-/// The most series of a tile. To seal so many is a quarter of a millisecond's work. A row
-/// is an odd number of cache lines, so that those of a group do not share a cache set.
+/// Maximum number of series in a tile. Sealing this many takes a quarter of a millisecond. A row
+/// is then an odd number of cache lines, so that the lines of a group are in different cache
+/// sets.
 pub(super) const MAX_LEN: usize = 240;
-/// A new row is begun for at least this share of a tile; fewer samples are loose.
+/// A new row is begun for at least 1/8 of a tile's series; fewer samples become loose.
 const BROAD: usize = 8;
 
-/// Bytes of the note that a sealed sample was superseded.
+/// Bytes of the note that a sealed sample was replaced.
 const NOTE: usize = 16;
 
-/// What a write needs to know of the store.
+/// The store's state that a write needs.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Env<'a> {
     pub(super) budget: &'a Budget,
-    /// Samples before this are expired; `i64::MIN` without retention.
+    /// Samples before this have expired; `i64::MIN` without retention.
     pub(super) cutoff: i64,
 }
 
-/// Receives refused samples: an index within the written run, and why.
+/// Receives refused samples: the index in the written run, and the reason.
 pub(super) type Refuse<'a> = dyn FnMut(usize, Reason) + 'a;
 
-/// Eight series, or what is left of a tile.
+/// Eight series, or the rest of a tile.
 #[derive(Debug, Default)]
 struct Group {
     index: Index,
-    /// Sealed samples that a loose one has superseded: when, and which column.
+    /// Sealed samples that a loose one has replaced: timestamp and column.
     dead: Vec<(i64, u8)>,
 }
 
-/// What a tile holds.
+/// The samples of a tile.
 #[derive(Debug)]
 pub(super) struct Tile {
     len: usize,
-    /// The rows are sealed when there are so many: the first time at a number of its
-    /// own, so that tiles that are written together are sealed in turn.
+    /// Number of rows at which they are sealed. The first time it differs from tile to tile, so
+    /// that tiles that are written together are sealed at different times.
     seal_at: usize,
     rows: Rows,
     groups: Vec<Group>,
-    /// Nothing until the first loose sample.
+    /// `None` until the first loose sample.
     loose: Option<Box<Loose>>,
     sealed_bytes: usize,
     sealed_samples: usize,
 }
 
 thread_local! {
-    // Scratch memory of the sealing thread: 30 KiB that no tile has to keep.
+    // Scratch memory of the sealing thread: 30 KiB that tiles need not have.
     static SCRATCH: std::cell::RefCell<Box<(Sealer, Columns)>> = std::cell::RefCell::default();
 }
 
 impl Tile {
-    /// A tile of `len` series, without samples, that keeps `rows` rows open. `number`
-    /// decides when it is first sealed. `len` in [1, 240]
+    /// A tile of `len` series without samples, which keeps `rows` rows open. `number` determines
+    /// when it is first sealed. `len` must be in [1, 240].
     pub(super) fn new(len: usize, number: u32, rows: usize) -> Self {
         let mut groups = Vec::new();
         groups.resize_with(len.div_ceil(GROUP), Group::default);
         Self {
             len,
-            // An odd multiple visits every number of rows before it repeats one.
+            // 151 is coprime to every `rows` that is a power of two, so consecutive tiles use all
+            // different limits before one repeats.
             seal_at: (number as usize).wrapping_mul(151) % rows + 1,
             rows: Rows::new(len, rows),
             groups,
@@ -83,7 +85,7 @@ impl Tile {
         }
     }
 
-    /// Bytes of so many series before they hold anything.
+    /// Bytes of an empty tile with `len` series.
     pub(super) fn bytes(len: usize) -> usize {
         size_of::<Self>() + len.div_ceil(GROUP) * size_of::<Group>()
     }
@@ -94,13 +96,13 @@ impl Tile {
         self.rows.touched_bytes() > 0
     }
 
-    /// Takes the memory of its rows before there is any.
+    /// Allocates the rows before the first write.
     #[cfg(feature = "sqlite")]
     pub(super) fn prepare(&mut self) {
         self.rows.allocate();
     }
 
-    /// Forgets everything, and gives its memory back.
+    /// Removes all samples, and frees their memory.
     #[cfg(feature = "sqlite")]
     pub(super) fn release(&mut self) {
         if self.rows.is_allocated() || self.sealed_samples > 0 || self.loose.is_some() {
@@ -111,8 +113,8 @@ impl Tile {
         }
     }
 
-    /// Writes one timestamp of neighbouring series, `column` being the first. Returns how
-    /// many samples were superseded.
+    /// Writes one timestamp of neighbouring series, from `column` on. Returns how many samples
+    /// were replaced.
     #[inline]
     pub(super) fn write(
         &mut self,
@@ -151,7 +153,7 @@ impl Tile {
         }
     }
 
-    /// [`Tile::write`] of a single sample.
+    /// [`Tile::write`] for a single sample.
     #[inline]
     pub(super) fn write_one(
         &mut self,
@@ -173,13 +175,13 @@ impl Tile {
         refused.map_or(Ok(superseded), Err)
     }
 
-    /// Whether no loose sample of any series has this timestamp or a newer one.
+    /// Whether all loose samples are older than this timestamp.
     #[inline]
     fn is_above_loose(&self, at: i64) -> bool {
         self.loose.as_ref().is_none_or(|loose| at > loose.newest())
     }
 
-    /// Writes into an open row of which some series may have a loose sample already.
+    /// Writes into an open row, of which some series may already have a loose sample.
     #[expect(clippy::too_many_arguments, reason = "a row, and what a write carries")]
     fn write_row(
         &mut self,
@@ -217,7 +219,7 @@ impl Tile {
         }
     }
 
-    /// Writes samples that belong to no row.
+    /// Writes samples that fit no row.
     fn write_loose(&mut self, at: i64, column: usize, values: &[f64], env: Env<'_>, refuse: &mut Refuse<'_>) -> usize {
         let mut superseded = 0;
         for (index, value) in values.iter().enumerate() {
@@ -229,7 +231,7 @@ impl Tile {
         superseded
     }
 
-    /// Whether the loose samples of a series hold one at `at`.
+    /// Whether a series has a loose sample at `at`.
     fn is_loose(&self, column: usize, at: i64) -> bool {
         let Some(loose) = &self.loose else { return false };
         let series = &loose.series()[column];
@@ -237,7 +239,7 @@ impl Tile {
         at <= loose.newest_of(column) && (loose.find(column, at).is_some() || sealed())
     }
 
-    /// Puts one sample among the loose ones of its series: 1 when it superseded another.
+    /// Adds a loose sample. Returns 1 if it replaced another, otherwise 0.
     fn put_loose(&mut self, column: usize, at: i64, value: f64, env: Env<'_>) -> std::result::Result<usize, Reason> {
         if self.loose.is_none() {
             if !env.budget.take(Loose::bytes(self.len, self.rows.capacity())) {
@@ -289,7 +291,7 @@ impl Tile {
         Ok(())
     }
 
-    /// Notes that the sealed sample at `at`, if there is one, will not be seen again.
+    /// Notes that the sealed sample at `at`, if there is one, is replaced.
     fn supersede_sealed(&mut self, column: usize, at: i64, env: Env<'_>) -> std::result::Result<usize, Reason> {
         if !env.budget.take(NOTE) {
             return Err(Reason::Full);
@@ -317,7 +319,8 @@ impl Tile {
         Ok(usize::from(found))
     }
 
-    /// Makes room for the next row. False, and nothing done, when the budget is used up.
+    /// Makes room for the next row. Returns false, without an effect, if the memory bound is
+    /// reached.
     #[inline]
     fn make_room(&mut self, env: Env<'_>) -> bool {
         if !self.rows.is_allocated() {
@@ -326,7 +329,7 @@ impl Tile {
         self.rows.len() < self.seal_at || self.seal(env)
     }
 
-    /// Seals the open rows. False, and nothing done, when the budget is used up.
+    /// Seals the open rows. Returns false, without an effect, if the memory bound is reached.
     fn seal(&mut self, env: Env<'_>) -> bool {
         let rows = self.rows.len();
         let middle = self.rows.boundary().unwrap_or(rows);

@@ -1,4 +1,4 @@
-//! The way of a batch to its tiles: any shape becomes runs of neighbouring series that
+//! Distributes a batch to its tiles: any batch is divided into runs of neighbouring series that
 //! share a timestamp.
 
 use std::cell::RefCell;
@@ -12,12 +12,12 @@ use super::tile::{Env, Tile};
 use crate::error::{Error, Result};
 use crate::store::{Reason, Refusals};
 
-/// Fewer shuffled samples are not worth a dense row.
+/// Minimum number of shuffled samples for which a dense row is used.
 const SCATTER_MIN: usize = 32;
-/// A dense row may have so many places a sample.
+/// Maximum number of places per sample in a dense row.
 const SCATTER_SPREAD: usize = 4;
 
-/// Samples of one batch that superseded an earlier one.
+/// Number of samples of one batch that replaced an earlier one.
 pub(super) type Superseded = usize;
 
 /// Writes a batch whose ids are all defined.
@@ -37,7 +37,7 @@ pub(super) fn write(shared: &Shared, batch: &Batch<'_>, refused: &mut Refusals) 
     Ok(writer.superseded)
 }
 
-/// How many ids lie between the smallest and the largest, both included.
+/// Number of ids from the smallest to the largest, both included.
 fn spread(ids: &[SeriesId]) -> usize {
     let (low, high) = bounds(ids);
     (high - low) as usize + 1
@@ -49,11 +49,11 @@ pub(super) fn bounds(ids: &[SeriesId]) -> (u32, u32) {
         .fold((u32::MAX, 0), |(low, high), id| (low.min(id.0), high.max(id.0)))
 }
 
-/// Writes runs, keeping the lock of an extent from run to run.
+/// Writes runs, and keeps the lock of an extent from run to run.
 struct Writer<'a> {
     shared: &'a Shared,
     held: Option<(&'a Extent, Tiles<'a>)>,
-    /// The tile that was written last; of no length while no lock is held.
+    /// The tile written last; empty while no lock is held.
     window: Window,
     superseded: Superseded,
 }
@@ -126,8 +126,8 @@ impl<'a> Writer<'a> {
         Ok(Ok(()))
     }
 
-    /// The tile that `id` is in, the place of `id` there, and how many series from `id`
-    /// on there are. `None` when there is no room for one.
+    /// The tile of `id`, the position of `id` in it, and the number of its series from there on.
+    /// `None` if the memory bound allows no new extent.
     #[inline(always)]
     fn tile(&mut self, id: u32, batch: &Batch<'_>) -> Result<Option<(&mut Tile, usize, usize)>> {
         if id.wrapping_sub(self.window.first) >= self.window.len && !self.hold(id, batch)? {
@@ -141,7 +141,7 @@ impl<'a> Writer<'a> {
         Ok(tile.map(|tile| (tile, column as usize, (self.window.len - column) as usize)))
     }
 
-    /// Takes the lock of the extent that `id` is in. False when there is no room for one.
+    /// Locks the extent of `id`. Returns false if the memory bound allows no new extent.
     #[cold]
     fn hold(&mut self, id: u32, batch: &Batch<'_>) -> Result<bool> {
         if let Some((extent, _)) = &self.held
@@ -168,7 +168,7 @@ impl<'a> Writer<'a> {
     }
 }
 
-/// Cuts a batch into runs as it lies.
+/// Divides a batch into runs, in its own order.
 fn runs(writer: &mut Writer<'_>, batch: &Batch<'_>, refused: &mut Refusals) -> Result<()> {
     let values = batch.values();
     let mut from = 0;
@@ -190,7 +190,7 @@ fn runs(writer: &mut Writer<'_>, batch: &Batch<'_>, refused: &mut Refusals) -> R
     Ok(())
 }
 
-/// How many samples from `from` on are neighbours with one timestamp.
+/// Number of samples from `from` on with neighbouring ids and one timestamp.
 #[inline]
 fn run_len(batch: &Batch<'_>, from: usize, first: u32, at: Timestamp) -> usize {
     match (batch.ids(), batch.times()) {
@@ -204,7 +204,7 @@ fn run_len(batch: &Batch<'_>, from: usize, first: u32, at: Timestamp) -> usize {
     }
 }
 
-/// The ids from the first on for as long as each is one more than the one before.
+/// The leading ids, each one more than the one before.
 #[inline]
 fn neighbours(ids: &[SeriesId], first: u32) -> impl Iterator<Item = &SeriesId> {
     let counted = ids.iter().zip(0u32..);
@@ -212,7 +212,7 @@ fn neighbours(ids: &[SeriesId], first: u32) -> impl Iterator<Item = &SeriesId> {
     run.map(|(id, _)| id)
 }
 
-/// A dense row, and a bit a place that says whether it was written.
+/// A dense row, with one bit per place that says whether it was written.
 #[derive(Debug, Default)]
 struct Row {
     values: Vec<f64>,
@@ -220,12 +220,12 @@ struct Row {
 }
 
 thread_local! {
-    // The dense row of the writing thread: it stays in that thread's cache.
+    // The dense row of the writing thread, which stays in that thread's cache.
     static ROW: RefCell<Row> = RefCell::default();
 }
 
-/// Brings shuffled samples of one timestamp into the order of their ids, then writes the
-/// runs that they make.
+/// Sorts shuffled samples of one timestamp by id, by scattering them into a dense row, and writes
+/// the resulting runs.
 fn scatter(
     writer: &mut Writer<'_>,
     ids: &[SeriesId],
@@ -266,7 +266,7 @@ fn scatter(
     Ok(())
 }
 
-/// Names the samples of a batch whose places were refused, repeated ones included.
+/// Refuses the samples of a batch whose places were refused, including repeated ids.
 fn refuse_scattered(
     writer: &mut Writer<'_>,
     ids: &[SeriesId],
@@ -281,11 +281,11 @@ fn refuse_scattered(
             refused.push(index, lost[found].1);
         }
     }
-    // What was refused as a whole superseded nothing.
+    // A refused place replaced nothing.
     writer.superseded -= refused.len() - before - lost.len();
 }
 
-/// The next run of set bits from `from` on: its start and end.
+/// The next run of set bits from `from` on: start and end.
 fn next_run(bits: &[u64], from: usize, len: usize) -> Option<(usize, usize)> {
     let find = |from: usize, invert: u64| {
         let mut word = from / 64;

@@ -1,10 +1,10 @@
-//! The slots of one series: where a sample goes, and what it replaces.
+//! The slots of one series: selects the slot of a sample, and detects what it replaces.
 
 use tsb_core::Timestamp;
 
 use crate::store::TimeRange;
 
-/// How time is cut into slots.
+/// The division of time into slots.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Grid {
     slot_ns: i64,
@@ -12,12 +12,12 @@ pub(super) struct Grid {
     slots: i64,
 }
 
-/// Most slots of a series: 2 GiB of them, so that a slip in the options is an error
-/// and not an allocation that cannot succeed.
+/// Maximum number of slots per series (2 GiB), so that a typing error in the options is reported
+/// as such, and not as a failed allocation.
 pub(super) const MAX_SLOTS: i64 = 1 << 27;
 
 impl Grid {
-    /// `retention_ns / slot_ns` slots, if that makes at least two and not too many.
+    /// A grid of `retention_ns / slot_ns` slots; `None` if these are fewer than two, or too many.
     pub(super) fn new(slot_ns: i64, retention_ns: i64) -> Option<Self> {
         let slots = (slot_ns > 0).then(|| retention_ns / slot_ns)?;
         if !(2..=MAX_SLOTS).contains(&slots) {
@@ -45,36 +45,35 @@ impl Grid {
         slot.rem_euclid(self.slots) as usize
     }
 
-    /// A timestamp that place `place` can never hold: it marks the place as empty.
+    /// A timestamp that can never be at `place`: it marks the place as empty.
     fn never_at(self, place: usize) -> u64 {
-        // Zero belongs to place 0, one slot later belongs to place 1.
+        // Timestamp 0 belongs to place 0, and `slot_ns` to place 1.
         if place == 0 { self.slot_ns as u64 } else { 0 }
     }
 }
 
-/// What became of a sample.
+/// The outcome of writing a sample.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Put {
-    /// It has its slot; so many samples fell behind the last slot for it.
+    /// Stored in an empty slot; `expired` older samples fell out of the ring.
     Stored { expired: u64 },
-    /// It has its slot, and the sample that was there is gone.
+    /// Stored in the place of another sample of the same slot.
     Replaced,
-    /// Its slot belongs to a newer lap.
+    /// Refused: its slot holds a newer lap.
     TooOld,
 }
 
-/// One series: (timestamp, value bits) by place. Every sample lies within one lap of
-/// the newest.
+/// One series: (timestamp, value bits) by place. All samples are within one lap of the newest.
 #[derive(Debug)]
 pub(super) struct Slots {
-    // Two words a slot, as Mohawk has it; zeroed memory, which the system commits page
-    // by page. An empty slot holds a timestamp that belongs elsewhere (`never_at`).
+    // Two words per slot, as in Mohawk, in zeroed memory that the system commits page by page. An
+    // empty slot holds a timestamp that belongs to another place (`never_at`).
     places: Vec<[u64; 2]>,
     newest: i64,
 }
 
 impl Slots {
-    /// Empty slots around the first sample's time.
+    /// Empty slots; the newest is that of the first sample.
     pub(super) fn new(grid: Grid, at: Timestamp) -> Self {
         let mut places = vec![[0; 2]; grid.slots as usize];
         if let Some(place) = places.first_mut() {
@@ -86,7 +85,7 @@ impl Slots {
         }
     }
 
-    /// Writes one sample to its slot, whatever is there.
+    /// Writes one sample to its slot, overwriting what is there.
     pub(super) fn put(&mut self, grid: Grid, at: Timestamp, value: f64) -> Put {
         let slot = grid.slot_of(at);
         if self.newest.checked_sub(grid.slots).is_some_and(|gone| slot <= gone) {
@@ -110,7 +109,8 @@ impl Slots {
         }
     }
 
-    /// Makes `slot` the newest: empties what is a lap behind, and says how many were there.
+    /// Makes `slot` the newest, and empties slots that are now a lap behind. Returns how many
+    /// samples they held.
     fn advance(&mut self, grid: Grid, slot: i64) -> u64 {
         // The difference of two i64 in order always fits a u64.
         let passed = (slot.wrapping_sub(self.newest) as u64).min(grid.slots as u64) as i64;
@@ -126,20 +126,21 @@ impl Slots {
         expired
     }
 
-    /// The samples within `range`, in ascending time.
+    /// The samples within `range`, in time order.
     pub(super) fn samples(&self, grid: Grid, range: TimeRange) -> impl Iterator<Item = (Timestamp, f64)> + '_ {
         let lap = self.newest.saturating_sub(grid.slots - 1);
         let from = lap.max(grid.slot_of(range.start));
         let to = self.newest.min(grid.slot_of(range.end));
         let count = if from > to { 0 } else { (to - from) as usize + 1 };
         let first = grid.place_of(from);
-        // The places from the first one on, then those before it: no division a slot.
+        // Iterate over places from the first on, wrapping around: this avoids a division per
+        // slot.
         let places = (first..self.places.len()).chain(0..first).take(count);
         let taken = places.filter_map(move |place| self.get(grid, place));
         taken.filter(move |(at, _)| range.contains(*at))
     }
 
-    /// The newest sample: the newest slot always has one.
+    /// The newest sample; the newest slot always has one.
     pub(super) fn newest(&self, grid: Grid) -> Option<Timestamp> {
         self.get(grid, grid.place_of(self.newest)).map(|(at, _)| at)
     }

@@ -1,4 +1,4 @@
-//! Which series a folder of RRD files holds, by the names of the files alone.
+//! Lists the series in a folder of RRD files, by file name only.
 
 use std::path::{Path, PathBuf};
 
@@ -7,10 +7,10 @@ use tsb_core::SeriesKey;
 use super::names::{key_of, path_of};
 use crate::error::{Error, Result};
 
-/// The series of a folder and of those below it, sorted.
+/// The series of a folder and of the folders below it, sorted.
 ///
-/// A file whose name is none of this store's (rrdtool takes any) is the series of that name:
-/// `host/cpu.rrd` is `host/cpu`.
+/// A file that was not named by this store is the series of that name: `host/cpu.rrd` is
+/// `host/cpu`.
 ///
 /// # Errors
 /// [`Error::Backend`] for a folder that cannot be read.
@@ -36,7 +36,7 @@ pub fn series(folder: &Path) -> Result<Vec<SeriesKey>> {
     Ok(keys)
 }
 
-/// The file of a series, if there is one.
+/// The file of a series, if it exists.
 pub fn file_of(folder: &Path, key: &SeriesKey) -> Option<PathBuf> {
     let own = folder.join(path_of(key));
     if own.is_file() {

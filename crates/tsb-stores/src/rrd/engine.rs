@@ -1,4 +1,4 @@
-//! What an engine does for the store: create a file, look at it, update it, read rows.
+//! The interface of an engine: creates a file, inspects it, updates it, reads rows.
 
 use std::fmt::Debug;
 use std::path::Path;
@@ -8,30 +8,29 @@ use tsb_rrd::{Ahead, KeptFile, RrdFile, Seen, Session, Stage};
 use crate::damage::Damage;
 use crate::error::{Error, Result};
 
-/// Our own engine or librrd. A path is used by one caller at a time.
+/// Our own engine or librrd. Callers must not use one path concurrently.
 pub(super) trait Engine: Debug + Send + Sync {
     /// Creates a file that takes updates after `start_s`.
     fn create(&self, path: &Path, start_s: i64) -> Done<()>;
 
-    /// What an existing file holds.
+    /// Reads the newest update and row of an existing file.
     fn look(&self, path: &Path, room: &mut Room) -> Done<Look>;
 
-    /// Gives a file some readings, `time:value`, in one pass.
+    /// Applies updates (`time:value`) to a file, in one pass.
     fn update(&self, path: &Path, kept: &mut Kept, room: &mut Room, readings: &[String]) -> Done<Pass>;
 
-    /// Has the system read what an update up to `until_s` will need of a file, as far as the
-    /// stage says, and does not wait for it. A descriptor that was opened for that stays for
-    /// the update.
+    /// Starts reading, without waiting, what an update up to `until_s` will need of a file, as
+    /// far as `stage` says. A descriptor opened for this is kept for the update.
     fn ask(&self, stage: Stage, path: &Path, kept: &mut Kept, room: &mut Room, until_s: i64) -> Seen;
 
-    /// Forgets what is kept of a file.
+    /// Drops the kept state of a file.
     fn let_go(&self, kept: &mut Kept);
 
-    /// Appends the rows of an archive that are known and end in `[from_s, to_s)`.
+    /// Appends the known rows of an archive that end in `[from_s, to_s)`.
     fn rows(&self, path: &Path, kept: &mut Kept, room: &mut Room, ask: &Ask, into: &mut Vec<(i64, f64)>) -> Done<()>;
 }
 
-/// Which rows are asked for.
+/// The rows asked for.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Ask {
     pub(super) archive: usize,
@@ -39,87 +38,88 @@ pub(super) struct Ask {
     pub(super) to_s: i64,
 }
 
-/// What stays of a file between calls.
+/// The state of a file that is kept between calls.
 #[derive(Debug, Default)]
 pub(super) enum Kept {
     #[default]
     Nothing,
     Open(Box<KeptFile>),
-    /// Opened for the next update, which closes it.
+    /// Opened ahead for the next update, which closes it.
     Ready(RrdFile),
     Held(Box<tsb_rrd::Held>),
 }
 
-/// Buffers for one call, used again by the next.
+/// Buffers of one call, reused by later ones.
 #[derive(Debug, Default)]
 pub(super) struct Room {
     pub(super) session: Session,
-    /// Whether files were found in memory.
+    /// Whether files were found in the page cache.
     pub(super) ahead: Ahead,
-    /// Texts of readings; the first ones are in use.
+    /// Texts of updates; only the first ones are in use.
     pub(super) texts: Vec<String>,
-    /// Where in the batch each of them stands.
+    /// The index in the batch of each text.
     pub(super) indexes: Vec<usize>,
-    /// The samples of a batch, one series after the other.
+    /// The indexes of a batch's samples, grouped by series.
     pub(super) order: Vec<u32>,
-    /// Where each of them ends.
+    /// The end of each group in `order`.
     pub(super) parts: Vec<u32>,
 }
 
-/// What is found in a file.
+/// The contents of a file, as far as the store needs them.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Look {
-    /// The newest reading, in microseconds since the epoch.
+    /// The newest update, in microseconds since the epoch.
     pub(super) newest_us: i64,
-    /// The end of the newest row of the first archive that is known.
+    /// The end of the newest known row of the first archive.
     pub(super) row_s: Option<i64>,
 }
 
-/// What a pass did.
+/// The outcome of a pass.
 #[derive(Debug)]
 pub(super) struct Pass {
-    /// Readings that were taken.
+    /// Number of updates applied.
     pub(super) applied: usize,
-    /// Why the next one was not.
+    /// Why the next one was not applied.
     pub(super) stopped: Option<Stop>,
-    /// The newest reading, in microseconds, where somebody else wrote a later one.
+    /// The newest update in the file, in microseconds; relevant if another process wrote a later
+    /// one.
     pub(super) newest_us: i64,
     /// The end of the newest known row of the first archive, if this pass wrote one.
     pub(super) row_s: Option<i64>,
 }
 
-/// Why a reading was not taken.
+/// Why an update was not applied.
 #[derive(Debug)]
 pub(super) enum Stop {
     /// The file has a later one.
     NotLater,
-    /// It cannot be read as a number.
+    /// The text is not a valid number.
     Unreadable,
 }
 
-/// What an engine could not do.
+/// The error of an engine's call.
 #[derive(Debug)]
 pub(super) enum Trouble {
-    /// Another process has the lock: try again.
+    /// Another process has locked the file: try again.
     Locked,
-    /// It will not be done either if it is tried again at once.
+    /// A retry would fail as well.
     Ended(Ended),
 }
 
-/// What an engine could not do, whatever the locks.
+/// An error that a retry would not cure.
 #[derive(Debug)]
 pub(super) enum Ended {
-    /// This file is damaged, gone or not ours to read. It says nothing of other files.
+    /// This file is damaged, missing or unreadable. Other files are not affected.
     Damaged(Box<Damage>),
-    /// A sound header, and another one than the store's files have: this file's header is
-    /// damaged, or the store was opened with the wrong options, which is the error.
+    /// The header is valid, but differs from the store's layout: either this file's header is
+    /// damaged, or the store was opened with wrong options, which the error says.
     Foreign(Box<Damage>, Error),
-    /// Something that concerns the store as a whole.
+    /// An error of the store as a whole.
     Failed(Error),
 }
 
 impl Ended {
-    /// The damage of a file that was sound before.
+    /// The damage of a file that was sound before; `Err` for an error of the whole store.
     pub(super) fn damage(self) -> Result<Damage> {
         match self {
             Self::Damaged(damage) | Self::Foreign(damage, _) => Ok(*damage),
@@ -127,7 +127,7 @@ impl Ended {
         }
     }
 
-    /// The error of a call that had no file before.
+    /// The error of a call that created the file.
     pub(super) fn error(self) -> Error {
         match self {
             Self::Failed(error) | Self::Foreign(_, error) => error,
@@ -143,7 +143,7 @@ impl Ended {
 /// The result of an engine's call.
 pub(super) type Done<T> = std::result::Result<T, Trouble>;
 
-/// An error about a file, in the words of the store.
+/// An error about a file, as [`Trouble`].
 pub(super) fn failed(
     action: &str,
     path: &Path,
@@ -152,7 +152,7 @@ pub(super) fn failed(
     Trouble::Ended(Ended::Failed(failure(action, path, source)))
 }
 
-/// The same as the error itself.
+/// An error about a file, as the store's error.
 pub(super) fn failure(action: &str, path: &Path, source: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> Error {
     Error::Backend {
         action: format!("{action} {}", path.display()),
@@ -160,7 +160,7 @@ pub(super) fn failure(action: &str, path: &Path, source: impl Into<Box<dyn std::
     }
 }
 
-/// The same call again while another process has the lock, for as long as `wait` says.
+/// Repeats a call while another process has the file locked, as long as `wait` returns true.
 pub(super) fn retried<T>(
     path: &Path,
     mut wait: impl FnMut() -> bool,

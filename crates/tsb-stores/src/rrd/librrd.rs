@@ -1,7 +1,7 @@
 //! The engine of the system's librrd.
 //!
-//! librrd says neither how many readings of a call it took nor which rows it wrote, so after
-//! a call that ended a step, or failed, the header is looked at with our own reader.
+//! librrd reports neither how many updates of a call it applied nor which rows it wrote. So after
+//! a call that completed a step, or failed, the header is read with our own reader.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -12,7 +12,7 @@ use tsb_rrd::{Layout, Seen, Stage};
 use super::engine::{Ask, Done, Ended, Engine, Kept, Look, Pass, Room, Stop, Trouble, failed};
 use super::native::Native;
 
-/// librrd, one file at a time in each thread.
+/// librrd, with one file at a time per thread.
 #[derive(Debug)]
 pub(super) struct Librrd {
     layout: Arc<Layout>,
@@ -54,11 +54,11 @@ impl Librrd {
         }
     }
 
-    /// How many of `readings` are in the file, by its newest moment.
+    /// Number of `readings` that are in the file, by its newest time.
     fn applied(newest_us: i64, readings: &[String]) -> usize {
         let is_in = |reading: &&String| {
             let time = reading.split(':').next().and_then(|time| time.parse::<f64>().ok());
-            // A file reads times as floats: it may be a microsecond off.
+            // librrd parses times as floats, which may be a microsecond off.
             time.is_some_and(|time| (time * 1e6) as i64 <= newest_us + 1)
         };
         readings.iter().take_while(is_in).count()
@@ -102,7 +102,7 @@ impl Engine for Librrd {
             }
             Err(error) => return Err(trouble("update", path, error)),
         };
-        // Where the first reading was already behind the file, none of this call is in it.
+        // If the first update was already behind the file, none of this call was applied.
         let is_behind = matches!(stopped, Some(Stop::NotLater)) && applied == readings.len();
         Ok(Pass {
             applied: if is_behind { 0 } else { applied },
@@ -113,7 +113,7 @@ impl Engine for Librrd {
     }
 
     fn ask(&self, _stage: Stage, _path: &Path, _kept: &mut Kept, _room: &mut Room, _until_s: i64) -> Seen {
-        // librrd opens each file when its turn comes.
+        // librrd opens each file itself; nothing can be read ahead.
         Seen::Nothing
     }
 
@@ -124,7 +124,7 @@ impl Engine for Librrd {
             return Ok(());
         };
         let mut seen = Room::default();
-        // librrd says in its own words what is wrong with a file; our reader knows whose fault it is.
+        // librrd's error does not tell whose fault it is; our reader can.
         let mut error = |error| match self.reader.look(path, &mut seen) {
             Err(damaged @ Trouble::Ended(Ended::Damaged(_) | Ended::Foreign(..))) => damaged,
             _ => trouble("fetch from", path, error),
@@ -132,7 +132,7 @@ impl Engine for Librrd {
         let span_s = (archive.steps * self.layout.step_s()) as i64;
         let last_s = tsb_librrd::last(path).map_err(&mut error)?;
         let newest_s = last_s.div_euclid(span_s) * span_s;
-        // No further back than the archive reaches, or librrd answers from another one.
+        // Ask for no more than the archive holds: otherwise librrd answers from another archive.
         let oldest_s = newest_s - archive.rows as i64 * span_s;
         let start_s = ask.from_s.saturating_sub(1).max(oldest_s);
         let end_s = ask.to_s.min(newest_s + 1) - 1;

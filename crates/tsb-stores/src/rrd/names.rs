@@ -1,19 +1,19 @@
-//! From the key of a series to the name of its file, and only one key to each name.
+//! Maps keys of series to file names, injectively.
 
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
 use tsb_core::SeriesKey;
 
-/// The longest part between slashes; file systems allow 255 bytes, `.rrd.new` included.
+/// Maximum length of a path component; file systems allow 255 bytes, `.rrd.new` included.
 const PART_MAX: usize = 240;
-/// At the end of a part that goes on in the next; never stands for itself.
+/// Marks a component that is continued in the next one; in names this character is escaped.
 const CONTINUED: char = '+';
 
 /// The path of a series below the folder of the store: `cpu{host=a}.rrd`.
 ///
-/// Letters, digits and `_ - . = , { }` stand for themselves, other bytes as `%` and two
-/// digits; within a name or value of a label the signs that divide them are escaped too.
+/// Letters, digits and `_ - . = , { }` are used unchanged, other bytes as `%` and two digits.
+/// Inside of names and label values, the separators are escaped too.
 pub fn path_of(key: &SeriesKey) -> PathBuf {
     let mut text = String::with_capacity(64);
     escape(key.name(), &mut text);
@@ -29,7 +29,7 @@ pub fn path_of(key: &SeriesKey) -> PathBuf {
     let mut path = PathBuf::new();
     let mut rest = text.as_str();
     while rest.len() > PART_MAX {
-        // All ASCII, so any place is between two characters.
+        // The text is ASCII, so it can be split anywhere.
         let (part, after) = rest.split_at(PART_MAX);
         path.push(format!("{part}{CONTINUED}"));
         rest = after;
@@ -38,8 +38,8 @@ pub fn path_of(key: &SeriesKey) -> PathBuf {
     path
 }
 
-/// The series of a file, from its path below the folder of the store; of a file that another
-/// program named, the path itself is the name. `None` for what is no RRD file.
+/// The series of a file, from its path below the folder of the store. If another program named
+/// the file, the path itself is the name. `None` if it is not an RRD file.
 pub fn key_of(path: &Path) -> Option<SeriesKey> {
     let parts: Option<Vec<&str>> = path.iter().map(|part| part.to_str()).collect();
     let own = parts.and_then(|parts| own_key(&parts));
@@ -80,7 +80,7 @@ fn unescaped(text: &str) -> Option<String> {
 
 fn escape(text: &str, into: &mut String) {
     for (index, byte) in text.bytes().enumerate() {
-        // A point at the start would hide the file.
+        // A leading dot would hide the file.
         let is_plain = byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-') || (byte == b'.' && index > 0);
         if is_plain {
             into.push(char::from(byte));

@@ -1,4 +1,4 @@
-//! The engine of our own, over `tsb-rrd`.
+//! Our own engine, on `tsb-rrd`.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -9,7 +9,7 @@ use tsb_rrd::{Error as RrdError, Held, KeptFile, Layout, RrdFile, Seen, Stage, U
 use super::engine::{Ask, Done, Engine, Kept, Look, Pass, Room, Stop, failed};
 use super::wound::{foreign, trouble};
 
-/// Our engine: passes under librrd's lock, or files held for ourselves.
+/// Our engine: passes under librrd's lock, or files held exclusively.
 #[derive(Debug)]
 pub(super) struct Native {
     layout: Arc<Layout>,
@@ -28,7 +28,7 @@ impl Native {
         }
     }
 
-    /// The newest reading, and the newest row of the first archive if it is known.
+    /// The newest update, and the newest row of the first archive if it is known.
     #[cfg(feature = "librrd")]
     pub(super) fn look_at_newest(&self, path: &Path, room: &mut Room) -> Done<Look> {
         let result = RrdFile::open_as(path, &self.layout).and_then(|file| {
@@ -60,7 +60,7 @@ impl Native {
         }
     }
 
-    /// One pass: with the kept descriptor, with the one that was opened ahead, or a new one.
+    /// Runs one pass, with the kept descriptor, the one opened ahead, or a new one.
     fn pass(&self, path: &Path, kept: &mut Kept, room: &mut Room, readings: &[String]) -> Result<Updated, RrdError> {
         let result = match std::mem::take(kept) {
             Kept::Open(mut file) => {
@@ -72,7 +72,7 @@ impl Native {
             _ => return self.first_pass(RrdFile::open_as(path, &self.layout)?, kept, room, readings),
         };
         match result {
-            // Another file has this name now: look at that one.
+            // The file was replaced by another: open that one.
             Err(error) if matches!(error.cause(), RrdError::Changed) => {
                 self.forget(kept);
                 self.first_pass(RrdFile::open_as(path, &self.layout)?, kept, room, readings)
@@ -81,7 +81,7 @@ impl Native {
         }
     }
 
-    /// A pass with a new descriptor, which is kept if there is room for it.
+    /// Runs a pass with a new descriptor, which is kept if fewer than `max_open` are open.
     fn first_pass(
         &self,
         file: RrdFile,
@@ -129,7 +129,7 @@ fn pass_of(updated: Updated, path: &Path) -> Done<Pass> {
 impl Engine for Native {
     fn create(&self, path: &Path, start_s: i64) -> Done<()> {
         let created = tsb_rrd::create(path, &self.layout, start_s, seed_of(path));
-        // There was no file that could be damaged.
+        // A new file cannot be damaged, so the error concerns the store.
         created.map_err(|error| failed("create", path, error))
     }
 
@@ -192,7 +192,7 @@ impl Engine for Native {
                 }
                 result => result,
             },
-            // What is held is written through: the file says all of it.
+            // Held files are written through, so the file is complete.
             _ => RrdFile::open_as(path, &self.layout).and_then(|file| read(&file, room)),
         };
         let found = found.map_err(|error| trouble("read", path, error))?;
@@ -206,7 +206,7 @@ fn is_known(values: &[f64]) -> bool {
     values.first().is_some_and(|value| !value.is_nan())
 }
 
-/// From the name, so that the same store is made of the same bytes.
+/// Derived from the name, so that the same store always gets the same bytes.
 fn seed_of(path: &Path) -> u64 {
     let bytes = path.file_name().map_or(&[][..], std::ffi::OsStr::as_encoded_bytes);
     bytes.iter().fold(0xcbf2_9ce4_8422_2325, |hash, &byte| {

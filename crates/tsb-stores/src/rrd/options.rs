@@ -1,46 +1,47 @@
-//! How an RRD store is laid out: what its options mean, and the layout of its files.
+//! The options of an RRD store, and the layout of its files.
 
 use tsb_rrd::{Archive, Cf, DataSource, DsKind, Layout};
 
 use crate::error::{Error, Result};
 use crate::store::{ArchiveRule, Consolidated, Consolidation, Derivation, MAX_ARCHIVES};
 
-/// The name of the data source in every file: rrdtool shows it.
+/// The name of the data source in every file, as rrdtool shows it.
 const SOURCE: &str = "value";
 
-/// Bytes of one file, unless an option says otherwise: 1 GiB.
+/// Default for the maximum size of one file: 1 GiB.
 pub const FILE_BYTES_MAX: u64 = 1 << 30;
 
-/// Which code reads and writes the files.
+/// The code that reads and writes the files.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum EngineKind {
-    /// Ours.
+    /// Our own.
     #[default]
     Native,
     /// The system's librrd; only with the feature `librrd`.
     Librrd,
 }
 
-/// How an [`RrdStore`](super::RrdStore) is laid out and bounded.
+/// The options of an [`RrdStore`](super::RrdStore).
 #[derive(Clone, Debug, PartialEq)]
 pub struct RrdOptions {
-    /// Which code reads and writes the files.
+    /// The code that reads and writes the files.
     pub engine: EngineKind,
-    /// Seconds of a step. in [1, ..)
+    /// Length of a step in seconds; at least 1.
     pub step_s: u64,
-    /// The longest time between two samples, in seconds; beyond it the rate is unknown.
+    /// Maximum time between two samples, in seconds; in a longer gap the rate is unknown.
     pub heartbeat_s: u64,
     /// How values become rates.
     pub derivation: Derivation,
-    /// The archives; the first answers raw queries.
+    /// The archives; the first one answers raw queries.
     pub archives: Vec<ArchiveRule>,
-    /// Nobody else writes these files: no locks, no second look, files stay mapped.
+    /// No other process writes these files: they are not locked or checked for changes, and stay
+    /// mapped.
     pub is_exclusive: bool,
-    /// The most files that stay open between writes.
+    /// Maximum number of files kept open between writes.
     pub max_open: usize,
-    /// Most series.
+    /// Maximum number of series.
     pub max_series: usize,
-    /// Most bytes of one file: a layout that needs more is refused.
+    /// Maximum size of one file in bytes: a layout that needs more is refused.
     pub max_file_bytes: u64,
 }
 
@@ -60,7 +61,7 @@ impl Default for RrdOptions {
     }
 }
 
-/// The archives of the published rrdcached benchmark: GrowthForecast's.
+/// The archives of the published rrdcached benchmark, taken from GrowthForecast.
 fn original_archives() -> Vec<ArchiveRule> {
     let of = |consolidation| {
         [(1, 1440), (6, 1008), (24, 1344), (288, 2500)].map(|(steps, rows)| ArchiveRule {
@@ -77,7 +78,7 @@ impl RrdOptions {
     /// The layout of each file.
     ///
     /// # Errors
-    /// [`Error::Spec`] when no RRD file can be like this.
+    /// [`Error::Spec`] if no RRD file can have this layout.
     pub fn layout(&self) -> Result<Layout> {
         let source = DataSource::new(SOURCE, ds_kind(self.derivation), self.heartbeat_s);
         let archives = self.archives.iter().map(archive).collect::<Result<Vec<_>>>()?;
@@ -91,10 +92,10 @@ impl RrdOptions {
         Ok(layout)
     }
 
-    /// What the audit needs to know to compute every row.
+    /// The rules from which the audit computes every row.
     ///
     /// # Errors
-    /// [`Error::Spec`] when there are too many archives to say.
+    /// [`Error::Spec`] if there are more than [`MAX_ARCHIVES`] archives.
     pub fn consolidated(&self) -> Result<Consolidated> {
         let mut archives = [None; MAX_ARCHIVES];
         if self.archives.len() > archives.len() {
@@ -111,10 +112,10 @@ impl RrdOptions {
         })
     }
 
-    /// How far back the longest archive reaches for certain, in nanoseconds.
+    /// The time that the longest archive certainly covers, in nanoseconds.
     pub(super) fn retention_ns(&self) -> Option<i64> {
         let spans = self.archives.iter().map(|archive| {
-            // The row that is open has taken the place of the oldest.
+            // The row that is being written has replaced the oldest one.
             let steps = u64::from(archive.steps) * u64::from(archive.rows);
             steps.saturating_mul(self.step_s)
         });

@@ -1,4 +1,4 @@
-//! From a sample to the text that librrd would be given, and what it would make of it.
+//! Converts a sample to the text that librrd parses, and predicts the parsed value.
 
 use std::fmt::Write as _;
 
@@ -6,19 +6,19 @@ use tsb_core::Timestamp;
 
 use crate::store::{Derivation, Reason};
 
-/// The first second that a sample may have: a file has to start before it.
+/// The earliest second of a sample: a file has to start before it.
 const FIRST_S: i64 = 2;
-/// The last: beyond it, times read as floats would not tell microseconds apart.
+/// The latest second: beyond it, times parsed as floats would not distinguish microseconds.
 const LAST_S: i64 = 8_000_000_000;
-/// Up to here every whole number is exact, and written without a point.
+/// Up to here every integer is exact as a float, and is written without a decimal point.
 const WHOLE_MAX: f64 = 9_007_199_254_740_992.0;
 
-/// A moment in microseconds since the epoch, which is what the files tell apart.
+/// A time in microseconds since the epoch, the resolution of the files.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Micros(pub i64);
 
 impl Micros {
-    /// The moment of a sample, if a file can say it.
+    /// The time of a sample; `None` if a file cannot represent it.
     pub fn of(at: Timestamp) -> Option<Self> {
         (FIRST_S..=LAST_S)
             .contains(&at.as_secs())
@@ -31,7 +31,7 @@ impl Micros {
     }
 }
 
-/// Whether a file with sources of this kind can hold a sample.
+/// Whether a file with a data source of this kind can hold a sample.
 pub(crate) fn is_representable(at: Timestamp, value: f64, derivation: Derivation) -> bool {
     Micros::of(at).is_some() && value.is_finite() && fits(value, derivation)
 }
@@ -40,7 +40,7 @@ fn is_whole(value: f64) -> bool {
     value.fract() == 0.0 && value.abs() < WHOLE_MAX
 }
 
-/// Whether a source of this kind reads the value as what it is.
+/// Whether a data source of this kind parses the value without changing it.
 fn fits(value: f64, derivation: Derivation) -> bool {
     match derivation {
         Derivation::Counter => is_whole(value) && value >= 0.0,
@@ -49,7 +49,7 @@ fn fits(value: f64, derivation: Derivation) -> bool {
     }
 }
 
-/// Writes `time:value` over `text`.
+/// Replaces `text` by `time:value`.
 pub fn write(text: &mut String, at: Micros, value: f64, derivation: Derivation) -> Result<(), Reason> {
     if !value.is_finite() || !fits(value, derivation) {
         return Err(Reason::Unrepresentable);

@@ -1,4 +1,4 @@
-//! One series: its file, and what is known of it without looking.
+//! One series: its file, and the state known without reading it.
 
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -14,50 +14,50 @@ use crate::damage::{Damage, DamageLog};
 use crate::error::{Error, Result};
 use crate::store::{Derivation, Reason, Refusals};
 
-/// What a series needs of its store.
+/// The parts of the store that a series uses.
 pub(super) struct Site<'a> {
     pub(super) engine: &'a dyn Engine,
     pub(super) derivation: Derivation,
     pub(super) clock: &'a MonotonicClock,
-    /// How many sound files there are.
+    /// Number of sound files.
     pub(super) files: &'a AtomicU64,
-    /// What is known of the damaged ones.
+    /// The log of damaged files.
     pub(super) damage: &'a DamageLog,
 }
 
-/// A series and its file, which may not be there yet.
+/// A series and its file, which may not exist yet.
 #[derive(Debug)]
 pub(super) struct Series {
     path: PathBuf,
     kept: Kept,
-    // The newest reading in the file; `None`: there is no file, or it is damaged.
+    // The newest update in the file; `None` if there is no file, or it is damaged.
     newest: Option<Micros>,
     // The end of the newest known row of the first archive.
     row_s: Option<i64>,
-    // The file is damaged or gone: samples are refused, and none are found, until it is whole
-    // again. It is never made anew: what it held would be gone without a word.
+    // The file is damaged or missing: samples are refused, and queries return nothing, until it
+    // is whole again. It is never created anew, since that would silently lose its contents.
     is_damaged: bool,
 }
 
-/// What a look at the file of a series has found.
+/// The result of opening the file of a series.
 #[derive(Debug)]
 pub(super) enum Found {
-    /// There is none yet.
+    /// There is no file yet.
     Nothing,
-    /// A sound one.
+    /// A sound file.
     Sound,
-    /// One that cannot be used.
+    /// A damaged file.
     Damaged(Damage),
-    /// One that cannot be used, or that shows that the options are those of another store:
-    /// then the error says so.
+    /// A file with another layout: it is damaged, or the store has the wrong options, which the
+    /// error says.
     Foreign(Damage, Error),
 }
 
 impl Series {
-    /// A series with what its file holds, if there is one.
+    /// A series, with the state of its file if it exists.
     ///
     /// # Errors
-    /// What concerns more than this file.
+    /// Errors that concern more than this file.
     pub(super) fn look(site: &Site<'_>, path: PathBuf, room: &mut Room) -> Result<(Self, Found)> {
         let mut series = Self {
             kept: Kept::Nothing,
@@ -74,7 +74,7 @@ impl Series {
         Ok((series, found))
     }
 
-    /// Takes over what a file says that is there.
+    /// Reads the state of an existing file.
     fn read_head(&mut self, site: &Site<'_>, room: &mut Room) -> Result<Found> {
         match retried(&self.path, patience(site.clock), || site.engine.look(&self.path, room)) {
             Ok(look) => {
@@ -88,8 +88,8 @@ impl Series {
         }
     }
 
-    /// Whether the file can be used: where it could not, it is looked at again, as somebody
-    /// may have put a whole one in its place.
+    /// Whether the file can be used. A damaged file is checked again, since it may have been
+    /// replaced.
     fn is_usable(&mut self, site: &Site<'_>, room: &mut Room) -> Result<bool> {
         if self.is_damaged && matches!(self.read_head(site, room)?, Found::Sound) {
             self.is_damaged = false;
@@ -98,7 +98,7 @@ impl Series {
         Ok(!self.is_damaged)
     }
 
-    /// Notes that the file cannot be used any more, and lets go of it.
+    /// Notes that the file has become unusable, and drops its kept state.
     fn note_damage(&mut self, site: &Site<'_>, damage: Damage) {
         site.engine.let_go(&mut self.kept);
         (self.newest, self.row_s, self.is_damaged) = (None, None, true);
@@ -111,12 +111,12 @@ impl Series {
         self.row_s.map(Timestamp::from_secs)
     }
 
-    /// The newest reading in the file, to the microsecond.
+    /// The newest update in the file, in whole microseconds.
     pub(super) fn newest_reading(&self) -> Option<Timestamp> {
         self.newest.map(|at| Timestamp(at.0.saturating_mul(1_000)))
     }
 
-    /// Has the system read what a write up to a moment will need.
+    /// Starts reading what a write up to `until` will need.
     pub(super) fn ask(&mut self, site: &Site<'_>, stage: Stage, until: Timestamp, room: &mut Room) -> Seen {
         if self.newest.is_none() {
             return Seen::Nothing;
@@ -125,15 +125,15 @@ impl Series {
         site.engine.ask(stage, path, kept, room, until.as_secs())
     }
 
-    /// Gives back a descriptor that no write came for.
+    /// Closes a descriptor that was opened ahead for a write that did not happen.
     pub(super) fn unready(&mut self) {
         if let Kept::Ready(_) = self.kept {
             self.kept = Kept::Nothing;
         }
     }
 
-    /// Takes the samples at `indexes` of a batch, all of this series, in one pass over the
-    /// file. How many were accepted; the others are refused.
+    /// Writes the samples at `indexes` of a batch, all of this series, in one pass over the file.
+    /// Returns how many were accepted; the others are refused.
     pub(super) fn write(
         &mut self,
         site: &Site<'_>,
@@ -158,7 +158,8 @@ impl Series {
         result
     }
 
-    /// Refuses what cannot be taken and writes down the rest. The first moment of it.
+    /// Refuses samples that the file cannot take, and converts the rest to text. Returns the time
+    /// of the first accepted one.
     #[expect(
         clippy::too_many_arguments,
         reason = "buffers of the caller, used again by the next series"
@@ -214,7 +215,7 @@ impl Series {
             self.create(site, first)?;
         }
         let mut accepted = 0;
-        // A reading that is refused ends a pass: what follows it takes another.
+        // A refused update ends a pass; the updates after it take another pass.
         let mut done = 0;
         while done < taken.len() {
             let pass = match self.pass(site, room, &texts[done..taken.len()]) {
@@ -256,14 +257,15 @@ impl Series {
         retried(path, patience(site.clock), || {
             let result = site.engine.update(path, kept, room, texts);
             if matches!(result, Err(Trouble::Ended(_))) {
-                // Whatever state is kept, the file knows better.
+                // After an error the kept state may be wrong: drop it, and read the file next
+                // time.
                 site.engine.let_go(kept);
             }
             result
         })
     }
 
-    /// The file starts one second before its first reading.
+    /// Creates the file, which starts one second before its first update.
     fn create(&mut self, site: &Site<'_>, first: Micros) -> Result<()> {
         if let Some(folder) = self.path.parent() {
             std::fs::create_dir_all(folder).map_err(|source| crate::error::Error::Backend {
@@ -281,7 +283,7 @@ impl Series {
         Ok(())
     }
 
-    /// Appends the known rows that are asked for.
+    /// Appends the known rows asked for.
     pub(super) fn read(
         &mut self,
         site: &Site<'_>,
@@ -306,8 +308,8 @@ impl Series {
     }
 }
 
-/// Whether a sample at `at` may follow one at `newest`. A file reads times as floats, so it
-/// may have a microsecond less than was written.
+/// Whether a sample at `at` may follow one at `newest`. librrd parses times as floats, so a file
+/// may hold a time that is a microsecond too small.
 pub fn in_order(newest: Option<Micros>, at: Micros) -> std::result::Result<(), Reason> {
     match newest {
         Some(newest) if (at.0 - newest.0).abs() <= 1 => Err(Reason::Duplicate),

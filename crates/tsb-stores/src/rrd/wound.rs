@@ -1,6 +1,6 @@
-//! What an error of `tsb-rrd` says: that one file is damaged, or that the store cannot go on.
+//! Classifies an error of `tsb-rrd`: either one file is damaged, or the store cannot continue.
 //!
-//! One damaged file must not end a store of thousands, and a full disk must not be taken for
+//! One damaged file must not stop a store of thousands, and a full disk must not count as
 //! thousands of damaged files.
 
 use std::io::ErrorKind;
@@ -12,7 +12,7 @@ use tsb_rrd::{Error as RrdError, RrdFile};
 use super::engine::{Ended, Trouble, failed, failure};
 use crate::damage::{Damage, DamageKind};
 
-/// What could not be done with a file that was there, in the words of the store.
+/// Translates an error about an existing file.
 pub(super) fn trouble(action: &str, path: &Path, error: RrdError) -> Trouble {
     match error {
         RrdError::File { source, .. } => trouble(action, path, *source),
@@ -38,14 +38,14 @@ pub(super) fn trouble(action: &str, path: &Path, error: RrdError) -> Trouble {
     }
 }
 
-/// A file of a sound header that is not that of the store's files.
+/// The error for a file with a valid header that has another layout.
 pub(super) fn foreign(path: &Path) -> Trouble {
     let what = "its layout is another than the one asked for";
     let damage = Damage::new(DamageKind::Unreadable, path, what);
     Trouble::Ended(Ended::Foreign(Box::new(damage), failure("read", path, what)))
 }
 
-/// Why a file is not the one that it was when it was opened.
+/// Why a file is no longer the one that was opened.
 fn changed(path: &Path) -> Trouble {
     match RrdFile::open(path) {
         Ok(_) => foreign(path),
@@ -61,8 +61,8 @@ fn damaged(kind: DamageKind, path: &Path, what: impl Into<String>) -> Trouble {
     Trouble::Ended(Ended::Damaged(Box::new(Damage::new(kind, path, what))))
 }
 
-/// Whether the system speaks of this file, and not of all of them. A place of the medium that
-/// cannot be read is that of one file; where one cannot be written, none is safe.
+/// Whether a system error concerns this file only. A read error of the disk concerns one file;
+/// after a write error, no file is safe.
 fn is_of_the_file(doing: &str, error: &std::io::Error) -> bool {
     match Errno::from_io_error(error) {
         Some(Errno::ACCESS | Errno::PERM | Errno::ISDIR | Errno::NOTDIR | Errno::LOOP | Errno::NAMETOOLONG) => true,

@@ -1,4 +1,4 @@
-//! A batch on its way into files: a pass over each, and reading ahead for those that follow.
+//! Writes a batch into files: one pass per file, while the next files are read ahead.
 
 use std::sync::atomic::Ordering;
 
@@ -12,7 +12,7 @@ use crate::locks::{lock, read};
 use crate::store::Refusals;
 
 impl RrdStore {
-    /// Writes the samples of a batch, one series after the other, each in one pass.
+    /// Writes the samples of a batch, series by series, each in one pass.
     pub(super) fn write_series(&self, batch: &Batch<'_>, room: &mut Room, refused: &mut Refusals) -> Result<()> {
         let series = read(&self.series);
         let site = self.site();
@@ -22,7 +22,7 @@ impl RrdStore {
         if let Ids::Each(ids) = batch.ids()
             && !ids.is_sorted()
         {
-            // Stable: within a series the order of the batch stays.
+            // The sort must be stable, to keep the batch's order within a series.
             order.sort_by_key(|&index| ids[index as usize]);
         }
         let mut parts = std::mem::take(&mut room.parts);
@@ -55,7 +55,7 @@ impl RrdStore {
             Ok(Seen::Nothing)
         });
         if result.is_err() {
-            // What was opened ahead will not be written.
+            // Files opened ahead will not be written any more.
             for id in (0..=reached).map(|index| batch.id(part_of(index)[0] as usize)) {
                 if let Some(Some(series)) = series.get(id.index()) {
                     lock(series).unready();

@@ -1,4 +1,4 @@
-//! What a file says of itself to somebody who only reads it: its layout and its series.
+//! Reads a file's layout and series, without opening it as a store.
 
 use std::path::Path;
 
@@ -10,12 +10,12 @@ use super::file::Database;
 use crate::error::Result;
 use crate::numbers::key_of;
 
-/// The layout of a file, and its series in the order of their numbers. The file may be open
-/// as a store; what that has not committed is not seen.
+/// The layout of a file, and its series in the order of their numbers. The file may be open as a
+/// store; what that has not committed is not visible.
 ///
 /// # Errors
-/// [`Error::Backend`](crate::Error::Backend) for a file that cannot be read or is of another
-/// program, [`Error::Corrupt`](crate::Error::Corrupt) for one that is damaged.
+/// [`Error::Backend`](crate::Error::Backend) for a file that cannot be read or belongs to another
+/// program, [`Error::Corrupt`](crate::Error::Corrupt) for a damaged one.
 pub fn catalog(path: &Path) -> Result<(Layout, Vec<SeriesKey>)> {
     let (database, reader) = Database::open_to_read(path)?;
     let layout = match database.layout(&reader)?.as_str() {
@@ -35,7 +35,7 @@ pub fn catalog(path: &Path) -> Result<(Layout, Vec<SeriesKey>)> {
     Ok((layout, keys.collect::<Result<_>>()?))
 }
 
-/// Mohawk's names hold everything.
+/// In Mohawk's layout the name includes the labels.
 fn names(reader: &Connection) -> rusqlite::Result<Vec<(String, String)>> {
     let mut statement = reader.prepare("SELECT id FROM ids ORDER BY rowid")?;
     let rows = statement.query_map([], |row| Ok((row.get(0)?, "{}".to_owned())))?;

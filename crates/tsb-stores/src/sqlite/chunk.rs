@@ -1,8 +1,9 @@
-//! A chunk: what one series wrote in one generation, as the bytes of one row.
+//! A chunk: the samples of one series in one generation, encoded as one row.
 //!
-//! A directory of blocks, each with its times, rows and maximum, and then the blocks.
-//! What the memory store has sealed is taken as it is; samples that are still open or
-//! overlap are sealed here. Blocks of a chunk do not overlap. Bytes: `docs/formats/sqlite.md`.
+//! A directory of blocks, each entry with times, number of rows and maximum, followed by the
+//! blocks. Blocks that the memory store has sealed are copied unchanged; open or overlapping
+//! samples are sealed here. Blocks of a chunk do not overlap. Byte format:
+//! `docs/formats/sqlite.md`.
 
 use std::ops::ControlFlow;
 use std::sync::Arc;
@@ -11,19 +12,19 @@ use super::cursor::Cursor;
 use crate::block::{Block, Columns, Held, MAX_ROWS, Parts, Receiver, Sealer, each_cluster, varint};
 
 const VERSION: u8 = 1;
-/// Bytes of the checksum in front.
+/// Bytes of the checksum at the start.
 const HEAD: usize = 4;
 
-/// The block begins one step behind the one before.
+/// Flag: the block begins one step after the end of the previous one.
 const FOLLOWS: u8 = 1;
-/// Its rows are as far apart as those of the one before.
+/// Flag: the rows have the same spacing as those of the previous block.
 const SAME_STEP: u8 = 2;
-/// Its maximum is that of the one before.
+/// Flag: the maximum is that of the previous block.
 const SAME_MAXIMUM: u8 = 4;
-/// Its maximum is a whole number, given as the difference to the last that was.
+/// Flag: the maximum is an integer, stored as the difference to the last integer maximum.
 const WHOLE_MAXIMUM: u8 = 8;
 
-/// What an entry of the directory refers to.
+/// The values that the next directory entry is encoded against.
 #[derive(Clone, Copy, Debug, Default)]
 struct Before {
     end: i64,
@@ -49,13 +50,13 @@ impl Before {
     }
 }
 
-/// The number, if it is whole and neither too large nor a negative zero.
+/// The value as an integer, if it is one, below 2^53, and not a negative zero.
 fn whole(value: f64) -> Option<i64> {
     let whole = value as i64;
     (whole.unsigned_abs() < 1 << 53 && (whole as f64).to_bits() == value.to_bits()).then_some(whole)
 }
 
-/// Makes chunks.
+/// Encodes chunks.
 #[derive(Debug, Default)]
 pub(super) struct Packer {
     sealer: Box<Sealer>,
@@ -64,7 +65,7 @@ pub(super) struct Packer {
     out: Vec<u8>,
 }
 
-/// A chunk that is being made.
+/// A chunk that is being built.
 #[derive(Debug, Default)]
 struct Body {
     directory: Vec<u8>,
@@ -74,7 +75,7 @@ struct Body {
     samples: u64,
 }
 
-/// A chunk.
+/// An encoded chunk.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Packed<'a> {
     pub(super) bytes: &'a [u8],
@@ -82,7 +83,8 @@ pub(super) struct Packed<'a> {
 }
 
 impl Packer {
-    /// The chunk of what a series holds, sorted by start; `None` when that is nothing.
+    /// Encodes the samples of a series; `held` must be sorted by start. `None` if there are no
+    /// samples.
     pub(super) fn pack(&mut self, held: &[Held]) -> Option<Packed<'_>> {
         self.body.clear();
         let mut filler = Filler {
@@ -157,7 +159,7 @@ impl Body {
     }
 }
 
-/// Fills a chunk with parts.
+/// Adds parts to a chunk.
 struct Filler<'a> {
     body: &'a mut Body,
     sealer: &'a mut Sealer,
@@ -185,7 +187,7 @@ impl Receiver for Filler<'_> {
                 self.seal(times, values);
             }
             Parts::Open(times, values) => self.seal(times, values),
-            // Only asked for by those who fold.
+            // Only a consolidating query asks for this.
             Parts::Maximum(_) => {}
         }
         ControlFlow::Continue(())
@@ -197,8 +199,8 @@ impl Receiver for Filler<'_> {
     }
 }
 
-/// Takes the blocks of a chunk that overlap `start..end`; what is wrong with it where that
-/// cannot be done.
+/// Appends the blocks of a chunk that overlap `start..end`. An error says what is wrong with the
+/// chunk.
 pub(super) fn take(
     bytes: &Arc<[u8]>,
     (start, end): (i64, i64),
@@ -243,7 +245,7 @@ fn take_blocks(
         }
         from += u64::from(entry.len);
     }
-    // The blocks are what is behind the directory.
+    // The blocks follow the directory.
     if cursor.len() as u64 != from {
         return None;
     }

@@ -1,39 +1,39 @@
-//! What commits came to: how many, how long, and why the worst one was.
+//! Counts of commits and their durations, with details of the longest one.
 
 /// Commits since a store was opened.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Commits {
-    /// How many there were.
+    /// Number of commits.
     pub count: u64,
-    /// Time in all of them, in nanoseconds.
+    /// Total time of all commits, in nanoseconds.
     pub total_ns: u64,
-    /// Checkpoints, which come behind a commit.
+    /// Number of checkpoints; each follows a commit.
     pub checkpoints: u64,
     /// The longest checkpoint, in nanoseconds.
     pub worst_checkpoint_ns: u64,
-    /// The longest commit with what came behind it.
+    /// The longest commit, with the work that followed it.
     pub worst: Worst,
-    /// The longest that the write-ahead log was, in bytes.
+    /// The largest size of the write-ahead log, in bytes.
     pub journal_bytes: u64,
 }
 
-/// The longest commit and what was done in it.
+/// The longest commit and its parts.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Worst {
     /// All of it, in nanoseconds.
     pub total_ns: u64,
-    /// Rows of the log and of series, in nanoseconds.
+    /// Writing rows of the log and of series, in nanoseconds.
     pub rows_ns: u64,
     /// The commit itself, that is the sync of the write-ahead log, in nanoseconds.
     pub sync_ns: u64,
-    /// The checkpoint behind it, in nanoseconds.
+    /// The checkpoint after it, in nanoseconds.
     pub checkpoint_ns: u64,
-    /// The beginning of another generation behind it, in nanoseconds.
+    /// Beginning a new generation after it, in nanoseconds.
     pub turn_ns: u64,
 }
 
 impl Commits {
-    /// Notes one.
+    /// Adds a commit.
     pub(super) fn note(&mut self, one: Worst, journal_bytes: u64) {
         self.count += 1;
         self.total_ns += one.total_ns;

@@ -1,8 +1,9 @@
-//! Reads numbers from bytes that may be damaged: `None` where they end too early.
+//! Decodes numbers from bytes that may be damaged. Every method returns `None` if the bytes end
+//! too early.
 
 use crate::block::varint::unzigzag;
 
-/// Bytes and how far they were read.
+/// The bytes that have not been read.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Cursor<'a> {
     bytes: &'a [u8],
@@ -13,7 +14,7 @@ impl<'a> Cursor<'a> {
         Self { bytes }
     }
 
-    /// How many bytes are left.
+    /// Number of bytes left.
     pub(super) fn len(&self) -> usize {
         self.bytes.len()
     }
@@ -37,7 +38,7 @@ impl<'a> Cursor<'a> {
         self.array::<1>().map(|[byte]| byte)
     }
 
-    /// Seven bits a byte, lowest first, the top bit set on all but the last.
+    /// Seven bits per byte, lowest first; the top bit is set on all bytes but the last.
     #[inline]
     pub(super) fn varint(&mut self) -> Option<u64> {
         let mut value = 0;
@@ -51,7 +52,7 @@ impl<'a> Cursor<'a> {
         None
     }
 
-    /// A varint of a number with its sign folded into the lowest bit.
+    /// A varint of a zigzag-encoded number.
     #[inline]
     pub(super) fn signed(&mut self) -> Option<i64> {
         self.varint().map(unzigzag)

@@ -1,6 +1,6 @@
-//! The database file: who may open it, what it must be, and what SQLite's errors mean.
+//! The database file: opens and checks it, and translates SQLite's errors.
 //!
-//! It knows which program, version and layout a file is of, and nothing of the tables.
+//! It knows a file's program, version and layout, but not its tables.
 
 use std::fmt::Write as _;
 use std::fs;
@@ -19,33 +19,33 @@ use crate::disk;
 use crate::error::{Error, Result};
 use crate::locks::lock;
 
-/// "tsbq": what a file of this store says in its header.
+/// "tsbq": the application id in the header of this store's files.
 const APPLICATION_ID: i32 = 0x7473_6271;
-/// The only version so far. A newer program migrates older files here, in a transaction.
+/// The only version so far. A newer program would migrate older files here, in a transaction.
 const VERSION: i32 = 1;
-/// Bytes of a page.
+/// Bytes per page.
 pub(super) const PAGE_BYTES: u64 = 4096;
-/// What a row takes beside its bytes, about.
+/// Bytes of overhead per row. Approximate.
 pub(super) const ROW_BYTES: u64 = 16;
-/// What a row leaves free in its leaf when the rest of it has pages of its own: the mean of
-/// ticks of 54,000 series, by dbstat.
+/// Bytes that a row leaves unused in its leaf page if the rest of it has overflow pages: the mean
+/// for ticks of 54,000 series, by dbstat.
 const LEAF_SLACK: u64 = 400;
-/// How long another program may keep the file locked.
+/// How long to wait while another program has the file locked.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// A database file that is open for writing by this process alone.
+/// A database file that only this process may write.
 #[derive(Debug)]
 pub(super) struct Database {
     path: PathBuf,
     vfs: Option<String>,
-    /// Whether there was nothing in the file.
+    /// Whether the file was empty.
     pub(super) is_new: bool,
-    /// What the log was like, before SQLite had it.
+    /// The state of the write-ahead log before SQLite opened it.
     found: Found,
     lock: Mutex<Option<Lock>>,
 }
 
-/// A layout as files name it, and how its tables are made.
+/// The name of a layout in files, and the SQL that creates its tables.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Schema {
     pub(super) layout: &'static str,
@@ -54,7 +54,7 @@ pub(super) struct Schema {
 }
 
 impl Database {
-    /// Opens a file, or makes it. The connection is the writer's.
+    /// Opens or creates a file. The returned connection is for the writer.
     pub(super) fn open(path: &Path, options: &SqliteOptions, schema: &Schema) -> Result<(Self, Connection)> {
         if path.as_os_str().is_empty() {
             return Err(Error::Spec {
@@ -63,7 +63,7 @@ impl Database {
             });
         }
         let (path, lock, found) = if options.vfs.is_some() {
-            // A medium of its own, which only a test has.
+            // A VFS of its own, used only in tests: there is no real file to lock.
             (path.to_owned(), None, Found::default())
         } else {
             let path = real_path(path);
@@ -90,7 +90,7 @@ impl Database {
         Ok((database, writer))
     }
 
-    /// A file of this store, opened for reading while another process may write it.
+    /// Opens a file of this store for reading, while another process may write it.
     pub(super) fn open_to_read(path: &Path) -> Result<(Self, Connection)> {
         let database = Self {
             path: path.to_owned(),
@@ -113,7 +113,7 @@ impl Database {
         self.done("read", connection.query_row(query, [], |row| row.get(0)))
     }
 
-    /// One more connection, which only reads.
+    /// Opens another connection, which only reads.
     pub(super) fn reader(&self) -> Result<Connection> {
         let reader = self.connect(OpenFlags::SQLITE_OPEN_READ_ONLY)?;
         self.done(
@@ -134,7 +134,7 @@ impl Database {
         Ok(connection)
     }
 
-    /// Refuses what is not ours; whether the file is empty.
+    /// Refuses files of other programs, versions or layouts. Returns whether the file is empty.
     fn identify(&self, writer: &Connection, schema: &Schema) -> Result<bool> {
         let number = |pragma: &str| self.done("read", writer.query_row(pragma, [], |row| row.get::<_, i32>(0)));
         let (application, version) = (number("PRAGMA application_id")?, number("PRAGMA user_version")?);
@@ -160,8 +160,9 @@ impl Database {
     fn settle(&self, writer: &Connection, options: &SqliteOptions, schema: &Schema) -> Result<()> {
         let synchronous = match options.synchronous {
             Synchronous::Normal => "NORMAL",
-            // Beyond FULL, the removal of a rollback journal is synced: one that came back after
-            // a power cut would undo the last commit. With a write-ahead log both are the same.
+            // EXTRA also syncs the removal of a rollback journal: a journal that came back after
+            // a power cut would undo the last commit. With a write-ahead log FULL and EXTRA are
+            // the same.
             Synchronous::Full => "EXTRA",
         };
         if self.is_new {
@@ -204,7 +205,7 @@ impl Database {
         Ok(())
     }
 
-    /// The result of a call of SQLite, in our words.
+    /// Converts the result of an SQLite call.
     pub(super) fn done<T>(&self, action: &str, result: rusqlite::Result<T>) -> Result<T> {
         result.map_err(|error| self.error(action, error))
     }
@@ -230,7 +231,7 @@ impl Database {
         Error::Backend { action, source }
     }
 
-    /// The file is not one to be used as this store.
+    /// The error for a file that this store must not use.
     fn refusal(&self, what: &str) -> Error {
         Error::Backend {
             action: format!("use {}", self.path.display()),
@@ -238,7 +239,7 @@ impl Database {
         }
     }
 
-    /// The file is damaged.
+    /// The error for a damaged file.
     pub(super) fn corrupt(&self, what: &str) -> Error {
         Error::Corrupt {
             path: self.path.clone(),
@@ -247,16 +248,15 @@ impl Database {
         }
     }
 
-    /// Watches the log of the connection that writes, and says in the file of the lock how long
-    /// it is.
+    /// Observes the writer's write-ahead log, and records its length in the lock file.
     pub(super) fn watch(&self, connection: &mut Connection) -> Result<Wal> {
         let lock = lock(&self.lock);
         let counted = lock.as_ref().map(|lock| (self.path.as_path(), lock.file()));
         self.done("watch the log of", Wal::watch(connection, counted, &self.found))
     }
 
-    /// What of the log was lost or damaged. `holds` looks in the database for what a commit has
-    /// written.
+    /// The damage of the write-ahead log. `holds` must say whether the database holds what a
+    /// given commit wrote.
     pub(super) fn damage(&self, holds: impl FnOnce(Witness) -> Result<bool>) -> Result<Vec<Damage>> {
         self.found.damage(&self.path, holds)
     }
@@ -267,24 +267,24 @@ impl Database {
         fs::metadata(journal).map_or(0, |metadata| metadata.len())
     }
 
-    /// Blocks of the database, its write-ahead log, its shared memory and the file that locks it, in
-    /// bytes.
+    /// Bytes of the file-system blocks of the database, its write-ahead log, its shared memory
+    /// and its lock file.
     pub(super) fn disk_bytes(&self) -> Option<u64> {
         let beside = ["-wal", "-shm", "-journal", "-lock"].map(|end| beside(&self.path, end));
         disk::of_files(std::iter::once(&*self.path).chain(beside.iter().map(PathBuf::as_path)))
     }
 
-    /// Lets others open the file.
+    /// Releases the lock.
     pub(super) fn release(&self) {
         *lock(&self.lock) = None;
     }
 }
 
-/// Has SQLite look at every page of a file: that its trees are whole, with their keys in
-/// order. What their rows say is not looked at.
+/// Has SQLite check every page of a file: that its trees are complete, with keys in order. The
+/// contents of rows are not checked.
 ///
 /// # Errors
-/// [`Error::Corrupt`] with the first thing that is wrong.
+/// [`Error::Corrupt`] with the first damage found.
 pub(super) fn check(path: &Path) -> Result<()> {
     let database = Database {
         path: path.to_owned(),
@@ -301,21 +301,21 @@ pub(super) fn check(path: &Path) -> Result<()> {
     }
 }
 
-/// The name of a file that belongs to another.
+/// The path of a file that belongs to another, such as its log.
 pub(super) fn beside(path: &Path, suffix: &str) -> PathBuf {
     let mut name = path.as_os_str().to_owned();
     name.push(suffix);
     PathBuf::from(name)
 }
 
-/// Approximate bytes that a row of `bytes` bytes takes in the file: large rows have pages of
-/// their own.
+/// Bytes that a row of `bytes` bytes takes in the file. Approximate: large rows have overflow
+/// pages.
 pub(super) fn on_disk(bytes: u64) -> u64 {
     let row = bytes + ROW_BYTES;
     if row > PAGE_BYTES {
         bytes + bytes / (PAGE_BYTES / 4) + LEAF_SLACK
     } else {
-        // As many as fit share a page.
+        // Small rows share a page.
         PAGE_BYTES / (PAGE_BYTES / row)
     }
 }

@@ -1,10 +1,10 @@
-//! Who may write a file: one store, whatever names the file has.
+//! The lock of a database file: one store may write it, under whatever name.
 //!
-//! SQLite's own locks last for a transaction, and the newest samples are in the memory of the
-//! store that writes. So a store holds an advisory lock of the database itself, which is one
-//! lock under all of its names, and one of a file beside it. The second is taken first: a
-//! process that closes any descriptor of a database loses the locks that SQLite has of it, so
-//! the database is opened only where this process does not have it already.
+//! SQLite's own locks last for one transaction, while the writing store has its newest samples in
+//! memory. So a store holds two advisory locks: one on the database itself, which holds for all
+//! of its names, and one on a file beside it. The second is taken first: a process that closes
+//! any descriptor of a database loses SQLite's locks on it, so the database must be opened only
+//! if this process does not have it open already.
 
 use std::fs::{self, File, TryLockError};
 use std::io;
@@ -15,22 +15,22 @@ use std::sync::Arc;
 use super::file::beside;
 use crate::error::{Error, Result};
 
-/// Symbolic links that are followed to where a file would be made.
+/// Maximum number of symbolic links that are followed for a file that does not exist yet.
 const LINKS_MAX: usize = 40;
 
-/// Keeps other stores away from a file for as long as it lives.
+/// Excludes other stores from a file while it lives.
 #[derive(Debug)]
 pub(super) struct Lock {
     path: PathBuf,
     wal: PathBuf,
-    /// The file beside the database.
+    /// The lock file beside the database.
     file: Arc<File>,
-    // Closed after SQLite has closed its own.
+    // Must be closed after SQLite has closed its own descriptor.
     database: Option<File>,
 }
 
 impl Lock {
-    /// Takes the lock of a database, by its real path.
+    /// Takes the lock of a database; `database` must be its real path.
     pub(super) fn take(database: &Path) -> Result<Self> {
         let path = beside(database, "-lock");
         let file = beside_database(database, &path)?;
@@ -44,7 +44,7 @@ impl Lock {
         })
     }
 
-    /// The file beside the database: it also says how long the log is.
+    /// The lock file, which also holds the count of the write-ahead log.
     pub(super) fn file(&self) -> &Arc<File> {
         &self.file
     }
@@ -52,20 +52,20 @@ impl Lock {
 
 impl Drop for Lock {
     fn drop(&mut self) {
-        // What it says of a log is needed for as long as there is one. A leftover file is
-        // harmless otherwise: it is the lock of it that counts.
+        // The count in the file is needed while there is a log. Otherwise a leftover file is
+        // harmless: only the lock on it counts.
         if fs::metadata(&self.wal).map_or(true, |wal| wal.len() == 0) {
             let _ = fs::remove_file(&self.path);
         }
-        // A lock lasts until every copy of its descriptor is closed, and a process that another
-        // thread has just forked has copies until it runs its own program.
+        // Unlock explicitly: a lock lasts until every copy of its descriptor is closed, and a
+        // child that another thread has just forked has copies until it executes its program.
         for file in self.database.iter().chain([&*self.file]) {
             let _ = file.unlock();
         }
     }
 }
 
-/// The path of a file behind all symbolic links, also where the file is not there yet.
+/// The path of a file with all symbolic links resolved, even if the file does not exist yet.
 pub(super) fn real_path(path: &Path) -> PathBuf {
     let mut path = path.to_owned();
     for _ in 0..LINKS_MAX {
@@ -99,7 +99,7 @@ fn taken(database: &Path) -> Error {
     failed(database, "another process, or this one, has it open as a store")
 }
 
-/// The locked file beside a database.
+/// Opens and locks the file beside a database.
 fn beside_database(database: &Path, path: &Path) -> Result<File> {
     let cannot = |error: io::Error| failed(database, format!("cannot lock {}: {error}", path.display()));
     loop {
@@ -115,7 +115,8 @@ fn beside_database(database: &Path, path: &Path) -> Result<File> {
             Err(TryLockError::Error(error)) => return Err(cannot(error)),
             Err(TryLockError::WouldBlock) => return Err(taken(database)),
         }
-        // Whoever had it may have removed it meanwhile: then it is the lock of nothing.
+        // The previous owner may have removed the file meanwhile: then this lock would exclude no
+        // one.
         let held = file.metadata().map_err(cannot)?;
         if fs::metadata(path).is_ok_and(|now| now.ino() == held.ino()) {
             return Ok(file);
@@ -123,8 +124,8 @@ fn beside_database(database: &Path, path: &Path) -> Result<File> {
     }
 }
 
-/// Refuses a file with several names: SQLite keeps a log for each name, so that what is
-/// committed under one is not there under the others.
+/// Refuses a file with several names: SQLite keeps a log per name, so a commit under one name is
+/// missing under the others.
 fn check_names(database: &Path) -> Result<()> {
     match fs::metadata(database) {
         Ok(there) if there.is_file() && there.nlink() > 1 => Err(failed(
@@ -139,7 +140,8 @@ fn check_names(database: &Path) -> Result<()> {
     }
 }
 
-/// The locked database. Where it cannot be opened or made, SQLite will say why.
+/// Opens and locks the database. If it cannot be opened or created, SQLite reports the reason
+/// later.
 fn hold(database: &Path) -> Result<Option<File>> {
     let opened = File::open(database).or_else(|_| {
         let mut new = File::options();
@@ -149,7 +151,7 @@ fn hold(database: &Path) -> Result<Option<File>> {
     match file.try_lock() {
         Ok(()) => Ok(Some(file)),
         Err(TryLockError::WouldBlock) => Err(taken(database)),
-        // A file system without such locks has that of the file beside it.
+        // The file system has no such locks; the lock of the file beside it must do.
         Err(TryLockError::Error(_)) => Ok(None),
     }
 }
@@ -158,7 +160,8 @@ fn hold(database: &Path) -> Result<Option<File>> {
 mod tests {
     use super::*;
 
-    /// Under load, one of many kills in `tests/crash` found the file taken by nobody.
+    /// Under load, one of many kills in `tests/crash` found the file locked although no store had
+    /// it.
     #[test]
     fn a_lock_ends_with_its_store_though_a_fork_still_has_its_descriptors() {
         let folder = tempfile::tempdir().unwrap();

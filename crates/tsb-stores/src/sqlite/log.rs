@@ -1,9 +1,9 @@
-//! The log: what was written since the last commit, as one frame.
+//! The log of the `ticks` layout: everything written since the last commit, as one frame.
 //!
-//! A frame holds batches, each a run of neighbouring series with one timestamp or a list,
-//! and values as their differences to the value before in the same series: so a frame can
-//! be read only after those before it, from the start of its generation on. It knows
-//! nothing of SQLite. Bytes: `docs/formats/sqlite.md`.
+//! A frame holds batches: a run of neighbouring series, or a list, with one timestamp or one
+//! each. A value is stored as the difference to the previous value of its series, so a frame can
+//! be read only after all earlier frames of its generation. It does not use SQLite. Byte format:
+//! `docs/formats/sqlite.md`.
 
 mod values;
 
@@ -16,15 +16,15 @@ use values::Values;
 const RUN: u8 = 0;
 const LIST: u8 = 1;
 const LIST_AT_ONE_TIME: u8 = 2;
-/// Bytes of the checksum in front.
+/// Bytes of the checksum at the start.
 const HEAD: usize = 4;
 
-/// Fills frames.
+/// Encodes frames.
 #[derive(Debug, Default)]
 pub(super) struct Encoder {
     values: Values,
     out: Vec<u8>,
-    /// The timestamp of the batch before, in this frame.
+    /// The timestamp of the previous batch in this frame.
     at: i64,
 }
 
@@ -35,24 +35,24 @@ impl Encoder {
         self.clear();
     }
 
-    /// Goes on where a decoder has ended.
+    /// Continues where a decoder has ended.
     pub(super) fn resume(&mut self, decoder: Decoder) {
         self.values = decoder.values;
         self.clear();
     }
 
-    /// Ends a frame, which was taken.
+    /// Begins the next frame.
     pub(super) fn clear(&mut self) {
         self.out.clear();
         self.at = 0;
     }
 
-    /// Bytes of the frame so far; 0 when nothing was added.
+    /// Bytes of the frame so far; 0 if it is empty.
     pub(super) fn len(&self) -> usize {
         self.out.len()
     }
 
-    /// Adds a batch, whose ids are numbers of the file.
+    /// Adds a batch, whose ids are series numbers of the file.
     pub(super) fn add(&mut self, batch: &Batch<'_>) {
         if batch.is_empty() {
             return;
@@ -98,7 +98,7 @@ impl Encoder {
         self.at = at;
     }
 
-    /// The whole frame, with its checksum.
+    /// The complete frame, with its checksum.
     pub(super) fn frame(&mut self) -> &[u8] {
         if let Some((head, rest)) = self.out.split_first_chunk_mut::<HEAD>() {
             *head = crc32fast::hash(rest).to_le_bytes();
@@ -107,14 +107,13 @@ impl Encoder {
     }
 }
 
-/// A batch out of a frame. Whoever is shown one may take it and leave another, whose room is
-/// then used.
+/// A decoded batch. A visitor may swap it for another one, whose buffers the decoder then reuses.
 #[derive(Debug, Default)]
 pub(super) struct Piece {
-    /// The first of a run of neighbours; none: `ids` has them.
+    /// The first series of a run of neighbours; `None`: `ids` lists them.
     run: Option<SeriesId>,
     ids: Vec<SeriesId>,
-    /// One for all, or one each.
+    /// One for all samples, or one each.
     times: Vec<Timestamp>,
     values: Vec<f64>,
 }
@@ -129,13 +128,13 @@ impl Piece {
         Batch::new(self.run.map_or(Ids::Each(&self.ids), Ids::Range), times, &self.values)
     }
 
-    /// How many samples it holds.
+    /// Number of samples.
     pub(super) fn len(&self) -> usize {
         self.values.len()
     }
 }
 
-/// Reads frames in the order in which they were written.
+/// Decodes frames, in the order in which they were written.
 #[derive(Debug, Default)]
 pub(super) struct Decoder {
     values: Values,
@@ -143,8 +142,8 @@ pub(super) struct Decoder {
 }
 
 impl Decoder {
-    /// Visits the batches of a frame; what is wrong with it where that cannot be done. The
-    /// numbers of series are below `series`.
+    /// Calls `visit` for each batch of a frame. Series numbers must be below `series`. An error
+    /// says what is wrong with the frame.
     pub(super) fn frame(
         &mut self,
         bytes: &[u8],
@@ -182,7 +181,7 @@ impl Decoder {
             return self.values.get_run(first, len as usize, cursor, &mut piece.values);
         }
         let len = usize::try_from(cursor.varint()?).ok()?;
-        // An id takes a byte at least.
+        // An id takes at least one byte.
         if kind > LIST_AT_ONE_TIME || len > cursor.len() {
             return None;
         }

@@ -1,11 +1,11 @@
-//! Mohawk's schema and habits (`sqlite` backend of 0.15.4): the contrast that was published.
+//! Mohawk's schema and behaviour (the `sqlite` backend of 0.15.4), for the published comparison.
 //!
-//! A table a series, named by its id, with milliseconds and values of six decimals; a
-//! look-up of the id and a commit of its own for every sample, in the rollback journal that
-//! SQLite has by default; a second sample of the same time is refused, as the key refuses
-//! it. Statements are text made for each sample, as there. Not taken over: that a failed
-//! insert was answered as success. SQLite's names ignore case, so two series whose ids
-//! differ in nothing else are a conflict here, where Mohawk mixed them.
+//! One table per series, named by its id, with milliseconds and values of six decimals. Every
+//! sample costs a lookup of the id and a commit, in SQLite's default rollback journal. A second
+//! sample of the same time is refused by the key. As in Mohawk, SQL text is built for each
+//! sample. One behaviour is not copied: Mohawk reported a failed insert as success. SQLite's
+//! names ignore case, so two series whose ids differ only in case are a conflict here; Mohawk
+//! mixed them.
 
 use std::fmt;
 use std::path::Path;
@@ -33,7 +33,7 @@ const SCHEMA: Schema = Schema {
 
 const MILLISECOND: i64 = 1_000_000;
 
-/// A file as Mohawk had it. See the module's documentation.
+/// A file in Mohawk's schema; see the module's documentation.
 #[derive(Debug)]
 pub struct MohawkStore {
     plain: Plain<State>,
@@ -42,14 +42,14 @@ pub struct MohawkStore {
 #[derive(Debug)]
 struct State {
     keys: Keys,
-    /// The quoted name of each number's table.
+    /// The quoted table name of each series number.
     tables: Vec<String>,
-    /// The newest millisecond of each number.
+    /// The newest timestamp, in milliseconds, of each series number.
     newest: Vec<Option<i64>>,
     ids: Vec<SeriesId>,
 }
 
-/// A name as SQL writes it.
+/// A name quoted for SQL.
 fn quoted(name: &str, quote: char) -> String {
     let doubled: String = name
         .chars()
@@ -60,7 +60,8 @@ fn quoted(name: &str, quote: char) -> String {
 }
 
 impl MohawkStore {
-    /// Opens a file, or makes it. Commits come with every sample, whatever the options say.
+    /// Opens or creates a file. Every sample is committed on its own; other commit options are
+    /// refused.
     pub fn open(path: &Path, options: SqliteOptions) -> Result<Self> {
         let unfit = |what: &str| Error::Spec {
             spec: String::new(),
@@ -105,7 +106,7 @@ impl MohawkStore {
     }
 
     /// Mohawk's own raw query, with the range rule of 0.15.4: `start < t <= end`, in
-    /// milliseconds, oldest first. The store's `query` has the contract's rule instead.
+    /// milliseconds, oldest first. The store's `query` follows the contract's rule instead.
     pub fn raw(&self, series: SeriesId, start_ms: i64, end_ms: i64) -> Result<Vec<(i64, f64)>> {
         let inner = self.plain.lock()?;
         let table = &inner.state.tables[inner.state.keys.number(series)? as usize];
@@ -134,7 +135,7 @@ impl MohawkStore {
         self.plain.database.done("read", read)
     }
 
-    /// Writes one sample as Mohawk did; false when the key refuses it.
+    /// Writes one sample as Mohawk did. Returns false if the key refuses it.
     fn insert(&self, inner: &Inner<State>, number: usize, at_ms: i64, value: f64) -> Result<bool> {
         let connection = inner.connection()?;
         let table = &inner.state.tables[number];
@@ -181,7 +182,7 @@ impl Store for MohawkStore {
 
     fn define(&self, series: &[(SeriesId, SeriesKey)]) -> Result<()> {
         let mut inner = self.plain.lock()?;
-        // The file knows ids only, so that is what a key is bound as.
+        // The file stores only ids, so the key is bound under its id.
         let named: Vec<_> = series
             .iter()
             .map(|(id, key)| (*id, SeriesKey::new(key.to_string())))
@@ -269,7 +270,7 @@ impl Store for MohawkStore {
 
     fn query(&self, query: &Query<'_>, visit: &mut Visitor<'_>) -> Result<()> {
         let numbers = self.plain.lock()?.state.keys.numbers(query.series)?;
-        // Whole milliseconds within the range.
+        // Round up to whole milliseconds inside the range.
         let first = |at: Timestamp| at.0.div_euclid(MILLISECOND) + i64::from(at.0.rem_euclid(MILLISECOND) != 0);
         for (id, number) in query.series.iter().zip(numbers) {
             let answer = RowAnswer::new(*id, query, visit);
@@ -307,7 +308,7 @@ impl Store for MohawkStore {
     }
 }
 
-/// Refuses names that SQLite cannot tell apart, or keeps for itself.
+/// Refuses names that differ only in case, or that are reserved.
 fn check_names(state: &State, named: &[(SeriesId, SeriesKey)]) -> Result<()> {
     let mut folded = std::collections::HashMap::new();
     for table in &state.tables {

@@ -1,5 +1,5 @@
-//! What the two plain layouts have in common: one connection behind a lock, the ids of a
-//! run, the counts, and when to commit.
+//! The common part of the layouts `rows` and `mohawk`: one locked connection, counts, and the
+//! commit policy.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, OnceLock};
@@ -16,7 +16,7 @@ use crate::error::{Error, Result};
 use crate::locks::lock;
 use crate::store::{Footprint, Position, Stats};
 
-/// The state of a plain store. `S` is what its layout keeps beside the connection.
+/// The state of such a store. `S` is the layout's own state.
 #[derive(Debug)]
 pub(super) struct Plain<S> {
     pub(super) options: SqliteOptions,
@@ -28,13 +28,13 @@ pub(super) struct Plain<S> {
     held_before: u64,
     failure: OnceLock<String>,
     closed: AtomicBool,
-    /// What was lost of the log before it was opened.
+    /// The damage of the write-ahead log that was found when the file was opened.
     damage: Vec<Damage>,
-    // Last: its lock is given back when the connection is closed.
+    // Must be dropped last: the lock may be released only after the connection is closed.
     pub(super) database: Database,
 }
 
-/// What is behind the lock.
+/// The state behind the lock.
 #[derive(Debug)]
 pub(super) struct Inner<S> {
     connection: Option<Connection>,
@@ -43,7 +43,7 @@ pub(super) struct Inner<S> {
     pub(super) is_open: bool,
     newest: i64,
     committed_until: Option<i64>,
-    /// A sample of the open transaction: its series and its time.
+    /// The series and time of a sample in the open transaction.
     pub(super) last: Witness,
     wal: Wal,
 }
@@ -97,7 +97,7 @@ impl<S> Plain<S> {
         }
     }
 
-    /// The connection and what is beside it, of a store that is open and sound.
+    /// Locks the state. Fails if the store is closed or poisoned.
     pub(super) fn lock(&self) -> Result<MutexGuard<'_, Inner<S>>> {
         self.check_open()?;
         let inner = self.inner.lock().map_err(|_| Error::Poisoned {
@@ -107,7 +107,7 @@ impl<S> Plain<S> {
         Ok(inner)
     }
 
-    /// What every write has reached when it returns.
+    /// The durability level of every write when it returns.
     pub(super) fn acknowledges(&self) -> Durability {
         match (self.options.commit, self.options.synchronous) {
             (Commit::Each, Synchronous::Full) => Durability::Synced,
@@ -129,14 +129,14 @@ impl<S> Plain<S> {
         Position(reached.load(Ordering::Acquire))
     }
 
-    /// Runs one statement that is the same for every call.
+    /// Runs a cached statement without parameters.
     pub(super) fn run(&self, inner: &Inner<S>, sql: &str) -> Result<()> {
         let statement = inner.connection()?.prepare_cached(sql);
         let run = statement.and_then(|mut statement| statement.execute([]));
         self.database.done("write", run).map(drop)
     }
 
-    /// Opens the transaction that a commit ends.
+    /// Begins a transaction, unless one is open.
     pub(super) fn begin(&self, inner: &mut Inner<S>) -> Result<()> {
         if !inner.is_open {
             self.sound(self.run(inner, "BEGIN IMMEDIATE"))?;
@@ -145,7 +145,7 @@ impl<S> Plain<S> {
         Ok(())
     }
 
-    /// Counts what was written, and commits when that is due.
+    /// Counts samples that were written, and commits if that is due.
     pub(super) fn wrote(&self, inner: &mut Inner<S>, newest: i64, accepted: usize, superseded: usize) -> Result<()> {
         self.superseded.fetch_add(superseded as u64, Ordering::Relaxed);
         self.accepted.fetch_add(accepted as u64, Ordering::AcqRel);
@@ -158,12 +158,12 @@ impl<S> Plain<S> {
         if due { self.commit(inner) } else { Ok(()) }
     }
 
-    /// Ends the open transaction.
+    /// Commits the open transaction.
     pub(super) fn commit(&self, inner: &mut Inner<S>) -> Result<()> {
         if inner.is_open {
             let committed = self.run(inner, "COMMIT");
             if committed.is_err() {
-                // It may have been rolled back already; the first error is the one that counts.
+                // SQLite may have rolled it back already; the first error is the one to report.
                 let _ = self.run(inner, "ROLLBACK");
             }
             self.sound(committed)?;
@@ -182,7 +182,7 @@ impl<S> Plain<S> {
         self.sound(self.database.done("checkpoint", made)).map(drop)
     }
 
-    /// Looks at what the layout keeps, also once the store is closed.
+    /// Reads the layout's state; works on a closed store, too.
     pub(super) fn peek<T>(&self, look: impl FnOnce(&S) -> T) -> T {
         look(&lock(&self.inner).state)
     }
@@ -201,7 +201,7 @@ impl<S> Plain<S> {
     fn sync(&self, inner: &mut Inner<S>) -> Result<()> {
         let position = self.committed.load(Ordering::Acquire);
         if self.synced.load(Ordering::Acquire) < position {
-            // A commit that waits syncs the whole log, what was committed before included.
+            // One commit that waits syncs the whole log, earlier commits included.
             let synced = self.run(inner, "PRAGMA synchronous=FULL").and_then(|()| {
                 self.run(
                     inner,
@@ -216,7 +216,7 @@ impl<S> Plain<S> {
         Ok(())
     }
 
-    /// A failure after which the state is unsure poisons the store.
+    /// Poisons the store on an error, since its state is then uncertain.
     pub(super) fn sound<T>(&self, result: Result<T>) -> Result<T> {
         result.inspect_err(|error| {
             let cause = std::error::Error::source(error).map_or(String::new(), |source| format!(": {source}"));
@@ -242,7 +242,7 @@ impl<S> Plain<S> {
         self.database.done("close", closed)
     }
 
-    /// Counts and pages. In these layouts every sample lies where it will stay.
+    /// Counts and sizes. In these layouts all samples count as sealed: they are never moved.
     pub(super) fn stats(&self, series: usize, key_bytes: u64) -> Stats {
         let accepted = self.accepted.load(Ordering::Acquire);
         let superseded = self.superseded.load(Ordering::Relaxed);
@@ -292,13 +292,13 @@ impl<S: Send + 'static> Waiting for Plain<S> {
     }
 }
 
-/// Whether the table of samples has one.
+/// Whether the table of samples holds this sample.
 fn holds(database: &Database, connection: &Connection, Witness(series, at): Witness) -> Result<bool> {
     let sql = "SELECT EXISTS (SELECT 1 FROM sample WHERE series = ?1 AND at = ?2)";
     database.done("read", connection.query_row(sql, [series, at], |row| row.get(0)))
 }
 
-/// The latest timestamp of a batch, the earliest there is when it is empty.
+/// The latest timestamp of a batch; the earliest possible one if the batch is empty.
 pub(super) fn newest_of(batch: &Batch<'_>) -> i64 {
     (0..batch.len())
         .map(|index| batch.time(index))

@@ -1,7 +1,7 @@
-//! A row a sample, as most people would write it: a prepared statement, a transaction a
-//! batch. The contrast to the layout made for ingest.
+//! One row per sample, as most people would write it: a prepared statement, and one transaction
+//! per batch. It is the comparison for the layout made for ingest.
 //!
-//! Values have no declared type, because a column of type REAL would turn -0.0 into 0.0;
+//! The value column has no declared type, since a column of type REAL would turn -0.0 into 0.0.
 //! NaN, which SQLite turns into NULL, and infinities are refused.
 
 use std::fmt;
@@ -31,14 +31,14 @@ const SCHEMA: Schema = Schema {
         CREATE TABLE sample(series INTEGER, at INTEGER, value, PRIMARY KEY(series, at)) WITHOUT ROWID;",
 };
 
-/// Rows that are read, and visited, at once: no writer waits for a visitor.
+/// Rows read per lock: the visitor runs without the lock, so it delays no writer.
 pub(super) const PAGE: usize = 1024;
 
-/// A file with a row a sample. See the module's documentation.
+/// A file with one row per sample; see the module's documentation.
 #[derive(Debug)]
 pub struct RowStore {
     plain: Arc<Plain<State>>,
-    /// The newest timestamp of each number.
+    /// The newest timestamp of each series number.
     newest: RwLock<Vec<Option<Timestamp>>>,
     timer: Option<Timer>,
 }
@@ -51,7 +51,7 @@ struct State {
 }
 
 impl RowStore {
-    /// Opens a file, or makes it.
+    /// Opens or creates a file.
     pub fn open(path: &Path, options: SqliteOptions) -> Result<Self> {
         if options.retention_ns.is_some() {
             return Err(Error::Spec {
@@ -131,7 +131,8 @@ impl RowStore {
         self.plain.database.done("read", read)
     }
 
-    /// Inserts the samples of a batch; returns how many, and how many replaced another.
+    /// Inserts the samples of a batch. Returns the number accepted, and how many of them replaced
+    /// another.
     fn insert(&self, inner: &Inner<State>, batch: &Batch<'_>, refused: &mut Refusals) -> Result<(usize, usize)> {
         let database = &self.plain.database;
         let connection = inner.connection()?;
@@ -271,7 +272,7 @@ impl Store for RowStore {
     }
 }
 
-/// Rows of one series on their way to a visitor.
+/// Passes the rows of one series to a visitor.
 pub(super) struct RowAnswer<'a, 'v> {
     series: SeriesId,
     resampler: Option<Resampler>,
@@ -291,8 +292,8 @@ impl<'a, 'v> RowAnswer<'a, 'v> {
         }
     }
 
-    /// Visits the samples of a series page by page. `page` gives the first ones from a
-    /// time on, fewer than [`PAGE`] where there are no more.
+    /// Visits the samples of a series page by page. `page` returns the first ones from a time on;
+    /// fewer than [`PAGE`] means that there are no more.
     pub(super) fn pages(
         mut self,
         start: i64,

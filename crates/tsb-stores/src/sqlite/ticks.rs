@@ -1,11 +1,11 @@
-//! The layout made for ingest: a log of ticks, and behind it rows of series.
+//! The layout made for ingest: a log of ticks, and chunks of series made from it.
 //!
-//! What is written goes into a memory store, the *head*, and into a frame of the log; a
-//! commit makes the frame a row. When the head holds enough it becomes the *aging*
-//! generation, and another head begins. With each commit some of the aging generation's
-//! series move into chunks, a row each, so that nothing is ever sealed all at once; when
-//! all have moved, the generation's part of the log is deleted, again a little with each
-//! commit. A query merges chunks, aging and head.
+//! A write goes into a memory store, the *head*, and into a frame of the log; a commit stores the
+//! frame as a row. When the head is full it becomes the *aging* generation, and a new head
+//! begins. Each commit then moves some of the aging generation's series into chunks, one row per
+//! series, so the work of sealing is spread out. When all have moved, the generation's part of
+//! the log is deleted, again a little with each commit. A query merges chunks, aging generation
+//! and head.
 
 mod commit;
 mod generations;
@@ -56,14 +56,14 @@ const SCHEMA: Schema = Schema {
                 JOIN generation ON generation.number = chunk.key >> 32;",
 };
 
-/// A file in the layout made for ingest. See the module's documentation.
+/// A file in the layout made for ingest; see the module's documentation.
 #[derive(Debug)]
 pub struct TickStore {
     shared: Arc<Shared>,
     timer: Option<Timer>,
 }
 
-/// What writers, readers and the timer share.
+/// The state shared by writers, readers and the timer.
 #[derive(Debug)]
 struct Shared {
     options: SqliteOptions,
@@ -71,28 +71,28 @@ struct Shared {
     writer: Mutex<Writer>,
     keys: RwLock<Keys>,
     view: RwLock<Arc<View>>,
-    /// The newest timestamp of each number in what is older than the head.
+    /// The newest timestamp of each series number in everything older than the head.
     older: RwLock<Vec<i64>>,
-    /// Grows when something has moved: a snapshot from before does not hold it.
+    /// Incremented when series have moved: an older snapshot of the file does not hold them.
     epoch: AtomicU64,
-    /// The newest timestamp of the store.
+    /// The newest timestamp in the store.
     newest_of_all: AtomicI64,
     accepted: AtomicU64,
     superseded: AtomicU64,
     expired: AtomicU64,
-    /// Samples that the file held when it was opened.
+    /// Samples in the file when it was opened.
     held_before: AtomicU64,
     committed: AtomicU64,
     synced: AtomicU64,
     failure: OnceLock<String>,
     closed: AtomicBool,
-    /// What was lost of the log before it was opened.
+    /// The damage of the write-ahead log that was found when the file was opened.
     damage: Vec<Damage>,
-    // Last: its lock is given back when all connections are closed.
+    // Must be dropped last: the lock may be released only after all connections are closed.
     database: Database,
 }
 
-/// A memory store without bounds of its own.
+/// A memory store without limits.
 fn memory() -> Arc<MemoryStore> {
     Arc::new(MemoryStore::new(MemoryOptions::default()))
 }
@@ -114,7 +114,7 @@ impl Shared {
         }
     }
 
-    /// The writer, of a store that is open and sound.
+    /// Locks the writer. Fails if the store is closed or poisoned.
     fn writer(&self) -> Result<MutexGuard<'_, Writer>> {
         self.check_open()?;
         let writer = self.writer.lock().map_err(panicked)?;
@@ -130,13 +130,13 @@ impl Shared {
         self.keys.read().map_err(panicked)?.numbers(series)
     }
 
-    /// Samples before this have expired.
+    /// The time before which samples have expired.
     fn cutoff(&self, newest: i64) -> i64 {
         let retention = self.options.retention_ns;
         retention.map_or(i64::MIN, |retention| newest.saturating_sub(retention))
     }
 
-    /// What every write has reached when it returns.
+    /// The durability level of every write when it returns.
     fn acknowledges(&self) -> Durability {
         match (self.options.commit, self.options.synchronous) {
             (Commit::Each, Synchronous::Full) => Durability::Synced,
@@ -158,7 +158,7 @@ impl Waiting for Shared {
 }
 
 impl TickStore {
-    /// Opens a file, replays its log, and goes on where it ended.
+    /// Opens a file, replays its log, and continues where it ended.
     pub fn open(path: &Path, options: SqliteOptions) -> Result<Self> {
         let shared = Arc::new(replay::open(path, options)?);
         let timer = match shared.options.commit {
@@ -168,7 +168,7 @@ impl TickStore {
         Ok(Self { shared, timer })
     }
 
-    /// What commits came to since the store was opened.
+    /// Counts of commits since the store was opened.
     pub fn commits(&self) -> Commits {
         self.shared
             .writer

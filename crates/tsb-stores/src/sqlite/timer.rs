@@ -1,5 +1,5 @@
-//! Commits what nobody else does: a store that is no longer written to must not keep its
-//! last samples in memory.
+//! A timer that commits pending samples: a store that gets no more writes must not keep its last
+//! samples uncommitted.
 
 use std::sync::{Arc, Condvar, Mutex, PoisonError, Weak};
 use std::thread::JoinHandle;
@@ -9,16 +9,16 @@ use crate::error::{Error, Result};
 use crate::locks::lock;
 use crate::own_threads::OwnThreads;
 
-/// Something that may hold what is not committed yet.
+/// A store with a commit interval.
 pub(super) trait Waiting: Send + Sync + 'static {
-    /// How far it has committed, and whether more was accepted.
+    /// The committed position, and whether more was accepted.
     fn progress(&self) -> (u64, bool);
 
-    /// Commits. A failure poisons the store, which tells whoever writes next.
+    /// Commits. A failure poisons the store, so that the next write reports it.
     fn commit_waiting(&self) -> Result<()>;
 }
 
-/// A thread that looks once an interval whether something has waited since the last look.
+/// A thread that checks once per interval whether samples have waited since the last check.
 #[derive(Debug)]
 pub(super) struct Timer {
     stop: Arc<(Mutex<bool>, Condvar)>,
@@ -56,7 +56,7 @@ impl Timer {
         self.stop.1.notify_all();
         let thread = lock(&self.thread).take();
         if let Some(thread) = thread {
-            // A panic there has poisoned the writer, which says so.
+            // If the thread panicked the writer is poisoned, which the next call reports.
             let _ = thread.join();
         }
     }
@@ -77,7 +77,8 @@ fn watch<W: Waiting>(shared: &Weak<W>, stop: &(Mutex<bool>, Condvar), interval: 
         stopped = guard;
         let Some(shared) = shared.upgrade() else { return };
         let (committed, waits) = shared.progress();
-        // A commit since the last look has taken what waited then.
+        // Commit only if nothing was committed since the last check: otherwise those samples are
+        // committed already.
         if committed == seen && waits {
             let _ = shared.commit_waiting();
         }

@@ -1,7 +1,7 @@
-//! The write-ahead log: how long it really is, and when it is copied into the file.
+//! The write-ahead log: tracks its length, and makes checkpoints.
 //!
-//! SQLite says after each commit how many pages the log holds. An estimate from the rows
-//! would not do: a commit writes whole pages, so that one sample may cost five of them.
+//! SQLite reports after each commit how many pages the log holds. An estimate from the rows would
+//! be wrong: a commit writes whole pages, so one sample may cost five of them.
 
 mod count;
 mod found;
@@ -20,26 +20,27 @@ use count::Counter;
 pub(super) use count::Witness;
 pub(super) use found::Found;
 
-/// What a page takes in the log: its bytes and the header of its frame.
+/// Bytes per page in the log: the page and the header of its frame.
 const FRAME_BYTES: u64 = PAGE_BYTES + 24;
-/// While a query keeps the log from starting over, it is copied again each time that it has
-/// grown by this part of its bound: the next commit after a whole copy may start it over.
+/// While a query prevents the log from starting over, it is checkpointed again whenever it has
+/// grown by its bound divided by this: the next commit after a complete checkpoint may start it
+/// over.
 const PARTS: u64 = 8;
 
-/// The log of one connection, the only one that writes.
+/// The log of the only connection that writes.
 #[derive(Debug)]
 pub(super) struct Wal {
     /// Pages in the log after the last commit.
     pages: Arc<AtomicU64>,
-    /// How many of these, from the first, are in the file as well.
+    /// Number of pages, from the first, that are in the database as well.
     copied: u64,
-    /// Says outside of the log how long it is.
+    /// Records the log's length outside of it.
     counter: Option<Counter>,
 }
 
 impl Wal {
-    /// Has SQLite count the pages of the log from now on. `counted`: the database and the file
-    /// of its lock; `found` is what there was before.
+    /// Makes SQLite report the length of the log from now on. `counted` is the database and its
+    /// lock file; `found` is the state before.
     pub(super) fn watch(
         connection: &mut Connection,
         counted: Option<(&Path, &Arc<File>)>,
@@ -60,27 +61,27 @@ impl Wal {
         })
     }
 
-    /// A commit has returned, which the database proves that it has where it holds `witness`.
+    /// Notes a commit. If the database holds `witness`, it holds this commit.
     pub(super) fn committed(&mut self, witness: Witness, is_synced: bool) {
         let pages = self.pages.load(Ordering::Relaxed);
-        // A file without a log has nothing to count.
+        // A database without a log has nothing to count.
         if let Some(counter) = self.counter.as_mut().filter(|_| pages > 0) {
             counter.committed(pages, witness, is_synced);
         }
     }
 
-    /// How long the log is, in bytes.
+    /// Length of the log in bytes.
     pub(super) fn bytes(&self) -> u64 {
         self.pages.load(Ordering::Relaxed) * FRAME_BYTES
     }
 
-    /// Copies the log into the file when it has reached its bound, as far as no query still
-    /// reads the older state; whether it did. The commit after a whole copy starts the log
-    /// over.
+    /// Makes a checkpoint if the log has reached its bound: copies it into the database, as far
+    /// as no query still reads the older state. Returns whether it did. The commit after a
+    /// complete checkpoint starts the log over.
     pub(super) fn checkpoint_when_due(&mut self, connection: &Connection, bound: u64) -> rusqlite::Result<bool> {
         let pages = self.pages.load(Ordering::Relaxed);
         if pages < self.copied {
-            // It has started over.
+            // The log has started over.
             self.copied = 0;
         }
         let is_due = self.bytes() >= bound && (pages - self.copied) * FRAME_BYTES >= bound / PARTS;

@@ -1,4 +1,4 @@
-//! What a store says that it holds and occupies.
+//! Statistics: what a store holds and occupies.
 
 use crate::damage::Damage;
 use crate::own_threads::OwnThreads;
@@ -24,34 +24,34 @@ use crate::own_threads::OwnThreads;
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Stats {
-    /// Series that `define` has bound in this life. A key of an earlier life counts once it
-    /// is defined again.
+    /// Series that `define` has bound since the store was opened. A stored key counts once it is
+    /// defined again.
     pub series: u64,
     /// Samples that the place holds: a query returns them once their series is defined.
     pub samples: u64,
-    /// Samples accepted in this life.
+    /// Samples accepted since the store was opened.
     pub accepted: u64,
-    /// Samples that a later write of the same timestamp (or slot) replaced in this life,
-    /// whenever they were written.
+    /// Samples replaced since the store was opened, by a later write of the same timestamp (or
+    /// slot), whenever they were written.
     pub superseded: u64,
-    /// Samples that retention removed in this life.
+    /// Samples that retention has removed since the store was opened.
     pub expired: u64,
-    /// What the place occupies.
+    /// Bytes that the place occupies.
     pub footprint: Footprint,
-    /// Blocks of the file system that the store's files occupy, in bytes; `None` where the
-    /// store has no files on this machine, or cannot tell which they are.
+    /// Bytes of the file-system blocks of the store's files; `None` if the store has no files on
+    /// this machine, or cannot tell which they are.
     pub disk_bytes: Option<u64>,
-    /// CPU time that threads of the store's own have used in this life, in nanoseconds
-    /// ([`crate::OwnThreads`] counts it); `None` where there are none, or the store cannot
-    /// say. What a caller's thread uses inside the store is not in it.
+    /// CPU time that the store's own threads have used since it was opened, in nanoseconds
+    /// ([`crate::OwnThreads`] counts it); `None` if there are none, or the store cannot know.
+    /// Time of callers' threads inside the store is not included.
     pub own_cpu_ns: Option<u64>,
-    /// What the store found damaged in its files in this life, at its opening or later, and
-    /// went on without; see [`crate::DamageLog`]. A store without files has none.
+    /// Damage that the store has found in its files since it was opened, and works around; see
+    /// [`crate::DamageLog`]. Empty for a store without files.
     pub damage: Vec<Damage>,
 }
 
 impl Stats {
-    /// Counts of a store that has replaced and removed nothing, and occupies nothing.
+    /// The figures of a store that has replaced and removed nothing, and occupies nothing.
     pub const fn new(series: u64, samples: u64, accepted: u64) -> Self {
         Self {
             series,
@@ -66,7 +66,7 @@ impl Stats {
         }
     }
 
-    /// The same with the CPU time of more threads of the store's own.
+    /// Adds the CPU time of further threads of the store.
     #[must_use]
     pub fn with_threads(mut self, threads: &OwnThreads) -> Self {
         self.own_cpu_ns = match (self.own_cpu_ns, threads.cpu_ns()) {
@@ -77,22 +77,22 @@ impl Stats {
     }
 }
 
-/// Bytes by kind; 0 where a store has no such thing. A store starts from
-/// [`Footprint::of_heads`], [`Footprint::of_sealed`] or `default`, and sets what differs.
+/// Bytes by kind; 0 for kinds that a store does not have. Start from [`Footprint::of_heads`],
+/// [`Footprint::of_sealed`] or `default`, and set what differs.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Footprint {
     /// Sealed data with its index entries.
     pub sealed_bytes: u64,
-    /// Samples in sealed data.
+    /// Number of samples in sealed data.
     pub sealed_samples: u64,
-    /// Open heads: what waits to be sealed.
+    /// Open heads: samples that are not sealed yet.
     pub head_bytes: u64,
     /// Journal or write-ahead log.
     pub journal_bytes: u64,
     /// Key table and other per-series state.
     pub series_bytes: u64,
-    /// Allocated, but free to be used again.
+    /// Allocated, but unused.
     pub free_bytes: u64,
 }
 
@@ -118,7 +118,7 @@ impl Footprint {
         }
     }
 
-    /// Everything together.
+    /// The sum of all kinds.
     pub const fn total_bytes(&self) -> u64 {
         self.sealed_bytes + self.head_bytes + self.journal_bytes + self.series_bytes + self.free_bytes
     }

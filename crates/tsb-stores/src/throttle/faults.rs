@@ -1,4 +1,4 @@
-//! Which samples are hit, how, and the record of it.
+//! Selects the samples that get faults, and records the faults.
 
 use std::collections::{BTreeSet, HashMap};
 use std::ops::Not;
@@ -8,11 +8,11 @@ use tsb_core::{Batch, SeriesId, Timestamp};
 use super::ThrottleOptions;
 use crate::error::{Error, Result};
 
-/// Most faults of a kind; after that no more are injected, so that the record, which
-/// names each, stays exact and bounded (24 MiB a kind).
+/// Maximum number of faults of one kind; after that no more are injected, so that the record,
+/// which lists each fault, stays exact and bounded (24 MiB per kind).
 pub const MAX_FAULTS: usize = 1 << 20;
 
-/// A sample that was tampered with, as the writer wrote it.
+/// A sample with a fault, as the caller wrote it.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct FaultSample {
     /// Its series.
@@ -23,20 +23,20 @@ pub struct FaultSample {
     pub value: f64,
 }
 
-/// Everything that was done to the data, in the order in which it was done.
+/// All faults, in order of injection.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Faults {
     /// Refused with `Reason::Injected`.
     pub refused: Vec<FaultSample>,
-    /// Acknowledged and forgotten.
+    /// Acknowledged and dropped.
     pub lost: Vec<FaultSample>,
-    /// Kept with another value.
+    /// Stored with another value.
     pub altered: Vec<FaultSample>,
-    /// Answered twice.
+    /// Returned twice.
     pub duplicated: Vec<FaultSample>,
 }
 
-/// What happens to a sample. Where two would hit one sample, the first here does.
+/// The kind of a fault. If two would hit one sample, the first in this order is used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Fault {
     Error,
@@ -45,7 +45,7 @@ pub(super) enum Fault {
     Duplicate,
 }
 
-/// Which samples are hit: one at a seeded place in every `one_in` in a row.
+/// The plan of faults: in every `one_in` consecutive samples, one at a seeded position.
 #[derive(Clone, Debug)]
 pub(super) struct Plan {
     seed: u64,
@@ -53,7 +53,7 @@ pub(super) struct Plan {
 }
 
 impl Plan {
-    /// The faults of the options; else what is wrong with them.
+    /// The plan for these options, or what is wrong with them.
     pub(super) fn new(options: &ThrottleOptions) -> std::result::Result<Self, &'static str> {
         let kinds = [
             (Fault::Error, options.error_one_in),
@@ -78,8 +78,8 @@ impl Plan {
         self.kinds.is_empty().not()
     }
 
-    /// The hit samples of a batch whose first sample is number `first`: ascending
-    /// indices, each once. Its cost is per hit, not per sample.
+    /// The faults in a batch whose first sample has the number `first`: ascending indices, each
+    /// at most once. The cost grows with the number of faults, not of samples.
     pub(super) fn hits(&self, first: u64, len: usize) -> Vec<(usize, Fault)> {
         let mut hits = Vec::new();
         let end = first + len as u64;
@@ -99,7 +99,7 @@ impl Plan {
     }
 }
 
-/// Three numbers to one, evenly (splitmix64's finisher over a Weyl sequence).
+/// Hashes three numbers to one, evenly distributed (splitmix64's finisher over a Weyl sequence).
 fn hash(seed: u64, kind: u64, group: u64) -> u64 {
     let mut x = seed
         .wrapping_add(kind.wrapping_mul(0xd1b5_4a32_d192_ed03))
@@ -109,7 +109,7 @@ fn hash(seed: u64, kind: u64, group: u64) -> u64 {
     x ^ (x >> 31)
 }
 
-/// A value that differs from `value` at every exactness: whole numbers, 32-bit floats.
+/// A value that differs from `value` in every exactness class, such as integers or 32-bit floats.
 pub(super) fn altered(value: f64) -> f64 {
     if value.abs() < 1_048_576.0 {
         value + 1.0
@@ -120,11 +120,11 @@ pub(super) fn altered(value: f64) -> f64 {
     }
 }
 
-/// The record, and what is needed to go on lying consistently.
+/// The record of faults, and the state for answering reads consistently with them.
 #[derive(Debug, Default)]
 pub(super) struct Book {
     pub(super) faults: Faults,
-    // Timestamps that are answered twice, by series.
+    // Timestamps to return twice, by series.
     copies: HashMap<SeriesId, BTreeSet<Timestamp>, foldhash::fast::FixedState>,
     defined: std::collections::HashSet<SeriesId, foldhash::fast::FixedState>,
 }
@@ -152,7 +152,7 @@ impl Book {
             Fault::Lose => self.faults.lost.push(sample),
             Fault::Alter => self.faults.altered.push(sample),
             Fault::Duplicate => {
-                // Hit twice, a sample is still answered twice, not three times.
+                // A sample that is hit twice is still returned twice, not three times.
                 if self.copies.entry(sample.series).or_default().insert(sample.at) {
                     self.faults.duplicated.push(sample);
                 }
@@ -160,7 +160,7 @@ impl Book {
         }
     }
 
-    /// The doubled timestamps of those of `series` that have some.
+    /// The doubled timestamps of `series`; series without any are left out.
     pub(super) fn copies_of(&self, series: &[SeriesId]) -> HashMap<SeriesId, BTreeSet<Timestamp>> {
         let found = series.iter().filter_map(|id| Some((*id, self.copies.get(id)?.clone())));
         if self.copies.is_empty() {
@@ -171,8 +171,8 @@ impl Book {
     }
 }
 
-/// A chunk with each doubled sample after itself once more. What the inner store no
-/// longer has (superseded, expired) is not brought back.
+/// Copies a chunk, with each doubled sample repeated. Samples that the inner store no longer has
+/// (superseded, expired) are not restored.
 pub(super) fn twice(copies: &BTreeSet<Timestamp>, times: &[Timestamp], values: &[f64]) -> (Vec<Timestamp>, Vec<f64>) {
     let mut doubled = (
         Vec::with_capacity(times.len() + 1),

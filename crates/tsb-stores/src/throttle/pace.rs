@@ -1,24 +1,25 @@
-//! When a throttled write starts and ends: pure arithmetic on a clock's nanoseconds.
+//! Computes when a throttled write starts and ends: arithmetic on the clock's nanoseconds,
+//! without a clock of its own.
 
 use tsb_core::time::SECOND_NS;
 
 use super::ThrottleOptions;
 
-/// From when to when one write occupies the store, in the clock's nanoseconds.
+/// The time during which one write occupies the store, in the clock's nanoseconds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Service {
     pub(super) start: u64,
     pub(super) end: u64,
 }
 
-/// A single server with a queue, which stands still now and then.
+/// A single server with a queue, and periodic stalls.
 #[derive(Debug)]
 pub(super) struct Pace {
     rate_per_second: Option<u64>,
     stall: Option<Stall>,
     opened: u64,
     busy_until: u64,
-    // Numerator of the part of a nanosecond that is still owed: the rate does not drift.
+    // Numerator of the fraction of a nanosecond carried over, so that the rate does not drift.
     owed: u128,
 }
 
@@ -29,7 +30,7 @@ struct Stall {
 }
 
 impl Pace {
-    /// An idle server, opened at `now`; else what is wrong with the options.
+    /// An idle server, opened at `now`; or what is wrong with the options.
     pub(super) fn new(options: &ThrottleOptions, now: u64) -> std::result::Result<Self, &'static str> {
         if options.rate_per_second == Some(0) {
             return Err("a service rate of 0 never serves");
@@ -49,8 +50,8 @@ impl Pace {
         })
     }
 
-    /// The service of `samples` that arrive at `now`: after those before them, not
-    /// during a stall. One that has started is not interrupted.
+    /// The service time of `samples` that arrive at `now`: after earlier writes, and not starting
+    /// during a stall. A service that has started is not interrupted by a stall.
     pub(super) fn admit(&mut self, now: u64, samples: u64) -> Service {
         let start = self.after_stall(now.max(self.busy_until));
         let Some(rate) = self.rate_per_second else {
@@ -64,7 +65,7 @@ impl Pace {
         Service { start, end }
     }
 
-    /// Stalls are `[k * every, k * every + length)` after opening, for k of 1 and more.
+    /// Stalls are `[k * every, k * every + length)` after opening, for k = 1, 2, ...
     fn after_stall(&self, at: u64) -> u64 {
         let Some(stall) = self.stall else { return at };
         let since = at.saturating_sub(self.opened);
@@ -96,7 +97,7 @@ mod tests {
         let mut pace = pace(Some(7), None);
         let last = (0..7_000).map(|_| pace.admit(1_000, 1)).last().unwrap();
         assert_eq!(last.end, 1_000 + 1_000 * SECOND_NS);
-        // An idle server does not save up.
+        // An idle server does not accumulate capacity.
         let later = pace.admit(last.end + 500, 7);
         assert_eq!((later.start, later.end), (last.end + 500, last.end + 500 + SECOND_NS));
     }

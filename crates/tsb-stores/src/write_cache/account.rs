@@ -1,31 +1,32 @@
-//! What has become of every sample that a write cache accepted.
+//! Counts the outcomes of all samples that a write cache accepted.
 
-/// Counts of samples; [`Account::balances`] at every moment.
+/// Counts of samples by outcome; [`Account::balances`] holds at every moment.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Account {
     /// Accepted since the cache was opened.
     pub accepted: u64,
-    /// Accepted in an earlier life, and found in the journal.
+    /// Accepted before the cache was opened, and found in the journal.
     pub replayed: u64,
-    /// Taken by the store.
+    /// Accepted by the inner store.
     pub written: u64,
-    /// Waiting, or being written.
+    /// Queued, or being written.
     pub pending: u64,
-    /// Dropped because somebody asked for that.
+    /// Dropped at the caller's request.
     pub forgotten: u64,
-    /// Refused by the store for good: somebody else wrote a later one, or it cannot say it.
+    /// Refused by the inner store for good: it holds a later sample from another writer, or it
+    /// cannot represent the value.
     pub failed: u64,
-    /// Older than the retention of the store when their turn came.
+    /// Older than the inner store's retention when they were written.
     pub expired: u64,
 }
 
 impl Account {
-    /// Whether nothing is missing and nothing is counted twice.
+    /// Whether every sample is counted exactly once.
     pub const fn balances(&self) -> bool {
         self.accepted + self.replayed == self.written + self.pending + self.forgotten + self.failed + self.expired
     }
 
-    /// Both together.
+    /// The sum of both.
     #[must_use]
     pub const fn plus(&self, other: &Self) -> Self {
         Self {

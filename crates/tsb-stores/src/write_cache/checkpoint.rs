@@ -1,4 +1,4 @@
-//! From a journal goes what its cache has written and the medium has.
+//! The checkpoint: removes journal segments whose samples are synced in the store.
 
 use std::cmp::Reverse;
 use std::sync::Mutex;
@@ -9,39 +9,40 @@ use super::journal::Journal;
 use crate::error::Result;
 use crate::locks::lock;
 
-/// A series or a file, up to which record of the journal it is written, and how it is named
-/// where its id does not say that.
+/// A series or file, the journal record up to which it is written, and its key where the id alone
+/// does not name it.
 pub type Settled<K> = (SeriesId, u64, K);
 
-/// So many are kept before they are looked through for what is there twice.
+/// Number of entries from which on [`Unsynced`] drops older entries of the same series.
 const MANY: usize = 1 << 20;
 
-/// A cache, as far as its journal is concerned.
+/// What a checkpoint needs from a cache.
 pub trait Settle {
-    /// How a series or file is named besides its id.
+    /// Names a series or file in addition to its id.
     type Key;
 
     /// What was written since the last checkpoint.
     fn unsynced(&self) -> &Unsynced<Self::Key>;
 
-    /// The oldest record of the journal of which not everything is written.
+    /// The oldest journal record with samples that are not written yet.
     fn oldest_record(&self) -> Option<u64>;
 
-    /// Waits until all that was written is on the medium.
+    /// Syncs the store. When it returns, everything written before outlives a power cut.
     fn sync(&self) -> Result<()>;
 
-    /// Says in the journal that the medium has these.
+    /// Writes a mark to the journal: the store has synced these.
     fn mark(&self, journal: &Journal, settled: &[Settled<Self::Key>]) -> Result<()>;
 }
 
-/// Makes the journal shorter by what was written and is synced.
+/// Syncs the store, marks in the journal what was written before, and removes the segments that
+/// are no longer needed.
 ///
 /// # Errors
-/// What the cache says to a sync, or the medium to the journal.
+/// The error of the cache's sync, or of the journal's medium.
 pub fn checkpoint(cache: &impl Settle, journal: &Journal) -> Result<()> {
     journal.rotate()?;
-    // IMPORTANT: in this order. What is not held any more, and what is marked, is written
-    // before it is synced; what comes later is in later records.
+    // IMPORTANT: the order matters. Both what is no longer queued and what is marked must have
+    // been written before the sync begins; anything written later is in later records.
     let next = journal.next_record();
     let oldest = cache.oldest_record().unwrap_or(next);
     let settled = cache.unsynced().take();
@@ -50,7 +51,7 @@ pub fn checkpoint(cache: &impl Settle, journal: &Journal) -> Result<()> {
     journal.retire(oldest.min(next))
 }
 
-/// What was written and not synced yet.
+/// What was written and is not synced yet.
 #[derive(Debug)]
 pub struct Unsynced<K>(Mutex<Vec<Settled<K>>>);
 
@@ -61,11 +62,12 @@ impl<K> Default for Unsynced<K> {
 }
 
 impl<K> Unsynced<K> {
-    /// Adds series or files that were written, each up to a record.
+    /// Adds series or files, each with the record up to which it was written.
     pub fn remember(&self, settled: impl IntoIterator<Item = Settled<K>>) {
         let mut all = lock(&self.0);
         all.extend(settled);
-        // Never more than twice the number of series, or so many.
+        // Compact only when the vector would grow: its length stays below twice the number of
+        // series, or below `MANY`.
         if all.len() >= MANY && all.len() == all.capacity() {
             compact(&mut all);
         }
@@ -78,7 +80,7 @@ impl<K> Unsynced<K> {
     }
 }
 
-/// The newest of each series.
+/// Keeps the newest entry of each series.
 fn compact<K>(settled: &mut Vec<Settled<K>>) {
     settled.sort_unstable_by_key(|&(id, record, _)| Reverse((id, record)));
     settled.dedup_by_key(|(id, ..)| *id);

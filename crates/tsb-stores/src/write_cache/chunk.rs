@@ -1,23 +1,22 @@
-//! Samples that wait, in chunks of one size that are used again and again.
+//! Storage of queued samples, in chunks of one size that are reused.
 //!
-//! A series holds a chain of chunks. A chunk is taken and given back at either end of its
-//! chain, so nothing is copied while a queue grows, and what a shard holds is a count of
-//! chunks: that is what the bound of memory bounds.
+//! A series holds a chain of chunks. Chunks are added and removed at either end of a chain, so a
+//! growing queue copies nothing. Memory is bounded by the number of chunks in use ([`Budget`]).
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// Samples of a chunk: with its two numbers it fills four cache lines.
+/// Samples per chunk: together with `next` and `len` a chunk fills four cache lines.
 pub(super) const SAMPLES: usize = 15;
-/// Chunks that are allocated together.
+/// Chunks per allocation.
 const SLAB: usize = 64;
-/// No chunk: the end of a chain.
+/// The null chunk index: the end of a chain.
 pub(super) const NONE: u32 = u32::MAX;
 
 /// A sample: nanoseconds since the epoch, and a value.
 pub(super) type Sample = (i64, f64);
 
-/// Some samples of one series, and where the next ones are.
+/// Some samples of one series, and the index of the next chunk.
 #[derive(Clone, Debug)]
 pub(super) struct Chunk {
     samples: [Sample; SAMPLES],
@@ -34,7 +33,7 @@ impl Chunk {
     };
 }
 
-/// How many chunks all shards together may use.
+/// The number of chunks that all shards together may use.
 #[derive(Debug)]
 pub(super) struct Budget {
     used: AtomicUsize,
@@ -70,15 +69,15 @@ impl Budget {
 /// The chunks of one shard.
 #[derive(Debug)]
 pub(super) struct Arena {
-    // They do not move when there are more of them.
+    // Boxed, so that growing the vector does not move the chunks.
     slabs: Vec<Box<[Chunk; SLAB]>>,
-    // The first of a chain of chunks that nobody uses.
+    // The first chunk of the free list.
     free: u32,
     free_count: usize,
     budget: Arc<Budget>,
 }
 
-/// The chunks of one series: the oldest and the newest, or none.
+/// The chain of one series: its oldest and its newest chunk, or none.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Chain {
     head: u32,
@@ -99,7 +98,7 @@ impl Arena {
         }
     }
 
-    /// Appends a sample, or says that the bound is reached.
+    /// Appends a sample. Returns false if the memory bound is reached.
     #[inline]
     pub(super) fn push(&mut self, chain: &mut Chain, sample: Sample) -> bool {
         if chain.tail != NONE {
@@ -129,7 +128,7 @@ impl Arena {
         true
     }
 
-    /// Moves all samples out, oldest first, and gives the chunks back.
+    /// Moves all samples out, oldest first, and frees the chunks.
     pub(super) fn drain(&mut self, chain: &mut Chain, mut into: impl FnMut(&[Sample])) {
         let mut at = std::mem::replace(chain, Chain::EMPTY).head;
         while at != NONE {
@@ -141,8 +140,8 @@ impl Arena {
         }
     }
 
-    /// Puts samples before all others. They have been in chunks already, so the bound is
-    /// passed by what is being written at the most.
+    /// Puts samples back in front of all others. They were in chunks before, so the bound is
+    /// exceeded by at most the samples being written.
     pub(super) fn put_back(&mut self, chain: &mut Chain, samples: &[Sample]) {
         let mut before = Chain::EMPTY;
         for part in samples.chunks(SAMPLES) {
@@ -168,7 +167,7 @@ impl Arena {
         }
     }
 
-    /// Bytes that are allocated and not in use.
+    /// Bytes that are allocated and unused.
     pub(super) fn free_bytes(&self) -> u64 {
         (self.free_count * size_of::<Chunk>()) as u64
     }

@@ -1,4 +1,5 @@
-//! From queues to the store: whoever takes a series writes it, and nobody else meanwhile.
+//! Writes queued samples to the inner store. A series is written by one thread at a time; a
+//! second one waits.
 
 use std::iter::Peekable;
 use std::sync::PoisonError;
@@ -19,7 +20,8 @@ use crate::locks::lock;
 use crate::store::{Scope, Store};
 
 impl<S: Store> Shared<S> {
-    /// Waits for a call that was not seen yet; whether to go on.
+    /// Waits for new work, counted by `Work::calls`; `seen` is the count handled so far. Returns
+    /// false once the cache is stopping.
     fn await_call(&self, seen: &mut u64) -> bool {
         let mut work = lock(&self.work);
         while work.calls == *seen && !work.is_stopping {
@@ -29,7 +31,7 @@ impl<S: Store> Shared<S> {
         !work.is_stopping
     }
 
-    /// Writes what is due in a shard.
+    /// Writes the due queues of a shard.
     pub(super) fn write_due(&self, shard: usize, load: &mut Load) {
         loop {
             load.clear();
@@ -37,16 +39,16 @@ impl<S: Store> Shared<S> {
             if load.is_empty() {
                 return;
             }
-            // What went wrong is noted, and tried again.
+            // A failure is recorded by `write_load`, and the series is retried.
             let _ = self.write_load(shard, load);
         }
     }
 
-    /// Writes what waits, and says what was refused for good since the last time, by whomever
-    /// it was written.
+    /// Writes the queues in `scope`, and reports samples in it that the store has refused for
+    /// good since the last report, whichever thread wrote them.
     ///
     /// # Errors
-    /// The first thing that could not be written. The rest was.
+    /// The first failed write, after trying all others; otherwise the first refusal.
     pub(super) fn settle(&self, scope: Scope<'_>) -> Result<()> {
         let written = match scope {
             Scope::All => self.write_all(),
@@ -73,10 +75,11 @@ impl<S: Store> Shared<S> {
         }
     }
 
-    /// Writes all that waits, with the help of the threads; returns when it is written.
+    /// Writes all queues, with the help of the writeback threads; returns when everything is
+    /// written.
     ///
     /// # Errors
-    /// The first thing that could not be written. The rest was.
+    /// The first failed write, after trying all others.
     pub(super) fn write_all(&self) -> Result<()> {
         self.queue_due(true);
         let mut load = Load::default();
@@ -89,7 +92,7 @@ impl<S: Store> Shared<S> {
         result
     }
 
-    /// Writes what waits for some series.
+    /// Writes the queues of some series.
     ///
     /// # Errors
     /// As [`Shared::write_all`].
@@ -123,8 +126,9 @@ impl<S: Store> Shared<S> {
         result
     }
 
-    /// Takes series after series, and waits for one that somebody else is writing; but never
-    /// with something in hand, or two of us could wait for each other.
+    /// Takes queues of `ids` into `load`, and waits for a series that another thread is writing.
+    /// It waits only while `load` is empty: two threads that each hold a series could wait for
+    /// each other.
     fn take_each(&self, shard: usize, ids: &mut Peekable<impl Iterator<Item = SeriesId>>, load: &mut Load) {
         let now_ns = self.clock.now();
         let mut queues = lock(&self.shards[shard]);
@@ -142,18 +146,18 @@ impl<S: Store> Shared<S> {
         }
     }
 
-    /// Writes what was taken from a shard, and gives the shard the account of it.
+    /// Writes the samples taken from a shard, and updates the shard's account.
     fn write_load(&self, shard: usize, load: &mut Load) -> Result<()> {
         if let Some(journal) = &self.journal {
-            // IMPORTANT: before the store has them, or a kill could leave one series of a write
-            // in the store, and the others nowhere.
+            // IMPORTANT: wait for the record before the store gets its samples. Otherwise a kill
+            // could leave one series of a write in the store and lose the others.
             journal.await_record();
         }
         let mut outcomes: Vec<(Part, Outcome)> = Vec::with_capacity(load.parts().len());
         load.write(&self.inner, |part, outcome| outcomes.push((part.clone(), outcome)));
         let now_ns = self.clock.now();
-        // IMPORTANT: before the queues say that these are written, or a flush that waits for
-        // them would find nothing wrong.
+        // IMPORTANT: record the refusals before the queues are marked as written. Otherwise a
+        // flush that waits for them would miss the refusals.
         self.note_refused(&outcomes);
         {
             let mut queues = lock(&self.shards[shard]);
@@ -170,8 +174,8 @@ impl<S: Store> Shared<S> {
         if let Some(trouble) = outcomes.iter().find_map(|(_, outcome)| outcome.trouble.as_ref()) {
             self.note_trouble(chain(trouble));
         }
-        // What was refused for good waits for the next flush to say so; it keeps no reader from
-        // the rest.
+        // A permanent refusal is reported by the next flush; here it must not fail a reader of
+        // the other samples.
         let mut left = outcomes.into_iter().filter(|(_, outcome)| !outcome.left.is_empty());
         match left.find_map(|(_, outcome)| outcome.trouble) {
             None => Ok(()),
@@ -197,7 +201,7 @@ impl<S: Store> Settle for Shared<S> {
 
     fn oldest_record(&self) -> Option<u64> {
         let held = self.shards.iter().filter_map(|shard| lock(shard).oldest_record()).min();
-        // IMPORTANT: no queue is locked here. `define` takes this lock within a queue's.
+        // IMPORTANT: hold no queue's lock here. `define` takes this lock while it holds one.
         let orphans = lock(&self.orphans);
         let orphaned = orphans.values().flatten().map(|(record, _)| *record).min();
         held.into_iter().chain(orphaned).min()
@@ -224,7 +228,7 @@ impl<S: Store> Kept for Shared<S> {
     }
 
     fn work(&self, index: usize, threads: usize) {
-        // Each begins with shards of its own.
+        // Each thread starts at a shard of its own, and then visits all others.
         let first = index * SHARDS / threads;
         let (mut load, mut seen) = (Load::default(), 0);
         while self.await_call(&mut seen) {
@@ -244,18 +248,18 @@ impl<S: Store> Kept for Shared<S> {
     }
 
     fn sweep(&self, _idle_ns: u64) {
-        // A series is known until the cache ends.
+        // A series stays known until the cache is closed; only due queues are written.
         self.queue_due(false);
     }
 
     fn make_room(&self) {
-        // Whoever meets the bound does that.
+        // Nothing to do: the writer that reaches the memory bound queues everything itself.
     }
 
     fn try_again(&self) {
         if self.has_trouble.swap(false, Ordering::AcqRel) {
             self.queue_due(false);
-            // Until nothing rests any more.
+            // Stay set while any series waits for its retry.
             let rests = self.shards.iter().any(|shard| lock(shard).has_left());
             self.has_trouble.fetch_or(rests, Ordering::AcqRel);
         }

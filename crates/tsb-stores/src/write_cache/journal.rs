@@ -1,9 +1,9 @@
-//! The journal of a write cache: what is accepted is on record before the ack.
+//! The journal of a write cache: every accepted sample is recorded before its ack.
 //!
-//! Segments of records with length, checksum and number. A record of samples is settled by
-//! a mark, and a segment goes when all its records are: a mark is only written when the
-//! store has *synced* what it took, so that a power cut loses nothing that an ack promised.
-//! It knows neither queues nor stores.
+//! The journal consists of segments of records; each record has a length, a checksum and a
+//! number. A mark settles the samples of earlier records, and a segment is removed when all its
+//! records are settled. A mark is written only when the store has *synced* the samples, so a
+//! power cut loses nothing that an ack promised. The journal knows neither queues nor stores.
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -39,17 +39,18 @@ pub(super) use replay::Held;
 pub use replay::HeldReadings;
 use replay::Sealed;
 
-/// Records that wait for somebody who confirms them have so many bytes at the most, about.
+/// Upper bound, in bytes, of records that are buffered for a later [`Journal::confirm`].
+/// Approximate.
 const BUFFER_MAX: usize = 256 << 10;
 
-/// Up to where the store's samples are safe, as positions of the store.
+/// The store positions up to which samples are buffered or synced by the journal.
 #[derive(Debug, Default)]
 struct Reached {
     buffered: AtomicU64,
     synced: AtomicU64,
 }
 
-/// A journal that is written.
+/// A journal that is open for writing.
 #[derive(Debug)]
 pub struct Journal {
     medium: Box<dyn Medium>,
@@ -60,37 +61,38 @@ pub struct Journal {
     turned: Bell,
     reached: Reached,
     journaled_bytes: AtomicU64,
-    /// Says beside the segments how far this journal was synced.
+    /// The file beside the segments that holds how far the journal was synced.
     synced_count: SyncedCount,
     damage: DamageLog,
 }
 
-/// The segment that is written, and those before it.
+/// The state of the journal's writer: the current segment, and the sealed segments before it.
 #[derive(Debug)]
 pub struct Book {
     segment: Arc<dyn Segment>,
     head: Head,
-    // The oldest segment that has to be there and its first record, as the marker says.
+    // Number and first record of the oldest segment that must exist, as the marker states.
     oldest: (u32, u64),
     bytes: u64,
-    // A number for each sample, so that a gap says how many are missing.
+    // Every sample takes one number, so a gap in the numbers tells how many samples are missing.
     next_record: u64,
-    // The position of the store after the last record.
+    // The store's position after the last record.
     position: u64,
     sealed: VecDeque<Sealed>,
-    /// Whole records that were not handed to the system yet: nobody was told that they are.
+    /// Whole records that have not been written to the system yet. No ack covers them.
     buffer: Vec<u8>,
-    /// Says beside the segments how far they were handed to the system.
+    /// The word of the count file that holds how far records were written to the system.
     handed_count: HandedCount,
-    /// Why nothing is written any more: the segment may end in a part of a record.
+    /// Set after a failed write: nothing more is written, since the segment may end in a partial
+    /// record.
     failure: Option<String>,
-    /// For the samples of one write.
+    /// Scratch space for the samples of one write.
     pub(super) admitted: Admitted,
-    /// Series that the segment has to name before them.
+    /// Series whose names must be written to the segment before these samples.
     pub(super) unnamed: Vec<SeriesId>,
 }
 
-/// Whose turn it is to sync, where one sync is for all.
+/// Group commit: one thread syncs for all that wait.
 #[derive(Debug, Default)]
 struct Turn {
     synced_record: u64,
@@ -98,13 +100,13 @@ struct Turn {
     failure: Option<String>,
 }
 
-/// What opening a journal found.
+/// The result of opening a journal.
 #[derive(Debug)]
 pub struct Opened {
     /// The journal, with a new segment begun.
     pub journal: Journal,
     pub(super) held: Held,
-    /// Lines of text for files that it holds from an earlier life, by file.
+    /// Lines of text for files that an earlier run left in it, by file.
     pub readings: HeldReadings,
     /// Bytes at its end that a crash left unfinished.
     pub torn_bytes: u64,
@@ -118,10 +120,10 @@ impl Opened {
 }
 
 impl Journal {
-    /// Opens or makes the journal in a folder, replays it, and begins a new segment.
+    /// Opens or creates the journal in a folder, replays it, and begins a new segment.
     ///
     /// # Errors
-    /// [`Error::Backend`] where files cannot be used, [`Error::LaterFormat`] for a journal of a
+    /// [`Error::Backend`] if a file cannot be used, [`Error::LaterFormat`] for a journal of a
     /// later version. Damage is no error: see [`Journal::damage`].
     pub fn open(options: &JournalOptions) -> Result<Opened> {
         let folder = Folder::open(&options.folder).map_err(|source| Error::Backend {
@@ -131,7 +133,7 @@ impl Journal {
         Self::on(Box::new(folder), options.sync, options.segment_bytes)
     }
 
-    /// The same on a medium of the caller's, for tests that cut the power.
+    /// Like [`Journal::open`], on a medium of the caller's, for tests that simulate a power cut.
     ///
     /// # Errors
     /// As [`Journal::open`].
@@ -151,7 +153,8 @@ impl Journal {
             (found.oldest, found.oldest_record)
         };
         let segment = begin(&*medium, oldest, head)?;
-        // IMPORTANT: after the head, which says from now on what the older count had said.
+        // IMPORTANT: only after the head is written. The head now carries the record number that
+        // the older count file carried.
         let (handed_count, synced_count) = count::begin(&*medium, head.first_record)?;
         let book = Book {
             segment,
@@ -186,34 +189,35 @@ impl Journal {
         })
     }
 
-    /// What was found damaged of it.
+    /// The damage found in the journal.
     pub fn damage(&self) -> Vec<Damage> {
         self.damage.list()
     }
 
-    /// When it is synced.
+    /// The sync policy.
     pub fn policy(&self) -> Sync {
         self.sync
     }
 
-    /// Takes the book: whoever has it decides the order of records.
+    /// Locks the journal's writer. The holder decides the order of records.
     pub fn book(&self) -> MutexGuard<'_, Book> {
         lock(&self.book)
     }
 
-    /// Returns when all that was admitted so far is on record: the book is held from a write's
-    /// admission until its record was handed to the system.
+    /// Returns when everything admitted so far is recorded. A writer holds this lock from the
+    /// admission of its samples until their record is written to the system, so taking the lock
+    /// once is enough.
     pub fn await_record(&self) {
         drop(self.book());
     }
 
-    /// Up to where the samples are in the system's buffers, and on the medium.
+    /// The store positions up to which samples are in the system's buffers, and synced.
     pub fn reached(&self) -> (u64, u64) {
         let synced = self.reached.synced.load(Ordering::Acquire);
         (self.reached.buffered.load(Ordering::Acquire), synced)
     }
 
-    /// Bytes that were handed to the system since it was opened.
+    /// Bytes written to the system since the journal was opened.
     pub fn journaled_bytes(&self) -> u64 {
         self.journaled_bytes.load(Ordering::Relaxed)
     }
@@ -224,16 +228,16 @@ impl Journal {
         book.bytes + book.sealed.iter().map(|sealed| sealed.bytes).sum::<u64>()
     }
 
-    /// Blocks of the file system that its segments occupy, in bytes; `None` where there are
-    /// no such files.
+    /// Bytes of the file-system blocks that the segments occupy; `None` if the medium has no
+    /// files.
     pub fn disk_bytes(&self) -> Option<u64> {
         let names = self.medium.names().ok()?;
         let paths: Vec<_> = names.iter().map(|name| self.medium.path_of(name)).collect();
         disk::of_files(paths.iter().map(|path| &**path))
     }
 
-    /// Appends the samples that the book was given, after which the store is at `position`,
-    /// and keeps the policy. The record's number.
+    /// Appends the admitted samples as a record, and syncs as the policy demands. `position` is
+    /// the store's position after these samples.
     pub fn append<'a>(
         &self,
         mut book: MutexGuard<'_, Book>,
@@ -266,11 +270,13 @@ impl Journal {
         Ok(())
     }
 
-    /// Appends a count of readings of one file, each ended by a line feed, after which the cache is at
-    /// `position`; with its name, if the segment has to be told. The record's number.
+    /// Appends `count` updates of one file as a record; each ends in a line feed. `name` is
+    /// written first if the segment does not have it yet, and `position` is the cache's position
+    /// afterwards. Returns the number of the record.
     ///
-    /// Nothing is promised before [`Journal::confirm`]: one write, and with the policy `group`
-    /// one sync, is for all who wait. With one sync for each record, that is done here.
+    /// The record may be acknowledged only after [`Journal::confirm`], which writes, and under
+    /// the policy `group` syncs, once for all pending records. Under `Each` this function has
+    /// synced already.
     pub fn append_readings(
         &self,
         mut book: MutexGuard<'_, Book>,
@@ -295,12 +301,12 @@ impl Journal {
         Ok(number)
     }
 
-    /// Returns when every record so far is in the system's buffers.
+    /// Writes all buffered records to the system.
     pub fn hand_over_all(&self) -> Result<()> {
         self.put(&mut self.book())
     }
 
-    /// Returns when a record may be acknowledged.
+    /// Returns when a record may be acknowledged, as the policy demands.
     pub fn confirm(&self, record: u64) -> Result<()> {
         match self.sync {
             Sync::Group => self.sync_together(record),
@@ -309,13 +315,13 @@ impl Journal {
         }
     }
 
-    /// Says that of each series all that is up to a record is on the medium.
+    /// Writes marks: for each series, the store has synced everything up to the given record.
     pub fn wrote<'a, K>(
         &self,
         settled: &'a [Settled<K>],
         key_of: impl Fn(&'a Settled<K>) -> Option<&'a SeriesKey>,
     ) -> Result<()> {
-        // Marks are few and rare: each names its series again.
+        // Marks are rare and need not be small, so each names its series again.
         for settled in settled.chunks(4_096) {
             let names: Vec<_> = settled.iter().filter_map(|one| Some((one.0, key_of(one)?))).collect();
             let upto: Vec<_> = settled.iter().map(|&(id, record, _)| (id, record)).collect();
@@ -324,7 +330,7 @@ impl Journal {
         Ok(())
     }
 
-    /// Says that nothing of a series up to a record is wanted any more.
+    /// Writes a mark: the samples of a series up to a record are no longer needed.
     pub fn forgot(&self, id: SeriesId, record: u64, key: &SeriesKey) -> Result<()> {
         self.mark(Mark::Forgot, &[(id, key)], &[(id, record)])
     }
@@ -338,17 +344,17 @@ impl Journal {
         self.put(&mut book)
     }
 
-    /// Lets somebody else open the folder.
+    /// Unlocks the folder, so that another journal can be opened there.
     pub fn release(&self) {
         self.medium.release();
     }
 
-    /// Syncs all that was appended.
+    /// Syncs everything appended so far.
     pub fn sync(&self) -> Result<()> {
         self.sync_book(&mut self.book())
     }
 
-    /// Ends the segment that is written, if there is something in it.
+    /// Ends the current segment, unless it is empty.
     pub fn rotate(&self) -> Result<()> {
         let mut book = self.book();
         if book.bytes > HEAD_LEN as u64 || !book.buffer.is_empty() {
@@ -357,20 +363,21 @@ impl Journal {
         Ok(())
     }
 
-    /// The number of segments that are not written any more, and the last record of all but
-    /// the newest of them.
+    /// The number of sealed segments, and the last record of all of them but the newest (0 if
+    /// there are fewer than two).
     pub fn backlog(&self) -> (usize, u64) {
         let book = self.book();
         let second = book.sealed.iter().rev().nth(1);
         (book.sealed.len(), second.map_or(0, |sealed| sealed.last_record))
     }
 
-    /// The next record's number: whatever is accepted from now on is in it or after it.
+    /// The number of the next record: samples accepted from now on are in it or in a later one.
     pub fn next_record(&self) -> u64 {
         self.book().next_record
     }
 
-    /// Removes segments of which all records are before `record`, and keeps damaged ones aside.
+    /// Removes sealed segments whose records are all before `record`. Damaged ones are renamed
+    /// and kept.
     pub fn retire(&self, record: u64) -> Result<()> {
         let mut book = self.book();
         let is_settled = |sealed: &&Sealed| sealed.last_record < record;
@@ -382,7 +389,8 @@ impl Journal {
         book.oldest = left.map_or((head.number, head.first_record), |left| {
             (left.number, left.first_record)
         });
-        // IMPORTANT: before they go, or their absence would be damage after a crash.
+        // IMPORTANT: update the marker before the segments go. Otherwise, after a crash, their
+        // absence would count as damage.
         let marked = mark(&*self.medium, book.oldest, head);
         marked.map_err(|source| self.failed("write", MARKER, source))?;
         for sealed in book.sealed.drain(..settled) {
@@ -404,7 +412,7 @@ impl Journal {
         Ok(())
     }
 
-    /// Hands the records that wait to the system, and begins a segment if this one is full.
+    /// Writes the buffered records to the system, and begins a new segment if this one is full.
     fn put(&self, book: &mut Book) -> Result<()> {
         self.hand_over(book)?;
         if book.bytes >= self.segment_bytes {
@@ -426,7 +434,7 @@ impl Journal {
         book.buffer.clear();
         book.bytes += len;
         self.journaled_bytes.fetch_add(len, Ordering::Relaxed);
-        // Otherwise no ack stands for them before they are synced.
+        // If an ack waits for a sync, no ack depends on records that are written but not synced.
         if !self.sync.is_before_ack() {
             book.handed_count.raise(book.next_record);
         }
@@ -435,8 +443,8 @@ impl Journal {
     }
 
     fn turn_page(&self, book: &mut Book) -> Result<()> {
-        // IMPORTANT: before the next segment begins. Replay takes what is missing at the end of
-        // any but the last segment for damage.
+        // IMPORTANT: sync before the next segment begins. Replay takes missing records at the end
+        // of any segment but the last for damage.
         self.sync_book(book)?;
         let sealed = Sealed {
             name: name_of(book.head.number),
@@ -467,7 +475,8 @@ impl Journal {
         Ok(())
     }
 
-    /// Returns when a record is synced: by this thread for all who wait, or by another.
+    /// Returns when a record is synced: by this thread for all waiting threads, or by another
+    /// one.
     fn sync_together(&self, record: u64) -> Result<()> {
         let mut turn = lock(&self.turn);
         loop {
@@ -495,12 +504,13 @@ impl Journal {
         }
     }
 
-    /// Syncs without holding up those who append; the last record that it covers.
+    /// Syncs without holding the writer's lock during the sync. Returns the last record that is
+    /// covered.
     fn sync_now(&self) -> Result<u64> {
         let (segment, number, last, position) = {
             let mut book = self.book();
             self.put(&mut book)?;
-            // What is in earlier segments was synced when they ended.
+            // Earlier segments were synced when they ended.
             (
                 Arc::clone(&book.segment),
                 book.head.number,
@@ -516,7 +526,7 @@ impl Journal {
         Ok(last)
     }
 
-    /// After this nothing more is written.
+    /// Records a failed write: after this nothing more is written.
     fn broken(&self, verb: &str, book: &mut Book, source: std::io::Error) -> Error {
         let error = self.failed(verb, &name_of(book.head.number), source);
         book.failure = Some(chain(&error));
@@ -532,12 +542,12 @@ impl Journal {
 }
 
 impl Book {
-    /// The number that the next record will have.
+    /// The number of the next record.
     pub fn next_record(&self) -> u64 {
         self.next_record
     }
 
-    /// The segment that it will be in.
+    /// The number of the segment that the next record is written to.
     pub fn segment(&self) -> u32 {
         self.head.number
     }

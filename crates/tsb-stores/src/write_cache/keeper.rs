@@ -1,6 +1,7 @@
-//! The threads of a cache: some that write, and one that looks what is due by time alone.
+//! The background threads of a cache: writeback threads, and one timer thread for periodic work
+//! (flush interval, retries, journal sync).
 //!
-//! It does not know what waits in the cache: samples of series, or readings for files.
+//! It does not know what the cache queues: samples of series, or updates of files.
 
 use std::sync::Arc;
 use std::thread::JoinHandle;
@@ -15,43 +16,44 @@ use super::shard::RETRY_NS;
 use crate::error::{Error, Result};
 use crate::own_threads::OwnThreads;
 
-/// How often the keeper looks at the clock, which may not be the machine's.
+/// How often the timer thread reads the clock. It polls, since `clock` need not be the machine's.
 const LOOK: Duration = Duration::from_millis(100);
-/// Segments that the journal may have behind it before it is made shorter.
+/// Number of sealed journal segments from which on the oldest are written out and removed.
 const BACKLOG: usize = 2;
 
-/// A cache, as its threads see it.
+/// A cache, as its background threads see it.
 pub trait Kept: Settle + Send + std::marker::Sync + 'static {
-    /// The time in which things are due.
+    /// The clock by which work is due.
     fn clock(&self) -> &dyn Clock;
 
-    /// Where what waits is on record, if it is.
+    /// The journal, if the cache has one.
     fn journal(&self) -> Option<&Journal>;
 
-    /// Writes what is due, whenever there is something, until the cache is to stop; as one
-    /// thread of so many.
+    /// Runs writeback thread `index` of `threads`: writes due queues whenever there are any,
+    /// until the cache stops.
     fn work(&self, index: usize, threads: usize);
 
-    /// Waits so long at the most; whether to go on.
+    /// Sleeps for at most `look`. Returns false once the cache is stopping.
     fn rest(&self, look: Duration) -> bool;
 
-    /// Has written what is due, and forgets what nobody has needed for so long.
+    /// Queues due work for writing, and forgets files that have been unused for `idle_ns`
+    /// nanoseconds.
     fn sweep(&self, idle_ns: u64);
 
-    /// Has everything written where memory is about to run out.
+    /// Queues everything for writing if memory is nearly used up.
     fn make_room(&self);
 
-    /// Has written what could not be and has rested.
+    /// Queues for a retry what could not be written, once its retry delay has passed.
     fn try_again(&self);
 
-    /// Has written what the journal holds in records up to this one.
+    /// Queues for writing all samples in journal records up to `record`.
     fn hurry(&self, record: u64);
 
-    /// Takes nothing any more.
+    /// Refuses all further calls because of `error`.
     fn poisoned_by(&self, error: &Error);
 }
 
-/// Starts them all.
+/// Starts the writeback threads and the timer thread.
 pub fn start<C: Kept>(cache: &Arc<C>, options: &WriteCacheOptions, own: &OwnThreads) -> Result<Vec<JoinHandle<()>>> {
     let threads = options.threads;
     let mut started = Vec::with_capacity(threads + 1);
@@ -61,7 +63,7 @@ pub fn start<C: Kept>(cache: &Arc<C>, options: &WriteCacheOptions, own: &OwnThre
     }
     let keeper = Keeper {
         cache: Arc::clone(cache),
-        // Now, and not when its thread comes to run.
+        // Read the clock here, not in the new thread: that may first run much later.
         started_ns: cache.clock().now(),
         flush_ns: options.flush_ns,
         sync_ns: options.journal.as_ref().and_then(|journal| match journal.sync {
@@ -73,10 +75,10 @@ pub fn start<C: Kept>(cache: &Arc<C>, options: &WriteCacheOptions, own: &OwnThre
     Ok(started)
 }
 
-/// Starts one more thread of the store's own.
+/// Starts a thread that is counted as the store's own.
 ///
 /// # Errors
-/// [`Error::Backend`] where the system has none.
+/// [`Error::Backend`] if the system cannot start a thread.
 pub fn spawn(own: &OwnThreads, name: &str, run: impl FnOnce() + Send + 'static) -> Result<JoinHandle<()>> {
     own.spawn(name, run).map_err(|error| Error::Backend {
         action: format!("start the thread {name}"),
@@ -84,7 +86,7 @@ pub fn spawn(own: &OwnThreads, name: &str, run: impl FnOnce() + Send + 'static) 
     })
 }
 
-/// Looks what is due by time alone.
+/// The timer thread: starts work that is due by time alone.
 struct Keeper<C> {
     cache: Arc<C>,
     started_ns: u64,
@@ -100,7 +102,7 @@ impl<C: Kept> Keeper<C> {
             .map_or(LOOK, |sync_ns| LOOK.min(Duration::from_nanos(sync_ns)));
         let mut flush_at_ns = self.started_ns.saturating_add(self.flush_ns);
         let mut sync_at_ns = self.started_ns;
-        // A cache that has just been opened has nothing to try again yet.
+        // Right after opening there is nothing to retry.
         let mut retry_at_ns = self.started_ns.saturating_add(RETRY_NS / 4);
         while cache.rest(look) {
             let now_ns = cache.clock().now();
@@ -124,15 +126,15 @@ impl<C: Kept> Keeper<C> {
         }
     }
 
-    /// Does something with the journal, if there is one. What goes wrong with it is final.
+    /// Runs `run` on the journal, if there is one. An error of the journal poisons the cache.
     fn with_journal(&self, run: impl FnOnce(&Journal) -> Result<()>) {
         if let Some(Err(error)) = self.cache.journal().map(run) {
             self.cache.poisoned_by(&error);
         }
     }
 
-    /// A journal with segments behind it has what the oldest of them hold written, so that
-    /// they go.
+    /// With too many sealed segments, has the samples of the oldest ones written, so that a
+    /// checkpoint can remove them.
     fn shorten(&self, journal: &Journal) -> Result<()> {
         let (segments, record) = journal.backlog();
         if segments < BACKLOG {

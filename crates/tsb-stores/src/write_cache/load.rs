@@ -1,4 +1,5 @@
-//! What one thread writes at once: the samples of some series, and what became of them.
+//! The samples of some series that one thread writes in one call, and the outcome for each
+//! series.
 
 use std::ops::Range;
 
@@ -8,12 +9,12 @@ use super::chunk::Sample;
 use crate::error::{Error, Result};
 use crate::store::{Reason, Refusal, Refusals, Store};
 
-/// Samples that are enough for one write.
+/// Number of samples from which on a load is written.
 const SAMPLES_MAX: usize = 8_192;
-/// Series that are enough for one write: each is a pass over a file, maybe.
+/// Number of series from which on a load is written: each series may cost an access to a file.
 const SERIES_MAX: usize = 256;
 
-/// Columns of samples, one series after the other, used again and again.
+/// Columns of samples, series after series. The buffers are reused.
 #[derive(Debug, Default)]
 pub(super) struct Load {
     ids: Vec<SeriesId>,
@@ -23,32 +24,32 @@ pub(super) struct Load {
     refused: Refusals,
 }
 
-/// One series of a load.
+/// The samples of one series in a load.
 #[derive(Clone, Debug)]
 pub(super) struct Part {
     pub(super) id: SeriesId,
     pub(super) range: Range<usize>,
-    /// The journal's record of its newest sample.
+    /// The journal record of its newest sample.
     pub(super) last_record: u64,
-    /// The store may have taken some of it before.
+    /// An earlier write failed halfway: the store may have accepted some of these samples.
     pub(super) is_unsure: bool,
-    /// How many of its samples take the place of the one before them.
+    /// Number of samples that replace the one before them.
     pub(super) repeats: u32,
 }
 
-/// What became of the samples of a part.
+/// The outcome of writing a part.
 #[derive(Debug, Default)]
 pub(super) struct Outcome {
     pub(super) written: u64,
     pub(super) failed: u64,
     pub(super) expired: u64,
-    /// What has to be tried again.
+    /// Samples to retry.
     pub(super) left: Vec<Sample>,
-    /// The store may have taken some of that.
+    /// The store may have accepted some of `left`.
     pub(super) is_unsure: bool,
     /// The store refused samples because the file of the series is damaged.
     pub(super) is_damaged: bool,
-    /// Why something was left or failed.
+    /// Why samples are left or failed.
     pub(super) trouble: Option<Error>,
 }
 
@@ -64,7 +65,7 @@ impl Load {
         self.parts.is_empty()
     }
 
-    /// Whether it is time to write it.
+    /// Whether the load should be written now.
     pub(super) fn is_full(&self) -> bool {
         self.values.len() >= SAMPLES_MAX || self.parts.len() >= SERIES_MAX
     }
@@ -92,7 +93,7 @@ impl Load {
         }
     }
 
-    /// Writes all of it to `store`, and says of each part what became of it.
+    /// Writes the load to `store`, and calls `done` with the outcome of each part.
     pub(super) fn write<S: Store>(&mut self, store: &S, mut done: impl FnMut(&Part, Outcome)) {
         let mut refused = std::mem::take(&mut self.refused);
         match self.refusals(0..self.values.len(), store, &mut refused) {
@@ -101,7 +102,8 @@ impl Load {
                     done(part, self.judge(part, 0, &list, store));
                 }
             }
-            // One series may be at fault: each by itself, and the store may have some already.
+            // A single series may have caused the error: write each alone. The store may have
+            // accepted some samples already.
             Err(_) if self.parts.len() > 1 => {
                 for part in &self.parts {
                     let part = Part {
@@ -124,7 +126,8 @@ impl Load {
         self.refused = refused;
     }
 
-    /// Writes some samples: those that the store refused, in order, counted from the first.
+    /// Writes some samples. Returns the refusals in order; their indexes count from the start of
+    /// `range`.
     fn refusals<S: Store>(&self, range: Range<usize>, store: &S, refused: &mut Refusals) -> Result<Vec<Refusal>> {
         refused.clear();
         store.write(&self.batch(range), refused).map(drop)?;
@@ -155,7 +158,7 @@ impl Load {
         (self.times[index].0, self.values[index])
     }
 
-    /// What the refusals mean for a part; their indexes count from `first`.
+    /// The outcome of a part, from the refusals; their indexes count from `first`.
     fn judge<S: Store>(&self, part: &Part, first: usize, refused: &[Refusal], store: &S) -> Outcome {
         let from = refused.partition_point(|refusal| first + (refusal.index as usize) < part.range.start);
         let of_part = refused[from..]
@@ -165,7 +168,8 @@ impl Load {
             written: part.range.len() as u64,
             ..Outcome::default()
         };
-        // What was taken before stands in front of what was not.
+        // Samples that the store accepted in an earlier attempt come first in the part: a late or
+        // duplicate refusal there is no failure.
         let mut taken_before = part.is_unsure.then_some(part.range.start);
         for refusal in of_part {
             let index = first + refusal.index as usize;

@@ -1,27 +1,30 @@
-//! How a write cache is tuned, with rrdcached's defaults.
+//! The options of a write cache, with rrdcached's defaults.
 
 use std::path::PathBuf;
 
 use crate::error::{Error, Result};
 
-/// How a [`WriteCache`](super::WriteCache) is tuned. The defaults are rrdcached's, but for
-/// the bound of memory, which rrdcached does not have.
+/// The options of a [`WriteCache`](super::WriteCache). The defaults are rrdcached's, except for
+/// the memory bound, which rrdcached does not have.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct WriteCacheOptions {
-    /// A series is due this long after it was last written, in nanoseconds.
+    /// Nanoseconds after its last write at which a series is due again.
     pub timeout_ns: u64,
-    /// Each series is due up to so much later, so that not all are at once, in nanoseconds.
+    /// Upper bound of a random delay that is added to the timeout of each series, in nanoseconds,
+    /// so that series are not all due at once. At most `timeout_ns`.
     pub jitter_ns: u64,
-    /// How often series that nobody writes to any more are looked for, in nanoseconds.
+    /// Interval in nanoseconds at which all series are checked, to write those that get no
+    /// further samples. Must not be 0.
     pub flush_ns: u64,
-    /// Threads that write. in [1, 64]
+    /// Number of writeback threads, in [1, 64].
     pub threads: usize,
-    /// Most bytes of samples that wait; beyond it samples are refused as full, and all that
-    /// waits is due at once.
+    /// Upper bound, in bytes, of queued samples; beyond it samples are refused as full, and every
+    /// queue is due at once.
     pub max_bytes: u64,
-    /// A journal, so that an ack outlives the process.
+    /// A journal, so that an acknowledged sample outlives the process.
     pub journal: Option<JournalOptions>,
-    /// What is known of RRD files is kept, so that none is read; for a cache of files only.
+    /// For a cache of RRD files only: keeps their heads in memory and in a file, so that the
+    /// files need not be read.
     pub checkpoint: Option<CheckpointOptions>,
 }
 
@@ -40,7 +43,7 @@ impl Default for WriteCacheOptions {
 }
 
 impl WriteCacheOptions {
-    /// Says what is wrong with them, if anything is.
+    /// Checks the ranges of the options.
     pub fn check(&self) -> Result<()> {
         let what = if !(1..=64).contains(&self.threads) {
             format!("{} threads: 1 to 64 can write", self.threads)
@@ -55,17 +58,18 @@ impl WriteCacheOptions {
     }
 }
 
-/// Where a checkpoint is, and how much it may hold.
+/// The file of a checkpoint of RRD heads, and its size.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CheckpointOptions {
-    /// Its file, which is made if it is not there.
+    /// The checkpoint's file; created if it does not exist.
     pub path: PathBuf,
-    /// Most bytes that are kept in memory of all files; of what is beyond it, files are read.
+    /// Upper bound, in bytes, of the heads kept in memory; heads beyond it are read from the
+    /// files.
     pub max_bytes: u64,
 }
 
 impl CheckpointOptions {
-    /// A checkpoint at `path`, of at most 1 GiB.
+    /// A checkpoint at `path`, with at most 1 GiB.
     pub fn new(path: impl Into<PathBuf>) -> Self {
         Self {
             path: path.into(),
@@ -74,19 +78,19 @@ impl CheckpointOptions {
     }
 }
 
-/// Where a journal is, and when it is synced.
+/// The folder of a journal, and its sync policy.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct JournalOptions {
-    /// Its folder, which is made if it is not there.
+    /// The journal's folder; created if it does not exist.
     pub folder: PathBuf,
-    /// When it is synced.
+    /// The sync policy.
     pub sync: Sync,
-    /// A segment is followed by another when it has so many bytes.
+    /// Size in bytes from which on a new segment is begun.
     pub segment_bytes: u64,
 }
 
 impl JournalOptions {
-    /// A journal in `folder`, synced as `sync` says, in segments of 64 MiB.
+    /// A journal in `folder` with the sync policy `sync` and segments of 64 MiB.
     pub fn new(folder: impl Into<PathBuf>, sync: Sync) -> Self {
         Self {
             folder: folder.into(),
@@ -96,17 +100,17 @@ impl JournalOptions {
     }
 }
 
-/// When the journal is synced. With each of them a record is in the system's buffers
-/// before its ack.
+/// When the journal is synced. Under every policy a record is in the system's buffers before its
+/// ack.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Sync {
-    /// When a segment ends, and at a flush.
+    /// Only when a segment ends, and at a flush.
     None,
-    /// Every so many nanoseconds.
+    /// At this interval, in nanoseconds.
     Interval(u64),
-    /// Before each ack, one sync for all who wait at the time.
+    /// Before each ack; one sync serves all records that are pending at the time.
     Group,
-    /// Before each ack, one sync for each record.
+    /// Before each ack; one sync per record.
     Each,
 }
 
@@ -117,7 +121,7 @@ impl Sync {
     }
 }
 
-/// The error for options of a write cache that cannot be.
+/// The error for invalid options of a write cache.
 pub fn invalid(what: String) -> Error {
     Error::Spec {
         spec: "write-cache+".to_owned(),

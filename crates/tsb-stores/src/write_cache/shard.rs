@@ -1,7 +1,7 @@
-//! The queues of some series: what waits, who is due, who is being written, and the account.
+//! A shard: the queues of some series, which of them are due or being written, and their account.
 //!
-//! It is *not* concurrent: whoever has its lock has it to themselves. So the account
-//! balances at every moment at which somebody can look.
+//! It is *not* concurrent: its owner holds the shard's lock. So the account balances whenever the
+//! lock can be taken.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
@@ -13,35 +13,35 @@ use super::chunk::{Arena, Budget, Chain, Sample};
 use super::load::{Load, Outcome, Part};
 use crate::store::Reason;
 
-/// Not due at any time: nothing has come yet.
+/// The due time of a queue that has not had a sample yet.
 const NEVER: u64 = u64::MAX;
-/// How long a series rests that could not be written.
+/// Nanoseconds before a failed write of a series is retried.
 pub const RETRY_NS: u64 = 1_000_000_000;
-/// How long a series takes nothing whose file was found damaged; then one sample finds out
-/// whether it still is.
+/// Nanoseconds for which a series with a damaged file refuses samples; after that one sample is
+/// admitted as a probe.
 const DAMAGED_NS: u64 = 10_000_000_000;
 
-/// One series, in less than a cache line.
+/// The queue of one series, in less than a cache line.
 #[derive(Debug)]
 struct Queue {
-    // The newest timestamp that was admitted, here or before, if `has_newest`.
+    // The newest timestamp admitted now or in an earlier run; valid if `has_newest`.
     newest: i64,
-    // From when on a sample makes it due.
+    // The time from which on the next sample makes the queue due.
     due_ns: u64,
-    // The journal's records that hold the oldest and the newest sample that waits.
+    // The journal records of the oldest and the newest queued sample.
     first_record: u64,
     last_record: u64,
     chain: Chain,
     count: u32,
-    // How many of these take the place of the one before them.
+    // Number of queued samples that replace the one before them.
     repeats: u32,
-    // The segment of the journal that last named this series.
+    // The last journal segment that holds the name of this series.
     named_in: u32,
     is_queued: bool,
     is_being_written: bool,
-    // A write failed halfway: the store may have some of what waits.
+    // A write failed halfway: the store may have accepted some of the queued samples.
     is_unsure: bool,
-    // Something could not be written.
+    // Some samples could not be written and wait for a retry.
     has_left: bool,
     has_newest: bool,
 }
@@ -64,49 +64,51 @@ impl Queue {
     };
 }
 
-/// What holds for all samples of one write.
+/// The values that all samples of one write share.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Moment {
     pub(super) now_ns: u64,
-    /// The record of the journal that the samples are in.
+    /// The journal record that holds the samples.
     pub(super) record: u64,
 }
 
-/// What is known of the samples of a series of which some wait.
+/// What is known about a series with queued samples.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Waiting {
-    /// The newest timestamp that was admitted.
+    /// The newest admitted timestamp.
     pub(super) newest: i64,
-    /// From when on no two samples are farther apart than the heartbeat.
+    /// The start of the newest stretch in which no two samples are further apart than the
+    /// heartbeat.
     pub(super) known_from: i64,
 }
 
 impl Waiting {
-    /// The end of the newest row that has ended, and whether a store of rows that has all
-    /// samples knows its value.
+    /// The end of the newest complete row, and whether a store of rows would have a value for it
+    /// once it has all samples.
     pub(super) fn row(self, row_ns: i64) -> (Timestamp, bool) {
         let end = self.newest.div_euclid(row_ns) * row_ns;
         (Timestamp(end), self.known_from <= end.saturating_sub(row_ns))
     }
 }
 
-/// When a series is due.
+/// The timing rules of the queues, and the store's rules for two samples at one time.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Pace {
     pub(super) timeout_ns: u64,
     pub(super) jitter_ns: u64,
-    /// Two samples of a series that are not so far apart are one to the store.
+    /// Two samples closer than this are one sample to the store, in nanoseconds.
     pub(super) resolution_ns: i64,
-    /// The store keeps one sample in so many nanoseconds.
+    /// Width of a slot, in nanoseconds, if the store keeps one sample per slot.
     pub(super) slot_ns: Option<i64>,
-    /// The store takes another sample with the newest timestamp.
+    /// Whether the store accepts another sample with the newest timestamp.
     pub(super) takes_repeats: bool,
-    /// A store of rows knows what was between two samples that are no farther apart.
+    /// A store of rows knows the values between two samples that are at most this far apart, in
+    /// nanoseconds.
     pub(super) heartbeat_ns: i64,
 }
 
 impl Pace {
-    /// Whether two samples, the second no earlier, have one place in the store.
+    /// Whether two samples occupy one place in the store; `at` must not be before `newest`.
     fn is_same(&self, newest: i64, at: i64) -> bool {
         match self.slot_ns {
             Some(slot_ns) => newest.div_euclid(slot_ns) == at.div_euclid(slot_ns),
@@ -114,8 +116,8 @@ impl Pace {
         }
     }
 
-    /// When a series is due that is written now: after the timeout, and up to the jitter
-    /// later.
+    /// The due time of a series written now: after the timeout, plus a pseudo-random part of the
+    /// jitter.
     fn due_after(&self, id: u32, now_ns: u64) -> u64 {
         let due_ns = now_ns.saturating_add(self.timeout_ns);
         if self.jitter_ns == 0 {
@@ -127,34 +129,34 @@ impl Pace {
     }
 }
 
-/// Some series and what waits for them.
+/// The queues of one shard.
 #[derive(Debug)]
 pub(super) struct Shard {
     index: usize,
     pace: Pace,
     queues: Vec<Queue>,
-    // A place a queue, which is read seldom: since when samples have been admitted without a
-    // gap between them that the store does not know.
+    // Per queue: the start of the newest stretch without a gap that is unknown to the store. Kept
+    // apart from `Queue`, since it is rarely read.
     known_from: Vec<i64>,
     arena: Arena,
-    // Each series stands here once at most.
+    // Places of due queues; each at most once.
     due: VecDeque<u32>,
-    // Series whose files are damaged, and from when on one sample of each is taken again.
+    // Series with damaged files, and the time from which on each admits one sample as a probe.
     damaged: BTreeMap<u32, u64>,
     account: Account,
-    // Pending samples that take the place of another.
+    // Number of pending samples that replace another one.
     repeats: u64,
     being_written: usize,
-    // How often something was taken or done.
+    // Incremented whenever samples are taken or written.
     turns: u64,
 }
 
-/// Series that stand beside each other in a shard.
+/// Number of neighbouring series that are in the same shard.
 pub(super) const BLOCK: usize = 64;
-/// Shards, each with a lock of its own.
+/// Number of shards, each with its own lock.
 pub(super) const SHARDS: usize = 16;
 
-/// In which shard a series is.
+/// The shard of a series.
 #[inline]
 pub(super) fn shard_of(id: SeriesId) -> usize {
     id.index() / BLOCK % SHARDS
@@ -191,7 +193,7 @@ impl Shard {
         series_at(self.index, place)
     }
 
-    /// Makes room for a series whose newest sample, written before, is `newest`.
+    /// Adds a queue for a series; `newest` is the newest timestamp that the store already has.
     pub(super) fn add(&mut self, id: SeriesId, newest: Option<i64>) {
         let place = place_of(id);
         if self.queues.len() <= place {
@@ -204,12 +206,12 @@ impl Shard {
         {
             queue.newest = newest;
             queue.has_newest = true;
-            // What was before is the store's to know.
+            // Only the store knows about gaps before this sample.
             self.known_from[place] = newest;
         }
     }
 
-    /// Takes a sample of a series that has been added.
+    /// Queues a sample of a series that was added before.
     #[inline]
     pub(super) fn admit(&mut self, id: SeriesId, at: i64, value: f64, moment: Moment) -> Result<(), Reason> {
         let place = place_of(id);
@@ -252,8 +254,8 @@ impl Shard {
         Ok(())
     }
 
-    /// Whether a series may take a sample. One whose file is damaged takes one at a time, which
-    /// is due at once.
+    /// Whether a series admits a sample. If its file is damaged it admits one sample per
+    /// `DAMAGED_NS`, which is due at once.
     #[cold]
     fn is_usable(&mut self, place: usize, now_ns: u64) -> bool {
         let Some(again_ns) = self.damaged.get_mut(&(place as u32)) else {
@@ -267,27 +269,28 @@ impl Shard {
         true
     }
 
-    /// The newest timestamp that was admitted.
+    /// The newest admitted timestamp.
     pub(super) fn newest(&self, id: SeriesId) -> Option<i64> {
         let queue = self.queues.get(place_of(id))?;
         queue.has_newest.then_some(queue.newest)
     }
 
-    /// What waits of a series, if something does.
+    /// What is known about a series with queued samples; `None` if it has none.
     pub(super) fn waiting(&self, id: SeriesId) -> Option<Waiting> {
         let newest = self.holds(id).then(|| self.newest(id)).flatten()?;
         let known_from = self.known_from.get(place_of(id)).copied()?;
         Some(Waiting { newest, known_from })
     }
 
-    /// Whether the segment of the journal has still to name the series: asked once for each.
+    /// Whether the journal segment still needs the name of the series. True only once per
+    /// segment: the call records the answer.
     #[inline]
     pub(super) fn needs_name(&mut self, id: SeriesId, segment: u32) -> bool {
         let named = self.queues.get_mut(place_of(id)).map(|queue| &mut queue.named_in);
         named.is_some_and(|named| std::mem::replace(named, segment) != segment)
     }
 
-    /// Queues what has waited long enough, or all that waits where `everything` is.
+    /// Marks queues as due: those past their timeout, or all non-empty ones if `everything`.
     pub(super) fn queue_due(&mut self, now_ns: u64, everything: bool) {
         for (queue, place) in self.queues.iter_mut().zip(0..) {
             let is_due = everything || now_ns >= queue.due_ns;
@@ -298,7 +301,7 @@ impl Shard {
         }
     }
 
-    /// Queues what the journal has kept since before `record`.
+    /// Marks as due the queues with samples in journal records before `record`.
     pub(super) fn queue_before(&mut self, record: u64) {
         for (queue, place) in self.queues.iter_mut().zip(0..) {
             let is_old = queue.count > 0 && queue.first_record < record;
@@ -309,7 +312,7 @@ impl Shard {
         }
     }
 
-    /// The oldest record of the journal of which something waits or is being written.
+    /// The oldest journal record with samples that are queued or being written.
     pub(super) fn oldest_record(&self) -> Option<u64> {
         let held = self
             .queues
@@ -318,32 +321,34 @@ impl Shard {
         held.map(|queue| queue.first_record).min()
     }
 
-    /// How many series are due.
+    /// Number of due series.
     pub(super) fn due(&self) -> usize {
         self.due.len()
     }
 
-    /// Pending samples that take the place of another.
+    /// Number of pending samples that replace another one.
     pub(super) fn repeats(&self) -> u64 {
         self.repeats
     }
 
-    /// How often something was taken or done; `None` while something is being written.
+    /// A counter that changes whenever samples are taken or written; `None` while a write is in
+    /// progress.
     pub(super) fn turns(&self) -> Option<u64> {
         (self.being_written == 0).then_some(self.turns)
     }
 
-    /// What has become of every sample that was admitted here.
+    /// Counts of the samples admitted here, by outcome.
     pub(super) fn account(&self) -> Account {
         self.account
     }
 
-    /// Takes samples of an earlier life, oldest first, from records of the journal.
+    /// Queues samples from the journal of an earlier run, oldest first.
     pub(super) fn replay(&mut self, id: SeriesId, samples: &[(u64, Sample)]) {
         let queue = &mut self.queues[place_of(id)];
-        // One that is there may have been there before its last change was journaled.
-        // Where it is not written once more, it may be called a little earlier: a file keeps
-        // times as the store resolves them.
+        // A sample that the store has already may have reached it before its last change was
+        // journaled. If the store does not accept a repeated timestamp, also compare at the
+        // store's resolution: the timestamp in the file may be slightly earlier than the
+        // journaled one.
         let is_there = |at: i64| {
             at < queue.newest
                 || (!self.pace.takes_repeats && (at == queue.newest || self.pace.is_same(queue.newest, at)))
@@ -359,7 +364,7 @@ impl Shard {
         queue.newest = last.1.0;
         queue.has_newest = true;
         self.known_from[place_of(id)] = last.1.0;
-        // At once: they have waited longer than any other.
+        // Due at once: these samples have waited longest.
         queue.due_ns = 0;
         queue.count += news.len() as u32;
         let samples: Vec<Sample> = news.iter().map(|(_, sample)| *sample).collect();
@@ -368,12 +373,12 @@ impl Shard {
         self.account.pending += news.len() as u64;
     }
 
-    /// Whether something could not be written and waits to be tried again.
+    /// Whether a series has samples that could not be written and wait for a retry.
     pub(super) fn has_left(&self) -> bool {
         self.queues.iter().any(|queue| queue.has_left)
     }
 
-    /// Whether something waits for a series, or is being written.
+    /// Whether a series has samples that are queued or being written.
     pub(super) fn holds(&self, id: SeriesId) -> bool {
         let queue = self.queues.get(place_of(id));
         queue.is_some_and(|queue| queue.count > 0 || queue.is_being_written)
@@ -385,12 +390,12 @@ impl Shard {
         queue.is_some_and(|queue| queue.is_being_written)
     }
 
-    /// Places that series have here: `0..places`.
+    /// Number of places; series are at `0..places`.
     pub(super) fn places(&self) -> usize {
         self.queues.len()
     }
 
-    /// Moves what is due into `load`, a few series at a time.
+    /// Moves the samples of due queues into `load` until it is full.
     pub(super) fn take_due(&mut self, load: &mut Load, now_ns: u64) {
         while !load.is_full() {
             let Some(place) = self.due.pop_front() else { return };
@@ -401,7 +406,7 @@ impl Shard {
         }
     }
 
-    /// Moves what waits for a series into `load`. From now on it is being written, until
+    /// Moves the queued samples of a series into `load`. The series counts as being written until
     /// [`Shard::done`].
     pub(super) fn take(&mut self, id: SeriesId, load: &mut Load, now_ns: u64) {
         let Some(queue) = self.queues.get_mut(place_of(id)) else {
@@ -427,7 +432,8 @@ impl Shard {
         load.end();
     }
 
-    /// A series has been written, with that outcome; what is left waits on before all else.
+    /// Ends the write of a series with `outcome`; samples to retry go back to the front of the
+    /// queue.
     pub(super) fn done(&mut self, part: &Part, outcome: &Outcome, now_ns: u64) {
         let Some(queue) = self.queues.get_mut(place_of(part.id)) else {
             return;
@@ -445,16 +451,16 @@ impl Shard {
         queue.is_unsure = outcome.is_unsure;
         queue.has_left = !outcome.left.is_empty();
         if outcome.left.is_empty() {
-            // What came meanwhile is in later records.
+            // Samples queued during the write are in later records.
             queue.first_record = part.last_record + 1;
         } else {
             self.arena.put_back(&mut queue.chain, &outcome.left);
             queue.count += outcome.left.len() as u32;
-            // Not at once, and not only after another timeout.
+            // Retry after a pause, but before the next timeout.
             queue.due_ns = now_ns.saturating_add(RETRY_NS);
         }
         if outcome.failed + outcome.expired > 0 {
-            // The store lacks samples that were admitted.
+            // The store lacks admitted samples, so the stretch without gaps starts anew.
             self.known_from[place_of(part.id)] = queue.newest;
         }
         let account = &mut self.account;
@@ -464,7 +470,8 @@ impl Shard {
         account.pending -= outcome.written + outcome.failed + outcome.expired;
     }
 
-    /// Drops what waits for a series: how many samples, and the last record of them.
+    /// Drops the queued samples of a series. Returns their number and the journal record of the
+    /// last one.
     pub(super) fn forget(&mut self, id: SeriesId) -> (u64, u64) {
         let Some(queue) = self.queues.get_mut(place_of(id)) else {
             return (0, 0);
@@ -480,7 +487,7 @@ impl Shard {
         (count, queue.last_record)
     }
 
-    /// Gives up on all that waits.
+    /// Drops all queued samples and counts them as failed.
     pub(super) fn give_up(&mut self) -> u64 {
         let given_up = self.account.pending;
         self.account.failed += given_up;
@@ -492,7 +499,7 @@ impl Shard {
         given_up
     }
 
-    /// Bytes of the queues, and of chunks that nobody uses.
+    /// Bytes of the queues, and bytes of unused chunks.
     pub(super) fn bytes(&self) -> (u64, u64) {
         let queues = self.queues.capacity() * (size_of::<Queue>() + size_of::<i64>());
         (queues as u64, self.arena.free_bytes())

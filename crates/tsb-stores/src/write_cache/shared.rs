@@ -1,4 +1,5 @@
-//! What callers and threads of a write cache share: admission, the levels reached, closing.
+//! State shared by the callers and threads of a write cache: admission, durability levels,
+//! closing.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -19,32 +20,34 @@ use crate::keys::KeyTable;
 use crate::locks::{Bell, lock, read, write};
 use crate::store::{Ack, Derivation, Exactness, OnConflict, Position, Reason, Refusals, Scope, Stats, Store};
 
-/// Everything but the threads.
+/// The whole cache except its threads.
 #[derive(Debug)]
 pub(super) struct Shared<S> {
     pub(super) inner: S,
     pub(super) clock: Arc<dyn Clock>,
     pub(super) journal: Option<Journal>,
     pub(super) torn_bytes: u64,
-    /// The level that every ack has.
+    /// The durability level of every ack.
     pub(super) acknowledges: Durability,
     pub(super) shards: [Mutex<Shard>; SHARDS],
-    /// Told when series of a shard have been written.
+    /// Notified when series of a shard have been written.
     pub(super) written: [Bell; SHARDS],
     pub(super) work: Mutex<Work>,
-    /// Rung for those who write.
+    /// Wakes the writeback threads.
     pub(super) call: Bell,
-    /// Rung for the keeper when it is to stop.
+    /// Wakes the timer thread when the cache stops.
     pub(super) end: Condvar,
-    /// Whether some series could not be written.
+    /// Whether a series could not be written and waits for its retry.
     pub(super) has_trouble: AtomicBool,
-    /// Whether the bound was met since a thread last wrote all that was due.
+    /// Whether the memory bound was reached since a thread last wrote everything due.
     pub(super) is_full: AtomicBool,
-    /// Of each series, the record up to which the store has taken its samples, not synced.
+    /// Per series, the journal record up to which the store has accepted its samples without
+    /// syncing them.
     pub(super) unsynced: Unsynced<()>,
-    /// What the journal holds of series that nobody has defined yet.
+    /// Samples in the journal whose series are not defined yet.
     pub(super) orphans: Mutex<Held>,
-    /// Series of which the store refused samples for good, and why, until a flush says so.
+    /// Series with samples that the store refused for good, and the reason; removed when a flush
+    /// reports it.
     pub(super) refused: Mutex<BTreeMap<SeriesId, String>>,
     takes: Takes,
     budget: Arc<Budget>,
@@ -52,20 +55,20 @@ pub(super) struct Shared<S> {
     state: RwLock<State>,
     trouble: Mutex<Option<String>>,
     accepted: AtomicU64,
-    // By flushes; a journal reaches its levels by itself.
+    // The levels reached by flushes; a journal keeps its own.
     flushed_buffered: AtomicU64,
     flushed_synced: AtomicU64,
 }
 
-/// What there is to do.
+/// Work signals for the writeback threads.
 #[derive(Debug, Default)]
 pub(super) struct Work {
-    /// How often there was something new to write.
+    /// Number of times that new work was announced.
     pub(super) calls: u64,
     pub(super) is_stopping: bool,
 }
 
-/// Which values the store can represent.
+/// The values that the store can represent.
 #[derive(Clone, Copy, Debug)]
 enum Takes {
     Everything,
@@ -83,7 +86,7 @@ impl Takes {
     }
 }
 
-/// Whether calls may go on.
+/// The state of the cache; calls succeed while it is open.
 #[derive(Debug)]
 pub(super) enum State {
     Open,
@@ -142,7 +145,7 @@ impl<S: Store> Shared<S> {
             orphans: Mutex::new(held),
             refused: Mutex::default(),
             budget,
-            // The store has the bound of series.
+            // The inner store enforces the limit of series.
             keys: RwLock::new(KeyTable::new(u32::MAX as usize)),
             state: RwLock::new(State::Open),
             trouble: Mutex::default(),
@@ -152,7 +155,7 @@ impl<S: Store> Shared<S> {
         }
     }
 
-    /// Holds the cache open for one call: closing waits for it.
+    /// Keeps the cache open during one call; closing waits for the returned guard.
     pub(super) fn begin(&self) -> Result<RwLockReadGuard<'_, State>> {
         let state = read(&self.state);
         match &*state {
@@ -181,7 +184,8 @@ impl<S: Store> Shared<S> {
         let mut newest = vec![None; ids.len()];
         self.inner.newest_accepted(&ids, &mut newest)?;
         let mut keys = write(&self.keys);
-        // IMPORTANT: before the ids are bound, or a write could find no queue.
+        // IMPORTANT: add the queues before the ids are bound. Otherwise a write could find no
+        // queue.
         for ((id, key), newest) in series.iter().zip(newest) {
             let mut shard = self.shard(*id);
             if shard.holds(*id) {
@@ -260,7 +264,8 @@ impl<S: Store> Shared<S> {
         Ok(position)
     }
 
-    /// Puts the samples of a batch into their queues, and tells `each` of those that are in.
+    /// Adds the samples of a batch to their queues, and calls `each` for every sample that was
+    /// added.
     fn admit(
         &self,
         batch: &Batch<'_>,
@@ -294,7 +299,7 @@ impl<S: Store> Shared<S> {
         }
     }
 
-    /// Queues what is due, or all that waits.
+    /// Marks queues as due: those past their timeout, or all non-empty ones.
     pub(super) fn queue_due(&self, everything: bool) {
         let now_ns = self.clock.now();
         for shard in &self.shards {
@@ -303,15 +308,15 @@ impl<S: Store> Shared<S> {
         self.wake();
     }
 
-    /// Makes all that waits due at once, as there is no room for more.
+    /// Makes all queues due, because the memory bound is reached.
     fn hurry(&self) {
-        // Once until a thread has been through: it looks at every series.
+        // Once until a writeback thread has finished a pass: marking visits every series.
         if !self.is_full.swap(true, Ordering::AcqRel) {
             self.queue_due(true);
         }
     }
 
-    /// Tells the threads that there is something to write.
+    /// Wakes the writeback threads.
     pub(super) fn wake(&self) {
         lock(&self.work).calls += 1;
         self.call.ring_all();
@@ -354,7 +359,7 @@ impl<S: Store> Shared<S> {
         Ok(())
     }
 
-    /// Everything up to `covered` has a level.
+    /// Records that all samples up to position `covered` have reached `level`.
     fn reach(&self, level: Durability, covered: u64) {
         if level >= Durability::Buffered {
             self.flushed_buffered.fetch_max(covered, Ordering::AcqRel);
@@ -380,10 +385,11 @@ impl<S: Store> Shared<S> {
         Ok(())
     }
 
-    /// A row that has ended has a value where no gap before it was beyond the heartbeat. It is
-    /// not written for an answer: a run asks ten times per second, and the cache would be empty.
-    /// Behind a gap, and behind the first sample, only the file can say: its samples are written,
-    /// and it is asked.
+    /// For a store of rows: a row that has ended has a value if the samples since its start have
+    /// no gap longer than the heartbeat. The queue is not written just to find that out: a run
+    /// asks ten times per second, and the cache would always be empty. After a gap, and after the
+    /// first sample, only the file has the answer: then the samples are written and the store is
+    /// asked.
     fn newest_rows(
         &self,
         series: &[SeriesId],
@@ -444,8 +450,9 @@ impl<S: Store> Shared<S> {
         shards.fold(Account::default(), |sum, account| sum.plus(&account))
     }
 
-    /// What the store says of itself, what waits besides, and how much of that takes the
-    /// place of another sample. All of one moment, unless something is always being written.
+    /// The store's statistics, the cache's account, and the number of pending samples that
+    /// replace another one. The three are consistent with each other, unless writes never pause
+    /// for `TRIES` attempts.
     pub(super) fn stats(&self) -> (Stats, Account, u64) {
         const TRIES: usize = 100;
         let mut before = self.turns();
@@ -471,7 +478,7 @@ impl<S: Store> Shared<S> {
         self.budget.used_bytes()
     }
 
-    /// What is damaged of the journal.
+    /// The damage found in the journal.
     pub(super) fn damage(&self) -> Vec<Damage> {
         self.journal.as_ref().map_or_else(Vec::new, Journal::damage)
     }
@@ -480,7 +487,7 @@ impl<S: Store> Shared<S> {
         self.journal.as_ref().map_or(0, Journal::bytes)
     }
 
-    /// Bytes of all queues, and of what is allocated and not used.
+    /// Bytes of all queues, and bytes that are allocated but unused.
     pub(super) fn bytes(&self) -> (u64, u64) {
         let shards = self.shards.iter().map(|shard| lock(shard).bytes());
         shards.fold((0, 0), |sum, bytes| (sum.0 + bytes.0, sum.1 + bytes.1))
@@ -495,7 +502,7 @@ impl<S: Store> Shared<S> {
         self.has_trouble.store(true, Ordering::Release);
     }
 
-    /// After this nothing works but closing.
+    /// Puts the cache into the poisoned state: from now on only closing works.
     pub(super) fn poison(&self, error: &Error) {
         let mut state = write(&self.state);
         if let State::Open = *state {
@@ -503,13 +510,14 @@ impl<S: Store> Shared<S> {
         }
     }
 
-    /// Whether it was open, or poisoned: then somebody has to close what is behind it.
+    /// Marks the cache as closed. Returns whether the inner store still has to be closed: the
+    /// cache was open or poisoned before.
     pub(super) fn begin_close(&self) -> bool {
         let mut state = write(&self.state);
         !matches!(std::mem::replace(&mut *state, State::Closed), State::Closed)
     }
 
-    /// Syncs the store and ends the journal: nothing of it is needed any more.
+    /// Syncs the store and removes the journal's records, which are no longer needed.
     pub(super) fn finish(&self) -> Result<()> {
         let covered = self.accepted.load(Ordering::Acquire);
         if let Some(journal) = &self.journal {
@@ -520,7 +528,8 @@ impl<S: Store> Shared<S> {
         Ok(())
     }
 
-    /// Counts as failed what is lost when this ends: nothing, where there is a journal.
+    /// Counts as failed the samples that are lost when the cache ends, and returns their number;
+    /// 0 with a journal, which still has them.
     pub(super) fn give_up(&self) -> u64 {
         if self.journal.is_some() {
             return 0;
@@ -535,7 +544,7 @@ impl<S: Store> Shared<S> {
     }
 }
 
-/// Where the run of samples ends that are all in one shard, from `start` on.
+/// The index after the run of samples, from `start` on, that belong to one shard.
 fn end_of_run(batch: &Batch<'_>, start: usize, shard: usize) -> usize {
     match batch.ids() {
         Ids::Range(first) => {

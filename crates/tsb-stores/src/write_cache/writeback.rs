@@ -1,8 +1,8 @@
-//! What a cache that writes later is made of, public for caches in other crates: the journal, the
-//! checkpoint that shortens it, and the threads that write.
+//! The parts of a write cache, public for caches in other crates: the journal, the checkpoint
+//! that shortens it, and the background threads.
 //!
-//! A cache implements [`Settle`] and [`Kept`]; [`start`] runs its threads. The journal holds
-//! samples of series, or lines of text for files ([`HeldReadings`]), not both.
+//! A cache implements [`Settle`] and [`Kept`]; [`start`] runs its threads. A journal holds either
+//! samples of series or lines of text for files ([`HeldReadings`]), never both.
 
 use super::Medium;
 pub use super::checkpoint::{Settle, Settled, Unsynced, checkpoint};
@@ -15,7 +15,7 @@ use crate::error::Result;
 /// Opens the journal of `options` on a medium of the caller's.
 ///
 /// # Errors
-/// [`Error::Spec`](crate::Error::Spec) where the options have no journal, and those of
+/// [`Error::Spec`](crate::Error::Spec) if the options name no journal, and the errors of
 /// [`Journal::open`].
 pub fn opened_on(options: &WriteCacheOptions, medium: Box<dyn Medium>) -> Result<Opened> {
     let Some(journal) = &options.journal else {

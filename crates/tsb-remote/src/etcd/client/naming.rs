@@ -1,4 +1,4 @@
-//! Telling the server which number is which series.
+//! Stores the mapping of series to numbers at the server.
 
 use super::super::message::{Compare, Put, Txn};
 use super::super::space::{series_of, series_to_value};
@@ -7,7 +7,7 @@ use crate::names::Numbered;
 use tsb_stores::error::Result;
 
 impl EtcdClient {
-    /// Tells the server the numbers that it does not know.
+    /// Stores the numbers that the server does not know yet.
     pub(super) async fn save_series(&self) -> Result<()> {
         if let Some(unsaved) = self.names.unsaved().await {
             for series in unsaved.series().chunks(OPERATIONS) {
@@ -18,8 +18,8 @@ impl EtcdClient {
         Ok(())
     }
 
-    /// All of them, or none where one is there already: by an earlier try whose answer did not
-    /// come, or by somebody else.
+    /// Inserts all of them, or none if one is there already: from an earlier attempt without an
+    /// answer, or from another client.
     async fn insert_series(&self, series: &[Numbered]) -> Result<()> {
         const ACTION: &str = "store the names of series";
         let key = |(number, _): &Numbered| self.space.name(*number);

@@ -1,7 +1,7 @@
-//! The newest timestamp of many series: a transaction of so many reads.
+//! The newest timestamps of many series: one transaction with a read per series.
 //!
-//! etcd sorts a range only after it has looked at all of it, so each series is read from the
-//! newest timestamp that was seen of it; the first time that is everything.
+//! etcd sorts a range only after reading all of it, so each series is read from the newest
+//! timestamp seen before; the first time that means the whole series.
 
 use tsb_core::Timestamp;
 
@@ -21,7 +21,8 @@ impl EtcdClient {
                 numbers.iter().map(of).collect()
             };
             self.newest_from(numbers, &starts, into).await?;
-            // What was seen may have expired since, and nothing came after it.
+            // The samples seen before may have expired, without newer ones: search from the
+            // start.
             let is_gone = |place: &usize| into[*place].is_none() && starts[*place] > Timestamp::MIN;
             let gone: Vec<usize> = (0..numbers.len()).filter(is_gone).collect();
             if !gone.is_empty() {

@@ -1,4 +1,4 @@
-//! Opening a prefix: whose it is, what it holds, and how it is told apart from others.
+//! Opens a prefix: checks who uses it, and reads the stored series.
 
 use std::sync::{Arc, RwLock};
 
@@ -15,18 +15,18 @@ use crate::acks::Acks;
 use crate::names::Names;
 use tsb_stores::error::{Error, Result};
 
-/// Keys that are removed by one request, at the most.
+/// Maximum number of keys removed by one request.
 const REMOVED_MAX: i64 = 10_000;
-/// Series of a page.
+/// Number of series per page.
 const NAMES_MAX: i64 = 1_000;
 
 impl EtcdClient {
-    /// Finds the members and opens the prefix: an empty one is marked, and one that a run
-    /// has marked is opened again.
+    /// Connects and opens the prefix: an empty one is marked, and one that a run has marked is
+    /// reopened.
     ///
     /// # Errors
-    /// [`Error::Unreachable`] where nobody answers, [`Error::Spec`] where something else is
-    /// below the prefix.
+    /// [`Error::Unreachable`] if no member answers, [`Error::Spec`] if the prefix holds keys of
+    /// another program.
     pub async fn connect(address: &Address, options: &EtcdOptions) -> Result<Self> {
         let connection = Connection::new(address, options)?;
         let members = connection.ask("ask for the members", MemberList {}).await?.members;
@@ -56,10 +56,10 @@ impl EtcdClient {
     }
 }
 
-/// The series that runs have left below a prefix.
+/// The series that earlier runs left below a prefix.
 ///
 /// # Errors
-/// As [`EtcdClient::connect`], and [`Error::Spec`] where no run has been.
+/// As [`EtcdClient::connect`], and [`Error::Spec`] if no run has used the prefix.
 pub(in crate::etcd) async fn series(address: &Address, options: &EtcdOptions) -> Result<Vec<SeriesKey>> {
     let connection = Connection::new(address, options)?;
     let space = Space::new(address.place());
@@ -73,7 +73,7 @@ pub(in crate::etcd) async fn series(address: &Address, options: &EtcdOptions) ->
     }
 }
 
-/// Whether the prefix was empty, and is marked now.
+/// Prepares the prefix. Returns whether it was empty, and is marked now.
 async fn prepare(connection: &Connection, space: &Space, address: &Address, options: &EtcdOptions) -> Result<bool> {
     const ACTION: &str = "ask whose prefix it is";
     let found = connection.ask(ACTION, one(space.marker())).await?;
@@ -85,7 +85,7 @@ async fn prepare(connection: &Connection, space: &Space, address: &Address, opti
         if !options.drop {
             return Ok(false);
         }
-        // The marker is the last to go, so that a removal that was cut short can be repeated.
+        // Remove the marker last, so that an interrupted removal can be repeated.
         for range in [space.samples(), space.names(), one(space.marker())] {
             remove(connection, range).await?;
         }
@@ -96,7 +96,7 @@ async fn prepare(connection: &Connection, space: &Space, address: &Address, opti
         ..space.everything()
     };
     if let Some(other) = connection.ask(ACTION, first).await?.pairs.first() {
-        // Nor does `drop` touch it: it is not ours.
+        // Not a key of ours: `drop` must not remove it either.
         let key = other.key.escape_ascii();
         return Err(spec_error(address, &format!("the key {key}, which is no run's")));
     }
@@ -119,7 +119,7 @@ async fn prepare(connection: &Connection, space: &Space, address: &Address, opti
     }
 }
 
-/// Removes keys, not too many at a time.
+/// Removes keys, page by page.
 async fn remove(connection: &Connection, mut range: Range) -> Result<()> {
     const ACTION: &str = "remove what an earlier run has left";
     loop {
@@ -143,7 +143,7 @@ async fn remove(connection: &Connection, mut range: Range) -> Result<()> {
     }
 }
 
-/// The names of series by number, which have no gaps.
+/// The series in the order of their numbers, which have no gaps.
 async fn stored_series(connection: &Connection, space: &Space) -> Result<Vec<SeriesKey>> {
     const ACTION: &str = "read the names of series";
     let mut keys = Vec::new();

@@ -1,4 +1,4 @@
-//! Writing: transactions side by side, and what became of them together.
+//! Writes a batch as concurrent transactions, and combines their outcomes.
 
 use std::sync::Arc;
 
@@ -15,11 +15,11 @@ use tsb_stores::store::Reason;
 
 const WRITING: &str = "write samples";
 
-/// What became of a transaction.
+/// The outcome of a transaction.
 type Outcome = std::result::Result<TxnReply, Trouble>;
 
 impl EtcdClient {
-    /// Writes a batch of numbers; what was refused, by index.
+    /// Writes a batch whose ids are numbers. Returns the refused samples, by index.
     pub(super) async fn write_batch(&self, batch: &Batch<'_>) -> Result<Vec<(u32, Reason)>> {
         let lease = match &self.leases {
             None => 0,
@@ -48,7 +48,7 @@ impl EtcdClient {
         refused.sort_unstable_by_key(|(index, _)| *index);
         match unanswered {
             None => Ok(refused),
-            // Some of it may be there: nobody can say that nothing was sent.
+            // Other transactions may have been applied, so the write as a whole was not unsent.
             Some(Trouble::Unsent(status)) if unsent < count => {
                 Err(self.connection.named::<Txn>(WRITING, Trouble::Lost(status.into())))
             }
@@ -56,7 +56,7 @@ impl EtcdClient {
         }
     }
 
-    /// Every transaction, with its outcome, in no order.
+    /// Runs all transactions. The outcomes are in no particular order.
     async fn perform(&self, plan: Plan) -> Vec<(std::ops::Range<usize>, Outcome)> {
         let send = |transaction: Transaction| {
             let connection = Arc::clone(&self.connection);
@@ -75,15 +75,15 @@ impl EtcdClient {
             match under_way.join_next().await {
                 None => return outcomes,
                 Some(Ok(outcome)) => outcomes.push(outcome),
-                // It can only be a panic: pass it on.
+                // The only possible error is a panic: pass it on.
                 Some(Err(error)) => std::panic::resume_unwind(error.into_panic()),
             }
         }
     }
 }
 
-/// What a failure before the first transaction means: nothing is written, though a lease may
-/// have been granted that nobody will use.
+/// Converts a failure before the first transaction: nothing is written, though an unused lease
+/// may have been granted.
 fn not_written(connection: &Connection) -> impl Fn(Trouble) -> Error {
     const ACTION: &str = "get a lease";
     |trouble| match trouble {
@@ -92,10 +92,10 @@ fn not_written(connection: &Connection) -> impl Fn(Trouble) -> Error {
     }
 }
 
-/// Why a server refused samples.
+/// The reason for a refusal, from the server's status.
 fn reason_of(status: &Status) -> Reason {
     match status.code() {
-        // "mvcc: database space exceeded"; the other one of this code is "too many requests".
+        // "mvcc: database space exceeded"; the other error with this code is "too many requests".
         Code::ResourceExhausted if status.message().contains("space") => Reason::Full,
         _ => Reason::Refused,
     }

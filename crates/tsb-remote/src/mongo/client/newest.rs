@@ -1,4 +1,4 @@
-//! The newest timestamp of many series: one request, but in Mohawk's layout.
+//! The newest timestamps of many series: a few requests, except in Mohawk's layout.
 
 use std::collections::{BTreeMap, HashMap};
 use std::ops::RangeInclusive;
@@ -57,7 +57,7 @@ impl MongoClient {
         Ok(found)
     }
 
-    /// One after the other: no pipeline reads collections whose number is not known before.
+    /// One request per collection: a pipeline cannot read an arbitrary list of collections.
     async fn newest_of_collections(&self, numbers: &[u32]) -> Result<Found> {
         let mut found = Found::default();
         for &number in numbers {
@@ -70,8 +70,8 @@ impl MongoClient {
         Ok(found)
     }
 
-    /// Most groups have all their series in their last few documents, which one request
-    /// finds for many of them; what is left is looked for group by group.
+    /// In most groups, the last few documents hold all series; one request reads those for many
+    /// groups. The other groups are searched one by one.
     async fn newest_of_columns(&self, numbers: &[u32]) -> Result<Found> {
         let mut asked: BTreeMap<u32, Vec<u32>> = BTreeMap::new();
         for &number in numbers {
@@ -105,7 +105,7 @@ impl MongoClient {
         Ok(found)
     }
 
-    /// A document without its columns: its key, and the numbers from its lowest to its highest.
+    /// Decodes a document without its columns: its key, and its lowest and highest series number.
     fn stretch(&self, document: &RawDocument) -> Result<(ticks::Key, RangeInclusive<u32>)> {
         let number = |name: &str| document.get_i32(name).ok().map(|number| number as u32);
         match (ticks::Key::of(document), number("lo"), number("hi")) {
@@ -116,7 +116,8 @@ impl MongoClient {
         }
     }
 
-    /// From the newest regular document of a group on, until each series has been met.
+    /// Searches from the newest regular document of a group backwards, until each series was
+    /// found.
     async fn look_further(&self, group: u32, numbers: &[u32], found: &mut Found) -> Result<()> {
         let mut pipeline = ticks::newest_first(group, false);
         pipeline.push(doc! { "$project": { "lo": 1, "hi": 1 } });
@@ -130,8 +131,8 @@ impl MongoClient {
         Ok(())
     }
 
-    /// Only the columns themselves know: from the newest document on, until none that is
-    /// left can say anything new.
+    /// For irregular documents the columns themselves must be read: from the newest document
+    /// backwards, until no remaining one can hold anything newer.
     async fn look_into_irregular(&self, group: u32, numbers: &[u32], found: &mut Found) -> Result<()> {
         let pipeline = ticks::newest_first(group, true);
         let mut cursor = self.connection.aggregate(ACTION, SAMPLES, pipeline).await?;
@@ -151,14 +152,14 @@ impl MongoClient {
     }
 }
 
-/// What the first request met of a group.
+/// What the first request found for a group.
 #[derive(Debug, Default)]
 struct Seen {
     regular: i64,
     is_irregular: bool,
 }
 
-/// The number of a row `{_id: number, n}`.
+/// The series number of a row `{_id: number, n}`.
 fn named(row: &RawDocument) -> Option<u32> {
     row.get_i32("_id").ok().map(|number| number as u32)
 }

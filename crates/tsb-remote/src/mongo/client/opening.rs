@@ -1,4 +1,4 @@
-//! Opening a database: whose it is, what it holds, and how it is told apart from others.
+//! Opens a database: checks who uses it, and reads the stored series.
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
@@ -17,11 +17,11 @@ use tsb_stores::error::{Error, Result};
 use tsb_stores::parts::key_of;
 
 impl MongoClient {
-    /// Finds the servers and opens the database: an empty one is made ready, and one that
-    /// the same layout wrote is opened again.
+    /// Connects and opens the database: an empty one is prepared, and one with the same layout is
+    /// reopened.
     ///
     /// # Errors
-    /// [`Error::Unreachable`] where nobody answers, [`Error::Spec`] where the database holds
+    /// [`Error::Unreachable`] if no server answers, [`Error::Spec`] if the database holds
     /// something else.
     pub async fn connect(address: &Address, options: &MongoOptions) -> Result<Self> {
         let connection = Connection::open(address, options).await?;
@@ -51,10 +51,10 @@ impl MongoClient {
     }
 }
 
-/// The series that runs have left in a database.
+/// The series that earlier runs left in a database.
 ///
 /// # Errors
-/// As [`MongoClient::connect`], and [`Error::Spec`] where no run has been.
+/// As [`MongoClient::connect`], and [`Error::Spec`] if no run has used the database.
 pub(in crate::mongo) async fn series(address: &Address, options: &MongoOptions) -> Result<Vec<SeriesKey>> {
     let connection = Connection::open(address, options).await?;
     if marker(&connection).await?.is_none() {
@@ -64,7 +64,7 @@ pub(in crate::mongo) async fn series(address: &Address, options: &MongoOptions) 
     stored_series(&connection).await
 }
 
-/// Whether the database was empty, and is ready now.
+/// Prepares the database. Returns whether it was empty.
 async fn prepare(connection: &Connection, layout: &Layout, options: &MongoOptions) -> Result<bool> {
     let mut marker = marker(connection).await?;
     if marker.is_some() && options.drop {
@@ -76,7 +76,7 @@ async fn prepare(connection: &Connection, layout: &Layout, options: &MongoOption
     }
     let collections = connection.collections().await?;
     if let Some(other) = collections.iter().find(|name| !name.starts_with("system.")) {
-        // Nor does `drop` touch it: it is not ours.
+        // Not a collection of ours: `drop` must not remove it either.
         return Err(spec_error(format!(
             "database {} holds the collection {other}, which is no run's; name a database of its own",
             connection.database()
@@ -96,7 +96,7 @@ async fn prepare(connection: &Connection, layout: &Layout, options: &MongoOption
     Ok(true)
 }
 
-/// Goes the first way that the server does not refuse.
+/// Runs the commands in order, until one is not refused by the server.
 async fn first_taken(connection: &Connection, ways: Vec<Document>) -> Result<()> {
     let mut outcome = Ok(());
     for command in ways {
@@ -126,7 +126,7 @@ fn check_marker(connection: &Connection, layout: &Layout, marker: &Document) -> 
     )))
 }
 
-/// The names of series by number, which have no gaps.
+/// The series in the order of their numbers, which have no gaps.
 async fn stored_series(connection: &Connection) -> Result<Vec<SeriesKey>> {
     const ACTION: &str = "read the names of series";
     let mut keys = Vec::new();
@@ -151,7 +151,7 @@ async fn stored_series(connection: &Connection) -> Result<Vec<SeriesKey>> {
     Ok(keys)
 }
 
-/// How many samples are there.
+/// The number of stored samples.
 async fn count(connection: &Connection, layout: &Layout) -> Result<u64> {
     const ACTION: &str = "count the samples";
     let Some(reading) = layout.count() else {

@@ -1,5 +1,5 @@
-//! A document a series and span of time: `{_id: {s, b}, n, m, t: [...], v: [...]}`, to which
-//! each write appends by one update; `m` is the newest timestamp, in nanoseconds as all.
+//! One document per series and span of time: `{_id: {s, b}, n, m, t: [...], v: [...]}`. Each
+//! write appends by one update; `m` is the newest timestamp. All times are in nanoseconds.
 
 use std::collections::HashMap;
 
@@ -40,7 +40,7 @@ pub(super) fn commands(
     commands.finish()
 }
 
-/// Which samples go into which document, in the order in which documents are first met.
+/// Groups samples by document, in the order in which the documents first occur.
 fn buckets(batch: &Batch<'_>, which: &[u32], span_ns: i64) -> Vec<((u32, i64), Vec<u32>)> {
     let mut places: HashMap<(u32, i64), usize, foldhash::fast::FixedState> = HashMap::default();
     let mut buckets: Vec<((u32, i64), Vec<u32>)> = Vec::with_capacity(which.len());
@@ -58,7 +58,7 @@ fn buckets(batch: &Batch<'_>, which: &[u32], span_ns: i64) -> Vec<((u32, i64), V
     buckets
 }
 
-/// The update that appends samples in batch order.
+/// Writes the update that appends samples, in batch order.
 fn append(writer: &mut Writer, batch: &Batch<'_>, indices: &[u32]) {
     let times = || indices.iter().map(|&index| batch.time(index as usize).0);
     writer.document("$push").document("t").array("$each");
@@ -90,7 +90,8 @@ pub(super) fn samples(number: u32, range: TimeRange, span_ns: i64) -> Vec<Docume
             "_id": 0, "i": 1, "n": { "$arrayElemAt": ["$p", 0] }, "v": { "$arrayElemAt": ["$p", 1] },
         } },
         doc! { "$match": exact },
-        // Samples of one timestamp are in one document: their places are the order of writing.
+        // Samples of one timestamp are in one document, where their index is the order of
+        // writing.
         doc! { "$sort": { "n": 1, "i": 1 } },
     ]
 }

@@ -1,10 +1,9 @@
-//! Mohawk's backend: a collection a metric with `{timestamp, value}` in milliseconds, no
-//! index on time and nothing that is unique, and for each sample a look-up in `ids` first.
+//! Mohawk's layout: one collection per metric with `{timestamp, value}` in milliseconds, without
+//! an index on time or a unique key; every sample is preceded by a lookup in `ids`.
 //!
-//! Its collections are called as metrics are; here `metric.` stands before the name, so that no
-//! metric can be called like a collection of ours, and what MongoDB does not allow in names
-//! is written as `%XX`: `$`, NUL, and `system` where it would be a part of its own, which
-//! MongoDB keeps for itself.
+//! Mohawk named collections like metrics. Here they get the prefix `metric.`, so that no metric
+//! collides with a collection of ours. Text that MongoDB does not allow in names is written as
+//! `%XX`: `$`, NUL, and `system` as a part of its own, which MongoDB reserves.
 
 use mongodb::bson::{Document, doc};
 use tsb_core::{SeriesKey, Timestamp};
@@ -13,7 +12,7 @@ use super::super::bson::Writer;
 use super::{MILLI_NS, bounds, millis, millis_from, restrict};
 use tsb_stores::store::{Reason, TimeRange};
 
-/// Where the metrics are listed.
+/// The list of metrics.
 pub(in super::super) const IDS: &str = "ids";
 
 /// The collection of a series.
@@ -27,7 +26,7 @@ pub(super) fn collection(key: &SeriesKey) -> String {
             c => name.push(c),
         }
     }
-    // One by one, as two that are neighbours share a dot.
+    // One by one, since two neighbours share a dot.
     while let Some(at) = name.rfind(".system.") {
         name.replace_range(at + 1..at + 2, "%73");
     }
@@ -61,13 +60,13 @@ pub(super) fn samples(range: TimeRange) -> Vec<Document> {
     restrict(&mut filter, "timestamp", bounds(range, millis_from));
     vec![
         doc! { "$match": filter },
-        // Keys of one server grow in the order in which it made them.
+        // The keys that one client makes grow in the order of creation.
         doc! { "$sort": { "timestamp": 1, "_id": 1 } },
         doc! { "$project": { "_id": 0, "n": { "$multiply": ["$timestamp", MILLI_NS] }, "v": "$value" } },
     ]
 }
 
-/// The newest sample of the collection.
+/// The newest timestamp in the collection.
 pub(in super::super) fn newest() -> Vec<Document> {
     vec![
         doc! { "$group": { "_id": null, "t": { "$max": "$timestamp" } } },

@@ -1,10 +1,9 @@
-//! A document a sample in a plain collection: `{_id: {s, t, i}, v}`.
+//! One document per sample in a plain collection: `{_id: {s, t, i}, v}`.
 //!
-//! The collection is clustered: it lies in the order of its key, so that this one tree is
-//! both the samples and what finds them by series and time. An ordinary collection needs a
-//! tree for its documents, one for their keys and one for series and time, and each sample
-//! goes into all three. `i` grows with each sample that a client writes, which orders those
-//! of one timestamp and keeps keys apart.
+//! The collection is clustered: it is stored in key order, so one tree both holds the samples and
+//! finds them by series and time. An ordinary collection needs three trees (documents, ids, and
+//! series with time), and every sample goes into each. `i` increases with each sample that a
+//! client writes; it orders samples of one timestamp, and makes keys unique.
 
 use mongodb::bson::{Document, doc};
 use tsb_core::{Batch, Timestamp};
@@ -15,10 +14,10 @@ use super::{SAMPLES, insertion};
 use tsb_stores::error::Result;
 use tsb_stores::store::TimeRange;
 
-/// Series that one request asks for their newest samples; MongoDB takes a thousand stages.
+/// Maximum number of series per request for newest samples; MongoDB accepts a thousand stages.
 pub(in super::super) const NEWEST_MAX: usize = 500;
 
-/// From MongoDB 5.3 on.
+/// Needs MongoDB 5.3 or later.
 pub(super) fn preparations() -> Vec<Document> {
     vec![doc! { "create": SAMPLES, "clusteredIndex": { "key": { "_id": 1 }, "unique": true } }]
 }
@@ -53,7 +52,7 @@ pub(super) fn samples(number: u32, range: TimeRange) -> Vec<Document> {
     ]
 }
 
-/// The newest sample of each series, found from the end of its keys: `{_id, n}`.
+/// The newest sample of each series, read from the end of its keys: `{_id, n}`.
 pub(in super::super) fn newest(numbers: &[u32]) -> Vec<Document> {
     let last = |number: u32| {
         [
@@ -70,7 +69,7 @@ pub(in super::super) fn newest(numbers: &[u32]) -> Vec<Document> {
     pipeline
 }
 
-/// A key that is cut short comes before all that begin like it.
+/// The keys of a series in a range. A shortened key sorts before all keys that begin with it.
 fn keys(number: u32, range: TimeRange) -> Document {
     let number = number as i32;
     let end = if range.end < Timestamp::MAX {

@@ -1,12 +1,12 @@
-//! Whole ticks as binary columns: a write is one document for each group of series, and the
-//! server keeps its bytes without looking at them.
+//! Whole ticks as binary columns: a write is one document per group of series, and the server
+//! stores its bytes without interpreting them.
 //!
-//! `{_id, lo, hi, a, n, v}`: a [`Key`] of group and newest timestamp, lowest and highest
-//! number, oldest timestamp, how many, and values as doubles. Where the numbers are not
-//! neighbours, `s` has them, and where timestamps differ, `t` has them; its key says so.
-//! Little-endian, all columns. The collection lies in the order of its keys: an index beside
-//! them took the server as long as the documents themselves.
-//! The server cannot look into columns, so consolidation is the client's.
+//! A document is `{_id, lo, hi, a, n, v}`: a [`Key`] with group and newest timestamp, lowest and
+//! highest series number, oldest timestamp, number of samples, and values as doubles. If the
+//! numbers are not neighbours, `s` lists them, and if timestamps differ, `t` lists them; the key
+//! marks such documents as irregular. All columns are little-endian. The collection is stored in
+//! key order: an additional index took the server as long as the documents themselves. The server
+//! cannot read columns, so the client consolidates.
 
 use mongodb::bson::{Document, RawDocument, doc};
 use tsb_core::{Batch, Timestamp};
@@ -23,17 +23,17 @@ pub(in super::super) use key::Key;
 pub(super) use questions::documents;
 pub(in super::super) use questions::{GROUPS_MAX, LAST, last, newest_first};
 
-/// From MongoDB 5.3 on.
+/// Needs MongoDB 5.3 or later.
 pub(super) fn preparations() -> Vec<Document> {
     vec![doc! { "create": SAMPLES, "clusteredIndex": { "key": { "_id": 1 }, "unique": true } }]
 }
 
-/// Who writes: part of each key.
+/// The writer's part of a key.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Writing {
-    /// Series of a document, at the most.
+    /// Maximum number of series per document.
     pub(super) group: u32,
-    /// Samples written before.
+    /// Number of samples written before.
     pub(super) first: u64,
     pub(super) client: [u8; 4],
 }
@@ -51,7 +51,7 @@ pub(super) fn commands(
     let mut rest = which;
     if !rest.is_sorted_by_key(group_of) {
         sorted = rest.to_vec();
-        // Stable: within a series batch order stays.
+        // The sort must be stable, to keep the batch's order within a series.
         sorted.sort_by_key(group_of);
         rest = &sorted;
     }
@@ -103,8 +103,8 @@ pub(in super::super) struct Cell {
     pub(in super::super) value: f64,
 }
 
-/// Shows the samples of a document, in the order in which they were written; what is wrong
-/// with it, if anything.
+/// Calls `see` for each sample of a document, in the order of writing. An error says what is
+/// wrong with the document.
 pub(in super::super) fn read(document: &RawDocument, mut see: impl FnMut(Cell)) -> std::result::Result<(), String> {
     let column = |name: &'static str| match document.get(name) {
         Ok(Some(value)) => value.as_binary().map(|binary| Some(binary.bytes)).ok_or(name),

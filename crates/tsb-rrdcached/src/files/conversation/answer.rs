@@ -1,4 +1,4 @@
-//! What is done for each command, and what is answered.
+//! Executes commands and builds their replies.
 
 use std::fmt::Write;
 use std::sync::Arc;
@@ -11,7 +11,7 @@ use super::super::create::Creation;
 use super::super::error::FileError;
 use super::Conversation;
 
-/// An error that is said to the client.
+/// A result whose error is the text sent to the client.
 pub(super) type Said<T = ()> = Result<T, String>;
 
 impl From<FileError> for String {
@@ -20,7 +20,7 @@ impl From<FileError> for String {
     }
 }
 
-/// The next word, which the command cannot do without.
+/// The next word of the command; a usage error if there is none.
 pub(super) fn needed<'a>(command: Command, words: &mut Words<'a>) -> Said<std::borrow::Cow<'a, str>> {
     words.next().ok_or_else(|| usage(command))
 }
@@ -30,7 +30,7 @@ pub(super) fn usage(command: Command) -> String {
 }
 
 impl Conversation {
-    /// Does what a command asks, and makes the reply.
+    /// Executes a command, and builds the reply.
     pub(super) fn obey(&mut self, command: Command, mut words: Words<'_>) -> Said {
         match command {
             Command::Update => return self.update(words),
@@ -88,7 +88,7 @@ impl Conversation {
                 let count = self.cache.resume_all();
                 self.say(Reply::AllResumed(count));
             }
-            // Who hears them has dealt with them.
+            // The caller (`hear`) has handled these.
             Command::Batch | Command::End | Command::Quit | Command::Wrote => {}
         }
         Ok(())
@@ -160,7 +160,7 @@ impl Conversation {
             ("UpdatesWritten", stats.updates_written),
             ("DataSetsWritten", account.written),
             ("TreeNodesNumber", stats.files),
-            // A table is as deep as what it holds is many.
+            // We use a hash table; rrdcached reports the depth of its tree.
             ("TreeDepth", u64::from(stats.files > 0)),
             ("JournalBytes", stats.journal_bytes),
             ("JournalRotate", 0),
@@ -205,7 +205,7 @@ impl Conversation {
                 "-O" => creation.keeps_old = true,
                 "-b" => {
                     let start_s = leading_integer(&words.next().ok_or_else(wrong)?);
-                    // As the daemon has it, -1 (also in `-1d`) is no start at all.
+                    // As in rrdcached, -1 (also in `-1d`) counts as no start.
                     creation.start_s = Some(start_s).filter(|&start_s| start_s != -1);
                 }
                 "-s" => {
@@ -226,7 +226,7 @@ impl Conversation {
         Ok(())
     }
 
-    /// Has a file created on a thread of its own: other clients share this one.
+    /// Creates a file on a thread of its own, since other clients share the connection's thread.
     fn begin_to_create(&mut self, file: String, creation: Creation, definitions: Vec<String>) -> Said {
         let cache = Arc::clone(&self.cache);
         self.begun.begin(move || {
@@ -255,7 +255,7 @@ impl Conversation {
         Ok(())
     }
 
-    /// The reply is the file, and the end of the connection.
+    /// The reply is the file, followed by the end of the connection.
     fn dump(&mut self, file: &str) -> Said {
         let dumped = self.cache.dump(file, &mut self.session);
         let xml = dumped.map_err(|error| match error {
@@ -291,7 +291,7 @@ impl Conversation {
     }
 }
 
-/// The number that a word begins with, as C's `atol` reads it; 0 where there is none.
+/// The number at the start of a word, as C's `atol` reads it; 0 if there is none.
 fn leading_integer(word: &str) -> i64 {
     let text = word.trim_start();
     let digits = text.trim_start_matches(['-', '+']);
@@ -307,7 +307,7 @@ fn leading_integer(word: &str) -> i64 {
     }
 }
 
-/// What is said where a file cannot be read.
+/// The error text for a file that cannot be read.
 pub(super) fn opening(error: &FileError) -> String {
     match error {
         FileError::Missing(path) => format!("RRD Error: opening '{path}': No such file or directory"),

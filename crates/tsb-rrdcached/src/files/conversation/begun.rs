@@ -1,45 +1,45 @@
-//! One command of a client that takes long, on a thread of its own.
+//! Runs one slow command of a client on a thread of its own.
 //!
-//! A connection shares its thread with others, which must not wait for it. The connection
-//! itself does: its replies are in the order of its commands.
+//! A connection shares its thread with other connections, which must not wait for the command.
+//! The connection itself waits: replies are in the order of the commands.
 
 use std::sync::mpsc::{Receiver, TryRecvError, sync_channel};
 use std::task::Waker;
 
 use super::answer::Said;
 
-/// What is done elsewhere for one connection, at most one thing at a time.
+/// The running command of a connection; at most one.
 #[derive(Debug, Default)]
 pub(super) struct Begun {
     outcome: Option<Receiver<Said>>,
     waker: Option<Waker>,
 }
 
-/// Said where the thread that worked has panicked.
+/// The error if the thread panicked.
 const BROKEN: &str = "the command was not finished";
 
 impl Begun {
-    /// What to call when it is done. Without it, [`Begun::begin`] waits.
+    /// Sets the waker to call when a command is done. Without one, [`Begun::begin`] blocks.
     pub(super) fn wake_with(&mut self, waker: &Waker) {
         self.waker = Some(waker.clone());
     }
 
-    /// Whether something is being done.
+    /// Whether a command is running.
     pub(super) fn is_busy(&self) -> bool {
         self.outcome.is_some()
     }
 
-    /// Begins `work`; without anybody to wake, does it.
+    /// Starts `work` on a new thread; without a waker, runs it at once.
     pub(super) fn begin(&mut self, work: impl FnOnce() -> Said + Send + 'static) -> Said {
         let Some(waker) = self.waker.clone() else {
             return work();
         };
         let (done, outcome) = sync_channel(1);
         let run = move || {
-            // What panics wakes as well, behind the end of the channel.
+            // Dropped last, also by a panic: it wakes after the channel has closed.
             let _wakes = WakeLast(waker);
             let done = done;
-            // Whoever asked may be gone.
+            // The connection may be gone.
             let _ = done.send(work());
         };
         let thread = std::thread::Builder::new().name("tsb-cache-create".to_owned());
@@ -50,7 +50,7 @@ impl Begun {
         Ok(())
     }
 
-    /// What became of it, if it is done.
+    /// The outcome, if the command is done.
     pub(super) fn poll(&mut self) -> Option<Said> {
         let outcome = match self.outcome.as_ref()?.try_recv() {
             Ok(outcome) => outcome,
@@ -61,14 +61,14 @@ impl Begun {
         Some(outcome)
     }
 
-    /// The same, when it is done.
+    /// Waits for the outcome.
     pub(super) fn wait(&mut self) -> Option<Said> {
         let outcome = self.outcome.take()?.recv();
         Some(outcome.unwrap_or_else(|_| Err(BROKEN.to_owned())))
     }
 }
 
-/// Wakes when it is dropped.
+/// Calls the waker when it is dropped.
 struct WakeLast(Waker);
 
 impl Drop for WakeLast {

@@ -1,4 +1,4 @@
-//! Rows of a file, as text or as bytes.
+//! The `FETCH` commands: rows of a file, as text or as bytes.
 
 use std::fmt::Write;
 
@@ -9,7 +9,7 @@ use super::super::error::FileError;
 use super::Conversation;
 use super::answer::{Said, needed};
 
-/// Without a start it is a day ago.
+/// Without a start, rows of the last day are returned.
 const DAY_S: i64 = 86_400;
 
 impl Conversation {
@@ -85,7 +85,7 @@ impl Conversation {
     }
 }
 
-/// A time in seconds since the epoch, or, below zero, from now.
+/// Parses a time in seconds since the epoch; a negative number counts from now.
 fn time(word: Option<&str>, which: &str, now_s: i64, default_s: i64) -> Said<i64> {
     let Some(word) = word else { return Ok(default_s) };
     let seconds: i64 = word

@@ -1,10 +1,10 @@
-//! The line of etcd, and from its options to a client.
+//! The table entry of etcd, and the conversion of its options.
 
 #[cfg(feature = "etcd")]
 use super::Make;
 use super::{Kind, MAX_SERIES, OptionInfo, Place, StoreInfo, option};
 
-/// Every build explains it; one with the feature opens it.
+/// Every build explains it; builds with the feature can open it.
 pub(super) const INFO: StoreInfo = StoreInfo {
     scheme: "etcd",
     what: "etcd v3, //HOST[:PORT][,HOST...]/PREFIX: a key a sample, a batch as transactions",

@@ -1,10 +1,10 @@
-//! The line of MongoDB, and from its options to a client.
+//! The table entry of MongoDB, and the conversion of its options.
 
 #[cfg(feature = "mongo")]
 use super::Make;
 use super::{Kind, MAX_SERIES, OptionInfo, Place, StoreInfo, option};
 
-/// Every build explains it; one with the feature opens it.
+/// Every build explains it; builds with the feature can open it.
 pub(super) const INFO: StoreInfo = StoreInfo {
     scheme: "mongo",
     what: "MongoDB, //HOST[:PORT][,HOST...]/DB: a time-series collection, or other layouts",

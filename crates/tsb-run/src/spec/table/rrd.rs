@@ -1,5 +1,5 @@
-//! The options of `rrd:` and of `rrdcached:`, and of files behind their names: what they are,
-//! and what they mean.
+//! The options of `rrd:` and `rrdcached:`, and of a cache of RRD files by name, with their
+//! conversion.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -91,12 +91,12 @@ pub(super) static RRD_OPTIONS: [OptionInfo; 9] = [
     MAX_SERIES,
 ];
 
-/// A folder of files.
+/// Opens a folder of files.
 pub(super) fn open_rrd(path: &str, values: &Values<'_>) -> Result<Box<dyn Store>> {
     Ok(Box::new(RrdStore::open(Path::new(path), rrd_options(values)?)?))
 }
 
-/// Files of any layout by their names, behind a write cache.
+/// Opens a cache of files of any layout, by file name, behind a write cache.
 pub(in super::super) fn open_files(
     path: &str,
     cache: &Values<'_>,
@@ -122,7 +122,7 @@ pub(in super::super) fn open_files(
     )
 }
 
-/// The socket stands behind `unix:`, as rrdtool writes it.
+/// Opens a client of rrdcached. The socket's path follows `unix:`, as rrdtool writes it.
 pub(super) fn open_rrdcached(path: &str, values: &Values<'_>) -> Result<Box<dyn Store>> {
     let socket = socket(path)?;
     let prefix = values.word("prefix")?.unwrap_or_default();
@@ -156,7 +156,7 @@ fn rrd_options(values: &Values<'_>) -> Result<RrdOptions> {
     })
 }
 
-/// The layout of files, for each engine and client that writes them.
+/// The layout of files, for every engine and client that writes them.
 fn rrd_layout(values: &Values<'_>) -> Result<RrdOptions> {
     let default = RrdOptions::default();
     let seconds = |name: &str| {

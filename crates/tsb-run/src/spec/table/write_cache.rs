@@ -1,4 +1,4 @@
-//! The options of `write-cache+`: what they are, and what they mean.
+//! The options of `write-cache+`, and their conversion.
 
 use super::super::{Kind, Values, parse_duration_ns};
 use super::{OptionInfo, option};
@@ -96,7 +96,7 @@ pub(super) fn options(values: &Values<'_>) -> Result<WriteCacheOptions> {
     })
 }
 
-/// When a journal is synced, as users write it.
+/// Parses the sync policy of a journal.
 fn parse_sync(text: &str) -> Option<Sync> {
     match text {
         "none" => Some(Sync::None),

@@ -1,7 +1,7 @@
-//! Whether bytes can be decoded: for blocks that come from a file.
+//! Checks whether bytes can be decoded, for blocks that come from a file.
 //!
-//! The decoder trusts its input, because most of it never leaves the process. What passes
-//! here is decoded without a panic; whether the values are right is a checksum's business.
+//! The decoder trusts its input, since most of it never leaves the process. Bytes that pass these
+//! checks are decoded without a panic; wrong values are for a checksum to detect.
 
 use super::pack::{LANES, packed_len};
 use super::{BITS, MAX_DECIMALS, SPECIALS};
@@ -56,7 +56,7 @@ fn read_column(bytes: &[u8], len: usize) -> Option<()> {
     integers(rest, head & 15, len)
 }
 
-/// The numbers after their first byte, by the kinds of `integers`.
+/// The integers after the first byte, by `kind` as in `integers`.
 fn integers(mut rest: &[u8], kind: u8, len: usize) -> Option<()> {
     varint(&mut rest)?;
     match kind {
@@ -111,7 +111,7 @@ fn offsets(mut rest: &[u8], len: usize) -> Option<()> {
     Some(())
 }
 
-/// What the decoder reads of packed numbers: a word of every lane at least.
+/// Bytes that the decoder reads for packed numbers: at least one word of every lane.
 fn room(len: usize, width: u32) -> usize {
     if width == 0 {
         0

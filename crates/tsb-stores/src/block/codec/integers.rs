@@ -1,21 +1,21 @@
-//! A column of integers: what kind of column it is, and its bytes.
+//! Encodes a column of integers, as the smallest of several kinds.
 //!
-//! The first byte is `kind | domain << 4`. `exact` is the fast twin: integers below 2^51
-//! held in floats, whose differences fit 32 bits. `any` takes every 64-bit integer and
-//! wraps around where a difference does not fit.
+//! The first byte is `kind | domain << 4`. `exact` is the fast path: integers below 2^51 held in
+//! floats, whose differences fit 32 bits. `any` takes every 64-bit integer, and wraps around if a
+//! difference does not fit.
 
 use super::offsets::{self, join};
 use super::pack::LANES;
 use super::{MAX, ROUND_BITS, exact, larger, raised, varint};
 
 const CONSTANT: u8 = 0;
-/// Few changes: each with its position.
+/// A few changes, each with its position.
 const STEPS: u8 = 1;
 /// Offsets from the smallest value.
 const DIRECT: u8 = 2;
 /// Differences, as offsets from the smallest difference.
 const DELTA: u8 = 3;
-/// Some changes: a bit a value says where, the differences are packed.
+/// Some changes: one bit per value marks them, and the differences are packed.
 const MOVES: u8 = 4;
 
 /// Appends a column that holds one value.
@@ -29,12 +29,12 @@ pub(super) fn put_constant(value: i64, domain: u8, out: &mut Vec<u8>) {
 pub(super) struct Integers {
     /// Distances from the first value.
     offsets: [i32; MAX],
-    /// Differences to the value before, the first being 0.
+    /// Differences to the previous value; the first is 0.
     deltas: [i32; MAX],
     low: [u32; MAX],
     column: [i64; MAX],
     numbers: [u64; MAX],
-    /// Where a value differs from the one before, and by how much.
+    /// The positions where a value differs from the previous one, with the difference.
     moves: [(u8, i64); MAX],
 }
 
@@ -66,8 +66,8 @@ fn beyond_32(number: i64) -> u64 {
 }
 
 impl Integers {
-    /// Appends integers of magnitude below 2^51 and returns the largest.
-    /// `scaled.len()` in [1, 256]
+    /// Appends integers of magnitude below 2^51. Returns the largest. `scaled.len()` must be in
+    /// [1, 256].
     #[inline(always)]
     pub(super) fn exact(&mut self, scaled: &[f64], domain: u8, out: &mut Vec<u8>) -> f64 {
         let len = scaled.len();
@@ -147,7 +147,7 @@ impl Integers {
         offsets::put_narrow(low, len, out);
     }
 
-    /// Lists the differences that are not 0; returns how many there are.
+    /// Collects the differences that are not 0. Returns their number.
     fn collect_moves(&mut self, len: usize) -> usize {
         let mut count = 0;
         for (row, deltas) in self.deltas[..len].chunks(LANES).enumerate() {
@@ -165,7 +165,7 @@ impl Integers {
         count
     }
 
-    /// Appends any integers. At least 1, at most 256.
+    /// Appends any integers: at least 1, at most 256.
     pub(super) fn any(&mut self, values: impl Iterator<Item = i64>, domain: u8, out: &mut Vec<u8>) {
         let mut len = 0;
         for (to, value) in self.column.iter_mut().zip(values) {
@@ -213,7 +213,8 @@ impl Integers {
     }
 }
 
-/// Appends [`STEPS`] or [`MOVES`], unless packing every difference takes fewer bytes.
+/// Appends [`STEPS`] or [`MOVES`], unless packing every difference takes fewer bytes. Returns
+/// whether it did.
 fn put_rare(moves: &[(u8, i64)], first: i64, (len, packed): (usize, usize), domain: u8, out: &mut Vec<u8>) -> bool {
     let bytes = |delta: i64| 1 + varint::len(varint::zigzag(delta));
     let steps = 1 + moves.iter().map(|(_, delta)| bytes(*delta)).sum::<usize>();
@@ -270,8 +271,8 @@ fn get_signed(bytes: &[u8], at: &mut usize) -> i64 {
 }
 
 impl Reader {
-    /// Reads a column that stands still for long, converting each value once; false, and
-    /// nothing done, when it is of another kind.
+    /// Decodes a column of kind [`CONSTANT`] or [`STEPS`], converting each value only once.
+    /// Returns false, without an effect, for other kinds.
     #[inline(always)]
     #[expect(clippy::unused_self, reason = "it is read as the other kinds are")]
     pub(super) fn constant_or_steps(&self, bytes: &[u8], out: &mut [f64], number: impl Fn(i64) -> f64) -> bool {
@@ -297,7 +298,7 @@ impl Reader {
         true
     }
 
-    /// Reads `len` integers of any kind.
+    /// Decodes `len` integers of any kind.
     #[inline(always)]
     pub(super) fn read(&mut self, bytes: &[u8], len: usize) -> &[i64] {
         let kind = bytes[0] & 15;

@@ -15,10 +15,10 @@ use super::{MAX, varint};
 const EXTENDED: u8 = 0x80;
 const MAX_EXCEPTIONS: usize = 64;
 
-/// Appends `numbers[..len]`. The slice is a whole number of rows, 0 behind `len`.
+/// Appends `numbers[..len]`. The slice must be a whole number of rows, with 0 after `len`.
 ///
-/// The numbers may be changed: what is common to all is shifted out, and what an
-/// exception holds is masked off.
+/// The numbers may be changed: common trailing zeros are shifted out, and the parts stored in
+/// exceptions are masked off.
 #[inline(always)]
 pub(super) fn put_narrow(numbers: &mut [u32], len: usize, out: &mut Vec<u8>) {
     let seen = numbers.iter().fold(0, |all, number| all | number);
@@ -28,7 +28,7 @@ pub(super) fn put_narrow(numbers: &mut [u32], len: usize, out: &mut Vec<u8>) {
     }
     let width = 32 - seen.leading_zeros();
     let top: u32 = numbers.iter().map(|number| number >> (width - 1)).sum();
-    // Few numbers use the top bit: perhaps they are better kept aside.
+    // If few numbers use the top bit, it may be cheaper to store them as exceptions.
     let outliers = top as usize * LANES * 2 < len;
     if outliers || seen & 1 == 0 {
         put_extended(numbers, len, seen, outliers, out);
@@ -66,7 +66,7 @@ fn put_extended(numbers: &mut [u32], len: usize, seen: u32, outliers: bool, out:
     out.extend_from_slice(&[width as u8 | EXTENDED, shift as u8, exceptions as u8]);
     let room = packed_len(numbers.len(), width);
     let start = out.len();
-    // The exceptions come behind, but are read off before they are masked.
+    // Exceptions are written after the packed numbers, but collected before these are masked.
     let mut behind = Vec::with_capacity(exceptions * 4);
     if exceptions > 0 {
         let mask = ((1u64 << width) - 1) as u32;
@@ -84,7 +84,7 @@ fn put_extended(numbers: &mut [u32], len: usize, seen: u32, outliers: bool, out:
     out.extend_from_slice(&behind);
 }
 
-/// The width that costs the least, given how many numbers have each bit length.
+/// The cheapest width, given the number of values of each bit length.
 fn best_width(lengths: &[u16; 65], widest: u32, len: usize) -> u32 {
     let mut best = (widest, wide_len(len, widest));
     for width in (0..widest).rev() {
@@ -106,17 +106,17 @@ fn best_width(lengths: &[u16; 65], widest: u32, len: usize) -> u32 {
     best.0
 }
 
-/// Bytes of `len` packed numbers of any width. `width` in [0, 64]
+/// Bytes of `len` packed numbers; `width` is in [0, 64].
 fn wide_len(len: usize, width: u32) -> usize {
     packed_len(len, width.min(32)) + packed_len(len, width.saturating_sub(32))
 }
 
-/// Bytes that [`put_wide`] would append without exceptions, about.
+/// Bytes that [`put_wide`] would append without exceptions. Approximate.
 pub(super) fn cost(len: usize, range: u64) -> usize {
     1 + wide_len(len, 64 - range.leading_zeros())
 }
 
-/// Appends numbers of any width: the general twin of [`put_narrow`].
+/// Appends numbers of any width: the general form of [`put_narrow`].
 pub(super) fn put_wide(numbers: &[u64], out: &mut Vec<u8>) {
     let rows = numbers.len().next_multiple_of(LANES);
     let mut low = [0u32; MAX];
@@ -159,7 +159,7 @@ pub(super) fn put_wide(numbers: &[u64], out: &mut Vec<u8>) {
     }
 }
 
-/// What was read of a run: where it ended, and whether all numbers fit 32 bits.
+/// Decodes a run. Returns where it ended, and whether all numbers fit 32 bits.
 #[inline(always)]
 pub(super) fn get(bytes: &[u8], len: usize, low: &mut [u32; MAX], high: &mut [u32; MAX]) -> (usize, bool) {
     let rows = len.next_multiple_of(LANES);
@@ -196,7 +196,7 @@ pub(super) fn get(bytes: &[u8], len: usize, low: &mut [u32; MAX], high: &mut [u3
     (at, false)
 }
 
-/// One number of its two halves.
+/// Joins the two halves of a number.
 #[inline]
 pub(super) const fn join(low: u32, high: u32) -> u64 {
     low as u64 | (high as u64) << 32

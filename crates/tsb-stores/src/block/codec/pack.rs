@@ -1,15 +1,14 @@
-//! Bit packing in eight lanes, so that plain code vectorises.
+//! Bit packing in eight lanes, so that plain code vectorizes.
 //!
-//! Element `i` lies in lane `i % 8`; a lane is a stream of little-endian 32-bit words,
-//! lowest bits first, and the words of the lanes alternate. Nothing here knows what
-//! the numbers mean.
+//! Element `i` is in lane `i % 8`. A lane is a stream of little-endian 32-bit words, lowest bits
+//! first, and the words of the lanes alternate.
 
-/// Numbers side by side in one row of the lanes.
+/// Numbers in one row of the lanes.
 pub(super) const LANES: usize = 8;
 /// Bytes of one word of every lane.
 const WORD: usize = 4 * LANES;
 
-/// Bytes that `len` numbers of `width` bits occupy. `width` in [0, 32]
+/// Bytes of `len` numbers of `width` bits; `width` is in [0, 32].
 pub(super) fn packed_len(len: usize, width: u32) -> usize {
     (len.div_ceil(LANES) * width as usize).div_ceil(32) * WORD
 }
@@ -32,8 +31,8 @@ fn get_word(bytes: &[u8]) -> [u32; LANES] {
     lanes
 }
 
-/// Appends the low `width` bits of each number. `numbers` is a whole number of rows and
-/// holds nothing above `width` bits. `width` in [0, 32]
+/// Appends the low `width` bits of each number. `numbers` must be a whole number of rows, with no
+/// bits set above `width`. `width` is in [0, 32].
 #[inline(always)]
 pub(super) fn pack(numbers: &[u32], width: u32, out: &mut Vec<u8>) {
     if width == 0 {
@@ -61,7 +60,7 @@ pub(super) fn pack(numbers: &[u32], width: u32, out: &mut Vec<u8>) {
     }
 }
 
-/// Reads back whole rows into `numbers`; returns the bytes that they occupied.
+/// Decodes whole rows into `numbers`. Returns the bytes consumed.
 #[inline(always)]
 pub(super) fn unpack(bytes: &[u8], width: u32, numbers: &mut [u32]) -> usize {
     if width == 0 {

@@ -1,6 +1,7 @@
-//! Little integers: seven bits a byte, lowest first, the top bit says "more".
+//! Variable-length integers: seven bits per byte, lowest first; the top bit means that more bytes
+//! follow.
 
-/// Folds the sign into the lowest bit, so that small magnitudes are small numbers.
+/// Moves the sign into the lowest bit, so that small magnitudes become small numbers.
 #[inline]
 pub(crate) const fn zigzag(value: i64) -> u64 {
     ((value << 1) ^ (value >> 63)) as u64
@@ -29,7 +30,7 @@ pub(crate) fn put(out: &mut Vec<u8>, mut value: u64) {
     out.push(value as u8);
 }
 
-/// Reads the value at `at` and moves `at` behind it.
+/// Decodes the value at `at`, and moves `at` behind it.
 #[inline]
 pub(crate) fn get(bytes: &[u8], at: &mut usize) -> u64 {
     let mut value = 0;

@@ -1,4 +1,4 @@
-//! The ways to break a store, one a line: name, kind of store, clause, what is wrong.
+//! The flaws of the reference store, one per line: name, kind of store, clause, what is wrong.
 
 use super::Kind;
 
@@ -89,7 +89,7 @@ pub(super) enum Flaw {
     HidesDamage,
 }
 
-/// All of them, each with the kind of store that it breaks and the clause that must fail.
+/// All flaws, each with the kind of store that it breaks, and the clause that must fail.
 pub(super) const FLAWS: &[(Flaw, Kind, u8, &str)] = &[
     (
         Flaw::LosesCountsInARace,

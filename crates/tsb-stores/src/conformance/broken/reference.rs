@@ -1,4 +1,4 @@
-//! A plain store that does what the contract says, or all but one thing.
+//! A plain store that fulfils the contract, or all of it but one point.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -21,16 +21,16 @@ mod contract;
 
 type Rows = BTreeMap<Timestamp, Vec<f64>>;
 
-/// What survives a store, and whether it can be written.
+/// The disk of a store: its contents, and whether it can be written.
 #[derive(Debug, Default)]
 pub(super) struct Disk {
-    /// What the operating system has: it outlives the process.
+    /// The contents as the operating system has them, which outlive the process.
     series: Mutex<BTreeMap<String, Rows>>,
-    /// What the medium has: it outlives a power cut.
+    /// The synced contents, which outlive a power cut.
     synced: Mutex<BTreeMap<String, Rows>>,
     pub(super) fails: AtomicBool,
     is_locked: AtomicBool,
-    /// A row is gone.
+    /// Whether a row was removed by damage.
     is_damaged: bool,
 }
 
@@ -45,7 +45,7 @@ impl Disk {
         }
     }
 
-    /// The disk after a kill, without one row of the first series that has some.
+    /// The disk after a kill, without one row of the first series that has rows.
     pub(super) fn after_damage(&self, seed: u64) -> Option<Self> {
         let mut left = self.series.lock().unwrap().clone();
         let rows = left.values_mut().find(|rows| !rows.is_empty())?;
@@ -86,7 +86,7 @@ struct State {
     superseded: u64,
     expired: u64,
     synced: Position,
-    // The samples of the last write, which one more reader does not see.
+    // The samples of the last write, which are hidden from one more reader.
     hidden: Vec<(SeriesId, Timestamp)>,
     is_closed: bool,
     poison: Option<String>,
@@ -166,7 +166,7 @@ impl Reference {
         }
     }
 
-    /// The series whose rows `id` writes and reads.
+    /// The series whose rows a write or read of `id` uses.
     fn target(&self, state: &State, id: SeriesId) -> SeriesId {
         let name = |id: SeriesId| state.keys.get(&id).map(|key| key.name().to_owned());
         if self.has(Flaw::IgnoresLabels) {
@@ -219,7 +219,7 @@ impl Reference {
         }
     }
 
-    /// Puts one sample where it belongs; how many it superseded and expired.
+    /// Stores one sample. Returns how many samples it superseded and expired.
     fn put(&self, state: &State, line: &mut Line, at: Timestamp, value: f64) -> (u64, u64) {
         let is_late = line.newest.is_some_and(|newest| at < newest);
         let is_dropped = (is_late && self.has(Flaw::DropsLateSamples))
@@ -257,7 +257,8 @@ impl Reference {
         (superseded, expired)
     }
 
-    /// Applies one sample; whether it was refused. A race gives other threads a chance.
+    /// Applies one sample. Returns whether it was refused. With the race flaw, gives other
+    /// threads a chance in between.
     fn apply<'a>(
         &'a self,
         mut state: MutexGuard<'a, State>,
@@ -270,7 +271,7 @@ impl Reference {
         if self.has(Flaw::LosesSamplesInARace) {
             state.series.insert(id, line.clone());
             drop(state);
-            // Long enough for another writer to come between, also on a busy machine.
+            // Long enough for another writer to run in between, even on a busy machine.
             (0..50).for_each(|_| std::thread::yield_now());
             state = self.state.lock().unwrap();
         }
@@ -289,7 +290,7 @@ impl Reference {
         state
     }
 
-    /// The samples of a batch as this store reads them.
+    /// The samples of a batch, as this store interprets them.
     fn read(&self, batch: &Batch<'_>) -> Vec<(usize, (SeriesId, Timestamp, f64))> {
         let mut samples: Vec<_> = batch.iter().enumerate().collect();
         if let (Times::Each(_), Flaw::UsesOneTimeForAll) = (batch.times(), self.flaw.unwrap_or(Flaw::Descends)) {
@@ -310,7 +311,7 @@ impl Reference {
         samples
     }
 
-    /// Turns a batch away because of its sample `unknown`.
+    /// Refuses a batch because of its sample `unknown`.
     fn reject<'a>(
         &'a self,
         mut state: MutexGuard<'a, State>,
@@ -330,7 +331,7 @@ impl Reference {
         }
     }
 
-    /// Counts once more, outside the lock; the right store does not use it.
+    /// Counts again outside of the lock; the correct store does not do this.
     fn count(&self, accepted: u64) {
         let racy = self.racy_count.load(Ordering::SeqCst);
         if self.has(Flaw::LosesCountsInARace) {
@@ -338,7 +339,7 @@ impl Reference {
         }
         self.racy_count.store(racy + accepted, Ordering::SeqCst);
         if self.has(Flaw::LosesWritesWhileClosing) {
-            // Long enough for a close to come between.
+            // Long enough for a close to run in between.
             (0..50).for_each(|_| std::thread::yield_now());
             let mut state = self.state.lock().unwrap();
             if state.is_closed {
@@ -428,7 +429,7 @@ impl Reference {
         }
     }
 
-    /// What a reader may see now.
+    /// The samples that a reader may see now.
     fn visible(state: &mut State, asked: &[SeriesId]) -> BTreeMap<SeriesId, Line> {
         let mut series: BTreeMap<_, _> = asked
             .iter()
@@ -442,7 +443,7 @@ impl Reference {
         series
     }
 
-    /// Samples on the disk of series that this life has not defined.
+    /// Samples on the disk of series that have not been defined since the opening.
     fn samples_of_others(&self, state: &State) -> u64 {
         let names: Vec<String> = state.keys.iter().map(|(id, key)| self.name_on_disk(*id, key)).collect();
         let disk = self.disk.series.lock().unwrap();

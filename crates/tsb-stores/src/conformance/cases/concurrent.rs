@@ -1,4 +1,5 @@
-//! Clauses 1 and 2: any thread, any time, blocking allowed; and 8 with others writing.
+//! Clauses 1 and 2: concurrent calls from any thread, which may block; and clause 8 during
+//! writes.
 
 use std::ops::ControlFlow;
 use std::sync::Barrier;
@@ -32,11 +33,11 @@ pub(super) const CASES: &[Case] = &[
 ];
 
 const WRITERS: u32 = 4;
-/// Series of each writer.
+/// Series per writer.
 const SERIES: u32 = 8;
 
-/// How long a check waits for another thread before it calls that a deadlock.
-/// The suite's own tests bring one about.
+/// How long a check waits for another thread before it reports a deadlock. The suite's own tests
+/// provoke one.
 const PATIENCE: Duration = Duration::from_secs(if cfg!(test) { 2 } else { 20 });
 
 fn join<T>(handle: std::thread::ScopedJoinHandle<'_, Result<T, Failure>>) -> Result<T, Failure> {
@@ -45,7 +46,8 @@ fn join<T>(handle: std::thread::ScopedJoinHandle<'_, Result<T, Failure>>) -> Res
         .map_err(|_| Failure::from("a thread panicked inside the store".to_owned()))?
 }
 
-/// Writes `ticks` ticks to the series of writer `writer`, in every shape in turn.
+/// Writes `ticks` ticks to the series of writer `writer`, alternating between all shapes of
+/// batches.
 fn write_range(store: &dyn Store, context: &Context, writer: u32, ticks: i64) -> Result<u64, Failure> {
     let first = writer * SERIES;
     let ids: Vec<_> = (first..first + SERIES).map(SeriesId).collect();
@@ -64,7 +66,8 @@ fn write_range(store: &dyn Store, context: &Context, writer: u32, ticks: i64) ->
     Ok(accepted)
 }
 
-/// Reads series again and again until told to stop: what it sees is right and never less.
+/// Reads series repeatedly until `done`: every answer must be correct, and never less than
+/// before.
 fn read_until(store: &dyn Store, context: &Context, done: &AtomicBool) -> Result<u64, Failure> {
     let mut seen = vec![None; (WRITERS * SERIES) as usize];
     let mut reads = 0;
@@ -123,7 +126,7 @@ fn many_writers_and_readers(context: &Context) -> Outcome {
     let written = u64::from(WRITERS * SERIES) * ticks as u64;
     equal("accepted by all writers", &accepted, &written)?;
     equal("stats: accepted", &store.stats().accepted, &written)?;
-    // The same once more to the model, one after the other: it must come to the same.
+    // Write the same to the model, sequentially: the result must be the same.
     let mut subject = subject;
     for writer in 0..WRITERS {
         for tick in 0..ticks {
@@ -198,7 +201,7 @@ fn two_writers_share_a_series(context: &Context) -> Outcome {
 }
 
 fn a_plain_thread_is_enough(context: &Context) -> Outcome {
-    // Opened in one thread, used in a second that has no runtime, closed in a third.
+    // Opened in one thread, used in a second one without a runtime, closed in a third.
     let store = context.store()?;
     let capabilities = context.capabilities;
     let at = context.at(0);
@@ -233,7 +236,7 @@ fn a_slow_visitor_holds_up_no_writer(context: &Context) -> Outcome {
     let was_held_up = std::thread::scope(|scope| {
         let writer = scope.spawn(move || {
             if wait_for_go.recv().is_ok() {
-                // The series that is being read, and define, which often takes the widest lock.
+                // The series that is being read, and `define`, which often takes the widest lock.
                 let _ = store.write_all(&Batch::tick(SeriesId(0), context.at(100), &tick_values(0, 2, 100)))?;
                 store.define(&definitions(0..3))?;
                 let _ = done.send(());
@@ -275,7 +278,7 @@ fn flush_covers_what_others_wrote(context: &Context) -> Outcome {
                 scope.spawn(move || {
                     let mut result = Ok(());
                     for tick in 0..rounds {
-                        // Whatever happens, the barriers are met, or all would hang.
+                        // Reach the barriers in any case, or all threads would hang.
                         let values = tick_values(writer * SERIES, SERIES, tick);
                         let batch = Batch::tick(SeriesId(writer * SERIES), context.at(tick), &values);
                         let ack = store.write(&batch, &mut Refusals::new());

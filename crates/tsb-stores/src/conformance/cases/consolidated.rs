@@ -1,7 +1,7 @@
-//! Clauses 7, 10 and 11 for stores from which only consolidated rows come back.
+//! Clauses 7, 10 and 11 for stores from which only consolidated rows can be read.
 //!
-//! Whether every row is right is the audit's question; these see that rows come, where the
-//! capabilities say that they are, and that a steady value is what a row of it says.
+//! Whether every row is correct is checked by the audit. These checks test that rows exist where
+//! the capabilities say so, and that a constant value is returned as that value.
 
 use std::ops::ControlFlow;
 
@@ -35,7 +35,7 @@ pub(in crate::conformance) const CASES: &[Case] = &[
 
 fn rule_of(capabilities: &Capabilities) -> Option<Consolidated> {
     match capabilities.exactness {
-        // A rate made of differences needs counters, which these samples are not.
+        // A rate of differences needs counters, and these samples are none.
         Exactness::Consolidated(rule) if rule.derivation == Derivation::Gauge => Some(rule),
         _ => None,
     }
@@ -55,7 +55,7 @@ fn value_of(id: u32) -> f64 {
     f64::from(id) * 10.0 + 2.5
 }
 
-/// Three series, a sample at the end of each step: enough for eight rows.
+/// Three series with a sample at the end of each step: enough for eight rows.
 fn fill(context: &Context) -> Result<(Subject, Consolidated, Timestamp), Failure> {
     let Some(rule) = rule_of(&context.capabilities) else {
         return Err("the store does not consolidate gauges".to_owned().into());
@@ -95,7 +95,7 @@ fn steady_value_fills_its_rows(context: &Context) -> Outcome {
                 ensure(rows.len() >= 8.min(archive.rows as usize), || {
                     format!("archive 0 of #{id} has {} rows", rows.len())
                 })?;
-                // The same rows, but stamped with their end.
+                // The same rows, with the timestamp of their end.
                 let ends: Vec<_> = rows.iter().map(|row| (row.0 + span_ns, row.1)).collect();
                 equal(
                     "the rows of a raw query",
@@ -144,7 +144,8 @@ fn range_cuts_rows(context: &Context) -> Outcome {
             &subject.rows(SeriesId(1), range, None)?,
             &expected,
         )?;
-        // A nanosecond later the first row is out, and the row at the end is in.
+        // A nanosecond later: the first row is outside of the range, and the row at the end is
+        // inside.
         let range = TimeRange {
             start: range.start + 1,
             end: range.end + 1,
@@ -169,7 +170,7 @@ fn rows_come_back(context: &Context) -> Outcome {
     let mut again = [None];
     subject.store.newest(&[SeriesId(2)], &mut again)?;
     equal("the newest row", &again, &newest)?;
-    // It still knows what it had: the same sample again is refused, the next is not.
+    // The store still knows its samples: the same one is refused, and the next one is not.
     let values: Vec<f64> = (0..SERIES).map(value_of).collect();
     let ack = subject.tick(0, last, &values)?;
     equal("accepted of what is there", &ack.accepted, &0)?;

@@ -1,4 +1,4 @@
-//! Clause 10 for stores whose files were damaged: what is missing or changed is said.
+//! Clause 10 for stores whose files were damaged: missing or changed samples must be reported.
 
 use super::left::{Outlived, SERIES, Writer};
 use super::unclosed::outlives;
@@ -12,7 +12,7 @@ use tsb_core::{Durability, SeriesId};
 
 pub(super) const CASES: &[Case] = &[of("c10_a_loss_by_damage_is_said", keeps, loss_is_said)];
 
-/// Damages of one check, each of a place of its own.
+/// Number of damages per check, each at a place of its own.
 const ROUNDS: u64 = 48;
 
 fn keeps(c: &Capabilities) -> bool {
@@ -28,7 +28,7 @@ fn loss_is_said(context: &Context) -> Outcome {
         for _ in 0..ticks {
             writer.write()?;
         }
-        // A journal that covers the acks is left as it is, now and then.
+        // If a journal covers the acks, mostly leave it unflushed.
         if context.capabilities.acknowledges < Durability::Buffered || seed % 3 == 0 {
             writer.store.flush(Scope::All, context.capabilities.reaches)?;
         }

@@ -1,4 +1,4 @@
-//! Clauses 5 and 8: what an ack promises, and what a flush makes true.
+//! Clauses 5 and 8: the guarantees of an ack and of a flush.
 
 use tsb_core::{Durability, SeriesId};
 
@@ -25,7 +25,7 @@ pub(super) const CASES: &[Case] = &[
     ),
 ];
 
-/// All levels, lowest first.
+/// All levels, from the lowest up.
 const LEVELS: [Durability; 4] = [
     Durability::Unconfirmed,
     Durability::Volatile,
@@ -38,7 +38,7 @@ fn an_ack_is_a_floor(context: &Context) -> Outcome {
     let before = subject.store.durable(Durability::Unconfirmed);
     let mut last = before;
     for tick in 0..20 {
-        // The subject holds the ack's level and position against `durable`.
+        // The subject compares the ack's level and position with `durable`.
         let ack = subject.tick(0, context.at(tick), &tick_values(0, 4, tick))?;
         equal("accepted", &ack.accepted, &4)?;
         let reaches = subject.capabilities.reaches;
@@ -52,7 +52,7 @@ fn an_ack_is_a_floor(context: &Context) -> Outcome {
             format!("position {:?} after {last:?}", ack.position)
         })?;
         last = ack.position;
-        // A level above the ack's may cover it only where the store claims to reach that.
+        // A level above the ack's may cover it only if the store claims to reach that level.
         for level in LEVELS.into_iter().filter(|&level| level > reaches) {
             let covered = subject.store.durable(level);
             ensure(covered < ack.position, || {
@@ -97,7 +97,8 @@ fn a_higher_level_covers_no_more(context: &Context) -> Outcome {
             subject.store.flush(Scope::All, subject.capabilities.reaches)?;
         }
         for pair in LEVELS.windows(2) {
-            // The higher first: between the two calls only more can become durable.
+            // Ask for the higher level first: between the calls, only more samples can become
+            // durable.
             let (higher, lower) = (subject.store.durable(pair[1]), subject.store.durable(pair[0]));
             ensure(higher <= lower, || {
                 format!(

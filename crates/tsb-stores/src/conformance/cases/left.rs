@@ -1,4 +1,4 @@
-//! One writer of whole ticks, and what has to be there when its store was left.
+//! A writer of whole ticks, and the check of what its store must contain after it was abandoned.
 
 use std::collections::BTreeSet;
 
@@ -11,41 +11,41 @@ use crate::conformance::subject::{definitions, open_again, reads, time_of};
 use crate::conformance::{Opened, Place};
 use crate::store::{Capabilities, Position, StoreExt, TimeRange};
 
-/// Series that are written, ids from 0.
+/// Number of series that are written, with ids from 0.
 pub(in crate::conformance) const SERIES: usize = 3;
 
-/// Writes tick after tick, each to all series, and knows where each ends.
+/// Writes tick after tick to all series, and keeps the position of each.
 #[derive(Debug)]
 pub(in crate::conformance) struct Writer {
     pub(in crate::conformance) store: Opened,
     capabilities: Capabilities,
-    /// What was begun before this life, and what of it is lost for good.
+    /// Ticks written before this opening, and those of them that are lost for good.
     before: Outlived,
     positions: Vec<Position>,
 }
 
-/// What was written to a store that is gone: ticks from 0.
+/// The ticks written to a store that is gone, from 0.
 #[derive(Clone, Debug, Default)]
 pub(in crate::conformance) struct Outlived {
     begun: i64,
-    /// Series and ticks that an earlier life had not made durable, and that were gone.
+    /// Series and ticks that were not durable in an earlier run, and were gone.
     gone: BTreeSet<(u32, i64)>,
 }
 
 impl Writer {
-    /// Opens a place in which nothing was written.
+    /// Opens a place in which nothing was written yet.
     pub(in crate::conformance) fn open(place: &dyn Place) -> Result<Self, Failure> {
         Self::after(place, Outlived::default())
     }
 
-    /// Opens a place again, to go on behind what was begun there.
+    /// Reopens a place, to continue after the ticks written before.
     pub(in crate::conformance) fn after(place: &dyn Place, before: Outlived) -> Result<Self, Failure> {
         let store = open_again(place)?;
         store.define(&definitions(0..SERIES as u32))?;
         Ok(Self::of(store, before))
     }
 
-    /// A store that is open, and whose series are defined.
+    /// A writer for an open store with defined series.
     pub(in crate::conformance) fn of(store: Opened, before: Outlived) -> Self {
         Self {
             capabilities: store.capabilities(),
@@ -64,20 +64,20 @@ impl Writer {
         Ok(())
     }
 
-    /// Ticks that were begun, in this life and before.
+    /// Number of ticks written, now and before.
     pub(in crate::conformance) fn ticks(&self) -> i64 {
         self.before.begun + self.positions.len() as i64
     }
 
-    /// Ticks that are durable at a level, as the store says now: those before this life, and
-    /// of this one as many as `durable` covers.
+    /// Number of ticks that are durable at a level, according to the store: those before this
+    /// opening, and as many of this one as `durable` covers.
     pub(in crate::conformance) fn covered(&self, level: Durability) -> i64 {
         let covered = self.store.durable(level);
         let of_this_life = self.positions.iter().take_while(|&&position| position <= covered);
         self.before.begun + of_this_life.count() as i64
     }
 
-    /// What has been written up to now.
+    /// The ticks written so far.
     pub(in crate::conformance) fn written(&self) -> Outlived {
         Outlived {
             begun: self.ticks(),
@@ -94,13 +94,13 @@ impl Writer {
 }
 
 impl Outlived {
-    /// So many ticks were begun, by a writer that says nothing more.
+    /// The same with `begun` ticks, for a writer that can no longer report.
     pub(in crate::conformance) fn begun(self, begun: i64) -> Self {
         Self { begun, ..self }
     }
 
-    /// Opens the place again: of each series the first `durable` ticks are there, perhaps
-    /// some of the others that were begun, and nothing else. The writer goes on behind them.
+    /// Reopens the place. Of each series the first `durable` ticks must be there, possibly some
+    /// later ones that were written, and nothing else. The new writer continues after them.
     pub(in crate::conformance) fn reopen(
         mut self,
         place: &dyn Place,
@@ -111,7 +111,7 @@ impl Outlived {
         Ok(Writer { before: self, ..writer })
     }
 
-    /// Compares what is there with what was written.
+    /// Compares the store's contents with what was written.
     pub(in crate::conformance) fn check(&mut self, writer: &Writer, durable: &[i64; SERIES]) -> Result<(), Failure> {
         for (id, &durable) in (0..).zip(durable) {
             if reads(&writer.capabilities) {
@@ -123,7 +123,7 @@ impl Outlived {
         Ok(())
     }
 
-    /// Notes which ticks are gone; one that was durable must not be.
+    /// Notes the ticks that are gone; a durable one must not be.
     fn check_rows(&mut self, writer: &Writer, id: u32, durable: i64) -> Result<(), Failure> {
         let rows = writer.store.samples(SeriesId(id), TimeRange::ALL)?;
         let exactness = writer.capabilities.exactness;
@@ -145,7 +145,7 @@ impl Outlived {
         equal("a row that was not written", &rows.next(), &None)
     }
 
-    /// Where only consolidated rows come back: by the newest sample that was accepted.
+    /// For stores of consolidated rows: compares the newest accepted sample.
     fn check_newest(&mut self, writer: &Writer, id: u32, durable: i64) -> Result<(), Failure> {
         let mut newest = [None];
         writer.store.newest_accepted(&[SeriesId(id)], &mut newest)?;

@@ -1,4 +1,4 @@
-//! Clause 10: closing, and opening again.
+//! Clause 10: closing and reopening.
 
 use std::ops::ControlFlow;
 
@@ -70,7 +70,7 @@ fn everything_is_closed(context: &Context) -> Outcome {
     refused("newest", store.newest(&series, &mut [None]), "Closed", is_closed)?;
     let newest = store.newest_accepted(&series, &mut [None]);
     refused("newest accepted", newest, "Closed", is_closed)?;
-    // These cannot say Closed; they must not make anything up.
+    // These methods cannot return Closed; their answers must still be correct.
     let covered = store.durable(ack.durability);
     ensure(covered >= ack.position, || {
         format!("durable({}) is back at {covered:?}", ack.durability)
@@ -95,7 +95,7 @@ fn close_while_others_write(context: &Context) -> Outcome {
                 Err(error) if is_closed(&error) => return Ok(accepted),
                 Err(error) => return Err(Failure::from(error)),
             }
-            // Or a lock that is not fair would never let the closing thread in.
+            // Otherwise an unfair lock might never let the closing thread in.
             std::thread::yield_now();
         }
         Ok(accepted)
@@ -154,7 +154,8 @@ fn reopened_under_other_ids(context: &Context) -> Outcome {
     }
     subject.store.close()?;
     let again = subject.open_again()?;
-    // Another run: the same keys under other ids, a new key between, one not mentioned.
+    // Another run: the same keys under other ids, a new key between them, and one key not
+    // defined.
     again.define(&[(SeriesId(0), key(2)), (SeriesId(1), key(77)), (SeriesId(2), key(0))])?;
     let _ = again.write_all(&Batch::tick(SeriesId(0), context.at(10), &[1.0, 2.0, 3.0]))?;
     for (id, was, value) in [(0, Some(2), 1.0), (1, None, 2.0), (2, Some(0), 3.0)] {

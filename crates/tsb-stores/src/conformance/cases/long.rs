@@ -1,7 +1,7 @@
-//! What only many samples show: one that is lost of a hundred thousand.
+//! Checks that need many samples, such as for a store that loses one in a hundred thousand.
 //!
-//! These checks belong to [`Tier::Long`](crate::conformance::Tier): they are listed as
-//! ignored unless they are asked for.
+//! They belong to [`Tier::Long`](crate::conformance::Tier): they are listed as ignored unless
+//! they are requested.
 
 use std::ops::ControlFlow;
 
@@ -19,11 +19,11 @@ pub(super) const CASES: &[Case] = &[Case {
     ..of_readable("c7_none_of_a_million_samples_is_lost", none_is_lost)
 }];
 
-/// Series and ticks: a million samples, so that a store that loses one of 100,000 loses ten.
+/// Series and ticks: a million samples, so that a store that loses one in 100,000 loses ten.
 const SERIES: u32 = 250;
 const TICKS: i64 = 4_000;
 
-/// Two in a million have one value: a float of 32 bits holds them all.
+/// All values are distinct, since `TICKS` is below 4,096, and exact as 32-bit floats.
 fn value_of(id: u32, tick: i64) -> f64 {
     f64::from(id) * 4_096.0 + tick as f64
 }
@@ -35,7 +35,7 @@ struct Grid {
 }
 
 impl Grid {
-    /// A tick for each slot where there are slots, and no more than retention keeps.
+    /// One tick per slot if the store has slots, and no more than retention keeps.
     fn of(context: &Context) -> Self {
         let step_ns = match context.capabilities.exactness {
             Exactness::OnePerSlot(slot_ns) => slot_ns,
@@ -67,7 +67,7 @@ fn none_is_lost(context: &Context) -> Outcome {
     for tick in 0..grid.ticks {
         let values: Vec<f64> = (0..SERIES).map(|id| value_of(id, tick)).collect();
         let at = grid.at(tick);
-        // Mostly whole ticks; now and then the same samples in two other shapes.
+        // Mostly whole ticks; sometimes the same samples in two other shapes.
         let ack = match tick % 16 {
             5 => store.write_all(&Batch::new(Ids::Each(&ids), Times::One(at), &values))?,
             11 => store.write_all(&Batch::new(Ids::Each(&ids), Times::Each(&vec![at; ids.len()]), &values))?,

@@ -39,7 +39,7 @@ fn many_series(context: &Context) -> Outcome {
     let series = 500;
     let mut subject = context.subject(series)?;
     for tick in 0..3 {
-        // Each tick reaches fewer series than the one before.
+        // Each tick reaches fewer series than the previous one.
         let reached = series - tick as u32 * 150;
         let _ = subject.tick(0, context.at(tick * 40), &tick_values(0, reached, tick))?;
     }
@@ -53,12 +53,12 @@ fn many_series(context: &Context) -> Outcome {
 fn fills_every_slot(context: &Context) -> Outcome {
     let mut subject = context.subject(4)?;
     let _ = subject.samples(&[(1, context.at(0), 1.0), (3, context.at(1), 1.0)])?;
-    // The subject hands over slots with a wrong value in each.
+    // The subject passes slots with a wrong value in each.
     subject.check_newest(&[0, 1, 2, 3].map(SeriesId))?;
     Ok(Finding::Holds)
 }
 
-/// What the store says that it accepted last, of two series.
+/// The store's newest accepted timestamps of two series.
 fn newest_accepted(subject: &Subject) -> Result<[Option<Timestamp>; 2], Failure> {
     let mut newest = [Some(Timestamp(42)); 2];
     subject
@@ -73,7 +73,7 @@ fn newest_accepted_is_remembered(context: &Context) -> Outcome {
     equal("newest accepted of nothing", &newest_accepted(&subject)?, &[None, None])?;
     let mut expected = [None, None];
     for tick in 1..8 {
-        // Both, then one alone.
+        // Both series, then one alone.
         let series = 1 + tick as u32 % 2;
         let at = context.at(tick * 3);
         let _ = subject.tick(0, at, &tick_values(0, series, tick))?;

@@ -1,6 +1,6 @@
 //! Clause 6: order, equal timestamps, late samples.
 //!
-//! The model knows what each capability means; these cases bring it about.
+//! The model knows what each capability means; these checks produce the situations.
 
 use super::{Case, Outcome, of, of_readable, value_of};
 use crate::conformance::failure::{ensure, equal};
@@ -54,7 +54,7 @@ fn has_slots(c: &Capabilities) -> bool {
 
 fn batch_order_is_write_order(context: &Context) -> Outcome {
     let mut subject = context.subject(3)?;
-    // Series 1 three times in one batch, ascending; its last value must be the newest.
+    // Series 1 three times in one batch, in ascending time; its last value must be the newest.
     let _ = subject.samples(&[
         (1, context.at(0), 10.0),
         (0, context.at(0), 20.0),
@@ -63,7 +63,7 @@ fn batch_order_is_write_order(context: &Context) -> Outcome {
         (1, context.at(2), 12.0),
     ])?;
     subject.check()?;
-    // The same timestamp again and again, in one batch with one time.
+    // The same timestamp several times, in one batch with one time.
     let _ = subject.samples(&[
         (0, context.at(3), 1.0),
         (0, context.at(3), 2.0),
@@ -81,7 +81,7 @@ fn equal_timestamps(context: &Context) -> Outcome {
         // The same tick again: the same series with other values, then one of them alone.
         let _ = subject.tick(0, context.at(tick), &[4.0, 5.0, 6.0])?;
         let _ = subject.tick(1, context.at(tick), &[7.0])?;
-        // The same value again is a duplicate like any other.
+        // The same value again is still a duplicate.
         let _ = subject.tick(1, context.at(tick), &[7.0])?;
         subject.check()?;
     }
@@ -97,7 +97,7 @@ fn equal_timestamps(context: &Context) -> Outcome {
 
 fn equal_timestamps_in_old_data(context: &Context) -> Outcome {
     let mut subject = context.subject(2)?;
-    // Long enough that a store which seals has sealed.
+    // Long enough for a sealing store to have sealed.
     let ticks = context.kept_ticks(20_000);
     for tick in 0..ticks {
         let _ = subject.tick(0, context.at(tick), &[value_of(0, tick), value_of(1, tick)])?;
@@ -132,7 +132,7 @@ fn late_samples(context: &Context) -> Outcome {
 fn very_late_samples(context: &Context) -> Outcome {
     let mut subject = context.subject(2)?;
     let ticks = context.kept_ticks(20_000);
-    // Every other tick first, then the ones between, backwards, in one-sample writes.
+    // Every other tick first, then those between, backwards, in writes of one sample.
     for tick in (0..ticks).step_by(2) {
         let _ = subject.tick(0, context.at(tick), &[value_of(0, tick), value_of(1, tick)])?;
     }

@@ -1,4 +1,4 @@
-//! Clause 7: what a raw query gives; and statistics, which must agree with it.
+//! Clause 7: the results of raw queries; and statistics, which must agree with them.
 
 use std::ops::ControlFlow;
 
@@ -37,7 +37,7 @@ fn not_to_the_bit(c: &crate::store::Capabilities) -> bool {
     reads(c) && !to_the_bit(c)
 }
 
-/// Some ticks of some series, a slot apart where there are slots.
+/// Some ticks of some series, one slot apart if the store has slots.
 fn fill(context: &Context, series: u32, ticks: i64) -> Result<(Subject, Vec<Timestamp>), Failure> {
     let mut subject = context.subject(series)?;
     let step = match context.capabilities.exactness {
@@ -95,7 +95,7 @@ fn ranges_are_half_open(context: &Context) -> Outcome {
 
 fn series_come_in_the_order_asked(context: &Context) -> Outcome {
     let (mut subject, _) = fill(context, 6, 5)?;
-    // One that has no samples gives no chunk.
+    // A series without samples gives no chunk.
     subject.define([6])?;
     let asked = [5, 0, 6, 3, 1].map(SeriesId);
     let query = Query {
@@ -197,7 +197,7 @@ fn gaps_and_jitter(context: &Context) -> Outcome {
     let grain = context.capabilities.resolution_ns;
     let mut at = context.at(0);
     for tick in 0..context.kept_ticks(3_000) {
-        // A jitter of some resolutions, sometimes only one; a gap now and then.
+        // A jitter of several resolutions, sometimes of only one; sometimes a gap.
         let jitter = if rng.one_in(20) {
             grain
         } else {
@@ -218,7 +218,7 @@ fn gaps_and_jitter(context: &Context) -> Outcome {
     Ok(Finding::Holds)
 }
 
-/// Values that a codec may trip over; the special ones last.
+/// Values that are difficult for a codec; the special ones last.
 pub(super) const AWKWARD: [f64; 18] = [
     0.0,
     -0.0,
@@ -247,7 +247,7 @@ fn values_to_the_bit(context: &Context) -> Outcome {
         _ => context.tick_ns(),
     };
     let mut values = AWKWARD.to_vec();
-    // Other NaNs than the usual one, a quiet one with a payload and a negative one.
+    // Other NaNs than the usual one: a quiet one with a payload, and a negative one.
     values.extend([
         f64::from_bits(0x7ff8_0000_dead_beef),
         f64::from_bits(0xfff8_0000_0000_0000),
@@ -288,7 +288,7 @@ fn timestamps_far_from_now(context: &Context) -> Outcome {
     times.extend([context.at(0).0, 1 << 62, i64::MAX - 2, i64::MAX - 1]);
     let grain = context.capabilities.resolution_ns;
     times.retain(|at| at % grain == 0);
-    // Ascending in one series; in another every one of them late, where that is taken.
+    // Ascending in one series; in another one all late, if the store accepts that.
     let mut subject = context.subject(2)?;
     for (tick, &at) in times.iter().enumerate() {
         let _ = subject.tick(0, Timestamp(at), &[value_of(0, tick as i64)])?;
@@ -314,7 +314,7 @@ fn stats_agree(context: &Context) -> Outcome {
     let mut subject = context.subject(4)?;
     subject.check_stats()?;
     for tick in 0..200 {
-        // Some late, some equal: whatever becomes of them must be counted.
+        // Some late, some equal: each outcome must be counted.
         let tick = if tick % 9 == 5 { tick - 3 } else { tick };
         let _ = subject.tick(tick as u32 % 3, context.at(tick), &[1.0, tick as f64])?;
         subject.check_stats()?;

@@ -1,4 +1,5 @@
-//! Clause 7 (and most others) by seeded sequences of everything, against the model.
+//! Clause 7 (and most others), by seeded random sequences of all operations, compared with the
+//! model.
 
 use tsb_core::{Batch, Durability, Ids, SeriesId, Times, Timestamp};
 
@@ -18,7 +19,7 @@ pub(super) const CASES: &[Case] = &[
     of_all("c7_random_operations_seeds_16_to_23", |context| random(context, 16..24)),
 ];
 
-/// Operations in a sequence.
+/// Operations per sequence.
 const OPERATIONS: usize = 200;
 
 fn random(context: &Context, seeds: std::ops::Range<u64>) -> Outcome {
@@ -74,7 +75,7 @@ impl Run<'_> {
     }
 
     fn define(&mut self) -> Result<(), Failure> {
-        // Ids stay dense in sum, but come shuffled and overlap what is defined.
+        // Ids stay dense in total, but arrive shuffled, and overlap those already defined.
         let end = self.series() + self.rng.below(6) as u32;
         let start = self.rng.below(u64::from(self.series()) + 1) as u32;
         let mut ids: Vec<_> = (start..end).collect();
@@ -99,7 +100,7 @@ impl Run<'_> {
         (0..count).map(|_| self.value()).collect()
     }
 
-    /// A moment near now, or one that was before, or one exactly used before.
+    /// A time near now, an earlier one, or one used before.
     fn moment(&mut self) -> Timestamp {
         let grain = self.context.capabilities.resolution_ns;
         let tick_ns = self.context.tick_ns();
@@ -154,7 +155,7 @@ impl Run<'_> {
             .map(drop)
     }
 
-    /// A gap: minutes, and now and then days.
+    /// A gap of minutes, sometimes of days.
     fn jump(&mut self) {
         let ticks = if self.rng.one_in(4) {
             1_000_000
@@ -215,7 +216,7 @@ impl Run<'_> {
         let range = self.range();
         let ids = self.ids();
         ids.into_iter().take(3).try_for_each(|id| {
-            // What may have expired cannot be summed up by a model that still has it.
+            // Exclude samples that may have expired: the model still counts them.
             let start = range.start.max(self.subject.model.kept_from());
             self.subject.check_resampled(id, TimeRange { start, ..range }, resample)
         })

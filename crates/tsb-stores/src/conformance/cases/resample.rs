@@ -1,4 +1,4 @@
-//! Clause 7, for consolidated answers: every consolidation, held against the model's own.
+//! Clause 7 for consolidated answers: every consolidation, compared with the model's own.
 
 use std::ops::ControlFlow;
 
@@ -42,7 +42,7 @@ pub(super) const CASES: &[Case] = &[
     ),
 ];
 
-/// Every way to make one value of many.
+/// All consolidations.
 pub(super) const CONSOLIDATIONS: [Consolidation; 7] = [
     Consolidation::Min,
     Consolidation::Max,
@@ -57,7 +57,7 @@ fn resamples(c: &Capabilities) -> bool {
     reads(c) && c.resample
 }
 
-/// The commonest question of a dashboard.
+/// The most common query of a dashboard.
 pub(super) fn per_minute() -> Resample {
     Resample {
         step_ns: 60_000_000_000,
@@ -65,10 +65,11 @@ pub(super) fn per_minute() -> Resample {
     }
 }
 
-/// Numbers whose sum depends on the order in which they are added.
+/// Numbers whose sum depends on the order of addition.
 const ORDERED: [f64; 7] = [1e16, 1.0, -1e16, 0.1, 3.0, -0.25, 1e-3];
 
-/// Three series: whole numbers with gaps, awkward numbers, and mostly NaN if it is kept.
+/// Three series: whole numbers with gaps, difficult numbers, and mostly NaN if the store keeps
+/// it.
 fn fill(context: &Context) -> Result<(Subject, Timestamp, Timestamp), Failure> {
     let mut subject = context.subject(3)?;
     let mut rng = Rng::new(11);
@@ -87,7 +88,7 @@ fn fill(context: &Context) -> Result<(Subject, Timestamp, Timestamp), Failure> {
         }
         let _ = subject.tick(1, at, &[awkward, nan])?;
         if tick % 70 == 69 {
-            // A whole minute and more without a sample in series 0.
+            // More than a minute without a sample in series 0.
             let _ = subject.tick(1, at, &[awkward])?;
         }
     }

@@ -1,5 +1,5 @@
-//! Clauses 5, 8 and 10 for stores that were not closed: write, flush or not, leave the value
-//! or have its process killed or the power cut, open the same place again, and look.
+//! Clauses 5, 8 and 10 for stores that were not closed: write, flush or not, then drop the value,
+//! kill its process or cut the power, reopen the place, and check.
 
 use tsb_core::{Durability, SeriesId};
 
@@ -34,10 +34,10 @@ pub(super) const CASES: &[Case] = &[
     ),
 ];
 
-/// What survives a process, lowest first.
+/// The levels that survive a process, from the lowest up.
 const OUTLIVING: [Durability; 2] = [Durability::Buffered, Durability::Synced];
 
-/// Whether samples come back in a way that these checks can read.
+/// Whether these checks can read the store's samples after a reopening.
 pub(in crate::conformance) fn outlives(c: &Capabilities) -> bool {
     c.persistent && (reads(c) || super::consolidated::consolidates(c))
 }
@@ -57,7 +57,7 @@ fn durable_survives(context: &Context) -> Outcome {
         for _ in 0..writes {
             writer.write()?;
         }
-        // Asked after the writes: a store that commits by the clock may have got on.
+        // Ask after the writes: a store that commits by the clock may have made progress.
         let covered = OUTLIVING.map(|level| writer.covered(level));
         let left = writer.leave();
         for (level, ticks) in OUTLIVING.into_iter().zip(covered) {
@@ -138,7 +138,8 @@ fn synced_survives_a_cut(context: &Context) -> Outcome {
             }
         }
         let synced = writer.covered(Durability::Synced);
-        // The image is taken while the store lives, and what it does afterwards is not in it.
+        // The image is taken while the store is open; what the store does afterwards is not in
+        // it.
         let after = place.after_a_cut(seed)?;
         let left = writer.leave();
         left.reopen(&*after, &[synced; SERIES])
@@ -154,7 +155,7 @@ fn close_releases(context: &Context) -> Outcome {
         writer.write()?;
     }
     writer.store.close()?;
-    // The closed value lives on while another one has the place.
+    // The closed value still exists while another one has the place open.
     let mut second = Writer::after(&*place, writer.written())?;
     second.write()?;
     drop(writer);

@@ -1,4 +1,4 @@
-//! Clause 4, what an ack counts; clause 9, what a failure leaves behind.
+//! Clause 4, the counts of an ack; clause 9, the state after a failure.
 
 use tsb_core::{Batch, Ids, SeriesId, Times};
 
@@ -35,7 +35,8 @@ fn every_shape_is_taken(context: &Context) -> Outcome {
         let at = |tick: i64| context.at(round * 20 + tick);
         let each = [at(3), at(4)];
         let equal_times = [at(6); 4];
-        // Later from shape to shape: late and equal samples have checks of their own.
+        // Timestamps increase from shape to shape: late and equal samples have checks of their
+        // own.
         let batches = [
             Batch::tick(SeriesId(0), at(0), &values),
             Batch::tick(SeriesId(2), at(1), &values),
@@ -64,7 +65,7 @@ fn refusals_are_appended(context: &Context) -> Outcome {
     let mut refusals = Refusals::new();
     refusals.push(77, Reason::Injected);
     let kept = refusals.as_slice().to_vec();
-    // The middle one is refused where something can be.
+    // The middle sample is refused, if the store can refuse any.
     let (middle_at, middle) = if !subject.capabilities.special_values {
         (context.at(6), f64::NAN)
     } else if subject.capabilities.duplicate == OnConflict::Rejected {
@@ -124,7 +125,7 @@ fn a_full_store_refuses_by_name(context: &Context) -> Outcome {
     let mut accepted = 0_u64;
     let mut refusals = Refusals::new();
     for tick in 0..10_000_000 / i64::from(series) {
-        // Values that do not compress, or a compressing store would take its time.
+        // Values that do not compress: a compressing store would take too long to fill.
         let noise = |id: u32| {
             f64::from_bits(
                 0x3ff0_0000_0000_0000 | super::super::rng::Rng::new(u64::from(id) << 32 | tick as u64).next() >> 12,
@@ -209,7 +210,7 @@ fn a_failed_flush_poisons(context: &Context) -> Outcome {
     refused("a second flush, the medium healed", again, "Poisoned", is_poisoned)?;
     let write = store.write(&Batch::tick(SeriesId(0), context.at(2), &[1.0]), &mut Refusals::new());
     refused("a write after the failed flush", write, "Poisoned", is_poisoned)?;
-    // Closing works, or says why it could not flush; either way it has happened.
+    // Closing works, or reports why it could not flush; in both cases the store is closed.
     let _ = store.close();
     let after = store.write(&Batch::tick(SeriesId(0), context.at(3), &[1.0]), &mut Refusals::new());
     refused("a write after closing", after, "Closed", |error| {

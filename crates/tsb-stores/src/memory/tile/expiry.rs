@@ -1,10 +1,10 @@
-//! Retention: what is older than the cutoff leaves a tile, counted to the sample.
+//! Retention: removes samples older than the cutoff from a tile, with an exact count.
 
 use super::{Env, NOTE, Tile};
 
 impl Tile {
-    /// Drops every block, loose sample and row that is wholly before the cutoff; returns
-    /// how many samples that were.
+    /// Drops every block, loose sample and set of rows that lies completely before the cutoff.
+    /// Returns the number of samples.
     pub(in crate::memory) fn expire(&mut self, env: Env<'_>) -> usize {
         self.expire_blocks(env) + self.expire_loose(env) + self.expire_rows(env)
     }
@@ -47,7 +47,7 @@ impl Tile {
         expired + open
     }
 
-    /// Drops the open rows when even the newest is old: the tile fell silent.
+    /// Drops the open rows if even the newest has expired: the tile gets no more samples.
     fn expire_rows(&mut self, env: Env<'_>) -> usize {
         if !self.rows.is_allocated() || self.rows.last().is_none_or(|last| last >= env.cutoff) {
             return 0;
@@ -64,7 +64,7 @@ impl Tile {
         env.budget.give(bytes);
     }
 
-    /// How many samples in open rows are before `cutoff`.
+    /// Number of samples in open rows before `cutoff`.
     fn open_before(&self, cutoff: i64) -> usize {
         let old = self.rows.before(cutoff);
         let held = |row: usize| {
@@ -75,7 +75,7 @@ impl Tile {
         (0..old).map(held).sum()
     }
 
-    /// How many samples are before `cutoff` but not dropped yet.
+    /// Number of samples before `cutoff` that are not dropped yet.
     pub(in crate::memory) fn count_before(&self, cutoff: i64) -> usize {
         let mut samples = self.open_before(cutoff);
         for group in &self.groups {

@@ -1,10 +1,10 @@
-//! What queries take from a tile while they hold its lock: handles of sealed blocks, and
-//! copies of what is open. Nothing is decoded here.
+//! Collects a query's data from a tile under its lock: handles of sealed blocks, and copies of
+//! open samples. Decoding happens later, without the lock.
 
 use super::{GROUP, NOTE, Tile};
 use crate::block::{Block, Held, Parts, Steps};
 
-/// What a tile occupies.
+/// The memory of a tile.
 #[derive(Clone, Copy, Debug, Default)]
 pub(in crate::memory) struct Occupied {
     pub(in crate::memory) sealed_bytes: usize,
@@ -28,8 +28,9 @@ impl Tile {
         in_rows.max(loose)
     }
 
-    /// Takes what a series holds in `start..end`. Where only `maxima` of steps are asked
-    /// for, a block within one step stays where nothing loose lies in it.
+    /// Appends the parts of a series in `start..end`. If only the maximum per step is needed
+    /// (`maxima`), a block within one step, without loose samples in its time, is represented by
+    /// its maximum.
     pub(in crate::memory) fn take(
         &self,
         column: usize,
@@ -54,7 +55,7 @@ impl Tile {
             into[first..loose].iter().any(disturbs)
         };
         for (block, maximum) in index.overlapping(column_of_group, start, end) {
-            // A block without a number may be one without a sample.
+            // A NaN maximum may mean that the column has no sample in the block.
             let answers = !maximum.is_nan() && whole(block.start, block.end);
             let parts = if answers && !is_disturbed(block, into) {
                 if loose == first && joined(&mut into[first..], block, maximum, &mut whole) {
@@ -78,8 +79,8 @@ impl Tile {
         }
     }
 
-    /// A first look at all blocks, so that their cache misses overlap: taking a handle
-    /// would wait for each.
+    /// Reads the start of all blocks, so that their cache misses overlap: cloning handles would
+    /// wait for one after the other.
     fn touch(&self, column: usize, (start, end): (i64, i64)) {
         let blocks = self.groups[column / GROUP]
             .index
@@ -118,8 +119,8 @@ impl Tile {
         push_open(times, values, 0, into);
     }
 
-    /// What the tile occupies. The bytes are those that the budget was asked for, but of
-    /// the ring only the rows that were ever used.
+    /// The memory of the tile: the bytes counted in the budget, but of the open rows only those
+    /// that were ever used.
     pub(in crate::memory) fn occupied(&self) -> Occupied {
         let notes = self
             .groups
@@ -137,7 +138,7 @@ impl Tile {
     }
 }
 
-/// Adds the maximum of a block to that of the blocks before, where one step holds both.
+/// Merges the maximum of a block into that of the previous part, if both lie in one step.
 fn joined(held: &mut [Held], block: &Block, maximum: f64, whole: &mut impl FnMut(i64, i64) -> bool) -> bool {
     let Some(last) = held.last_mut() else { return false };
     let Parts::Maximum(most) = &mut last.parts else {

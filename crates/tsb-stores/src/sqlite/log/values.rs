@@ -1,29 +1,31 @@
-//! Values as differences to the value before in their series.
+//! Encodes values as differences to the previous value of their series.
 //!
-//! 64 values at a time: a bit for each that changed, four bits of code for each of those,
-//! then their differences. A difference is whole after a power of ten, which is never
-//! assumed but proven by adding it again; what is not is kept as it is.
+//! A group of 64 values has one bit per value for "changed", a code of four bits for each changed
+//! value, and the differences. A difference is an integer after scaling by a power of ten; the
+//! encoder verifies that adding it restores the exact value, and otherwise stores the value
+//! unchanged.
 
 use tsb_core::SeriesId;
 
 use super::Cursor;
 use crate::block::varint::{unzigzag, zigzag};
 
-/// Values of a group.
+/// Values per group.
 const GROUP: usize = 64;
-/// Code of a value that is kept as it is.
+/// Code of a value that is stored unchanged.
 const RAW: u8 = 15;
-/// A code below [`RAW`] is a power, times three, and the length of the difference.
+/// A code below [`RAW`] is the index of a power, times this, plus the length code of the
+/// difference.
 const LENGTHS: u8 = 3;
 const POWERS: [f64; 5] = [1e0, 1e2, 1e3, 1e4, 1e6];
-/// A series whose last value fitted no power is tried with the first only.
+/// For a series whose last value fitted no power, only the first power is tried.
 const NO_POWER: u8 = POWERS.len() as u8;
-/// The most bytes of a group.
+/// Upper bound of the bytes of a group.
 const MAX_BYTES: usize = 8 + GROUP / 2 + GROUP * 8;
-/// Adding this rounds a number below 2^51 to an integer.
+/// Adding and subtracting this rounds a number below 2^51 to an integer.
 const ROUND: f64 = 6_755_399_441_055_744.0; // 1.5 * 2^52
 
-/// What is known of every series: its last value, and which power fitted.
+/// The state of every series: its last value, and the power that fitted it.
 #[derive(Debug, Default)]
 pub(super) struct Values {
     last: Vec<f64>,
@@ -32,7 +34,7 @@ pub(super) struct Values {
     listed_powers: Vec<u8>,
 }
 
-/// The value that a difference leads to.
+/// The value that results from a difference.
 #[inline(always)]
 fn add(last: f64, difference: i64, power: usize) -> f64 {
     if power == 0 {
@@ -47,7 +49,7 @@ fn rounded(value: f64) -> f64 {
     (value + ROUND) - ROUND
 }
 
-/// The difference that leads from `last` to `value`, if there is one of 32 bits.
+/// The difference from `last` to `value`, if it is exact and fits 32 bits.
 #[inline(always)]
 fn difference(last: f64, value: f64, power: usize) -> Option<u64> {
     let difference = if power == 0 {
@@ -59,7 +61,7 @@ fn difference(last: f64, value: f64, power: usize) -> Option<u64> {
     (add(last, difference, power).to_bits() == value.to_bits() && folded >> 32 == 0).then_some(folded)
 }
 
-/// [`difference`] by whichever power fits, beginning with the last one that did.
+/// [`difference`] with the first power that fits, starting with the one used last.
 #[inline(always)]
 fn find(last: f64, value: f64, power: &mut u8) -> (u8, u64) {
     let tried = usize::from(*power) % POWERS.len();
@@ -91,14 +93,14 @@ impl Values {
         }
     }
 
-    /// Appends the values of neighbouring series.
+    /// Encodes the values of neighbouring series.
     pub(super) fn put_run(&mut self, first: u32, values: &[f64], out: &mut Vec<u8>) {
         let range = first as usize..first as usize + values.len();
         self.reserve(range.end);
         put(&mut self.last[range.clone()], &mut self.powers[range], values, out);
     }
 
-    /// Appends the values of any series.
+    /// Encodes the values of a list of series.
     pub(super) fn put_list(&mut self, ids: impl Iterator<Item = u32> + Clone, values: &[f64], out: &mut Vec<u8>) {
         self.gather(ids.clone());
         put(&mut self.listed, &mut self.listed_powers, values, out);
@@ -122,7 +124,7 @@ impl Values {
         }
     }
 
-    /// Reads what [`Values::put_run`] has written.
+    /// Decodes values encoded by [`Values::put_run`].
     pub(super) fn get_run(
         &mut self,
         first: u32,
@@ -135,7 +137,7 @@ impl Values {
         get(&mut self.last[range], cursor, values)
     }
 
-    /// Reads what [`Values::put_list`] has written.
+    /// Decodes values encoded by [`Values::put_list`].
     pub(super) fn get_list(&mut self, ids: &[SeriesId], cursor: &mut Cursor<'_>, values: &mut Vec<f64>) -> Option<()> {
         let ids = ids.iter().map(|id| id.0);
         self.gather(ids.clone());
@@ -154,7 +156,7 @@ fn put(last: &mut [f64], powers: &mut [u8], values: &[f64], out: &mut Vec<u8>) {
     }
 }
 
-/// Writes one group; returns how many bytes that took.
+/// Encodes one group. Returns the number of bytes.
 #[inline(always)]
 fn put_group(last: &mut [f64], powers: &mut [u8], values: &[f64], bytes: &mut [u8; MAX_BYTES]) -> usize {
     let mut changed = 0u64;
@@ -190,7 +192,7 @@ fn put_group(last: &mut [f64], powers: &mut [u8], values: &[f64], bytes: &mut [u
     at
 }
 
-/// Reads values of series whose last values are `last`.
+/// Decodes values; `last` holds the last values of their series.
 fn get(last: &mut [f64], cursor: &mut Cursor<'_>, values: &mut Vec<f64>) -> Option<()> {
     values.clear();
     for last in last.chunks_mut(GROUP) {

@@ -1,5 +1,5 @@
-//! A commit: one transaction with the frame and a little of what moves, then perhaps a
-//! checkpoint. Any failure poisons the store: what SQLite or the medium holds is unsure.
+//! Commits: one transaction with the frame and a part of the pending moves, then a checkpoint if
+//! due. Any failure poisons the store, since the state of SQLite and the disk is then uncertain.
 
 use std::sync::atomic::Ordering;
 
@@ -15,11 +15,11 @@ use crate::sqlite::commits::Worst;
 use crate::sqlite::file::{ROW_BYTES, on_disk};
 use crate::sqlite::wal::Witness;
 
-/// New series that are written with one commit: what they may add to its time.
+/// Upper bound of the new series written with one commit, which bounds the time that they add.
 const KEYS_AT_ONCE: usize = 1000;
 
 impl Writer {
-    /// Makes everything that waits durable at the store's level.
+    /// Commits everything pending.
     pub(super) fn commit(&mut self, shared: &Shared) -> Result<()> {
         if self.encoder.len() == 0 {
             return Ok(());
@@ -63,13 +63,13 @@ impl Writer {
         Ok(())
     }
 
-    /// Says outside of the log that it holds one commit more.
+    /// Records outside of the log that it holds one more commit.
     fn count(&mut self, shared: &Shared) {
         let is_synced = shared.options.synchronous == Synchronous::Full;
         self.wal.committed(Witness(self.seq, 0), is_synced);
     }
 
-    /// Makes what `fill` does one transaction: all of it, or nothing.
+    /// Runs `fill` in one transaction.
     fn transact(&mut self, shared: &Shared, fill: impl FnOnce(&mut Self) -> Result<()>) -> Result<()> {
         self.run(shared, "BEGIN IMMEDIATE")?;
         if let Err(error) = fill(self).and_then(|()| self.run(shared, "COMMIT")) {
@@ -80,8 +80,8 @@ impl Writer {
         Ok(())
     }
 
-    /// Writes the keys of new series where there are many: whoever defines a fleet waits for
-    /// that, and not the first batch. A few go with the next commit.
+    /// Writes the keys of new series if there are many, so that `define` waits for that and not
+    /// the first batch. Fewer keys are written with the next commit.
     pub(super) fn commit_keys(&mut self, shared: &Shared) -> Result<()> {
         while self.new_keys.len() >= KEYS_AT_ONCE {
             let rest = self.new_keys.split_off(KEYS_AT_ONCE);
@@ -94,7 +94,7 @@ impl Writer {
         Ok(())
     }
 
-    /// Everything that the transaction holds.
+    /// Writes everything that belongs to the transaction.
     fn fill(&mut self, shared: &Shared) -> Result<()> {
         self.put_keys(shared)?;
         self.put_turn(shared)?;
@@ -108,14 +108,14 @@ impl Writer {
         self.connection.as_ref().ok_or(Error::Closed)
     }
 
-    /// Runs a statement without parameters or rows.
+    /// Runs a cached statement without parameters or rows.
     pub(super) fn run(&self, shared: &Shared, sql: &str) -> Result<()> {
         let statement = self.connection()?.prepare_cached(sql);
         let run = statement.and_then(|mut statement| statement.execute([]));
         shared.database.done("write", run).map(drop)
     }
 
-    /// Runs a statement that inserts, changes or deletes; returns how many rows.
+    /// Runs a statement that inserts, changes or deletes. Returns the number of rows.
     pub(super) fn change(&self, shared: &Shared, sql: &str, values: impl rusqlite::Params) -> Result<usize> {
         let statement = self.connection()?.prepare_cached(sql);
         let run = statement.and_then(|mut statement| statement.execute(values));
@@ -149,7 +149,7 @@ impl Writer {
         Ok(())
     }
 
-    /// Makes a checkpoint if the write-ahead log has grown to its bound; whether it did.
+    /// Makes a checkpoint if the write-ahead log has reached its bound. Returns whether it did.
     fn checkpoint_when_due(&mut self, shared: &Shared) -> Result<bool> {
         let connection = self.connection.as_ref().ok_or(Error::Closed)?;
         let made = self
@@ -158,11 +158,11 @@ impl Writer {
         shared.database.done("checkpoint", made)
     }
 
-    /// Has everything committed on the medium where a commit does not wait for it.
+    /// Syncs everything committed, if commits do not wait for a sync.
     pub(super) fn sync(&mut self, shared: &Shared) -> Result<()> {
         let position = shared.committed.load(Ordering::Acquire);
         if shared.options.synchronous == Synchronous::Normal && shared.synced.load(Ordering::Acquire) < position {
-            // A commit that waits syncs the whole log, what was committed before included.
+            // One commit that waits syncs the whole log, earlier commits included.
             let synced = self.run(shared, "PRAGMA synchronous=FULL").and_then(|()| {
                 self.change(
                     shared,
@@ -179,7 +179,7 @@ impl Writer {
     }
 }
 
-/// Notes the failure that nothing gets over.
+/// Records a permanent failure of the store.
 pub(super) fn poison(shared: &Shared, what: &str, error: Error) -> Error {
     let cause = match std::error::Error::source(&error) {
         Some(source) => format!("{what} failed: {error}: {source}"),

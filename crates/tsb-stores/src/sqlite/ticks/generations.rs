@@ -1,9 +1,9 @@
-//! Generations: the head becomes the aging one, whose series move into chunks in turn.
+//! Generations: a full head becomes the aging generation, whose series move into chunks one after
+//! the other.
 //!
-//! How far this is follows from how full the head is: in its first half the series of the
-//! generation before move, in its second half their part of the log is deleted. So the
-//! work of each commit is in proportion to what it commits, and all is done when the next
-//! turn comes.
+//! The pace follows how full the next head is: in its first half the series move, in its second
+//! half their part of the log is deleted. So the work of each commit is proportional to what it
+//! commits, and everything is done before the next head is full.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -18,12 +18,12 @@ use crate::error::Result;
 use crate::sqlite::cursor::Cursor;
 use crate::sqlite::file::on_disk;
 
-/// The most samples of a head, however many series there are: it bounds memory and log.
+/// Upper bound of the samples in a head, which bounds memory and log.
 const MAX_SAMPLES: u64 = 400_000_000;
-/// Chunks of an expired generation that are deleted with one commit.
+/// Chunks of an expired generation deleted per commit.
 const DROPPED_AT_ONCE: i64 = 256;
 
-/// Samples at which the head is full.
+/// Number of samples at which the head is full.
 fn head_capacity(shared: &Shared) -> u64 {
     let series = shared.keys.read().map_or(1, |keys| keys.defined());
     let samples = shared.options.tail.max(1).saturating_mul(series.max(1) as u64);
@@ -31,12 +31,12 @@ fn head_capacity(shared: &Shared) -> u64 {
 }
 
 impl Writer {
-    /// How far the head is, in parts of itself.
+    /// The fill level of the head: 1 is full.
     pub(super) fn progress(&self, shared: &Shared) -> f64 {
         self.head.samples as f64 / head_capacity(shared) as f64
     }
 
-    /// Writes the rows of a turn that was made since the last commit.
+    /// Writes the table rows of a generation that began since the last commit.
     pub(super) fn put_turn(&mut self, shared: &Shared) -> Result<()> {
         if self.head.is_stored {
             return Ok(());
@@ -62,7 +62,7 @@ impl Writer {
         Ok(())
     }
 
-    /// Moves as many series as are due.
+    /// Moves the series that are due.
     pub(super) fn move_some(&mut self, shared: &Shared) -> Result<()> {
         let progress = self.progress(shared);
         let Some(aging) = &self.aging else { return Ok(()) };
@@ -103,7 +103,7 @@ impl Writer {
         shared.database.done("write", run).map(drop)
     }
 
-    /// How many of the samples at hand lie over one of an older generation.
+    /// Number of samples in `held` that replace one in an older generation.
     fn count_shadowed(&mut self, shared: &Shared, aging: &Aging, number: u32, prior: i64) -> Result<u64> {
         let range = (self.held[0].start, prior.saturating_add(1));
         let mut older = Vec::new();
@@ -143,7 +143,7 @@ impl Writer {
         .map(drop)
     }
 
-    /// Deletes as much as is due of the log whose samples have moved.
+    /// Deletes as much of the aging generation's log as is due, once all its series have moved.
     pub(super) fn forget_some(&mut self, shared: &Shared) -> Result<()> {
         let progress = self.progress(shared);
         let Some(aging) = &self.aging else { return Ok(()) };
@@ -189,7 +189,7 @@ impl Writer {
         Ok(())
     }
 
-    /// The oldest generation, if all of it has expired; nobody sees it from now on.
+    /// The oldest generation, if all of it has expired; it is hidden from readers from now on.
     fn begin_dropping(&mut self, shared: &Shared) -> Result<Option<Dropping>> {
         let cutoff = shared.cutoff(self.head.newest);
         let view = shared.view()?;
@@ -220,8 +220,8 @@ impl Writer {
         }))
     }
 
-    /// After a commit: memory of what has moved is given back, and perhaps another
-    /// generation begins.
+    /// After a commit: frees the memory of series that have moved, and begins a new generation if
+    /// the head is full.
     pub(super) fn settle(&mut self, shared: &Shared) -> Result<()> {
         if let Some(aging) = &self.aging {
             shared.epoch.fetch_add(1, Ordering::AcqRel);
@@ -257,7 +257,8 @@ impl Writer {
         Ok(())
     }
 
-    /// The head becomes the aging generation. Its rows are written with the next commit.
+    /// Makes the head the aging generation. The table rows for that are written with the next
+    /// commit.
     fn turn(&mut self, shared: &Shared) -> Result<()> {
         let view = shared.view()?;
         let series = shared.keys.read().map_err(panicked)?.count();
@@ -307,7 +308,8 @@ impl Writer {
     }
 }
 
-/// The newest timestamps of all numbers: runs of equal steps, as (how many, step).
+/// Encodes the newest timestamps of all series numbers as runs of equal differences: (count,
+/// difference).
 fn put_newest(newest: &[i64]) -> Vec<u8> {
     let mut out = Vec::new();
     let (mut last, mut run, mut step) = (0i64, 0u64, 0i64);
@@ -332,7 +334,7 @@ fn put_run(out: &mut Vec<u8>, run: u64, step: i64) {
     }
 }
 
-/// Reads what [`put_newest`] has written: at most `series` numbers.
+/// Decodes what [`put_newest`] has encoded: at most `series` numbers.
 pub(super) fn get_newest(bytes: &[u8], series: usize) -> Option<Vec<i64>> {
     let mut cursor = Cursor::new(bytes);
     let (mut newest, mut last) = (Vec::new(), 0i64);
@@ -350,7 +352,7 @@ pub(super) fn get_newest(bytes: &[u8], series: usize) -> Option<Vec<i64>> {
     Some(newest)
 }
 
-/// What a frame takes in the file.
+/// Bytes that a frame takes in the file.
 pub(super) fn frame_bytes(len: usize) -> u64 {
     on_disk(len as u64)
 }

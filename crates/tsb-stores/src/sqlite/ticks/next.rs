@@ -1,5 +1,5 @@
-//! The memory of the next head, made ready a little with each commit: taken with the first
-//! batch after a turn, all of it would hold that batch up for tens of milliseconds.
+//! Allocates the memory of the next head, a little with each commit: all at once it would delay
+//! the first batch of a generation by tens of milliseconds.
 
 use std::sync::Arc;
 
@@ -8,18 +8,18 @@ use super::{Shared, memory, panicked};
 use crate::error::Result;
 use crate::memory::MemoryStore;
 
-/// What of the next head is ready.
+/// The part of the next head that is ready.
 #[derive(Debug, Default)]
 pub(super) struct Next {
     store: Option<Arc<MemoryStore>>,
-    /// Numbers below this are defined in it.
+    /// Series numbers below this are defined in it.
     series: u32,
-    /// Extents of the head before this have one like them in it.
+    /// Number of extents that it has, modelled on those of the current head.
     extents: u32,
 }
 
 impl Next {
-    /// The store, with these many numbers defined; nothing is left behind.
+    /// Takes the store, with the numbers below `series` defined, and begins anew.
     pub(super) fn take(&mut self, series: u32) -> Arc<MemoryStore> {
         let Self {
             store, series: defined, ..
@@ -31,8 +31,8 @@ impl Next {
 }
 
 impl Writer {
-    /// Makes ready what is due while the head fills its second half, in which the aging
-    /// generation has given its memory back.
+    /// Prepares what is due while the head fills its second half; by then the aging generation
+    /// has freed its memory.
     pub(super) fn prepare_next(&mut self, shared: &Shared) -> Result<()> {
         let progress = self.progress(shared);
         if progress < 0.5 {

@@ -1,5 +1,5 @@
-//! Queries: parts of head, aging generation and chunks, merged. Readers have connections
-//! of their own and wait for no writer.
+//! Queries: merge parts of the head, the aging generation and the chunks. Readers have
+//! connections of their own and do not wait for the writer.
 
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex};
@@ -16,13 +16,13 @@ use crate::sqlite::chunk;
 use crate::sqlite::file::{Database, PAGE_BYTES};
 use crate::store::{Footprint, Query, Stats, Visitor};
 
-/// Connections that are kept for the next query.
+/// Number of idle connections that are kept.
 const KEPT: usize = 8;
 
-/// Connections that nobody uses now.
+/// Idle connections.
 #[derive(Debug, Default)]
 pub(super) struct Readers {
-    // None once closed.
+    // `None` once closed.
     idle: Mutex<Option<Vec<Connection>>>,
 }
 
@@ -49,7 +49,7 @@ impl Readers {
         }
     }
 
-    /// Closes those that are idle, and the others when they are given back.
+    /// Closes idle connections now, and the others when they are returned.
     pub(super) fn close(&self) {
         *lock(&self.idle) = None;
     }
@@ -62,7 +62,7 @@ struct Snapshot<'a> {
 }
 
 impl Snapshot<'_> {
-    /// A connection whose snapshot holds all that has moved so far.
+    /// A connection whose snapshot holds everything that has moved so far.
     fn fresh(&mut self) -> Result<&Connection> {
         let epoch = self.shared.epoch.load(Ordering::Acquire);
         let done = |result| self.shared.database.done("read", result);
@@ -81,7 +81,7 @@ impl Snapshot<'_> {
         Ok(&self.open.insert(opened).0)
     }
 
-    /// Gives the connection back. One that failed is not given back, but closed.
+    /// Returns the connection. After a failure it is closed instead.
     fn end(mut self) -> Result<()> {
         if let Some((connection, _)) = self.open.take() {
             self.shared.database.done("read", connection.execute_batch("COMMIT"))?;
@@ -112,13 +112,15 @@ impl Shared {
         snapshot.end()
     }
 
-    /// Takes what a series holds in a range, sorted by start.
+    /// Collects the parts of a series in a range, sorted by start.
     fn hold(&self, number: u32, range: (i64, i64), snapshot: &mut Snapshot<'_>, held: &mut Vec<Held>) -> Result<()> {
-        // Memory first: what leaves it meanwhile is in the snapshot that is taken next.
+        // Read memory first: whatever moves out of it meanwhile is in the snapshot taken
+        // afterwards.
         let view = loop {
             let view = self.view()?;
             hold_memory(&view, number, range, held)?;
-            // Another turn, and what was the head may have left memory before it was looked at.
+            // If the view has changed, the former head may have left memory before it was read:
+            // try again.
             if Arc::ptr_eq(&view, &self.view()?) {
                 break view;
             }
@@ -134,7 +136,7 @@ impl Shared {
         Ok(())
     }
 
-    /// Samples before this have expired.
+    /// The time before which samples have expired.
     fn oldest_kept(&self) -> i64 {
         self.cutoff(self.newest_of_all.load(Ordering::Acquire))
     }
@@ -143,7 +145,8 @@ impl Shared {
         self.check_open()?;
         let numbers = self.numbers(series)?;
         let cutoff = self.oldest_kept();
-        // The older ones first: what turns meanwhile is raised in both.
+        // Lock `older` first: a head that becomes aging meanwhile is counted in at least one of
+        // both.
         let older = self.older.read().map_err(panicked)?;
         let mut newest: Vec<i64> = numbers
             .iter()
@@ -175,7 +178,7 @@ impl Shared {
         }
     }
 
-    /// What the file occupies; what is in memory is a copy of it.
+    /// The bytes that the file occupies; memory holds only copies of it.
     fn footprint(&self) -> Result<Footprint> {
         let connection = self.readers.take(&self.database)?;
         let pages = |pragma: &str| {
@@ -197,8 +200,8 @@ impl Shared {
         let log = writer.log_bytes;
         drop(writer);
         let rest = all.saturating_sub(free + series);
-        // The pages of the log are an estimate; what it leaves are chunks, which take at
-        // least the bytes that were put into them.
+        // The pages of the log are an estimate. The rest are chunks, which take at least the
+        // bytes stored in them.
         let sealed = if sealed_samples > 0 {
             rest.saturating_sub(log).max(chunk_bytes.min(rest))
         } else {
@@ -228,14 +231,14 @@ fn hold_memory(view: &View, number: u32, range: (i64, i64), held: &mut Vec<Held>
     Ok(())
 }
 
-/// Gives parts of one generation the rank of it.
+/// Adds the rank of a generation to its parts.
 fn raise(held: &mut [Held], generation: i64) {
     for held in held {
         held.rank += rank(generation);
     }
 }
 
-/// Takes the blocks of one chunk that overlap a range; nothing where there is no chunk.
+/// Appends the blocks of one chunk that overlap a range; nothing if there is no such chunk.
 pub(super) fn take_chunk(
     shared: &Shared,
     connection: &Connection,
@@ -278,7 +281,7 @@ pub(super) fn times(held: &[Held], (start, end): (i64, i64)) -> Vec<i64> {
     all
 }
 
-/// Whether parts hold a sample of that time.
+/// Whether a part holds a sample of this time.
 pub(super) fn holds(held: &[Held], at: i64) -> bool {
     let mut columns = Columns::default();
     held.iter().any(|held| match &held.parts {

@@ -1,4 +1,4 @@
-//! Opening: what the file says of its generations, and the log replayed into memory.
+//! Opens a file: reads its table of generations, and replays the log into memory.
 
 mod ahead;
 
@@ -48,7 +48,7 @@ impl Row {
     }
 }
 
-/// Opens a file and brings its newest samples back into memory.
+/// Opens a file and replays its log into memory.
 pub(super) fn open(path: &Path, options: SqliteOptions) -> Result<Shared> {
     let (database, mut connection) = Database::open(path, &options, &SCHEMA)?;
     let wal = database.watch(&mut connection)?;
@@ -117,7 +117,7 @@ pub(super) fn open(path: &Path, options: SqliteOptions) -> Result<Shared> {
     Ok(shared)
 }
 
-/// Brings the newest samples back into memory.
+/// Replays the aging generation and the head.
 fn bring_back(shared: &Shared, series: u32, aging: Option<&Row>, head: &Row) -> Result<()> {
     let mut replay = Replay {
         shared,
@@ -175,16 +175,16 @@ fn read_generations(database: &Database, connection: &Connection) -> Result<Vec<
     database.done("read the generations of", read)
 }
 
-/// Replays the log.
+/// The state of a replay.
 struct Replay<'a> {
     shared: &'a Shared,
     series: u32,
-    /// The newest timestamps of samples that are in chunks already.
+    /// Per series number, the newest timestamp of samples that are in chunks already.
     skipped: Vec<i64>,
 }
 
 impl Replay<'_> {
-    /// Replays the aging generation and makes it the aging one.
+    /// Replays the frames of the aging generation.
     fn aging(&mut self, aging: &Row, head: &Row) -> Result<()> {
         let mut writer = self.shared.writer()?;
         let bytes = self
@@ -198,7 +198,8 @@ impl Replay<'_> {
             *older = (*older).max(*skipped);
         }
         drop(older);
-        // What chunks hold of it is counted by its row; the rest has been counted just now.
+        // Samples in chunks are counted by the generation's row; the others have just been
+        // counted.
         self.shared
             .held_before
             .fetch_add(aging.samples - aging.shadowed.min(aging.samples), Ordering::Relaxed);
@@ -238,7 +239,7 @@ impl Replay<'_> {
         Ok(())
     }
 
-    /// Replays the head; what is written next follows it.
+    /// Replays the head; the next write continues it.
     fn head(&mut self, head: &Row) -> Result<()> {
         let mut writer = self.shared.writer()?;
         let writer = &mut *writer;
@@ -253,7 +254,7 @@ impl Replay<'_> {
         Ok(())
     }
 
-    /// Goes on deleting frames whose samples are all in chunks.
+    /// Resumes the deletion of frames whose samples are all in chunks.
     fn left_over(&self, writer: &mut Writer, head: &Row) -> Result<()> {
         let sql = "SELECT coalesce(min(seq), ?1), coalesce(sum(length(frame)), 0) FROM tick WHERE seq < ?1";
         let found = writer
@@ -281,7 +282,7 @@ impl Replay<'_> {
         Ok(())
     }
 
-    /// Applies frames, but for what numbers below `moved` have.
+    /// Applies frames, except the samples of series numbers below `moved`.
     fn frames(&mut self, writer: &mut Writer, seqs: Range<i64>, moved: u32) -> Result<Read> {
         if seqs.start != writer.seq {
             let missing = format!("frame {} of the log is missing", writer.seq);

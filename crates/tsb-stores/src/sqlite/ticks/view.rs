@@ -5,16 +5,16 @@ use std::sync::Arc;
 
 use crate::memory::MemoryStore;
 
-/// What readers look at, replaced as a whole.
+/// The data that readers query; replaced as a whole.
 #[derive(Debug)]
 pub(super) struct View {
-    /// What is being written.
+    /// The generation being written.
     pub(super) head: Arc<MemoryStore>,
-    /// What is on its way into chunks.
+    /// The generation whose series are moving into chunks.
     pub(super) aging: Option<Arc<AgingStore>>,
-    /// Generations that have, or will have, chunks; oldest first.
+    /// Generations that have chunks, or will have; oldest first.
     pub(super) generations: Vec<Generation>,
-    /// The newest timestamp of all of them.
+    /// The newest timestamp of all generations before the head.
     pub(super) older_newest: i64,
 }
 
@@ -25,15 +25,15 @@ pub(super) struct AgingStore {
     pub(super) store: Arc<MemoryStore>,
 }
 
-/// A generation that has chunks.
+/// A generation with chunks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Generation {
     pub(super) number: i64,
     pub(super) oldest: i64,
     pub(super) newest: i64,
-    /// Samples in chunks.
+    /// Number of samples in chunks.
     pub(super) samples: u64,
-    /// Bytes of its chunks; 0 for those that an earlier life made.
+    /// Bytes of its chunks; 0 if an earlier run made them.
     pub(super) bytes: u64,
 }
 
@@ -44,13 +44,13 @@ impl Generation {
     }
 }
 
-/// The rank of a generation's parts: of equal timestamps the one written later holds. Those
-/// of one generation are told apart below it.
+/// The rank of a generation's parts: of equal timestamps the higher rank wins, that is the later
+/// write. The low 33 bits rank parts within a generation.
 pub(super) fn rank(number: i64) -> u64 {
     (number as u64) << 33
 }
 
-/// Where a series' chunk of a generation stands.
+/// The key of a series' chunk in a generation.
 pub(super) fn key(generation: i64, number: u32) -> i64 {
     generation << 32 | i64::from(number)
 }
@@ -62,20 +62,20 @@ pub(super) struct Aging {
     pub(super) first_seq: i64,
     pub(super) end_seq: i64,
     pub(super) store: Arc<MemoryStore>,
-    /// Numbers below this are in chunks.
+    /// Series numbers below this are in chunks.
     pub(super) moved: u32,
-    /// Numbers that there were when it ended.
+    /// Number of series when it ended.
     pub(super) series: u32,
-    /// Samples in chunks, and how many of them lie over one of an older generation.
+    /// Samples in chunks, and how many of them replace one in an older generation.
     pub(super) samples: u64,
     pub(super) shadowed: u64,
-    /// Bytes of the chunks that this life made.
+    /// Bytes of the chunks that this run has made.
     pub(super) bytes: u64,
     /// Frames before this are deleted.
     pub(super) forgotten: i64,
-    /// Bytes of its frames in the file, about.
+    /// Bytes of its frames in the file. Approximate.
     pub(super) log_bytes: u64,
-    /// The newest timestamp of each number in the generations before it.
+    /// The newest timestamp of each series number in the generations before it.
     pub(super) prior: Vec<i64>,
 }
 

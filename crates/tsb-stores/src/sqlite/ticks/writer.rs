@@ -1,4 +1,4 @@
-//! The only one who writes: what a batch does to the head, to the frame and to the counts.
+//! The writer: applies a batch to the head, the frame and the counts.
 
 use std::sync::atomic::Ordering;
 
@@ -18,19 +18,19 @@ use crate::sqlite::wal::Wal;
 use crate::sqlite::{Commit, Synchronous};
 use crate::store::{Ack, Position, Reason, Refusals};
 
-/// A frame of so many bytes is committed, whatever the interval.
+/// Bytes from which on a frame is committed, whatever the interval.
 const MAX_FRAME_BYTES: usize = 1 << 20;
 
 /// The writer's state, behind the store's lock.
 #[derive(Debug)]
 pub(super) struct Writer {
-    /// None once closed.
+    /// `None` once closed.
     pub(super) connection: Option<Connection>,
     pub(super) clock: MonotonicClock,
     pub(super) encoder: Encoder,
-    /// The next frame's key.
+    /// The key of the next frame.
     pub(super) seq: i64,
-    /// Series that the file does not know yet.
+    /// Series whose keys are not in the file yet.
     pub(super) new_keys: Vec<(u32, SeriesKey)>,
     pub(super) head: HeadState,
     pub(super) aging: Option<Aging>,
@@ -40,16 +40,16 @@ pub(super) struct Writer {
     pub(super) held: Vec<Held>,
     pub(super) wal: Wal,
     pub(super) commits: Commits,
-    /// Bytes that the log and the key table occupy, about.
+    /// Bytes of the log and of the key table in the file. Approximate.
     pub(super) log_bytes: u64,
     pub(super) key_bytes: u64,
-    /// The newest timestamp when something was last committed.
+    /// The newest timestamp at the last commit.
     pub(super) committed_until: Option<i64>,
     ids: Vec<SeriesId>,
     kept: Kept,
 }
 
-/// What is known of the generation that is being written.
+/// The state of the head.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct HeadState {
     pub(super) number: i64,
@@ -162,7 +162,7 @@ impl Writer {
         Ok(accepted)
     }
 
-    /// Takes a batch whole.
+    /// Accepts all samples of a batch.
     fn take(&mut self, shared: &Shared, batch: &Batch<'_>) -> Result<usize> {
         let view = shared.view()?;
         let superseded = self.apply(shared, &view, batch)?;
@@ -172,7 +172,7 @@ impl Writer {
         Ok(batch.len())
     }
 
-    /// Takes what of a batch has not expired.
+    /// Accepts the samples of a batch that have not expired.
     fn take_unexpired(&mut self, shared: &Shared, batch: &Batch<'_>, refused: &mut Refusals) -> Result<usize> {
         let (oldest, newest) = span(batch);
         if oldest >= shared.cutoff(newest.max(self.head.newest)) {
@@ -198,7 +198,7 @@ impl Writer {
         taken
     }
 
-    /// Puts a batch into the head; returns how many samples superseded an older one.
+    /// Applies a batch to the head. Returns how many samples replaced an older one.
     pub(super) fn apply(&mut self, shared: &Shared, view: &View, batch: &Batch<'_>) -> Result<usize> {
         if batch.is_empty() {
             return Ok(0);
@@ -216,7 +216,7 @@ impl Writer {
         Ok(superseded)
     }
 
-    /// [`Writer::apply`] where series may have samples of the same time in older generations.
+    /// [`Writer::apply`] if series may have samples of the same time in older generations.
     fn apply_beside_older(&mut self, shared: &Shared, view: &View, batch: &Batch<'_>) -> Result<usize> {
         let older = shared.older.read().map_err(panicked)?;
         let is_late = |index: usize| batch.time(index).0 <= older[batch.id(index).index()];
@@ -239,7 +239,7 @@ impl Writer {
         Ok(super::read::holds(&self.held, at.0))
     }
 
-    /// Whether a generation before the head has a sample of that series and time.
+    /// Whether a generation before the head has a sample of this series and time.
     fn older_holds(&mut self, shared: &Shared, view: &View, number: u32, at: i64) -> Result<bool> {
         self.held.clear();
         let range = (at, at.saturating_add(1));
@@ -266,7 +266,7 @@ impl Writer {
         Ok(())
     }
 
-    /// Commits what waits, unless the store has failed, and gives the file back.
+    /// Commits what is pending, unless the store has failed, and closes the file.
     pub(super) fn close(&mut self, shared: &Shared) -> Result<()> {
         if shared.closed.swap(true, Ordering::AcqRel) {
             return Ok(());
@@ -301,7 +301,7 @@ impl Kept {
     }
 }
 
-/// The earliest and the latest timestamp of a batch that is not empty.
+/// The earliest and the latest timestamp of a batch. The batch must not be empty.
 pub(super) fn span(batch: &Batch<'_>) -> (i64, i64) {
     match batch.times() {
         Times::One(at) => (at.0, at.0),

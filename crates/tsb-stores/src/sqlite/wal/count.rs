@@ -1,8 +1,8 @@
-//! How long the write-ahead log is, said outside of it: what SQLite itself does not know when
-//! it opens a file whose log was lost or cut.
+//! The count of the write-ahead log, kept outside of it. SQLite itself cannot tell that a log was
+//! lost or cut off.
 //!
-//! A record in the file of the lock, written over after each commit, without a sync: so it is
-//! right after a kill, and may be older after a power cut. Bytes: `docs/formats/sqlite.md`.
+//! It is a record in the lock file, overwritten after each commit without a sync. So it is exact
+//! after a kill, and may be outdated after a power cut. Byte format: `docs/formats/sqlite.md`.
 
 use std::fs::File;
 use std::io::{self, Read};
@@ -13,26 +13,26 @@ use std::sync::Arc;
 use super::scan::Log;
 use crate::boot::boot;
 
-/// "tsbw", and the version in the last byte. The byte between them is 1 during a checkpoint.
+/// "tsbw", and the version in the last byte. The byte at `COPYING_AT` is 1 during a checkpoint.
 const MAGIC: [u8; 8] = *b"tsbw\0\0\0\x01";
-/// Where that byte is.
+/// The position of that byte.
 const COPYING_AT: usize = 4;
 /// Bytes of a record.
 const RECORD: usize = 88;
 
-/// What the database holds if, and only if, it has a commit: a frame of the log and 0, or a
-/// series and a time. Both 0: a commit of which nothing is known.
+/// Something that the database holds if, and only if, it has a certain commit: a frame's key and
+/// 0, or a series and a time. Both 0: unknown.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(in crate::sqlite) struct Witness(pub(in crate::sqlite) i64, pub(in crate::sqlite) i64);
 
-/// What had been committed.
+/// The committed state of a log.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Count {
-    /// The boot of the machine, as its bytes; all 0 where the kernel does not say.
+    /// The boot id of the machine; all 0 if the kernel has none.
     pub(super) boot: [u8; 16],
-    /// Which log it was.
+    /// The salts of the log, which identify it.
     pub(super) salts: (u32, u32),
-    /// Pages in it.
+    /// Number of pages in it.
     pub(super) pages: u64,
     /// Of these, pages that were synced.
     pub(super) synced: u64,
@@ -42,30 +42,30 @@ pub(super) struct Count {
     pub(super) is_copying: bool,
     /// Commits since the store was opened.
     pub(super) commits: u64,
-    /// What the last of them has written.
+    /// The witness of the last commit.
     pub(super) witness: Witness,
 }
 
-/// What the file of a lock says of a log.
+/// The contents of a lock file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Said {
     /// Nothing: the store was closed, or had committed nothing.
     Nothing,
-    /// Something that cannot be read.
+    /// Unreadable.
     Damaged,
-    /// This.
+    /// A count.
     Count(Count),
 }
 
-/// What of a log is missing that had been committed.
+/// What is missing of a log.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Lack {
-    /// Pages that are neither in a log nor in the database.
+    /// Committed pages that are neither in the log nor in the database.
     pub(super) pages: u64,
-    /// What is left of the log is older than the database: with it, SQLite would turn pages back.
+    /// The rest of the log is older than the database: with it, SQLite would restore older pages.
     pub(super) is_stale: bool,
-    /// No other program has copied the log, so that a page more or less in the database proves
-    /// nothing.
+    /// No other program has copied the log, so the state of the database is not needed as
+    /// evidence.
     pub(super) is_sure: bool,
 }
 
@@ -120,19 +120,20 @@ impl Count {
         })
     }
 
-    /// What of the log is missing that had been committed, where that can be told.
+    /// What is missing of the log, as far as that can be told.
     pub(super) fn lack_of(&self, log: &Log, boot: [u8; 16]) -> Lack {
-        // After a power cut, what was not synced may be gone.
+        // After a power cut, pages that were not synced may be gone.
         let committed = if self.boot == boot { self.pages } else { self.synced };
         let uncopied = committed.saturating_sub(self.copied);
         match log.salts {
-            // A log that is wholly in the database may have started over, but under other salts.
+            // A log that is completely in the database may have started over, but then with other
+            // salts.
             Some(salts) if salts == self.salts => Lack {
                 pages: uncopied.min(committed.saturating_sub(log.pages)),
                 is_stale: log.pages < self.copied,
                 is_sure: true,
             },
-            // The count of before a power cut may be of an earlier log.
+            // After a power cut the count may be of an earlier log.
             Some(_) if self.boot != boot => Lack::default(),
             _ => Lack {
                 pages: uncopied,
@@ -143,11 +144,11 @@ impl Count {
     }
 }
 
-/// What the file of a lock says.
+/// Reads the count in a lock file.
 pub(super) fn read(mut file: &File) -> io::Result<Said> {
     let mut bytes = Vec::new();
     file.read_to_end(&mut bytes)?;
-    // A power cut may leave the room and not what was in it.
+    // A power cut may keep the file's length and lose its contents.
     if bytes.iter().all(|byte| *byte == 0) {
         return Ok(Said::Nothing);
     }
@@ -155,7 +156,7 @@ pub(super) fn read(mut file: &File) -> io::Result<Said> {
     Ok(whole.and_then(Count::of_bytes).map_or(Said::Damaged, Said::Count))
 }
 
-/// The count of one store while it writes.
+/// Writes the count while a store is open.
 #[derive(Debug)]
 pub(super) struct Counter {
     wal: PathBuf,
@@ -164,7 +165,7 @@ pub(super) struct Counter {
 }
 
 impl Counter {
-    /// Goes on from a log as it was found, and what was said of it before.
+    /// Continues from the log as it was found, and its earlier count.
     pub(super) fn new(wal: PathBuf, file: &Arc<File>, log: &Log, before: Option<Count>) -> Self {
         let salts = log.salts.unwrap_or_default();
         let same = before.filter(|before| before.salts == salts);
@@ -182,16 +183,16 @@ impl Counter {
                 witness: before.map_or_else(Witness::default, |before| before.witness),
             },
         };
-        // Where it cannot be written, a loss of the log is not seen; the store works.
+        // If it cannot be written, a loss of the log goes unnoticed; the store works.
         let _ = counter.file.set_len(RECORD as u64);
         counter.write();
         counter
     }
 
-    /// The log has this many pages now.
+    /// Notes a commit, after which the log has this many pages.
     pub(super) fn committed(&mut self, pages: u64, witness: Witness, is_synced: bool) {
         let count = &mut self.count;
-        // Only a log that is wholly in the database starts over.
+        // Only a log that is completely in the database starts over.
         if pages < count.pages || count.copied >= count.pages {
             let salts = salts(&self.wal).unwrap_or_default();
             if salts != count.salts {
@@ -210,7 +211,7 @@ impl Counter {
         self.write();
     }
 
-    /// A checkpoint begins: until it has ended, some pages are in the database and others are not.
+    /// A checkpoint begins: until it ends, some pages may be in the database and others not.
     pub(super) fn copying(&mut self) {
         self.count.is_copying = true;
         self.write();
@@ -228,7 +229,7 @@ impl Counter {
     }
 }
 
-/// The salts of a log that is there.
+/// The salts of an existing log.
 fn salts(wal: &Path) -> Option<(u32, u32)> {
     let mut header = [0; 32];
     File::open(wal).ok()?.read_exact(&mut header).ok()?;
@@ -298,7 +299,8 @@ mod tests {
         assert_eq!(copied.lack_of(&log(None, 0), same), Lack::default());
     }
 
-    /// Issue 15: all of the log was in the database, and SQLite read what was left of it over that.
+    /// Issue 15: all of the log was in the database, and SQLite applied an older rest of it over
+    /// that.
     #[test]
     fn a_log_with_less_than_was_copied_of_it_is_stale() {
         for boot in [COUNT.boot, [8; 16]] {

@@ -1,4 +1,4 @@
-//! What was found of a log before SQLite recovered it, and what of it is damage.
+//! Inspects a log before SQLite recovers it, and reports damage.
 
 use std::fmt::Write as _;
 use std::fs::{self, File};
@@ -12,40 +12,40 @@ use crate::damage::{Damage, DamageKind};
 use crate::error::Result;
 use crate::sqlite::file::{PAGE_BYTES, beside};
 
-/// Behind the place where SQLite stops, a power cut may leave one commit that was not synced.
+/// Number of commits that a power cut may leave, unsynced, after the place where SQLite stops.
 const TORN_COMMITS: u64 = 1;
-/// Damaged logs that are kept aside.
+/// Maximum number of damaged logs that are kept.
 const KEPT_MAX: u32 = 100;
 
-/// A log as it was when its file was opened.
+/// The state of a log when its database was opened.
 #[derive(Debug, Default)]
 pub(in crate::sqlite) struct Found {
-    /// What SQLite will find.
+    /// The log that SQLite will find.
     pub(super) log: Log,
-    /// What was said of it.
+    /// Its count.
     pub(super) count: Option<Count>,
     suspicion: Option<Suspicion>,
     is_count_damaged: bool,
-    /// The log as it was found: a copy, or the file itself where SQLite must not read it.
+    /// The log as it was found: a copy, or the renamed file itself if SQLite must not read it.
     kept: Option<PathBuf>,
 }
 
 /// What may have been lost.
 #[derive(Clone, Copy, Debug)]
 enum Suspicion {
-    /// The database itself is gone, and its log is not.
+    /// The database is missing, but its log is there.
     Database,
-    /// Pages that had been committed, by the count, of a log with this many bytes.
+    /// Pages that were committed according to the count, of a log of this many bytes.
     Pages(Lack, Count, u64),
-    /// Commits behind a damaged page, and the bytes of them.
+    /// Number of commits after a damaged page, and their bytes.
     Behind(u64, u64),
-    /// A log of this many bytes that does not begin as one.
+    /// A log of this many bytes without a valid header.
     Foreign(u64),
 }
 
 impl Found {
-    /// Looks at the log of a database, and at what is said of it. One that has lost something
-    /// is copied aside, and one that is older than the database is put aside.
+    /// Inspects the log of a database, and its count. A log that has lost something is copied,
+    /// and one that is older than the database is renamed.
     pub(in crate::sqlite) fn look(database: &Path, lock: &File) -> io::Result<Self> {
         let wal = beside(database, "-wal");
         let mut log = scan::read(&wal)?;
@@ -53,14 +53,14 @@ impl Found {
         let was_open = log.pages > 0 || matches!(said, Said::Count(count) if count.commits > 0);
         let is_empty = fs::metadata(database).map_or(true, |database| database.len() == 0);
         let suspicion = match said {
-            // SQLite makes a new one, and throws the log away.
+            // SQLite would create a new database, and discard the log.
             _ if was_open && is_empty => Some(Suspicion::Database),
             Said::Count(count) => {
                 let lack = count.lack_of(&log, boot());
                 (lack.pages > 0 || lack.is_stale).then_some(Suspicion::Pages(lack, count, log.bytes))
             }
             _ if log.is_foreign => Some(Suspicion::Foreign(log.bytes)),
-            // A copy of the file and its log: a commit that was torn is none.
+            // A copied database with its log, without a count: one torn commit is no damage.
             _ if log.commits_behind > TORN_COMMITS => {
                 let bytes = log.bytes.saturating_sub(log.pages * PAGE_BYTES);
                 Some(Suspicion::Behind(log.commits_behind, bytes))
@@ -87,8 +87,8 @@ impl Found {
         })
     }
 
-    /// What of it is damage. `holds` looks in the database for what a commit has written: another
-    /// program may have copied the log into it.
+    /// The damage of the log. `holds` must say whether the database holds what a given commit
+    /// wrote: another program may have copied the log into it.
     pub(in crate::sqlite) fn damage(
         &self,
         database: &Path,
@@ -111,7 +111,7 @@ impl Found {
                 if !lack.is_sure && count.witness != Witness::default() && holds(count.witness)? =>
             {
                 if let Some(kept) = &self.kept {
-                    // Nothing is lost: it was a copy for nothing.
+                    // Nothing is lost, so the copy is not needed.
                     let _ = fs::remove_file(kept);
                 }
                 return Ok(damage);
@@ -136,7 +136,7 @@ impl Found {
     }
 }
 
-/// What is said of a log of `bytes` bytes that does not have what its count says.
+/// Describes a log of `bytes` bytes that lacks what its count states.
 fn of_pages(wal: PathBuf, lack: Lack, count: &Count, bytes: u64) -> Damage {
     let mut what = if bytes == 0 {
         "it is gone".to_owned()
@@ -168,13 +168,14 @@ fn put_aside(wal: &Path) -> io::Result<PathBuf> {
     let kept = free_name(wal)?;
     fs::rename(wal, &kept)?;
     if let Some(folder) = wal.parent() {
-        // IMPORTANT: a power cut must not bring it back, when the count knows it no more.
+        // IMPORTANT: sync the folder. A power cut must not bring the log back under its name,
+        // when the count no longer describes it.
         File::open(folder)?.sync_all()?;
     }
     Ok(kept)
 }
 
-/// Copies a log aside.
+/// Copies a log.
 fn keep(wal: &Path) -> io::Result<PathBuf> {
     let kept = free_name(wal)?;
     fs::copy(wal, &kept)?;
@@ -182,7 +183,7 @@ fn keep(wal: &Path) -> io::Result<PathBuf> {
     Ok(kept)
 }
 
-/// A name beside a log that no other file has.
+/// An unused name beside a log.
 fn free_name(wal: &Path) -> io::Result<PathBuf> {
     let mut names = (1..=KEPT_MAX).map(|number| beside(wal, &format!(".damaged-{number}")));
     names.find(|name| !name.exists()).ok_or_else(|| {

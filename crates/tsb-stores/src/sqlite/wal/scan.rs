@@ -1,5 +1,5 @@
-//! What a write-ahead log holds, read as SQLite reads it when it recovers one: how many of its
-//! pages will be used, and whether there are commits behind the place where it stops.
+//! Reads a write-ahead log as SQLite does when it recovers one: how many pages will be used, and
+//! whether commits follow the place where SQLite stops.
 //!
 //! The format: <https://www.sqlite.org/fileformat2.html#the_write_ahead_log>.
 
@@ -11,7 +11,7 @@ use std::path::Path;
 const HEADER: usize = 32;
 /// Bytes of the header of a page.
 const FRAME_HEADER: usize = 24;
-/// The first four bytes, but for the last bit: that says which way round checksums are.
+/// The first four bytes, except for the lowest bit, which is the byte order of checksums.
 const MAGIC: u32 = 0x377f_0682;
 /// The only version.
 const VERSION: u32 = 3_007_000;
@@ -19,21 +19,20 @@ const VERSION: u32 = 3_007_000;
 /// The state of a log.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(in crate::sqlite) struct Log {
-    /// Two numbers that change each time that the log starts over; `None`: it has no valid
-    /// header, so none of it is used.
+    /// Two numbers that change whenever the log starts over; `None`: it has no valid header, so
+    /// none of it is used.
     pub(super) salts: Option<(u32, u32)>,
-    /// Pages that are used: those up to the last commit before the first page that is torn or
-    /// damaged.
+    /// Pages that are used: those up to the last commit before the first torn or damaged page.
     pub(super) pages: u64,
-    /// Commits behind that page, of this log by their salts.
+    /// Commits after that page, of this log by their salts.
     pub(super) commits_behind: u64,
-    /// It has a header that is none: not even the zeros that a power cut may leave.
+    /// Its header is invalid, and not just the zeros that a power cut may leave.
     pub(super) is_foreign: bool,
     /// Bytes of the file.
     pub(super) bytes: u64,
 }
 
-/// Reads the log in a file; one that is not there is empty.
+/// Reads a log file; a missing file counts as an empty log.
 pub(super) fn read(path: &Path) -> io::Result<Log> {
     match fs::read(path) {
         Ok(bytes) => Ok(scan(&bytes)),
@@ -47,7 +46,7 @@ fn word(bytes: &[u8], at: usize) -> u32 {
     u32::from_be_bytes(four.unwrap_or_default())
 }
 
-/// SQLite's checksum of pairs of words, going on from `sum`.
+/// SQLite's checksum of pairs of words, continued from `sum`.
 fn add(sum: (u32, u32), bytes: &[u8], big: bool) -> (u32, u32) {
     let number = |four: &[u8]| {
         let four = four.try_into().unwrap_or_default();
@@ -66,16 +65,16 @@ fn add(sum: (u32, u32), bytes: &[u8], big: bool) -> (u32, u32) {
 
 /// The header of a log.
 struct Header {
-    /// Bytes of a page.
+    /// Bytes per page.
     page: usize,
     salts: (u32, u32),
-    /// The checksum, which those of the pages go on from.
+    /// The checksum, from which those of the pages continue.
     sum: (u32, u32),
     /// Words are big-endian in checksums.
     big: bool,
 }
 
-/// The header, where it is valid.
+/// The header, if it is valid.
 fn header(bytes: &[u8]) -> Option<Header> {
     let header = bytes.get(..HEADER)?;
     let (magic, version) = (word(header, 0), word(header, 4));
@@ -90,7 +89,7 @@ fn header(bytes: &[u8]) -> Option<Header> {
     is_valid.then_some(Header { page, salts, sum, big })
 }
 
-/// Reads the bytes of a log. Any bytes do.
+/// Scans a log. Accepts any bytes.
 pub(super) fn scan(bytes: &[u8]) -> Log {
     let mut log = Log {
         bytes: bytes.len() as u64,
@@ -131,7 +130,7 @@ mod tests {
 
     use super::*;
 
-    /// A log with some commits, and how many pages SQLite says that it has after each.
+    /// A log with some commits, and how many pages SQLite reports after each.
     fn logged(commits: i64) -> (tempfile::TempDir, Vec<u8>, Vec<u64>) {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("x.db");

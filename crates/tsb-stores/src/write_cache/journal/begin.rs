@@ -1,6 +1,6 @@
-//! The files of a journal besides the bytes of segments: which are begun, marked and kept.
+//! Creates, marks and keeps aside the files of a journal.
 //!
-//! Each step leaves, wherever a crash comes, files of which replay says nothing wrong.
+//! After a crash at any point, replay finds files that it does not report as damaged.
 
 use std::sync::Arc;
 
@@ -10,8 +10,8 @@ use super::order;
 use super::replay::Found;
 use crate::error::{Error, Result};
 
-/// Begins a segment: when this returns, it and its head outlive a power cut, and the marker
-/// says so.
+/// Begins a segment. When this returns, the segment and its head outlive a power cut, and the
+/// marker names it.
 pub(super) fn begin(medium: &dyn Medium, oldest: (u32, u64), head: Head) -> Result<Arc<dyn Segment>> {
     let name = name_of(head.number);
     let begun = medium.create(&name).and_then(|segment| {
@@ -26,7 +26,7 @@ pub(super) fn begin(medium: &dyn Medium, oldest: (u32, u64), head: Head) -> Resu
     })
 }
 
-/// Says in the marker which segment is the newest, and that none before the oldest is needed.
+/// Writes the marker: which segment is the newest, and that none before the oldest is needed.
 pub(super) fn mark(medium: &dyn Medium, (oldest, oldest_record): (u32, u64), newest: Head) -> std::io::Result<()> {
     let marker = Marker {
         oldest,
@@ -36,8 +36,8 @@ pub(super) fn mark(medium: &dyn Medium, (oldest, oldest_record): (u32, u64), new
     medium.replace(MARKER, &marker.to_bytes())
 }
 
-/// Writes a marker where there is none, before the first segment that needs one; one that is
-/// damaged is kept aside.
+/// Writes a marker if there is none, before the first segment that needs one. A damaged marker is
+/// kept aside.
 pub(super) fn mark_before_first(medium: &dyn Medium, found: &Found) -> Result<()> {
     if found.has_marker {
         return Ok(());
@@ -59,7 +59,7 @@ pub(super) fn mark_before_first(medium: &dyn Medium, found: &Found) -> Result<()
         })
 }
 
-/// Gives a damaged file a name under which nothing reads or removes it; that name.
+/// Renames a damaged file so that nothing reads or removes it. Returns the new name.
 pub(super) fn keep_aside(medium: &dyn Medium, name: &str) -> std::io::Result<String> {
     let aside = order::aside(name, &medium.names()?);
     medium.rename(name, &aside)?;

@@ -1,9 +1,9 @@
-//! How far a journal had got, said beside it: a segment that is cut off between two records
-//! looks like one that ends there.
+//! The count file: how many records a journal holds. Without it, a segment that is cut off
+//! between two records would look complete.
 //!
-//! The count is written over after each sync, or, where an ack does not wait for one, after each
-//! append, by a store into a mapped page, and is never synced itself. So it is right after a kill,
-//! and may be older after a power cut. Bytes: `docs/formats/journal.md`.
+//! The count is overwritten by a store into a mapped page, after each sync or, if acks do not
+//! wait for a sync, after each append. It is never synced itself. So it is exact after a kill,
+//! and may be outdated after a power cut. Byte format: `docs/formats/journal.md`.
 
 use std::io;
 use std::sync::{Arc, Mutex};
@@ -16,43 +16,43 @@ use crate::error::{Error, Result};
 use crate::locks::lock;
 use crate::machine::PAGE;
 
-/// The first bytes of a count of any version; a digit for the version follows.
+/// The first bytes of a count file of any version; a digit for the version follows.
 const MAGIC: &[u8; 7] = b"tsbcoun";
 /// The version that is written.
 const VERSION: u8 = b'2';
 /// The bytes before the checksum of the head.
 const HEAD: usize = 24;
-/// Where the words are that are written over, in words of eight bytes.
+/// Indexes of the words that are overwritten, in words of eight bytes.
 const HANDED: usize = 4;
 const SYNCED: usize = 5;
-/// Bytes that say something; the rest of the page is zeros.
+/// The bytes in use; the rest of the page is zeros.
 const LEN: usize = 48;
-/// Numbers of a word have this many bits, and their check has the others.
+/// A word holds a number of this many bits, and its check value in the remaining bits.
 const NUMBER_BITS: u32 = 48;
 
-/// How far a journal had got, as the numbers behind its last records.
+/// How far a journal was written. Each field is the number after the last record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Count {
-    /// The boot of the machine.
+    /// The boot id of the machine.
     boot: [u8; 16],
-    /// Behind the last record that the system had and that an ack may stand for; where acks wait
-    /// for a sync, only `synced` moves.
+    /// After the last record that was written to the system and that an ack may depend on. If
+    /// acks wait for a sync, only `synced` is updated.
     handed: u64,
-    /// Behind the last record that was synced.
+    /// After the last record that was synced.
     synced: u64,
 }
 
-/// Why a count says nothing.
+/// Why a count cannot be read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum NoCount {
-    /// It is of a version that this one does not know.
+    /// Its version is unknown to this build.
     Later(char),
     /// It is damaged.
     Damaged,
 }
 
-/// A number and its check, in one word: written at once, it is never half there. A number that
-/// is too high for it is said as the highest, which says less.
+/// A number and its check value in one word, so that a single store writes both. A number that
+/// does not fit is replaced by the largest that does, which is a weaker but true statement.
 fn word(number: u64) -> u64 {
     let number = number.min((1 << NUMBER_BITS) - 1);
     number | u64::from(check(number)) << NUMBER_BITS
@@ -63,8 +63,8 @@ fn number(word: u64) -> Option<u64> {
     (u64::from(check(number)) == word >> NUMBER_BITS).then_some(number)
 }
 
-/// The low half of the CRC-32 of a number. It is linear: that it tells one flipped bit of one
-/// number shows that it tells every flipped bit of every number.
+/// The low half of the CRC-32 of a number. CRCs are linear: if every flipped bit is detected in
+/// one number, every flipped bit is detected in all numbers.
 fn check(number: u64) -> u16 {
     crc32fast::hash(&number.to_le_bytes()) as u16
 }
@@ -95,7 +95,7 @@ impl Count {
         let count = match bytes.get(7) {
             Some(b'1') => Self::of_version_1(bytes),
             Some(&VERSION) => Self::of_page(bytes),
-            // Its head is as this one's, and sums up.
+            // A later version whose head has the same layout, and a correct checksum.
             Some(later) if bytes.get(HEAD..HEAD + 4) == Some(&crc32fast::hash(&bytes[..HEAD]).to_le_bytes()) => {
                 return Err(NoCount::Later(char::from(*later)));
             }
@@ -118,7 +118,7 @@ impl Count {
         })
     }
 
-    /// Version 1: 44 bytes, written over as a whole.
+    /// Version 1: 44 bytes, overwritten as a whole.
     fn of_version_1(bytes: &[u8]) -> Option<Self> {
         if bytes.len() != 44 || crc32fast::hash(&bytes[..40]).to_le_bytes() != bytes[40..] {
             return None;
@@ -131,33 +131,34 @@ impl Count {
     }
 }
 
-/// What the count of a journal says to those who read it.
+/// What the count file tells a reader.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Counted {
-    /// Nothing: there is none, or a power cut left none.
+    /// Nothing: there is no count, or a power cut left none.
     Nothing,
-    /// All records before this number had been promised.
+    /// All records before this number were promised by acks.
     Upto(u64),
     Damaged,
 }
 
 impl Counted {
-    /// Reads it.
+    /// Reads the count file.
     ///
     /// # Errors
-    /// [`Error::LaterFormat`] where a later version wrote it; [`Error::Backend`] where it cannot
-    /// be read.
+    /// [`Error::LaterFormat`] if a later version wrote it; [`Error::Backend`] if it cannot be
+    /// read.
     pub(super) fn read(medium: &dyn Medium, names: &[String]) -> Result<Self> {
         if !names.iter().any(|name| name == COUNT) {
             return Ok(Self::Nothing);
         }
         let bytes = read(medium, COUNT, "read", |name| medium.read(name))?;
-        // A power cut may leave the room and not what was in it.
+        // A power cut may keep the file's length and lose its contents.
         if bytes.iter().all(|byte| *byte == 0) {
             return Ok(Self::Nothing);
         }
         match Count::of(&bytes) {
-            // After a power cut, what was not synced may be gone.
+            // After a reboot, records that were not synced may be gone, so `handed` counts only
+            // within the same boot.
             Ok(count) if count.boot == boot() => Ok(Self::Upto(count.handed.max(count.synced))),
             Ok(count) => Ok(Self::Upto(count.synced)),
             Err(NoCount::Damaged) => Ok(Self::Damaged),
@@ -165,7 +166,7 @@ impl Counted {
         }
     }
 
-    /// What is wrong with it.
+    /// The finding for a damaged count file.
     pub(super) fn finding(self, medium: &dyn Medium) -> Option<Damage> {
         let what = "it is not a count of records, so a loss at the end of the newest segment would not be noticed";
         let damage = Damage::new(DamageKind::Unreadable, medium.path_of(COUNT), what);
@@ -173,28 +174,29 @@ impl Counted {
     }
 }
 
-/// The word of a count that follows what was handed to the system. The one who appends owns it,
-/// so an append takes no lock for it.
+/// The word that counts records written to the system. It belongs to the journal's writer, so an
+/// append takes no lock for it.
 #[derive(Debug)]
 pub(super) struct HandedCount(CountWord);
 
-/// The word of a count that follows what was synced, by whichever thread synced it.
+/// The word that counts synced records. Any thread may sync, so it has a lock.
 #[derive(Debug)]
 pub(super) struct SyncedCount(Mutex<CountWord>);
 
-/// One number of a count, which only grows.
+/// One number of a count file; it only grows.
 #[derive(Debug)]
 struct CountWord {
-    /// None where there was no room for it: a loss is not seen then, and the journal works.
+    /// `None` if the disk had no room for the file: the journal works, but a lost tail would go
+    /// unnoticed.
     note: Option<Arc<dyn Note>>,
     index: usize,
     number: u64,
 }
 
-/// Begins a count: all records before `next` are synced, or known to be lost.
+/// Begins a count file: all records before `next` are synced, or known to be lost.
 ///
 /// # Errors
-/// [`Error::Backend`] where it cannot be written, but for a lack of room.
+/// [`Error::Backend`] if it cannot be written. A full disk is no error.
 pub(super) fn begin(medium: &dyn Medium, next: u64) -> Result<(HandedCount, SyncedCount)> {
     let count = Count {
         boot: boot(),
@@ -220,14 +222,14 @@ pub(super) fn begin(medium: &dyn Medium, next: u64) -> Result<(HandedCount, Sync
 }
 
 impl HandedCount {
-    /// All records before `next` were handed to the system.
+    /// Notes that all records before `next` are written to the system.
     pub(super) fn raise(&mut self, next: u64) {
         self.0.raise(next);
     }
 }
 
 impl SyncedCount {
-    /// All records before `next` were synced.
+    /// Notes that all records before `next` are synced.
     pub(super) fn raise(&self, next: u64) {
         lock(&self.0).raise(next);
     }

@@ -1,6 +1,6 @@
-//! What replay found wrong with a journal, in the words of [`Damage`].
+//! Describes what replay found wrong with a journal, as [`Damage`].
 //!
-//! It does not decide what is read: it counts what was not.
+//! It does not decide what is read; it counts what could not be read.
 
 use std::path::Path;
 
@@ -9,32 +9,32 @@ use crate::damage::{Damage, DamageKind};
 /// What is wrong with one segment.
 #[derive(Debug, Default)]
 pub(super) struct Wrong {
-    /// Bytes between records, and where the first of them is.
+    /// Bytes between records, and the position of the first of them with its error.
     pub(super) bad_bytes: u64,
     pub(super) first_bad: Option<(usize, &'static str)>,
-    /// Bytes behind the last record, and what is wrong there.
+    /// Bytes after the last record, and the error there.
     pub(super) tail_bytes: u64,
     pub(super) tail: Option<&'static str>,
-    /// Sample numbers that no record has: an upper bound of the samples that are lost.
+    /// Numbers that no record has: an upper bound of the lost samples.
     pub(super) lost: u64,
-    /// Whether more may be lost than numbers tell.
+    /// Whether more samples may be lost than the numbers show.
     pub(super) is_loss_unknown: bool,
     /// Samples whose series no record names.
     pub(super) unnamed: u64,
-    /// Records that an earlier segment holds too.
+    /// Records that an earlier segment contains as well.
     pub(super) repeated: u64,
-    /// The number that its head says, where its name says another.
+    /// The number in its head, if it differs from the number in its name.
     pub(super) misnamed: Option<u32>,
-    /// It does not begin as a segment does.
+    /// It does not begin with the head of a segment.
     pub(super) has_no_head: bool,
-    /// The last of its bytes are a record.
+    /// Its last bytes are a record.
     pub(super) ends_with_record: bool,
-    /// Records are missing behind its last one, and nothing is left of them.
+    /// Records are missing after its last one, without leftover bytes.
     pub(super) is_cut: bool,
 }
 
 impl Wrong {
-    /// Whether it is damaged: more is wrong than a crash leaves.
+    /// Whether it is damaged: more is wrong than a crash could cause.
     pub(super) fn is_damaged(&self) -> bool {
         self.bad_bytes > 0
             || self.lost > 0
@@ -46,7 +46,8 @@ impl Wrong {
             || self.is_cut
     }
 
-    /// The tail is damage, as records are missing there that a later segment knows of.
+    /// Counts the tail as damage, since a later segment shows that `numbers` records are missing
+    /// there.
     pub(super) fn lose_tail(&mut self, numbers: u64) {
         self.lost += numbers;
         if let Some(what) = self.tail.take() {
@@ -112,17 +113,17 @@ impl Wrong {
     }
 }
 
-/// Segments that are not there.
+/// Missing segments.
 #[derive(Debug)]
 pub(super) struct Gap {
     pub(super) first: u32,
     pub(super) last: u32,
-    /// The numbers that their records had, where that is known.
+    /// The count of numbers that their records had; `None` if unknown.
     pub(super) lost: Option<u64>,
 }
 
 impl Gap {
-    /// The finding about the journal in the folder of `path`.
+    /// The finding about the journal in the folder `path`.
     pub(super) fn finding(&self, path: &Path) -> Damage {
         let Self { first, last, .. } = self;
         let what = if first == last {

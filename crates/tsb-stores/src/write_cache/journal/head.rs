@@ -1,35 +1,36 @@
-//! The first bytes of a segment, and the marker: the file that says which segments exist.
+//! The head of a segment, and the marker: the file that states which segments exist.
 //!
-//! It knows no files: bytes from heads and markers, and back from bytes that may be anything.
+//! It does no I/O: it encodes heads and markers, and decodes them from arbitrary bytes.
 
 /// The first bytes of a segment of any version; a digit for the version follows.
 const MAGIC: &[u8; 7] = b"tsbjrnl";
-/// The same of a marker.
+/// The first bytes of a marker of any version.
 const MARKER_MAGIC: &[u8; 7] = b"tsbmark";
 /// The version that is written.
 const VERSION: u8 = b'2';
 /// The version of markers that is written.
 const MARKER_VERSION: u8 = b'1';
-/// Length of the head of a segment that is written.
+/// Length of the head of a segment, in the version that is written.
 pub(super) const HEAD_LEN: usize = 32;
-/// Length of the head in format 1, which is the part that every version has.
+/// Length of the head in format 1; every version begins with this part.
 const HEAD_1_LEN: usize = 16;
 /// Length of a marker.
 const MARKER_LEN: usize = 40;
 
-/// What a segment says of itself.
+/// The head of a segment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Head {
     /// Its number.
     pub(super) number: u32,
-    /// The number that its first record has, or that the next one would have had.
+    /// The number of its first record, or the next number if it has no record yet.
     pub(super) first_record: u64,
-    /// The number of the first segment of the same opening: ids mean the same in all of them.
+    /// The number of the first segment that was begun by the same opening. Ids mean the same in
+    /// all segments of one opening.
     pub(super) life: u32,
 }
 
 impl Head {
-    /// Its bytes.
+    /// Encodes the head.
     pub(super) fn to_bytes(self) -> [u8; HEAD_LEN] {
         let mut bytes = [0; HEAD_LEN];
         bytes[..7].copy_from_slice(MAGIC);
@@ -48,18 +49,18 @@ impl Head {
 /// How a file begins.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Begins {
-    /// As a segment of format 1 with this number.
+    /// With the head of a segment of format 1, with this number.
     First(u32),
-    /// As a segment of format 2.
+    /// With the head of a segment of format 2.
     Second(Head),
-    /// As a segment of a format that this version does not know.
+    /// With the head of a segment of an unknown, later format.
     Later(char),
-    /// As no segment.
+    /// With no head.
     Damaged,
 }
 
 impl Begins {
-    /// How these bytes begin.
+    /// Decodes the start of `bytes`.
     pub(super) fn of(bytes: &[u8]) -> Self {
         Self::read(bytes).unwrap_or(Self::Damaged)
     }
@@ -86,7 +87,7 @@ impl Begins {
         }
     }
 
-    /// The number that the file gives itself.
+    /// The number in the head.
     pub(super) fn number(self) -> Option<u32> {
         match self {
             Self::First(number) => Some(number),
@@ -95,7 +96,7 @@ impl Begins {
         }
     }
 
-    /// Where its first record begins.
+    /// The position of its first record.
     pub(super) fn len(self) -> usize {
         match self {
             Self::First(_) => HEAD_1_LEN,
@@ -105,28 +106,28 @@ impl Begins {
     }
 }
 
-/// Which segments exist: without it, nobody could tell that the first or the last is gone.
+/// States which segments exist: without it, a missing first or last segment would go unnoticed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Marker {
-    /// No segment before this one is needed any more.
+    /// The oldest segment that is still needed.
     pub(super) oldest: u32,
-    /// The number of its first record; 0: that is not known.
+    /// The number of its first record; 0 if unknown.
     pub(super) oldest_record: u64,
     /// The head of the newest segment.
     pub(super) newest: Head,
 }
 
-/// Why a marker says nothing.
+/// Why a marker cannot be read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum NoMarker {
-    /// It is of a version that this one does not know.
+    /// Its version is unknown to this build.
     Later(char),
     /// It is damaged.
     Damaged,
 }
 
 impl Marker {
-    /// Its bytes.
+    /// Encodes the marker.
     pub(super) fn to_bytes(self) -> [u8; MARKER_LEN] {
         let mut bytes = [0; MARKER_LEN];
         bytes[..7].copy_from_slice(MARKER_MAGIC);
@@ -141,7 +142,7 @@ impl Marker {
         bytes
     }
 
-    /// The marker in these bytes.
+    /// Decodes a marker.
     pub(super) fn of(bytes: &[u8]) -> Result<Self, NoMarker> {
         Self::read(bytes).unwrap_or(Err(NoMarker::Damaged))
     }

@@ -1,4 +1,4 @@
-//! Where a journal's segments are: a folder, or in a test something that loses what was
+//! The storage of a journal's segments: a folder, or in tests a simulation that loses what was
 //! not synced.
 
 use std::fmt::Debug;
@@ -10,74 +10,74 @@ use std::sync::Arc;
 use crate::error::{Error, Result};
 use crate::machine::Page;
 
-/// Segments by name, and a small file beside them.
+/// Segments by name, and small files beside them.
 pub trait Medium: Debug + Send + Sync + 'static {
     /// Names of all files of the journal, in any order.
     fn names(&self) -> io::Result<Vec<String>>;
 
-    /// All bytes of a segment.
+    /// All bytes of a file.
     fn read(&self, name: &str) -> io::Result<Vec<u8>>;
 
-    /// A new, empty segment. That it is there outlives a power cut when this returns.
+    /// Creates an empty segment. When this returns, its existence outlives a power cut.
     fn create(&self, name: &str) -> io::Result<Arc<dyn Segment>>;
 
     /// Removes a segment; a power cut may bring it back.
     fn remove(&self, name: &str) -> io::Result<()>;
 
-    /// Gives a segment another name, which outlives a power cut when this returns.
+    /// Renames a segment. When this returns, the new name outlives a power cut.
     fn rename(&self, name: &str, to: &str) -> io::Result<()>;
 
-    /// Makes `bytes` all that a file holds, whether it was there or not. A power cut leaves
-    /// the old file or the new one; when this returns, the new one.
+    /// Replaces the contents of a file, which is created if it does not exist. A power cut leaves
+    /// the old contents or the new ones; after the return, the new ones.
     fn replace(&self, name: &str, bytes: &[u8]) -> io::Result<()>;
 
-    /// A new file of these bytes, a multiple of eight, in place of the one of that name: whoever
-    /// still writes to that one does not reach this one.
+    /// Creates a new file of these bytes (a multiple of eight), replacing a file of that name. A
+    /// process that still has the old file open must not be able to write to the new one.
     fn note(&self, name: &str, bytes: &[u8]) -> io::Result<Arc<dyn Note>>;
 
-    /// Nothing more will be written: somebody else may open it.
+    /// Unlocks the storage: nothing more is written, and another journal may open it.
     fn release(&self);
 
-    /// Where this is, for errors.
+    /// The path of a file, for errors.
     fn path_of(&self, name: &str) -> PathBuf;
 }
 
-/// A segment that is written.
+/// A segment that is open for writing.
 pub trait Segment: Debug + Send + Sync {
-    /// Appends bytes; when it returns, they outlive the process.
+    /// Appends bytes. When this returns, they outlive the process.
     fn append(&self, bytes: &[u8]) -> io::Result<()>;
 
-    /// When it returns, all that was appended before outlives a power cut.
+    /// When this returns, everything appended before outlives a power cut.
     fn sync(&self) -> io::Result<()>;
 }
 
-/// A small file of words of eight bytes, each written over by itself, and never synced.
+/// A small file of words of eight bytes, each overwritten on its own and never synced.
 pub trait Note: Debug + Send + Sync {
-    /// Makes `value`, little-endian, the word at `index`. When it returns, the word outlives the
-    /// process; a reader finds the word before or this one. A power cut may leave any earlier
+    /// Sets the word at `index` to `value`, little-endian. When this returns, the word outlives
+    /// the process. A reader sees the old word or the new one. A power cut may leave any earlier
     /// state of the file, zeros or nothing.
     fn set(&self, index: usize, value: u64);
 }
 
-/// A folder that nobody else may use.
+/// A folder that is locked against other journals.
 #[derive(Debug)]
 pub(super) struct Folder {
     path: PathBuf,
-    // Locked as long as it is open.
+    // Holds the lock while it is open.
     file: File,
 }
 
-/// Every segment's name begins with it.
+/// The start of every file name of a journal.
 const PREFIX: &str = "tsb.journal.";
-/// The file that says which segments there are.
+/// The marker: states which segments exist.
 pub(super) const MARKER: &str = "tsb.journal.marker";
-/// The file that says how far the journal had got.
+/// The count file: states how far the journal was written.
 pub(super) const COUNT: &str = "tsb.journal.count";
-/// What becomes the marker.
+/// The temporary name of a file that is being replaced.
 const BESIDE: &str = "tsb.marker.new";
 
 impl Folder {
-    /// Opens a folder, which is made if it is not there.
+    /// Opens a folder, which is created if it does not exist, and locks it.
     pub(super) fn open(path: &Path) -> io::Result<Self> {
         make(path)?;
         let file = File::open(path)?;
@@ -95,8 +95,8 @@ impl Folder {
     }
 }
 
-/// Makes a folder and those above it. A folder's name is in the one above, which is synced: a
-/// power cut must not take the journal as a whole.
+/// Creates a folder and its parents. Each parent is synced, since it holds the folder's name:
+/// otherwise a power cut could lose the whole journal.
 fn make(path: &Path) -> io::Result<()> {
     if path.as_os_str().is_empty() || path.is_dir() {
         return Ok(());
@@ -146,7 +146,8 @@ impl Medium for Folder {
     }
 
     fn replace(&self, name: &str, bytes: &[u8]) -> io::Result<()> {
-        // Not a name of the journal: a crash may leave it, and the next opening writes over it.
+        // The temporary name is not a name of the journal: a crash may leave the file, and the
+        // next replacement overwrites it.
         let beside = self.path.join(BESIDE);
         let mut file = File::create(&beside)?;
         file.write_all(bytes)?;
@@ -160,7 +161,7 @@ impl Medium for Folder {
     }
 
     fn release(&self) {
-        // A lock that cannot be given up goes with the descriptor.
+        // If unlocking fails, closing the descriptor releases the lock.
         let _ = rustix::fs::flock(&self.file, rustix::fs::FlockOperation::Unlock);
     }
 
@@ -171,7 +172,8 @@ impl Medium for Folder {
 
 impl Drop for Folder {
     fn drop(&mut self) {
-        // A process that another thread has just forked has copies of the descriptor.
+        // Unlock explicitly: a child process that another thread has just forked holds copies of
+        // the descriptor, and with it the lock.
         self.release();
     }
 }
@@ -187,7 +189,7 @@ impl Segment for File {
     }
 }
 
-/// The name of a segment: its number, so that names sort as numbers do.
+/// The name of a segment: its number, padded so that names sort like numbers.
 pub(super) fn name_of(number: u32) -> String {
     format!("{PREFIX}{number:010}")
 }
@@ -198,10 +200,11 @@ pub(super) fn number_of(name: &str) -> Option<u32> {
     digits.parse().ok().filter(|_| digits.len() == 10)
 }
 
-/// A new file of these bytes, whose first page is mapped. Where they do not fit, there is none.
+/// Creates a file with these bytes and maps its first page. If writing or mapping fails, the file
+/// is removed.
 ///
-/// A file of that name is removed and not emptied: a store that was left behind may have it
-/// mapped, and would die, or write into the new count.
+/// An existing file is removed, not truncated: another process may still have it mapped, and
+/// would be killed by a truncation, or write into the new count.
 pub(super) fn create_page(path: &Path, bytes: &[u8]) -> io::Result<Page> {
     match fs::remove_file(path) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
@@ -212,8 +215,8 @@ pub(super) fn create_page(path: &Path, bytes: &[u8]) -> io::Result<Page> {
         .write(true)
         .create_new(true)
         .open(path)?;
-    // Written, so that the file system has room for it: a page that it finds none for later ends
-    // the process.
+    // Write the bytes before mapping, so that the file system allocates the blocks: a store into
+    // a page without room would kill the process.
     let page = file.write_all(bytes).and_then(|()| Page::map(&file));
     page.inspect_err(|_| {
         let _ = fs::remove_file(path);

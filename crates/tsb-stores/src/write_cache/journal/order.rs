@@ -1,7 +1,7 @@
-//! In which order the segments of a journal are read, and which of them are missing.
+//! The order in which the segments of a journal are read, and the search for missing ones.
 //!
-//! A segment's name has its number, and so has its head. Where they differ the head is
-//! believed, since its checksum proves it and a name is easily changed.
+//! A segment's number is in its name and in its head. If they differ the head wins: it has a
+//! checksum, and a file is easily renamed.
 
 use std::path::{Path, PathBuf};
 
@@ -10,17 +10,17 @@ use super::medium::{MARKER, Medium, later, number_of, read};
 use crate::damage::{Damage, DamageKind};
 use crate::error::Result;
 
-/// A segment, by its name and by what it says of itself.
+/// A segment, with the numbers in its name and in its head.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Place {
     pub(super) name: String,
     /// The number in its name.
     pub(super) named: u32,
-    /// The number in its head, or that of its name if it has no head.
+    /// The number in its head, or in its name if it has no head.
     pub(super) number: u32,
 }
 
-/// What the marker says, if it can be read.
+/// What the marker states, if it can be read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Marked {
     /// There is none: a journal of format 1 has none.
@@ -49,7 +49,8 @@ impl Marked {
         }
     }
 
-    /// What is wrong with it, where segments of format 2 say that there has to be one.
+    /// The finding for a marker that is damaged, or missing although segments of format 2 need
+    /// one.
     pub(super) fn finding(&self, medium: &dyn Medium, is_needed: bool) -> Option<Damage> {
         const BLIND: &str = "so that segments missing before the first or behind the last would not be noticed";
         let path = medium.path_of(MARKER);
@@ -82,8 +83,8 @@ pub(super) fn by_name(names: &[String]) -> Vec<Place> {
     places
 }
 
-/// The segments in the order of the numbers in their heads; of two with one number, the one
-/// of that name comes first.
+/// The segments in the order of the numbers in their heads. Of two with the same number, the one
+/// with that number in its name comes first.
 pub(super) fn by_head(mut places: Vec<Place>, numbers: &[Option<u32>]) -> Vec<Place> {
     for (place, number) in places.iter_mut().zip(numbers) {
         place.number = number.unwrap_or(place.named);
@@ -103,7 +104,7 @@ pub(super) fn number_in(medium: &dyn Medium, name: &str, bytes: &[u8]) -> Result
     }
 }
 
-/// Damaged files of earlier openings, which are not read any more.
+/// The findings for damaged files that earlier openings kept aside; they are not read any more.
 pub(super) fn kept_aside(medium: &dyn Medium, names: &[String]) -> Vec<Damage> {
     let kept = names.iter().filter(|name| is_aside(name));
     kept.map(|name| {
@@ -119,7 +120,7 @@ fn is_aside(name: &str) -> bool {
     name.contains(ASIDE)
 }
 
-/// A name for a damaged file that no other has.
+/// An unused name under which a damaged file is kept aside.
 pub(super) fn aside(name: &str, names: &[String]) -> String {
     let first = format!("{name}{ASIDE}");
     let further = (2_u32..).map(|copy| format!("{name}{ASIDE}.{copy}"));
@@ -129,7 +130,7 @@ pub(super) fn aside(name: &str, names: &[String]) -> String {
     free.next().unwrap_or(first)
 }
 
-/// The folder of a journal, for findings about files that are not there.
+/// The folder of a journal, for findings about missing files.
 pub(super) fn folder(medium: &dyn Medium) -> PathBuf {
     let marker = medium.path_of(MARKER);
     marker.parent().map_or_else(|| marker.clone(), Path::to_path_buf)

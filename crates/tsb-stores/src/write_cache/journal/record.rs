@@ -1,6 +1,6 @@
-//! The bytes of a journal: docs/formats/journal.md.
+//! The byte format of a journal's records: docs/formats/journal.md.
 //!
-//! It knows no files: bytes from records, and records from bytes that may be anything.
+//! It does no I/O: it encodes records, and decodes them from arbitrary bytes.
 
 use tsb_core::{SeriesId, SeriesKey};
 
@@ -8,13 +8,14 @@ use super::super::chunk::Sample;
 
 /// Length, checksum, number and kind of a record.
 const PREFIX_LEN: usize = 17;
-/// No record is longer: a length beyond it is damage.
+/// Upper bound of a record's length; a larger length is damage.
 const LEN_MAX: usize = 1 << 30;
-/// No record has a higher number: one beyond it is damage.
+/// Upper bound of a record's number; a larger number is damage.
 pub(super) const NUMBER_MAX: u64 = 1 << 62;
-/// A record that is looked for behind damage has a number at most this far from the one before.
+/// While searching for a record after damage: the most by which its number may exceed the
+/// previous one.
 const NUMBERS_LOST_MAX: u64 = 1 << 40;
-/// Names that one record holds.
+/// Number of names in one record.
 const NAMES_MAX: usize = 64;
 
 const NAMES: u8 = 1;
@@ -28,7 +29,7 @@ const SHAPE_RANGE: u8 = 1;
 /// The samples share one timestamp.
 const SHAPE_ONE_TIME: u8 = 2;
 
-/// The samples of one write, as they are admitted.
+/// The samples of one write, in order of admission.
 #[derive(Debug, Default)]
 pub(in super::super) struct Admitted {
     ids: Vec<u32>,
@@ -55,7 +56,7 @@ impl Admitted {
     }
 }
 
-/// Appends names, in records of a few: damage of one costs the names that are in it.
+/// Appends names, at most `NAMES_MAX` per record: damage to one record loses only its own names.
 pub(super) fn write_names(into: &mut Vec<u8>, number: u64, names: &[(SeriesId, &SeriesKey)]) {
     names
         .chunks(NAMES_MAX)
@@ -100,7 +101,7 @@ pub(super) fn write_samples(into: &mut Vec<u8>, number: u64, samples: &Admitted)
     });
 }
 
-/// Appends a record of readings of one file, as text, each ended by a line feed.
+/// Appends a record of updates of one file, as text; each ends in a line feed.
 pub(super) fn write_readings(into: &mut Vec<u8>, number: u64, id: SeriesId, lines: &str) {
     record(into, number, READINGS, |into| {
         into.extend(id.0.to_le_bytes());
@@ -108,16 +109,16 @@ pub(super) fn write_readings(into: &mut Vec<u8>, number: u64, id: SeriesId, line
     });
 }
 
-/// What a record of marks says about its samples.
+/// What a record of marks states about earlier samples.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Mark {
     /// The store has them, synced.
     Wrote,
-    /// They are not wanted any more.
+    /// They are no longer needed.
     Forgot,
 }
 
-/// Appends a record: of each series all samples up to a record are settled.
+/// Appends a record of marks: for each series, all samples up to the given record are settled.
 pub(super) fn write_marks(into: &mut Vec<u8>, number: u64, mark: Mark, upto: &[(SeriesId, u64)]) {
     let kind = match mark {
         Mark::Wrote => WROTE,
@@ -149,7 +150,7 @@ fn text(into: &mut Vec<u8>, text: &str) {
     into.extend(text.as_bytes());
 }
 
-/// A record that was read.
+/// A decoded record.
 #[derive(Debug, PartialEq)]
 pub(super) enum Record {
     Names(Vec<(SeriesId, SeriesKey)>),
@@ -159,8 +160,8 @@ pub(super) enum Record {
 }
 
 impl Record {
-    /// How many numbers the record takes: one for each sample, reading or record of marks.
-    /// Names have the number of the record behind them.
+    /// How many numbers the record takes: one per sample or update, and one for a record of
+    /// marks. Names take none: they have the number of the next record.
     pub(super) fn numbers(&self) -> u64 {
         match self {
             Self::Names(_) => 0,
@@ -171,7 +172,8 @@ impl Record {
     }
 }
 
-/// The record at the start of `bytes`, its number and its length; or what is wrong.
+/// Decodes the record at the start of `bytes`. Returns its number, the record and its length, or
+/// what is wrong.
 pub(super) fn read(bytes: &[u8]) -> Result<(u64, Record, usize), &'static str> {
     let mut prefix = Reader(bytes.get(..PREFIX_LEN).ok_or("a record is cut short")?);
     let len = prefix.u32()? as usize;
@@ -201,8 +203,8 @@ pub(super) fn read(bytes: &[u8]) -> Result<(u64, Record, usize), &'static str> {
     }
 }
 
-/// The length of the record that these bytes may begin, if it ends within them and its number
-/// may follow `last`. Cheap, and true of few places that begin no record.
+/// The length of the record that may begin at `bytes`, if it ends within them and its number may
+/// follow `last`. A cheap filter that rejects nearly all positions where no record begins.
 pub(super) fn len_if_plausible(bytes: &[u8], last: u64) -> Option<usize> {
     let mut prefix = Reader(bytes.get(..PREFIX_LEN)?);
     let len = PREFIX_LEN + prefix.u32().ok()? as usize;
@@ -215,8 +217,8 @@ pub(super) fn len_if_plausible(bytes: &[u8], last: u64) -> Option<usize> {
     is_plausible.then_some(len)
 }
 
-/// Bytes that are left of a record: every read is checked, and nothing is allocated for
-/// what is not there.
+/// The unread bytes of a record. Every read is checked, and nothing is allocated for data that is
+/// not there.
 struct Reader<'a>(&'a [u8]);
 
 impl<'a> Reader<'a> {
@@ -250,7 +252,7 @@ impl<'a> Reader<'a> {
         text.map(str::to_owned).map_err(|_| "a name is not UTF-8")
     }
 
-    /// A count of things of `size` bytes or more, which must all be there.
+    /// Reads a count of items of at least `size` bytes each, which must all be present.
     fn count(&mut self, size: usize) -> Result<usize, &'static str> {
         let count = self.u32()? as usize;
         if count.saturating_mul(size) > self.0.len() {
@@ -380,7 +382,8 @@ mod tests {
             record(&mut bytes, 7, kind, |into| into.extend(&body));
             if let Ok((number, record, len)) = read(&bytes) {
                 assert_eq!((number, len), (7, bytes.len()));
-                // Nothing is made of nothing: each thing has taken its bytes.
+                // Every item has consumed bytes, so a huge count cannot make this loop allocate
+                // without input.
                 let things = match &record {
                     Record::Names(names) => names.len() * 12,
                     Record::Samples(samples) => samples.len() * 8,

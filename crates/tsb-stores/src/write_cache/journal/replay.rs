@@ -1,7 +1,8 @@
-//! What a journal still holds: samples that were accepted and not settled.
+//! Replays a journal: collects the samples that were accepted and not settled.
 //!
-//! Nothing is changed here, whatever is found: a torn end stays, and a damaged segment is
-//! read around. What is missing is counted by the numbers of records, which have no gaps.
+//! Replay changes nothing on the medium, whatever it finds: an unfinished end stays, and damaged
+//! parts of a segment are skipped. Record numbers have no gaps, so missing records can be
+//! counted.
 
 use std::collections::HashMap;
 use std::collections::VecDeque;
@@ -23,50 +24,50 @@ use crate::error::{Error, Result};
 /// Samples by the key of their series, each with the number of its record.
 pub(in super::super) type Held = HashMap<SeriesKey, Vec<(u64, Sample)>, foldhash::fast::FixedState>;
 
-/// Readings by the name of their file, each with the number of its record.
+/// Updates by the name of their file, each with the number of its record.
 pub type HeldReadings = HashMap<SeriesKey, Vec<(u64, String)>, foldhash::fast::FixedState>;
 
-/// A segment that is not written any more.
+/// A segment that is no longer written.
 #[derive(Debug)]
 pub(super) struct Sealed {
     pub(super) name: String,
     pub(super) number: u32,
-    /// The number of its first record; 0: that is not known.
+    /// The number of its first record; 0 if unknown.
     pub(super) first_record: u64,
-    /// All its records have this number or a lower one.
+    /// Upper bound of the numbers of its records.
     pub(super) last_record: u64,
     pub(super) bytes: u64,
-    /// It is kept aside when its records are settled, and not removed.
+    /// Damaged: once its records are settled it is kept aside, not removed.
     pub(super) is_damaged: bool,
 }
 
-/// What was found in a journal.
+/// The result of replaying a journal.
 #[derive(Debug, Default)]
 pub(super) struct Found {
     pub(super) held: Held,
     pub(super) readings: HeldReadings,
     pub(super) segments: VecDeque<Sealed>,
-    /// The oldest segment that has to be there, by the marker or, without one, by name.
+    /// The oldest segment that must exist, by the marker or, without one, by name.
     pub(super) oldest: u32,
-    /// The number of its first record; 0: that is not known.
+    /// The number of its first record; 0 if unknown.
     pub(super) oldest_record: u64,
     pub(super) next_number: u32,
     pub(super) next_record: u64,
-    /// Whether there is a marker that says something.
+    /// Whether there is a readable marker.
     pub(super) has_marker: bool,
-    /// Whether there is one that cannot be read.
+    /// Whether there is an unreadable marker.
     pub(super) is_marker_damaged: bool,
-    /// Bytes after the last whole record: what a crash cut off.
+    /// Bytes after the last whole record, which a crash left unfinished.
     pub(super) torn_bytes: u64,
-    /// What of it is damaged.
+    /// The damage found.
     pub(super) damage: Vec<Damage>,
 }
 
 /// Reads all segments in order.
 ///
 /// # Errors
-/// [`Error::LaterFormat`] where a later version wrote one of the files; [`Error::Backend`]
-/// where one cannot be read; [`Error::Corrupt`] where no segment can follow.
+/// [`Error::LaterFormat`] if a later version wrote one of the files; [`Error::Backend`] if one
+/// cannot be read; [`Error::Corrupt`] if no number is left for another segment.
 pub(super) fn replay(medium: &dyn Medium) -> Result<Found> {
     let names = read(medium, "", "list", |_| medium.names())?;
     let marked = Marked::read(medium, &names)?;
@@ -90,7 +91,7 @@ enum Item {
     Reading(String),
 }
 
-/// What no record has named when it was read.
+/// Data whose series had no name yet when it was read.
 #[derive(Debug)]
 struct Unnamed {
     segment: usize,
@@ -100,7 +101,7 @@ struct Unnamed {
     item: Item,
 }
 
-/// A replay on its way through the segments.
+/// The state of a replay.
 #[derive(Debug)]
 struct Replay<'a> {
     medium: &'a dyn Medium,
@@ -109,18 +110,18 @@ struct Replay<'a> {
     /// What is wrong with each segment of `found.segments`.
     wrong: Vec<Wrong>,
     gaps: Vec<Gap>,
-    /// The last gap lies directly before what is read next.
+    /// The last gap lies directly before the data that is read next.
     is_behind_gap: bool,
-    /// The segment that was read last gives each sample a number.
+    /// The segment that was read last numbers samples, not records.
     counts_samples: bool,
-    /// The number that comes next if nothing is missing; `None`: that is not known.
+    /// The next number if nothing is missing; `None` if unknown.
     expected: Option<u64>,
-    /// The highest number of a record that was applied.
+    /// The highest record number that was applied.
     last: u64,
-    /// Names by the life of their ids.
+    /// Names by opening (`life`) and id.
     names: HashMap<(u32, SeriesId), SeriesKey>,
     unnamed: Vec<Unnamed>,
-    /// Up to which record a series is settled.
+    /// Per series, the record up to which it is settled.
     settled: HashMap<SeriesKey, u64>,
     is_marker_needed: bool,
 }
@@ -133,11 +134,11 @@ struct Rules {
     life: u32,
 }
 
-/// Ids of segments without a life mean nothing beyond them.
+/// Segments of format 1 do not name their opening: their ids are valid within the segment only.
 const NO_LIFE: u32 = 0;
 
 impl<'a> Replay<'a> {
-    /// Reads the segments, and says which number each gives itself.
+    /// Reads the segments. Also returns the number in the head of each.
     fn run(
         medium: &'a dyn Medium,
         (marked, counted): (Marked, Counted),
@@ -186,7 +187,7 @@ impl<'a> Replay<'a> {
             replay.meet_count(number, is_newest_there);
         }
         replay.found.next_number = replay.found.next_number.max(next);
-        // A segment under another name is in the way until it goes.
+        // Skip numbers whose file name is taken by a misnamed segment.
         let is_taken = |number: u32| places.iter().any(|place| place.named == number);
         while is_taken(replay.found.next_number) {
             let after = replay.found.next_number.checked_add(1);
@@ -203,7 +204,7 @@ impl<'a> Replay<'a> {
         }
     }
 
-    /// Notes that segments are not there, all up to `last`.
+    /// Notes that the segments `first` to `last` are missing.
     fn miss(&mut self, first: u32, last: u32) {
         self.gaps.push(Gap {
             first,
@@ -213,7 +214,7 @@ impl<'a> Replay<'a> {
         self.is_behind_gap = true;
     }
 
-    /// Whether the newest segment is there, as far as the marker says.
+    /// Whether the newest segment that the marker names is there.
     fn miss_the_newest(&mut self, next: u32) -> Result<bool> {
         let Some(Marker { newest, .. }) = self.marked.known().copied() else {
             return Ok(true);
@@ -221,7 +222,7 @@ impl<'a> Replay<'a> {
         if newest.number >= next {
             self.miss(next, newest.number);
             self.meet(newest.first_record);
-            // Of the newest nobody knows what was in it.
+            // Nothing records how many samples the newest segment held.
             if let Some(gap) = self.gaps.last_mut() {
                 gap.lost = None;
             }
@@ -232,12 +233,12 @@ impl<'a> Replay<'a> {
         Ok(newest.number < next)
     }
 
-    /// All records before `number` had been promised, by the count.
+    /// Applies the count file: all records before `number` were promised.
     fn meet_count(&mut self, number: u64, is_newest_there: bool) {
         if is_newest_there {
             self.meet(number);
         } else {
-            // The gap says that they are gone.
+            // The missing segment is reported already; only the expected number changes.
             self.expected = Some(self.expected.unwrap_or(0).max(number));
         }
     }
@@ -271,16 +272,16 @@ impl<'a> Replay<'a> {
         });
     }
 
-    /// Looks at the head of a segment: how its records are to be read.
+    /// Derives from the head of a segment how its records are read.
     fn begin(&mut self, place: &Place, begins: Begins, wrong: &mut Wrong) -> Rules {
         let newest = self.marked.known().map(|marker| marker.newest);
         let head = match begins {
             Begins::Second(head) => Some(head),
-            // The marker has a copy of the newest.
+            // The marker has a copy of the newest segment's head.
             Begins::Damaged => newest.filter(|newest| newest.number == place.number),
             Begins::First(_) | Begins::Later(_) => None,
         };
-        // The head was on the medium before the marker named it: no crash takes it back.
+        // A segment's head is synced before the marker names it: a crash cannot undo it.
         let is_begun = newest.is_some_and(|newest| place.number <= newest.number);
         wrong.has_no_head = matches!(begins, Begins::Damaged) && is_begun;
         if let Some(Head { first_record, .. }) = head {
@@ -293,7 +294,8 @@ impl<'a> Replay<'a> {
         }
     }
 
-    /// The records go on at `number`: what was expected before it and did not come is lost.
+    /// The records continue at `number`: numbers that were expected before it and did not appear
+    /// are lost.
     fn meet(&mut self, number: u64) {
         let missing = self.expected.map(|expected| number.saturating_sub(expected));
         if std::mem::take(&mut self.is_behind_gap) {
@@ -346,7 +348,7 @@ impl<'a> Replay<'a> {
             if let Some(wrong) = self.wrong.last_mut().filter(|_| !is_names) {
                 wrong.repeated += 1;
             }
-            // Names do no harm, and what follows may need them.
+            // Apply names even if repeated: they are harmless, and later records may need them.
             if is_names {
                 self.apply(number, record, rules);
             }
@@ -365,11 +367,11 @@ impl<'a> Replay<'a> {
         self.apply(number, record, rules);
     }
 
-    /// Counts what is missing before a record.
+    /// Counts the numbers missing before a record.
     fn follow(&mut self, number: u64, rules: Rules, is_first: bool) {
         let has_bad = self.wrong.last().is_some_and(|wrong| wrong.bad_bytes > 0);
         if is_first && !has_bad {
-            // The segments before it are to blame, if the head has not said so.
+            // The loss is in the segments before this one, if the head has not shown it yet.
             let current = self.wrong.pop();
             self.meet(number);
             self.wrong.extend(current);
@@ -379,7 +381,7 @@ impl<'a> Replay<'a> {
         match self.expected {
             Some(expected) if number > expected => {
                 wrong.lost += number - expected;
-                // A number of format 1 is a write, of any number of samples.
+                // In format 1 a number stands for a write of any number of samples.
                 wrong.is_loss_unknown |= !rules.counts_samples;
             }
             Some(_) => {}
@@ -406,7 +408,8 @@ impl<'a> Replay<'a> {
             }
             Record::Marks(_, marks) => {
                 for (id, upto) in marks {
-                    // A mark that nobody can read is missed by nobody: the store has the samples.
+                    // A mark without a name can be skipped: the store has the samples, so
+                    // replaying them does no harm.
                     let Some(key) = self.names.get(&(rules.life, id)) else {
                         continue;
                     };
@@ -436,7 +439,7 @@ impl<'a> Replay<'a> {
         self.expected.unwrap_or(1).max(self.last + 1)
     }
 
-    /// What was found, when all segments are read.
+    /// Completes the result after all segments are read.
     fn end(mut self) -> Found {
         self.name_the_unnamed();
         self.found.next_record = self.next_record();
@@ -444,7 +447,7 @@ impl<'a> Replay<'a> {
         self.found.is_marker_damaged = self.marked == Marked::Damaged;
         let medium = self.medium;
         if let Some(newest) = self.wrong.last_mut() {
-            // Nothing behind it says what was in it.
+            // No later segment shows what the newest one held.
             newest.is_loss_unknown |= newest.has_no_head && !newest.ends_with_record;
         }
         for (sealed, wrong) in self.found.segments.iter_mut().zip(&self.wrong) {
@@ -463,7 +466,8 @@ impl<'a> Replay<'a> {
         self.found
     }
 
-    /// Damage may have taken a record of names: another segment of the same life has them too.
+    /// Resolves data without names: if damage destroyed a record of names, another segment of the
+    /// same opening may hold them too.
     fn name_the_unnamed(&mut self) {
         let mut is_disordered = false;
         for Unnamed {

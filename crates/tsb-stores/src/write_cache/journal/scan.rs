@@ -1,13 +1,13 @@
-//! The records of a segment, and the bytes between them that are none.
+//! Splits a segment into records and the damaged bytes between them.
 //!
-//! A record proves itself: its checksum is right and its number is not before those that
-//! were read. Behind bytes that are no record, the next one that proves itself is looked for
-//! at every place. It does not know what records mean.
+//! A record is accepted if its checksum is right and its number is not below the numbers read
+//! before. After damaged bytes, every position is tried as the start of the next record. The scan
+//! does not interpret records.
 
 use super::record::{self, Record};
 
-/// Bytes for which checksums are computed while records are looked for, for each byte of the
-/// segment: contents that look like the beginnings of many long records end the search.
+/// Bytes to checksum while searching for records, per byte of the segment. The bound ends the
+/// search in contents that look like the beginnings of many long records.
 const EFFORT: usize = 64;
 
 /// A part of a segment.
@@ -15,11 +15,11 @@ const EFFORT: usize = 64;
 pub(super) enum Piece {
     /// A record with its number.
     Record(u64, Record),
-    /// Bytes that are no record, with what is wrong at the first of them.
+    /// Bytes that are not a record, and the error at the first of them.
     Bad { from: usize, to: usize, what: &'static str },
 }
 
-/// Where reading a segment stands.
+/// The position of a scan.
 #[derive(Debug)]
 pub(super) struct Scan<'a> {
     bytes: &'a [u8],
@@ -28,7 +28,7 @@ pub(super) struct Scan<'a> {
 }
 
 impl<'a> Scan<'a> {
-    /// Reads `bytes` from `at` on.
+    /// Scans `bytes` from `at` on.
     pub(super) fn new(bytes: &'a [u8], at: usize) -> Self {
         Self {
             bytes,
@@ -37,7 +37,7 @@ impl<'a> Scan<'a> {
         }
     }
 
-    /// The next part, where `last` is the highest number so far.
+    /// The next part; `last` is the highest record number so far.
     pub(super) fn next(&mut self, last: u64) -> Option<Piece> {
         if self.at >= self.bytes.len() {
             return None;
@@ -59,7 +59,7 @@ impl<'a> Scan<'a> {
         }
     }
 
-    /// Where the next record begins; the end of the segment, if there is none.
+    /// The start of the next record, or the end of the segment if there is none.
     fn next_start(&mut self, last: u64) -> usize {
         for at in self.at + 1..self.bytes.len() {
             let Some(len) = record::len_if_plausible(&self.bytes[at..], last) else {

@@ -96,7 +96,7 @@ fn alter(path: &Path, change: impl FnOnce(&mut Vec<u8>)) {
 #[test]
 fn a_torn_end_is_said_and_stays_until_it_is_settled() {
     let bed = Bed::new(1 << 20);
-    // Of a record that nobody was told of.
+    // Of a record that was never acknowledged.
     alter(&bed.segment(1), |bytes| {
         bytes.extend_from_within(bytes.len() - TICK..bytes.len() - 3);
     });
@@ -200,7 +200,7 @@ fn a_missing_segment_is_noticed_wherever_it_was() {
             "{damage:?}"
         );
         assert!(damage[0].may_lose_samples());
-        // Of the newest nobody knows what was in it; of the others it is known to the sample.
+        // The newest segment has an unknown number of samples; those of the others are known.
         let expected = (number < last).then_some(27 - replayed);
         assert_eq!(damage[0].samples_at_most, expected, "{number}");
     }

@@ -1,30 +1,30 @@
-//! Keys of documents of columns, as bytes in whose order the collection lies: group, whether
-//! it is irregular, newest timestamp, and who wrote it when.
+//! Keys of documents of columns, as bytes that sort in the collection's order: group, irregular
+//! or not, newest timestamp, order of writing, client.
 //!
-//! MongoDB compares binary values by their lengths first, so that every bound is a whole key.
+//! MongoDB compares binary values by length first, so every bound must be a whole key.
 
 use mongodb::bson::spec::BinarySubtype;
 use mongodb::bson::{Binary, Document, RawDocument, doc};
 use tsb_core::Timestamp;
 
-/// How long a key is, in bytes.
+/// Length of a key in bytes.
 const LENGTH: usize = 25;
 
 /// One key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in super::super::super) struct Key {
     pub(in super::super::super) group: u32,
-    /// Numbers or timestamps are columns of their own.
+    /// The document has columns for series numbers or timestamps.
     pub(in super::super::super) is_irregular: bool,
     pub(in super::super::super) newest: Timestamp,
-    /// How many samples its client had written before.
+    /// Number of samples that its client had written before.
     pub(in super::super::super) order: u64,
-    /// Its client: two that write at a time make different keys.
+    /// Its client: concurrent clients must make different keys.
     pub(in super::super::super) client: [u8; 4],
 }
 
 impl Key {
-    /// The first that a document of this kind could have.
+    /// The smallest key that a document of this kind can have.
     pub(super) fn first(group: u32, is_irregular: bool, newest: Timestamp) -> Self {
         Self {
             group,
@@ -39,14 +39,14 @@ impl Key {
         let mut bytes = [0; LENGTH];
         bytes[..4].copy_from_slice(&self.group.to_be_bytes());
         bytes[4] = u8::from(self.is_irregular);
-        // Timestamps before 1970 come before those after.
+        // Inverting the sign bit makes timestamps before 1970 sort first.
         bytes[5..13].copy_from_slice(&(self.newest.0 ^ i64::MIN).to_be_bytes());
         bytes[13..21].copy_from_slice(&self.order.to_be_bytes());
         bytes[21..].copy_from_slice(&self.client);
         bytes
     }
 
-    /// Of a document.
+    /// The key of a document.
     pub(in super::super::super) fn of(document: &RawDocument) -> Option<Self> {
         let bytes: &[u8; LENGTH] = document.get_binary("_id").ok()?.bytes.try_into().ok()?;
         let eight = |start: usize| bytes[start..start + 8].first_chunk::<8>().copied();
@@ -60,7 +60,7 @@ impl Key {
     }
 }
 
-/// The condition that a key is not before one and before another.
+/// The condition that a key is in `[from, until)`.
 pub(super) fn between(from: Key, until: Key) -> Document {
     let bound = |key: Key| Binary {
         subtype: BinarySubtype::Generic,

@@ -1,5 +1,5 @@
-//! What is asked of documents of columns: stretches of keys, which the server finds without
-//! an index, as the collection lies in their order.
+//! Queries of documents of columns: ranges of keys, which need no index, since the collection is
+//! stored in key order.
 
 use mongodb::bson::{Bson, Document, doc};
 use tsb_core::Timestamp;
@@ -8,14 +8,14 @@ use super::super::{SAMPLES, restrict};
 use super::key::{Key, between};
 use tsb_stores::store::TimeRange;
 
-/// Groups that one request asks for their newest documents; MongoDB takes a thousand stages,
-/// and each group is two.
+/// Maximum number of groups per request for newest documents; MongoDB accepts a thousand stages,
+/// and each group needs two.
 pub(in super::super::super) const GROUPS_MAX: usize = 250;
-/// Documents of a group that are looked at first: most have all its series in the last few.
+/// Number of documents per group that are read first: usually these hold all its series.
 pub(in super::super::super) const LAST: i64 = 16;
 
-/// The documents that may have samples of a series in a range: regular ones, whose newest
-/// timestamp is their only one, and irregular ones, which may reach back.
+/// The documents that may hold samples of a series in a range: regular ones, which have only one
+/// timestamp, and irregular ones, which may have older ones too.
 pub(in super::super) fn documents(number: u32, range: TimeRange, group: u32) -> Vec<Document> {
     let (group, number) = (number / group, number as i32);
     let first = |is_irregular, newest| Key::first(group, is_irregular, newest);
@@ -34,13 +34,13 @@ pub(in super::super) fn documents(number: u32, range: TimeRange, group: u32) -> 
     vec![doc! { "$match": holds(regular) }, doc! { "$unionWith": rest }]
 }
 
-/// The key after all of a group.
+/// The first key after those of a group.
 fn after(group: u32) -> Key {
     Key::first(group + 1, false, Timestamp::MIN)
 }
 
-/// The last documents of each group without their columns: some regular ones, newest first,
-/// and one irregular, if there is any.
+/// The last documents of each group, without columns: some regular ones, newest first, and one
+/// irregular one if there is any.
 pub(in super::super::super) fn last(groups: &[u32]) -> Vec<Document> {
     let of = |group: u32, is_irregular: bool, limit: i64| {
         let mut stages = newest_first(group, is_irregular);
@@ -76,7 +76,7 @@ mod tests {
     #[test]
     fn one_request_asks_for_many_groups() {
         let groups: Vec<u32> = (0..GROUPS_MAX as u32).collect();
-        // Two stages a group in place of four, but for the first.
+        // Two stages per group in place of four, except for the first.
         assert_eq!(last(&groups).len(), 2 * GROUPS_MAX + 3);
         assert!(last(&[]).is_empty());
     }

@@ -1,9 +1,9 @@
-//! The words of a spec for what an RRD file is like: its archives, and how values become rates.
+//! Parses the option values that describe an RRD file: its archives, and how values become rates.
 
 use tsb_stores::{ArchiveRule, Consolidation, Derivation};
 
-/// `average:1:1440,max:6:1008`: consolidation, steps of a row, rows; a fourth number is the
-/// share of steps that may be unknown, 0.5 without it.
+/// Parses `average:1:1440,max:6:1008`: consolidation, steps per row, rows. An optional fourth
+/// number is the share of steps that may be unknown; its default is 0.5.
 pub(super) fn parse_archives(text: &str) -> Option<Vec<ArchiveRule>> {
     text.split(',').map(parse_archive).collect()
 }
@@ -29,7 +29,7 @@ fn parse_archive(text: &str) -> Option<ArchiveRule> {
     })
 }
 
-/// The word for a way to make rates.
+/// Parses the kind of a data source.
 pub(super) fn parse_derivation(text: &str) -> Option<Derivation> {
     match text {
         "gauge" => Some(Derivation::Gauge),

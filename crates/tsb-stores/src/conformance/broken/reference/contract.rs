@@ -1,4 +1,4 @@
-//! The contract of the reference store, with the flaws where they would be made.
+//! The contract of the reference store, with each flaw at the place where it would be made.
 
 use super::*;
 use crate::damage::{Damage, DamageKind};

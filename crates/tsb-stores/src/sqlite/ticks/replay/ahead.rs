@@ -1,4 +1,4 @@
-//! The log, read and decoded by a thread of its own while what it held is applied.
+//! Reads and decodes the log on a thread of its own, while earlier frames are applied.
 
 use std::ops::Range;
 use std::sync::mpsc::{Receiver, Sender, SyncSender, channel, sync_channel};
@@ -12,25 +12,25 @@ use crate::sqlite::file::Database;
 use crate::sqlite::log::{Decoder, Piece};
 use crate::sqlite::ticks::generations::frame_bytes;
 
-/// Samples that are handed over at once, or a few more: two MiB of values. Each parcel may
-/// cost a wake-up, and that up to 100 us on a virtual machine.
+/// Samples per handover, or slightly more: two MiB of values. Each handover may wake a thread,
+/// which costs up to 100 us on a virtual machine.
 const PARCEL: usize = 1 << 18;
-/// Parcels that may wait.
+/// Maximum number of parcels waiting.
 const DEPTH: usize = 2;
 
-/// Where reading has come to.
+/// The state at the end of the log.
 #[derive(Debug)]
 pub(super) struct Read {
     /// The key of the next frame.
     pub(super) seq: i64,
-    /// Bytes that the frames occupy.
+    /// Bytes of the frames.
     pub(super) bytes: u64,
-    /// Knows the last value of each series.
+    /// Holds the last value of each series.
     pub(super) decoder: Decoder,
 }
 
-/// Applies what the frames with keys in `seqs` hold, batch by batch. A frame that is missing
-/// between two others is an error. The numbers of series are below `series`.
+/// Applies the frames with keys in `seqs`, batch by batch. A missing frame between two others is
+/// an error. Series numbers must be below `series`.
 pub(super) fn each(
     database: &Database,
     seqs: Range<i64>,
@@ -78,7 +78,7 @@ fn apply_all(
     Ok(())
 }
 
-/// The other thread.
+/// The reading thread.
 struct Reader<'a> {
     database: &'a Database,
     series: u32,
@@ -131,7 +131,7 @@ impl Reader<'_> {
         let next = self.emptied.try_recv().unwrap_or_default();
         self.spare.extend(next);
         self.samples = 0;
-        // Who applies them has met an error if nobody takes them, and tells of it.
+        // If the receiver is gone, it has met an error and reports it.
         let _ = self.full.send(std::mem::take(&mut self.parcel));
     }
 }
