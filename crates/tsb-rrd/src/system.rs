@@ -166,7 +166,7 @@ impl Staged<'_> {
             let (now, later) = bytes.split_at(bytes.len().min(STAGE - stage.used));
             let place = self.mapping.place(offset, now.len())?;
             // SAFETY: `used + now.len() <= STAGE`, the length of our own mapping, which
-            // nobody else has and which its seal keeps from shrinking; `now` is elsewhere.
+            // no other code has and which its seal keeps from shrinking; `now` is elsewhere.
             unsafe {
                 let free = stage.memory.start.as_ptr().add(stage.used);
                 std::ptr::copy_nonoverlapping(now.as_ptr(), free, now.len());

@@ -106,7 +106,7 @@ impl Bed {
         client
     }
 
-    /// Waits until so many samples have been applied.
+    /// Waits until at least `count` samples have been applied.
     fn await_samples(&self, count: usize) {
         let mut seen = 0;
         while seen < count {

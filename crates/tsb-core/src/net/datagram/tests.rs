@@ -143,7 +143,7 @@ impl Bed {
         client
     }
 
-    /// Waits until so many samples have come.
+    /// Waits until at least `count` samples have arrived, or 30 s have passed.
     fn await_samples(&self, count: u64) {
         let until = self.clock.now() + 30_000_000_000;
         while self.tally.samples.load(Ordering::Relaxed) < count && self.clock.now() < until {
@@ -225,7 +225,7 @@ fn every_sample_arrives_over_every_kind_of_socket() {
     }
 }
 
-/// A burst beyond the buffer, while nobody reads: what is lost is known to the sample by
+/// A burst beyond the buffer, while no thread reads: what is lost is known to the sample by
 /// the numbers in the protocol, by the waymarks and by the difference of both sides, and
 /// the kernel's own count says the same of datagrams.
 #[test]
@@ -285,7 +285,7 @@ fn a_sender_of_which_nothing_came_is_missed_as_well() {
         while bed.tally.samples.load(Ordering::Relaxed) == 0 {
             std::thread::yield_now();
         }
-        // Nobody reads any more, and this leaves no room for another.
+        // No thread reads any more, and this leaves no room for another datagram.
         bed.send(&mut loud, 2..6, 54);
         let mut unheard = bed.target(EmitOptions::default());
         bed.send(&mut unheard, 6..7, 54);
@@ -337,7 +337,7 @@ fn datagrams_of_every_size_harm_nobody() {
     }
 }
 
-/// Waits until at least so many datagrams have come.
+/// Waits until at least `count` datagrams have arrived.
 fn await_datagrams(bed: &Bed, count: u64) {
     let until = bed.clock.now() + 30_000_000_000;
     while bed.listener.stats().datagrams < count {
