@@ -139,6 +139,16 @@ pub enum Format {
     Csv,
 }
 
+/// How a result that is no table is written to stdout.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub enum DocumentFormat {
+    /// For people
+    #[default]
+    Text,
+    /// Complete and versioned, for programs
+    Json,
+}
+
 /// What is shown of a run on its way.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 #[value(rename_all = "kebab-case")]
@@ -270,7 +280,7 @@ pub struct VerifyArgs {
     pub after: Option<After>,
     /// How to print the result on stdout
     #[arg(long, value_enum, default_value_t)]
-    pub format: Format,
+    pub format: DocumentFormat,
 }
 
 /// What ended a run.
@@ -363,9 +373,18 @@ pub struct ReproduceArgs {
     /// Folder for its files, in one of their own that is removed at the end
     #[arg(long, value_name = "DIR", default_value = ".")]
     pub dir: PathBuf,
-    /// Where results go.
-    #[command(flatten)]
-    pub output: OutputArgs,
+    /// How to print the result on stdout
+    #[arg(long, value_enum, default_value_t)]
+    pub format: DocumentFormat,
+    /// Also write the result as JSON into this file
+    ///
+    /// That it can be written is checked before the experiment starts. Without it, the result goes
+    /// to stdout only.
+    #[arg(long, value_name = "FILE")]
+    pub out: Option<PathBuf>,
+    /// Print no progress on stderr
+    #[arg(long, short)]
+    pub quiet: bool,
 }
 
 /// The published experiments that can be repeated.
@@ -383,7 +402,7 @@ pub struct DoctorArgs {
     pub dir: PathBuf,
     /// How to print the findings on stdout
     #[arg(long, value_enum, default_value_t)]
-    pub format: Format,
+    pub format: DocumentFormat,
 }
 
 #[cfg(test)]

@@ -15,7 +15,7 @@ use std::path::Path;
 use serde::Serialize;
 use tsb_core::resource::{Machine, Steal};
 
-use crate::args::{DoctorArgs, Format};
+use crate::args::{DoctorArgs, DocumentFormat};
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::output::print;
@@ -97,12 +97,11 @@ impl Finding {
 pub fn command(args: &DoctorArgs) -> Result<Exit, Failure> {
     let findings = examine(&args.dir);
     let text = match args.format {
-        Format::Text => table(&findings, terminal_width()),
-        Format::Json => format!(
+        DocumentFormat::Text => table(&findings, terminal_width()),
+        DocumentFormat::Json => format!(
             "{:#}\n",
             serde_json::json!({ "schema_version": 1, "findings": findings })
         ),
-        Format::Csv => return Err(Failure::usage("cannot write findings as CSV").hint("give --format json")),
     };
     print(text.as_bytes())?;
     Ok(Exit::Done)

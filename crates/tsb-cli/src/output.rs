@@ -5,7 +5,7 @@
 mod target;
 
 use std::io::{self, ErrorKind, Write};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use serde::Serialize;
@@ -13,7 +13,7 @@ use tsb_core::report::Report;
 
 pub use target::Target;
 
-use crate::args::{Format, OutputArgs};
+use crate::args::{DocumentFormat, Format, OutputArgs};
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::{render, say};
@@ -152,6 +152,23 @@ impl Outputs {
             }
             None => Self::open(args),
         }
+    }
+
+    /// The outputs of a result for which no page, log or table is offered.
+    ///
+    /// # Errors
+    /// If the file cannot be written.
+    pub fn of_document(format: DocumentFormat, out: Option<&Path>) -> Result<Self, Failure> {
+        Ok(Self {
+            format: match format {
+                DocumentFormat::Text => Format::Text,
+                DocumentFormat::Json => Format::Json,
+            },
+            report: out.map(Target::prepare).transpose()?,
+            page: None,
+            hdr_log: None,
+            journal: None,
+        })
     }
 
     /// The buffer of the interval log, if one was requested.

@@ -19,7 +19,7 @@ use tsb_core::workload::Workload;
 use tsb_run::spec::{Spec, Typed};
 use tsb_stores::Store;
 
-use crate::args::{Format, VerifyArgs};
+use crate::args::{DocumentFormat, VerifyArgs};
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::plan::Plan;
@@ -37,9 +37,6 @@ use tsb_run::{journal, units};
 /// If the report or journal cannot be read, or the result cannot be written. Problems of a store
 /// are in the result.
 pub fn command(args: &VerifyArgs) -> Result<Exit, Failure> {
-    if args.format == Format::Csv {
-        return Err(Failure::usage("cannot write this result as CSV").hint("give --format json"));
-    }
     if journal::is_journal(&args.report).unwrap_or(false) {
         let contents = journal::read(&args.report)?;
         let sections = contents.sections.iter();
@@ -86,7 +83,7 @@ fn check_stores(args: &VerifyArgs, runs: usize) -> Result<(), Failure> {
 }
 
 /// Prints the result of each store, and returns the exit code.
-fn finish(all: Vec<(String, Result<VerifiedStore, Failure>)>, format: Format) -> Result<Exit, Failure> {
+fn finish(all: Vec<(String, Result<VerifiedStore, Failure>)>, format: DocumentFormat) -> Result<Exit, Failure> {
     let mut failures = Vec::new();
     let mut stores = Vec::new();
     for (name, verified) in all {

@@ -37,7 +37,7 @@ type Tried<T> = Result<T, Failure>;
 
 /// Runs the experiment.
 pub(super) fn command(args: &ReproduceArgs) -> Tried<Exit> {
-    let outputs = Outputs::open_without_page(&args.output)?;
+    let outputs = Outputs::of_document(args.format, args.out.as_deref())?;
     let counts = counts(args);
     let folder = Folder::make(&args.dir)?;
     let clock = MonotonicClock::new();
@@ -85,7 +85,7 @@ fn kinds() -> Vec<Kind> {
 }
 
 fn say(args: &ReproduceArgs, what: &str) {
-    if !args.output.quiet {
+    if !args.quiet {
         crate::say::line(what);
     }
 }

@@ -3,7 +3,7 @@
 use tsb_core::report::{JournalReport, SCHEMA_VERSION, Verification, VerifiedStore};
 use tsb_core::resource::Machine;
 
-use crate::args::Format;
+use crate::args::DocumentFormat;
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::output;
@@ -16,8 +16,8 @@ const SHOWN: usize = 10;
 ///
 /// # Errors
 /// If stdout cannot be written.
-pub(super) fn print(stores: Vec<VerifiedStore>, format: Format) -> Result<(), Failure> {
-    if format == Format::Text {
+pub(super) fn print(stores: Vec<VerifiedStore>, format: DocumentFormat) -> Result<(), Failure> {
+    if format == DocumentFormat::Text {
         let texts: Vec<String> = stores.iter().map(text).collect();
         return output::print(texts.concat().as_bytes());
     }
