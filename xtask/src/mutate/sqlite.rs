@@ -121,7 +121,7 @@ pub(super) const MUTATIONS: &[Mutation] = &[
     ),
     unit(
         "the SQLite store lets the older generation hold",
-        GENERATIONS,
+        "crates/tsb-stores/src/sqlite/ticks/view.rs",
         "(number as u64) << 33",
         "(u32::MAX as u64 - number as u64) << 33",
     ),
