@@ -8,7 +8,7 @@ use tsb_stores::{Refusals, Store, StoreExt, TimeRange};
 
 /// The timestamp of the first tick.
 pub const BASE: Timestamp = Timestamp::from_secs(1_700_000_000);
-/// One series in so many is read back.
+/// One series in this many is read back.
 const VERIFIED: usize = 997;
 
 /// How batches lie.

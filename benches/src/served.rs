@@ -233,7 +233,7 @@ impl Served {
         self.client.counters().expect("counters").values
     }
 
-    /// Has everything written, until the counters say that so many more values are.
+    /// Has everything written, and returns when the counters say that `values` more values are.
     pub fn drain(&mut self, clock: &MonotonicClock, values: u64) {
         let before = self.written();
         self.say("FLUSHALL\n");

@@ -2,7 +2,7 @@
 
 use anyhow::{Result, bail};
 
-/// The order of one round: whoever is first has no advantage over the other.
+/// The order of one round: the first has no advantage over the other.
 pub(crate) const ROUND: [usize; 4] = [0, 1, 1, 0];
 
 /// How many rounds were asked for: `[--rounds N]`.

@@ -62,7 +62,7 @@ pub enum Outcome {
         /// Samples refused.
         rejected: u32,
     },
-    /// Handed over; whoever sees it arrive times its end (a wire without
+    /// Handed over; the code that sees it arrive times its end (a wire without
     /// acknowledgement, or one whose answers come later).
     Sent,
     /// Not sent at all: the target could take no more.

@@ -105,7 +105,7 @@ impl fmt::Display for Limits {
     }
 }
 
-/// So many bytes, in words.
+/// Formats a number of bytes.
 pub(super) fn mib(bytes: u64) -> String {
     format!("{} MiB", bytes >> 20)
 }

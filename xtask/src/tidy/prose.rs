@@ -15,8 +15,13 @@ pub(super) const RULES: &[Rule] = &[
     },
     Rule {
         name: "links",
-        why: "a link or a path in a document that leads nowhere misleads whoever follows it",
+        why: "a link or a path in a document that leads nowhere misleads its readers",
         check: links,
+    },
+    Rule {
+        name: "plain English",
+        why: "a sentence without an actor, a number or the field's noun has to be decoded, and is read once",
+        check: phrases,
     },
     Rule {
         name: "machine paths",
@@ -24,6 +29,41 @@ pub(super) const RULES: &[Rule] = &[
         check: places,
     },
 ];
+
+/// Phrases that say less than a name or a number would, and what to write instead.
+const PHRASES: &[(&str, &str)] = &[
+    ("so many", "the number, or the name of the parameter"),
+    ("whoever", "who: the caller, the reader, a client"),
+    ("whomever", "whom"),
+    ("such a one", "the noun"),
+    ("what there is to do", "pending work"),
+    ("as nearly all are", "the common case, and which"),
+];
+
+/// Documents whose sentences are history.
+const HISTORY: &[&str] = &["CHANGELOG.md", "docs/adr/", "docs/results/", "docs/measurements.md"];
+
+fn phrases(tree: &Tree, found: &mut Vec<Finding>) {
+    for file in tree
+        .markdown()
+        .filter(|file| !HISTORY.iter().any(|path| file.path.starts_with(path)))
+    {
+        for (number, line) in prose_lines(file) {
+            note_phrases(&file.path, number, &words_only(line), found);
+        }
+    }
+    for file in tree.rust() {
+        for (number, line) in file.library_lines() {
+            note_phrases(&file.path, number, &line.comment, found);
+        }
+    }
+}
+
+fn note_phrases(path: &str, number: usize, text: &str, found: &mut Vec<Finding>) {
+    let text = text.to_lowercase();
+    let used = PHRASES.iter().filter(|(phrase, _)| has_word(&text, phrase));
+    found.extend(used.map(|(phrase, instead)| Finding::new(path, number, format!("{phrase}: say {instead}"))));
+}
 
 /// The lines of a document outside fenced code, numbered from 1.
 fn prose_lines(file: &Source) -> impl Iterator<Item = (usize, &str)> {
@@ -183,6 +223,20 @@ mod tests {
 
     fn check(rule: &str, text: &str, expected: &[&str]) {
         assert_eq!(findings(RULES, rule, "docs/x.md", text), expected, "{rule}:\n{text}");
+    }
+
+    #[test]
+    fn phrases_that_say_nothing_are_found_outside_of_code_and_history() {
+        let rule = "plain English";
+        check(
+            rule,
+            "Whoever asks gets it.\n`so many` is code.\n",
+            &["1: whoever: say who: the caller, the reader, a client"],
+        );
+        let comment = "fn f() {\n    // One in so many is read.\n    let whoever = 1;\n}\n";
+        let expected = ["2: so many: say the number, or the name of the parameter"];
+        assert_eq!(findings(RULES, rule, "crates/a/src/b.rs", comment), expected);
+        assert!(findings(RULES, rule, "docs/adr/001-x.md", "So many words.\n").is_empty());
     }
 
     #[test]

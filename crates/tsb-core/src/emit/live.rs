@@ -98,7 +98,7 @@ pub struct LiveTotals {
 }
 
 impl Live {
-    /// Counters for so many workers.
+    /// Counters for a number of workers.
     pub fn new(workers: usize) -> Self {
         Self {
             workers: (0..workers).map(|_| LiveWorker::default()).collect(),

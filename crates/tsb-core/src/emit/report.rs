@@ -251,7 +251,7 @@ impl<S, T> Report<S, T> {
         self.workers.iter().all(|worker| worker.ended == Ended::Planned)
     }
 
-    /// So many things over the run, a second.
+    /// The rate of `things` over the whole run, per second.
     pub fn per_second(&self, things: u64) -> f64 {
         let elapsed = self.elapsed_ns().max(1);
         things as f64 * SECOND_NS as f64 / elapsed as f64

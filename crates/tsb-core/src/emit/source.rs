@@ -1,4 +1,4 @@
-//! Where operations come from: whoever knows the values.
+//! The source of operations: it knows the values and prepares each operation before it is due.
 
 use std::fmt;
 

@@ -114,7 +114,7 @@ pub struct Pass<'a> {
     pub rejects: Arc<Rejects>,
     /// Where waits for a higher durability are measured, if there is one.
     pub window: Option<&'a Arc<Window>>,
-    /// The listener while it runs, for whoever watches.
+    /// The listener while it runs, for the monitor.
     pub listening: &'a Watch,
     /// What stands between emitter and listener.
     pub between: Option<&'a Between>,
