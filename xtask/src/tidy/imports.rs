@@ -167,8 +167,10 @@ fn inline_paths(file: &Source) -> Vec<Vec<String>> {
     for (_, line) in file.library_lines() {
         for root in ["crate::", "super::"] {
             for (at, _) in line.code.match_indices(root) {
-                let before = line.code[..at].chars().next_back();
-                if before.is_some_and(|c| c.is_alphanumeric() || c == '_' || c == ':') {
+                let head = &line.code[..at];
+                let before = head.chars().next_back();
+                // A visibility, `pub(in crate::a)`, imports nothing.
+                if head.ends_with("(in ") || before.is_some_and(|c| c.is_alphanumeric() || c == '_' || c == ':') {
                     continue;
                 }
                 let is_path = |c: char| c.is_alphanumeric() || c == '_' || c == ':';
@@ -321,7 +323,7 @@ mod tests {
             ("p/src/b.rs", "use crate::A;\n// crate::c::C\npub struct B;\n"),
             (
                 "p/src/c.rs",
-                "use crate::b::B;\n#[cfg(test)]\nmod tests {\n    use crate::a::A;\n}\n",
+                "use crate::b::B;\npub(in crate::a) fn c() {}\n#[cfg(test)]\nmod tests {\n    use crate::a::A;\n}\n",
             ),
         ];
         assert_eq!(found(&files), [""; 0]);
