@@ -389,6 +389,16 @@ fn open_sqlite(path: &str, values: &Values<'_>) -> Result<Box<dyn Store>> {
     sqlite::open(std::path::Path::new(path), layout, options)
 }
 
+/// The address of a server, with the credentials that the options name.
+#[cfg(any(feature = "mongo", feature = "etcd"))]
+fn address_of(scheme: &str, place: &str, path: &str, values: &Values<'_>) -> Result<tsb_remote::Address> {
+    let address = tsb_remote::Address::parse(scheme, place, path)?;
+    Ok(match values.credentials()? {
+        Some(credentials) => address.with_credentials(credentials),
+        None => address,
+    })
+}
+
 const fn option(name: &'static str, kind: Kind, default: Option<&'static str>, what: &'static str) -> OptionInfo {
     OptionInfo {
         name,

@@ -65,6 +65,7 @@ mod client {
     use tsb_core::SeriesKey;
 
     use crate::spec::Values;
+    use crate::spec::table::address_of;
     use tsb_remote::Address;
     use tsb_remote::etcd::{self, EtcdOptions};
     use tsb_stores::error::Result;
@@ -79,11 +80,7 @@ mod client {
     }
 
     fn address(path: &str, values: &Values<'_>) -> Result<Address> {
-        let address = Address::parse("etcd", "prefix", path)?;
-        Ok(match values.credentials()? {
-            Some(credentials) => address.with_credentials(credentials),
-            None => address,
-        })
+        address_of("etcd", "prefix", path, values)
     }
 
     fn options(values: &Values<'_>) -> Result<EtcdOptions> {

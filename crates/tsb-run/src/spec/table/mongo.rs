@@ -99,6 +99,7 @@ mod client {
     use tsb_core::SeriesKey;
 
     use crate::spec::Values;
+    use crate::spec::table::address_of;
     use tsb_remote::Address;
     use tsb_remote::mongo::{self, Acknowledge, Granularity, LayoutKind, Members, MongoOptions};
     use tsb_stores::error::Result;
@@ -113,11 +114,7 @@ mod client {
     }
 
     fn address(path: &str, values: &Values<'_>) -> Result<Address> {
-        let address = Address::parse("mongo", "database", path)?;
-        Ok(match values.credentials()? {
-            Some(credentials) => address.with_credentials(credentials),
-            None => address,
-        })
+        address_of("mongo", "database", path, values)
     }
 
     fn options(values: &Values<'_>) -> Result<MongoOptions> {
