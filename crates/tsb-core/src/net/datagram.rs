@@ -6,12 +6,13 @@
 //! process, waymarks (a mark per datagram, kept in memory) show which datagrams never arrived.
 
 mod drops;
-mod inlet;
 mod lane;
 mod listener;
-mod outlet;
 mod peers;
+mod receive_socket;
 mod receiver;
+mod send_socket;
+mod socket;
 mod target;
 mod waymark;
 

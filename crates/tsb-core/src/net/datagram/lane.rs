@@ -3,13 +3,13 @@
 use std::io::ErrorKind;
 use std::time::Duration;
 
-use super::outlet::Outlet;
+use super::send_socket::SendSocket;
 use super::waymark::Marks;
 use crate::emit::Operation;
 use crate::net::address::Address;
 use crate::net::error::NetError;
 use crate::net::milepost::Milepost;
-use crate::net::parker::Interruption;
+use crate::net::parker::{Parker, Waited};
 use crate::net::target::TargetReport;
 use crate::time::Clock;
 use crate::wire::{Packer, Packets};
@@ -22,18 +22,18 @@ const PIECE: usize = 2048;
 const TOGETHER: usize = 16;
 
 /// What a send needs besides the lane itself.
-pub(super) struct Means<'a> {
+pub(super) struct SendContext<'a> {
     pub(super) address: &'a Address,
     pub(super) clock: &'a dyn Clock,
     pub(super) stall: Option<Duration>,
-    pub(super) interruption: &'a Interruption,
+    pub(super) parker: &'a Parker,
     pub(super) report: &'a mut TargetReport,
 }
 
 /// A socket and the datagrams that are waiting to be sent on it.
 #[derive(Debug)]
 pub(super) struct Lane {
-    outlet: Outlet,
+    socket: SendSocket,
     packer: Box<dyn Packer>,
     packets: Packets,
     marks: Option<Marks>,
@@ -42,10 +42,10 @@ pub(super) struct Lane {
 }
 
 impl Lane {
-    pub(super) fn new(outlet: Outlet, packer: Box<dyn Packer>, limit: usize, marks: Option<Marks>) -> Self {
-        let packets = Packets::new(limit, outlet.segments > 1);
+    pub(super) fn new(socket: SendSocket, packer: Box<dyn Packer>, limit: usize, marks: Option<Marks>) -> Self {
+        let packets = Packets::new(limit, socket.segments > 1);
         Self {
-            outlet,
+            socket,
             packer,
             packets,
             marks,
@@ -53,8 +53,8 @@ impl Lane {
         }
     }
 
-    pub(super) fn outlet(&self) -> &Outlet {
-        &self.outlet
+    pub(super) fn socket(&self) -> &SendSocket {
+        &self.socket
     }
 
     pub(super) fn is_over(&self) -> bool {
@@ -66,15 +66,15 @@ impl Lane {
     }
 
     /// Packs an operation and sends the datagrams that are full.
-    pub(super) fn send(&mut self, operation: &Operation<'_>, means: &mut Means<'_>) {
-        let start = means.clock.now();
+    pub(super) fn send(&mut self, operation: &Operation<'_>, context: &mut SendContext<'_>) {
+        let start = context.clock.now();
         let from = self.marked() + self.packets.closed() as u64;
         let batch = &operation.batch;
         let mut at = 0;
         while batch.len() - at > PIECE {
             self.packer.pack(&batch.slice(at..at + PIECE), &mut self.packets);
             at += PIECE;
-            self.flush_full(means);
+            self.flush_full(context);
         }
         self.packer.pack(&batch.slice(at..batch.len()), &mut self.packets);
         // The milepost must be in place before the operation's last datagram is sent: the listener
@@ -90,28 +90,28 @@ impl Lane {
             tick: operation.slot.tick,
         };
         if let Some(marks) = &mut self.marks {
-            means.report.untimed += u64::from(!marks.lay(from, milepost));
+            context.report.untimed += u64::from(!marks.lay(from, milepost));
         }
-        self.flush_full(means);
+        self.flush_full(context);
     }
 
     /// Sends every datagram, including the one that is not full.
-    pub(super) fn flush(&mut self, means: &mut Means<'_>) {
+    pub(super) fn flush(&mut self, context: &mut SendContext<'_>) {
         self.packets.close();
-        self.flush_closed(means);
+        self.flush_closed(context);
     }
 
     /// Sends the packer's closing datagrams, a few at a time so that the receiver can keep up.
-    pub(super) fn finish(&mut self, means: &mut Means<'_>) {
+    pub(super) fn finish(&mut self, context: &mut SendContext<'_>) {
         const PAUSE_NS: u64 = 500_000;
-        self.flush(means);
+        self.flush(context);
         while !self.is_over {
             let more = self.packer.finish(&mut self.packets);
-            self.flush(means);
+            self.flush(context);
             if !more {
                 break;
             }
-            means.clock.wait_until(means.clock.now() + PAUSE_NS);
+            context.clock.wait_until(context.clock.now() + PAUSE_NS);
         }
     }
 
@@ -120,18 +120,18 @@ impl Lane {
     }
 
     #[inline]
-    fn flush_full(&mut self, means: &mut Means<'_>) {
-        let together = if self.outlet.segments > 1 {
-            self.outlet.segments
+    fn flush_full(&mut self, context: &mut SendContext<'_>) {
+        let together = if self.socket.segments > 1 {
+            self.socket.segments
         } else {
             TOGETHER
         };
         if self.packets.closed() >= together {
-            self.flush_closed(means);
+            self.flush_closed(context);
         }
     }
 
-    fn flush_closed(&mut self, means: &mut Means<'_>) {
+    fn flush_closed(&mut self, context: &mut SendContext<'_>) {
         if let Some(marks) = &mut self.marks {
             self.packets.iter().for_each(|datagram| marks.mark(datagram));
         }
@@ -141,15 +141,15 @@ impl Lane {
             let sent = if self.is_over {
                 false
             } else {
-                self.send_run(start, end, count, means)
+                self.send_run(start, end, count, context)
             };
-            if !sent && count > 1 && self.outlet.segments == 1 && !self.is_over {
+            if !sent && count > 1 && self.socket.segments == 1 && !self.is_over {
                 // The kernel just refused segmentation: send the same datagrams again one by one.
                 continue;
             }
             if !sent {
                 let lost = self.packer.samples_in(&self.packets.closed_bytes().0[start..end]);
-                means.report.unsent_samples += lost;
+                context.report.unsent_samples += lost;
             }
             (start, index) = (end, index + count);
         }
@@ -166,7 +166,7 @@ impl Lane {
             let length = next - end;
             count += 1;
             end = *next;
-            if length != limit || count >= self.outlet.segments {
+            if length != limit || count >= self.socket.segments {
                 break;
             }
         }
@@ -174,28 +174,28 @@ impl Lane {
     }
 
     /// Sends one run of datagrams. Returns `false` if it was not sent.
-    fn send_run(&mut self, start: usize, end: usize, count: usize, means: &mut Means<'_>) -> bool {
+    fn send_run(&mut self, start: usize, end: usize, count: usize, context: &mut SendContext<'_>) -> bool {
         let bytes = &self.packets.closed_bytes().0[start..end];
         let mut blocked_at = None;
         let mut refusals = 0;
         loop {
-            let Err(error) = self.outlet.send(bytes) else {
+            let Err(error) = self.socket.send(bytes) else {
                 if let Some(since) = blocked_at {
-                    means.report.blocked_ns += means.clock.now().saturating_sub(since);
+                    context.report.blocked_ns += context.clock.now().saturating_sub(since);
                 }
-                means.report.written_bytes += bytes.len() as u64;
-                means.report.writes += 1;
-                means.report.datagrams += count as u64;
+                context.report.written_bytes += bytes.len() as u64;
+                context.report.writes += 1;
+                context.report.datagrams += count as u64;
                 return true;
             };
             match error.kind() {
                 ErrorKind::Interrupted => {}
                 ErrorKind::WouldBlock => {
-                    let since = *blocked_at.get_or_insert_with(|| means.clock.now());
-                    if let Some(error) = self.wait(since, means) {
-                        means.report.blocked_ns += means.clock.now().saturating_sub(since);
+                    let since = *blocked_at.get_or_insert_with(|| context.clock.now());
+                    if let Some(error) = self.wait(since, context) {
+                        context.report.blocked_ns += context.clock.now().saturating_sub(since);
                         self.is_over = true;
-                        means.report.keep(error);
+                        context.report.keep(error);
                         return false;
                     }
                 }
@@ -203,16 +203,16 @@ impl Lane {
                 // one.
                 ErrorKind::ConnectionRefused if refusals == 0 => {
                     refusals += 1;
-                    means.report.refusals += 1;
+                    context.report.refusals += 1;
                 }
-                _ if count > 1 && self.outlet.segments > 1 => {
-                    self.outlet.stop_segmenting();
+                _ if count > 1 && self.socket.segments > 1 => {
+                    self.socket.stop_segmenting();
                     return false;
                 }
                 _ => {
-                    means.report.keep(NetError::Lost {
-                        address: means.address.clone(),
-                        written_bytes: means.report.written_bytes,
+                    context.report.keep(NetError::Lost {
+                        address: context.address.clone(),
+                        written_bytes: context.report.written_bytes,
                         source: error,
                     });
                     return false;
@@ -221,24 +221,24 @@ impl Lane {
         }
     }
 
-    /// Waits briefly for buffer space. Returns an error once the wait has exceeded its limit.
-    fn wait(&self, since: u64, means: &Means<'_>) -> Option<NetError> {
-        let address = || means.address.clone();
-        let waited_ns = means.clock.now().saturating_sub(since);
-        if means.interruption.is_wanted() {
-            return Some(NetError::Interrupted { address: address() });
-        }
-        if let Some(stall) = means.stall.filter(|stall| u128::from(waited_ns) >= stall.as_nanos()) {
-            return Some(NetError::Stalled {
+    /// Waits for buffer space. Returns an error when the wait has exceeded its limit or was
+    /// interrupted.
+    fn wait(&self, since: u64, context: &SendContext<'_>) -> Option<NetError> {
+        let address = || context.address.clone();
+        let waited = Duration::from_nanos(context.clock.now().saturating_sub(since));
+        let limit = context.stall.map(|stall| stall.saturating_sub(waited));
+        match context.parker.wait(limit, |task| self.socket.poll_writable(task)) {
+            Waited::Ready(Ok(())) => None,
+            Waited::Ready(Err(source)) => Some(NetError::Lost {
                 address: address(),
-                after_ms: stall.as_millis() as u64,
-            });
+                written_bytes: context.report.written_bytes,
+                source,
+            }),
+            Waited::TimedOut => Some(NetError::Stalled {
+                address: address(),
+                after_ms: context.stall.unwrap_or_default().as_millis() as u64,
+            }),
+            Waited::Interrupted => Some(NetError::Interrupted { address: address() }),
         }
-        let waited = self.outlet.wait();
-        waited.err().map(|source| NetError::Lost {
-            address: address(),
-            written_bytes: means.report.written_bytes,
-            source,
-        })
     }
 }

@@ -1,11 +1,13 @@
 //! The listener of datagrams: its sockets, one receiving thread per socket, and their counts.
 
 use std::io;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 
-use super::inlet::Inlet;
+use tokio::runtime::{Builder, Runtime};
+use tokio::sync::oneshot;
+
+use super::receive_socket::ReceiveSocket;
 use super::receiver::Receiver;
 use crate::net::address::Address;
 use crate::net::cpu::IngestCpu;
@@ -30,12 +32,13 @@ pub struct DatagramListener {
     granted: Granted,
     merges: bool,
     shared: Arc<Shared>,
-    stop: Arc<AtomicBool>,
     threads: Vec<Hand>,
 }
 
 #[derive(Debug)]
 struct Hand {
+    /// Dropping it stops the thread.
+    stop: Option<oneshot::Sender<()>>,
     timing: Arc<Mutex<Timing>>,
     thread: Option<thread::JoinHandle<IngestCpu>>,
 }
@@ -46,7 +49,7 @@ impl DatagramListener {
     ///
     /// `clock` is the run's clock. With `mileposts`, the operations of targets that share them are
     /// timed. An address other than loopback exposes the listener to the network: there is no
-    /// authentication, and sender addresses can be forged.
+    /// authentication, and sender addresses can be forged. Must not be called on a tokio thread.
     ///
     /// # Errors
     /// [`NetError::Bind`], or [`NetError::Start`] when there is no thread to spare.
@@ -67,37 +70,38 @@ impl DatagramListener {
         } else {
             1
         };
-        let first = Inlet::bind(address, &options, sockets > 1).map_err(failed)?;
-        let bound = first.address.clone();
-        let mut inlets = vec![first];
+        let first = bind(address, &options, sockets > 1).map_err(failed)?;
+        let bound = first.1.address.clone();
+        let mut bindings = vec![first];
         for _ in 1..sockets {
-            inlets.push(Inlet::bind(&bound, &options, true).map_err(failed)?);
+            bindings.push(bind(&bound, &options, true).map_err(failed)?);
         }
         let mut new = Self {
             address: bound,
-            granted: inlets.first().map(|inlet| inlet.granted).unwrap_or_default(),
-            merges: inlets.iter().all(|inlet| inlet.merges),
+            granted: bindings.first().map(|(_, socket)| socket.granted).unwrap_or_default(),
+            merges: bindings.iter().all(|(_, socket)| socket.merges),
             shared: Shared::new(options, ingest, clock, mileposts),
-            stop: Arc::default(),
             threads: Vec::new(),
         };
-        for (index, inlet) in inlets.into_iter().enumerate() {
-            let hand = new.start(index, inlet)?;
+        for (index, binding) in bindings.into_iter().enumerate() {
+            let hand = new.start(index, binding)?;
             new.threads.push(hand);
         }
         Ok(new)
     }
 
-    fn start(&self, index: usize, inlet: Inlet) -> Result<Hand, NetError> {
+    fn start(&self, index: usize, binding: (Runtime, ReceiveSocket)) -> Result<Hand, NetError> {
         let timing = Arc::new(Mutex::new(Timing::new()));
-        let (shared, its_timing, stop) = (Arc::clone(&self.shared), Arc::clone(&timing), Arc::clone(&self.stop));
+        let (stop, stopped) = oneshot::channel();
+        let (shared, its_timing) = (Arc::clone(&self.shared), Arc::clone(&timing));
         let thread = thread::Builder::new().name(format!("tsb-ingest-{index}"));
-        let run = move || Receiver::new(index, inlet, shared, its_timing, stop).run();
+        let run = move || Receiver::new(index, binding, shared, its_timing, stopped).run();
         let thread = thread.spawn(run).map_err(|source| NetError::Start {
             what: "an ingest thread",
             source,
         })?;
         Ok(Hand {
+            stop: Some(stop),
             timing,
             thread: Some(thread),
         })
@@ -155,7 +159,9 @@ impl DatagramListener {
 
     /// Stops all threads and returns the CPU time that they used.
     fn halt(&mut self) -> IngestCpu {
-        self.stop.store(true, Ordering::Release);
+        for hand in &mut self.threads {
+            drop(hand.stop.take());
+        }
         let mut cpu = IngestCpu::default();
         for hand in &mut self.threads {
             // A panic outside decoder and sink has no one to report to here; the thread's CPU time
@@ -166,6 +172,16 @@ impl DatagramListener {
         }
         cpu
     }
+}
+
+/// Binds a socket and registers it with a reactor of its own, which its thread takes along.
+fn bind(address: &Address, options: &ListenOptions, is_shared: bool) -> io::Result<(Runtime, ReceiveSocket)> {
+    let reactor = Builder::new_current_thread().enable_all().build()?;
+    let socket = {
+        let _context = reactor.enter();
+        ReceiveSocket::bind(address, options, is_shared)?
+    };
+    Ok((reactor, socket))
 }
 
 impl Drop for DatagramListener {

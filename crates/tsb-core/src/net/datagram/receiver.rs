@@ -2,11 +2,15 @@
 
 use std::ops::Range;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
-use super::inlet::{BUFFER_BYTES, Inlet, Received};
+use tokio::runtime::Runtime;
+use tokio::sync::oneshot;
+use tokio::sync::oneshot::error::TryRecvError;
+
 use super::peers::{Peers, Read};
+use super::receive_socket::{BUFFER_BYTES, ReceiveSocket, Received};
 use crate::net::cpu::{IngestCpu, Meter};
 use crate::net::link::Shared;
 use crate::net::milepost::Timing;
@@ -17,15 +21,19 @@ use crate::wire::Malformed;
 /// Number of receive calls whose datagrams are applied together.
 const TOGETHER: usize = 32;
 
-/// How long one wait lasts, in milliseconds, before the thread checks whether it has to stop.
-const SLICE_MS: u16 = 20;
+/// Idle senders are looked for this often.
+const LOOK_EVERY: Duration = Duration::from_millis(100);
 
 /// The state of the thread.
 pub(super) struct Receiver {
-    inlet: Inlet,
+    socket: ReceiveSocket,
+    /// The reactor of the socket. It runs only while the thread waits: decoders and stores are
+    /// never called inside it.
+    reactor: Runtime,
     shared: Arc<Shared>,
     timing: Arc<Mutex<Timing>>,
-    stop: Arc<AtomicBool>,
+    /// Ends the thread, by a message or when the sender is dropped.
+    stopped: oneshot::Receiver<()>,
     peers: Peers,
     buffer: Vec<u8>,
     pieces: Pieces,
@@ -37,18 +45,19 @@ impl Receiver {
     /// The state of the calling thread, the listener's thread with this index.
     pub(super) fn new(
         index: usize,
-        inlet: Inlet,
+        (reactor, socket): (Runtime, ReceiveSocket),
         shared: Arc<Shared>,
         timing: Arc<Mutex<Timing>>,
-        stop: Arc<AtomicBool>,
+        stopped: oneshot::Receiver<()>,
     ) -> Self {
         Self {
             meter: Meter::new(Arc::clone(&shared.clock), index as u64),
-            inlet,
+            socket,
+            reactor,
             looked_at: shared.clock.now(),
             shared,
             timing,
-            stop,
+            stopped,
             peers: Peers::default(),
             buffer: vec![0; BUFFER_BYTES],
             pieces: Pieces::new(),
@@ -58,14 +67,9 @@ impl Receiver {
     /// Receives until the listener stops, then applies what the kernel still holds.
     pub(super) fn run(mut self) -> IngestCpu {
         let mut has_spare_time = true;
-        while !self.stop.load(Ordering::Acquire) {
+        while self.stopped.try_recv() == Err(TryRecvError::Empty) {
             self.meter.turn(has_spare_time);
-            has_spare_time = if self.turn() {
-                false
-            } else {
-                let inlet = &self.inlet;
-                self.meter.wait(|| inlet.wait(SLICE_MS))
-            };
+            has_spare_time = !self.turn() && self.wait();
             self.look_for_idle();
         }
         self.meter.turn(false);
@@ -76,7 +80,7 @@ impl Receiver {
         if catch_unwind(AssertUnwindSafe(|| peers.close_all(shared, timing, meter))).is_err() {
             add(&self.shared.counters.panicked_connections, 1);
         }
-        if let Some((drops, untold)) = self.inlet.drops() {
+        if let Some((drops, untold)) = self.socket.drops() {
             let counters = &self.shared.counters;
             add(&counters.kernel_drops, untold);
             add(&counters.untold_kernel_drops, untold);
@@ -85,13 +89,35 @@ impl Receiver {
         self.meter.finish()
     }
 
+    /// Waits until a datagram arrives, the listener stops, or it is time to look for idle senders.
+    /// Returns whether it lasted long enough that the thread has time to spare.
+    fn wait(&mut self) -> bool {
+        let (reactor, socket, stopped) = (&self.reactor, &self.socket, &mut self.stopped);
+        let limit = self.shared.options.idle_timeout.map(|_| LOOK_EVERY);
+        let until_event = async {
+            tokio::select! {
+                biased;
+                // The message ends the loop of `run`, also when it was consumed here.
+                _ = stopped => {}
+                () = socket.readable() => {}
+            }
+        };
+        self.meter.wait(|| match limit {
+            None => reactor.block_on(until_event),
+            Some(limit) => reactor.block_on(async {
+                // A time-out needs no handling: `run` looks for idle senders after every wait.
+                let _ = tokio::time::timeout(limit, until_event).await;
+            }),
+        })
+    }
+
     /// Handles queued datagrams up to a limit. Returns `false` when the queue is empty.
     fn turn(&mut self) -> bool {
         let mut may_be_more = true;
         let mut calls = 0;
         let mut began_at = None;
         while may_be_more && calls < TOGETHER {
-            match self.inlet.receive(&mut self.buffer) {
+            match self.socket.receive(&mut self.buffer) {
                 Ok(Some(received)) => {
                     calls += 1;
                     let mut taken_at = self.now();
@@ -206,12 +232,11 @@ impl Receiver {
     }
 
     fn look_for_idle(&mut self) {
-        const EVERY_NS: u64 = 100_000_000;
         let Some(idle) = self.shared.options.idle_timeout else {
             return;
         };
         let now = self.shared.clock.now();
-        if now.saturating_sub(self.looked_at) >= EVERY_NS {
+        if now.saturating_sub(self.looked_at) >= LOOK_EVERY.as_nanos() as u64 {
             self.looked_at = now;
             let (shared, timing, peers, meter) = (&self.shared, &self.timing, &mut self.peers, &mut self.meter);
             let closing = AssertUnwindSafe(|| peers.close_idle(idle.as_nanos() as u64, shared, timing, meter));

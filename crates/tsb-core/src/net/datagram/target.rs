@@ -3,19 +3,20 @@
 use std::fmt;
 use std::sync::Arc;
 
-use super::lane::{Lane, Means};
-use super::outlet::Outlet;
+use super::lane::{Lane, SendContext};
+use super::send_socket::SendSocket;
 use crate::emit::{Operation, Outcome, Target};
 use crate::net::address::Address;
 use crate::net::error::NetError;
 use crate::net::milepost::Mileposts;
 use crate::net::options::EmitOptions;
-use crate::net::parker::{Interrupter, Interruption};
+use crate::net::parker::{Interrupter, Parker};
 use crate::net::target::{Closing, TargetReport};
 use crate::time::Clock;
 use crate::wire::Packer;
 
-/// Packs operations into datagrams and sends them over several sockets, on the calling thread.
+/// Packs operations into datagrams and sends them over several sockets, on the calling thread,
+/// which must not be a tokio thread.
 ///
 /// An operation goes to the socket of its first series, so the samples of a series keep their
 /// order and each socket announces only its own series. A UDP send never waits for the receiver. A
@@ -26,7 +27,7 @@ pub struct DatagramTarget {
     clock: Arc<dyn Clock>,
     options: EmitOptions,
     lanes: Vec<Lane>,
-    interruption: Arc<Interruption>,
+    parker: Parker,
     report: TargetReport,
 }
 
@@ -37,10 +38,10 @@ impl DatagramTarget {
     /// With `mileposts`, shared with the listener in the same process, the listener times the end
     /// of each operation; `clock` is the run's clock. No proxy may then stand between the two: the
     /// listener finds a sender's mileposts by its address, and those of an unknown address count
-    /// as lost.
+    /// as lost. Must not be called on a tokio thread.
     ///
     /// # Errors
-    /// [`NetError::Connect`].
+    /// [`NetError::Connect`], or [`NetError::Start`] when there is no file descriptor to spare.
     pub fn connect(
         address: &Address,
         options: EmitOptions,
@@ -48,6 +49,7 @@ impl DatagramTarget {
         clock: Arc<dyn Clock>,
         mileposts: Option<&Mileposts>,
     ) -> Result<Self, NetError> {
+        let parker = Parker::new()?;
         let mut report = TargetReport::default();
         let sockets = options.sockets.max(1);
         // A later target on the same port must have another session number; the clock in
@@ -55,23 +57,23 @@ impl DatagramTarget {
         let session = (clock.wall().0 / 1_000) as u16;
         let mut lanes = Vec::with_capacity(sockets);
         for index in 0..sockets {
-            let outlet = Outlet::connect(address, &options).map_err(|source| NetError::Connect {
+            let socket = SendSocket::connect(&parker, address, &options).map_err(|source| NetError::Connect {
                 address: address.clone(),
                 source,
             })?;
-            let marks = mileposts.map(|all| all.mark(&outlet.local, sockets));
+            let marks = mileposts.map(|all| all.mark(&socket.local, sockets));
             let packer = make_packer(session.wrapping_add(index as u16));
             report.connections += 1;
-            report.granted = outlet.granted;
-            report.segments = outlet.segments as u64;
-            lanes.push(Lane::new(outlet, packer, options.datagram_bytes, marks));
+            report.granted = socket.granted;
+            report.segments = socket.segments as u64;
+            lanes.push(Lane::new(socket, packer, options.datagram_bytes, marks));
         }
         Ok(Self {
             address: address.clone(),
             clock,
             options,
             lanes,
-            interruption: Arc::default(),
+            parker,
             report,
         })
     }
@@ -83,7 +85,7 @@ impl DatagramTarget {
 
     /// A handle that ends a blocked send from another thread.
     pub fn interrupter(&self) -> Interrupter {
-        Interrupter::new(Arc::clone(&self.interruption))
+        self.parker.interrupter()
     }
 
     /// Sends what is packed, announces the end of the data if the protocol can, and closes the
@@ -103,22 +105,22 @@ impl DatagramTarget {
         self.report.segments = self
             .lanes
             .iter()
-            .map(|lane| lane.outlet().segments as u64)
+            .map(|lane| lane.socket().segments as u64)
             .min()
             .unwrap_or(1);
         self.report
     }
 
-    fn each_lane(&mut self, mut act: impl FnMut(&mut Lane, &mut Means<'_>)) {
-        let mut means = Means {
+    fn each_lane(&mut self, mut act: impl FnMut(&mut Lane, &mut SendContext<'_>)) {
+        let mut context = SendContext {
             address: &self.address,
             clock: &*self.clock,
             stall: self.options.stall_timeout,
-            interruption: &self.interruption,
+            parker: &self.parker,
             report: &mut self.report,
         };
         for lane in &mut self.lanes {
-            act(lane, &mut means);
+            act(lane, &mut context);
         }
     }
 
@@ -146,14 +148,14 @@ impl Target for DatagramTarget {
         self.report.operations += 1;
         self.report.samples += samples;
         let skipped = lane.skipped();
-        let mut means = Means {
+        let mut context = SendContext {
             address: &self.address,
             clock: &*self.clock,
             stall: self.options.stall_timeout,
-            interruption: &self.interruption,
+            parker: &self.parker,
             report: &mut self.report,
         };
-        lane.send(operation, &mut means);
+        lane.send(operation, &mut context);
         self.report.skipped_samples += lane.skipped() - skipped;
         if lane.is_over() {
             Outcome::Unknown

@@ -1,34 +1,26 @@
-//! The socket that a lane sends with: connected, non-blocking, and with kernel segmentation (GSO)
-//! where available.
+//! The socket that a lane sends with: connected, non-blocking, registered with tokio, and with
+//! kernel segmentation (GSO) where available.
 
 use std::io::{self, ErrorKind};
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
-use std::os::fd::{AsFd, AsRawFd};
+use std::os::fd::AsRawFd;
 use std::os::unix::net::UnixDatagram;
+use std::task::{Context, Poll};
 
-use nix::poll::{PollFd, PollFlags, poll};
 use nix::sys::socket::{UnixAddr, bind, getsockname, setsockopt, sockopt};
 use socket2::SockRef;
 
+use super::socket::Socket;
 use crate::net::address::Address;
 use crate::net::options::{EmitOptions, Granted};
+use crate::net::parker::Parker;
 
 /// The most segments in one call, which every kernel with segmentation accepts.
 const SEGMENTS: usize = 64;
 
-/// How long one wait lasts, in milliseconds, before the caller checks for interruption.
-const SLICE_MS: u16 = 10;
-
-/// A connected datagram socket.
-#[derive(Debug)]
-enum Socket {
-    Udp(UdpSocket),
-    Unix(UnixDatagram),
-}
-
 /// A connected datagram socket and the buffer sizes that the kernel granted.
 #[derive(Debug)]
-pub(super) struct Outlet {
+pub(super) struct SendSocket {
     socket: Socket,
     pub(super) local: Address,
     pub(super) granted: Granted,
@@ -36,11 +28,11 @@ pub(super) struct Outlet {
     pub(super) segments: usize,
 }
 
-impl Outlet {
-    /// A socket connected to `address`.
-    pub(super) fn connect(address: &Address, options: &EmitOptions) -> io::Result<Self> {
+impl SendSocket {
+    /// A socket connected to `address`, registered with the reactor of `parker`.
+    pub(super) fn connect(parker: &Parker, address: &Address, options: &EmitOptions) -> io::Result<Self> {
         match address {
-            Address::Inet(address) => udp(*address, options),
+            Address::Inet(address) => udp(parker, *address, options),
             Address::Unix(path) => {
                 let socket = UnixDatagram::unbound()?;
                 // Binding to an arbitrary free name lets the listener tell senders apart.
@@ -48,19 +40,21 @@ impl Outlet {
                 socket.connect(path)?;
                 socket.set_nonblocking(true)?;
                 let local = getsockname::<UnixAddr>(socket.as_raw_fd())?;
-                finish(Socket::Unix(socket), Address::from(&local), 1, options)
+                let socket = parker.register(|| Socket::register_unix(socket))?;
+                finish(socket, Address::from(&local), 1, options)
             }
             Address::Abstract(_) | Address::Unnamed => Err(ErrorKind::Unsupported.into()),
         }
     }
 
     /// Sends one datagram, or with segmentation several equal ones and a shorter last one.
+    ///
+    /// # Errors
+    /// [`ErrorKind::WouldBlock`] without buffer space; then also, without asking the kernel, until
+    /// [`SendSocket::poll_writable`] was ready.
     #[inline]
     pub(super) fn send(&self, bytes: &[u8]) -> io::Result<usize> {
-        match &self.socket {
-            Socket::Udp(socket) => socket.send(bytes),
-            Socket::Unix(socket) => socket.send(bytes),
-        }
+        self.socket.try_send(bytes)
     }
 
     /// Turns segmentation off, after the device or the kernel has refused it.
@@ -73,18 +67,13 @@ impl Outlet {
         }
     }
 
-    /// Waits at most [`SLICE_MS`] milliseconds for buffer space.
-    pub(super) fn wait(&self) -> io::Result<()> {
-        let socket = match &self.socket {
-            Socket::Udp(socket) => socket.as_fd(),
-            Socket::Unix(socket) => socket.as_fd(),
-        };
-        poll(&mut [PollFd::new(socket, PollFlags::POLLOUT)], SLICE_MS)?;
-        Ok(())
+    /// Ready when the kernel reports buffer space, until a send finds none.
+    pub(super) fn poll_writable(&self, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        self.socket.poll_send_ready(context)
     }
 }
 
-fn udp(address: SocketAddr, options: &EmitOptions) -> io::Result<Outlet> {
+fn udp(parker: &Parker, address: SocketAddr, options: &EmitOptions) -> io::Result<SendSocket> {
     let any: SocketAddr = match (address.is_ipv4(), address.ip().is_loopback()) {
         (true, true) => (Ipv4Addr::LOCALHOST, 0).into(),
         (true, false) => (Ipv4Addr::UNSPECIFIED, 0).into(),
@@ -101,15 +90,13 @@ fn udp(address: SocketAddr, options: &EmitOptions) -> io::Result<Outlet> {
     } else {
         1
     };
-    finish(Socket::Udp(socket), local, segments, options)
+    let socket = parker.register(|| Socket::register_udp(socket))?;
+    finish(socket, local, segments, options)
 }
 
-fn finish(socket: Socket, local: Address, segments: usize, options: &EmitOptions) -> io::Result<Outlet> {
+fn finish(socket: Socket, local: Address, segments: usize, options: &EmitOptions) -> io::Result<SendSocket> {
     let granted = {
-        let socket = match &socket {
-            Socket::Udp(socket) => SockRef::from(socket),
-            Socket::Unix(socket) => SockRef::from(socket),
-        };
+        let socket = SockRef::from(&socket);
         if let Some(bytes) = options.send_buffer_bytes {
             socket.set_send_buffer_size(bytes)?;
         }
@@ -118,7 +105,7 @@ fn finish(socket: Socket, local: Address, segments: usize, options: &EmitOptions
             receive_bytes: socket.recv_buffer_size()?,
         }
     };
-    Ok(Outlet {
+    Ok(SendSocket {
         socket,
         local,
         granted,
