@@ -31,7 +31,7 @@ pub(crate) use error::with_causes;
 pub use error::{NAMED_PROBLEMS, Place, TraceDefect, TraceError, TraceProblem, TraceProblems};
 pub use format::{MAGIC, VERSION};
 pub use grid::{Grid, GridCounts, MAX_CELLS};
-pub use influx::{FIELD_LABEL, parse_influx};
+pub use influx::parse_influx;
 pub use memory::{Column, Limits, Trace, TraceBuilder};
 pub use open::{TraceFormat, open, open_with, parse};
 pub use prometheus::parse_prometheus;
