@@ -65,6 +65,7 @@ pub mod latency;
 pub mod ledger;
 #[cfg(feature = "net")]
 pub mod net;
+pub mod proc;
 pub mod report;
 pub mod resource;
 pub mod schedule;

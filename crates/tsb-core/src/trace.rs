@@ -18,7 +18,6 @@ mod influx;
 mod memory;
 mod open;
 mod open_metrics;
-mod proc;
 mod prometheus;
 mod reader;
 mod record;

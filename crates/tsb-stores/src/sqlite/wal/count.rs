@@ -11,9 +11,9 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use tsb_core::bytes::u64_at;
+use tsb_core::proc::boot;
 
 use super::scan::Log;
-use crate::boot::boot;
 
 /// "tsbw", and the version in the last byte. The byte at `COPYING_AT` is 1 during a checkpoint.
 const MAGIC: [u8; 8] = *b"tsbw\0\0\0\x01";

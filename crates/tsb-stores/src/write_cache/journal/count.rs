@@ -9,10 +9,10 @@ use std::io;
 use std::sync::{Arc, Mutex};
 
 use tsb_core::bytes::u64_at;
+use tsb_core::proc::boot;
 
 use super::medium::{COUNT, Medium, Note, later, read};
 use super::record::NUMBER_MAX;
-use crate::boot::boot;
 use crate::damage::{Damage, DamageKind};
 use crate::error::{Error, Result};
 use crate::locks::lock;
