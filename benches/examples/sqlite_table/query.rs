@@ -11,6 +11,7 @@ use std::path::Path;
 use std::process::Command;
 
 use tsb_bench::drive::{BASE, Clock as Counted, Drive, Order};
+use tsb_core::proc::Io;
 use tsb_core::time::{Clock, MonotonicClock, thread_cpu_ns};
 use tsb_core::workload::{BatchMode, FleetSpec};
 use tsb_core::{SeriesId, Timestamp};
@@ -138,9 +139,8 @@ fn forgotten(path: &Path) -> u64 {
 
 /// Bytes read from devices for this process.
 fn device_bytes() -> u64 {
-    let text = std::fs::read_to_string("/proc/self/io").unwrap_or_default();
-    let line = text.lines().find_map(|line| line.strip_prefix("read_bytes: "));
-    line.and_then(|bytes| bytes.parse().ok()).unwrap_or(0)
+    let io = Io::of(std::process::id());
+    io.and_then(|io| io.read_bytes).unwrap_or(0)
 }
 
 impl Course {

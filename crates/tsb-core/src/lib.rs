@@ -57,6 +57,7 @@
 //! program in `tsb-cli`.
 
 pub mod batch;
+pub mod bytes;
 mod cpu;
 pub mod durability;
 pub mod emit;
@@ -64,6 +65,7 @@ pub mod latency;
 pub mod ledger;
 #[cfg(feature = "net")]
 pub mod net;
+pub mod proc;
 pub mod report;
 pub mod resource;
 pub mod schedule;

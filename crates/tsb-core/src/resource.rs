@@ -1,23 +1,23 @@
 //! Resources that tsb, its threads and other processes used, and the machine that they ran on.
 //!
-//! Everything comes from the kernel's files (`proc(5)`). Parsing is pure and lives in `parse`;
-//! this module only reads the files. What cannot be read is absent, never 0.
+//! Everything comes from the kernel's files, which `proc` reads. What cannot be read is absent,
+//! never 0.
 
 mod cgroup;
 mod listening;
 mod machine;
 mod noise;
-mod parse;
 mod process;
 mod thread;
 
-pub use listening::{Listening, listeners};
+pub use crate::proc::Listening;
+pub use listening::listeners;
 pub use machine::Machine;
 pub use noise::{Disturbance, LATE_NS_MIN, Noise, Parties, Reading, own_thread_waited_ns};
 pub use process::{Process, Usage};
 pub use thread::{cpu_of_thread, own_thread};
 
-use parse::CpuTimes;
+use crate::proc::CpuTimes;
 
 /// A reading of the CPU time that the hypervisor stole.
 #[derive(Clone, Copy, Debug)]
@@ -26,8 +26,7 @@ pub struct Steal(Option<CpuTimes>);
 impl Steal {
     /// Reads the current counters.
     pub fn read() -> Self {
-        let stat = std::fs::read_to_string("/proc/stat").ok();
-        Self(stat.as_deref().and_then(|stat| CpuTimes::parse(stat, None)))
+        Self(CpuTimes::read(None))
     }
 
     /// Share of all CPU time since `earlier` that was stolen. in [0, 1]

@@ -45,7 +45,7 @@ pub use calls::Calls;
 pub use engine::{Open, run_plan, run_store};
 pub use guarded::Guarded;
 pub use hdr_log::write as write_hdr_log;
-pub use journaled::{boot_id, header_of_emit, way_of_emit};
+pub use journaled::{header_of_emit, way_of_emit};
 pub use judge::read_back;
 pub use kept::{Kept, report_of};
 pub use ledger::excepted;

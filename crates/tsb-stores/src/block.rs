@@ -15,7 +15,6 @@ pub(crate) use answer::{Answer, Held, Parts, touch};
 #[cfg(feature = "sqlite")]
 pub(crate) use answer::{Receiver, each_cluster};
 #[cfg(feature = "sqlite")]
-pub(crate) use codec::varint;
 pub(crate) use fold::{Fold, Steps};
 
 /// Maximum number of series in a block: one cache line of a row.

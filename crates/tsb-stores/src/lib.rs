@@ -28,7 +28,6 @@
 //! becomes a store (that is `tsb-run`), and no client of a server (`tsb-remote`). It prints nothing.
 
 mod block;
-mod boot;
 #[cfg(feature = "conformance")]
 pub mod conformance;
 mod damage;

@@ -13,7 +13,6 @@
 mod catalog;
 mod chunk;
 mod commits;
-mod cursor;
 mod file;
 mod lock;
 mod log;

@@ -56,13 +56,13 @@ pub(super) const MUTATIONS: &[Mutation] = &[
     unit(
         "the SQLite store replays a damaged frame",
         "crates/tsb-stores/src/sqlite/log.rs",
-        "if crc32fast::hash(&bytes[HEAD..]) != u32::from_le_bytes(sum) {",
-        "if u32::from_le_bytes(sum) == 0 && false {",
+        "if crc32fast::hash(&bytes[HEAD..]) != sum {",
+        "if sum == 0 && false {",
     ),
     unit(
         "the SQLite store reads a damaged chunk",
         "crates/tsb-stores/src/sqlite/chunk.rs",
-        "if crc32fast::hash(rest) != u32::from_le_bytes(*sum) {",
+        "if crc32fast::hash(rest) != u32::from_le_bytes(sum) {",
         "if false {",
     ),
     unit(

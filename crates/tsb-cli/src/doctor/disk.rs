@@ -2,11 +2,12 @@
 
 use std::fs::{File, OpenOptions};
 use std::io::{Seek, SeekFrom, Write};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
+use tsb_core::proc::file_system;
 use tsb_core::time::{Clock, MonotonicClock};
 
-use super::{Finding, Level, bytes, read};
+use super::{Finding, Level, bytes};
 use tsb_run::units::nanos;
 
 /// Number of timed syncs.
@@ -22,9 +23,8 @@ const SYNC_NS_MAX: u64 = 20_000_000;
 const FREE_BYTES_MIN: u64 = 5 << 30;
 
 pub(super) fn examine(dir: &Path) -> Vec<Finding> {
-    let mounts = read("/proc/self/mountinfo").unwrap_or_default();
     let real = std::fs::canonicalize(dir).unwrap_or_else(|_| dir.to_owned());
-    let kind = file_system(&mounts, &real);
+    let kind = file_system(&real);
     vec![
         judge_file_system(kind.as_deref()),
         judge_room(
@@ -34,23 +34,6 @@ pub(super) fn examine(dir: &Path) -> Vec<Finding> {
         ),
         judge_sync(sync_times(dir)),
     ]
-}
-
-/// The type of the file system that a path is on: the longest mount point above it in
-/// proc_pid_mountinfo(5).
-fn file_system(mounts: &str, path: &Path) -> Option<String> {
-    let parse = |line: &str| {
-        let (mount, rest) = line.split_once(" - ")?;
-        let point = PathBuf::from(mount.split(' ').nth(4)?.replace("\\040", " "));
-        let kind = rest.split(' ').next()?.to_owned();
-        path.starts_with(&point).then(|| (point.as_os_str().len(), kind))
-    };
-    // Of two mounts at one point the later hides the earlier, and max_by_key takes the later.
-    mounts
-        .lines()
-        .filter_map(parse)
-        .max_by_key(|(length, _)| *length)
-        .map(|(_, kind)| kind)
 }
 
 fn judge_file_system(kind: Option<&str>) -> Finding {
@@ -142,18 +125,6 @@ fn judge_sync(times: std::io::Result<Vec<u64>>) -> Finding {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    const MOUNTS: &str = "22 1 0:1 / / rw - ext4 /dev/a rw\n23 22 0:2 / /tmp rw shared:1 - tmpfs tmpfs rw\n24 22 0:3 / /a\\040b rw - xfs /dev/b rw";
-
-    #[test]
-    fn the_longest_mount_point_counts() {
-        let kind = |path: &str| file_system(MOUNTS, Path::new(path));
-        assert_eq!(kind("/srv/x").as_deref(), Some("ext4"));
-        assert_eq!(kind("/tmp/x").as_deref(), Some("tmpfs"));
-        assert_eq!(kind("/tmpx").as_deref(), Some("ext4"));
-        assert_eq!(kind("/a b/c").as_deref(), Some("xfs"));
-        assert_eq!(file_system("", Path::new("/")), None);
-    }
 
     #[test]
     fn memory_is_no_disk() {

@@ -1,9 +1,10 @@
 //! Examines the limits of this process: control groups, socket buffers, open files.
 
 use rustix::process::{Resource, getrlimit};
+use tsb_core::proc::network_setting;
 use tsb_core::resource::Machine;
 
-use super::{Finding, Level, bytes, read};
+use super::{Finding, Level, bytes};
 
 /// A smaller receive buffer loses datagrams of a burst.
 const SOCKET_BYTES_MIN: u64 = 4 << 20;
@@ -12,20 +13,11 @@ const SOCKET_BYTES_MIN: u64 = 4 << 20;
 const FILES_MIN: u64 = 4_096;
 
 pub(super) fn examine(machine: &Machine) -> Vec<Finding> {
-    let number = |path: &str| read(path).and_then(|text| text.parse().ok());
     vec![
         judge_cpu_quota(machine.cgroup_cores),
         judge_memory_limit(machine.cgroup_memory_bytes),
-        judge_sockets(
-            "receive buffer",
-            number("/proc/sys/net/core/rmem_max"),
-            "net.core.rmem_max",
-        ),
-        judge_sockets(
-            "send buffer",
-            number("/proc/sys/net/core/wmem_max"),
-            "net.core.wmem_max",
-        ),
+        judge_sockets("receive buffer", network_setting("rmem_max"), "net.core.rmem_max"),
+        judge_sockets("send buffer", network_setting("wmem_max"), "net.core.wmem_max"),
         judge_files(getrlimit(Resource::Nofile).current),
     ]
 }

@@ -1,36 +1,26 @@
 //! Examines processors, competing load, and memory.
 
+use tsb_core::proc::{self, Memory};
 use tsb_core::resource::{Machine, Steal};
 use tsb_core::verdict::NOISE_SHARE_MAX;
 
 use super::{Finding, Level, bytes, read};
 
 pub(super) fn examine(machine: &Machine) -> Vec<Finding> {
-    let load = read("/proc/loadavg");
-    let memory = read("/proc/meminfo");
     let model = machine.cpu.as_deref().unwrap_or(std::env::consts::ARCH);
     let mut findings = vec![
         judge_cores(machine.cores, model),
         judge_governor(machine.governor.as_deref()),
-        judge_load(load.as_deref().and_then(first_number), machine.cores),
+        judge_load(proc::load(), machine.cores),
     ];
     for kind in ["cpu", "memory", "io"] {
-        let pressure = read(&format!("/proc/pressure/{kind}"));
-        findings.push(judge_pressure(kind, pressure.as_deref().and_then(some_avg10)));
+        findings.push(judge_pressure(kind, proc::some_pressure(kind)));
     }
-    findings.push(
-        memory
-            .as_deref()
-            .map_or_else(|| Finding::unknown("memory", "/proc/meminfo"), judge_memory),
-    );
+    findings.push(judge_memory(Memory::read().unwrap_or_default()));
     findings.push(judge_huge_pages(
         read("/sys/kernel/mm/transparent_hugepage/enabled").as_deref(),
     ));
     findings
-}
-
-fn first_number(text: &str) -> Option<f64> {
-    text.split_whitespace().next()?.parse().ok()
 }
 
 fn judge_cores(cores: usize, model: &str) -> Finding {
@@ -65,13 +55,6 @@ fn judge_load(load: Option<f64>, cores: usize) -> Finding {
         Level::Warn,
         "wait until other work has ended: it will show as lag and as response time",
     )
-}
-
-/// The share of the last ten seconds in which some task waited, from a file of `/proc/pressure`.
-fn some_avg10(text: &str) -> Option<f64> {
-    let line = text.lines().find(|line| line.starts_with("some "))?;
-    let value = line.split_whitespace().find_map(|word| word.strip_prefix("avg10="))?;
-    value.parse::<f64>().ok().map(|percent| percent / 100.0)
 }
 
 fn judge_pressure(kind: &str, share: Option<f64>) -> Finding {
@@ -113,22 +96,14 @@ fn judge_steal(share: Option<f64>) -> Finding {
     )
 }
 
-/// A field of `/proc/meminfo`, in bytes.
-fn meminfo(text: &str, name: &str) -> Option<u64> {
-    let line = text
-        .lines()
-        .find_map(|line| line.strip_prefix(name)?.strip_prefix(':'))?;
-    let kibibytes: u64 = line.split_whitespace().next()?.parse().ok()?;
-    Some(kibibytes * 1024)
-}
-
-fn judge_memory(text: &str) -> Finding {
-    let (Some(total), Some(free)) = (meminfo(text, "MemTotal"), meminfo(text, "MemAvailable")) else {
+fn judge_memory(memory: Memory) -> Finding {
+    let (Some(total), Some(free)) = (memory.total, memory.available) else {
         return Finding::unknown("memory", "/proc/meminfo");
     };
-    let swapped = meminfo(text, "SwapTotal")
+    let swapped = memory
+        .swap_total
         .unwrap_or(0)
-        .saturating_sub(meminfo(text, "SwapFree").unwrap_or(0));
+        .saturating_sub(memory.swap_free.unwrap_or(0));
     let value = format!(
         "{} of {} available, {} swapped out",
         bytes(free),
@@ -177,14 +152,11 @@ mod tests {
 
     #[test]
     fn load_and_pressure_are_judged() {
-        assert_eq!(judge_load(first_number("0.30 0.20 0.10 1/100 7"), 2).level, Level::Ok);
+        assert_eq!(judge_load(Some(0.3), 2).level, Level::Ok);
         assert_eq!(judge_load(Some(1.5), 2).level, Level::Warn);
         assert_eq!(judge_load(None, 2).level, Level::Ok);
-        let text = "some avg10=3.50 avg60=0.10 avg300=0.00 total=7\nfull avg10=0.00 avg60=0.00 avg300=0.00 total=0";
-        assert_eq!(some_avg10(text), Some(0.035));
         assert_eq!(judge_pressure("cpu", Some(0.035)).level, Level::Warn);
         assert_eq!(judge_pressure("io", Some(0.02)).level, Level::Ok);
-        assert_eq!(some_avg10("garbage"), None);
     }
 
     #[test]
@@ -197,20 +169,20 @@ mod tests {
 
     #[test]
     fn memory_is_judged_by_what_is_available_and_swapped() {
-        let text = |free: u64, swapped: u64| {
-            format!(
-                "MemTotal: 8388608 kB\nMemAvailable: {free} kB\nSwapTotal: 4194304 kB\nSwapFree: {} kB\n",
-                4_194_304 - swapped
-            )
+        let memory = |free_kib: u64, swapped_kib: u64| Memory {
+            total: Some(8 << 30),
+            available: Some(free_kib << 10),
+            swap_total: Some(4 << 30),
+            swap_free: Some((4_194_304 - swapped_kib) << 10),
         };
         assert_eq!(
-            judge_memory(&text(4_194_304, 0)).value,
+            judge_memory(memory(4_194_304, 0)).value,
             "4.00 GiB of 8.00 GiB available, 0 B swapped out"
         );
-        assert_eq!(judge_memory(&text(4_194_304, 0)).level, Level::Ok);
-        assert_eq!(judge_memory(&text(1_000, 0)).level, Level::Warn);
-        assert_eq!(judge_memory(&text(4_194_304, 2_097_152)).level, Level::Warn);
-        assert_eq!(judge_memory("").level, Level::Ok);
+        assert_eq!(judge_memory(memory(4_194_304, 0)).level, Level::Ok);
+        assert_eq!(judge_memory(memory(1_000, 0)).level, Level::Warn);
+        assert_eq!(judge_memory(memory(4_194_304, 2_097_152)).level, Level::Warn);
+        assert_eq!(judge_memory(Memory::default()).level, Level::Ok);
     }
 
     #[test]

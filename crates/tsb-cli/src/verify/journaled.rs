@@ -7,6 +7,7 @@ use std::ops::Range;
 use std::sync::atomic::AtomicU64;
 
 use tsb_core::ledger::{Counter, OF_ACCEPTED};
+use tsb_core::proc::boot_id;
 use tsb_core::report::{Exceptions, JournalReport, LedgerReport, LevelReport, VerifiedStore};
 use tsb_core::schedule::{Frontier, Roster};
 use tsb_core::workload::Workload;
@@ -20,7 +21,7 @@ use crate::failure::Failure;
 use crate::query;
 use tsb_run::audit::{Audit, Heard, Scope};
 use tsb_run::journal::{Claim, Contents, Section};
-use tsb_run::run::{Elsewhere, boot_id, settle, timetable};
+use tsb_run::run::{Elsewhere, settle, timetable};
 use tsb_run::units;
 
 /// Upper bound, per series, of the ticks after the last record that are looked for in a store.

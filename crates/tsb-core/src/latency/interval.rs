@@ -2,6 +2,7 @@
 //! used bucket, count) as variable-length integers, about 2 bytes per pair.
 
 use super::histogram::Histogram;
+use crate::bytes::{Reader, varint};
 
 /// The histogram of one interval, packed.
 #[derive(Clone, Debug)]
@@ -80,52 +81,30 @@ impl Interval {
 pub(super) fn pack(histogram: &Histogram, out: &mut Vec<u8>) {
     let mut previous = 0;
     for (bucket, count) in histogram.used() {
-        write_varint(out, (bucket - previous) as u64);
-        write_varint(out, count);
+        varint::put(out, (bucket - previous) as u64);
+        varint::put(out, count);
         previous = bucket;
     }
 }
 
 /// Adds packed counts to a histogram.
 pub(super) fn unpack(bytes: &[u8], sums: Sums, histogram: &mut Histogram) {
+    let bytes = Reader::new(bytes);
     histogram.restore(Pairs { bytes, bucket: 0 }, sums.sum, sums.min, sums.max);
-}
-
-fn write_varint(out: &mut Vec<u8>, mut value: u64) {
-    while value >= 128 {
-        out.push(value as u8 | 128);
-        value >>= 7;
-    }
-    out.push(value as u8);
 }
 
 /// The packed pairs of an interval.
 struct Pairs<'a> {
-    bytes: &'a [u8],
+    bytes: Reader<'a>,
     bucket: usize,
-}
-
-impl Pairs<'_> {
-    fn varint(&mut self) -> Option<u64> {
-        let (mut value, mut shift) = (0, 0);
-        loop {
-            let (&byte, rest) = self.bytes.split_first()?;
-            self.bytes = rest;
-            value |= u64::from(byte & 127) << shift;
-            shift += 7;
-            if byte < 128 {
-                return Some(value);
-            }
-        }
-    }
 }
 
 impl Iterator for Pairs<'_> {
     type Item = (usize, u64);
 
     fn next(&mut self) -> Option<(usize, u64)> {
-        self.bucket += self.varint()? as usize;
-        Some((self.bucket, self.varint()?))
+        self.bucket += self.bytes.varint().ok()? as usize;
+        Some((self.bucket, self.bytes.varint().ok()?))
     }
 }
 

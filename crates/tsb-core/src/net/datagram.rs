@@ -5,7 +5,6 @@
 //! its samples, the kernel counts what its buffers dropped, and where emitter and listener share a
 //! process, waymarks (a mark per datagram, kept in memory) show which datagrams never arrived.
 
-mod drops;
 mod lane;
 mod listener;
 mod peers;

@@ -4,6 +4,8 @@
 //! applies. Inside a container the group's path may not exist under the mount; then the mount's
 //! root is used.
 
+use crate::proc::Group;
+
 /// What the control groups allow; `None`: no limit, or none that could be read.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(super) struct Limits {
@@ -14,19 +16,14 @@ pub(super) struct Limits {
 /// Version 1 expresses "no limit" as a number larger than this.
 const UNLIMITED_BYTES: u64 = 1 << 60;
 
-/// The limits of the groups in `/proc/self/cgroup`. `file` returns the text of a file, if it
-/// exists.
-pub(super) fn limits(own_groups: &str, file: impl Fn(&str) -> Option<String>) -> Limits {
+/// The limits of some groups. `file` returns the text of a file, if it exists.
+pub(super) fn limits(own_groups: &[Group], file: impl Fn(&str) -> Option<String>) -> Limits {
     let mut limits = Limits::default();
-    for line in own_groups.lines() {
-        // hierarchy number : controllers : path
-        let mut fields = line.splitn(3, ':');
-        let (Some(number), Some(controllers), Some(path)) = (fields.next(), fields.next(), fields.next()) else {
-            continue;
-        };
+    for group in own_groups {
+        let controllers = group.controllers.as_str();
         let has = |name: &str| controllers.split(',').any(|controller| controller == name);
-        let is_unified = number == "0" && controllers.is_empty();
-        for above in ancestors(path) {
+        let is_unified = group.number == "0" && controllers.is_empty();
+        for above in ancestors(&group.path) {
             if is_unified {
                 // In a mixed setup, version 2 is mounted one level below version 1.
                 let mounts = ["", "/unified"].into_iter();
@@ -96,7 +93,8 @@ mod tests {
             let found = files.iter().find(|(name, _)| *name == path);
             found.map(|(_, text)| (*text).to_owned())
         };
-        assert_eq!(limits(own_groups, file), Limits { cores, memory_bytes });
+        let own_groups: Vec<Group> = own_groups.lines().filter_map(Group::parse).collect();
+        assert_eq!(limits(&own_groups, file), Limits { cores, memory_bytes });
     }
 
     #[test]

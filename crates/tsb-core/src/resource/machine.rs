@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::cgroup::limits;
-use super::parse::{described, named};
+use crate::proc::{Memory, cpu_model, kernel_release, own_groups};
 
 /// Properties of the machine; absent where they could not be read.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -39,17 +39,14 @@ impl Machine {
     /// Examines this machine.
     pub fn examine() -> Self {
         let text = |path: &str| std::fs::read_to_string(path).ok().map(|text| text.trim().to_owned());
-        let cpuinfo = text("/proc/cpuinfo").unwrap_or_default();
-        let meminfo = text("/proc/meminfo").unwrap_or_default();
-        let own_groups = text("/proc/self/cgroup").unwrap_or_default();
-        let limits = limits(&own_groups, |path| text(path));
+        let limits = limits(&own_groups(), |path| text(path));
         Self {
-            cpu: described(&cpuinfo, "model name").map(str::to_owned),
+            cpu: cpu_model(),
             cores: std::thread::available_parallelism().map_or(1, usize::from),
             cgroup_cores: limits.cores,
-            memory_bytes: named(&meminfo, "MemTotal").map(|kib| kib * 1024),
+            memory_bytes: Memory::read().and_then(|memory| memory.total),
             cgroup_memory_bytes: limits.memory_bytes,
-            kernel: text("/proc/sys/kernel/osrelease"),
+            kernel: kernel_release(),
             governor: text("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor"),
             clock_source: text("/sys/devices/system/clocksource/clocksource0/current_clocksource"),
             debug_build: cfg!(debug_assertions),

@@ -18,8 +18,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
 
-use super::parse::{CpuTimes, Stat, cpu_list, described, schedstat};
-use crate::time::{SECOND_NS, process_cpu_ns};
+use crate::proc::{CpuTimes, Schedstat, Stat, Status, schedstats_of, tick_ns};
+use crate::time::process_cpu_ns;
 
 /// A thread that wakes up less than this after the requested time is on time: timers have slack,
 /// and a page fault may delay it.
@@ -62,37 +62,21 @@ impl Parties {
         pids.extend(targets.iter().filter(|pid| **pid != std::process::id()));
         let mut cpus = Some(BTreeSet::new());
         for pid in &pids {
-            let Ok(status) = std::fs::read_to_string(format!("/proc/{pid}/status")) else {
+            let Some(status) = Status::of(*pid) else {
                 continue;
             };
-            let allowed = described(&status, "Cpus_allowed_list").and_then(cpu_list);
-            cpus = cpus.zip(allowed).map(|(cpus, allowed)| &cpus | &allowed);
+            cpus = cpus.zip(status.cpus).map(|(cpus, allowed)| &cpus | &allowed);
         }
         Self { pids, cpus }
     }
 
     /// Takes a snapshot of the kernel's counters; `at_ns` is the current time on the run's clock.
     pub fn read(&self, at_ns: u64) -> Reading {
-        let text = |path: String| std::fs::read_to_string(path).ok();
-        let (mut targets, mut threads) = (Vec::new(), Vec::new());
-        for (index, pid) in self.pids.iter().enumerate() {
-            if index > 0 {
-                targets.extend(text(format!("/proc/{pid}/stat")).map(|stat| (*pid, stat)));
-            }
-            let Ok(tasks) = std::fs::read_dir(format!("/proc/{pid}/task")) else {
-                continue;
-            };
-            for task in tasks.flatten() {
-                let tid = task.file_name().to_str().and_then(|name| name.parse().ok());
-                let stat = std::fs::read_to_string(task.path().join("schedstat")).ok();
-                threads.extend(tid.zip(stat));
-            }
-        }
-        let stat = text("/proc/stat".to_owned()).unwrap_or_default();
-        Reading {
-            cpu: CpuTimes::parse(&stat, self.cpus.as_ref()),
-            ..Reading::parse(at_ns, process_cpu_ns(), &targets, &threads)
-        }
+        let targets = self.pids[1..].iter().filter_map(|pid| Some((*pid, Stat::of(*pid)?)));
+        let targets: Vec<(u32, Stat)> = targets.collect();
+        let threads: Vec<(u32, Schedstat)> = self.pids.iter().flat_map(|pid| schedstats_of(*pid)).collect();
+        let cpu = CpuTimes::read(self.cpus.as_ref());
+        Reading::new((at_ns, process_cpu_ns()), cpu, &targets, &threads)
     }
 }
 
@@ -109,16 +93,22 @@ pub struct Reading {
 }
 
 impl Reading {
-    /// Parses `/proc/PID/stat` of the target's processes, and `schedstat` of all threads.
-    fn parse(at_ns: u64, own_cpu_ns: u64, targets: &[(u32, String)], threads: &[(u32, String)]) -> Self {
-        let ticks = |(pid, text): &(u32, String)| Stat::parse(text).map(|stat| (*pid, stat.user + stat.system));
-        let waits = |(tid, text): &(u32, String)| schedstat(text).map(|(_, waited_ns)| (*tid, waited_ns));
+    /// The CPU times of the machine, of the target's processes, and all threads.
+    fn new(
+        (at_ns, own_cpu_ns): (u64, u64),
+        cpu: Option<CpuTimes>,
+        targets: &[(u32, Stat)],
+        threads: &[(u32, Schedstat)],
+    ) -> Self {
         Self {
             at_ns,
-            cpu: None,
+            cpu,
             own_cpu_ns,
-            targets: targets.iter().filter_map(ticks).collect(),
-            waits: threads.iter().filter_map(waits).collect(),
+            targets: targets
+                .iter()
+                .map(|(pid, stat)| (*pid, stat.user + stat.system))
+                .collect(),
+            waits: threads.iter().map(|(tid, stat)| (*tid, stat.waited_ns)).collect(),
         }
     }
 }
@@ -148,8 +138,7 @@ pub struct Disturbance {
 impl Disturbance {
     /// Starts watching at snapshot `first`.
     pub fn since(first: Reading) -> Self {
-        let ticks = rustix::param::clock_ticks_per_second().max(1);
-        Self::with_tick(first, SECOND_NS / ticks)
+        Self::with_tick(first, tick_ns())
     }
 
     fn with_tick(first: Reading, tick_ns: u64) -> Self {
@@ -220,10 +209,7 @@ impl Disturbance {
 /// Time that the calling thread has waited for a CPU so far, in nanoseconds; 0 if the kernel does
 /// not report it.
 pub fn own_thread_waited_ns() -> u64 {
-    let stat = std::fs::read_to_string("/proc/thread-self/schedstat").ok();
-    stat.as_deref()
-        .and_then(schedstat)
-        .map_or(0, |(_, waited_ns)| waited_ns)
+    Schedstat::of_calling_thread().map_or(0, |stat| stat.waited_ns)
 }
 
 #[cfg(test)]

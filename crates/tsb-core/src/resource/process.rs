@@ -1,11 +1,8 @@
 //! One process: its CPU, memory, faults, I/O and context switches.
 
-use std::path::PathBuf;
-
 use serde::{Deserialize, Serialize};
 
-use super::parse::{Stat, named};
-use crate::time::SECOND_NS;
+use crate::proc::{Io, Stat, Status, tick_ns};
 
 /// What a process used between two readings. A count that could not be read is absent.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -45,18 +42,24 @@ pub struct Usage {
 #[derive(Clone, Debug)]
 pub struct Process {
     pid: u32,
-    root: PathBuf,
     first: Reading,
 }
 
 #[derive(Clone, Debug, Default)]
 struct Reading {
     stat: Stat,
-    rss_max_kib: Option<u64>,
-    voluntary: Option<u64>,
-    involuntary: Option<u64>,
-    read: Option<u64>,
-    written: Option<u64>,
+    status: Status,
+    io: Io,
+}
+
+impl Reading {
+    fn of(pid: u32) -> Option<Self> {
+        Some(Self {
+            stat: Stat::of(pid)?,
+            status: Status::of(pid).unwrap_or_default(),
+            io: Io::of(pid).unwrap_or_default(),
+        })
+    }
 }
 
 impl Process {
@@ -67,57 +70,36 @@ impl Process {
 
     /// Watches a process; `None` if it does not exist or may not be inspected.
     pub fn watch(pid: u32) -> Option<Self> {
-        let root = PathBuf::from(format!("/proc/{pid}"));
-        let first = read(&root)?;
-        Some(Self { pid, root, first })
+        let first = Reading::of(pid)?;
+        Some(Self { pid, first })
     }
 
     /// What it used since the first reading; `None` if it has ended.
     pub fn usage(&self) -> Option<Usage> {
-        let last = read(&self.root)?;
+        let (first, last) = (&self.first, Reading::of(self.pid)?);
         let tick_ns = tick_ns();
         let page = rustix::param::page_size() as u64;
         let since = |last: Option<u64>, first: Option<u64>| Some(last?.saturating_sub(first?));
         Some(Usage {
             pid: self.pid,
             name: last.stat.name.clone(),
-            user_cpu_ns: last.stat.user.saturating_sub(self.first.stat.user) * tick_ns,
-            system_cpu_ns: last.stat.system.saturating_sub(self.first.stat.system) * tick_ns,
+            user_cpu_ns: last.stat.user.saturating_sub(first.stat.user) * tick_ns,
+            system_cpu_ns: last.stat.system.saturating_sub(first.stat.system) * tick_ns,
             rss_bytes: last.stat.resident * page,
-            rss_bytes_max: last.rss_max_kib.map(|kib| kib * 1024),
-            minor_faults: last.stat.minor_faults.saturating_sub(self.first.stat.minor_faults),
-            major_faults: last.stat.major_faults.saturating_sub(self.first.stat.major_faults),
-            read_bytes: since(last.read, self.first.read),
-            written_bytes: since(last.written, self.first.written),
-            voluntary_switches: since(last.voluntary, self.first.voluntary),
-            involuntary_switches: since(last.involuntary, self.first.involuntary),
+            rss_bytes_max: last.status.resident_max_kib.map(|kib| kib * 1024),
+            minor_faults: last.stat.minor_faults.saturating_sub(first.stat.minor_faults),
+            major_faults: last.stat.major_faults.saturating_sub(first.stat.major_faults),
+            read_bytes: since(last.io.read_bytes, first.io.read_bytes),
+            written_bytes: since(last.io.written_bytes, first.io.written_bytes),
+            voluntary_switches: since(last.status.voluntary_switches, first.status.voluntary_switches),
+            involuntary_switches: since(last.status.involuntary_switches, first.status.involuntary_switches),
         })
     }
 
     /// Its resident memory now, in bytes.
     pub fn rss_bytes(&self) -> Option<u64> {
-        let text = std::fs::read_to_string(self.root.join("stat")).ok()?;
-        Some(Stat::parse(&text)?.resident * rustix::param::page_size() as u64)
+        Some(Stat::of(self.pid)?.resident * rustix::param::page_size() as u64)
     }
-}
-
-fn read(root: &std::path::Path) -> Option<Reading> {
-    let text = |name: &str| std::fs::read_to_string(root.join(name)).ok();
-    let stat = Stat::parse(&text("stat")?)?;
-    let (status, io) = (text("status").unwrap_or_default(), text("io").unwrap_or_default());
-    Some(Reading {
-        stat,
-        rss_max_kib: named(&status, "VmHWM"),
-        voluntary: named(&status, "voluntary_ctxt_switches"),
-        involuntary: named(&status, "nonvoluntary_ctxt_switches"),
-        read: named(&io, "read_bytes"),
-        written: named(&io, "write_bytes"),
-    })
-}
-
-/// Length of a clock tick: 10 ms on every Linux of today.
-fn tick_ns() -> u64 {
-    SECOND_NS / rustix::param::clock_ticks_per_second().max(1)
 }
 
 #[cfg(test)]

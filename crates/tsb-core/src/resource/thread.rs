@@ -1,5 +1,7 @@
 //! One thread of this process, and the CPU time that it has used.
 
+use crate::proc::Schedstat;
+
 /// The operating system's id of the calling thread; 0 where there is none.
 pub fn own_thread() -> u32 {
     #[cfg(target_os = "linux")]
@@ -12,8 +14,7 @@ pub fn own_thread() -> u32 {
 /// a running thread it may be a tick old. `None` if the thread does not exist, or the operating
 /// system does not report it.
 pub fn cpu_of_thread(thread: u32) -> Option<u64> {
-    let stat = std::fs::read_to_string(format!("/proc/self/task/{thread}/schedstat")).ok()?;
-    stat.split_whitespace().next()?.parse().ok()
+    Some(Schedstat::of_thread(thread)?.used_ns)
 }
 
 #[cfg(test)]

@@ -4,7 +4,9 @@
 //! including NaN payloads and negative zero.
 
 use super::error::TraceDefect;
-use super::format::{Cursor, MAX_BLOCK_SAMPLES, MAX_EXACT, put_varint, unzigzag, zigzag};
+use super::format::{MAX_BLOCK_SAMPLES, MAX_EXACT, damaged, read_count, too_much};
+use crate::bytes::Reader;
+use crate::bytes::varint::{self, unzigzag};
 use crate::series::SeriesId;
 use crate::time::Timestamp;
 
@@ -32,25 +34,25 @@ const POWERS: [f64; 10] = [1.0, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9];
 /// Appends the payload of the segments, which come in ascending order of their ids.
 pub(crate) fn encode(segments: &[(SeriesId, &Segment)], out: &mut Vec<u8>) {
     let (axes, axis_of) = axes_of(segments);
-    put_varint(out, axes.len() as u64);
+    varint::put(out, axes.len() as u64);
     for (index, times) in axes.iter().enumerate() {
         let within = if index == 0 { None } else { find_slice(axes[0], times) };
         if let Some(start) = within {
             out.push(AXIS_SLICE);
-            put_varint(out, start as u64);
-            put_varint(out, times.len() as u64);
+            varint::put(out, start as u64);
+            varint::put(out, times.len() as u64);
         } else {
             out.push(AXIS_EXPLICIT);
-            put_varint(out, times.len() as u64);
+            varint::put(out, times.len() as u64);
             put_integers(out, times.iter().map(|time| time.0), Order::DeltaOfDelta);
         }
     }
-    put_varint(out, segments.len() as u64);
+    varint::put(out, segments.len() as u64);
     let mut next = 0;
     for ((id, segment), axis) in segments.iter().zip(axis_of) {
-        put_varint(out, u64::from(id.0 - next));
+        varint::put(out, u64::from(id.0 - next));
         next = id.0 + 1;
-        put_varint(out, axis as u64);
+        varint::put(out, axis as u64);
         put_values(out, &segment.values);
     }
 }
@@ -88,61 +90,61 @@ pub(crate) fn decode(
     defined: usize,
     visit: &mut ColumnVisitor<'_>,
 ) -> Result<(), TraceDefect> {
-    let mut cursor = Cursor::new(payload, base);
+    let mut cursor = Reader::based(payload, base);
     let axes = decode_axes(&mut cursor)?;
-    let columns = cursor.count("columns in one block", MAX_BLOCK_SAMPLES)?;
+    let columns = read_count(&mut cursor, "columns in one block", MAX_BLOCK_SAMPLES)?;
     let mut samples = 0;
     let mut next = 0_u64;
     let mut values = Vec::new();
     for _ in 0..columns {
         let id = cursor.varint()?.checked_add(next);
         let Some(id) = id.filter(|&id| id < defined as u64) else {
-            return Err(cursor.damaged("samples of a series that was not announced"));
+            return Err(damaged(cursor.offset(), "samples of a series that was not announced"));
         };
         next = id + 1;
         let axis = cursor.varint()?;
         let Some(times) = usize::try_from(axis).ok().and_then(|axis| axes.get(axis)) else {
-            return Err(cursor.damaged("a column without a time axis"));
+            return Err(damaged(cursor.offset(), "a column without a time axis"));
         };
         samples += times.len() as u64;
         if samples > MAX_BLOCK_SAMPLES {
-            return Err(cursor.too_much("samples in one block", MAX_BLOCK_SAMPLES));
+            return Err(too_much(&cursor, "samples in one block", MAX_BLOCK_SAMPLES));
         }
         values.clear();
         read_values(&mut cursor, times.len(), &mut values)?;
         visit(SeriesId(id as u32), times, &values)?;
     }
-    if cursor.is_at_end() {
+    if cursor.rest().is_empty() {
         Ok(())
     } else {
-        Err(cursor.damaged("bytes left over at the end of a block"))
+        Err(damaged(cursor.offset(), "bytes left over at the end of a block"))
     }
 }
 
-fn decode_axes(cursor: &mut Cursor<'_>) -> Result<Vec<Vec<Timestamp>>, TraceDefect> {
-    let count = cursor.count("time axes in one block", MAX_BLOCK_SAMPLES)?;
+fn decode_axes(cursor: &mut Reader<'_>) -> Result<Vec<Vec<Timestamp>>, TraceDefect> {
+    let count = read_count(cursor, "time axes in one block", MAX_BLOCK_SAMPLES)?;
     let mut axes: Vec<Vec<Timestamp>> = Vec::new();
     let mut total = 0;
     for _ in 0..count {
         let form = cursor.byte()?;
         let start = match form {
             AXIS_EXPLICIT => None,
-            AXIS_SLICE => Some(cursor.count("timestamps in one block", MAX_BLOCK_SAMPLES)?),
-            _ => return Err(cursor.damaged("a time axis of unknown form")),
+            AXIS_SLICE => Some(read_count(cursor, "timestamps in one block", MAX_BLOCK_SAMPLES)?),
+            _ => return Err(damaged(cursor.offset(), "a time axis of unknown form")),
         };
-        let length = cursor.count("timestamps in one block", MAX_BLOCK_SAMPLES)?;
+        let length = read_count(cursor, "timestamps in one block", MAX_BLOCK_SAMPLES)?;
         total += length as u64;
         if total > MAX_BLOCK_SAMPLES {
-            return Err(cursor.too_much("timestamps in one block", MAX_BLOCK_SAMPLES));
+            return Err(too_much(cursor, "timestamps in one block", MAX_BLOCK_SAMPLES));
         }
         if length == 0 {
-            return Err(cursor.damaged("a time axis without a timestamp"));
+            return Err(damaged(cursor.offset(), "a time axis without a timestamp"));
         }
         let mut times = Vec::new();
         if let Some(start) = start {
             let slice = axes.first().and_then(|whole| whole.get(start..start + length));
             let Some(slice) = slice else {
-                return Err(cursor.damaged("a time axis that reaches past the first"));
+                return Err(damaged(cursor.offset(), "a time axis that reaches past the first"));
             };
             times.extend_from_slice(slice);
         } else {
@@ -172,10 +174,10 @@ fn put_values(out: &mut Vec<u8>, values: &[f64]) {
     }
 }
 
-fn read_values(cursor: &mut Cursor<'_>, length: usize, values: &mut Vec<f64>) -> Result<(), TraceDefect> {
+fn read_values(cursor: &mut Reader<'_>, length: usize, values: &mut Vec<f64>) -> Result<(), TraceDefect> {
     match cursor.byte()? {
         FORM_CONSTANT => {
-            let value = f64::from_bits(cursor.bits64()?);
+            let value = f64::from_bits(cursor.u64()?);
             values.resize(length, value);
             Ok(())
         }
@@ -185,11 +187,11 @@ fn read_values(cursor: &mut Cursor<'_>, length: usize, values: &mut Vec<f64>) ->
             let power = cursor.byte()?;
             match POWERS.get(usize::from(power)) {
                 Some(&scale) if power > 0 => read_scaled(cursor, length, Order::Delta, scale, values),
-                _ => Err(cursor.damaged("a column of decimals of unknown scale")),
+                _ => Err(damaged(cursor.offset(), "a column of decimals of unknown scale")),
             }
         }
         FORM_XOR => read_xor(cursor, length, values),
-        _ => Err(cursor.damaged("a column of unknown form")),
+        _ => Err(damaged(cursor.offset(), "a column of unknown form")),
     }
 }
 
@@ -236,7 +238,7 @@ fn put_integers(out: &mut Vec<u8>, mut integers: impl Iterator<Item = i64>, orde
     let Some(mut last) = integers.next() else {
         return;
     };
-    put_varint(out, zigzag(last));
+    varint::put_signed(out, last);
     let mut before = 0_i64;
     let mut zeros = 0_u64;
     for integer in integers {
@@ -250,7 +252,7 @@ fn put_integers(out: &mut Vec<u8>, mut integers: impl Iterator<Item = i64>, orde
             zeros += 1;
         } else {
             put_zeros(out, &mut zeros);
-            put_varint(out, zigzag(token));
+            varint::put_signed(out, token);
         }
     }
     put_zeros(out, &mut zeros);
@@ -259,18 +261,18 @@ fn put_integers(out: &mut Vec<u8>, mut integers: impl Iterator<Item = i64>, orde
 fn put_zeros(out: &mut Vec<u8>, zeros: &mut u64) {
     if *zeros > 0 {
         out.push(0);
-        put_varint(out, *zeros - 1);
+        varint::put(out, *zeros - 1);
         *zeros = 0;
     }
 }
 
 fn read_integers(
-    cursor: &mut Cursor<'_>,
+    cursor: &mut Reader<'_>,
     length: usize,
     order: Order,
-    visit: &mut dyn FnMut(&Cursor<'_>, i64) -> Result<(), TraceDefect>,
+    visit: &mut dyn FnMut(&Reader<'_>, i64) -> Result<(), TraceDefect>,
 ) -> Result<(), TraceDefect> {
-    let mut last = unzigzag(cursor.varint()?);
+    let mut last = cursor.signed()?;
     visit(cursor, last)?;
     let mut before = 0_i64;
     let mut left = length as u64 - 1;
@@ -279,7 +281,7 @@ fn read_integers(
         let repeat = if token == 0 {
             let run = cursor.varint()?;
             if run >= left {
-                return Err(cursor.damaged("a run that is longer than its column"));
+                return Err(damaged(cursor.offset(), "a run that is longer than its column"));
             }
             run + 1
         } else {
@@ -299,7 +301,7 @@ fn read_integers(
 }
 
 fn read_scaled(
-    cursor: &mut Cursor<'_>,
+    cursor: &mut Reader<'_>,
     length: usize,
     order: Order,
     scale: f64,
@@ -307,7 +309,7 @@ fn read_scaled(
 ) -> Result<(), TraceDefect> {
     read_integers(cursor, length, order, &mut |cursor, integer| {
         if integer.unsigned_abs() > MAX_EXACT {
-            return Err(cursor.damaged("an integer beyond 2^53 in a column"));
+            return Err(damaged(cursor.offset(), "an integer beyond 2^53 in a column"));
         }
         values.push(integer as f64 / scale);
         Ok(())
@@ -334,13 +336,13 @@ fn put_xor(out: &mut Vec<u8>, values: &[f64]) {
     }
 }
 
-fn read_xor(cursor: &mut Cursor<'_>, length: usize, values: &mut Vec<f64>) -> Result<(), TraceDefect> {
+fn read_xor(cursor: &mut Reader<'_>, length: usize, values: &mut Vec<f64>) -> Result<(), TraceDefect> {
     let mut before = 0_u64;
     for _ in 0..length {
         let control = cursor.byte()?;
         let (low, count) = (control & 15, control >> 4);
         if low + count > 8 {
-            return Err(cursor.damaged("a value of more than eight bytes"));
+            return Err(damaged(cursor.offset(), "a value of more than eight bytes"));
         }
         let mut bytes = [0; 8];
         bytes[usize::from(low)..usize::from(low + count)].copy_from_slice(cursor.take(usize::from(count))?);

@@ -1,20 +1,20 @@
-//! Reads Influx line protocol: `measurement,tag=value field=1.5,other=2i 1465839830100400200`.
+//! Reads recordings in Influx line protocol: `measurement,tag=value field=1.5,other=2i 1465839830100400200`.
 //!
-//! Written from the protocol's reference (docs.influxdata.com, "line protocol"). A series is a
-//! measurement with its tags and one field: the measurement becomes the name, the tags become
-//! labels, and the field's key becomes the label `_field`, which is Influx's own reserved name for
-//! it. String and boolean fields are left out and counted; the other fields of the line are kept.
+//! Lines are scanned as the listener scans them (`wire::influx`). A recording has rules of its
+//! own: each line needs a timestamp, in the unit of the file; numbers must be exact, or are left
+//! out; every series has the label `_field`; and what is wrong is told in the words of a reader of
+//! files. String and boolean fields are left out and counted; the other fields of the line are
+//! kept.
 
 use std::io::Read;
 
 use super::error::{Place, TraceDefect};
 use super::memory::{Trace, TraceBuilder};
-use super::text::{self, BEYOND_EXACT, Line, NO_NUMBER, NO_TIMESTAMP, Numbers, ReadOptions, TimeUnit};
+use super::text::{self, Line, NO_NUMBER, NO_TIMESTAMP, Numbers, ReadOptions, TimeUnit};
 use crate::series::SeriesKey;
 use crate::time::Timestamp;
-
-/// The label that holds the key of the field.
-pub const FIELD_LABEL: &str = "_field";
+use crate::wire::influx::line::{self, Field, Flaw, NoValue};
+use crate::wire::influx::{FIELD_ESCAPES, FIELD_LABEL, parts, unescape};
 
 /// Reads a file of line protocol. Invalid lines become problems of the trace.
 ///
@@ -23,16 +23,17 @@ pub const FIELD_LABEL: &str = "_field";
 pub fn parse_influx(input: impl Read, options: &ReadOptions) -> Result<Trace, TraceDefect> {
     let mut trace = TraceBuilder::new(options.limits);
     let unit = options.unit.unwrap_or(TimeUnit::Nanos);
+    let mut fields = Vec::new();
     text::each_line(input, &mut |line| {
         let bytes = line.bytes.trim_ascii_start();
-        if bytes.is_empty() || bytes[0] == b'#' {
+        if !line::is_point(bytes) {
             return Ok(());
         }
         if line.is_too_long {
             trace.problem(Place::Line(line.number), "a line that is too long", bytes);
             return Ok(());
         }
-        match parse_line(bytes, unit) {
+        match parse_line(bytes, unit, &mut fields) {
             Ok(row) => take(&mut trace, &row, line),
             Err(what) => {
                 trace.problem(Place::Line(line.number), what, bytes);
@@ -46,8 +47,7 @@ pub fn parse_influx(input: impl Read, options: &ReadOptions) -> Result<Trace, Tr
 struct Row {
     measurement: String,
     tags: Vec<(String, String)>,
-    // A field without a usable value holds the reason instead.
-    fields: Vec<(String, Result<f64, &'static str>)>,
+    fields: Vec<(String, Result<f64, NoValue>)>,
     at: Timestamp,
 }
 
@@ -63,64 +63,43 @@ fn take(trace: &mut TraceBuilder, row: &Row, line: Line<'_>) -> Result<(), Trace
                     Err(what) => trace.problem(place, what, line.bytes),
                 }
             }
-            Err(what) => trace.problem(place, what, line.bytes),
+            Err(why) => trace.problem(place, left_out(*why), line.bytes),
         }
     }
     Ok(())
 }
 
-fn parse_line(line: &[u8], unit: TimeUnit) -> Result<Row, &'static str> {
-    let mut scan = Scan { rest: line };
-    let measurement = scan.text(b", ")?;
-    if measurement.is_empty() {
-        return Err("no measurement");
+fn parse_line(bytes: &[u8], unit: TimeUnit, fields: &mut Vec<Field>) -> Result<Row, &'static str> {
+    let line = line::scan(bytes, number, fields).map_err(in_words)?;
+    let (measurement, tags) = parts(utf8(line.head)?);
+    // An escaped equal sign is one here as well; the listener keeps the backslash, as InfluxDB does.
+    let measurement = unescape(measurement, ",= ");
+    let tags: Vec<(String, String)> = tags.collect();
+    if tags.iter().any(|(tag, _)| tag == FIELD_LABEL) {
+        return Err("a tag of the reserved name _field");
     }
-    let mut tags: Vec<(String, String)> = Vec::new();
-    while scan.skip(b',') {
-        let tag = scan.text(b",= ")?;
-        if !scan.skip(b'=') {
-            return Err("a tag without a value");
-        }
-        let value = scan.text(b",= ")?;
-        if tag.is_empty() || value.is_empty() {
-            return Err("an empty tag");
-        }
-        if tag == FIELD_LABEL {
-            return Err("a tag of the reserved name _field");
-        }
-        tags.push((tag, value));
-    }
-    if has_twice(&tags) {
-        return Err("a tag that occurs twice");
-    }
-    if !scan.skip_blanks() {
-        return Err("no field");
-    }
-    let mut fields: Vec<(String, Result<f64, &'static str>)> = Vec::new();
-    loop {
-        let field = scan.text(b",= ")?;
-        if field.is_empty() || !scan.skip(b'=') {
-            return Err("no field");
-        }
-        let value = scan.value()?;
-        fields.push((field, value));
-        if !scan.skip(b',') {
-            break;
-        }
-    }
+    let fields = fields.iter().map(|field| {
+        let key = unescape(utf8(&bytes[field.key.clone()])?, FIELD_ESCAPES);
+        Ok((key, field.value))
+    });
+    let fields: Vec<(String, Result<f64, NoValue>)> = fields.collect::<Result<_, &str>>()?;
     if has_twice(&fields) {
         return Err("a field that occurs twice");
     }
-    if !scan.skip_blanks() || scan.rest.is_empty() {
+    if line.time.is_empty() {
         return Err(NO_TIMESTAMP);
     }
-    let at = text::timestamp(scan.rest.trim_ascii_end(), unit)?;
+    let at = text::timestamp(line.time.trim_ascii_end(), unit)?;
     Ok(Row {
         measurement,
         tags,
         fields,
         at,
     })
+}
+
+fn utf8(name: &[u8]) -> Result<&str, &'static str> {
+    std::str::from_utf8(name).map_err(|_| "a name that is not UTF-8")
 }
 
 /// Sorts first, because a line may contain very many.
@@ -130,90 +109,45 @@ fn has_twice<T>(pairs: &[(String, T)]) -> bool {
     names.windows(2).any(|pair| pair[0] == pair[1])
 }
 
-struct Scan<'a> {
-    rest: &'a [u8],
-}
-
-impl Scan<'_> {
-    fn skip(&mut self, byte: u8) -> bool {
-        let rest = self.rest.strip_prefix(&[byte]);
-        self.rest = rest.unwrap_or(self.rest);
-        rest.is_some()
-    }
-
-    fn skip_blanks(&mut self) -> bool {
-        let before = self.rest.len();
-        while self.skip(b' ') {}
-        self.rest.len() < before
-    }
-
-    /// The text up to one of the unescaped `ends`. A backslash before any other character is
-    /// literal, as in Influx.
-    fn text(&mut self, ends: &[u8]) -> Result<String, &'static str> {
-        let mut text = Vec::new();
-        let mut at = 0;
-        while let Some(&byte) = self.rest.get(at) {
-            if ends.contains(&byte) {
-                break;
-            }
-            let next = self.rest.get(at + 1);
-            if let (b'\\', Some(&escaped @ (b',' | b'=' | b' '))) = (byte, next) {
-                text.push(escaped);
-                at += 2;
-            } else {
-                text.push(byte);
-                at += 1;
-            }
+/// A number that is exact, with or without the sign of its type: `i` or `u`.
+fn number(word: &[u8]) -> Result<Result<f64, NoValue>, Flaw> {
+    let value = match word {
+        [b'-', digits @ .., b'u'] if is_digits(digits) => Err("an unsigned integer with a sign"),
+        [digits @ .., b'i' | b'u'] if is_digits(digits.strip_prefix(b"-").unwrap_or(digits)) => {
+            text::number(digits, Numbers::Finite)
         }
-        self.rest = &self.rest[at..];
-        String::from_utf8(text).map_err(|_| "a name that is not UTF-8")
-    }
-
-    /// The value of a field; the inner error is a value that an f64 cannot represent.
-    fn value(&mut self) -> Result<Result<f64, &'static str>, &'static str> {
-        if self.skip(b'"') {
-            self.skip_string()?;
-            return Ok(Err("a string, which is no value"));
-        }
-        let end = memchr::memchr2(b',', b' ', self.rest).unwrap_or(self.rest.len());
-        let (word, rest) = self.rest.split_at(end);
-        self.rest = rest;
-        let value = match word {
-            b"t" | b"T" | b"true" | b"True" | b"TRUE" | b"f" | b"F" | b"false" | b"False" | b"FALSE" => {
-                return Ok(Err("a boolean, which is no value"));
-            }
-            [b'-', digits @ .., b'u'] if is_digits(digits) => Err("an unsigned integer with a sign"),
-            [digits @ .., b'i' | b'u'] if is_digits(digits.strip_prefix(b"-").unwrap_or(digits)) => {
-                text::number(digits, Numbers::Finite)
-            }
-            _ => text::number(word, Numbers::Finite),
-        };
-        match value {
-            Err(NO_NUMBER) => Err("a field that is neither number, string nor boolean"),
-            Err(BEYOND_EXACT) => Ok(Err(BEYOND_EXACT)),
-            other => Ok(other),
-        }
-    }
-
-    fn skip_string(&mut self) -> Result<(), &'static str> {
-        let mut escaped = false;
-        for (at, byte) in self.rest.iter().enumerate() {
-            match byte {
-                _ if escaped => escaped = false,
-                b'\\' => escaped = true,
-                b'"' => {
-                    self.rest = &self.rest[at + 1..];
-                    return Ok(());
-                }
-                _ => {}
-            }
-        }
-        Err("a string that does not end on its line")
+        _ => text::number(word, Numbers::Finite),
+    };
+    match value {
+        Err(NO_NUMBER) => Err(Flaw::Number(NO_NUMBER)),
+        value => Ok(value.map_err(NoValue::Number)),
     }
 }
 
 fn is_digits(bytes: &[u8]) -> bool {
     !bytes.is_empty() && bytes.iter().all(u8::is_ascii_digit)
+}
+
+fn left_out(why: NoValue) -> &'static str {
+    match why {
+        NoValue::String => "a string, which is no value",
+        NoValue::Boolean => "a boolean, which is no value",
+        NoValue::Number(what) => what,
+    }
+}
+
+fn in_words(flaw: Flaw) -> &'static str {
+    match flaw {
+        Flaw::NoMeasurement => "no measurement",
+        Flaw::NoTagValue => "a tag without a value",
+        Flaw::NoTagKey | Flaw::EmptyTagValue => "an empty tag",
+        Flaw::TagFormat => "a tag with two equal signs",
+        Flaw::DuplicateTags => "a tag that occurs twice",
+        Flaw::LongKey => "a name that is too long",
+        Flaw::NoFields | Flaw::NoFieldKey | Flaw::FieldFormat => "no field",
+        Flaw::OpenQuote => "a string that does not end on its line",
+        Flaw::NoFieldValue | Flaw::Boolean | Flaw::Number(_) => "a field that is neither number, string nor boolean",
+    }
 }
 
 #[cfg(test)]

@@ -10,8 +10,10 @@ use super::Limits;
 use super::columns;
 use super::error::TraceDefect;
 use super::format::{
-    self, BLOCK_HEADER_BYTES, BlockHeader, Cursor, FILE_HEADER_BYTES, Kind, MAX_LABELS, MAX_TEXT_BYTES,
+    self, BLOCK_HEADER_BYTES, BlockHeader, FILE_HEADER_BYTES, Kind, MAX_LABELS, MAX_TEXT_BYTES, damaged, read_count,
+    read_text, too_much,
 };
+use crate::bytes::Reader;
 use crate::series::{Catalog, SeriesId, SeriesKey};
 use crate::time::Timestamp;
 
@@ -116,7 +118,7 @@ impl<R: Read> TraceReader<R> {
         }
         let base = self.offset + BLOCK_HEADER_BYTES as u64;
         if crc32fast::hash(&payload) != header.checksum {
-            return Err(format::damaged(base, "the checksum of a block does not match"));
+            return Err(damaged(base, "the checksum of a block does not match"));
         }
         self.take_block(header, &payload, base, visit)?;
         self.offset = base + payload.len() as u64;
@@ -134,7 +136,7 @@ impl<R: Read> TraceReader<R> {
         base: u64,
         visit: &mut Visitor<'_>,
     ) -> Result<(), TraceDefect> {
-        let mut cursor = Cursor::new(payload, base);
+        let mut cursor = Reader::based(payload, base);
         match header.kind {
             Kind::Note => self.take_notes(&mut cursor)?,
             Kind::Series => self.take_series(&mut cursor)?,
@@ -142,17 +144,17 @@ impl<R: Read> TraceReader<R> {
             Kind::End => self.take_end(&mut cursor)?,
             Kind::Optional => return Ok(()),
         }
-        if cursor.is_at_end() {
+        if cursor.rest().is_empty() {
             Ok(())
         } else {
-            Err(cursor.damaged("bytes left over at the end of a block"))
+            Err(damaged(cursor.offset(), "bytes left over at the end of a block"))
         }
     }
 
-    fn take_notes(&mut self, cursor: &mut Cursor<'_>) -> Result<(), TraceDefect> {
-        for _ in 0..cursor.count("notes", 1000)? {
-            let name = cursor.text()?.to_owned();
-            let value = cursor.text()?.to_owned();
+    fn take_notes(&mut self, cursor: &mut Reader<'_>) -> Result<(), TraceDefect> {
+        for _ in 0..read_count(cursor, "notes", 1000)? {
+            let name = read_text(cursor)?.to_owned();
+            let value = read_text(cursor)?.to_owned();
             self.key_bytes += (name.len() + value.len()) as u64;
             self.check_key_bytes(cursor)?;
             self.notes.insert(name, value);
@@ -160,15 +162,15 @@ impl<R: Read> TraceReader<R> {
         Ok(())
     }
 
-    fn take_series(&mut self, cursor: &mut Cursor<'_>) -> Result<(), TraceDefect> {
+    fn take_series(&mut self, cursor: &mut Reader<'_>) -> Result<(), TraceDefect> {
         let limit = self.limits.series;
-        let count = cursor.count("series", limit as u64)?;
+        let count = read_count(cursor, "series", limit as u64)?;
         let mut texts: Vec<String> = Vec::new();
         for _ in 0..count {
             if self.catalog.len() == limit {
-                return Err(cursor.too_much("series", limit as u64));
+                return Err(too_much(cursor, "series", limit as u64));
             }
-            let labels = cursor.count("labels of one series", MAX_LABELS)?;
+            let labels = read_count(cursor, "labels of one series", MAX_LABELS)?;
             for index in 0..=2 * labels {
                 if texts.len() <= index {
                     texts.push(String::new());
@@ -183,19 +185,19 @@ impl<R: Read> TraceReader<R> {
                 .map(|pair| (pair[0].as_str(), pair[1].as_str()));
             let key = SeriesKey::with_labels(texts[0].as_str(), pairs);
             if key.labels().len() != labels {
-                return Err(cursor.damaged("a series with two labels of one name"));
+                return Err(damaged(cursor.offset(), "a series with two labels of one name"));
             }
             if self.catalog.id(&key).is_some() {
-                return Err(cursor.damaged("a series that is announced twice"));
+                return Err(damaged(cursor.offset(), "a series that is announced twice"));
             }
             self.catalog.intern(key);
         }
         Ok(())
     }
 
-    fn check_key_bytes(&self, cursor: &Cursor<'_>) -> Result<(), TraceDefect> {
+    fn check_key_bytes(&self, cursor: &Reader<'_>) -> Result<(), TraceDefect> {
         if self.key_bytes > self.limits.key_bytes {
-            return Err(cursor.too_much("bytes of names", self.limits.key_bytes));
+            return Err(too_much(cursor, "bytes of names", self.limits.key_bytes));
         }
         Ok(())
     }
@@ -217,9 +219,12 @@ impl<R: Read> TraceReader<R> {
         })
     }
 
-    fn take_end(&mut self, cursor: &mut Cursor<'_>) -> Result<(), TraceDefect> {
+    fn take_end(&mut self, cursor: &mut Reader<'_>) -> Result<(), TraceDefect> {
         if cursor.varint()? != self.catalog.len() as u64 || cursor.varint()? != self.samples {
-            return Err(cursor.damaged("the totals at the end do not agree with what was read"));
+            return Err(damaged(
+                cursor.offset(),
+                "the totals at the end do not agree with what was read",
+            ));
         }
         self.ending = Some(Ending::Complete);
         Ok(())
@@ -231,21 +236,24 @@ impl<R: Read> TraceReader<R> {
         if more.is_empty() {
             Ok(())
         } else {
-            Err(format::damaged(self.offset, "bytes after the end block"))
+            Err(damaged(self.offset, "bytes after the end block"))
         }
     }
 }
 
 /// Reads a text that is stored as a suffix to a prefix of the previous text in its position.
-fn take_text(cursor: &mut Cursor<'_>, text: &mut String) -> Result<(), TraceDefect> {
-    let shared = cursor.count("bytes in one name", MAX_TEXT_BYTES)?;
+fn take_text(cursor: &mut Reader<'_>, text: &mut String) -> Result<(), TraceDefect> {
+    let shared = read_count(cursor, "bytes in one name", MAX_TEXT_BYTES)?;
     if !text.is_char_boundary(shared) {
-        return Err(cursor.damaged("a name that shares more than the one before has"));
+        return Err(damaged(
+            cursor.offset(),
+            "a name that shares more than the one before has",
+        ));
     }
     text.truncate(shared);
-    text.push_str(cursor.text()?);
+    text.push_str(read_text(cursor)?);
     if text.len() as u64 > MAX_TEXT_BYTES {
-        return Err(cursor.too_much("bytes in one name", MAX_TEXT_BYTES));
+        return Err(too_much(cursor, "bytes in one name", MAX_TEXT_BYTES));
     }
     Ok(())
 }

@@ -10,6 +10,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use super::error::{TraceDefect, TraceProblems};
 use super::writer::{TraceTotals, TraceWriter};
+use crate::proc::recorded::ROOT;
 use crate::time::{Clock, SECOND_NS};
 
 mod machine;
@@ -67,7 +68,7 @@ impl Default for RecordOptions {
             names: Vec::new(),
             max_series: 50_000,
             block_ns: 60 * SECOND_NS,
-            root: PathBuf::from("/proc"),
+            root: PathBuf::from(ROOT),
         }
     }
 }

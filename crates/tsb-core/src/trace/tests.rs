@@ -3,6 +3,7 @@
 use proptest::prelude::*;
 
 use super::*;
+use crate::bytes::varint;
 use crate::series::{SeriesId, SeriesKey};
 use crate::time::Timestamp;
 
@@ -278,9 +279,9 @@ fn a_block_that_is_missing_doubled_or_unknown_is_noticed() {
 #[test]
 fn a_small_hostile_file_stays_small() {
     let mut payload = vec![1, 0];
-    format::put_varint(&mut payload, 4_000_000);
+    varint::put(&mut payload, 4_000_000);
     payload.extend_from_slice(&[0, 0]);
-    format::put_varint(&mut payload, 4_000_000 - 2);
+    varint::put(&mut payload, 4_000_000 - 2);
     payload.extend_from_slice(&[1, 0, 0, 0]);
     payload.extend_from_slice(&[0; 8]);
     let mut bytes = format::file_header().to_vec();

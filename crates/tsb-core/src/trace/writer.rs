@@ -7,7 +7,8 @@ use std::io::Write;
 
 use super::columns::{self, Segment};
 use super::error::TraceDefect;
-use super::format::{self, Kind, MAX_LABELS, MAX_TEXT_BYTES, put_varint};
+use super::format::{self, Kind, MAX_LABELS, MAX_TEXT_BYTES};
+use crate::bytes::varint;
 use crate::series::{Catalog, SeriesId, SeriesKey};
 use crate::time::Timestamp;
 
@@ -68,10 +69,10 @@ impl<W: Write> TraceWriter<W> {
             waiting_samples: 0,
             payload: Vec::new(),
         };
-        put_varint(&mut writer.payload, notes.len() as u64);
+        varint::put(&mut writer.payload, notes.len() as u64);
         for text in notes.iter().flat_map(|&(name, value)| [name, value]) {
             check_text(text)?;
-            put_varint(&mut writer.payload, text.len() as u64);
+            varint::put(&mut writer.payload, text.len() as u64);
             writer.payload.extend_from_slice(text.as_bytes());
         }
         writer.write_block(Kind::Note)?;
@@ -95,12 +96,12 @@ impl<W: Write> TraceWriter<W> {
         for text in &texts {
             check_text(text)?;
         }
-        put_varint(&mut self.announced, key.labels().len() as u64);
+        varint::put(&mut self.announced, key.labels().len() as u64);
         for (index, text) in texts.iter().enumerate() {
             let before = self.last_texts.get(index).map_or("", String::as_str);
             let shared = shared_bytes(before, text);
-            put_varint(&mut self.announced, shared as u64);
-            put_varint(&mut self.announced, (text.len() - shared) as u64);
+            varint::put(&mut self.announced, shared as u64);
+            varint::put(&mut self.announced, (text.len() - shared) as u64);
             self.announced.extend_from_slice(&text.as_bytes()[shared..]);
         }
         self.last_texts = texts.into_iter().map(str::to_owned).collect();
@@ -174,8 +175,8 @@ impl<W: Write> TraceWriter<W> {
     /// complete.
     pub fn finish(mut self) -> Result<(W, TraceTotals), TraceDefect> {
         self.flush()?;
-        put_varint(&mut self.payload, self.totals.series);
-        put_varint(&mut self.payload, self.totals.samples);
+        varint::put(&mut self.payload, self.totals.series);
+        varint::put(&mut self.payload, self.totals.samples);
         self.write_block(Kind::End)?;
         self.out.flush().map_err(TraceDefect::io("flush"))?;
         Ok((self.out, self.totals))
@@ -185,7 +186,7 @@ impl<W: Write> TraceWriter<W> {
         if self.announced_count == 0 {
             return Ok(());
         }
-        put_varint(&mut self.payload, self.announced_count);
+        varint::put(&mut self.payload, self.announced_count);
         self.payload.extend_from_slice(&self.announced);
         self.announced.clear();
         self.announced_count = 0;

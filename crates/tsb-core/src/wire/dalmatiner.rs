@@ -20,6 +20,7 @@ pub use stream::StreamDecoder;
 
 pub(crate) use pack::DalmatinerPacker;
 
+use crate::bytes::{cut, cut_slice};
 use crate::series::{SeriesId, SeriesKey};
 use crate::time::{SECOND_NS, Timestamp};
 use crate::wire::known::Known;
@@ -111,11 +112,8 @@ pub(crate) fn key_of_metric(bucket: &[u8], metric: &[u8]) -> Result<SeriesKey, &
 pub(crate) fn key_of_elements(bucket: &[u8], mut elements: &[u8]) -> Result<SeriesKey, &'static str> {
     let mut name = String::new();
     let mut is_first = true;
-    while let Some((&length, rest)) = elements.split_first() {
-        let (element, rest) = rest
-            .split_at_checked(usize::from(length))
-            .ok_or("a metric's element is cut short")?;
-        elements = rest;
+    while let Some([length]) = cut(&mut elements) {
+        let element = cut_slice(&mut elements, usize::from(length)).ok_or("a metric's element is cut short")?;
         if !is_first {
             name.push('.');
         }
@@ -172,22 +170,6 @@ pub(crate) fn push_seconds(
         at = at + SECOND_NS as i64;
     }
     outcome
-}
-
-/// Removes the first `N` bytes and returns them; `None` if there are fewer.
-#[inline(always)]
-pub(crate) fn cut<const N: usize>(bytes: &mut &[u8]) -> Option<[u8; N]> {
-    let (head, rest) = bytes.split_first_chunk()?;
-    *bytes = rest;
-    Some(*head)
-}
-
-/// Removes the first `length` bytes and returns them.
-#[inline(always)]
-pub(crate) fn cut_slice<'a>(bytes: &mut &'a [u8], length: usize) -> Option<&'a [u8]> {
-    let (head, rest) = bytes.split_at_checked(length)?;
-    *bytes = rest;
-    Some(head)
 }
 
 #[cfg(test)]

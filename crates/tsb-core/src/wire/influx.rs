@@ -10,7 +10,7 @@
 mod decode;
 mod encode;
 mod join;
-mod line;
+pub(crate) mod line;
 mod precision;
 mod tail;
 mod window;
@@ -117,23 +117,31 @@ pub fn series_key(head: &[u8], field: &[u8]) -> Result<SeriesKey, &'static str> 
     let not_utf8 = |_| "a name is not UTF-8";
     let head = std::str::from_utf8(head).map_err(not_utf8)?;
     let field = std::str::from_utf8(field).map_err(not_utf8)?;
-    let mut parts = split(head, ',');
-    let name = unescape(parts.next().unwrap_or_default(), ", ");
-    let mut labels = Vec::new();
-    for tag in parts {
-        let mut pair = split(tag, '=');
-        let label = unescape(pair.next().unwrap_or_default(), ",= ");
-        let value = unescape(pair.next().unwrap_or_default(), ",= ");
-        if label == FIELD_LABEL {
-            return Err("a tag has the reserved name _field");
-        }
-        labels.push((label, value));
+    let (measurement, tags) = parts(head);
+    let name = unescape(measurement, ", ");
+    let mut labels: Vec<(String, String)> = tags.collect();
+    if labels.iter().any(|(label, _)| label == FIELD_LABEL) {
+        return Err("a tag has the reserved name _field");
     }
-    let field = unescape(field, ",= \"");
+    let field = unescape(field, FIELD_ESCAPES);
     if field != DEFAULT_FIELD {
         labels.push((FIELD_LABEL.to_owned(), field));
     }
     Ok(SeriesKey::with_labels(name, labels))
+}
+
+/// The characters of a field's key that a backslash escapes.
+pub(crate) const FIELD_ESCAPES: &str = ",= \"";
+
+/// The measurement of a line head, still escaped, and its tags.
+pub(crate) fn parts(head: &str) -> (&str, impl Iterator<Item = (String, String)>) {
+    let mut parts = split(head, ',');
+    let measurement = parts.next().unwrap_or_default();
+    let tags = parts.map(|tag| {
+        let mut pair = split(tag, '=').map(|text| unescape(text, ",= "));
+        (pair.next().unwrap_or_default(), pair.next().unwrap_or_default())
+    });
+    (measurement, tags)
 }
 
 /// The parts between separators that are not escaped by a backslash.
@@ -147,7 +155,7 @@ fn split(text: &str, separator: char) -> impl Iterator<Item = &str> {
 }
 
 /// Removes the backslash before each of the `special` characters; any other is kept.
-fn unescape(text: &str, special: &str) -> String {
+pub(crate) fn unescape(text: &str, special: &str) -> String {
     let mut plain = String::with_capacity(text.len());
     let mut rest = text.chars().peekable();
     while let Some(c) = rest.next() {

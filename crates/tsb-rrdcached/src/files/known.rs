@@ -13,6 +13,7 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use foldhash::fast::FixedState;
+use tsb_core::bytes::{cut, cut_slice, u32_at};
 use tsb_rrd::Known;
 
 use super::base::Base;
@@ -252,11 +253,9 @@ fn next<'a>(
     if prefix.is_empty() {
         return Ok(None);
     }
-    let (length, sum) = prefix.split_first_chunk::<4>().ok_or(CUT)?;
-    let (length, sum) = (
-        u32::from_le_bytes(*length),
-        u32::from_le_bytes(sum.try_into().map_err(|_| CUT)?),
-    );
+    let (Some(length), Some(sum)) = (u32_at(&prefix, 0), u32_at(&prefix, 4)) else {
+        return Err(CUT);
+    };
     if length > RECORD_MAX {
         return Err("a record is longer than any");
     }
@@ -269,10 +268,9 @@ fn next<'a>(
     if crc32fast::hash(body) != sum {
         return Err("a checksum does not match");
     }
-    let (name_length, rest) = body.split_first_chunk::<4>().ok_or(WRONG)?;
-    let (name, known) = rest
-        .split_at_checked(u32::from_le_bytes(*name_length) as usize)
-        .ok_or(WRONG)?;
+    let mut known = &body[..];
+    let name_length = u32::from_le_bytes(cut(&mut known).ok_or(WRONG)?);
+    let name = cut_slice(&mut known, name_length as usize).ok_or(WRONG)?;
     let name = std::str::from_utf8(name).map_err(|_| WRONG)?;
     let known = Known::from_bytes(known).ok_or(WRONG)?;
     Ok(Some((name, known, 8 + u64::from(length))))

@@ -1,8 +1,7 @@
 //! Starts the journal of a run and fills in its header.
 
-use std::path::Path;
-
 use tsb_core::net::Carrier;
+use tsb_core::proc::boot_id;
 use tsb_core::{Durability, Timestamp};
 use tsb_stores::Store;
 
@@ -10,15 +9,6 @@ use super::stage::Stage;
 use crate::controls::Controls;
 use crate::journal::{Followed, Follower, Header, Way};
 use crate::plan::Transport;
-
-/// The kernel's id of the current boot.
-const BOOT_ID: &str = "/proc/sys/kernel/random/boot_id";
-
-/// The id of this boot, where the kernel provides it.
-pub fn boot_id() -> Option<String> {
-    let text = std::fs::read_to_string(Path::new(BOOT_ID)).ok()?;
-    Some(text.trim().to_owned())
-}
 
 /// Begins the journal of a run if one is wanted. A store without persistence cannot be checked
 /// after the process has ended, so it gets a journal only if the user named one.

@@ -11,7 +11,6 @@ pub(crate) mod check;
 mod integers;
 mod offsets;
 mod pack;
-pub(crate) mod varint;
 
 #[cfg(test)]
 mod tests;

@@ -8,8 +8,9 @@
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
-use super::cursor::Cursor;
-use crate::block::{Block, Columns, Held, MAX_ROWS, Parts, Receiver, Sealer, each_cluster, varint};
+use tsb_core::bytes::{BytesError, Fault, Reader, cut, varint};
+
+use crate::block::{Block, Columns, Held, MAX_ROWS, Parts, Receiver, Sealer, each_cluster};
 
 const VERSION: u8 = 1;
 /// Bytes of the checksum at the start.
@@ -141,7 +142,7 @@ impl Body {
         );
         out.push((rows - 1) as u8);
         if !follows {
-            varint::put(out, varint::zigzag(start.wrapping_sub(before.end)));
+            varint::put_signed(out, start.wrapping_sub(before.end));
         }
         if !steady {
             varint::put(out, end.wrapping_sub(start) as u64);
@@ -150,7 +151,7 @@ impl Body {
         match whole {
             _ if same => {}
             Some(whole) => {
-                varint::put(out, varint::zigzag(whole - before.whole));
+                varint::put_signed(out, whole - before.whole);
                 before.whole = whole;
             }
             None => out.extend_from_slice(&maximum.to_bits().to_le_bytes()),
@@ -207,16 +208,15 @@ pub(super) fn take(
     rank: u64,
     into: &mut Vec<Held>,
 ) -> Result<(), &'static str> {
-    let Some((sum, rest)) = bytes.split_first_chunk::<HEAD>() else {
-        return Err("a chunk is cut off");
-    };
-    if crc32fast::hash(rest) != u32::from_le_bytes(*sum) {
+    let mut rest = &bytes[..];
+    let sum = cut(&mut rest).ok_or("a chunk is cut off")?;
+    if crc32fast::hash(rest) != u32::from_le_bytes(sum) {
         return Err("the checksum of a chunk is wrong");
     }
     if rest.first() != Some(&VERSION) {
         return Err("a chunk has a version that this program does not know");
     }
-    take_blocks(bytes, &rest[1..], (start, end), rank, into).ok_or("a chunk's directory is wrong")
+    take_blocks(bytes, &rest[1..], (start, end), rank, into).map_err(|_| "a chunk's directory is wrong")
 }
 
 fn take_blocks(
@@ -225,15 +225,16 @@ fn take_blocks(
     (start, end): (i64, i64),
     rank: u64,
     into: &mut Vec<Held>,
-) -> Option<()> {
-    let mut cursor = Cursor::new(rest);
+) -> Result<(), BytesError> {
+    let mut cursor = Reader::new(rest);
     let count = cursor.varint()?;
     let mut before = Before::default();
     let (mut from, first) = (0u64, into.len());
     for _ in 0..count {
         let entry = entry(&mut cursor, &mut before)?;
         if entry.end >= start && entry.start < end {
-            let place = (u32::try_from(from).ok()?, entry.len);
+            let from = u32::try_from(from).map_err(|_| cursor.error(Fault::TooLarge))?;
+            let place = (from, entry.len);
             let block = Block::of_shared(bytes, place, (entry.start, entry.end), entry.rows);
             into.push(Held {
                 start: entry.start,
@@ -246,20 +247,20 @@ fn take_blocks(
         from += u64::from(entry.len);
     }
     // The blocks follow the directory.
-    if cursor.len() as u64 != from {
-        return None;
+    if cursor.rest().len() as u64 != from {
+        return Err(cursor.error(Fault::Invalid));
     }
-    let data = (bytes.len() - cursor.len()) as u32;
+    let data = (bytes.len() - cursor.rest().len()) as u32;
     for held in &mut into[first..] {
         let Parts::Sealed(block, _) = &mut held.parts else {
             continue;
         };
         block.shift(data);
         if !block.is_sound() {
-            return None;
+            return Err(cursor.error(Fault::Invalid));
         }
     }
-    Some(())
+    Ok(())
 }
 
 /// An entry of the directory.
@@ -271,7 +272,7 @@ struct Entry {
     maximum: f64,
 }
 
-fn entry(cursor: &mut Cursor<'_>, before: &mut Before) -> Option<Entry> {
+fn entry(cursor: &mut Reader<'_>, before: &mut Before) -> Result<Entry, BytesError> {
     let flags = cursor.byte()?;
     let rows = usize::from(cursor.byte()?) + 1;
     let start = if flags & FOLLOWS == 0 {
@@ -284,17 +285,17 @@ fn entry(cursor: &mut Cursor<'_>, before: &mut Before) -> Option<Entry> {
     } else {
         before.steady_end(start, rows)
     };
-    let len = u16::try_from(cursor.varint()?).ok()?;
+    let len = cursor.varint_as()?;
     let maximum = if flags & SAME_MAXIMUM != 0 {
         before.maximum
     } else if flags & WHOLE_MAXIMUM != 0 {
         before.whole = before.whole.wrapping_add(cursor.signed()?);
         before.whole as f64
     } else {
-        cursor.double()?
+        cursor.f64()?
     };
     before.follow(start, end, rows, maximum);
-    Some(Entry {
+    Ok(Entry {
         start,
         end,
         rows: rows as u16,

@@ -7,10 +7,9 @@
 
 mod values;
 
+use tsb_core::bytes::{BytesError, Fault, Reader, varint};
 use tsb_core::{Batch, Ids, SeriesId, Times, Timestamp};
 
-use super::cursor::Cursor;
-use crate::block::varint;
 use values::Values;
 
 const RUN: u8 = 0;
@@ -82,7 +81,7 @@ impl Encoder {
         let mut before = 0;
         for index in 0..batch.len() {
             let id = i64::from(batch.id(index).0);
-            varint::put(&mut self.out, varint::zigzag(id - before));
+            varint::put_signed(&mut self.out, id - before);
             before = id;
         }
         match one {
@@ -94,7 +93,7 @@ impl Encoder {
     }
 
     fn time(&mut self, at: i64) {
-        varint::put(&mut self.out, varint::zigzag(at.wrapping_sub(self.at)));
+        varint::put_signed(&mut self.out, at.wrapping_sub(self.at));
         self.at = at;
     }
 
@@ -150,46 +149,47 @@ impl Decoder {
         series: u32,
         mut visit: impl FnMut(&mut Piece),
     ) -> Result<(), &'static str> {
-        let mut cursor = Cursor::new(bytes);
-        let sum = cursor.array().ok_or("a frame is cut off")?;
-        if crc32fast::hash(&bytes[HEAD..]) != u32::from_le_bytes(sum) {
+        let mut cursor = Reader::new(bytes);
+        let sum = cursor.u32().map_err(|_| "a frame is cut off")?;
+        if crc32fast::hash(&bytes[HEAD..]) != sum {
             return Err("the checksum of a frame is wrong");
         }
         let mut at = 0;
-        while cursor.len() > 0 {
+        while !cursor.rest().is_empty() {
             self.batch(&mut cursor, &mut at, series)
-                .ok_or("a frame holds what none can")?;
+                .map_err(|_| "a frame holds what none can")?;
             visit(&mut self.piece);
         }
         Ok(())
     }
 
-    fn batch(&mut self, cursor: &mut Cursor<'_>, at: &mut i64, series: u32) -> Option<()> {
+    fn batch(&mut self, cursor: &mut Reader<'_>, at: &mut i64, series: u32) -> Result<(), BytesError> {
         let kind = cursor.byte()?;
         let piece = &mut self.piece;
         piece.ids.clear();
         piece.times.clear();
         if kind == RUN {
-            let first = u32::try_from(cursor.varint()?).ok()?;
-            let len = u32::try_from(cursor.varint()?).ok()?;
+            let first: u32 = cursor.varint_as()?;
+            let len: u32 = cursor.varint_as()?;
             *at = at.wrapping_add(cursor.signed()?);
-            if first.checked_add(len)? > series {
-                return None;
+            if first.checked_add(len).is_none_or(|end| end > series) {
+                return Err(cursor.error(Fault::Invalid));
             }
             piece.run = Some(SeriesId(first));
             piece.times.push(Timestamp(*at));
             return self.values.get_run(first, len as usize, cursor, &mut piece.values);
         }
-        let len = usize::try_from(cursor.varint()?).ok()?;
+        let len: usize = cursor.varint_as()?;
         // An id takes at least one byte.
-        if kind > LIST_AT_ONE_TIME || len > cursor.len() {
-            return None;
+        if kind > LIST_AT_ONE_TIME || len > cursor.rest().len() {
+            return Err(cursor.error(Fault::Invalid));
         }
         piece.run = None;
         let mut id = 0i64;
         for _ in 0..len {
             id = id.wrapping_add(cursor.signed()?);
-            let number = u32::try_from(id).ok().filter(|number| *number < series)?;
+            let number = u32::try_from(id).ok().filter(|number| *number < series);
+            let number = number.ok_or_else(|| cursor.error(Fault::Invalid))?;
             piece.ids.push(SeriesId(number));
         }
         for _ in 0..if kind == LIST { len } else { 1 } {

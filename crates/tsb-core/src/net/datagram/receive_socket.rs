@@ -12,11 +12,11 @@ use nix::sys::socket::{
 use socket2::{Domain, SockAddr, Type};
 use tokio::io::Interest;
 
-use super::drops;
 use super::socket::Socket;
 use crate::net::address::Address;
 use crate::net::options::{Granted, ListenOptions};
 use crate::net::stream::{remove, replace_stale};
+use crate::proc::udp_drops;
 
 /// Buffer size for one receive call: holds the longest datagram, or all that GRO merges into one.
 pub(super) const BUFFER_BYTES: usize = 64 << 10;
@@ -155,7 +155,7 @@ impl ReceiveSocket {
     /// Number of datagrams dropped since the socket was made, by the kernel's table, and how many
     /// of these were not reported with a later datagram.
     pub(super) fn drops(&self) -> Option<(u64, u64)> {
-        let all = drops::of_socket(self.inode?)?;
+        let all = udp_drops(self.inode?)?;
         Some((all, all.saturating_sub(u64::from(self.dropped))))
     }
 }

@@ -41,10 +41,14 @@ impl Moment {
             (8, format!("{} {} 12\n", self.own * MS, self.waited * MS / 4)),
             (9, format!("0 {} 3\n", self.waited * MS - self.waited * MS / 4)),
         ];
-        Reading {
-            cpu: CpuTimes::parse(&stat, Some(&BTreeSet::from([0]))),
-            ..Reading::parse(self.at * MS, self.own * MS, &[(77, target)], &threads)
-        }
+        let targets = [(77, Stat::parse(&target).unwrap())];
+        let threads = threads.map(|(tid, text)| (tid, Schedstat::parse(&text).unwrap()));
+        Reading::new(
+            (self.at * MS, self.own * MS),
+            CpuTimes::parse(&stat, Some(&BTreeSet::from([0]))),
+            &targets,
+            &threads,
+        )
     }
 }
 

@@ -143,6 +143,6 @@ fn each_kind_of_damage_is_named() {
     check(&[1, 0, 1, 0, 1], "at byte 105: a block ends within an entry");
     check(&[0xff, 0xff, 0xff, 0x7f], "more than 4194304 time axes");
     let mut beyond = vec![1, 0, 1, 0, 1, 0, 0, FORM_DELTA];
-    put_varint(&mut beyond, zigzag(MAX_EXACT as i64 + 1));
+    varint::put_signed(&mut beyond, MAX_EXACT as i64 + 1);
     check(&beyond, "beyond 2^53");
 }

@@ -7,11 +7,11 @@ use std::path::{Path, PathBuf};
 
 use super::RecordOptions;
 use super::processes::ProcessTable;
+use crate::proc::recorded::{self, FILES};
 use crate::series::{SeriesId, SeriesKey};
 use crate::time::Timestamp;
 use crate::trace::error::{Place, TraceDefect, TraceProblems};
 use crate::trace::format::MAX_EXACT;
-use crate::trace::proc::{self, FieldVisitor};
 use crate::trace::writer::TraceWriter;
 
 /// Maximum length of a file; the kernel's files are far shorter.
@@ -23,20 +23,6 @@ pub(super) struct Machine {
     processes: ProcessTable,
     series: SeriesTable,
 }
-
-type Parse = fn(&[u8], &mut FieldVisitor<'_>);
-
-const FILES: [(&str, Parse); 9] = [
-    ("stat", proc::stat),
-    ("loadavg", proc::loadavg),
-    ("meminfo", proc::meminfo),
-    ("vmstat", proc::vmstat),
-    ("diskstats", proc::diskstats),
-    ("net/dev", proc::net_dev),
-    ("pressure/cpu", |text, visit| proc::pressure("cpu", text, visit)),
-    ("pressure/io", |text, visit| proc::pressure("io", text, visit)),
-    ("pressure/memory", |text, visit| proc::pressure("memory", text, visit)),
-];
 
 impl Machine {
     pub(super) fn new(options: &RecordOptions) -> Self {
@@ -140,7 +126,7 @@ impl Sampler<'_> {
 fn value_of(digits: &[u8]) -> Result<f64, &'static str> {
     const BEYOND: &str = "an integer beyond 2^53";
     const NO_NUMBER: &str = "a field that is no number";
-    if let Some(integer) = proc::integer(digits) {
+    if let Some(integer) = recorded::integer(digits) {
         return if integer <= MAX_EXACT {
             Ok(integer as f64)
         } else {

@@ -5,8 +5,8 @@ use std::path::Path;
 
 use super::machine::{Sampler, read_file};
 use super::{Processes, RecordOptions};
+use crate::proc::recorded::{PID_FILES, PID_STAT, PID_STAT_FIELDS, PidStat, pid_stat};
 use crate::trace::error::TraceDefect;
-use crate::trace::proc::{self, PidStat};
 
 /// Ticks without CPU time after which a process may be replaced by a busy one.
 const IDLE_TICKS: u32 = 30;
@@ -72,12 +72,12 @@ impl ProcessTable {
         let mut seen = Vec::new();
         let mut text = Vec::new();
         for &pid in pids {
-            let path = root.join(format!("{pid}/stat"));
+            let path = root.join(format!("{pid}/{PID_STAT}"));
             if read_file(&path, &mut text).is_err() {
                 sampler.problem("a process ended before it was read", pid.to_string().as_bytes());
                 continue;
             }
-            let Some(stat) = proc::pid_stat(&text) else {
+            let Some(stat) = pid_stat(&text) else {
                 sampler.problem("a process with an unreadable stat file", &text);
                 continue;
             };
@@ -154,11 +154,11 @@ fn all_pids(root: &Path, sampler: &mut Sampler<'_>) -> Vec<u32> {
 fn sample_process(process: &Seen, root: &Path, sampler: &mut Sampler<'_>) -> Result<(), TraceDefect> {
     let pid = process.identity.0.to_string();
     let labels = [("comm", process.stat.comm.as_str()), ("pid", pid.as_str())];
-    for (&(name, _), digits) in proc::PID_STAT_FIELDS.iter().zip(&process.stat.digits) {
+    for (&(name, _), digits) in PID_STAT_FIELDS.iter().zip(&process.stat.digits) {
         sampler.field(name, &labels, digits)?;
     }
     let mut text = Vec::new();
-    for (file, parse) in [("io", proc::pid_io as Parse), ("status", proc::pid_status)] {
+    for (file, parse) in PID_FILES {
         if read_file(&root.join(&pid).join(file), &mut text).is_err() {
             sampler.problem(
                 "a file of a process that cannot be read",
@@ -176,5 +176,3 @@ fn sample_process(process: &Seen, root: &Path, sampler: &mut Sampler<'_>) -> Res
     }
     Ok(())
 }
-
-type Parse = fn(&[u8], &mut dyn FnMut(&str, &[u8]));

@@ -3,7 +3,8 @@
 use std::sync::Arc;
 
 use super::point::read9;
-use super::{cut, cut_slice, first_of, key_of_metric, push_seconds};
+use super::{first_of, key_of_metric, push_seconds};
+use crate::bytes::{cut, cut_slice};
 use crate::time::Clock;
 use crate::wire::known::{Known, LONGEST_NAME};
 use crate::wire::{Decoder, Fatal, MAX_RECORD, Malformed, Room, Sequence, Sink};
@@ -254,12 +255,15 @@ impl Decoder for AugustDecoder {
             return Ok(bytes.len());
         }
         let mut at = 0;
-        while let Some((length, behind)) = bytes[at..].split_first_chunk() {
-            let length = u32::from_be_bytes(*length) as usize;
+        let mut rest = bytes;
+        while let Some(length) = cut(&mut rest) {
+            let length = u32::from_be_bytes(length) as usize;
             if length > MAX_RECORD - 4 {
                 return Err(self.fail("a frame is longer than 64 KiB", &bytes[at..], sink));
             }
-            let Some(body) = behind.get(..length) else { break };
+            let Some(body) = cut_slice(&mut rest, length) else {
+                break;
+            };
             if let Err(rest) = self.body(body, sink) {
                 return Err(self.fail("a frame cannot be parsed", rest, sink));
             }

@@ -6,7 +6,8 @@
 use std::sync::Arc;
 
 use super::point::read8;
-use super::{cut, cut_slice, first_of, key_of_elements, push_seconds};
+use super::{first_of, key_of_elements, push_seconds};
+use crate::bytes::{cut, cut_slice};
 use crate::time::Clock;
 use crate::wire::known::Known;
 use crate::wire::{Decoder, Fatal, MAX_RECORD, Malformed, Room, Sequence, Sink};

@@ -413,18 +413,21 @@ impl InfluxDecoder {
         }
         let mut fields = std::mem::take(&mut self.fields);
         let parsed = line::parse(bytes, self.tail.precision(), &mut fields);
-        let taken = parsed.and_then(|line| {
+        let taken = parsed.and_then(|(head, at)| {
             let now = || self.tail.precision().cut(self.clock.wall());
-            let at = line.at.unwrap_or_else(now);
+            let at = at.unwrap_or_else(now);
             // Reported before any sample of the line is passed on.
-            series_key(line.head, b"")?;
+            series_key(head, b"")?;
             let mut before = None;
             for field in &fields {
                 match field.value {
                     Ok(value) => {
-                        before = self.sample(line.head, &bytes[field.key.clone()], before, (at, value), sink)?;
+                        before = self.sample(head, &bytes[field.key.clone()], before, (at, value), sink)?;
                     }
-                    Err(what) => sink.malformed(&Malformed { what, bytes }),
+                    Err(why) => sink.malformed(&Malformed {
+                        what: why.text(),
+                        bytes,
+                    }),
                 }
             }
             Ok(())

@@ -1,6 +1,7 @@
 //! Parses one line exactly as InfluxDB does, without optimization.
 //!
-//! Error messages are InfluxDB's where it has one.
+//! The only grammar of the protocol: recordings are read with [`scan`] as well, with numbers and
+//! timestamps of their own. Error messages are InfluxDB's where it has one.
 
 use std::ops::Range;
 
@@ -15,20 +16,82 @@ const MAX_KEY: usize = 65_535;
 
 /// A parsed line; its fields are stored separately.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Line<'a> {
+pub(crate) struct Line<'a> {
     /// Measurement and tags.
-    pub(super) head: &'a [u8],
-    /// `None`: the time of arrival.
-    pub(super) at: Option<Timestamp>,
+    pub(crate) head: &'a [u8],
+    /// What stands behind the fields: a timestamp, or nothing.
+    pub(crate) time: &'a [u8],
 }
 
 /// A field of a line.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) struct Field {
+pub(crate) struct Field {
     /// The range of its key in the line.
-    pub(super) key: Range<usize>,
+    pub(crate) key: Range<usize>,
     /// The value, or why it is not a sample.
-    pub(super) value: Result<f64, &'static str>,
+    pub(crate) value: Result<f64, NoValue>,
+}
+
+/// Why a field of a valid line is not a sample.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum NoValue {
+    String,
+    Boolean,
+    /// A number that an f64 cannot represent.
+    Number(&'static str),
+}
+
+impl NoValue {
+    pub(super) fn text(self) -> &'static str {
+        match self {
+            Self::String => "a string is no value here",
+            Self::Boolean => "a boolean is no value here",
+            Self::Number(what) => what,
+        }
+    }
+}
+
+/// Why a line is invalid.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Flaw {
+    NoMeasurement,
+    NoFields,
+    NoTagKey,
+    /// A tag without an equal sign.
+    NoTagValue,
+    /// A tag with nothing behind the equal sign.
+    EmptyTagValue,
+    TagFormat,
+    DuplicateTags,
+    LongKey,
+    NoFieldKey,
+    NoFieldValue,
+    FieldFormat,
+    OpenQuote,
+    Boolean,
+    /// A word that begins as a number does, and what its parser says of it.
+    Number(&'static str),
+}
+
+impl Flaw {
+    /// What InfluxDB says.
+    pub(super) fn text(self) -> &'static str {
+        match self {
+            Self::NoMeasurement => "missing measurement",
+            Self::NoFields => "missing fields",
+            Self::NoTagKey => "missing tag key",
+            Self::NoTagValue | Self::EmptyTagValue => "missing tag value",
+            Self::TagFormat => "invalid tag format",
+            Self::DuplicateTags => "duplicate tags",
+            Self::LongKey => "max key length exceeded",
+            Self::NoFieldKey => "missing field key",
+            Self::NoFieldValue => "missing field value",
+            Self::FieldFormat => "invalid field format",
+            Self::OpenQuote => "unbalanced quotes",
+            Self::Boolean => "invalid boolean",
+            Self::Number(what) => what,
+        }
+    }
 }
 
 /// Length of the first line, without its line feed; `None` if it does not end here. A line feed
@@ -52,30 +115,46 @@ pub(super) fn length(bytes: &[u8]) -> Option<usize> {
 }
 
 /// Whether a line contains a point, as opposed to a comment or nothing.
-pub(super) fn is_point(line: &[u8]) -> bool {
+pub(crate) fn is_point(line: &[u8]) -> bool {
     let start = skip_blanks(line, 0);
     start < line.len() && line[start] != b'#'
 }
 
-/// Parses one line without its line feed.
+/// Parses one line without its line feed, with InfluxDB's numbers and times. Returns measurement
+/// with tags, and the time; `None`: the time of arrival.
 pub(super) fn parse<'a>(
     line: &'a [u8],
     precision: Precision,
     fields: &mut Vec<Field>,
-) -> Result<Line<'a>, &'static str> {
+) -> Result<(&'a [u8], Option<Timestamp>), &'static str> {
+    let value = |word: &[u8]| match number(word) {
+        Ok(value) => Ok(value.map_err(NoValue::Number)),
+        Err(what) => Err(Flaw::Number(what)),
+    };
+    let line = scan(line, value, fields).map_err(Flaw::text)?;
+    Ok((line.head, timestamp(line.time, precision)?))
+}
+
+/// Parses one line without its line feed, except for numbers and the timestamp. `number` parses
+/// a word that begins as a number does; its inner error concerns this field alone.
+pub(crate) fn scan<'a>(
+    line: &'a [u8],
+    number: impl Fn(&[u8]) -> Result<Result<f64, NoValue>, Flaw>,
+    fields: &mut Vec<Field>,
+) -> Result<Line<'a>, Flaw> {
     fields.clear();
     let start = skip_blanks(line, 0);
     let end = head_end(line, start)?;
     let head = &line[start..end];
     if head.len() > MAX_KEY {
-        return Err("max key length exceeded");
+        return Err(Flaw::LongKey);
     }
-    let end = scan_fields(line, skip_blanks(line, end), fields)?;
+    let end = scan_fields(line, skip_blanks(line, end), number, fields)?;
     if fields.iter().any(|field| head.len() + field.key.len() + 4 > MAX_KEY) {
-        return Err("max key length exceeded");
+        return Err(Flaw::LongKey);
     }
-    let at = timestamp(line, skip_blanks(line, end), precision)?;
-    Ok(Line { head, at })
+    let time = &line[skip_blanks(line, end)..];
+    Ok(Line { head, time })
 }
 
 fn skip_blanks(line: &[u8], start: usize) -> usize {
@@ -84,31 +163,31 @@ fn skip_blanks(line: &[u8], start: usize) -> usize {
 }
 
 /// End of measurement and tags.
-fn head_end(line: &[u8], start: usize) -> Result<usize, &'static str> {
+fn head_end(line: &[u8], start: usize) -> Result<usize, Flaw> {
     if line.get(start).is_none_or(|first| *first == b',') {
-        return Err("missing measurement");
+        return Err(Flaw::NoMeasurement);
     }
-    let mut at = find(line, start + 1, b", ").ok_or("missing fields")?;
+    let mut at = find(line, start + 1, b", ").ok_or(Flaw::NoFields)?;
     let mut tags = Vec::new();
     while line[at] == b',' {
         let key = at + 1;
         if line.get(key).is_none_or(|first| b" ,=".contains(first)) {
-            return Err("missing tag key");
+            return Err(Flaw::NoTagKey);
         }
         let equals = find(line, key + 1, b" ,=").filter(|at| line[*at] == b'=');
-        let value = equals.ok_or("missing tag value")? + 1;
+        let value = equals.ok_or(Flaw::NoTagValue)? + 1;
         if line.get(value).is_none_or(|first| b" ,".contains(first)) {
-            return Err("missing tag value");
+            return Err(Flaw::EmptyTagValue);
         }
         tags.push(&line[key..value]);
-        at = find(line, value + 1, b" ,=").ok_or("missing fields")?;
+        at = find(line, value + 1, b" ,=").ok_or(Flaw::NoFields)?;
         if line[at] == b'=' {
-            return Err("invalid tag format");
+            return Err(Flaw::TagFormat);
         }
     }
     tags.sort_unstable();
     if tags.windows(2).any(|pair| pair[0] == pair[1]) {
-        return Err("duplicate tags");
+        return Err(Flaw::DuplicateTags);
     }
     Ok(at)
 }
@@ -121,7 +200,12 @@ fn find(line: &[u8], start: usize, ends: &[u8]) -> Option<usize> {
 }
 
 /// Collects the fields of a block that ends at a blank; returns its end.
-fn scan_fields(line: &[u8], start: usize, fields: &mut Vec<Field>) -> Result<usize, &'static str> {
+fn scan_fields(
+    line: &[u8],
+    start: usize,
+    number: impl Fn(&[u8]) -> Result<Result<f64, NoValue>, Flaw>,
+    fields: &mut Vec<Field>,
+) -> Result<usize, Flaw> {
     let (mut at, mut key, mut quoted) = (start, start, false);
     let (mut equals, mut commas) = (0_usize, 0_usize);
     while let Some(&byte) = line.get(at) {
@@ -132,9 +216,9 @@ fn scan_fields(line: &[u8], start: usize, fields: &mut Vec<Field>) -> Result<usi
                 equals += 1;
                 let before = at.checked_sub(2).map(|at| line[at]);
                 if matches!(line[at - 1], b' ' | b',') && before != Some(b'\\') {
-                    return Err("missing field key");
+                    return Err(Flaw::NoFieldKey);
                 }
-                let (value, end) = value(line, at + 1)?;
+                let (value, end) = value(line, at + 1, &number)?;
                 fields.push(Field { key: key..at, value });
                 at = end;
                 continue;
@@ -149,29 +233,33 @@ fn scan_fields(line: &[u8], start: usize, fields: &mut Vec<Field>) -> Result<usi
         at += 1;
     }
     if quoted {
-        return Err("unbalanced quotes");
+        return Err(Flaw::OpenQuote);
     }
     if equals == 0 || commas != equals - 1 {
-        return Err("invalid field format");
+        return Err(Flaw::FieldFormat);
     }
     Ok(at.min(line.len()))
 }
 
 /// The value at `start`, and where the scan of the fields continues: after a number or a boolean,
 /// or at the opening quote of a string.
-fn value(line: &[u8], start: usize) -> Result<(Result<f64, &'static str>, usize), &'static str> {
+fn value(
+    line: &[u8],
+    start: usize,
+    number: impl Fn(&[u8]) -> Result<Result<f64, NoValue>, Flaw>,
+) -> Result<(Result<f64, NoValue>, usize), Flaw> {
     let rest = line.get(start..).unwrap_or_default();
     match rest.first() {
-        None | Some(b',' | b' ') => return Err("missing field value"),
-        Some(b'"') => return Ok((Err("a string is no value here"), start)),
+        None | Some(b',' | b' ') => return Err(Flaw::NoFieldValue),
+        Some(b'"') => return Ok((Err(NoValue::String), start)),
         Some(_) => {}
     }
     let length = rest.iter().position(|byte| matches!(byte, b',' | b' '));
     let word = &rest[..length.unwrap_or(rest.len())];
     let value = match word[0] {
         b'0'..=b'9' | b'.' | b'-' | b'N' | b'n' => number(word)?,
-        _ if is_boolean(word) => Err("a boolean is no value here"),
-        _ => return Err("invalid boolean"),
+        _ if is_boolean(word) => Err(NoValue::Boolean),
+        _ => return Err(Flaw::Boolean),
     };
     Ok((value, start + word.len()))
 }
@@ -223,9 +311,8 @@ pub(super) fn number(word: &[u8]) -> Result<Result<f64, &'static str>, &'static 
     Ok(Ok(float))
 }
 
-/// The timestamp at `start`, followed only by blanks.
-fn timestamp(line: &[u8], start: usize, precision: Precision) -> Result<Option<Timestamp>, &'static str> {
-    let rest = &line[start..];
+/// The timestamp at the beginning of the rest of a line, followed only by blanks.
+fn timestamp(rest: &[u8], precision: Precision) -> Result<Option<Timestamp>, &'static str> {
     let length = rest.iter().position(|byte| *byte == b' ').unwrap_or(rest.len());
     let (word, behind) = rest.split_at(length);
     let digits = word.strip_prefix(b"-").unwrap_or(word);

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use super::MAX_PICKLE;
 use super::reader::{Object, Reader};
 use super::usual::{Element, Elements};
+use crate::bytes::{cut, cut_slice};
 use crate::time::{Clock, SECOND_NS, Timestamp};
 use crate::wire::graphite::series_key;
 use crate::wire::known::{Known, LONGEST_NAME};
@@ -128,13 +129,15 @@ impl PickleDecoder {
 
     /// Decodes the frames at the beginning of the bytes; returns the number of bytes consumed.
     fn frames(&mut self, bytes: &[u8], sink: &mut dyn Sink) -> Result<usize, &'static str> {
-        let mut at = 0;
-        while let Some((length, behind)) = bytes[at..].split_first_chunk() {
-            let length = u32::from_be_bytes(*length) as usize;
+        let (mut at, mut rest) = (0, bytes);
+        while let Some(length) = cut(&mut rest) {
+            let length = u32::from_be_bytes(length) as usize;
             if length > MAX_PICKLE {
                 return Err(TOO_LONG);
             }
-            let Some(pickle) = behind.get(..length) else { break };
+            let Some(pickle) = cut_slice(&mut rest, length) else {
+                break;
+            };
             self.pickle(pickle, sink);
             at += 4 + length;
         }

@@ -3,6 +3,8 @@
 //! Memory is bounded by the pickle's length: each opcode creates at most one object, and an object
 //! fetched from the memo is shared, not copied.
 
+use crate::bytes::{cut, cut_slice};
+
 /// An object. Its members are indexes of other objects.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Object<'a> {
@@ -171,16 +173,14 @@ impl<'a> Reader<'a> {
     }
 
     fn text(&mut self, bytes: &mut &'a [u8], length: usize) -> Option<()> {
-        let (text, rest) = bytes.split_at_checked(length)?;
-        *bytes = rest;
+        let text = cut_slice(bytes, length)?;
         self.push(Object::Text(text))
     }
 
     /// LONG1: an integer with its number of bytes.
     fn long(&mut self, bytes: &mut &'a [u8]) -> Option<()> {
         let [length] = cut(bytes)?;
-        let (digits, rest) = bytes.split_at_checked(usize::from(length))?;
-        *bytes = rest;
+        let digits = cut_slice(bytes, usize::from(length))?;
         let is_negative = digits.last().is_some_and(|last| *last >= 0x80);
         let mut integer = [if is_negative { 0xff } else { 0 }; 8];
         let Some(room) = integer.get_mut(..digits.len()) else {
@@ -207,12 +207,6 @@ impl<'a> Reader<'a> {
         }
         self.push(text.parse().map_or(Object::Huge, Object::Integer))
     }
-}
-
-fn cut<const N: usize>(bytes: &mut &[u8]) -> Option<[u8; N]> {
-    let (head, rest) = bytes.split_first_chunk()?;
-    *bytes = rest;
-    Some(*head)
 }
 
 /// The bytes up to the next line feed.

@@ -4,6 +4,7 @@
 //! Any other pickle is parsed from its beginning by [`super::reader`].
 
 use super::MAX_PICKLE;
+use crate::bytes::{cut, cut_slice};
 
 /// One element of the list.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -47,24 +48,23 @@ impl<'a> Elements<'a> {
 
     #[inline(always)]
     fn text(&mut self) -> Option<&'a [u8]> {
-        let length = match self.cut()? {
-            [b'X'] => u32::from_le_bytes(self.cut()?) as usize,
-            [b'U' | 0x8c] => usize::from(u8::from_le_bytes(self.cut()?)),
+        let length = match cut(&mut self.bytes)? {
+            [b'X'] => u32::from_le_bytes(cut(&mut self.bytes)?) as usize,
+            [b'U' | 0x8c] => usize::from(u8::from_le_bytes(cut(&mut self.bytes)?)),
             _ => return None,
         };
-        let (text, rest) = self.bytes.split_at_checked(length)?;
-        self.bytes = rest;
+        let text = cut_slice(&mut self.bytes, length)?;
         self.remember()?;
         Some(text)
     }
 
     #[inline(always)]
     fn number(&mut self) -> Option<f64> {
-        Some(match self.cut()? {
-            [b'G'] => f64::from_be_bytes(self.cut()?),
-            [b'J'] => f64::from(i32::from_le_bytes(self.cut()?)),
-            [b'K'] => f64::from(u8::from_le_bytes(self.cut()?)),
-            [b'M'] => f64::from(u16::from_le_bytes(self.cut()?)),
+        Some(match cut(&mut self.bytes)? {
+            [b'G'] => f64::from_be_bytes(cut(&mut self.bytes)?),
+            [b'J'] => f64::from(i32::from_le_bytes(cut(&mut self.bytes)?)),
+            [b'K'] => f64::from(u8::from_le_bytes(cut(&mut self.bytes)?)),
+            [b'M'] => f64::from(u16::from_le_bytes(cut(&mut self.bytes)?)),
             _ => return None,
         })
     }
@@ -72,28 +72,21 @@ impl<'a> Elements<'a> {
     /// Expects the opcode that joins the last two objects to a tuple.
     #[inline(always)]
     fn pair(&mut self) -> Option<()> {
-        let [0x86] = self.cut()? else { return None };
+        let [0x86] = cut(&mut self.bytes)? else { return None };
         self.remember()
     }
 
     /// Expects the opcode that stores an object in the memo.
     #[inline(always)]
     fn remember(&mut self) -> Option<()> {
-        match self.cut()? {
-            [b'q'] => self.cut::<1>().map(|_| ()),
+        match cut(&mut self.bytes)? {
+            [b'q'] => cut::<1>(&mut self.bytes).map(|_| ()),
             [b'r'] => {
-                let memo = u32::from_le_bytes(self.cut()?);
+                let memo = u32::from_le_bytes(cut(&mut self.bytes)?);
                 ((memo as usize) < MAX_PICKLE).then_some(())
             }
             _ => None,
         }
-    }
-
-    #[inline(always)]
-    fn cut<const N: usize>(&mut self) -> Option<[u8; N]> {
-        let (head, rest) = self.bytes.split_first_chunk()?;
-        self.bytes = rest;
-        Some(*head)
     }
 }
 

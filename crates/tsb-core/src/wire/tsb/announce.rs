@@ -1,6 +1,7 @@
 //! The encoding of keys in announcements.
 
 use super::{MAX_KEY, MAX_SERIES};
+use crate::bytes::{cut, cut_slice};
 use crate::series::{Catalog, SeriesKey};
 use crate::wire::{Protocol, Uncarried};
 
@@ -76,24 +77,23 @@ fn push_text(text: &str, out: &mut Vec<u8>) {
 
 /// Decodes a key from the beginning of `bytes` and returns the remaining bytes.
 pub(super) fn read_key(bytes: &[u8]) -> Option<(SeriesKey, &[u8])> {
-    let (name, rest) = read_text(bytes)?;
-    let (count, mut rest) = rest.split_first_chunk()?;
+    let mut rest = bytes;
+    let name = cut_text(&mut rest)?;
+    let count = u16::from_le_bytes(cut(&mut rest)?);
     let mut labels: Vec<(&str, &str)> = Vec::new();
-    for _ in 0..u16::from_le_bytes(*count) {
-        let (label, behind) = read_text(rest)?;
-        let (value, behind) = read_text(behind)?;
+    for _ in 0..count {
+        let label = cut_text(&mut rest)?;
+        let value = cut_text(&mut rest)?;
         // Labels must be strictly ascending, so that a key has only one encoding.
         if labels.last().is_some_and(|(last, _)| *last >= label) {
             return None;
         }
         labels.push((label, value));
-        rest = behind;
     }
     Some((SeriesKey::with_labels(name, labels), rest))
 }
 
-fn read_text(bytes: &[u8]) -> Option<(&str, &[u8])> {
-    let (length, rest) = bytes.split_first_chunk()?;
-    let (text, rest) = rest.split_at_checked(usize::from(u16::from_le_bytes(*length)))?;
-    Some((std::str::from_utf8(text).ok()?, rest))
+fn cut_text<'a>(bytes: &mut &'a [u8]) -> Option<&'a str> {
+    let length = u16::from_le_bytes(cut(bytes)?);
+    std::str::from_utf8(cut_slice(bytes, usize::from(length))?).ok()
 }

@@ -1,5 +1,6 @@
 //! The frame: a header of 24 bytes and a body.
 
+use crate::bytes::{u32_at, u64_at};
 use crate::wire::MAX_RECORD;
 
 /// "tsb" and the version of the protocol over a stream.
@@ -87,7 +88,12 @@ pub(super) fn open_datagram(bytes: &[u8]) -> Result<Option<Header>, &'static str
 
 #[inline]
 fn open_as(magic: [u8; 4], strange: &'static str, bytes: &[u8]) -> Result<Option<Header>, &'static str> {
-    let Some(header) = bytes.first_chunk::<HEADER>() else {
+    let (Some(header), Some(sum), Some(length), Some(sequence)) = (
+        bytes.first_chunk::<HEADER>(),
+        u32_at(bytes, 4),
+        u32_at(bytes, 8),
+        u64_at(bytes, 16),
+    ) else {
         let have = bytes.len().min(magic.len());
         return if bytes[..have] == magic[..have] {
             Ok(None)
@@ -98,14 +104,14 @@ fn open_as(magic: [u8; 4], strange: &'static str, bytes: &[u8]) -> Result<Option
     if header.first_chunk() != Some(&magic) {
         return Err(strange);
     }
-    let length = u32_at(header, 8) as usize;
+    let length = length as usize;
     if length > MAX_BODY {
         return Err("a frame is longer than 64 KiB");
     }
     let Some(frame) = bytes.get(..HEADER + length) else {
         return Ok(None);
     };
-    if crc32fast::hash(&frame[COVERED..]) != u32_at(header, 4) {
+    if crc32fast::hash(&frame[COVERED..]) != sum {
         return Err("a frame's checksum is wrong");
     }
     Ok(Some(Header {
@@ -113,22 +119,6 @@ fn open_as(magic: [u8; 4], strange: &'static str, bytes: &[u8]) -> Result<Option
         kind: header[12],
         shape: header[13],
         session: u16::from_le_bytes([header[14], header[15]]),
-        sequence: u64_at(header, 16),
+        sequence,
     }))
-}
-
-/// Four bytes as a number. The caller must have checked that they exist.
-#[inline]
-pub(super) fn u32_at(bytes: &[u8], at: usize) -> u32 {
-    let mut number = [0; 4];
-    number.copy_from_slice(&bytes[at..at + 4]);
-    u32::from_le_bytes(number)
-}
-
-/// Eight bytes as a number. The caller must have checked that they exist.
-#[inline]
-pub(super) fn u64_at(bytes: &[u8], at: usize) -> u64 {
-    let mut number = [0; 8];
-    number.copy_from_slice(&bytes[at..at + 8]);
-    u64::from_le_bytes(number)
 }

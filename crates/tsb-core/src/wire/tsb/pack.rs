@@ -1,9 +1,10 @@
 //! Packs batches into datagrams.
 
 use super::announce::{self, Keys};
-use super::frame::{self, ANNOUNCE, DATAGRAM, END, HEADER, Header, IDS, PREFIX, SAMPLES, TIMES, u32_at};
+use super::frame::{self, ANNOUNCE, DATAGRAM, END, HEADER, Header, IDS, PREFIX, SAMPLES, TIMES};
 use super::{UNKNOWN, ids_part, known_range, push_column, times_part};
 use crate::batch::{Batch, Ids, Times};
+use crate::bytes::u32_at;
 use crate::series::{Catalog, SeriesId};
 use crate::wire::{Packer, Packets, Uncarried};
 
@@ -321,7 +322,7 @@ impl Packer for TsbPacker {
         while let Ok(Some(header)) = frame::open_datagram(rest) {
             let (whole, behind) = rest.split_at(HEADER + header.length);
             if header.kind == SAMPLES {
-                samples += u64::from(u32_at(whole, HEADER));
+                samples += u64::from(u32_at(whole, HEADER).unwrap_or(0));
             }
             rest = behind;
         }

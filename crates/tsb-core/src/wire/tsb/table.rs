@@ -1,9 +1,10 @@
 //! A receiver's table: maps announced ids to the sink's ids, and decodes rows.
 
 use super::announce::{self, read_key};
-use super::frame::{IDS, PREFIX, TIMES, u32_at, u64_at};
+use super::frame::{IDS, PREFIX, TIMES};
 use super::{MAX_SERIES, is_range};
 use crate::batch::{Batch, Ids, Times};
+use crate::bytes::{u32_at, u64_at};
 use crate::series::SeriesId;
 use crate::time::Timestamp;
 use crate::wire::names::share::{Share, grown};
@@ -57,10 +58,10 @@ impl<'a> Rows<'a> {
         if shape & !(IDS | TIMES) != 0 {
             return Err("a frame's shape is unknown");
         }
-        if body.len() < PREFIX {
+        let (Some(count), Some(first), Some(at)) = (u32_at(body, 0), u32_at(body, 4), u64_at(body, 8)) else {
             return Err("a frame of samples is cut short");
-        }
-        let count = u32_at(body, 0) as usize;
+        };
+        let count = count as usize;
         let id_bytes = if shape & IDS != 0 { 4 } else { 0 };
         let time_bytes = if shape & TIMES != 0 { 8 } else { 0 };
         if count == 0 || (body.len() - PREFIX) as u64 != count as u64 * (id_bytes + time_bytes + 8) {
@@ -70,8 +71,8 @@ impl<'a> Rows<'a> {
         let (times, values) = rest.split_at(count * time_bytes as usize);
         Ok(Self {
             count,
-            first: u32_at(body, 4) as usize,
-            at: Timestamp(u64_at(body, 8) as i64),
+            first: first as usize,
+            at: Timestamp(at as i64),
             ids,
             times,
             values,
@@ -125,10 +126,10 @@ impl Table {
     /// # Errors
     /// What is wrong with it; the keys before the error are added.
     pub(super) fn announce(&mut self, body: &[u8], gap: usize, sink: &mut dyn Sink) -> Result<bool, &'static str> {
-        if body.len() < announce::PREFIX {
+        let (Some(first), Some(count)) = (u32_at(body, 0), u32_at(body, 4)) else {
             return Err("an announcement is cut short");
-        }
-        let (first, count) = (u32_at(body, 0) as usize, u32_at(body, 4) as usize);
+        };
+        let (first, count) = (first as usize, count as usize);
         if first > self.ids.len() + gap {
             return Err("an announcement leaves out series");
         }

@@ -3,112 +3,95 @@
 //! The decoder trusts its input, since most of it never leaves the process. Bytes that pass these
 //! checks are decoded without a panic; wrong values are for a checksum to detect.
 
+use tsb_core::bytes::{BytesError, Fault, Reader};
+
 use super::pack::{LANES, packed_len};
 use super::{BITS, MAX_DECIMALS, SPECIALS};
 
 /// Whether `len` values can be read from a column.
 pub(crate) fn column(bytes: &[u8], len: usize) -> bool {
-    read_column(bytes, len).is_some()
+    read_column(&mut Reader::new(bytes), len).is_ok()
 }
 
 /// Whether `len` whole numbers can be read.
 pub(crate) fn whole(bytes: &[u8], len: usize) -> bool {
-    let mut rest = bytes;
-    byte(&mut rest)
-        .and_then(|head| integers(rest, head & 15, len))
-        .is_some()
+    let mut bytes = Reader::new(bytes);
+    bytes
+        .byte()
+        .and_then(|head| integers(&mut bytes, head & 15, len))
+        .is_ok()
 }
 
-fn take<'a>(rest: &mut &'a [u8], len: usize) -> Option<&'a [u8]> {
-    let (taken, left) = rest.split_at_checked(len)?;
-    *rest = left;
-    Some(taken)
-}
-
-fn byte(rest: &mut &[u8]) -> Option<u8> {
-    take(rest, 1).map(|bytes| bytes[0])
-}
-
-fn varint(rest: &mut &[u8]) -> Option<()> {
-    for _ in 0..10 {
-        if byte(rest)? < 0x80 {
-            return Some(());
-        }
-    }
-    Some(())
-}
-
-fn read_column(bytes: &[u8], len: usize) -> Option<()> {
-    let mut rest = bytes;
-    let mut head = byte(&mut rest)?;
+fn read_column(bytes: &mut Reader<'_>, len: usize) -> Result<(), BytesError> {
+    let mut head = bytes.byte()?;
     if head == SPECIALS {
-        let count = usize::from(byte(&mut rest)?);
-        let listed = take(&mut rest, 9 * count)?;
+        let count = usize::from(bytes.byte()?);
+        let listed = bytes.take(9 * count)?;
         if listed.chunks_exact(9).any(|special| usize::from(special[0]) >= len) {
-            return None;
+            return Err(bytes.error(Fault::Invalid));
         }
-        head = byte(&mut rest)?;
+        head = bytes.byte()?;
     }
     let domain = head >> 4;
     if domain > MAX_DECIMALS && domain != BITS {
-        return None;
+        return Err(bytes.error(Fault::Invalid));
     }
-    integers(rest, head & 15, len)
+    integers(bytes, head & 15, len)
 }
 
 /// The integers after the first byte, by `kind` as in `integers`.
-fn integers(mut rest: &[u8], kind: u8, len: usize) -> Option<()> {
-    varint(&mut rest)?;
+fn integers(bytes: &mut Reader<'_>, kind: u8, len: usize) -> Result<(), BytesError> {
+    bytes.varint()?;
     match kind {
-        0 => Some(()),
+        0 => Ok(()),
         1 => {
-            let (count, mut from) = (byte(&mut rest)?, 0);
+            let (count, mut from) = (bytes.byte()?, 0);
             for _ in 0..count {
-                let to = usize::from(byte(&mut rest)?);
+                let to = usize::from(bytes.byte()?);
                 if to < from || to > len {
-                    return None;
+                    return Err(bytes.error(Fault::Invalid));
                 }
-                varint(&mut rest)?;
+                bytes.varint()?;
                 from = to;
             }
-            Some(())
+            Ok(())
         }
-        2 => offsets(rest, len),
+        2 => offsets(bytes, len),
         3 => {
-            varint(&mut rest)?;
-            offsets(rest, len)
+            bytes.varint()?;
+            offsets(bytes, len)
         }
         4 => {
-            let bits = take(&mut rest, len.div_ceil(8))?;
-            varint(&mut rest)?;
-            offsets(rest, bits.iter().map(|byte| byte.count_ones() as usize).sum())
+            let bits = bytes.take(len.div_ceil(8))?;
+            bytes.varint()?;
+            offsets(bytes, bits.iter().map(|byte| byte.count_ones() as usize).sum())
         }
-        _ => None,
+        _ => Err(bytes.error(Fault::Invalid)),
     }
 }
 
-fn offsets(mut rest: &[u8], len: usize) -> Option<()> {
+fn offsets(bytes: &mut Reader<'_>, len: usize) -> Result<(), BytesError> {
     const EXTENDED: u8 = 0x80;
-    let head = byte(&mut rest)?;
+    let head = bytes.byte()?;
     let width = u32::from(head & !EXTENDED);
     let (shift, exceptions) = if head & EXTENDED == 0 {
         (0, 0)
     } else {
-        (u32::from(byte(&mut rest)?), byte(&mut rest)?)
+        (u32::from(bytes.byte()?), bytes.byte()?)
     };
     let shifts = shift < 32 || (shift < 64 && width + shift > 32);
     if width > 64 || !shifts || (exceptions > 0 && width > 63) {
-        return None;
+        return Err(bytes.error(Fault::Invalid));
     }
-    take(&mut rest, room(len, width.min(32)))?;
+    bytes.take(room(len, width.min(32)))?;
     if width > 32 {
-        take(&mut rest, room(len, width - 32))?;
+        bytes.take(room(len, width - 32))?;
     }
     for _ in 0..exceptions {
-        byte(&mut rest)?;
-        varint(&mut rest)?;
+        bytes.byte()?;
+        bytes.varint()?;
     }
-    Some(())
+    Ok(())
 }
 
 /// Bytes that the decoder reads for packed numbers: at least one word of every lane.

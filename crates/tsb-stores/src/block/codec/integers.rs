@@ -4,9 +4,11 @@
 //! floats, whose differences fit 32 bits. `any` takes every 64-bit integer, and wraps around if a
 //! difference does not fit.
 
+use tsb_core::bytes::varint;
+
 use super::offsets::{self, join};
 use super::pack::LANES;
-use super::{MAX, ROUND_BITS, exact, larger, raised, varint};
+use super::{MAX, ROUND_BITS, exact, larger, raised};
 
 const CONSTANT: u8 = 0;
 /// A few changes, each with its position.
@@ -21,7 +23,7 @@ const MOVES: u8 = 4;
 /// Appends a column that holds one value.
 pub(super) fn put_constant(value: i64, domain: u8, out: &mut Vec<u8>) {
     out.push(CONSTANT | domain << 4);
-    varint::put(out, varint::zigzag(value));
+    varint::put_signed(out, value);
 }
 
 /// Working memory of the encoder.
@@ -137,12 +139,12 @@ impl Integers {
         low[len..].fill(0);
         if direct {
             out.push(DIRECT | domain << 4);
-            varint::put(out, varint::zigzag(first + least));
+            varint::put_signed(out, first + least);
         } else {
             low[0] = 0;
             out.push(DELTA | domain << 4);
-            varint::put(out, varint::zigzag(first));
-            varint::put(out, varint::zigzag(smallest));
+            varint::put_signed(out, first);
+            varint::put_signed(out, smallest);
         }
         offsets::put_narrow(low, len, out);
     }
@@ -198,7 +200,7 @@ impl Integers {
                 *number = value.wrapping_sub(least) as u64;
             }
             out.push(DIRECT | domain << 4);
-            varint::put(out, varint::zigzag(least));
+            varint::put_signed(out, least);
         } else {
             numbers[0] = 0;
             for index in 1..len {
@@ -206,8 +208,8 @@ impl Integers {
                 numbers[index] = delta.wrapping_sub(smallest) as u64;
             }
             out.push(DELTA | domain << 4);
-            varint::put(out, varint::zigzag(values[0]));
-            varint::put(out, varint::zigzag(smallest));
+            varint::put_signed(out, values[0]);
+            varint::put_signed(out, smallest);
         }
         offsets::put_wide(numbers, out);
     }
@@ -227,12 +229,12 @@ fn put_rare(moves: &[(u8, i64)], first: i64, (len, packed): (usize, usize), doma
     }
     let kind = if steps <= bitmap { STEPS } else { MOVES };
     out.push(kind | domain << 4);
-    varint::put(out, varint::zigzag(first));
+    varint::put_signed(out, first);
     if kind == STEPS {
         out.push(moves.len() as u8);
         for (position, delta) in moves {
             out.push(*position);
-            varint::put(out, varint::zigzag(*delta));
+            varint::put_signed(out, *delta);
         }
     } else {
         let mut bits = [0u8; MAX / 8];
@@ -242,7 +244,7 @@ fn put_rare(moves: &[(u8, i64)], first: i64, (len, packed): (usize, usize), doma
             *number = delta.wrapping_sub(smallest) as u64;
         }
         out.extend_from_slice(&bits[..len.div_ceil(8)]);
-        varint::put(out, varint::zigzag(smallest));
+        varint::put_signed(out, smallest);
         offsets::put_wide(&numbers[..moves.len()], out);
     }
     true
@@ -266,10 +268,6 @@ impl Default for Reader {
     }
 }
 
-fn get_signed(bytes: &[u8], at: &mut usize) -> i64 {
-    varint::unzigzag(varint::get(bytes, at))
-}
-
 impl Reader {
     /// Decodes a column of kind [`CONSTANT`] or [`STEPS`], converting each value only once.
     /// Returns false, without an effect, for other kinds.
@@ -281,7 +279,7 @@ impl Reader {
             return false;
         }
         let mut at = 1;
-        let mut value = get_signed(bytes, &mut at);
+        let mut value = varint::get_signed(bytes, &mut at);
         let mut from = 0;
         if kind == STEPS {
             let count = bytes[at];
@@ -290,7 +288,7 @@ impl Reader {
                 let to = usize::from(bytes[at]);
                 at += 1;
                 out[from..to].fill(number(value));
-                value = value.wrapping_add(get_signed(bytes, &mut at));
+                value = value.wrapping_add(varint::get_signed(bytes, &mut at));
                 from = to;
             }
         }
@@ -303,7 +301,7 @@ impl Reader {
     pub(super) fn read(&mut self, bytes: &[u8], len: usize) -> &[i64] {
         let kind = bytes[0] & 15;
         let mut at = 1;
-        let first = get_signed(bytes, &mut at);
+        let first = varint::get_signed(bytes, &mut at);
         match kind {
             CONSTANT => self.values[..len].fill(first),
             STEPS => self.steps(bytes, at, first, len),
@@ -327,7 +325,7 @@ impl Reader {
 
     #[inline(always)]
     fn delta(&mut self, bytes: &[u8], mut at: usize, first: i64, len: usize) {
-        let smallest = get_signed(bytes, &mut at);
+        let smallest = varint::get_signed(bytes, &mut at);
         let (_, narrow) = offsets::get(&bytes[at..], len, &mut self.low, &mut self.high);
         let mut value = first.wrapping_sub(smallest);
         if narrow {
@@ -353,7 +351,7 @@ impl Reader {
             let to = usize::from(bytes[at]);
             at += 1;
             self.values[from..to].fill(value);
-            value = value.wrapping_add(get_signed(bytes, &mut at));
+            value = value.wrapping_add(varint::get_signed(bytes, &mut at));
             from = to;
         }
         self.values[from..len].fill(value);
@@ -363,7 +361,7 @@ impl Reader {
         let (bits, rest) = bytes[at..].split_at(len.div_ceil(8));
         let count = bits.iter().map(|byte| byte.count_ones() as usize).sum();
         let mut after = 0;
-        let smallest = get_signed(rest, &mut after);
+        let smallest = varint::get_signed(rest, &mut after);
         let (_, narrow) = offsets::get(&rest[after..], count, &mut self.low, &mut self.high);
         let mut value = first;
         let mut next = 0;

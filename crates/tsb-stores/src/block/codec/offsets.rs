@@ -10,7 +10,9 @@
 //! ```
 
 use super::pack::{LANES, pack, packed_len, unpack};
-use super::{MAX, varint};
+use tsb_core::bytes::varint;
+
+use super::MAX;
 
 const EXTENDED: u8 = 0x80;
 const MAX_EXCEPTIONS: usize = 64;

@@ -6,9 +6,8 @@
 //! unchanged.
 
 use tsb_core::SeriesId;
-
-use super::Cursor;
-use crate::block::varint::{unzigzag, zigzag};
+use tsb_core::bytes::varint::{unzigzag, zigzag};
+use tsb_core::bytes::{BytesError, Fault, Reader};
 
 /// Values per group.
 const GROUP: usize = 64;
@@ -129,21 +128,26 @@ impl Values {
         &mut self,
         first: u32,
         len: usize,
-        cursor: &mut Cursor<'_>,
+        cursor: &mut Reader<'_>,
         values: &mut Vec<f64>,
-    ) -> Option<()> {
+    ) -> Result<(), BytesError> {
         let range = first as usize..first as usize + len;
         self.reserve(range.end);
         get(&mut self.last[range], cursor, values)
     }
 
     /// Decodes values encoded by [`Values::put_list`].
-    pub(super) fn get_list(&mut self, ids: &[SeriesId], cursor: &mut Cursor<'_>, values: &mut Vec<f64>) -> Option<()> {
+    pub(super) fn get_list(
+        &mut self,
+        ids: &[SeriesId],
+        cursor: &mut Reader<'_>,
+        values: &mut Vec<f64>,
+    ) -> Result<(), BytesError> {
         let ids = ids.iter().map(|id| id.0);
         self.gather(ids.clone());
         get(&mut self.listed, cursor, values)?;
         self.scatter(ids);
-        Some(())
+        Ok(())
     }
 }
 
@@ -193,12 +197,12 @@ fn put_group(last: &mut [f64], powers: &mut [u8], values: &[f64], bytes: &mut [u
 }
 
 /// Decodes values; `last` holds the last values of their series.
-fn get(last: &mut [f64], cursor: &mut Cursor<'_>, values: &mut Vec<f64>) -> Option<()> {
+fn get(last: &mut [f64], cursor: &mut Reader<'_>, values: &mut Vec<f64>) -> Result<(), BytesError> {
     values.clear();
     for last in last.chunks_mut(GROUP) {
-        let changed = u64::from_le_bytes(cursor.array()?);
+        let changed = cursor.u64()?;
         if last.len() < GROUP && changed >> last.len() != 0 {
-            return None;
+            return Err(cursor.error(Fault::Invalid));
         }
         let codes = cursor.take((changed.count_ones() as usize).div_ceil(2))?;
         let mut left = changed;
@@ -209,17 +213,17 @@ fn get(last: &mut [f64], cursor: &mut Cursor<'_>, values: &mut Vec<f64>) -> Opti
             let code = codes[count / 2] >> (4 * (count % 2)) & 15;
             count += 1;
             last[index] = if code == RAW {
-                cursor.double()?
+                cursor.f64()?
             } else {
                 let folded = match code % LENGTHS {
                     0 => u64::from(cursor.byte()?),
-                    1 => u64::from(u16::from_le_bytes(cursor.array()?)),
-                    _ => u64::from(u32::from_le_bytes(cursor.array()?)),
+                    1 => u64::from(cursor.u16()?),
+                    _ => u64::from(cursor.u32()?),
                 };
                 add(last[index], unzigzag(folded), usize::from(code / LENGTHS))
             };
         }
         values.extend_from_slice(last);
     }
-    Some(())
+    Ok(())
 }

@@ -9,13 +9,12 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use rusqlite::params;
+use tsb_core::bytes::{Reader, varint};
 
 use super::view::{Aging, AgingStore, Dropping, Generation, View, key};
 use super::writer::{HeadState, Writer};
 use super::{Shared, panicked};
-use crate::block::varint;
 use crate::error::Result;
-use crate::sqlite::cursor::Cursor;
 use crate::sqlite::file::on_disk;
 
 /// Upper bound of the samples in a head, which bounds memory and log.
@@ -330,16 +329,16 @@ fn put_newest(newest: &[i64]) -> Vec<u8> {
 fn put_run(out: &mut Vec<u8>, run: u64, step: i64) {
     if run > 0 {
         varint::put(out, run);
-        varint::put(out, varint::zigzag(step));
+        varint::put_signed(out, step);
     }
 }
 
 /// Decodes what [`put_newest`] has encoded: at most `series` numbers.
 pub(super) fn get_newest(bytes: &[u8], series: usize) -> Option<Vec<i64>> {
-    let mut cursor = Cursor::new(bytes);
+    let mut cursor = Reader::new(bytes);
     let (mut newest, mut last) = (Vec::new(), 0i64);
-    while cursor.len() > 0 {
-        let (run, step) = (cursor.varint()?, cursor.signed()?);
+    while !cursor.rest().is_empty() {
+        let (run, step) = (cursor.varint().ok()?, cursor.signed().ok()?);
         if run > (series - newest.len()) as u64 {
             return None;
         }

@@ -10,8 +10,10 @@ use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use tsb_core::bytes::u64_at;
+use tsb_core::proc::boot;
+
 use super::scan::Log;
-use crate::boot::boot;
 
 /// "tsbw", and the version in the last byte. The byte at `COPYING_AT` is 1 during a checkpoint.
 const MAGIC: [u8; 8] = *b"tsbw\0\0\0\x01";
@@ -96,27 +98,23 @@ impl Count {
     }
 
     fn of_bytes(bytes: &[u8; RECORD]) -> Option<Self> {
-        let number = |at: usize| {
-            let eight = bytes.get(at..at + 8).and_then(|eight| eight.try_into().ok());
-            u64::from_le_bytes(eight.unwrap_or_default())
-        };
         let mut magic = MAGIC;
         magic[COPYING_AT] = bytes[COPYING_AT] & 1;
-        if bytes[..8] != magic || number(RECORD - 8) != u64::from(crc32fast::hash(&bytes[..RECORD - 8])) {
+        if bytes[..8] != magic || u64_at(bytes, RECORD - 8)? != u64::from(crc32fast::hash(&bytes[..RECORD - 8])) {
             return None;
         }
         let mut boot = [0; 16];
         boot.copy_from_slice(&bytes[8..24]);
-        let salts = number(24);
+        let salts = u64_at(bytes, 24)?;
         Some(Self {
             boot,
             salts: (salts as u32, (salts >> 32) as u32),
-            pages: number(32),
-            synced: number(40),
-            copied: number(48),
+            pages: u64_at(bytes, 32)?,
+            synced: u64_at(bytes, 40)?,
+            copied: u64_at(bytes, 48)?,
             is_copying: bytes[COPYING_AT] == 1,
-            commits: number(56),
-            witness: Witness(number(64) as i64, number(72) as i64),
+            commits: u64_at(bytes, 56)?,
+            witness: Witness(u64_at(bytes, 64)? as i64, u64_at(bytes, 72)? as i64),
         })
     }
 

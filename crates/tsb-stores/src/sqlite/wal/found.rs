@@ -5,9 +5,10 @@ use std::fs::{self, File};
 use std::io;
 use std::path::{Path, PathBuf};
 
+use tsb_core::proc::boot;
+
 use super::count::{self, Count, Lack, Said, Witness};
 use super::scan::{self, Log};
-use crate::boot::boot;
 use crate::damage::{Damage, DamageKind};
 use crate::error::Result;
 use crate::sqlite::file::{PAGE_BYTES, beside};

@@ -7,6 +7,8 @@ use std::fs;
 use std::io;
 use std::path::Path;
 
+use tsb_core::bytes::array_at;
+
 /// Bytes of the header of the log.
 const HEADER: usize = 32;
 /// Bytes of the header of a page.
@@ -42,8 +44,7 @@ pub(super) fn read(path: &Path) -> io::Result<Log> {
 }
 
 fn word(bytes: &[u8], at: usize) -> u32 {
-    let four = bytes.get(at..at + 4).and_then(|four| four.try_into().ok());
-    u32::from_be_bytes(four.unwrap_or_default())
+    array_at(bytes, at).map_or(0, u32::from_be_bytes)
 }
 
 /// SQLite's checksum of pairs of words, continued from `sum`.

@@ -8,9 +8,11 @@
 use std::io;
 use std::sync::{Arc, Mutex};
 
+use tsb_core::bytes::u64_at;
+use tsb_core::proc::boot;
+
 use super::medium::{COUNT, Medium, Note, later, read};
 use super::record::NUMBER_MAX;
-use crate::boot::boot;
 use crate::damage::{Damage, DamageKind};
 use crate::error::{Error, Result};
 use crate::locks::lock;
@@ -69,11 +71,6 @@ fn check(number: u64) -> u16 {
     crc32fast::hash(&number.to_le_bytes()) as u16
 }
 
-fn le(bytes: &[u8], at: usize) -> u64 {
-    let eight = bytes.get(at..at + 8).and_then(|eight| eight.try_into().ok());
-    u64::from_le_bytes(eight.unwrap_or_default())
-}
-
 impl Count {
     fn to_bytes(self) -> [u8; PAGE] {
         let mut bytes = [0; PAGE];
@@ -113,8 +110,8 @@ impl Count {
         }
         Some(Self {
             boot: bytes[8..HEAD].try_into().ok()?,
-            handed: number(le(bytes, HANDED * 8))?,
-            synced: number(le(bytes, SYNCED * 8))?,
+            handed: number(u64_at(bytes, HANDED * 8)?)?,
+            synced: number(u64_at(bytes, SYNCED * 8)?)?,
         })
     }
 
@@ -125,8 +122,8 @@ impl Count {
         }
         Some(Self {
             boot: bytes[8..24].try_into().ok()?,
-            handed: le(bytes, 24),
-            synced: le(bytes, 32),
+            handed: u64_at(bytes, 24)?,
+            synced: u64_at(bytes, 32)?,
         })
     }
 }

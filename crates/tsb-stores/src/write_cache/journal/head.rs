@@ -2,6 +2,8 @@
 //!
 //! It does no I/O: it encodes heads and markers, and decodes them from arbitrary bytes.
 
+use tsb_core::bytes::{u32_at, u64_at};
+
 /// The first bytes of a segment of any version; a digit for the version follows.
 const MAGIC: &[u8; 7] = b"tsbjrnl";
 /// The first bytes of a marker of any version.
@@ -165,16 +167,6 @@ impl Marker {
             },
         }))
     }
-}
-
-fn u32_at(bytes: &[u8], at: usize) -> Option<u32> {
-    let word = bytes.get(at..at + 4)?;
-    word.try_into().ok().map(u32::from_le_bytes)
-}
-
-fn u64_at(bytes: &[u8], at: usize) -> Option<u64> {
-    let word = bytes.get(at..at + 8)?;
-    word.try_into().ok().map(u64::from_le_bytes)
 }
 
 #[cfg(test)]

@@ -2,6 +2,7 @@
 //!
 //! It does no I/O: it encodes records, and decodes them from arbitrary bytes.
 
+use tsb_core::bytes::{BytesError, Reader, cut};
 use tsb_core::{SeriesId, SeriesKey};
 
 use super::super::chunk::Sample;
@@ -175,29 +176,27 @@ impl Record {
 /// Decodes the record at the start of `bytes`. Returns its number, the record and its length, or
 /// what is wrong.
 pub(super) fn read(bytes: &[u8]) -> Result<(u64, Record, usize), &'static str> {
-    let mut prefix = Reader(bytes.get(..PREFIX_LEN).ok_or("a record is cut short")?);
-    let len = prefix.u32()? as usize;
-    let sum = prefix.u32()?;
-    let number = prefix.u64()?;
-    let kind = prefix.u8()?;
-    if len > LEN_MAX || number > NUMBER_MAX {
+    const CUT: &str = "a record is cut short";
+    let prefix = Prefix::of(bytes).ok_or(CUT)?;
+    if prefix.len > LEN_MAX || prefix.number > NUMBER_MAX {
         return Err("a record is longer than any, or its number is higher");
     }
-    let whole = bytes.get(..PREFIX_LEN + len).ok_or("a record is cut short")?;
-    if crc32fast::hash(&whole[8..]) != sum {
+    let whole = bytes.get(..PREFIX_LEN + prefix.len).ok_or(CUT)?;
+    if crc32fast::hash(&whole[8..]) != prefix.sum {
         return Err("a checksum does not match");
     }
-    let mut body = Reader(&whole[PREFIX_LEN..]);
-    let record = match kind {
-        NAMES => Record::Names(names(&mut body)?),
-        SAMPLES => Record::Samples(samples(&mut body)?),
-        WROTE => Record::Marks(Mark::Wrote, marks(&mut body)?),
-        FORGOT => Record::Marks(Mark::Forgot, marks(&mut body)?),
-        READINGS => Record::Readings(SeriesId(body.u32()?), body.text()?),
+    let mut body = Reader::new(&whole[PREFIX_LEN..]);
+    let record = match prefix.kind {
+        NAMES => names(&mut body).map(Record::Names),
+        SAMPLES => samples(&mut body).map(Record::Samples),
+        WROTE => marks(&mut body).map(|upto| Record::Marks(Mark::Wrote, upto)),
+        FORGOT => marks(&mut body).map(|upto| Record::Marks(Mark::Forgot, upto)),
+        READINGS => readings(&mut body),
         _ => return Err("a record of no known kind"),
     };
-    if body.0.is_empty() {
-        Ok((number, record, whole.len()))
+    let record = record.map_err(|Flaw(what)| what)?;
+    if body.rest().is_empty() {
+        Ok((prefix.number, record, whole.len()))
     } else {
         Err("a record is longer than what it holds")
     }
@@ -206,100 +205,100 @@ pub(super) fn read(bytes: &[u8]) -> Result<(u64, Record, usize), &'static str> {
 /// The length of the record that may begin at `bytes`, if it ends within them and its number may
 /// follow `last`. A cheap filter that rejects nearly all positions where no record begins.
 pub(super) fn len_if_plausible(bytes: &[u8], last: u64) -> Option<usize> {
-    let mut prefix = Reader(bytes.get(..PREFIX_LEN)?);
-    let len = PREFIX_LEN + prefix.u32().ok()? as usize;
-    prefix.u32().ok()?;
-    let number = prefix.u64().ok()?;
-    let kind = prefix.u8().ok()?;
-    let is_plausible = (NAMES..=READINGS).contains(&kind)
+    let prefix = Prefix::of(bytes)?;
+    let len = PREFIX_LEN + prefix.len;
+    let is_plausible = (NAMES..=READINGS).contains(&prefix.kind)
         && len <= bytes.len()
-        && (last..=last.saturating_add(NUMBERS_LOST_MAX)).contains(&number);
+        && (last..=last.saturating_add(NUMBERS_LOST_MAX)).contains(&prefix.number);
     is_plausible.then_some(len)
 }
 
-/// The unread bytes of a record. Every read is checked, and nothing is allocated for data that is
-/// not there.
-struct Reader<'a>(&'a [u8]);
+/// What stands before the body of a record.
+struct Prefix {
+    len: usize,
+    sum: u32,
+    number: u64,
+    kind: u8,
+}
 
-impl<'a> Reader<'a> {
-    fn take(&mut self, len: usize) -> Result<&'a [u8], &'static str> {
-        let (taken, left) = self.0.split_at_checked(len).ok_or("a record ends too soon")?;
-        self.0 = left;
-        Ok(taken)
-    }
-
-    fn array<const N: usize>(&mut self) -> Result<[u8; N], &'static str> {
-        let mut array = [0; N];
-        array.copy_from_slice(self.take(N)?);
-        Ok(array)
-    }
-
-    fn u8(&mut self) -> Result<u8, &'static str> {
-        self.array().map(u8::from_le_bytes)
-    }
-
-    fn u32(&mut self) -> Result<u32, &'static str> {
-        self.array().map(u32::from_le_bytes)
-    }
-
-    fn u64(&mut self) -> Result<u64, &'static str> {
-        self.array().map(u64::from_le_bytes)
-    }
-
-    fn text(&mut self) -> Result<String, &'static str> {
-        let len = self.u32()? as usize;
-        let text = std::str::from_utf8(self.take(len)?);
-        text.map(str::to_owned).map_err(|_| "a name is not UTF-8")
-    }
-
-    /// Reads a count of items of at least `size` bytes each, which must all be present.
-    fn count(&mut self, size: usize) -> Result<usize, &'static str> {
-        let count = self.u32()? as usize;
-        if count.saturating_mul(size) > self.0.len() {
-            return Err("a record counts more than it holds");
-        }
-        Ok(count)
+impl Prefix {
+    fn of(mut bytes: &[u8]) -> Option<Self> {
+        Some(Self {
+            len: u32::from_le_bytes(cut(&mut bytes)?) as usize,
+            sum: u32::from_le_bytes(cut(&mut bytes)?),
+            number: u64::from_le_bytes(cut(&mut bytes)?),
+            kind: u8::from_le_bytes(cut(&mut bytes)?),
+        })
     }
 }
 
-fn names(body: &mut Reader<'_>) -> Result<Vec<(SeriesId, SeriesKey)>, &'static str> {
-    let count = body.count(12)?;
-    let mut names = Vec::with_capacity(count);
-    for _ in 0..count {
+/// What is wrong with the body of a record.
+struct Flaw(&'static str);
+
+impl From<BytesError> for Flaw {
+    fn from(_: BytesError) -> Self {
+        Self("a record ends too soon")
+    }
+}
+
+/// Reads a count of items of at least `size` bytes each, which must all be present: so nothing is
+/// allocated for data that is not there.
+fn count(body: &mut Reader<'_>, size: usize) -> Result<usize, Flaw> {
+    let count = body.u32()? as usize;
+    if count.saturating_mul(size) > body.rest().len() {
+        return Err(Flaw("a record counts more than it holds"));
+    }
+    Ok(count)
+}
+
+fn read_text(body: &mut Reader<'_>) -> Result<String, Flaw> {
+    let len = body.u32()? as usize;
+    let text = std::str::from_utf8(body.take(len)?);
+    text.map(str::to_owned).map_err(|_| Flaw("a name is not UTF-8"))
+}
+
+fn names(body: &mut Reader<'_>) -> Result<Vec<(SeriesId, SeriesKey)>, Flaw> {
+    let len = count(body, 12)?;
+    let mut names = Vec::with_capacity(len);
+    for _ in 0..len {
         let id = SeriesId(body.u32()?);
-        let name = body.text()?;
-        let labels = body.count(8)?;
-        let labels: Result<Vec<(String, String)>, &str> =
-            (0..labels).map(|_| Ok((body.text()?, body.text()?))).collect();
+        let name = read_text(body)?;
+        let labels = count(body, 8)?;
+        let labels: Result<Vec<(String, String)>, Flaw> =
+            (0..labels).map(|_| Ok((read_text(body)?, read_text(body)?))).collect();
         names.push((id, SeriesKey::with_labels(name, labels?)));
     }
     Ok(names)
 }
 
-fn samples(body: &mut Reader<'_>) -> Result<Vec<(SeriesId, Sample)>, &'static str> {
-    let shape = body.u8()?;
-    let count = body.count(8)?;
+fn samples(body: &mut Reader<'_>) -> Result<Vec<(SeriesId, Sample)>, Flaw> {
+    let shape = body.byte()?;
+    let len = count(body, 8)?;
     let is_range = shape & SHAPE_RANGE != 0;
     let is_one_time = shape & SHAPE_ONE_TIME != 0;
-    let mut ids = Reader(body.take(if is_range { 4 } else { count * 4 })?);
-    let mut times = Reader(body.take(if is_one_time { 8 } else { count * 8 })?);
-    let (first, only) = (Reader(ids.0).u32().unwrap_or(0), Reader(times.0).u64().unwrap_or(0));
-    let mut samples = Vec::with_capacity(count);
-    for index in 0..count {
+    let mut ids = Reader::new(body.take(if is_range { 4 } else { len * 4 })?);
+    let mut times = Reader::new(body.take(if is_one_time { 8 } else { len * 8 })?);
+    let (first, only) = (ids.u32().unwrap_or(0), times.u64().unwrap_or(0));
+    let mut samples = Vec::with_capacity(len);
+    for index in 0..len {
         let id = if is_range {
-            first.checked_add(index as u32).ok_or("ids beyond any")?
+            first.checked_add(index as u32).ok_or(Flaw("ids beyond any"))?
         } else {
             ids.u32()?
         };
         let at = if is_one_time { only } else { times.u64()? };
-        samples.push((SeriesId(id), (at as i64, f64::from_bits(body.u64()?))));
+        samples.push((SeriesId(id), (at as i64, body.f64()?)));
     }
     Ok(samples)
 }
 
-fn marks(body: &mut Reader<'_>) -> Result<Vec<(SeriesId, u64)>, &'static str> {
-    let count = body.count(12)?;
-    (0..count).map(|_| Ok((SeriesId(body.u32()?), body.u64()?))).collect()
+fn marks(body: &mut Reader<'_>) -> Result<Vec<(SeriesId, u64)>, Flaw> {
+    let len = count(body, 12)?;
+    (0..len).map(|_| Ok((SeriesId(body.u32()?), body.u64()?))).collect()
+}
+
+fn readings(body: &mut Reader<'_>) -> Result<Record, Flaw> {
+    Ok(Record::Readings(SeriesId(body.u32()?), read_text(body)?))
 }
 
 #[cfg(test)]

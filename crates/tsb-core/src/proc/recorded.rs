@@ -5,8 +5,36 @@
 //! absent. The files are described in `man 5 proc` and in the kernel's
 //! `Documentation/filesystems/proc.rst`.
 
+use super::{stat_fields, words};
+
 /// Receives one field: series name, labels, digits.
 pub(crate) type FieldVisitor<'a> = dyn FnMut(&str, &[(&str, &str)], &[u8]) + 'a;
+
+/// The root of the kernel's files.
+pub(crate) const ROOT: &str = "/proc";
+
+type Parse = fn(&[u8], &mut FieldVisitor<'_>);
+
+/// The files of the machine, below the root.
+pub(crate) const FILES: [(&str, Parse); 9] = [
+    ("stat", stat),
+    ("loadavg", loadavg),
+    ("meminfo", meminfo),
+    ("vmstat", vmstat),
+    ("diskstats", diskstats),
+    ("net/dev", net_dev),
+    ("pressure/cpu", |text, visit| pressure("cpu", text, visit)),
+    ("pressure/io", |text, visit| pressure("io", text, visit)),
+    ("pressure/memory", |text, visit| pressure("memory", text, visit)),
+];
+
+/// The file that [`pid_stat`] parses, in the folder of a process.
+pub(crate) const PID_STAT: &str = "stat";
+
+type ParsePid = fn(&[u8], &mut dyn FnMut(&str, &[u8]));
+
+/// The other files of a process, in its folder.
+pub(crate) const PID_FILES: [(&str, ParsePid); 2] = [("io", pid_io), ("status", pid_status)];
 
 const CPU_MODES: [&str; 10] = [
     "cpu_user_ticks",
@@ -65,7 +93,7 @@ const NET_FIELDS: [&str; 16] = [
 ];
 
 /// `/proc/stat`: CPU time by mode, interrupts, context switches, processes.
-pub(crate) fn stat(text: &[u8], visit: &mut FieldVisitor<'_>) {
+fn stat(text: &[u8], visit: &mut FieldVisitor<'_>) {
     for line in lines(text) {
         let mut words = words(line);
         match words.next() {
@@ -93,7 +121,7 @@ pub(crate) fn stat(text: &[u8], visit: &mut FieldVisitor<'_>) {
 }
 
 /// `/proc/meminfo`: sizes in KiB, and a few counts of pages.
-pub(crate) fn meminfo(text: &[u8], visit: &mut FieldVisitor<'_>) {
+fn meminfo(text: &[u8], visit: &mut FieldVisitor<'_>) {
     for line in lines(text) {
         let mut words = words(line);
         let (Some(name), Some(digits)) = (words.next(), words.next()) else {
@@ -105,7 +133,7 @@ pub(crate) fn meminfo(text: &[u8], visit: &mut FieldVisitor<'_>) {
 }
 
 /// `/proc/vmstat`: one name and number per line.
-pub(crate) fn vmstat(text: &[u8], visit: &mut FieldVisitor<'_>) {
+fn vmstat(text: &[u8], visit: &mut FieldVisitor<'_>) {
     for line in lines(text) {
         let mut words = words(line);
         if let (Some(name), Some(digits)) = (words.next(), words.next()) {
@@ -115,7 +143,7 @@ pub(crate) fn vmstat(text: &[u8], visit: &mut FieldVisitor<'_>) {
 }
 
 /// `/proc/diskstats`. A device whose fields are all 0 was never used, and is left out.
-pub(crate) fn diskstats(text: &[u8], visit: &mut FieldVisitor<'_>) {
+fn diskstats(text: &[u8], visit: &mut FieldVisitor<'_>) {
     for line in lines(text) {
         let mut words = words(line).skip(2);
         let Some(device) = words.next().map(clean) else {
@@ -131,7 +159,7 @@ pub(crate) fn diskstats(text: &[u8], visit: &mut FieldVisitor<'_>) {
 }
 
 /// `/proc/net/dev`: two header lines, then one line per interface.
-pub(crate) fn net_dev(text: &[u8], visit: &mut FieldVisitor<'_>) {
+fn net_dev(text: &[u8], visit: &mut FieldVisitor<'_>) {
     for line in lines(text) {
         let Some(colon) = memchr::memrchr(b':', line) else {
             continue;
@@ -144,14 +172,14 @@ pub(crate) fn net_dev(text: &[u8], visit: &mut FieldVisitor<'_>) {
 }
 
 /// `/proc/loadavg`: three decimals.
-pub(crate) fn loadavg(text: &[u8], visit: &mut FieldVisitor<'_>) {
+fn loadavg(text: &[u8], visit: &mut FieldVisitor<'_>) {
     for (name, digits) in ["load1", "load5", "load15"].iter().zip(words(text)) {
         visit(name, &[], digits);
     }
 }
 
 /// `/proc/pressure/<resource>`: lines `some avg10=0.00 ... total=0`.
-pub(crate) fn pressure(resource: &str, text: &[u8], visit: &mut FieldVisitor<'_>) {
+fn pressure(resource: &str, text: &[u8], visit: &mut FieldVisitor<'_>) {
     for line in lines(text) {
         let mut words = words(line);
         let Some(share) = words.next().map(clean) else {
@@ -200,15 +228,14 @@ pub(crate) const PID_STAT_FIELDS: [(&str, usize); 7] = [
 /// Parses `/proc/PID/stat`. The name in it may contain any character, including blanks and
 /// parentheses.
 pub(crate) fn pid_stat(text: &[u8]) -> Option<PidStat> {
-    let open = memchr::memchr(b'(', text)?;
-    let close = memchr::memrchr(b')', text).filter(|&close| close > open)?;
-    let rest: Vec<&[u8]> = words(&text[close + 1..]).collect();
+    let (name, rest) = stat_fields(text)?;
+    let rest: Vec<&[u8]> = rest.collect();
     let number = |place: usize| rest.get(place).and_then(|digits| integer(digits));
     let digits = PID_STAT_FIELDS
         .iter()
         .map(|&(_, place)| rest.get(place).map(|&digits| digits.into()));
     Some(PidStat {
-        comm: clean(without_work(&text[open + 1..close])),
+        comm: clean(without_work(name)),
         started_ticks: number(19)?,
         cpu_ticks: number(11)?.saturating_add(number(12)?),
         digits: digits.collect::<Option<_>>()?,
@@ -225,7 +252,7 @@ fn without_work(comm: &[u8]) -> &[u8] {
 }
 
 /// `/proc/PID/io`: `name: number` lines.
-pub(crate) fn pid_io(text: &[u8], visit: &mut dyn FnMut(&str, &[u8])) {
+fn pid_io(text: &[u8], visit: &mut dyn FnMut(&str, &[u8])) {
     for line in lines(text) {
         let mut words = words(line);
         let name = match words.next() {
@@ -245,7 +272,7 @@ pub(crate) fn pid_io(text: &[u8], visit: &mut dyn FnMut(&str, &[u8])) {
 
 /// `/proc/PID/status`: memory and context switches only. It also contains users and names, which
 /// must not be recorded.
-pub(crate) fn pid_status(text: &[u8], visit: &mut dyn FnMut(&str, &[u8])) {
+fn pid_status(text: &[u8], visit: &mut dyn FnMut(&str, &[u8])) {
     for line in lines(text) {
         let mut words = words(line);
         let name = match words.next() {
@@ -277,10 +304,6 @@ fn first_word<'a>(mut words: impl Iterator<Item = &'a [u8]>, name: &str, visit: 
 
 fn lines(text: &[u8]) -> impl Iterator<Item = &[u8]> {
     text.split(|&byte| byte == b'\n')
-}
-
-fn words(line: &[u8]) -> impl Iterator<Item = &[u8]> + Clone {
-    line.split(u8::is_ascii_whitespace).filter(|word| !word.is_empty())
 }
 
 /// A label value that every protocol can carry: letters, digits, `_`, `-`, `.`; other characters
