@@ -82,10 +82,7 @@ pub(crate) fn record() -> Result<String> {
             "compiler",
             capture(Command::new("rustc").arg("--version").current_dir(root()))?,
         ),
-        (
-            "processor",
-            format!("{cores} of {model}{}", family.unwrap_or_default()),
-        ),
+        ("processor", format!("{cores} of {model}{}", family.unwrap_or_default())),
         ("kernel", read("/proc/sys/kernel/osrelease")),
         ("governor", governor),
         ("load", read("/proc/loadavg")),

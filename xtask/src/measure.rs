@@ -51,7 +51,9 @@ impl Order {
             match argument {
                 "--quick" => order.is_quick = true,
                 "--new-machine" => order.is_new_machine = true,
-                "all" => order.names.extend(SECTIONS.iter().map(|section| section.name.to_owned())),
+                "all" => order
+                    .names
+                    .extend(SECTIONS.iter().map(|section| section.name.to_owned())),
                 name if SECTIONS.iter().any(|section| section.name == name) => order.names.push(name.to_owned()),
                 other => bail!("measure: no section is called {other}; cargo xtask measure lists them"),
             }
@@ -145,7 +147,10 @@ fn read_page(path: &Path) -> Result<String> {
 fn prepare_page(path: &Path, is_new_machine: bool) -> Result<()> {
     let mut text = read_page(path)?;
     let record = bench::record()?;
-    let (here, there) = (page::processor(&record), page::processor(page::block(&text, page::MACHINE)?));
+    let (here, there) = (
+        page::processor(&record),
+        page::processor(page::block(&text, page::MACHINE)?),
+    );
     if here == there {
         return Ok(());
     }
@@ -159,7 +164,9 @@ fn prepare_page(path: &Path, is_new_machine: bool) -> Result<()> {
     for section in SECTIONS {
         text = page::replace(&text, section.name, &page::unmeasured(section.name))?;
     }
-    let kept = record.lines().filter(|line| !line.starts_with("commit") && !line.starts_with("load"));
+    let kept = record
+        .lines()
+        .filter(|line| !line.starts_with("commit") && !line.starts_with("load"));
     let kept: Vec<&str> = kept.collect();
     text = page::replace(&text, page::MACHINE, &format!("```text\n{}\n```", kept.join("\n")))?;
     fs::write(path, text).context("cannot write the page")
@@ -204,7 +211,17 @@ fn outputs(section: &Section, is_quick: bool) -> Result<Vec<(String, String)>> {
 /// Runs one step, and says it with `FOLDER` for the folder.
 fn carry_out(step: &Step, arguments: &[&str], folder: &Path, is_quick: bool) -> Result<(String, String)> {
     let profile: &[&str] = if is_quick { &[] } else { &["--release"] };
-    let tsb = ["run", "--workload", "mix", "--batch", "tick", "--transport", "tcp", "--rate", "max"];
+    let tsb = [
+        "run",
+        "--workload",
+        "mix",
+        "--batch",
+        "tick",
+        "--transport",
+        "tcp",
+        "--rate",
+        "max",
+    ];
     let mut command = match step.program {
         Program::Cost => return Ok((cost::COMMAND.to_owned(), cost::table(cost::ROUNDS)?)),
         Program::Example(name, features) => {
@@ -273,7 +290,10 @@ mod tests {
     fn an_order_is_understood_or_refused() {
         let order = Order::parse(&["pacing", "--quick"]).expect("it is known");
         let names: Vec<&str> = order.sections().iter().map(|section| section.name).collect();
-        assert_eq!((names, order.is_quick, order.is_new_machine), (vec!["pacing"], true, false));
+        assert_eq!(
+            (names, order.is_quick, order.is_new_machine),
+            (vec!["pacing"], true, false)
+        );
         let all = Order::parse(&["all"]).expect("it is known");
         assert_eq!(all.sections().len(), SECTIONS.len());
         assert!(Order::parse(&[]).expect("it lists").sections().is_empty());
@@ -318,7 +338,10 @@ mod tests {
     fn a_block_holds_commands_and_outputs() {
         let outputs = [("cargo run".to_owned(), "1 2\n".to_owned())];
         let block = block_of("pacing", "abc", 2, "0.1", &outputs);
-        assert!(block.starts_with("`cargo xtask measure pacing` at commit abc; it took 2 min"), "{block}");
+        assert!(
+            block.starts_with("`cargo xtask measure pacing` at commit abc; it took 2 min"),
+            "{block}"
+        );
         assert!(block.ends_with("\n```text\n$ cargo run\n1 2\n```\n"), "{block}");
     }
 }

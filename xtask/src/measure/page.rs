@@ -65,10 +65,7 @@ mod tests {
 
     #[test]
     fn the_processor_of_a_record_is_found() {
-        assert_eq!(
-            processor("commit: a\nprocessor: 2 of B\n"),
-            Some("processor: 2 of B")
-        );
+        assert_eq!(processor("commit: a\nprocessor: 2 of B\n"), Some("processor: 2 of B"));
         assert_eq!(processor("commit: a\n"), None);
     }
 }
