@@ -180,14 +180,13 @@ fn commit() -> Result<String> {
 
 /// A section's block: how it was made, then each command with what it printed.
 fn block_of(name: &str, commit: &str, minutes: u64, load: &str, outputs: &[(String, String)]) -> String {
-    let mut block = format!(
+    let made = format!(
         "`cargo xtask measure {name}` at commit {commit}; it took {minutes} min, and the load before was {load}.\n"
     );
-    for (command, output) in outputs {
-        let output = output.trim_end();
-        block.push_str(&format!("\n```text\n$ {command}\n{output}\n```\n"));
-    }
-    block
+    let fences = outputs
+        .iter()
+        .map(|(command, output)| format!("\n```text\n$ {command}\n{}\n```\n", output.trim_end()));
+    std::iter::once(made).chain(fences).collect()
 }
 
 /// The commands of a section, as one would type them, and what each printed.

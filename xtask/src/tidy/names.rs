@@ -24,11 +24,6 @@ const PAGE: &str = "docs/glossary.md";
 const HOMES: &[(&str, &str, &str)] = &[
     ("datapoint", "/wire/", "fields of protocols are called so"),
     ("datapoint", "docs/formats/", "fields of protocols are called so"),
-    ("timeseries", "/mongo/", "an option of MongoDB"),
-    ("timeseries", "docs/formats/mongo.md", "an option of MongoDB"),
-    ("timeseries", "/remote/", "an option of MongoDB"),
-    ("freshness", "/reproduce/", "figures of a published experiment"),
-    ("freshness", "heartbeat", "the published test's word"),
 ];
 
 /// Names that two types visible in their whole crate share: the crate, the name, and why.
