@@ -69,24 +69,20 @@ impl Order {
 
 fn measure(order: &Order) -> Result<()> {
     let chosen = order.sections();
-    let listed = if chosen.is_empty() {
-        SECTIONS.iter().collect()
-    } else {
-        chosen.clone()
-    };
-    println!("{}", requirements(&listed));
     if chosen.is_empty() {
+        println!("{}", requirements(&SECTIONS.iter().collect::<Vec<_>>()));
         println!("cargo xtask measure NAME... runs those sections and writes them into {PAGE}; all runs each of them.");
         return Ok(());
     }
+    println!("{}", requirements(&chosen));
     if order.is_quick {
         println!("--quick: the shortest form of each command, from a debug build; its figures mean nothing.");
     }
-    let lacking: Vec<&str> = chosen.iter().flat_map(|section| missing(section)).collect();
-    if !lacking.is_empty() && !order.is_quick {
-        bail!("missing: {}", lacking.join(", "));
-    }
+    let is_ready = |section: &&Section| order.is_quick || missing(section).is_empty();
+    let (chosen, lacking): (Vec<_>, Vec<_>) = chosen.into_iter().partition(is_ready);
     let path = root().join(PAGE);
+    // Asked before the page changes, which would count as a change of the sources.
+    let commit = commit()?;
     if !order.is_quick {
         prepare_page(&path, order.is_new_machine)?;
     }
@@ -100,8 +96,12 @@ fn measure(order: &Order) -> Result<()> {
         }
         let minutes = clock.elapsed().as_secs().div_ceil(60);
         let text = read_page(&path)?;
-        let block = block_of(section.name, &commit()?, minutes, load.trim(), &outputs);
+        let block = block_of(section.name, &commit, minutes, load.trim(), &outputs);
         fs::write(&path, page::replace(&text, section.name, &block)?).context("cannot write the page")?;
+    }
+    if !lacking.is_empty() {
+        let names: Vec<&str> = lacking.iter().map(|section| section.name).collect();
+        bail!("not measured, because packages are missing: {}", names.join(", "));
     }
     Ok(())
 }
