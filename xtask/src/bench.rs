@@ -64,10 +64,13 @@ pub(crate) fn record() -> Result<String> {
     let changed = !git(&["status", "--porcelain"])?.trim().is_empty();
     let read = |path: &str| fs::read_to_string(path).unwrap_or_default();
     let cpuinfo = read("/proc/cpuinfo");
-    let model = cpuinfo
-        .lines()
-        .find(|line| line.starts_with("model name"))
-        .and_then(|line| line.split_once(": "));
+    // The name alone does not tell generations apart: clouds cut it short.
+    let fact = |key: &str| {
+        let line = cpuinfo.lines().find(|line| line.starts_with(key))?;
+        Some(line.split_once(": ")?.1)
+    };
+    let model = fact("model name").unwrap_or("unknown");
+    let family = fact("cpu family").map(|family| format!(", family {family}"));
     let governor = read("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor");
     let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
     let facts = [
@@ -79,10 +82,7 @@ pub(crate) fn record() -> Result<String> {
             "compiler",
             capture(Command::new("rustc").arg("--version").current_dir(root()))?,
         ),
-        (
-            "processor",
-            format!("{cores} of {}", model.map_or("unknown", |(_, name)| name)),
-        ),
+        ("processor", format!("{cores} of {model}{}", family.unwrap_or_default())),
         ("kernel", read("/proc/sys/kernel/osrelease")),
         ("governor", governor),
         ("load", read("/proc/loadavg")),

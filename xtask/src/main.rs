@@ -75,10 +75,11 @@ cargo xtask JOB
              its memory that docs/limits.md states beside the measured peak; --out writes it as Markdown, too
   bench save NAME [FILTER] | diff OLD NEW [FILTER]
              criterion baselines, each with a record of its commit and machine
-  measure cost [--rounds N] [--out FILE]
-             what a sample costs by store and size of batch: the parts that tsb run reports beside the
-             process, and beside the store alone; takes about ten minutes, and starts mongod
-  measure speed COMMIT [--rounds N] [--out FILE]
+  measure [NAME...|all] [--quick] [--new-machine]
+             writes the sections of docs/measurements.md that are named, after saying what they take in
+             time, disk and packages; without a name it only says that. --quick tries the commands in a
+             debug build and writes nothing; --new-machine begins the page anew on this machine
+  measure speed COMMIT [--only TABLE] [--rounds N] [--out FILE]
              whether anything got slower since that commit: builds it, and runs the tables of memory,
              SQLite, wires, TCP and RRD of both in turn; two rounds take about half an hour
   dist [--out FOLDER]

@@ -6,6 +6,7 @@
 mod imports;
 mod lexer;
 mod manifest;
+mod names;
 mod prose;
 mod raw;
 mod rules;
@@ -68,9 +69,16 @@ pub(crate) fn run() -> Result<()> {
 }
 
 fn all_rules() -> impl Iterator<Item = &'static Rule> {
-    [rules::RULES, raw::RULES, prose::RULES, manifest::RULES, imports::RULES]
-        .into_iter()
-        .flatten()
+    [
+        rules::RULES,
+        raw::RULES,
+        prose::RULES,
+        manifest::RULES,
+        imports::RULES,
+        names::RULES,
+    ]
+    .into_iter()
+    .flatten()
 }
 
 /// What to print about a tree, and how many findings there are.

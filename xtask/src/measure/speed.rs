@@ -11,7 +11,8 @@ use std::process::Command;
 
 use anyhow::{Context, Result, bail};
 
-use super::{Wish, folder, page};
+use super::folder;
+use crate::bench;
 use crate::shell::{capture, cargo, root, run, target_folder};
 use crate::table::Table;
 use crate::turns;
@@ -150,6 +151,57 @@ const PROBES: &[Probe] = &[
 /// What the runs of one commit printed: the figures of each row and column.
 type Seen = BTreeMap<(String, &'static str), Vec<f64>>;
 
+/// What was asked for: the number of rounds, where the page goes, and the tables that are wanted.
+#[derive(Debug, PartialEq, Eq)]
+struct Wish {
+    rounds: usize,
+    out: Option<PathBuf>,
+    only: Vec<String>,
+}
+
+impl Wish {
+    fn parse(arguments: &[&str], rounds: usize) -> Result<Self> {
+        let mut wish = Self {
+            rounds,
+            out: None,
+            only: Vec::new(),
+        };
+        for pair in arguments.chunks(2) {
+            match pair {
+                ["--rounds", number] => {
+                    wish.rounds = match number.parse() {
+                        Ok(number) if number > 0 => number,
+                        _ => bail!("--rounds needs a number above 0, not {number}"),
+                    };
+                }
+                ["--only", name] => wish.only.push((*name).to_owned()),
+                ["--out", file] => wish.out = Some(PathBuf::from(*file)),
+                other => bail!("measure: no such argument: {}", other.join(" ")),
+            }
+        }
+        Ok(wish)
+    }
+
+    /// Whether a table is wanted: each, where none was named.
+    fn wants(&self, table: &str) -> bool {
+        self.only.is_empty() || self.only.iter().any(|only| only == table)
+    }
+
+    /// Writes the page, where one was asked for.
+    fn save(&self, page: &str) -> Result<()> {
+        let Some(path) = &self.out else { return Ok(()) };
+        std::fs::write(path, page).with_context(|| format!("cannot write {}", path.display()))
+    }
+}
+
+/// A page of Markdown: its title, the command that makes it, where it ran, and the rest.
+fn page(title: &str, command: &str, rest: &str) -> Result<String> {
+    let machine = bench::record()?;
+    Ok(format!(
+        "# {title}\n\nMade by `{command}` on:\n\n```text\n{machine}```\n\n{rest}"
+    ))
+}
+
 /// Builds both commits, runs their tables, and prints the ratios.
 pub(super) fn measure(old: &str, arguments: &[&str]) -> Result<()> {
     let wish = Wish::parse(arguments, ROUNDS)?;
@@ -159,6 +211,11 @@ pub(super) fn measure(old: &str, arguments: &[&str]) -> Result<()> {
         known.dedup();
         bail!("no table is called '{only}'; there are {}", known.join(", "));
     }
+    println!(
+        "Builds the tables of both commits in release mode (about ten minutes each the first time), then runs \
+         {} rounds of about a quarter of an hour for all tables; RRD files take up to 2 GB of disk.",
+        wish.rounds
+    );
     let data = folder("speed-data")?;
     let sides = [
         build_commit(old)?,
@@ -319,6 +376,17 @@ fn compare(name: &str, seen: &[Seen; 2], table: &mut Table, missing: &mut Vec<St
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_wish_is_understood_or_refused() {
+        let all = ["--rounds", "5", "--out", "x.md", "--only", "wires"];
+        let wish = Wish::parse(&all, 3).expect("all are known");
+        assert!(wish.wants("wires") && !wish.wants("memory"));
+        assert_eq!((wish.rounds, wish.out), (5, Some(PathBuf::from("x.md"))));
+        for bad in [&["--rounds", "0"][..], &["--rounds"], &["--fast", "1"]] {
+            assert!(Wish::parse(bad, 3).is_err(), "{bad:?}");
+        }
+    }
 
     fn probe(name: &str) -> &'static Probe {
         PROBES.iter().find(|probe| probe.name == name).expect("it is listed")

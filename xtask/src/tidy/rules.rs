@@ -73,11 +73,6 @@ pub(super) const RULES: &[Rule] = &[
         why: "unsafe lives in at most one module per crate, where its invariants are stated and tested against a safe twin",
         check: unsafe_modules,
     },
-    Rule {
-        name: "one word per thing",
-        why: "docs/glossary.md has one word for each thing; a synonym makes the reader look for a difference",
-        check: synonyms,
-    },
 ];
 
 /// Whether `word` stands in `text` with no identifier character on either side.
@@ -379,35 +374,6 @@ fn unsafe_modules(tree: &Tree, found: &mut Vec<Finding>) {
             Some((_, other)) => {
                 let what = format!("{home} has unsafe code here and in {other}");
                 found.push(Finding::new(&file.path, index + 1, what));
-            }
-        }
-    }
-}
-
-/// A synonym, the word of the glossary, and where the synonym is at home.
-const SYNONYMS: &[(&str, &str, &[&str])] = &[
-    ("datapoint", "sample", &["/wire/", "/remote/"]),
-    ("datapoints", "samples", &["/wire/", "/remote/"]),
-    ("data point", "sample", &["/wire/", "/remote/"]),
-    ("data points", "samples", &["/wire/", "/remote/"]),
-    ("percentile", "quantile", &["/remote/"]),
-    ("percentiles", "quantiles", &["/remote/"]),
-    ("rollup", "consolidation", &["/remote/"]),
-    ("rollups", "consolidation", &["/remote/"]),
-    ("freshness", "staleness", &["/reproduce/", "heartbeat"]),
-    ("timeseries", "series", &["/remote/", "/mongo/"]),
-];
-
-fn synonyms(tree: &Tree, found: &mut Vec<Finding>) {
-    for file in tree.rust().filter(|file| !file.path.starts_with("xtask/")) {
-        for (index, line) in file.lines.iter().enumerate() {
-            for &(synonym, word, homes) in SYNONYMS {
-                let at_home = homes.iter().any(|home| file.path.contains(home));
-                let used =
-                    has_word(&line.code.to_lowercase(), synonym) || has_word(&line.comment.to_lowercase(), synonym);
-                if used && !at_home {
-                    found.push(Finding::new(&file.path, index + 1, format!("{synonym}: say {word}")));
-                }
             }
         }
     }

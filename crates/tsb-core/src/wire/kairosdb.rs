@@ -1,6 +1,6 @@
 //! The body of KairosDB's `POST /api/v1/datapoints`: one object or an array of them.
 //!
-//! As KairosDB 0.9.3 parses it, specified in docs/formats/kairosdb-json.md. A series is a metric
+//! As KairosDB 0.9.3 parses it, specified in docs/formats/put.md. A series is a metric
 //! with its tags, as on the telnet protocol ([`crate::wire::put`]). A series without labels is
 //! sent with the tag `add=tag`, because this interface requires a tag.
 //!

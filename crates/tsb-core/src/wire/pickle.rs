@@ -1,7 +1,7 @@
 //! Graphite's pickle protocol: lists of `(name, (timestamp, value))` in frames.
 //!
 //! As carbon parses it (commit `aa7974e`, `MetricPickleReceiver`), specified in
-//! docs/formats/pickle.md. Names are those of Graphite plaintext. The reader supports only the
+//! docs/formats/graphite.md. Names are those of Graphite plaintext. The reader supports only the
 //! opcodes of lists, tuples, texts and numbers, so it cannot be made to call anything. A list of
 //! samples in CPython's format is parsed in place.
 //!

@@ -28,11 +28,11 @@ pub enum Protocol {
     Influx,
     /// The telnet protocol of KairosDB: docs/formats/put.md.
     Kairosdb,
-    /// The body of KairosDB's HTTP interface: docs/formats/kairosdb-json.md.
+    /// The body of KairosDB's HTTP interface: docs/formats/put.md.
     KairosdbJson,
     /// The telnet protocol of OpenTSDB: docs/formats/put.md.
     Opentsdb,
-    /// Graphite's pickle protocol: docs/formats/pickle.md.
+    /// Graphite's pickle protocol: docs/formats/graphite.md.
     Pickle,
     /// StatsD: docs/formats/statsd.md.
     Statsd,

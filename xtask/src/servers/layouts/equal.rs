@@ -119,7 +119,7 @@ pub(super) fn notes(report: &Value) -> String {
     let count = rows(report).count();
     format!(
         "{held} of {count} rows reach the trial's rate.\n\
-         The trial's rates are those of the driver alone on the same kind of machine, one run a cell of 0.9 to 20 s; of its documents the shape is known and not the fields, and those of 60 samples had no time for each.\n\
+         The trial's rates are those of the driver alone on the same kind of machine, one run of 0.9 to 20 s per cell; the shape of its documents is known, not their fields, and its documents of 60 samples had no time per sample.\n\
          A request is one batch: the samples of one tick of its series, or of as many ticks as the column \"of a series\" says.\n\
          The driver alone is `insert_many` of the same documents, made before the clock starts, into the same collections; to those of the time-series collection it adds a key of twelve bytes, which ours do not have.\n\
          Making the documents is in tsb's time and CPU.\n\

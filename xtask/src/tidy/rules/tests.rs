@@ -183,20 +183,3 @@ fn a_crate_has_one_unsafe_module() {
     assert_eq!(tree("crates/b/src/y.rs"), 0);
     check("unsafe", LIBRARY, "#![deny(unsafe_code)] // unsafe\n", &[]);
 }
-
-#[test]
-fn a_synonym_is_found_outside_its_home() {
-    check(
-        "one word per thing",
-        LIBRARY,
-        "/// The 99th percentile.\n",
-        &["1: percentile: say quantile"],
-    );
-    check(
-        "one word per thing",
-        "crates/tsb-core/src/wire/graphite.rs",
-        "/// A datapoint.\n",
-        &[],
-    );
-    check("one word per thing", LIBRARY, "/// The quantile.\n", &[]);
-}
