@@ -1,8 +1,9 @@
 //! What does it cost to record a latency?
 //!
-//! One value into one histogram, tsb's and the reference implementation's, for values spread
-//! over six decades and for values close together; the end of an interval; and merging two
-//! workers' histograms. The table gives CPU time of the thread.
+//! One value into one histogram, tsb's and the bare crate's beneath it (the difference is the
+//! exact smallest and largest value), for values spread over six decades and for values close
+//! together; the end of an interval; and merging two workers' histograms. The table gives CPU time
+//! of the thread.
 
 #![expect(clippy::expect_used, reason = "the inputs are fixed and valid")]
 
@@ -34,23 +35,8 @@ fn inputs() -> [(&'static str, Vec<u64>); 2] {
     [("spread", spread), ("tight", tight)]
 }
 
-fn reference() -> hdrhistogram::Histogram<u64> {
-    hdrhistogram::Histogram::new_with_bounds(1, 60_000_000_000, 2).expect("bounds are valid")
-}
-
-/// Checks our quantiles against the reference.
-fn verify(values: &[u64]) {
-    let (mut ours, mut theirs) = (Histogram::new(), reference());
-    for &value in values {
-        ours.record(value);
-        theirs.record(value).expect("within bounds");
-    }
-    for quantile in [0.0, 0.5, 0.9, 0.99, 0.999, 1.0] {
-        let expected = theirs.value_at_quantile(quantile).min(theirs.max());
-        let got = ours.quantile(quantile).expect("not empty");
-        assert!(theirs.equivalent(got, expected), "{quantile}: {got} {expected}");
-    }
-    assert_eq!(ours.count(), theirs.len());
+fn bare() -> hdrhistogram::Histogram<u64> {
+    hdrhistogram::Histogram::new_with_bounds(1, u64::MAX, 2).expect("bounds are valid")
 }
 
 fn filled(values: &[u64]) -> Histogram {
@@ -65,14 +51,13 @@ fn benches(criterion: &mut Criterion) {
     let mut group = criterion.benchmark_group("latency_record");
     group.throughput(Throughput::Elements(VALUES as u64));
     for (name, values) in inputs() {
-        verify(&values);
         let mut ours = Histogram::new();
         group.bench_function(format!("record/tsb/{name}"), |b| {
             b.iter(|| values.iter().for_each(|&value| ours.record(value)));
         });
-        let mut theirs = reference();
+        let mut crates = bare();
         group.bench_function(format!("record/hdrhistogram/{name}"), |b| {
-            b.iter(|| values.iter().for_each(|&value| theirs.saturating_record(value)));
+            b.iter(|| values.iter().for_each(|&value| crates.saturating_record(value)));
         });
     }
     group.finish();
@@ -120,10 +105,10 @@ fn cpu_ns(values: &[u64], mut step: impl FnMut(u64)) -> f64 {
 fn table() {
     println!("\nCPU-ns a record        tsb   hdrhistogram");
     for (name, values) in inputs() {
-        let (mut ours, mut theirs) = (Histogram::new(), reference());
+        let (mut ours, mut crates) = (Histogram::new(), bare());
         let own = cpu_ns(&values, |value| ours.record(value));
-        let other = cpu_ns(&values, |value| theirs.saturating_record(value));
-        assert_eq!(ours.count(), theirs.len());
+        let other = cpu_ns(&values, |value| crates.saturating_record(value));
+        assert_eq!(ours.count(), crates.len());
         println!("{name:<20} {own:>5.2}   {other:>12.2}");
     }
 }

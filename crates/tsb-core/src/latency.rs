@@ -26,7 +26,7 @@ mod recorder;
 pub use cells::{CELLS, Cells, cell, cell_highest, cell_lowest};
 pub use curve::Curve;
 pub use folding::{INTERVALS_MAX, Timeline};
-pub use histogram::{BUCKETS, Histogram};
+pub use histogram::Histogram;
 pub use interval::Interval;
 pub use log::{LogError, LoggedSeries, write_interval_log};
 pub use recorder::{Recorder, Recording};

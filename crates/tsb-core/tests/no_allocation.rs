@@ -14,6 +14,7 @@ use std::cell::Cell;
 use std::sync::atomic::AtomicBool;
 
 use tsb_core::emit::{Fill, Live, Operation, Outcome, Report, Run, Settings, Source, Target, Worker, run};
+use tsb_core::latency::{INTERVALS_MAX, Recorder};
 use tsb_core::schedule::{Group, Pace, Roster, Slot, Speed, Timetable};
 use tsb_core::time::{MonotonicClock, SECOND_NS};
 use tsb_core::{BatchBuf, SeriesId, Timestamp};
@@ -132,6 +133,24 @@ fn nothing_is_allocated_once_warm() {
         assert!(watch.sent > 2 * WARM, "{named}: {} operations", watch.sent);
         assert_eq!(watch.warm_allocations, 0, "{named}: of {} operations", watch.sent);
     }
+}
+
+/// A run of three times as many intervals as are kept: most end with two older ones merged, and
+/// once all of them are pairs.
+#[test]
+fn intervals_end_and_are_merged_without_allocating() {
+    let intervals = 3 * INTERVALS_MAX;
+    let mut recorder = Recorder::new(0, 1_000, intervals * 1_000);
+    let before = ALLOCATIONS.with(Cell::get);
+    for interval in 0..intervals {
+        recorder.cut(interval * 1_000);
+        (0..100).for_each(|operation| recorder.record(1_000_000 + (interval * 7_919 + operation * 104_729) % 900_000));
+    }
+    recorder.cut(intervals * 1_000);
+    assert_eq!(ALLOCATIONS.with(Cell::get), before);
+    let recording = recorder.finish();
+    assert_eq!(recording.total.count(), intervals * 100);
+    assert!(recording.intervals.len() as u64 <= INTERVALS_MAX + 1);
 }
 
 /// Packing, marking and sending datagrams, into a socket that nobody reads.

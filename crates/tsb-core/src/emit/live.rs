@@ -51,7 +51,7 @@ impl Default for LiveCells {
 
 impl LiveCells {
     pub(super) fn add(&self, interval: &Histogram) {
-        for (lowest, _, count) in interval.buckets() {
+        for (lowest, count) in interval.buckets() {
             if let Some(slot) = self.0.get(cell(lowest)) {
                 slot.fetch_add(count, Relaxed);
             }

@@ -51,7 +51,7 @@ impl Cells {
             first,
             counts: vec![0; cell(histogram.max()?) - first + 1],
         };
-        for (lowest, _, count) in histogram.buckets() {
+        for (lowest, count) in histogram.buckets() {
             if let Some(slot) = cells.counts.get_mut(cell(lowest) - first) {
                 *slot += count;
             }

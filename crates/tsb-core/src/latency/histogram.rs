@@ -1,21 +1,20 @@
-//! A log-linear histogram of nanoseconds: one load, one addition and one store per value.
+//! A histogram of nanoseconds: an HdrHistogram with two significant digits over all of u64, and
+//! beside it the smallest and the largest value, which it has only to the width of a bucket.
 //!
-//! The buckets are those of an HdrHistogram with two significant digits and unit magnitude 0:
-//! exact below 256, then 128 buckets per doubling (width 1/128 to 1/256 of the value), over the
-//! whole range of u64. So conversion to the standard form is lossless. It is not resizable and not
-//! concurrent.
+//! Values below 256 have a bucket each; above, there are 128 buckets per doubling (width 1/128 to
+//! 1/256 of the value), 7,424 in all.
 
-/// Number of buckets.
-pub const BUCKETS: usize = 56 * 128 + 256;
+use hdrhistogram::Histogram as Hdr;
 
-/// Counts by bucket, with the exact sum, smallest and largest value.
-#[derive(Clone, PartialEq, Eq)]
+/// The largest value that the crate is given: its last bucket ends here by its own account, so it
+/// refuses to add a histogram in which it has counted `u64::MAX`.
+const LAST: u64 = u64::MAX - 1;
+
+/// Counts by bucket, with the exact smallest and largest value.
+#[derive(Clone, PartialEq)]
 pub struct Histogram {
-    // Invariant: BUCKETS long.
-    counts: Box<[u64]>,
-    count: u64,
-    sum: u128,
-    // Invariant: u64::MAX while count is 0.
+    counts: Hdr<u64>,
+    // Invariant: u64::MAX while nothing is recorded.
     min: u64,
     max: u64,
 }
@@ -24,7 +23,7 @@ impl std::fmt::Debug for Histogram {
     /// Prints the summary and not the thousands of buckets.
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Histogram")
-            .field("count", &self.count)
+            .field("count", &self.count())
             .field("min", &self.min())
             .field("max", &self.max())
             .finish()
@@ -37,40 +36,12 @@ impl Default for Histogram {
     }
 }
 
-/// The bucket of a value. in [0, BUCKETS)
-#[inline(always)]
-fn bucket(value: u64) -> usize {
-    let shift = 56 - (value | 128).leading_zeros();
-    ((shift as usize) << 7) + (value >> shift) as usize
-}
-
-/// The smallest value of a bucket.
-#[inline]
-pub(super) const fn lowest(bucket: usize) -> u64 {
-    if bucket < 256 {
-        return bucket as u64;
-    }
-    let shift = (bucket >> 7) - 1;
-    ((bucket - (shift << 7)) as u64) << shift
-}
-
-/// The largest value of a bucket.
-#[inline]
-pub(super) const fn highest(bucket: usize) -> u64 {
-    if bucket < 256 {
-        return bucket as u64;
-    }
-    let shift = (bucket >> 7) - 1;
-    lowest(bucket) + ((1 << shift) - 1)
-}
-
 impl Histogram {
-    /// An empty histogram. It takes 58 KiB of address space, of which little is touched in use.
+    /// An empty histogram. It takes 58 KiB.
     pub fn new() -> Self {
         Self {
-            counts: vec![0; BUCKETS].into_boxed_slice(),
-            count: 0,
-            sum: 0,
+            counts: Hdr::new_with_bounds(1, u64::MAX, 2)
+                .unwrap_or_else(|error| unreachable!("the bounds are constants, and valid: {error}")),
             min: u64::MAX,
             max: 0,
         }
@@ -85,112 +56,90 @@ impl Histogram {
     /// Records one value `n` times.
     #[inline(always)]
     pub fn record_n(&mut self, value: u64, n: u64) {
-        self.counts[bucket(value)] += n;
-        self.count += n;
-        self.sum += u128::from(value) * u128::from(n);
-        self.min = self.min.min(value);
-        self.max = self.max.max(value);
+        self.count_in_bucket(value, n);
+        self.reach(value, value);
     }
 
-    /// Adds all values of `other`.
+    /// Adds to the count of the bucket that `value` lies in.
+    #[inline(always)]
+    pub(super) fn count_in_bucket(&mut self, value: u64, n: u64) {
+        self.counts.saturating_record_n(value.min(LAST), n);
+    }
+
+    /// Has the smallest value be no more than `min`, and the largest no less than `max`.
+    #[inline(always)]
+    pub(super) fn reach(&mut self, min: u64, max: u64) {
+        self.min = self.min.min(min);
+        self.max = self.max.max(max);
+    }
+
+    /// Adds all values of `other`. The crate can do so, since the bounds of all are the same.
     pub fn merge(&mut self, other: &Self) {
-        for (mine, theirs) in self.counts.iter_mut().zip(other.counts.iter()) {
-            *mine += theirs;
-        }
-        self.count += other.count;
-        self.sum += other.sum;
-        self.min = self.min.min(other.min);
-        self.max = self.max.max(other.max);
+        self.counts += &other.counts;
+        self.reach(other.min, other.max);
     }
 
     /// Removes all values and keeps the allocation.
     pub fn clear(&mut self) {
-        if self.count > 0 {
-            self.counts.fill(0);
-            (self.count, self.sum, self.min, self.max) = (0, 0, u64::MAX, 0);
+        if !self.counts.is_empty() {
+            self.counts.reset();
+            (self.min, self.max) = (u64::MAX, 0);
         }
     }
 
     /// Number of values recorded.
-    pub const fn count(&self) -> u64 {
-        self.count
-    }
-
-    /// The sum of all values, exact.
-    pub const fn sum(&self) -> u128 {
-        self.sum
+    pub fn count(&self) -> u64 {
+        self.counts.len()
     }
 
     /// The smallest value, exact; `None` when empty.
-    pub const fn min(&self) -> Option<u64> {
-        if self.count == 0 { None } else { Some(self.min) }
+    pub fn min(&self) -> Option<u64> {
+        (!self.counts.is_empty()).then_some(self.min)
     }
 
     /// The largest value, exact; `None` when empty.
-    pub const fn max(&self) -> Option<u64> {
-        if self.count == 0 { None } else { Some(self.max) }
+    pub fn max(&self) -> Option<u64> {
+        (!self.counts.is_empty()).then_some(self.max)
     }
 
-    /// The mean, rounded only by the division; `None` when empty.
-    pub fn mean(&self) -> Option<f64> {
-        (self.count > 0).then(|| self.sum as f64 / self.count as f64)
-    }
-
-    /// The smallest bucket edge that at least a share `quantile` (in [0, 1]) of the values does
-    /// not exceed: the upper edge of a bucket, but never above the largest value. `None` when
-    /// empty.
+    /// A value that at least a share `quantile` (in [0, 1]) of the values does not exceed: the
+    /// upper edge of the first such bucket, but never above the largest value; the smallest value
+    /// itself at 0, and the largest itself at 1. `None` when empty.
     pub fn quantile(&self, quantile: f64) -> Option<u64> {
-        if self.count == 0 {
-            return None;
+        // Not left to the crate: beyond 2^53 values it may round their number up, and finds none.
+        if quantile >= 1.0 {
+            return self.max();
         }
-        let rank = (quantile.clamp(0.0, 1.0) * self.count as f64).ceil() as u64;
-        let rank = rank.clamp(1, self.count);
-        let mut seen = 0;
-        for (bucket, &count) in self.counts.iter().enumerate() {
-            seen += count;
-            if seen >= rank {
-                return Some(highest(bucket).clamp(self.min, self.max));
-            }
-        }
-        Some(self.max)
+        let (min, max) = (self.min()?, self.max);
+        Some(self.counts.value_at_quantile(quantile).clamp(min, max))
     }
 
     /// The quantile, if at least [`super::BEYOND_MIN`] values lie beyond it.
     pub fn supported_quantile(&self, quantile: f64) -> Option<u64> {
         // 1e-6 absorbs rounding errors: 10,000 * (1 - 0.999) is 10.000000000000009, and other
         // products fall short by as much.
-        let beyond = (self.count as f64 * (1.0 - quantile) + 1e-6) as u64;
+        let beyond = (self.count() as f64 * (1.0 - quantile) + 1e-6) as u64;
         (beyond >= super::BEYOND_MIN).then(|| self.quantile(quantile)).flatten()
     }
 
     /// Number of values that are certainly above `value`: those in buckets entirely beyond it.
     pub fn count_above(&self, value: u64) -> u64 {
-        self.counts[bucket(value) + 1..].iter().sum()
+        self.count() - self.counts.count_between(0, value)
     }
 
-    /// (smallest value, largest value, count) of each used bucket, ascending.
-    pub fn buckets(&self) -> impl Iterator<Item = (u64, u64, u64)> + '_ {
-        self.used()
-            .map(|(bucket, count)| (lowest(bucket), highest(bucket), count))
+    /// (smallest value, count) of each used bucket, ascending.
+    pub fn buckets(&self) -> impl Iterator<Item = (u64, u64)> + '_ {
+        // The crate walks to the largest value, and through all buckets where there is none.
+        let used = (!self.counts.is_empty()).then(|| self.counts.iter_recorded());
+        used.into_iter().flatten().map(|used| {
+            let lowest = self.counts.lowest_equivalent(used.value_iterated_to());
+            (lowest, used.count_at_value())
+        })
     }
 
-    /// (bucket index, count) of each used bucket, ascending.
-    pub(super) fn used(&self) -> impl Iterator<Item = (usize, u64)> + '_ {
-        let counts = self.counts.iter().copied().enumerate();
-        counts.filter(|&(_, count)| count > 0)
-    }
-
-    /// Restores the state that [`Histogram::used`] and the sums describe.
-    pub(super) fn restore(&mut self, buckets: impl Iterator<Item = (usize, u64)>, sum: u128, min: u64, max: u64) {
-        for (bucket, count) in buckets {
-            if let Some(slot) = self.counts.get_mut(bucket) {
-                *slot += count;
-                self.count += count;
-            }
-        }
-        self.sum += sum;
-        self.min = self.min.min(min);
-        self.max = self.max.max(max);
+    /// The number of values of the bucket that `value` lies in.
+    pub(super) fn width_at(&self, value: u64) -> u64 {
+        self.counts.equivalent_range(value)
     }
 }
 
@@ -201,15 +150,48 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_buckets_are_those_of_an_hdr_histogram_with_two_digits() {
-        let hdr = hdrhistogram::Histogram::<u64>::new_with_bounds(1, 1 << 62, 2).unwrap();
-        let edges = (0..62).flat_map(|bit| [(1u64 << bit) - 1, 1 << bit, (1 << bit) + 1, 3 << bit.min(60)]);
-        for value in edges.chain((0..100_000).map(|i| i * 7919)) {
-            assert_eq!(lowest(bucket(value)), hdr.lowest_equivalent(value), "{value}");
-            assert_eq!(highest(bucket(value)), hdr.highest_equivalent(value), "{value}");
+    fn every_value_has_a_bucket_no_wider_than_a_128th_of_it() {
+        let edges = (0..64).flat_map(|bit| [(1u64 << bit) - 1, 1 << bit, (1 << bit) + 1, 3 << bit.min(62)]);
+        for value in edges.chain((0..100_000).map(|i| i * 7919)).chain([u64::MAX]) {
+            let mut one = Histogram::new();
+            one.record(value);
+            let buckets: Vec<(u64, u64)> = one.buckets().collect();
+            let [(lowest, 1)] = buckets[..] else {
+                panic!("{value}: {buckets:?}")
+            };
+            let width = one.width_at(value);
+            assert!(lowest <= value && value - lowest < width, "{value}: {lowest}, {width}");
+            assert!(width <= (value / 128).max(1), "{value}: {width}");
+            assert_eq!(one.width_at(lowest), width, "{value}");
         }
-        assert_eq!(bucket(u64::MAX), BUCKETS - 1);
-        assert_eq!(highest(BUCKETS - 1), u64::MAX);
+    }
+
+    #[test]
+    fn the_extremes_of_u64_are_kept_as_they_are() {
+        let mut histogram = from(&[u64::MAX, 0, u64::MAX]);
+        assert_eq!(
+            (histogram.count(), histogram.min(), histogram.max()),
+            (3, Some(0), Some(u64::MAX))
+        );
+        assert_eq!(
+            (histogram.quantile(0.0), histogram.quantile(1.0)),
+            (Some(0), Some(u64::MAX))
+        );
+        assert_eq!((histogram.count_above(0), histogram.count_above(u64::MAX)), (2, 0));
+        histogram.merge(&histogram.clone());
+        assert_eq!(histogram, from(&[0, 0, u64::MAX, u64::MAX, u64::MAX, u64::MAX]));
+        histogram.clear();
+        assert_eq!((&histogram, histogram.max()), (&Histogram::new(), None));
+    }
+
+    #[test]
+    fn a_quantile_is_between_the_extremes_however_many_values_there_are() {
+        let mut histogram = Histogram::new();
+        histogram.record_n(1_000_003, (1 << 53) + 2);
+        histogram.record(1_000_001);
+        assert_eq!(histogram.quantile(0.0), Some(1_000_001));
+        assert_eq!(histogram.quantile(0.5), Some(1_000_003));
+        assert_eq!(histogram.quantile(1.0), Some(1_000_003));
     }
 
     #[test]

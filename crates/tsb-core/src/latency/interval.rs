@@ -1,5 +1,9 @@
-//! The histogram of one interval, packed into a few hundred bytes: pairs of (distance to the next
-//! used bucket, count) as variable-length integers, about 2 bytes per pair.
+//! The histogram of one interval, packed into a few hundred bytes: its smallest and its largest
+//! value, then pairs of (distance to the next used bucket, count), all as variable-length
+//! integers, about 2 bytes per pair.
+//!
+//! The crate's own serialized form is read into a new histogram of 58 KiB each time; the worker
+//! that merges two intervals must not allocate.
 
 use super::histogram::Histogram;
 use crate::bytes::{Reader, varint};
@@ -11,48 +15,22 @@ pub struct Interval {
     pub start_ns: u64,
     /// End, on the same clock.
     pub end_ns: u64,
-    pairs: Box<[u8]>,
-    sums: Sums,
-}
-
-/// The exact figures of a histogram besides its bucket counts.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Sums {
-    sum: u128,
-    min: u64,
-    max: u64,
-}
-
-impl Sums {
-    /// The sums of a histogram; `None` when it is empty.
-    pub(super) fn of(histogram: &Histogram) -> Option<Self> {
-        Some(Self {
-            sum: histogram.sum(),
-            min: histogram.min()?,
-            max: histogram.max()?,
-        })
-    }
+    packed: Box<[u8]>,
 }
 
 impl Interval {
     /// Packs a histogram.
     pub fn new(start_ns: u64, end_ns: u64, histogram: &Histogram) -> Self {
-        let mut pairs = Vec::new();
-        pack(histogram, &mut pairs);
-        let empty = Sums {
-            sum: 0,
-            min: u64::MAX,
-            max: 0,
-        };
-        Self::of_packed(start_ns, end_ns, &pairs, Sums::of(histogram).unwrap_or(empty))
+        let mut packed = Vec::new();
+        pack(histogram, &mut packed);
+        Self::of_packed(start_ns, end_ns, &packed)
     }
 
-    pub(super) fn of_packed(start_ns: u64, end_ns: u64, pairs: &[u8], sums: Sums) -> Self {
+    pub(super) fn of_packed(start_ns: u64, end_ns: u64, packed: &[u8]) -> Self {
         Self {
             start_ns,
             end_ns,
-            pairs: pairs.into(),
-            sums,
+            packed: packed.into(),
         }
     }
 
@@ -65,7 +43,7 @@ impl Interval {
 
     /// Adds the interval's values to a histogram.
     pub fn add_to(&self, histogram: &mut Histogram) {
-        unpack(&self.pairs, self.sums, histogram);
+        unpack(&self.packed, histogram);
     }
 
     /// Merges another interval into this one.
@@ -77,34 +55,34 @@ impl Interval {
     }
 }
 
-/// Appends the packed bucket counts of a histogram.
+/// Appends the packed form of a histogram; nothing if it is empty.
 pub(super) fn pack(histogram: &Histogram, out: &mut Vec<u8>) {
-    let mut previous = 0;
-    for (bucket, count) in histogram.used() {
-        varint::put(out, (bucket - previous) as u64);
+    let (Some(min), Some(max)) = (histogram.min(), histogram.max()) else {
+        return;
+    };
+    varint::put(out, min);
+    varint::put(out, max);
+    let mut end = 0;
+    for (lowest, count) in histogram.buckets() {
+        varint::put(out, (lowest - end) / histogram.width_at(end));
         varint::put(out, count);
-        previous = bucket;
+        end = lowest.saturating_add(histogram.width_at(lowest));
     }
 }
 
-/// Adds packed counts to a histogram.
-pub(super) fn unpack(bytes: &[u8], sums: Sums, histogram: &mut Histogram) {
-    let bytes = Reader::new(bytes);
-    histogram.restore(Pairs { bytes, bucket: 0 }, sums.sum, sums.min, sums.max);
-}
-
-/// The packed pairs of an interval.
-struct Pairs<'a> {
-    bytes: Reader<'a>,
-    bucket: usize,
-}
-
-impl Iterator for Pairs<'_> {
-    type Item = (usize, u64);
-
-    fn next(&mut self) -> Option<(usize, u64)> {
-        self.bucket += self.bytes.varint().ok()? as usize;
-        Some((self.bucket, self.bytes.varint().ok()?))
+/// Adds what was packed to a histogram.
+pub(super) fn unpack(packed: &[u8], histogram: &mut Histogram) {
+    let mut rest = Reader::new(packed);
+    if let (Ok(min), Ok(max)) = (rest.varint(), rest.varint()) {
+        histogram.reach(min, max);
+    }
+    // The distance to a bucket counts in buckets of the width of the first that lies there: those
+    // after it are as wide or a multiple.
+    let mut end = 0;
+    while let (Ok(distance), Ok(count)) = (rest.varint(), rest.varint()) {
+        let lowest = end + distance * histogram.width_at(end);
+        histogram.count_in_bucket(lowest, count);
+        end = lowest.saturating_add(histogram.width_at(lowest));
     }
 }
 

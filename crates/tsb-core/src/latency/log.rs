@@ -11,7 +11,7 @@ use std::time::{Duration, UNIX_EPOCH};
 use hdrhistogram::serialization::interval_log::{IntervalLogWriterBuilder, Tag};
 use hdrhistogram::serialization::{V2DeflateSerializeError, V2DeflateSerializer};
 
-use super::histogram::{Histogram, lowest};
+use super::histogram::Histogram;
 use super::recorder::Recording;
 use crate::time::Timestamp;
 
@@ -94,15 +94,15 @@ fn encode_error(
     }
 }
 
-/// The same counts in the standard type. Lossless, because the buckets are the same.
+/// The same counts up to the largest value that the standard form can carry.
 fn standard(histogram: &Histogram) -> Result<hdrhistogram::Histogram<u64>, LogError> {
     let high = histogram.max().unwrap_or(0).clamp(2, VALUE_MAX);
     let created = hdrhistogram::Histogram::new_with_bounds(1, high, 2);
     let mut standard = created.map_err(|error| LogError::Encode {
         what: error.to_string(),
     })?;
-    for (bucket, count) in histogram.used() {
-        standard.saturating_record_n(lowest(bucket), count);
+    for (lowest, count) in histogram.buckets() {
+        standard.saturating_record_n(lowest, count);
     }
     Ok(standard)
 }
