@@ -55,9 +55,9 @@ fn benches(criterion: &mut Criterion) {
         group.bench_function(format!("record/tsb/{name}"), |b| {
             b.iter(|| values.iter().for_each(|&value| ours.record(value)));
         });
-        let mut crates = bare();
+        let mut alone = bare();
         group.bench_function(format!("record/hdrhistogram/{name}"), |b| {
-            b.iter(|| values.iter().for_each(|&value| crates.saturating_record(value)));
+            b.iter(|| values.iter().for_each(|&value| alone.saturating_record(value)));
         });
     }
     group.finish();
@@ -105,10 +105,10 @@ fn cpu_ns(values: &[u64], mut step: impl FnMut(u64)) -> f64 {
 fn table() {
     println!("\nCPU-ns a record        tsb   hdrhistogram");
     for (name, values) in inputs() {
-        let (mut ours, mut crates) = (Histogram::new(), bare());
+        let (mut ours, mut alone) = (Histogram::new(), bare());
         let own = cpu_ns(&values, |value| ours.record(value));
-        let other = cpu_ns(&values, |value| crates.saturating_record(value));
-        assert_eq!(ours.count(), crates.len());
+        let other = cpu_ns(&values, |value| alone.saturating_record(value));
+        assert_eq!(ours.count(), alone.len());
         println!("{name:<20} {own:>5.2}   {other:>12.2}");
     }
 }
