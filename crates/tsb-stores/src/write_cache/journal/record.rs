@@ -2,7 +2,7 @@
 //!
 //! It does no I/O: it encodes records, and decodes them from arbitrary bytes.
 
-use tsb_core::bytes::{BytesError, Reader, cut};
+use tsb_core::bytes::{BytesError, Reader, cut, u32_at, u64_at};
 use tsb_core::{SeriesId, SeriesKey};
 
 use super::super::chunk::Sample;
@@ -278,7 +278,7 @@ fn samples(body: &mut Reader<'_>) -> Result<Vec<(SeriesId, Sample)>, Flaw> {
     let is_one_time = shape & SHAPE_ONE_TIME != 0;
     let mut ids = Reader::new(body.take(if is_range { 4 } else { len * 4 })?);
     let mut times = Reader::new(body.take(if is_one_time { 8 } else { len * 8 })?);
-    let (first, only) = (ids.u32().unwrap_or(0), times.u64().unwrap_or(0));
+    let (first, only) = (u32_at(ids.rest(), 0).unwrap_or(0), u64_at(times.rest(), 0).unwrap_or(0));
     let mut samples = Vec::with_capacity(len);
     for index in 0..len {
         let id = if is_range {
