@@ -23,7 +23,7 @@ type Leaving = (Box<str>, RrdFile);
 #[derive(Debug, Default)]
 pub(super) struct Outlet {
     queue: Mutex<Queue>,
-    bell: Condvar,
+    file_added: Condvar,
 }
 
 #[derive(Debug, Default)]
@@ -41,7 +41,7 @@ impl Outlet {
         if has_place {
             // The thread sleeps only while the queue is empty.
             if queue.files.is_empty() {
-                self.bell.notify_one();
+                self.file_added.notify_one();
             }
             queue.files.push((name.into(), file));
         }
@@ -65,7 +65,7 @@ impl Outlet {
     fn next(&self, files: &mut Vec<Leaving>) -> bool {
         let queue = lock(&self.queue);
         let mut queue = self
-            .bell
+            .file_added
             .wait_while(queue, |queue| queue.files.is_empty() && !queue.is_stopped)
             .unwrap_or_else(PoisonError::into_inner);
         std::mem::swap(&mut queue.files, files);
@@ -75,7 +75,7 @@ impl Outlet {
     /// Makes `take` refuse further files, and ends the thread once the queue is empty.
     pub(super) fn stop(&self) {
         lock(&self.queue).is_stopped = true;
-        self.bell.notify_all();
+        self.file_added.notify_all();
     }
 }
 

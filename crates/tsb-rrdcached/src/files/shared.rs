@@ -21,7 +21,7 @@ use super::librrd;
 use super::outlet::Outlet;
 use super::shelf::{Shelf, Shelved};
 use tsb_stores::error::{Error, chain};
-use tsb_stores::parts::{Bell, lock};
+use tsb_stores::parts::{CountedCondvar, lock};
 use tsb_stores::write_cache::Account;
 use tsb_stores::write_cache::WriteCacheOptions;
 use tsb_stores::write_cache::writeback::Unsynced;
@@ -59,7 +59,7 @@ pub(super) struct Shared {
     /// The writeback queue of drained files, if writeback is started early.
     pub(super) outlet: Option<Outlet>,
     /// Wakes the threads that write.
-    pub(super) call: Bell,
+    pub(super) call: CountedCondvar,
     /// Wakes the timer thread when the cache stops.
     pub(super) end: Condvar,
     /// Updates that the files have and no sync has covered yet; the next checkpoint marks them in
@@ -133,7 +133,7 @@ impl Shared {
             counters: Counters::default(),
             due: Mutex::default(),
             outlet: (options.timeout_ns >= WRITTEN_OUT_NS).then(Outlet::default),
-            call: Bell::default(),
+            call: CountedCondvar::default(),
             end: Condvar::new(),
             unsynced: Unsynced::default(),
             has_trouble: AtomicBool::new(false),
@@ -383,7 +383,7 @@ impl Shared {
     /// Makes the threads end.
     pub(super) fn stop(&self) {
         lock(&self.due).is_stopping = true;
-        self.call.ring_all();
+        self.call.notify_all();
         self.end.notify_all();
         if let Some(outlet) = &self.outlet {
             outlet.stop();
@@ -397,7 +397,7 @@ impl Shared {
         }
         entry.is_queued = true;
         lock(&self.due).names.push_back(entry.name.clone());
-        self.call.ring_one();
+        self.call.notify_one();
     }
 
     /// Queues for writing the files past their timeout, or all.

@@ -7,7 +7,7 @@ use foldhash::fast::FixedState;
 
 use super::entries::Entries;
 use super::entry::Entry;
-use tsb_stores::parts::{Bell, lock};
+use tsb_stores::parts::{CountedCondvar, lock};
 use tsb_stores::write_cache::Account;
 
 /// The entries of a shard, under one lock.
@@ -32,7 +32,7 @@ impl Shelf {
 #[derive(Debug, Default)]
 pub(super) struct Shelved {
     shelf: Mutex<Shelf>,
-    bell: Bell,
+    file_released: CountedCondvar,
 }
 
 impl Shelved {
@@ -49,7 +49,7 @@ impl Shelved {
     pub(super) fn lock_idle(&self, name: &str) -> MutexGuard<'_, Shelf> {
         let mut shelf = self.lock();
         while shelf.busy.contains(name) {
-            shelf = self.bell.wait(shelf);
+            shelf = self.file_released.wait(shelf);
         }
         shelf
     }
@@ -57,7 +57,7 @@ impl Shelved {
     /// Lets other threads open the file again.
     pub(super) fn release(&self, name: &str) {
         self.lock().busy.remove(name);
-        self.bell.ring_all();
+        self.file_released.notify_all();
     }
 
     /// While the claim is held no other thread opens the file. The caller must have checked,

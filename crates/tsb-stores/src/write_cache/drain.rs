@@ -165,7 +165,7 @@ impl<S: Store> Shared<S> {
                 queues.done(part, outcome, now_ns);
             }
         }
-        self.written[shard].ring_all();
+        self.written[shard].notify_all();
         if self.journal.is_some() {
             let settled = outcomes.iter().filter(|(_, outcome)| outcome.left.is_empty());
             self.unsynced

@@ -16,7 +16,7 @@ use super::options::{JournalOptions, Sync};
 use crate::damage::{Damage, DamageKind, DamageLog};
 use crate::disk;
 use crate::error::{Error, Result, chain};
-use crate::locks::{Bell, lock};
+use crate::locks::{CountedCondvar, lock};
 
 mod begin;
 mod count;
@@ -58,7 +58,7 @@ pub struct Journal {
     segment_bytes: u64,
     book: Mutex<Book>,
     turn: Mutex<Turn>,
-    turned: Bell,
+    turned: CountedCondvar,
     reached: Reached,
     journaled_bytes: AtomicU64,
     /// The file beside the segments that holds how far the journal was synced.
@@ -177,7 +177,7 @@ impl Journal {
                 segment_bytes,
                 book: Mutex::new(book),
                 turn: Mutex::default(),
-                turned: Bell::default(),
+                turned: CountedCondvar::default(),
                 reached: Reached::default(),
                 journaled_bytes: AtomicU64::new(0),
                 synced_count,
@@ -499,7 +499,7 @@ impl Journal {
                 Ok(synced) => turn.synced_record = turn.synced_record.max(*synced),
                 Err(error) => turn.failure = Some(error.to_string()),
             }
-            self.turned.ring_all();
+            self.turned.notify_all();
             result?;
         }
     }

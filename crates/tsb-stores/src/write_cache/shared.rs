@@ -17,7 +17,7 @@ use super::shard::{BLOCK, Moment, Pace, SHARDS, Shard, Waiting, shard_of};
 use crate::damage::Damage;
 use crate::error::{Error, Result, chain};
 use crate::keys::KeyTable;
-use crate::locks::{Bell, lock, read, write};
+use crate::locks::{CountedCondvar, lock, read, write};
 use crate::store::{Ack, Derivation, Exactness, OnConflict, Position, Reason, Refusals, Scope, Stats, Store};
 
 /// The whole cache except its threads.
@@ -31,10 +31,10 @@ pub(super) struct Shared<S> {
     pub(super) acknowledges: Durability,
     pub(super) shards: [Mutex<Shard>; SHARDS],
     /// Notified when series of a shard have been written.
-    pub(super) written: [Bell; SHARDS],
+    pub(super) written: [CountedCondvar; SHARDS],
     pub(super) work: Mutex<Work>,
     /// Wakes the writeback threads.
-    pub(super) call: Bell,
+    pub(super) call: CountedCondvar,
     /// Wakes the timer thread when the cache stops.
     pub(super) end: Condvar,
     /// Whether a series could not be written and waits for its retry.
@@ -135,9 +135,9 @@ impl<S: Store> Shared<S> {
             torn_bytes,
             acknowledges,
             shards: std::array::from_fn(|index| Mutex::new(Shard::new(index, pace, Arc::clone(&budget)))),
-            written: std::array::from_fn(|_| Bell::default()),
+            written: std::array::from_fn(|_| CountedCondvar::default()),
             work: Mutex::default(),
-            call: Bell::default(),
+            call: CountedCondvar::default(),
             end: Condvar::new(),
             has_trouble: AtomicBool::new(false),
             is_full: AtomicBool::new(false),
@@ -319,7 +319,7 @@ impl<S: Store> Shared<S> {
     /// Wakes the writeback threads.
     pub(super) fn wake(&self) {
         lock(&self.work).calls += 1;
-        self.call.ring_all();
+        self.call.notify_all();
     }
 
     pub(super) fn durable(&self, level: Durability) -> u64 {
@@ -539,7 +539,7 @@ impl<S: Store> Shared<S> {
 
     pub(super) fn stop(&self) {
         lock(&self.work).is_stopping = true;
-        self.call.ring_all();
+        self.call.notify_all();
         self.end.notify_all();
     }
 }

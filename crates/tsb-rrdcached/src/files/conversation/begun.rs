@@ -94,9 +94,9 @@ mod tests {
     use tsb_stores::parts::lock;
     use tsb_stores::write_cache::WriteCacheOptions;
 
-    struct Bell(std::sync::Mutex<std::sync::mpsc::Sender<()>>);
+    struct SendOnWake(std::sync::Mutex<std::sync::mpsc::Sender<()>>);
 
-    impl Wake for Bell {
+    impl Wake for SendOnWake {
         fn wake(self: Arc<Self>) {
             let _ = self.0.lock().unwrap().send(());
         }
@@ -110,8 +110,8 @@ mod tests {
         let cache = FileCache::open(&folder.path().join("base"), FileBounds::of_files(10), &options, clock);
         let cache = Arc::new(cache.unwrap());
         let mut conversation = Conversation::new(Arc::clone(&cache));
-        let (bell, has_rung) = channel();
-        conversation.wake_with(&Waker::from(Arc::new(Bell(bell.into()))));
+        let (woken, wakes) = channel();
+        conversation.wake_with(&Waker::from(Arc::new(SendOnWake(woken.into()))));
         let peer = Peer {
             rejected: 0,
             is_listening: true,
@@ -125,7 +125,7 @@ mod tests {
         assert_eq!(conversation.decode(&commands[taken..], &mut NoSeries).unwrap(), 0);
         assert!(said.is_empty());
         drop(turn);
-        has_rung.recv().unwrap();
+        wakes.recv().unwrap();
         assert_eq!(conversation.decode(&commands[taken..], &mut NoSeries).unwrap(), 5);
         assert_eq!(conversation.answer(peer, &mut said), Next::More);
         assert_eq!(String::from_utf8(said).unwrap(), "0 RRD created OK\n0 PONG\n");
