@@ -65,7 +65,7 @@ impl Kept for Shared {
 
     fn rest(&self, look: Duration) -> bool {
         let waited = self
-            .end
+            .stopping
             .wait_timeout_while(lock(&self.due), look, |due| !due.is_stopping);
         let (due, _) = waited.unwrap_or_else(PoisonError::into_inner);
         !due.is_stopping
@@ -114,7 +114,7 @@ impl Shared {
                 names.extend(due.names.drain(..share));
                 return true;
             }
-            due = self.call.wait(due);
+            due = self.work_available.wait(due);
         }
         false
     }

@@ -59,9 +59,9 @@ pub(super) struct Shared {
     /// The writeback queue of drained files, if writeback is started early.
     pub(super) outlet: Option<Outlet>,
     /// Wakes the threads that write.
-    pub(super) call: CountedCondvar,
+    pub(super) work_available: CountedCondvar,
     /// Wakes the timer thread when the cache stops.
-    pub(super) end: Condvar,
+    pub(super) stopping: Condvar,
     /// Updates that the files have and no sync has covered yet; the next checkpoint marks them in
     /// the journal.
     pub(super) unsynced: Unsynced<Arc<SeriesKey>>,
@@ -133,8 +133,8 @@ impl Shared {
             counters: Counters::default(),
             due: Mutex::default(),
             outlet: (options.timeout_ns >= WRITTEN_OUT_NS).then(Outlet::default),
-            call: CountedCondvar::default(),
-            end: Condvar::new(),
+            work_available: CountedCondvar::default(),
+            stopping: Condvar::new(),
             unsynced: Unsynced::default(),
             has_trouble: AtomicBool::new(false),
             shelves: (0..SHELVES).map(|_| Shelved::default()).collect(),
@@ -383,8 +383,8 @@ impl Shared {
     /// Makes the threads end.
     pub(super) fn stop(&self) {
         lock(&self.due).is_stopping = true;
-        self.call.notify_all();
-        self.end.notify_all();
+        self.work_available.notify_all();
+        self.stopping.notify_all();
         if let Some(outlet) = &self.outlet {
             outlet.stop();
         }
@@ -397,7 +397,7 @@ impl Shared {
         }
         entry.is_queued = true;
         lock(&self.due).names.push_back(entry.name.clone());
-        self.call.notify_one();
+        self.work_available.notify_one();
     }
 
     /// Queues for writing the files past their timeout, or all.

@@ -20,14 +20,14 @@ use crate::locks::lock;
 use crate::store::{Scope, Store};
 
 impl<S: Store> Shared<S> {
-    /// Waits for new work, counted by `Work::calls`; `seen` is the count handled so far. Returns
+    /// Waits for new work, counted by `Work::announced`; `seen` is the count handled so far. Returns
     /// false once the cache is stopping.
-    fn await_call(&self, seen: &mut u64) -> bool {
+    fn wait_for_work(&self, seen: &mut u64) -> bool {
         let mut work = lock(&self.work);
-        while work.calls == *seen && !work.is_stopping {
-            work = self.call.wait(work);
+        while work.announced == *seen && !work.is_stopping {
+            work = self.work_available.wait(work);
         }
-        *seen = work.calls;
+        *seen = work.announced;
         !work.is_stopping
     }
 
@@ -231,7 +231,7 @@ impl<S: Store> Kept for Shared<S> {
         // Each thread starts at a shard of its own, and then visits all others.
         let first = index * SHARDS / threads;
         let (mut load, mut seen) = (Load::default(), 0);
-        while self.await_call(&mut seen) {
+        while self.wait_for_work(&mut seen) {
             for shard in (first..SHARDS).chain(0..first) {
                 self.write_due(shard, &mut load);
             }
@@ -241,7 +241,7 @@ impl<S: Store> Kept for Shared<S> {
 
     fn rest(&self, look: Duration) -> bool {
         let waited = self
-            .end
+            .stopping
             .wait_timeout_while(lock(&self.work), look, |work| !work.is_stopping);
         let (work, _) = waited.unwrap_or_else(PoisonError::into_inner);
         !work.is_stopping

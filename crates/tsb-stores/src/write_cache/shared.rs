@@ -34,9 +34,9 @@ pub(super) struct Shared<S> {
     pub(super) written: [CountedCondvar; SHARDS],
     pub(super) work: Mutex<Work>,
     /// Wakes the writeback threads.
-    pub(super) call: CountedCondvar,
+    pub(super) work_available: CountedCondvar,
     /// Wakes the timer thread when the cache stops.
-    pub(super) end: Condvar,
+    pub(super) stopping: Condvar,
     /// Whether a series could not be written and waits for its retry.
     pub(super) has_trouble: AtomicBool,
     /// Whether the memory bound was reached since a thread last wrote everything due.
@@ -64,7 +64,7 @@ pub(super) struct Shared<S> {
 #[derive(Debug, Default)]
 pub(super) struct Work {
     /// Number of times that new work was announced.
-    pub(super) calls: u64,
+    pub(super) announced: u64,
     pub(super) is_stopping: bool,
 }
 
@@ -137,8 +137,8 @@ impl<S: Store> Shared<S> {
             shards: std::array::from_fn(|index| Mutex::new(Shard::new(index, pace, Arc::clone(&budget)))),
             written: std::array::from_fn(|_| CountedCondvar::default()),
             work: Mutex::default(),
-            call: CountedCondvar::default(),
-            end: Condvar::new(),
+            work_available: CountedCondvar::default(),
+            stopping: Condvar::new(),
             has_trouble: AtomicBool::new(false),
             is_full: AtomicBool::new(false),
             unsynced: Unsynced::default(),
@@ -318,8 +318,8 @@ impl<S: Store> Shared<S> {
 
     /// Wakes the writeback threads.
     pub(super) fn wake(&self) {
-        lock(&self.work).calls += 1;
-        self.call.notify_all();
+        lock(&self.work).announced += 1;
+        self.work_available.notify_all();
     }
 
     pub(super) fn durable(&self, level: Durability) -> u64 {
@@ -539,8 +539,8 @@ impl<S: Store> Shared<S> {
 
     pub(super) fn stop(&self) {
         lock(&self.work).is_stopping = true;
-        self.call.notify_all();
-        self.end.notify_all();
+        self.work_available.notify_all();
+        self.stopping.notify_all();
     }
 }
 
