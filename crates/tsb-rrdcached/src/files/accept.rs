@@ -217,11 +217,11 @@ impl Shared {
     /// fails.
     fn put_on_record(&self, entry: &mut Entry, end: usize, count: u64) -> std::result::Result<Option<u64>, FileError> {
         let Some(journal) = &self.journal else { return Ok(None) };
-        let book = journal.book();
-        let segment = book.segment();
+        let writer = journal.lock_writer();
+        let segment = writer.segment();
         let name = (entry.named_in != segment).then_some(&*entry.key);
         let position = self.counters.on_record.fetch_add(count, Ordering::Relaxed) + count;
-        let record = journal.append_readings(book, entry.id, name, (count, entry.lines_from(end)), position);
+        let record = journal.append_readings(writer, entry.id, name, (count, entry.lines_from(end)), position);
         let record = record.map_err(|error| {
             entry.cut(end);
             self.poison(&error)

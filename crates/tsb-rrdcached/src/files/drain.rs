@@ -97,7 +97,7 @@ impl Shared {
             }
             // IMPORTANT: write the journal's records first. Otherwise a kill in the middle of a
             // pass could leave a partly written row whose updates are lost.
-            self.hand_over_records()?;
+            self.write_buffered_records()?;
             let (layout, load) = (Arc::clone(&entry.layout), entry.take());
             let way = Way {
                 ready,

@@ -214,9 +214,9 @@ impl Shared {
     }
 
     /// Returns when everything accepted is in the system's buffers, so that it outlives a kill.
-    pub(super) fn hand_over_records(&self) -> std::result::Result<(), FileError> {
+    pub(super) fn write_buffered_records(&self) -> std::result::Result<(), FileError> {
         match &self.journal {
-            Some(journal) => journal.hand_over_all().map_err(|error| self.poison(&error)),
+            Some(journal) => journal.write_buffered_records().map_err(|error| self.poison(&error)),
             None => Ok(()),
         }
     }

@@ -245,21 +245,21 @@ impl<S: Store> Shared<S> {
         now_ns: u64,
         refused: &mut Refusals,
     ) -> Result<u64> {
-        let mut book = journal.book();
-        let (record, segment) = (book.next_record(), book.segment());
-        let book_mut = &mut *book;
-        book_mut.admitted.clear();
-        book_mut.unnamed.clear();
-        let (admitted, unnamed) = (&mut book_mut.admitted, &mut book_mut.unnamed);
+        let mut writer = journal.lock_writer();
+        let (record, segment) = (writer.next_record(), writer.segment());
+        let writer_mut = &mut *writer;
+        writer_mut.admitted.clear();
+        writer_mut.unnamed.clear();
+        let (admitted, unnamed) = (&mut writer_mut.admitted, &mut writer_mut.unnamed);
         self.admit(batch, Moment { now_ns, record }, refused, |shard, id, sample| {
             if shard.needs_name(id, segment) {
                 unnamed.push(id);
             }
             admitted.push(id, sample);
         });
-        let position = self.accept(book.admitted.len());
-        if book.admitted.len() > 0 {
-            journal.append(book, |id| keys.key(id), position)?;
+        let position = self.accept(writer.admitted.len());
+        if writer.admitted.len() > 0 {
+            journal.append(writer, |id| keys.key(id), position)?;
         }
         Ok(position)
     }

@@ -6,7 +6,7 @@
 
 use super::Medium;
 pub use super::checkpoint::{Settle, Settled, Unsynced, checkpoint};
-pub use super::journal::{Book, HeldReadings, Journal, Opened};
+pub use super::journal::{HeldReadings, Journal, JournalWriter, Opened};
 pub use super::keeper::{Kept, spawn, start};
 pub use super::options::{WriteCacheOptions, invalid};
 pub use super::shard::RETRY_NS;
