@@ -37,6 +37,7 @@ use tsb_stores::write_cache::{Sync, WriteCacheOptions};
 
 mod accept;
 mod ahead;
+mod background;
 mod base;
 mod conversation;
 mod create;
@@ -44,7 +45,6 @@ mod drain;
 mod entries;
 mod entry;
 mod error;
-mod keeper;
 mod known;
 mod librrd;
 mod outlet;

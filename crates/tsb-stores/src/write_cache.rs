@@ -29,11 +29,11 @@ use crate::own_threads::OwnThreads;
 use crate::store::{Ack, Capabilities, Footprint, OnConflict, Position, Query, Refusals, Scope, Stats, Store, Visitor};
 
 mod account;
+mod background;
 mod checkpoint;
 mod chunk;
 mod drain;
 mod journal;
-mod keeper;
 mod load;
 mod options;
 mod shard;
@@ -106,7 +106,7 @@ impl<S: Store> WriteCache<S> {
             own: OwnThreads::new(),
             shared,
         };
-        let threads = keeper::start(&cache.shared, options, &cache.own)?;
+        let threads = background::start(&cache.shared, options, &cache.own)?;
         *lock(&cache.threads) = threads;
         Ok(cache)
     }

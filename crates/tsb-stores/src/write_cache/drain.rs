@@ -9,9 +9,9 @@ use std::time::Duration;
 use tsb_core::SeriesId;
 use tsb_core::time::Clock;
 
+use super::background::BackgroundTasks;
 use super::checkpoint::{Settle, Settled, Unsynced};
 use super::journal::Journal;
-use super::keeper::Kept;
 use super::load::{Load, Outcome, Part};
 use super::shard::{SHARDS, series_at, shard_of};
 use super::shared::Shared;
@@ -218,7 +218,7 @@ impl<S: Store> Settle for Shared<S> {
     }
 }
 
-impl<S: Store> Kept for Shared<S> {
+impl<S: Store> BackgroundTasks for Shared<S> {
     fn clock(&self) -> &dyn Clock {
         &*self.clock
     }
@@ -227,7 +227,7 @@ impl<S: Store> Kept for Shared<S> {
         self.journal.as_ref()
     }
 
-    fn work(&self, index: usize, threads: usize) {
+    fn run_writeback(&self, index: usize, threads: usize) {
         // Each thread starts at a shard of its own, and then visits all others.
         let first = index * SHARDS / threads;
         let (mut load, mut seen) = (Load::default(), 0);
@@ -239,10 +239,10 @@ impl<S: Store> Kept for Shared<S> {
         }
     }
 
-    fn rest(&self, look: Duration) -> bool {
+    fn sleep(&self, poll: Duration) -> bool {
         let waited = self
             .stopping
-            .wait_timeout_while(lock(&self.work), look, |work| !work.is_stopping);
+            .wait_timeout_while(lock(&self.work), poll, |work| !work.is_stopping);
         let (work, _) = waited.unwrap_or_else(PoisonError::into_inner);
         !work.is_stopping
     }
@@ -252,27 +252,27 @@ impl<S: Store> Kept for Shared<S> {
         self.queue_due(false);
     }
 
-    fn make_room(&self) {
+    fn queue_if_nearly_full(&self) {
         // Nothing to do: the writer that reaches the memory bound queues everything itself.
     }
 
-    fn try_again(&self) {
+    fn retry_failed(&self) {
         if self.has_trouble.swap(false, Ordering::AcqRel) {
             self.queue_due(false);
             // Stay set while any series waits for its retry.
-            let rests = self.shards.iter().any(|shard| lock(shard).has_left());
-            self.has_trouble.fetch_or(rests, Ordering::AcqRel);
+            let has_waiting = self.shards.iter().any(|shard| lock(shard).has_left());
+            self.has_trouble.fetch_or(has_waiting, Ordering::AcqRel);
         }
     }
 
-    fn hurry(&self, record: u64) {
+    fn queue_upto(&self, record: u64) {
         for shard in &self.shards {
             lock(shard).queue_before(record + 1);
         }
         self.wake();
     }
 
-    fn poisoned_by(&self, error: &Error) {
+    fn poison_by(&self, error: &Error) {
         self.note_trouble(chain(error));
         self.poison(error);
     }

@@ -223,7 +223,7 @@ impl<S: Store> Shared<S> {
                 .iter()
                 .any(|one| one.reason == Reason::Full)
         {
-            self.hurry();
+            self.queue_everything();
         }
         Ok(Ack::new(
             batch.len() - rejected,
@@ -309,7 +309,7 @@ impl<S: Store> Shared<S> {
     }
 
     /// Makes all queues due, because the memory bound is reached.
-    fn hurry(&self) {
+    fn queue_everything(&self) {
         // Once until a writeback thread has finished a pass: marking visits every series.
         if !self.is_full.swap(true, Ordering::AcqRel) {
             self.queue_due(true);

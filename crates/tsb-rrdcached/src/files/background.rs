@@ -12,8 +12,8 @@ use super::entry::{Entry, NONE};
 use super::shared::Shared;
 use tsb_stores::error::{Error, Result};
 use tsb_stores::parts::lock;
+use tsb_stores::write_cache::writeback::BackgroundTasks;
 use tsb_stores::write_cache::writeback::Journal;
-use tsb_stores::write_cache::writeback::Kept;
 use tsb_stores::write_cache::writeback::{Settle, Settled, Unsynced};
 
 /// Upper bound of the number of files that a thread takes at once.
@@ -44,7 +44,7 @@ impl Settle for Shared {
     }
 }
 
-impl Kept for Shared {
+impl BackgroundTasks for Shared {
     fn clock(&self) -> &dyn Clock {
         &*self.clock
     }
@@ -53,7 +53,7 @@ impl Kept for Shared {
         self.journal.as_ref()
     }
 
-    fn work(&self, _index: usize, threads: usize) {
+    fn run_writeback(&self, _index: usize, threads: usize) {
         let mut session = Session::default();
         let mut ahead = Ahead::default();
         let mut names = Vec::with_capacity(SOME);
@@ -63,10 +63,10 @@ impl Kept for Shared {
         }
     }
 
-    fn rest(&self, look: Duration) -> bool {
+    fn sleep(&self, poll: Duration) -> bool {
         let waited = self
             .stopping
-            .wait_timeout_while(lock(&self.due), look, |due| !due.is_stopping);
+            .wait_timeout_while(lock(&self.due), poll, |due| !due.is_stopping);
         let (due, _) = waited.unwrap_or_else(PoisonError::into_inner);
         !due.is_stopping
     }
@@ -78,26 +78,26 @@ impl Kept for Shared {
         let _ = self.remember();
     }
 
-    fn make_room(&self) {
+    fn queue_if_nearly_full(&self) {
         if self.is_crowded() {
             self.queue_due(true);
         }
     }
 
-    fn try_again(&self) {
+    fn retry_failed(&self) {
         if self.has_trouble.swap(false, Ordering::AcqRel) {
             self.queue_due(false);
             // Stay set while any file waits for its retry.
-            let rests = self.any(Entry::has_left);
-            self.has_trouble.fetch_or(rests, Ordering::AcqRel);
+            let has_waiting = self.any(Entry::has_left);
+            self.has_trouble.fetch_or(has_waiting, Ordering::AcqRel);
         }
     }
 
-    fn hurry(&self, record: u64) {
+    fn queue_upto(&self, record: u64) {
         self.queue_each(|entry| entry.oldest_record() <= record);
     }
 
-    fn poisoned_by(&self, error: &Error) {
+    fn poison_by(&self, error: &Error) {
         self.poison(error);
     }
 }
