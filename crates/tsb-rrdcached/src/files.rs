@@ -30,7 +30,7 @@ use tsb_stores::parts::lock;
 use tsb_stores::rrd::FILE_BYTES_MAX;
 use tsb_stores::write_cache::Account;
 use tsb_stores::write_cache::Medium;
-use tsb_stores::write_cache::writeback::checkpoint;
+use tsb_stores::write_cache::writeback::checkpoint_journal;
 use tsb_stores::write_cache::writeback::invalid;
 use tsb_stores::write_cache::writeback::{Journal, Opened};
 use tsb_stores::write_cache::{Sync, WriteCacheOptions};
@@ -411,12 +411,12 @@ impl FileCache {
             .shared
             .journal
             .as_ref()
-            .map_or(Ok(()), |journal| checkpoint(&*self.shared, journal));
+            .map_or(Ok(()), |journal| checkpoint_journal(&*self.shared, journal));
         if let Some(journal) = &self.shared.journal {
             journal.release();
         }
         synced?;
-        self.shared.remember()?;
+        self.shared.save_checkpoint()?;
         match left {
             None => Ok(()),
             Some(error) => Err(Error::Backend {

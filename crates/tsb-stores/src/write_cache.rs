@@ -277,7 +277,7 @@ impl<S: Store> Store for WriteCache<S> {
         if !self.shared.begin_close() {
             return Ok(());
         }
-        let drained = self.shared.settle(Scope::All);
+        let drained = self.shared.write_and_report(Scope::All);
         self.stop_threads();
         let finished = drained.and_then(|()| self.shared.finish());
         if let Some(journal) = &self.shared.journal {

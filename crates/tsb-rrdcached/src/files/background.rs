@@ -14,12 +14,12 @@ use tsb_stores::error::{Error, Result};
 use tsb_stores::parts::lock;
 use tsb_stores::write_cache::writeback::BackgroundTasks;
 use tsb_stores::write_cache::writeback::Journal;
-use tsb_stores::write_cache::writeback::{Settle, Settled, Unsynced};
+use tsb_stores::write_cache::writeback::{CheckpointSource, Unsynced, WrittenUpTo};
 
 /// Upper bound of the number of files that a thread takes at once.
 const SOME: usize = 256;
 
-impl Settle for Shared {
+impl CheckpointSource for Shared {
     // Shared, since a file may be forgotten before its mark is written.
     type Key = Arc<SeriesKey>;
 
@@ -39,8 +39,8 @@ impl Settle for Shared {
         self.base.sync()
     }
 
-    fn mark(&self, journal: &Journal, settled: &[Settled<Arc<SeriesKey>>]) -> Result<()> {
-        journal.wrote(settled, |(.., key)| Some(key))
+    fn mark(&self, journal: &Journal, written: &[WrittenUpTo<Arc<SeriesKey>>]) -> Result<()> {
+        journal.mark_written(written, |(.., key)| Some(key))
     }
 }
 
@@ -75,7 +75,7 @@ impl BackgroundTasks for Shared {
         self.queue_due(false);
         self.forget_idle(self.clock.now().saturating_sub(idle_ns));
         // If this fails the old checkpoint stays; closing tries again and reports the error.
-        let _ = self.remember();
+        let _ = self.save_checkpoint();
     }
 
     fn queue_if_nearly_full(&self) {

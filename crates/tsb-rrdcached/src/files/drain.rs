@@ -51,8 +51,8 @@ impl Way {
 struct Passed {
     written: u64,
     failed: u64,
-    /// Bytes of the text that are settled: the rest is retried.
-    settled: usize,
+    /// Bytes of the text that are written or refused for good: the rest is retried.
+    done_bytes: usize,
     why: Option<RrdError>,
     /// The file is damaged or missing. The queue is tried once more, in case another process is
     /// just replacing the file, and is then lost.
@@ -119,7 +119,7 @@ impl Shared {
             pass(&path, way, layout, &load, session)
         };
         let open = passed.open.take();
-        self.settle(&mut shelved.lock(), name, load, passed);
+        self.apply_outcome(&mut shelved.lock(), name, load, passed);
         if let (Some(outlet), Some(file)) = (outlet, open)
             && outlet.take(name, file)
         {
@@ -128,7 +128,7 @@ impl Shared {
         Ok(true)
     }
 
-    fn settle(&self, shelf: &mut Shelf, name: &str, load: Load, passed: Passed) {
+    fn apply_outcome(&self, shelf: &mut Shelf, name: &str, load: Load, passed: Passed) {
         let Shelf { entries, account, .. } = shelf;
         account.pending -= passed.written + passed.failed;
         account.written += passed.written;
@@ -143,7 +143,7 @@ impl Shared {
         let left = load.count - passed.written - passed.failed;
         let last_record = load.last_record;
         self.release(entry.bytes());
-        entry.settle(load.text, passed.settled, left, self.has_room_to_keep());
+        entry.finish_write(load.text, passed.done_bytes, left, self.has_room_to_keep());
         self.hold(entry.bytes());
         entry.written_ns = self.clock.now();
         entry.due_ns = match left {
@@ -170,8 +170,8 @@ impl Shared {
         if left > 0 {
             self.has_trouble.store(true, Ordering::Release);
         } else if self.journal.is_some() {
-            let settled = (entry.id, last_record, Arc::clone(&entry.key));
-            self.unsynced.remember([settled]);
+            let written = (entry.id, last_record, Arc::clone(&entry.key));
+            self.unsynced.add([written]);
         }
     }
 
@@ -224,7 +224,7 @@ fn pass_of_librrd(path: &std::path::Path, layout: &Layout, load: &Load) -> Passe
                 passed.why = Some(error);
             }
         }
-        passed.settled += reading.len() + 1;
+        passed.done_bytes += reading.len() + 1;
     }
     passed
 }
@@ -275,7 +275,7 @@ fn pass(path: &std::path::Path, mut way: Way, mut layout: Arc<Layout>, load: &Lo
         }
     }
     (passed.known, passed.open) = (way.known, way.ready);
-    passed.settled = readings[..done].iter().map(|reading| reading.len() + 1).sum();
+    passed.done_bytes = readings[..done].iter().map(|reading| reading.len() + 1).sum();
     passed
 }
 

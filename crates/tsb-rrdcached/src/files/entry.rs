@@ -205,12 +205,13 @@ impl Entry {
         }
     }
 
-    /// Ends a write: the taken text is settled up to byte `settled`, and the remaining `count`
-    /// updates go back to the front of the queue. With `keeps_room` the allocation is kept.
-    pub(super) fn settle(&mut self, mut taken: String, settled: usize, count: u64, keeps_room: bool) {
+    /// Ends a write: the first `done_bytes` bytes of the taken text are done, and the remaining
+    /// `count` updates go back to the front of the queue. With `keeps_room` the allocation is
+    /// kept.
+    pub(super) fn finish_write(&mut self, mut taken: String, done_bytes: usize, count: u64, keeps_room: bool) {
         self.has_left = count > 0;
         if count > 0 {
-            taken.drain(..settled);
+            taken.drain(..done_bytes);
             taken.push_str(&self.text);
             self.text = taken;
             self.count += count;
@@ -271,11 +272,11 @@ mod tests {
         assert_eq!(entry.lines_from(end), "3:3\n");
         entry.wait_for(1, 9);
         assert_eq!((entry.oldest_record(), entry.pending(), entry.waiting()), (7, 3, 1));
-        entry.settle("1:1\n2:2\n".to_owned(), 4, 1, true);
+        entry.finish_write("1:1\n2:2\n".to_owned(), 4, 1, true);
         assert_eq!((entry.oldest_record(), entry.pending()), (7, 2));
         assert_eq!(entry.lines().collect::<Vec<_>>(), ["2:2", "3:3"]);
         entry.take();
-        entry.settle("2:2\n3:3\n".to_owned(), 8, 0, true);
+        entry.finish_write("2:2\n3:3\n".to_owned(), 8, 0, true);
         assert!(entry.is_idle());
         assert_eq!(
             (entry.lines().count(), entry.bytes() >= 8),
@@ -283,7 +284,7 @@ mod tests {
             "its room is kept"
         );
         entry.take();
-        entry.settle("2:2\n".to_owned(), 4, 0, false);
+        entry.finish_write("2:2\n".to_owned(), 4, 0, false);
         assert_eq!(entry.bytes(), 0);
         assert_eq!(entry.oldest_record(), NONE);
     }

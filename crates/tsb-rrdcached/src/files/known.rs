@@ -189,12 +189,12 @@ impl Memory {
         // IMPORTANT: sync the files before the new checkpoint takes effect. Otherwise a power cut
         // could leave a checkpoint that contains updates which no file has.
         base.sync()?;
-        let settle = || {
+        let publish = || {
             std::fs::rename(&beside, &self.path)?;
             let folder = self.path.parent().filter(|folder| !folder.as_os_str().is_empty());
             File::open(folder.unwrap_or(Path::new(".")))?.sync_all()
         };
-        settle().map_err(|error| self.failed("name", error))
+        publish().map_err(|error| self.failed("name", error))
     }
 
     fn write_asleep(&self, base: &Base, records: &mut Records<'_>) -> io::Result<()> {

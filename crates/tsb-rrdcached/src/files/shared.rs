@@ -449,7 +449,7 @@ impl Shared {
         if let Some(journal) = &self.journal
             && dropped > 0
         {
-            let forgot = journal.forgot(id, last_record, &key);
+            let forgot = journal.mark_forgotten(id, last_record, &key);
             forgot.map_err(|error| self.poison(&error))?;
         }
         Ok(Some(dropped))
@@ -475,7 +475,7 @@ impl Shared {
     }
 
     /// Writes a checkpoint of the kept heads, if the cache has one.
-    pub(super) fn remember(&self) -> Result<(), Error> {
+    pub(super) fn save_checkpoint(&self) -> Result<(), Error> {
         let Some(memory) = &self.memory else { return Ok(()) };
         memory.save(&self.base, |records| {
             for shelved in &self.shelves {

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use tsb_core::time::Clock;
 
-use super::checkpoint::{Settle, checkpoint};
+use super::checkpoint::{CheckpointSource, checkpoint_journal};
 use super::journal::Journal;
 use super::options::{Sync, WriteCacheOptions};
 use super::shard::RETRY_NS;
@@ -22,7 +22,7 @@ const POLL: Duration = Duration::from_millis(100);
 const BACKLOG_MAX: usize = 2;
 
 /// A cache, as its background threads see it.
-pub trait BackgroundTasks: Settle + Send + std::marker::Sync + 'static {
+pub trait BackgroundTasks: CheckpointSource + Send + std::marker::Sync + 'static {
     /// The clock by which work is due.
     fn clock(&self) -> &dyn Clock;
 
@@ -114,7 +114,7 @@ impl<C: BackgroundTasks> TimerThread<C> {
             let now_ns = cache.clock().now();
             if now_ns >= flush_at_ns {
                 cache.sweep(self.flush_ns);
-                self.with_journal(|journal| checkpoint(cache, journal));
+                self.with_journal(|journal| checkpoint_journal(cache, journal));
                 flush_at_ns = now_ns.saturating_add(self.flush_ns);
             }
             if now_ns >= retry_at_ns {
@@ -149,7 +149,7 @@ impl<C: BackgroundTasks> TimerThread<C> {
         self.cache.queue_upto(record);
         match self.cache.oldest_record() {
             Some(oldest) if oldest <= record => Ok(()),
-            _ => checkpoint(&*self.cache, journal),
+            _ => checkpoint_journal(&*self.cache, journal),
         }
     }
 }

@@ -10,7 +10,7 @@ use tsb_core::SeriesId;
 use tsb_core::time::Clock;
 
 use super::background::BackgroundTasks;
-use super::checkpoint::{Settle, Settled, Unsynced};
+use super::checkpoint::{CheckpointSource, Unsynced, WrittenUpTo};
 use super::journal::Journal;
 use super::load::{Load, Outcome, Part};
 use super::shard::{SHARDS, series_at, shard_of};
@@ -20,8 +20,8 @@ use crate::locks::lock;
 use crate::store::{Scope, Store};
 
 impl<S: Store> Shared<S> {
-    /// Waits for new work, counted by `Work::announced`; `seen` is the count handled so far. Returns
-    /// false once the cache is stopping.
+    /// Waits for new work, counted by `Work::announced`; `seen` is the count handled so far.
+    /// Returns false once the cache is stopping.
     fn wait_for_work(&self, seen: &mut u64) -> bool {
         let mut work = lock(&self.work);
         while work.announced == *seen && !work.is_stopping {
@@ -49,7 +49,7 @@ impl<S: Store> Shared<S> {
     ///
     /// # Errors
     /// The first failed write, after trying all others; otherwise the first refusal.
-    pub(super) fn settle(&self, scope: Scope<'_>) -> Result<()> {
+    pub(super) fn write_and_report(&self, scope: Scope<'_>) -> Result<()> {
         let written = match scope {
             Scope::All => self.write_all(),
             Scope::Series(series) => self.write_series(series),
@@ -167,9 +167,9 @@ impl<S: Store> Shared<S> {
         }
         self.written[shard].notify_all();
         if self.journal.is_some() {
-            let settled = outcomes.iter().filter(|(_, outcome)| outcome.left.is_empty());
+            let written = outcomes.iter().filter(|(_, outcome)| outcome.left.is_empty());
             self.unsynced
-                .remember(settled.map(|(part, _)| (part.id, part.last_record, ())));
+                .add(written.map(|(part, _)| (part.id, part.last_record, ())));
         }
         if let Some(trouble) = outcomes.iter().find_map(|(_, outcome)| outcome.trouble.as_ref()) {
             self.note_trouble(chain(trouble));
@@ -192,7 +192,7 @@ impl<S: Store> Shared<S> {
     }
 }
 
-impl<S: Store> Settle for Shared<S> {
+impl<S: Store> CheckpointSource for Shared<S> {
     type Key = ();
 
     fn unsynced(&self) -> &Unsynced<()> {
@@ -212,9 +212,9 @@ impl<S: Store> Settle for Shared<S> {
         self.inner.flush(Scope::All, level)
     }
 
-    fn mark(&self, journal: &Journal, settled: &[Settled<()>]) -> Result<()> {
+    fn mark(&self, journal: &Journal, written: &[WrittenUpTo<()>]) -> Result<()> {
         let keys = self.keys();
-        journal.wrote(settled, |(id, ..)| keys.key(*id))
+        journal.mark_written(written, |(id, ..)| keys.key(*id))
     }
 }
 

@@ -11,7 +11,7 @@ use std::sync::{Arc, Mutex, MutexGuard};
 
 use tsb_core::{SeriesId, SeriesKey};
 
-use super::checkpoint::Settled;
+use super::checkpoint::WrittenUpTo;
 use super::options::{JournalOptions, Sync};
 use crate::damage::{Damage, DamageKind, DamageLog};
 use crate::disk;
@@ -316,10 +316,10 @@ impl Journal {
     }
 
     /// Writes marks: for each series, the store has synced everything up to the given record.
-    pub fn wrote<'a, K>(
+    pub fn mark_written<'a, K>(
         &self,
-        settled: &'a [Settled<K>],
-        key_of: impl Fn(&'a Settled<K>) -> Option<&'a SeriesKey>,
+        settled: &'a [WrittenUpTo<K>],
+        key_of: impl Fn(&'a WrittenUpTo<K>) -> Option<&'a SeriesKey>,
     ) -> Result<()> {
         // Marks are rare and need not be small, so each names its series again.
         for settled in settled.chunks(4_096) {
@@ -331,7 +331,7 @@ impl Journal {
     }
 
     /// Writes a mark: the samples of a series up to a record are no longer needed.
-    pub fn forgot(&self, id: SeriesId, record: u64, key: &SeriesKey) -> Result<()> {
+    pub fn mark_forgotten(&self, id: SeriesId, record: u64, key: &SeriesKey) -> Result<()> {
         self.mark(Mark::Forgot, &[(id, key)], &[(id, record)])
     }
 

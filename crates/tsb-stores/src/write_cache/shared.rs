@@ -9,7 +9,7 @@ use tsb_core::time::{Clock, SECOND_NS};
 use tsb_core::{Batch, Durability, Ids, SeriesId, SeriesKey, Timestamp};
 
 use super::account::Account;
-use super::checkpoint::{Unsynced, checkpoint};
+use super::checkpoint::{Unsynced, checkpoint_journal};
 use super::chunk::Budget;
 use super::journal::{Held, Journal, Opened};
 use super::options::WriteCacheOptions;
@@ -346,7 +346,7 @@ impl<S: Store> Shared<S> {
         if let Scope::Series(series) = scope {
             self.check_each(series)?;
         }
-        self.settle(scope)?;
+        self.write_and_report(scope)?;
         let result = self.inner.flush(scope, level);
         drop(open);
         if let Err(error) = &result {
@@ -437,7 +437,9 @@ impl<S: Store> Shared<S> {
             && count > 0
         {
             let keys = self.keys();
-            let marked = keys.key(id).map_or(Ok(()), |key| journal.forgot(id, record, key));
+            let marked = keys
+                .key(id)
+                .map_or(Ok(()), |key| journal.mark_forgotten(id, record, key));
             drop(keys);
             drop(open);
             marked.inspect_err(|error| self.poison(error))?;
@@ -521,7 +523,7 @@ impl<S: Store> Shared<S> {
     pub(super) fn finish(&self) -> Result<()> {
         let covered = self.accepted.load(Ordering::Acquire);
         if let Some(journal) = &self.journal {
-            checkpoint(self, journal)?;
+            checkpoint_journal(self, journal)?;
         }
         let level = self.inner.capabilities().acknowledges;
         self.reach(level, covered);

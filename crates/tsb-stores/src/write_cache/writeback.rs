@@ -1,12 +1,13 @@
 //! The parts of a write cache, public for caches in other crates: the journal, the checkpoint
 //! that shortens it, and the background threads.
 //!
-//! A cache implements [`Settle`] and [`BackgroundTasks`]; [`start`] runs its threads. A journal
-//! holds either samples of series or lines of text for files ([`HeldReadings`]), never both.
+//! A cache implements [`CheckpointSource`] and [`BackgroundTasks`]; [`start`] runs its threads. A
+//! journal holds either samples of series or lines of text for files ([`HeldReadings`]), never
+//! both.
 
 use super::Medium;
 pub use super::background::{BackgroundTasks, spawn, start};
-pub use super::checkpoint::{Settle, Settled, Unsynced, checkpoint};
+pub use super::checkpoint::{CheckpointSource, Unsynced, WrittenUpTo, checkpoint_journal};
 pub use super::journal::{HeldReadings, Journal, JournalWriter, Opened};
 pub use super::options::{WriteCacheOptions, invalid};
 pub use super::shard::RETRY_NS;

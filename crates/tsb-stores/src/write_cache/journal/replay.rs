@@ -413,7 +413,7 @@ impl<'a> Replay<'a> {
                     let Some(key) = self.names.get(&(rules.life, id)) else {
                         continue;
                     };
-                    self.found.settle(key, upto);
+                    self.found.drop_upto(key, upto);
                     let settled = self.settled.entry(key.clone()).or_default();
                     *settled = upto.max(*settled);
                 }
@@ -519,7 +519,7 @@ impl Found {
         }
     }
 
-    fn settle(&mut self, key: &SeriesKey, upto: u64) {
+    fn drop_upto(&mut self, key: &SeriesKey, upto: u64) {
         if let Some(held) = self.held.get_mut(key) {
             held.retain(|(record, _)| *record > upto);
         }
