@@ -166,8 +166,8 @@ impl FileCache {
         let memory = options.checkpoint.as_ref().map(known::Memory::open).transpose()?;
         let (shared, held) = Shared::new(base, options, bounds, clock, opened, memory);
         let shared = Arc::new(shared);
-        for (key, readings) in held {
-            shared.replay(&key, readings);
+        for (key, updates) in held {
+            shared.replay(&key, updates);
         }
         let cache = Self {
             threads: Mutex::default(),
@@ -215,19 +215,19 @@ impl FileCache {
     pub fn update<'a>(
         &self,
         file: &str,
-        readings: impl Iterator<Item = Cow<'a, str>>,
+        updates: impl Iterator<Item = Cow<'a, str>>,
         session: &mut Session,
     ) -> std::result::Result<Taken, FileError> {
         let counters = &self.shared.counters;
         counters.updates_received.fetch_add(1, Ordering::Relaxed);
         let name = self.shared.base.name(file)?;
-        self.shared.update(&name, readings, session)
+        self.shared.update(&name, updates, session)
     }
 
     /// A [`PlainUpdate`] of this file, if the name needs no cleaning. Does not look at the file.
-    fn plain_update<'a>(&self, file: &'a str, reading: &'a str) -> Option<PlainUpdate<'a>> {
+    fn plain_update<'a>(&self, file: &'a str, update: &'a str) -> Option<PlainUpdate<'a>> {
         match self.shared.base.name(file) {
-            Ok(Cow::Borrowed(name)) => Some(PlainUpdate::new(name, reading)),
+            Ok(Cow::Borrowed(name)) => Some(PlainUpdate::new(name, update)),
             _ => None,
         }
     }

@@ -67,7 +67,9 @@ impl Bed {
         for index in indexes {
             for tick in ticks.clone() {
                 let file = RrdFile::open(&self.path(set, index)).unwrap();
-                let updated = file.update_and_close(&mut session, &[reading(index, tick)]).unwrap();
+                let updated = file
+                    .update_and_close(&mut session, &[update_text(index, tick)])
+                    .unwrap();
                 assert!(updated.stopped.is_none(), "{updated:?}");
             }
         }
@@ -112,7 +114,11 @@ fn write(cache: &FileCache, ticks: std::ops::RangeInclusive<i64>) {
     for tick in ticks {
         for index in 0..FILES {
             let name = format!("{index}.rrd");
-            let taken = cache.update(&name, std::iter::once(Cow::Owned(reading(index, tick))), &mut session);
+            let taken = cache.update(
+                &name,
+                std::iter::once(Cow::Owned(update_text(index, tick))),
+                &mut session,
+            );
             assert_eq!(taken.unwrap().values, 1);
             assert!(cache.flush(&name, &mut session).unwrap());
         }
@@ -132,7 +138,7 @@ fn open(folder: &Path) -> FileCache {
     FileCache::open(&folder.join("ours"), FileBounds::of_files(1_000), &options, clock).unwrap()
 }
 
-fn reading(index: usize, tick: i64) -> String {
+fn update_text(index: usize, tick: i64) -> String {
     format!(
         "{}:{}.25:{}",
         START_S + tick * STEP_S,
@@ -169,7 +175,7 @@ fn neither_accept_nor_replay_nor_restart_nor_drain_reads_a_file() {
     let cache = bed.open();
     let mut session = Session::default();
     for index in 0..FILES {
-        let update = std::iter::once(Cow::Owned(reading(index, 74)));
+        let update = std::iter::once(Cow::Owned(update_text(index, 74)));
         let taken = cache.update(&format!("{index}.rrd"), update, &mut session).unwrap();
         cache.confirm(taken.record.unwrap()).unwrap();
     }
@@ -207,7 +213,7 @@ fn a_drain_of_cold_files_without_a_checkpoint_reads_ahead_and_writes_the_same() 
     let mut session = Session::default();
     for tick in (1..=40).step_by(4) {
         for index in 0..FILES {
-            let updates = (tick..tick + 4).map(|tick| Cow::Owned(reading(index, tick)));
+            let updates = (tick..tick + 4).map(|tick| Cow::Owned(update_text(index, tick)));
             cache.update(&format!("{index}.rrd"), updates, &mut session).unwrap();
         }
         bed.chill();
@@ -348,7 +354,7 @@ fn a_child_that_writes() {
         for (index, tick) in ticks.iter_mut().enumerate() {
             *tick += 1;
             let name = format!("{index}.rrd");
-            let update = std::iter::once(Cow::Owned(reading(index, *tick)));
+            let update = std::iter::once(Cow::Owned(update_text(index, *tick)));
             let taken = cache.update(&name, update, &mut session).unwrap();
             assert_eq!(taken.values, 1);
             // What is in the file was on record before, with and without a confirmation.

@@ -217,12 +217,12 @@ fn fetch_chooses_archives_as_the_daemon_does() {
     let mut ours = Ours::open(folder.path(), &options());
     let create = "CREATE f.rrd -b 1699999999 -s 10 DS:a:GAUGE:60:U:U DS:b:DERIVE:60:U:U \
         RRA:AVERAGE:0.5:1:50 RRA:AVERAGE:0.5:6:40 RRA:MAX:0.5:6:40 RRA:AVERAGE:0.5:30:30 RRA:MIN:0.5:1:20";
-    let readings: Vec<String> = (0..900)
+    let updates: Vec<String> = (0..900)
         .map(|index| format!("{}:{}:{}", 1_700_000_007 + index * 10, index % 17, index * index))
         .collect();
     let mut lines = vec![create.to_owned()];
     lines.extend(
-        readings
+        updates
             .chunks(50)
             .map(|some| format!("UPDATE f.rrd {}", some.join(" "))),
     );
@@ -248,8 +248,8 @@ fn a_wrong_column_count_is_refused() {
     let folder = tempfile::tempdir().unwrap();
     let mut ours = Ours::open(folder.path(), &options());
     ours.create("a.rrd");
-    for reading in ["1700000100:1:2:3", "1700000100:x", "1700000100:"] {
-        let reply = ours.first(&format!("UPDATE a.rrd {reading}"));
+    for update in ["1700000100:1:2:3", "1700000100:x", "1700000100:"] {
+        let reply = ours.first(&format!("UPDATE a.rrd {update}"));
         assert!(reply.starts_with("-1 "), "{reply}");
     }
     let stats = ours.cache.stats();
@@ -302,7 +302,7 @@ fn a_locked_file_is_reported_and_tried_again() {
     );
 }
 
-/// Somebody else writes a later reading: what the file will not take any more is counted and
+/// Somebody else writes a later update: what the file will not take any more is counted and
 /// said, once.
 fn a_flush_says_what_was_lost() {
     let folder = tempfile::tempdir().unwrap();
@@ -348,7 +348,8 @@ fn what_was_acknowledged_outlives_the_cache() {
         ours.kill();
         let mut ours = Ours::open(folder.path(), &journaled(folder.path(), sync));
         let account = ours.cache.stats().account;
-        // The journal has no mark for what was flushed, because nothing was synced: the file has it.
+        // The journal has no mark for what was flushed, because nothing was synced: the file has
+        // it.
         assert_eq!((account.replayed, account.failed), (303, 0), "{sync:?}");
         for file in ["a.rrd", "b.rrd", "c.rrd"] {
             assert!(ours.first(&format!("FLUSH {file}")).starts_with("0 "));

@@ -92,7 +92,7 @@ impl<S: Store> WriteCache<S> {
                 "a checkpoint, which is of RRD files behind rrdcached's protocol".to_owned(),
             ));
         }
-        if journal.as_ref().is_some_and(|journal| !journal.readings.is_empty()) {
+        if journal.as_ref().is_some_and(|journal| !journal.updates.is_empty()) {
             return Err(invalid(
                 "a journal with readings of files, which a listener of rrdcached's protocol replays".to_owned(),
             ));

@@ -31,14 +31,14 @@ pub struct Taken {
 pub(super) struct PlainUpdate<'a> {
     name: &'a str,
     hash: u64,
-    reading: &'a str,
+    text: &'a str,
 }
 
 impl<'a> PlainUpdate<'a> {
     /// `name` must be what [`Base::name`](super::base::Base::name) returned.
-    pub(super) fn new(name: &'a str, reading: &'a str) -> Self {
+    pub(super) fn new(name: &'a str, text: &'a str) -> Self {
         let hash = hash_of(name);
-        Self { name, hash, reading }
+        Self { name, hash, text }
     }
 }
 
@@ -54,13 +54,13 @@ impl Shared {
     pub(super) fn update<'a>(
         &self,
         name: &str,
-        readings: impl Iterator<Item = Cow<'a, str>>,
+        updates: impl Iterator<Item = Cow<'a, str>>,
         session: &mut Session,
     ) -> std::result::Result<Taken, FileError> {
         self.check_open()?;
         let shelved = self.shelf_of(name);
         let is_known = match shelved.lock().find(name) {
-            Some(place) if !place.0.is_damaged => return self.accept(name, place, readings),
+            Some(place) if !place.0.is_damaged => return self.accept(name, place, updates),
             found => found.is_some(),
         };
         let looked = if is_known {
@@ -70,12 +70,12 @@ impl Shared {
         };
         let mut shelf = shelved.lock();
         let refused = match (looked, shelf.find(name)) {
-            (Ok(()), Some(place)) => return self.accept(name, place, readings),
+            (Ok(()), Some(place)) => return self.accept(name, place, updates),
             (Err(error), _) => error,
             // Another thread has removed it meanwhile.
             (Ok(()), None) => FileError::Missing(self.base.shown(name)),
         };
-        let rejected = readings.count() as u64;
+        let rejected = updates.count() as u64;
         self.counters.values_rejected.fetch_add(rejected, Ordering::Relaxed);
         Err(refused)
     }
@@ -87,15 +87,15 @@ impl Shared {
         if self.is_shut.load(Ordering::Acquire) {
             return None;
         }
-        let PlainUpdate { name, hash, reading } = update;
+        let PlainUpdate { name, hash, text } = update;
         let shelf = &mut *self.shelves()[shelf_of_hash(hash)].lock();
         let (entry, account) = (shelf.entries.find(hash, name)?, &mut shelf.account);
-        let at = tsb_rrd::check_plain(&entry.layout, reading)?;
-        if at <= entry.newest || entry.is_damaged || !self.has_room(entry, reading) {
+        let at = tsb_rrd::check_plain(&entry.layout, text)?;
+        if at <= entry.newest || entry.is_damaged || !self.has_room(entry, text) {
             return None;
         }
         let end = entry.end();
-        self.push(entry, reading);
+        self.push(entry, text);
         let record = self.put_on_record(entry, end, 1).ok()?;
         self.taken((entry, account), (1, at), record, now_ns);
         Some(PlainTaken { record })
@@ -120,16 +120,16 @@ impl Shared {
         &self,
         name: &str,
         (entry, account): (&mut Entry, &mut Account),
-        mut readings: impl Iterator<Item = Cow<'a, str>>,
+        mut updates: impl Iterator<Item = Cow<'a, str>>,
     ) -> std::result::Result<Taken, FileError> {
         let mut taken = Taken::default();
         let (end, mut newest) = (entry.end(), entry.newest);
-        for reading in &mut readings {
-            match self.judge(name, entry, &reading, newest) {
+        for update in &mut updates {
+            match self.judge(name, entry, &update, newest) {
                 Ok(at) => {
                     newest = at;
                     taken.values += 1;
-                    self.push(entry, &reading);
+                    self.push(entry, &update);
                 }
                 Err(error) => {
                     taken.refused = Some(error);
@@ -138,7 +138,7 @@ impl Shared {
             }
         }
         if taken.refused.is_some() {
-            let rejected = 1 + readings.count() as u64;
+            let rejected = 1 + updates.count() as u64;
             self.counters.values_rejected.fetch_add(rejected, Ordering::Relaxed);
         }
         if taken.values == 0 {
@@ -150,17 +150,11 @@ impl Shared {
         Ok(taken)
     }
 
-    fn judge(
-        &self,
-        name: &str,
-        entry: &Entry,
-        reading: &str,
-        newest: Moment,
-    ) -> std::result::Result<Moment, FileError> {
-        let checked = tsb_rrd::check(&entry.layout, reading);
-        let is_plain = checked.is_ok() && reading.starts_with(|c: char| c.is_ascii_digit());
-        if !is_plain && !starts_with_time(reading) {
-            return Err(FileError::NoTime(reading.to_owned()));
+    fn judge(&self, name: &str, entry: &Entry, update: &str, newest: Moment) -> std::result::Result<Moment, FileError> {
+        let checked = tsb_rrd::check(&entry.layout, update);
+        let is_plain = checked.is_ok() && update.starts_with(|c: char| c.is_ascii_digit());
+        if !is_plain && !starts_with_time(update) {
+            return Err(FileError::NoTime(update.to_owned()));
         }
         let at = checked.map_err(|source| FileError::Rrd {
             file: self.base.shown(name),
@@ -172,7 +166,7 @@ impl Shared {
                 last: newest.to_string(),
             });
         }
-        if !self.has_room(entry, reading) {
+        if !self.has_room(entry, update) {
             return Err(FileError::Full {
                 file: self.base.shown(name),
                 bytes: self.bytes.load(Ordering::Relaxed),
@@ -198,15 +192,15 @@ impl Shared {
         }
     }
 
-    fn has_room(&self, entry: &Entry, reading: &str) -> bool {
+    fn has_room(&self, entry: &Entry, update: &str) -> bool {
         let bytes = self.bytes.load(Ordering::Relaxed);
-        bytes + entry.growth(reading.len() + 1) as u64 <= self.max_bytes
+        bytes + entry.growth(update.len() + 1) as u64 <= self.max_bytes
     }
 
     /// Appends an update to an entry, and counts the memory.
-    pub(super) fn push(&self, entry: &mut Entry, reading: &str) {
+    pub(super) fn push(&self, entry: &mut Entry, update: &str) {
         let before = entry.bytes();
-        entry.push(reading);
+        entry.push(update);
         let grown = entry.bytes() - before;
         if grown > 0 {
             self.hold(grown);
@@ -221,7 +215,7 @@ impl Shared {
         let segment = writer.segment();
         let name = (entry.named_in != segment).then_some(&*entry.key);
         let position = self.counters.on_record.fetch_add(count, Ordering::Relaxed) + count;
-        let record = journal.append_readings(writer, entry.id, name, (count, entry.lines_from(end)), position);
+        let record = journal.append_updates(writer, entry.id, name, (count, entry.lines_from(end)), position);
         let record = record.map_err(|error| {
             entry.cut(end);
             self.poison(&error)
@@ -232,8 +226,8 @@ impl Shared {
 }
 
 /// Whether rrdcached would find a time before the first colon.
-fn starts_with_time(reading: &str) -> bool {
-    reading.split_once(':').is_some_and(|(time, _)| {
+fn starts_with_time(update: &str) -> bool {
+    update.split_once(':').is_some_and(|(time, _)| {
         time.bytes().any(|byte| byte.is_ascii_digit()) && !time.starts_with(['N', '-']) && !time.contains('@')
     })
 }

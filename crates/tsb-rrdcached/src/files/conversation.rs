@@ -110,7 +110,7 @@ impl Conversation {
             && let Some((text, len)) = line(&bytes[at..])
         {
             at += len;
-            let update = plain_update(text).and_then(|(file, reading)| self.cache.plain_update(file, reading));
+            let update = plain_update(text).and_then(|(file, values)| self.cache.plain_update(file, values));
             lines[count] = Line { text, len, update };
             count += 1;
         }
@@ -215,8 +215,8 @@ fn plain_update(line: &[u8]) -> Option<(&str, &str)> {
     let rest = line.strip_prefix(b"UPDATE ")?;
     let is_of_name = |byte: &u8| byte.is_ascii_graphic() && *byte != b'\\';
     let end = rest.iter().position(|byte| !is_of_name(byte)).filter(|&end| end > 0)?;
-    let (file, reading) = std::str::from_utf8(rest).ok()?.split_at_checked(end)?;
-    Some((file, reading.strip_prefix(' ')?))
+    let (file, values) = std::str::from_utf8(rest).ok()?.split_at_checked(end)?;
+    Some((file, values.strip_prefix(' ')?))
 }
 
 impl Batch {

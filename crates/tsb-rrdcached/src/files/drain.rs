@@ -35,11 +35,11 @@ struct Way {
 
 impl Way {
     /// Runs one pass of updates. Closes the file afterwards unless `leaves_open`.
-    fn update(&mut self, file: RrdFile, session: &mut Session, readings: &[&str]) -> tsb_rrd::Result<Updated> {
+    fn update(&mut self, file: RrdFile, session: &mut Session, updates: &[&str]) -> tsb_rrd::Result<Updated> {
         let updated = match (self.keeps, self.leaves_open) {
-            (true, _) => file.update_known(session, &mut self.known, readings)?,
-            (false, true) => file.update(session, readings)?,
-            (false, false) => return file.update_and_close(session, readings),
+            (true, _) => file.update_known(session, &mut self.known, updates)?,
+            (false, true) => file.update(session, updates)?,
+            (false, false) => return file.update_and_close(session, updates),
         };
         self.ready = self.leaves_open.then_some(file);
         Ok(updated)
@@ -209,11 +209,11 @@ impl Shared {
 /// As [`pass`], for a file that only librrd can handle.
 fn pass_of_librrd(path: &std::path::Path, layout: &Layout, load: &Load) -> Passed {
     let mut passed = Passed::default();
-    for reading in load.text.lines() {
-        match librrd::update(path, reading) {
+    for update in load.text.lines() {
+        match librrd::update(path, update) {
             Ok(()) => {
                 passed.written += 1;
-                passed.newest = tsb_rrd::check(layout, reading).ok();
+                passed.newest = tsb_rrd::check(layout, update).ok();
             }
             Err(error @ RrdError::Locked) => {
                 passed.why = Some(error);
@@ -224,7 +224,7 @@ fn pass_of_librrd(path: &std::path::Path, layout: &Layout, load: &Load) -> Passe
                 passed.why = Some(error);
             }
         }
-        passed.done_bytes += reading.len() + 1;
+        passed.done_bytes += update.len() + 1;
     }
     passed
 }
@@ -232,11 +232,11 @@ fn pass_of_librrd(path: &std::path::Path, layout: &Layout, load: &Load) -> Passe
 /// Writes updates to a file until each is either applied or refused for good, or until an error
 /// that a retry may cure.
 fn pass(path: &std::path::Path, mut way: Way, mut layout: Arc<Layout>, load: &Load, session: &mut Session) -> Passed {
-    let readings: Vec<&str> = load.text.lines().collect();
+    let updates: Vec<&str> = load.text.lines().collect();
     let mut passed = Passed::default();
     let (mut done, mut reopens) = (0, 0);
-    while done < readings.len() {
-        let rest = &readings[done..];
+    while done < updates.len() {
+        let rest = &updates[done..];
         let opened = way.ready.take().map_or_else(|| RrdFile::open_as(path, &layout), Ok);
         match opened.and_then(|file| way.update(file, session, rest)) {
             Ok(updated) => {
@@ -267,7 +267,7 @@ fn pass(path: &std::path::Path, mut way: Way, mut layout: Arc<Layout>, load: &Lo
                 passed.is_for_librrd = librrd::is_for_librrd(&error);
                 if passed.is_damaged && (way.was_damaged || is_gone(&error)) {
                     passed.failed += rest.len() as u64;
-                    done = readings.len();
+                    done = updates.len();
                 }
                 passed.why = Some(error);
                 break;
@@ -275,7 +275,7 @@ fn pass(path: &std::path::Path, mut way: Way, mut layout: Arc<Layout>, load: &Lo
         }
     }
     (passed.known, passed.open) = (way.known, way.ready);
-    passed.done_bytes = readings[..done].iter().map(|reading| reading.len() + 1).sum();
+    passed.done_bytes = updates[..done].iter().map(|update| update.len() + 1).sum();
     passed
 }
 

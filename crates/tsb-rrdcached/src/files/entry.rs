@@ -170,13 +170,13 @@ impl Entry {
     }
 
     /// Appends an update; it counts as queued after [`Entry::wait_for`].
-    pub(super) fn push(&mut self, reading: &str) {
-        let growth = self.growth(reading.len() + 1);
+    pub(super) fn push(&mut self, update: &str) {
+        let growth = self.growth(update.len() + 1);
         if growth > 0 {
             let spare = self.text.capacity() - self.text.len();
             self.text.reserve_exact(spare + growth);
         }
-        self.text.push_str(reading);
+        self.text.push_str(update);
         self.text.push('\n');
     }
 

@@ -119,10 +119,10 @@ impl Shared {
         clock: Arc<dyn Clock>,
         opened: Option<Opened>,
         memory: Option<Memory>,
-    ) -> (Self, tsb_stores::write_cache::writeback::HeldReadings) {
+    ) -> (Self, tsb_stores::write_cache::writeback::ReplayedUpdates) {
         let (journal, held) = match opened {
-            None => (None, tsb_stores::write_cache::writeback::HeldReadings::default()),
-            Some(opened) => (Some(opened.journal), opened.readings),
+            None => (None, tsb_stores::write_cache::writeback::ReplayedUpdates::default()),
+            Some(opened) => (Some(opened.journal), opened.updates),
         };
         let shared = Self {
             base,
@@ -494,9 +494,9 @@ impl Shared {
     }
 
     /// Queues updates of one file from the journal of an earlier run; they are due at once.
-    pub(super) fn replay(&self, key: &SeriesKey, readings: Vec<(u64, String)>) {
+    pub(super) fn replay(&self, key: &SeriesKey, updates: Vec<(u64, String)>) {
         let name = key.name();
-        let count = readings.len() as u64;
+        let count = updates.len() as u64;
         let admitted = self
             .base
             .name(name)
@@ -511,11 +511,11 @@ impl Shared {
             self.note_loss(name, &why_not.unwrap_or_else(|| "the file is gone".to_owned()), count);
             return;
         };
-        for (record, reading) in readings {
-            match tsb_rrd::check(&entry.layout, &reading) {
+        for (record, update) in updates {
+            match tsb_rrd::check(&entry.layout, &update) {
                 Ok(at) if at > entry.newest => {
                     entry.newest = at;
-                    self.push(entry, &reading);
+                    self.push(entry, &update);
                     entry.wait_for(1, record);
                     account.pending += 1;
                 }

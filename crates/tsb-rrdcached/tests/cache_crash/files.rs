@@ -65,7 +65,7 @@ fn create(folder: &Path) -> tsb_rrd::Result<()> {
     (0..FILES).try_for_each(|index| tsb_rrd::create(&folder.join(name_of(index)), &layout, START_S, index as u64))
 }
 
-fn reading(index: usize, number: usize) -> String {
+fn update_text(index: usize, number: usize) -> String {
     format!(
         "{}:{}.25",
         START_S + 3 * (number as i64 + 1),
@@ -103,7 +103,7 @@ fn cut(policy: &str, random: &mut impl FnMut(usize) -> usize) -> Result<(), Box<
     let promised = random(WRITES) + 1;
     let mut session = Session::default();
     let mut update = |index: usize, number: usize| {
-        let words = std::iter::once(reading(index, number).into());
+        let words = std::iter::once(update_text(index, number).into());
         cache
             .update(&name_of(index), words, &mut session)
             .map(|taken| taken.record)
@@ -143,8 +143,8 @@ fn compare(folder: &Path, index: usize, promised: usize, begun: usize) -> Result
     if !(promised..=begun).contains(&held) {
         return Err(format!("file {index} holds {held} updates, {promised} were promised and {begun} begun").into());
     }
-    let readings: Vec<String> = (0..held).map(|number| reading(index, number)).collect();
-    RrdFile::open(&other)?.update(session, &readings)?;
+    let updates: Vec<String> = (0..held).map(|number| update_text(index, number)).collect();
+    RrdFile::open(&other)?.update(session, &updates)?;
     if std::fs::read(&found)? != std::fs::read(&other)? {
         return Err(format!("file {index} differs from {held} direct updates").into());
     }

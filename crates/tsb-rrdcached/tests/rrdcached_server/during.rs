@@ -23,8 +23,8 @@ const ONE_SEGMENT: u64 = 1 << 30;
 
 /// Accepts one value for a file, and has it acknowledged.
 fn update(cache: &FileCache, file: &str, second: i64) {
-    let reading = format!("{}:1", FROM_S + second);
-    let taken = cache.update(file, std::iter::once(reading.into()), &mut Session::default());
+    let update = format!("{}:1", FROM_S + second);
+    let taken = cache.update(file, std::iter::once(update.into()), &mut Session::default());
     let record = taken.unwrap().record;
     record.map_or(Ok(()), |record| cache.confirm(record)).unwrap();
 }

@@ -1,6 +1,6 @@
 //! Damaged journals: whatever is in one, opening it is an error, or says what is lost.
 //!
-//! Journals of both kinds (samples of series, readings of files) are made by caches that are
+//! Journals of both kinds (samples of series, updates of files) are made by caches that are
 //! dropped, as a kill leaves them. [`check`] gives any bytes to a cache; [`check_loss`] damages
 //! a journal whose samples are known, and holds what comes back and what is said against them.
 
@@ -29,17 +29,17 @@ const SECONDS: i64 = 12;
 
 type Files = BTreeMap<String, Vec<u8>>;
 
-/// The journals of caches that took samples, readings, marks and names, in segments of any
+/// The journals of caches that took samples, updates, marks and names, in segments of any
 /// length, one after the other.
 pub(crate) fn corpus(folder: &Path) -> Vec<Vec<u8>> {
     prepare(folder);
     let journals = [300, 1 << 20]
         .into_iter()
-        .flat_map(|bytes| [Kind::Readings, Kind::Samples].map(|kind| kind.journal(folder, bytes, true)));
+        .flat_map(|bytes| [JournalKind::Updates, JournalKind::Samples].map(|kind| kind.journal(folder, bytes, true)));
     journals.map(|files| segments_of(&files).concat()).collect()
 }
 
-/// Makes the files that readings are for.
+/// Makes the files that updates are for.
 fn prepare(folder: &Path) {
     let layout = Layout::new(
         10,
@@ -109,12 +109,12 @@ fn keys() -> Vec<(SeriesId, SeriesKey)> {
 
 /// What a journal holds.
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum Kind {
+pub(crate) enum JournalKind {
     Samples,
-    Readings,
+    Updates,
 }
 
-impl Kind {
+impl JournalKind {
     /// The journal of a cache that was dropped, with a series or file forgotten at the end.
     fn journal(self, folder: &Path, segment_bytes: u64, forgets: bool) -> Files {
         let medium = Lossy::default();
@@ -131,7 +131,7 @@ impl Kind {
                     cache.forget(SeriesId(1)).unwrap();
                 }
             }
-            Self::Readings => {
+            Self::Updates => {
                 let cache = files(folder, segment_bytes, medium.clone()).unwrap();
                 let mut session = Session::default();
                 for second in 0..SECONDS {
@@ -159,7 +159,7 @@ impl Kind {
                 assert!(account.balances(), "{account:?}");
                 Ok((account.replayed, cache.stats().damage))
             }
-            Self::Readings => {
+            Self::Updates => {
                 let cache = files(folder, 1 << 20, medium)?;
                 let account = cache.stats().account;
                 assert!(account.balances(), "{account:?}");
@@ -171,7 +171,7 @@ impl Kind {
     fn written(self) -> u64 {
         match self {
             Self::Samples => u64::from(SERIES) * SECONDS as u64,
-            Self::Readings => 2 * NAMES.len() as u64 * SECONDS as u64,
+            Self::Updates => 2 * NAMES.len() as u64 * SECONDS as u64,
         }
     }
 }
@@ -230,7 +230,7 @@ fn is_sound(folder: &Path, segments: &BTreeMap<u32, Vec<u8>>) -> bool {
     let given: Files = given
         .map(|(number, bytes)| (format!("tsb.journal.{number:010}"), bytes.clone()))
         .collect();
-    [Kind::Readings, Kind::Samples].into_iter().any(|kind| {
+    [JournalKind::Updates, JournalKind::Samples].into_iter().any(|kind| {
         let medium = Lossy::with(&given);
         let opened = kind.open(folder, medium.clone());
         assert_untouched(&given, &medium);
@@ -254,7 +254,7 @@ fn assert_untouched(given: &Files, medium: &Lossy) {
 /// does not come back is spoken of. What it says, in a word for each outcome.
 pub(crate) fn check_loss(
     folder: &Path,
-    kind: Kind,
+    kind: JournalKind,
     segment_bytes: u64,
     random: &mut impl FnMut(usize) -> usize,
 ) -> &'static str {
@@ -326,7 +326,7 @@ pub(crate) fn losses(
 ) -> BTreeMap<&'static str, u64> {
     let mut outcomes = BTreeMap::new();
     for round in 0..rounds {
-        let kind = [Kind::Samples, Kind::Readings][round as usize % 2];
+        let kind = [JournalKind::Samples, JournalKind::Updates][round as usize % 2];
         let segment_bytes = [200, 400, 1 << 20][random(3)];
         let outcome = check_loss(folder, kind, segment_bytes, random);
         *outcomes.entry(outcome).or_default() += 1;

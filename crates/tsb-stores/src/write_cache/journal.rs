@@ -35,8 +35,8 @@ use medium::{Folder, MARKER, name_of};
 pub use medium::{Medium, Note, Segment};
 pub(super) use record::Admitted;
 use record::Mark;
-pub(super) use replay::Held;
-pub use replay::HeldReadings;
+pub(super) use replay::ReplayedSamples;
+pub use replay::ReplayedUpdates;
 use replay::Sealed;
 
 /// Upper bound, in bytes, of records that are buffered for a later [`Journal::confirm`].
@@ -105,9 +105,9 @@ struct GroupCommit {
 pub struct Opened {
     /// The journal, with a new segment begun.
     pub journal: Journal,
-    pub(super) held: Held,
+    pub(super) samples: ReplayedSamples,
     /// Lines of text for files that an earlier run left in it, by file.
-    pub readings: HeldReadings,
+    pub updates: ReplayedUpdates,
     /// Bytes at its end that a crash left unfinished.
     pub torn_bytes: u64,
 }
@@ -115,7 +115,7 @@ pub struct Opened {
 impl Opened {
     /// Whether it holds samples of series.
     pub fn has_samples(&self) -> bool {
-        !self.held.is_empty()
+        !self.samples.is_empty()
     }
 }
 
@@ -183,8 +183,8 @@ impl Journal {
                 synced_count,
                 damage,
             },
-            held: found.held,
-            readings: found.readings,
+            samples: found.samples,
+            updates: found.updates,
             torn_bytes: found.torn_bytes,
         })
     }
@@ -277,7 +277,7 @@ impl Journal {
     /// The record may be acknowledged only after [`Journal::confirm`], which writes, and under
     /// the policy `group` syncs, once for all pending records. Under `Each` this function has
     /// synced already.
-    pub fn append_readings(
+    pub fn append_updates(
         &self,
         mut writer: MutexGuard<'_, JournalWriter>,
         id: SeriesId,
@@ -289,7 +289,7 @@ impl Journal {
         if let Some(name) = name {
             record::write_names(&mut writer.buffer, number, &[(id, name)]);
         }
-        record::write_readings(&mut writer.buffer, number, id, lines);
+        record::write_updates(&mut writer.buffer, number, id, lines);
         writer.next_record += count;
         writer.position = position;
         if self.sync == Sync::Each {

@@ -11,7 +11,7 @@ use tsb_core::{Batch, Durability, Ids, SeriesId, SeriesKey, Timestamp};
 use super::account::Account;
 use super::checkpoint::{Unsynced, checkpoint_journal};
 use super::chunk::Budget;
-use super::journal::{Held, Journal, Opened};
+use super::journal::{Journal, Opened, ReplayedSamples};
 use super::options::WriteCacheOptions;
 use super::shard::{BLOCK, Moment, Pace, SHARDS, Shard, Waiting, shard_of};
 use crate::damage::Damage;
@@ -45,7 +45,7 @@ pub(super) struct Shared<S> {
     /// syncing them.
     pub(super) unsynced: Unsynced<()>,
     /// Samples in the journal whose series are not defined yet.
-    pub(super) orphans: Mutex<Held>,
+    pub(super) orphans: Mutex<ReplayedSamples>,
     /// Series with samples that the store refused for good, and the reason; removed when a flush
     /// reports it.
     pub(super) refused: Mutex<BTreeMap<SeriesId, String>>,
@@ -114,9 +114,9 @@ impl<S: Store> Shared<S> {
             },
         };
         let budget = Arc::new(Budget::new(options.max_bytes));
-        let (journal, held, torn_bytes) = match opened {
-            None => (None, Held::default(), 0),
-            Some(opened) => (Some(opened.journal), opened.held, opened.torn_bytes),
+        let (journal, orphans, torn_bytes) = match opened {
+            None => (None, ReplayedSamples::default(), 0),
+            Some(opened) => (Some(opened.journal), opened.samples, opened.torn_bytes),
         };
         let acknowledges = match &journal {
             None => Durability::Volatile.min(capabilities.reaches),
@@ -142,7 +142,7 @@ impl<S: Store> Shared<S> {
             has_trouble: AtomicBool::new(false),
             is_full: AtomicBool::new(false),
             unsynced: Unsynced::default(),
-            orphans: Mutex::new(held),
+            orphans: Mutex::new(orphans),
             refused: Mutex::default(),
             budget,
             // The inner store enforces the limit of series.

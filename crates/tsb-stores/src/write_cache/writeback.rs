@@ -2,13 +2,13 @@
 //! that shortens it, and the background threads.
 //!
 //! A cache implements [`CheckpointSource`] and [`BackgroundTasks`]; [`start`] runs its threads. A
-//! journal holds either samples of series or lines of text for files ([`HeldReadings`]), never
+//! journal holds either samples of series or lines of text for files ([`ReplayedUpdates`]), never
 //! both.
 
 use super::Medium;
 pub use super::background::{BackgroundTasks, spawn, start};
 pub use super::checkpoint::{CheckpointSource, Unsynced, WrittenUpTo, checkpoint_journal};
-pub use super::journal::{HeldReadings, Journal, JournalWriter, Opened};
+pub use super::journal::{Journal, JournalWriter, Opened, ReplayedUpdates};
 pub use super::options::{WriteCacheOptions, invalid};
 pub use super::shard::RETRY_NS;
 use crate::error::Result;

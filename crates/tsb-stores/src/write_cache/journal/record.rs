@@ -22,7 +22,7 @@ const NAMES: u8 = 1;
 const SAMPLES: u8 = 2;
 const WROTE: u8 = 3;
 const FORGOT: u8 = 4;
-const READINGS: u8 = 5;
+const UPDATES: u8 = 5;
 
 /// The ids of the samples are a range.
 const SHAPE_RANGE: u8 = 1;
@@ -102,8 +102,8 @@ pub(super) fn write_samples(into: &mut Vec<u8>, number: u64, samples: &Admitted)
 }
 
 /// Appends a record of updates of one file, as text; each ends in a line feed.
-pub(super) fn write_readings(into: &mut Vec<u8>, number: u64, id: SeriesId, lines: &str) {
-    record(into, number, READINGS, |into| {
+pub(super) fn write_updates(into: &mut Vec<u8>, number: u64, id: SeriesId, lines: &str) {
+    record(into, number, UPDATES, |into| {
         into.extend(id.0.to_le_bytes());
         text(into, lines);
     });
@@ -156,7 +156,7 @@ pub(super) enum Record {
     Names(Vec<(SeriesId, SeriesKey)>),
     Samples(Vec<(SeriesId, Sample)>),
     Marks(Mark, Vec<(SeriesId, u64)>),
-    Readings(SeriesId, String),
+    Updates(SeriesId, String),
 }
 
 impl Record {
@@ -166,7 +166,7 @@ impl Record {
         match self {
             Self::Names(_) => 0,
             Self::Samples(samples) => samples.len() as u64,
-            Self::Readings(_, lines) => lines.lines().count() as u64,
+            Self::Updates(_, lines) => lines.lines().count() as u64,
             Self::Marks(..) => 1,
         }
     }
@@ -193,7 +193,7 @@ pub(super) fn read(bytes: &[u8]) -> Result<(u64, Record, usize), &'static str> {
         SAMPLES => Record::Samples(samples(&mut body)?),
         WROTE => Record::Marks(Mark::Wrote, marks(&mut body)?),
         FORGOT => Record::Marks(Mark::Forgot, marks(&mut body)?),
-        READINGS => Record::Readings(SeriesId(body.u32()?), body.text()?),
+        UPDATES => Record::Updates(SeriesId(body.u32()?), body.text()?),
         _ => return Err("a record of no known kind"),
     };
     if body.0.is_empty() {
@@ -211,7 +211,7 @@ pub(super) fn len_if_plausible(bytes: &[u8], last: u64) -> Option<usize> {
     prefix.u32().ok()?;
     let number = prefix.u64().ok()?;
     let kind = prefix.u8().ok()?;
-    let is_plausible = (NAMES..=READINGS).contains(&kind)
+    let is_plausible = (NAMES..=UPDATES).contains(&kind)
         && len <= bytes.len()
         && (last..=last.saturating_add(NUMBERS_LOST_MAX)).contains(&number);
     is_plausible.then_some(len)
@@ -339,9 +339,9 @@ mod tests {
         let marks = Record::Marks(Mark::Forgot, vec![(SeriesId(3), 99)]);
         assert_eq!(read(&bytes[len..]), Ok((2, marks, bytes.len() - len)));
         let len = bytes.len();
-        write_readings(&mut bytes, 3, SeriesId(3), "1:2:3\n2:U:3\n");
-        let readings = Record::Readings(SeriesId(3), "1:2:3\n2:U:3\n".to_owned());
-        assert_eq!(read(&bytes[len..]), Ok((3, readings, bytes.len() - len)));
+        write_updates(&mut bytes, 3, SeriesId(3), "1:2:3\n2:U:3\n");
+        let updates = Record::Updates(SeriesId(3), "1:2:3\n2:U:3\n".to_owned());
+        assert_eq!(read(&bytes[len..]), Ok((3, updates, bytes.len() - len)));
     }
 
     #[test]
@@ -388,7 +388,7 @@ mod tests {
                     Record::Names(names) => names.len() * 12,
                     Record::Samples(samples) => samples.len() * 8,
                     Record::Marks(_, marks) => marks.len() * 12,
-                    Record::Readings(_, lines) => 8 + lines.len(),
+                    Record::Updates(_, lines) => 8 + lines.len(),
                 };
                 assert!(things <= body.len());
             }

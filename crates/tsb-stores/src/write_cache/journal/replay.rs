@@ -22,10 +22,10 @@ use crate::damage::Damage;
 use crate::error::{Error, Result};
 
 /// Samples by the key of their series, each with the number of its record.
-pub(in super::super) type Held = HashMap<SeriesKey, Vec<(u64, Sample)>, foldhash::fast::FixedState>;
+pub(in super::super) type ReplayedSamples = HashMap<SeriesKey, Vec<(u64, Sample)>, foldhash::fast::FixedState>;
 
 /// Updates by the name of their file, each with the number of its record.
-pub type HeldReadings = HashMap<SeriesKey, Vec<(u64, String)>, foldhash::fast::FixedState>;
+pub type ReplayedUpdates = HashMap<SeriesKey, Vec<(u64, String)>, foldhash::fast::FixedState>;
 
 /// A segment that is no longer written.
 #[derive(Debug)]
@@ -44,8 +44,8 @@ pub(super) struct Sealed {
 /// The result of replaying a journal.
 #[derive(Debug, Default)]
 pub(super) struct Found {
-    pub(super) held: Held,
-    pub(super) readings: HeldReadings,
+    pub(super) samples: ReplayedSamples,
+    pub(super) updates: ReplayedUpdates,
     pub(super) segments: VecDeque<Sealed>,
     /// The oldest segment that must exist, by the marker or, without one, by name.
     pub(super) oldest: u32,
@@ -88,7 +88,7 @@ pub(super) fn replay(medium: &dyn Medium) -> Result<Found> {
 #[derive(Debug)]
 enum Item {
     Sample(Sample),
-    Reading(String),
+    Update(String),
 }
 
 /// Data whose series had no name yet when it was read.
@@ -401,9 +401,9 @@ impl<'a> Replay<'a> {
                     self.hold(rules.life, id, number, Item::Sample(sample));
                 }
             }
-            Record::Readings(id, lines) => {
+            Record::Updates(id, lines) => {
                 for line in lines.lines() {
-                    self.hold(rules.life, id, number, Item::Reading(line.to_owned()));
+                    self.hold(rules.life, id, number, Item::Update(line.to_owned()));
                 }
             }
             Record::Marks(_, marks) => {
@@ -461,8 +461,8 @@ impl<'a> Replay<'a> {
             .extend(self.gaps.iter().map(|gap| gap.finding(&folder)));
         let marker = self.marked.finding(medium, self.is_marker_needed);
         self.found.damage.extend(marker);
-        self.found.held.retain(|_, samples| !samples.is_empty());
-        self.found.readings.retain(|_, readings| !readings.is_empty());
+        self.found.samples.retain(|_, samples| !samples.is_empty());
+        self.found.updates.retain(|_, updates| !updates.is_empty());
         self.found
     }
 
@@ -491,10 +491,10 @@ impl<'a> Replay<'a> {
             }
         }
         if is_disordered {
-            let samples = self.found.held.values_mut();
+            let samples = self.found.samples.values_mut();
             samples.for_each(|samples| samples.sort_by_key(|(number, _)| *number));
-            let readings = self.found.readings.values_mut();
-            readings.for_each(|readings| readings.sort_by_key(|(number, _)| *number));
+            let updates = self.found.updates.values_mut();
+            updates.for_each(|updates| updates.sort_by_key(|(number, _)| *number));
         }
     }
 }
@@ -503,27 +503,27 @@ impl Found {
     fn hold(&mut self, key: &SeriesKey, number: u64, item: Item) {
         match item {
             Item::Sample(sample) => {
-                if let Some(held) = self.held.get_mut(key) {
+                if let Some(held) = self.samples.get_mut(key) {
                     held.push((number, sample));
                 } else {
-                    self.held.insert(key.clone(), vec![(number, sample)]);
+                    self.samples.insert(key.clone(), vec![(number, sample)]);
                 }
             }
-            Item::Reading(line) => {
-                if let Some(held) = self.readings.get_mut(key) {
+            Item::Update(line) => {
+                if let Some(held) = self.updates.get_mut(key) {
                     held.push((number, line));
                 } else {
-                    self.readings.insert(key.clone(), vec![(number, line)]);
+                    self.updates.insert(key.clone(), vec![(number, line)]);
                 }
             }
         }
     }
 
     fn drop_upto(&mut self, key: &SeriesKey, upto: u64) {
-        if let Some(held) = self.held.get_mut(key) {
+        if let Some(held) = self.samples.get_mut(key) {
             held.retain(|(record, _)| *record > upto);
         }
-        if let Some(held) = self.readings.get_mut(key) {
+        if let Some(held) = self.updates.get_mut(key) {
             held.retain(|(record, _)| *record > upto);
         }
     }

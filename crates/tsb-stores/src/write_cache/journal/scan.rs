@@ -81,7 +81,7 @@ impl<'a> Scan<'a> {
 mod tests {
     use tsb_core::SeriesId;
 
-    use super::super::record::{Admitted, write_readings, write_samples};
+    use super::super::record::{Admitted, write_samples, write_updates};
     use super::*;
 
     fn records(count: u64) -> (Vec<u8>, Vec<usize>) {
@@ -89,7 +89,7 @@ mod tests {
         for number in 1..=count {
             starts.push(bytes.len());
             if number % 2 == 0 {
-                write_readings(&mut bytes, number, SeriesId(3), "1:2:3\n");
+                write_updates(&mut bytes, number, SeriesId(3), "1:2:3\n");
             } else {
                 let mut admitted = Admitted::default();
                 admitted.push(SeriesId(1), (number as i64, 1.5));
