@@ -18,8 +18,8 @@ use crate::disk;
 use crate::error::{Error, Result, chain};
 use crate::locks::{CountedCondvar, lock};
 
-mod begin;
 mod count;
+mod files;
 mod findings;
 mod head;
 mod medium;
@@ -28,16 +28,16 @@ mod record;
 mod replay;
 mod scan;
 
-use begin::{begin, keep_aside, mark, mark_before_first};
 use count::{HandedCount, SyncedCount};
-use head::{HEAD_LEN, Head};
+use files::{begin_segment, ensure_marker, keep_aside, write_marker};
+use head::{HEAD_LEN, SegmentHead};
 use medium::{Folder, MARKER, name_of};
 pub use medium::{Medium, Note, Segment};
-pub(super) use record::Admitted;
+pub(super) use record::AdmittedSamples;
 use record::Mark;
 pub(super) use replay::ReplayedSamples;
 pub use replay::ReplayedUpdates;
-use replay::Sealed;
+use replay::SealedSegment;
 
 /// Upper bound, in bytes, of records that are buffered for a later [`Journal::confirm`].
 /// Approximate.
@@ -70,7 +70,7 @@ pub struct Journal {
 #[derive(Debug)]
 pub struct JournalWriter {
     segment: Arc<dyn Segment>,
-    head: Head,
+    head: SegmentHead,
     // Number and first record of the oldest segment that must exist, as the marker states.
     oldest: (u32, u64),
     bytes: u64,
@@ -78,7 +78,7 @@ pub struct JournalWriter {
     next_record: u64,
     // The store's position after the last record.
     position: u64,
-    sealed: VecDeque<Sealed>,
+    sealed: VecDeque<SealedSegment>,
     /// Whole records that have not been written to the system yet. No ack covers them.
     buffer: Vec<u8>,
     /// The word of the count file that holds how far records were written to the system.
@@ -87,7 +87,7 @@ pub struct JournalWriter {
     /// record.
     failure: Option<String>,
     /// Scratch space for the samples of one write.
-    pub(super) admitted: Admitted,
+    pub(super) admitted: AdmittedSamples,
     /// Series whose names must be written to the segment before these samples.
     pub(super) unnamed: Vec<SeriesId>,
 }
@@ -141,8 +141,8 @@ impl Journal {
         let found = replay::replay(&*medium)?;
         let damage = DamageLog::new();
         found.damage.iter().cloned().for_each(|found| damage.note(found));
-        mark_before_first(&*medium, &found)?;
-        let head = Head {
+        ensure_marker(&*medium, &found)?;
+        let head = SegmentHead {
             number: found.next_number,
             first_record: found.next_record,
             life: found.next_number,
@@ -152,7 +152,7 @@ impl Journal {
         } else {
             (found.oldest, found.oldest_record)
         };
-        let segment = begin(&*medium, oldest, head)?;
+        let segment = begin_segment(&*medium, oldest, head)?;
         // IMPORTANT: only after the head is written. The head now carries the record number that
         // the older count file carried.
         let (handed_count, synced_count) = count::begin(&*medium, head.first_record)?;
@@ -167,7 +167,7 @@ impl Journal {
             buffer: Vec::new(),
             handed_count,
             failure: None,
-            admitted: Admitted::default(),
+            admitted: AdmittedSamples::default(),
             unnamed: Vec::new(),
         };
         Ok(Opened {
@@ -380,7 +380,7 @@ impl Journal {
     /// and kept.
     pub fn retire(&self, record: u64) -> Result<()> {
         let mut writer = self.lock_writer();
-        let is_settled = |sealed: &&Sealed| sealed.last_record < record;
+        let is_settled = |sealed: &&SealedSegment| sealed.last_record < record;
         let settled = writer.sealed.iter().take_while(is_settled).count();
         if settled == 0 {
             return Ok(());
@@ -391,7 +391,7 @@ impl Journal {
         });
         // IMPORTANT: update the marker before the segments go. Otherwise, after a crash, their
         // absence would count as damage.
-        let marked = mark(&*self.medium, writer.oldest, head);
+        let marked = write_marker(&*self.medium, writer.oldest, head);
         marked.map_err(|source| self.failed("write", MARKER, source))?;
         for sealed in writer.sealed.drain(..settled) {
             self.put_away(&sealed)?;
@@ -399,7 +399,7 @@ impl Journal {
         Ok(())
     }
 
-    fn put_away(&self, sealed: &Sealed) -> Result<()> {
+    fn put_away(&self, sealed: &SealedSegment) -> Result<()> {
         if !sealed.is_damaged {
             let removed = self.medium.remove(&sealed.name);
             return removed.map_err(|source| self.failed("remove", &sealed.name, source));
@@ -446,7 +446,7 @@ impl Journal {
         // IMPORTANT: sync before the next segment begins. Replay takes missing records at the end
         // of any segment but the last for damage.
         self.sync_segment(writer)?;
-        let sealed = Sealed {
+        let sealed = SealedSegment {
             name: name_of(writer.head.number),
             number: writer.head.number,
             first_record: writer.head.first_record,
@@ -454,12 +454,12 @@ impl Journal {
             bytes: writer.bytes,
             is_damaged: false,
         };
-        let head = Head {
+        let head = SegmentHead {
             number: writer.head.number + 1,
             first_record: writer.next_record,
             life: writer.head.life,
         };
-        writer.segment = begin(&*self.medium, writer.oldest, head)?;
+        writer.segment = begin_segment(&*self.medium, writer.oldest, head)?;
         writer.sealed.push_back(sealed);
         writer.head = head;
         writer.bytes = HEAD_LEN as u64;

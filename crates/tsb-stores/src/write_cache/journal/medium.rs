@@ -233,7 +233,7 @@ impl Note for Page {
 ///
 /// # Errors
 /// [`Error::Backend`] where the call fails.
-pub(super) fn read<T>(
+pub(super) fn with_path<T>(
     medium: &dyn Medium,
     name: &str,
     verb: &str,
@@ -246,7 +246,7 @@ pub(super) fn read<T>(
 }
 
 /// A file of a version that is not known here.
-pub(super) fn later(medium: &dyn Medium, name: &str, found: char, reads: char) -> Error {
+pub(super) fn later_format(medium: &dyn Medium, name: &str, found: char, reads: char) -> Error {
     Error::LaterFormat {
         path: medium.path_of(name),
         found: found.to_string(),

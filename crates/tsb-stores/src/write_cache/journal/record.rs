@@ -31,13 +31,13 @@ const SHAPE_ONE_TIME: u8 = 2;
 
 /// The samples of one write, in order of admission.
 #[derive(Debug, Default)]
-pub(in super::super) struct Admitted {
+pub(in super::super) struct AdmittedSamples {
     ids: Vec<u32>,
     times: Vec<i64>,
     values: Vec<f64>,
 }
 
-impl Admitted {
+impl AdmittedSamples {
     pub(in super::super) fn clear(&mut self) {
         self.ids.clear();
         self.times.clear();
@@ -79,7 +79,7 @@ fn write_some_names(into: &mut Vec<u8>, number: u64, names: &[(SeriesId, &Series
 }
 
 /// Appends a record of samples.
-pub(super) fn write_samples(into: &mut Vec<u8>, number: u64, samples: &Admitted) {
+pub(super) fn write_samples(into: &mut Vec<u8>, number: u64, samples: &AdmittedSamples) {
     let is_range = samples
         .ids
         .windows(2)
@@ -306,8 +306,8 @@ fn marks(body: &mut Reader<'_>) -> Result<Vec<(SeriesId, u64)>, &'static str> {
 mod tests {
     use super::*;
 
-    fn admitted(samples: &[(u32, i64, f64)]) -> Admitted {
-        let mut admitted = Admitted::default();
+    fn admitted(samples: &[(u32, i64, f64)]) -> AdmittedSamples {
+        let mut admitted = AdmittedSamples::default();
         for &(id, at, value) in samples {
             admitted.push(SeriesId(id), (at, value));
         }
