@@ -42,7 +42,7 @@ pub mod writeback;
 
 pub use account::Account;
 use journal::Journal;
-pub use journal::{Medium, Note, Segment};
+pub use journal::{CounterFile, Medium, Segment};
 use options::invalid;
 pub use options::{CheckpointOptions, JournalOptions, Sync, WriteCacheOptions};
 use shared::Shared;

@@ -5,7 +5,7 @@ use std::io;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 
-use tsb_stores::write_cache::{Medium, Note, Segment};
+use tsb_stores::write_cache::{CounterFile, Medium, Segment};
 
 /// The file that is written over and never synced.
 const COUNT: &str = "tsb.journal.count";
@@ -57,7 +57,7 @@ impl Medium for Lossy {
         Ok(())
     }
 
-    fn note(&self, name: &str, bytes: &[u8]) -> io::Result<Arc<dyn Note>> {
+    fn counter_file(&self, name: &str, bytes: &[u8]) -> io::Result<Arc<dyn CounterFile>> {
         self.put(name, bytes);
         let bytes = Arc::clone(&self.0.lock().unwrap()[name]);
         Ok(Arc::new(Written(bytes)))
@@ -84,7 +84,7 @@ impl Segment for Written {
     }
 }
 
-impl Note for Written {
+impl CounterFile for Written {
     fn set(&self, index: usize, value: u64) {
         self.0.lock().unwrap().certain[index * 8..][..8].copy_from_slice(&value.to_le_bytes());
     }

@@ -31,8 +31,8 @@ mod scan;
 use count::{HandedCount, SyncedCount};
 use files::{begin_segment, ensure_marker, keep_aside, write_marker};
 use head::{HEAD_LEN, SegmentHead};
-use medium::{Folder, MARKER, name_of};
-pub use medium::{Medium, Note, Segment};
+pub use medium::{CounterFile, Medium, Segment};
+use medium::{JournalFolder, MARKER, name_of};
 pub(super) use record::AdmittedSamples;
 use record::Mark;
 pub(super) use replay::ReplayedSamples;
@@ -126,7 +126,7 @@ impl Journal {
     /// [`Error::Backend`] if a file cannot be used, [`Error::LaterFormat`] for a journal of a
     /// later version. Damage is no error: see [`Journal::damage`].
     pub fn open(options: &JournalOptions) -> Result<Opened> {
-        let folder = Folder::open(&options.folder).map_err(|source| Error::Backend {
+        let folder = JournalFolder::open(&options.folder).map_err(|source| Error::Backend {
             action: format!("open the journal folder {}", options.folder.display()),
             source: source.into(),
         })?;
@@ -145,7 +145,7 @@ impl Journal {
         let head = SegmentHead {
             number: found.next_number,
             first_record: found.next_record,
-            life: found.next_number,
+            opening: found.next_number,
         };
         let oldest = if found.segments.is_empty() && found.damage.is_empty() {
             (head.number, head.first_record)
@@ -457,7 +457,7 @@ impl Journal {
         let head = SegmentHead {
             number: writer.head.number + 1,
             first_record: writer.next_record,
-            life: writer.head.life,
+            opening: writer.head.opening,
         };
         writer.segment = begin_segment(&*self.medium, writer.oldest, head)?;
         writer.sealed.push_back(sealed);

@@ -200,7 +200,7 @@ fn the_newest_row_is_known_without_writing_and_is_the_files() {
     assert_eq!(cache.account().written, written, "nothing more");
     (0..20).for_each(|number| agree(1_600 + number * 61));
     (0..20).for_each(|number| agree(2_900 + number * 13));
-    // After what was forgotten, and in the next life, the files have a gap.
+    // After what was forgotten, and after reopening, the files have a gap.
     assert!(cache.forget(SeriesId(1)).unwrap() > 0);
     cache.close().unwrap();
 }

@@ -8,7 +8,7 @@
 use std::io;
 use std::sync::{Arc, Mutex};
 
-use super::medium::{COUNT, Medium, Note, later_format, with_path};
+use super::medium::{COUNT, CounterFile, Medium, later_format, with_path};
 use super::record::NUMBER_MAX;
 use crate::boot::boot;
 use crate::damage::{Damage, DamageKind};
@@ -188,7 +188,7 @@ pub(super) struct SyncedCount(Mutex<CountWord>);
 struct CountWord {
     /// `None` if the disk had no room for the file: the journal works, but a lost tail would go
     /// unnoticed.
-    note: Option<Arc<dyn Note>>,
+    file: Option<Arc<dyn CounterFile>>,
     index: usize,
     number: u64,
 }
@@ -203,8 +203,8 @@ pub(super) fn begin(medium: &dyn Medium, next: u64) -> Result<(HandedCount, Sync
         handed: next,
         synced: next,
     };
-    let note = match medium.note(COUNT, &count.to_bytes()) {
-        Ok(note) => Some(note),
+    let file = match medium.counter_file(COUNT, &count.to_bytes()) {
+        Ok(file) => Some(file),
         Err(error) if error.kind() == io::ErrorKind::StorageFull => None,
         Err(source) => {
             return Err(Error::Backend {
@@ -214,7 +214,7 @@ pub(super) fn begin(medium: &dyn Medium, next: u64) -> Result<(HandedCount, Sync
         }
     };
     let word = |index| CountWord {
-        note: note.clone(),
+        file: file.clone(),
         index,
         number: next,
     };
@@ -239,8 +239,8 @@ impl CountWord {
     fn raise(&mut self, number: u64) {
         if number > self.number {
             self.number = number;
-            if let Some(note) = &self.note {
-                note.set(self.index, word(number));
+            if let Some(file) = &self.file {
+                file.set(self.index, word(number));
             }
         }
     }

@@ -49,7 +49,7 @@ pub(super) fn ensure_marker(medium: &dyn Medium, found: &ReplayResult) -> Result
     let newest = SegmentHead {
         number: found.next_number - 1,
         first_record: found.next_record,
-        life: 0,
+        opening: 0,
     };
     let kept = if found.is_marker_damaged {
         keep_aside(medium, MARKER).map(drop)

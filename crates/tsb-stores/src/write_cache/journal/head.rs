@@ -26,7 +26,7 @@ pub(super) struct SegmentHead {
     pub(super) first_record: u64,
     /// The number of the first segment that was begun by the same opening. Ids mean the same in
     /// all segments of one opening.
-    pub(super) life: u32,
+    pub(super) opening: u32,
 }
 
 impl SegmentHead {
@@ -39,7 +39,7 @@ impl SegmentHead {
         let sum = crc32fast::hash(&bytes[..12]);
         bytes[12..16].copy_from_slice(&sum.to_le_bytes());
         bytes[16..24].copy_from_slice(&self.first_record.to_le_bytes());
-        bytes[24..28].copy_from_slice(&self.life.to_le_bytes());
+        bytes[24..28].copy_from_slice(&self.opening.to_le_bytes());
         let sum = crc32fast::hash(&bytes[..28]);
         bytes[28..].copy_from_slice(&sum.to_le_bytes());
         bytes
@@ -80,7 +80,7 @@ impl DecodedHead {
                 Some(Self::Version2(SegmentHead {
                     number,
                     first_record: u64_at(head, 16)?,
-                    life: u32_at(head, 24)?,
+                    opening: u32_at(head, 24)?,
                 }))
             }
             version => Some(Self::Later(char::from(version))),
@@ -135,7 +135,7 @@ impl Marker {
         bytes[8..12].copy_from_slice(&self.oldest.to_le_bytes());
         bytes[12..16].copy_from_slice(&self.newest.number.to_le_bytes());
         bytes[16..24].copy_from_slice(&self.newest.first_record.to_le_bytes());
-        bytes[24..28].copy_from_slice(&self.newest.life.to_le_bytes());
+        bytes[24..28].copy_from_slice(&self.newest.opening.to_le_bytes());
         bytes[28..36].copy_from_slice(&self.oldest_record.to_le_bytes());
         let sum = crc32fast::hash(&bytes[..36]);
         bytes[36..].copy_from_slice(&sum.to_le_bytes());
@@ -161,7 +161,7 @@ impl Marker {
             newest: SegmentHead {
                 number: u32_at(bytes, 12)?,
                 first_record: u64_at(bytes, 16)?,
-                life: u32_at(bytes, 24)?,
+                opening: u32_at(bytes, 24)?,
             },
         }))
     }
@@ -184,7 +184,7 @@ mod tests {
     const HEAD: SegmentHead = SegmentHead {
         number: 7,
         first_record: 1 << 40,
-        life: 5,
+        opening: 5,
     };
 
     const MARKER: Marker = Marker {

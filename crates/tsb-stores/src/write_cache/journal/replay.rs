@@ -96,7 +96,7 @@ enum Item {
 #[derive(Debug)]
 struct UnnamedItem {
     segment: usize,
-    life: u32,
+    opening: u32,
     id: SeriesId,
     number: u64,
     item: Item,
@@ -119,7 +119,7 @@ struct JournalReplay<'a> {
     expected: Option<u64>,
     /// The highest record number that was applied.
     last: u64,
-    /// Names by opening (`life`) and id.
+    /// Names by opening and id.
     names: HashMap<(u32, SeriesId), SeriesKey>,
     unnamed: Vec<UnnamedItem>,
     /// Per series, the record up to which it is settled.
@@ -132,11 +132,11 @@ struct JournalReplay<'a> {
 struct Rules {
     /// Each sample has a number; in format 1 each record has one.
     counts_samples: bool,
-    life: u32,
+    opening: u32,
 }
 
 /// Segments of format 1 do not name their opening: their ids are valid within the segment only.
-const NO_LIFE: u32 = 0;
+const NO_OPENING: u32 = 0;
 
 impl<'a> JournalReplay<'a> {
     /// Reads the segments. Also returns the number in the head of each.
@@ -285,10 +285,10 @@ impl<'a> JournalReplay<'a> {
         if let Some(SegmentHead { first_record, .. }) = head {
             self.continue_at(first_record);
         }
-        self.names.retain(|(life, _), _| *life != NO_LIFE);
+        self.names.retain(|(opening, _), _| *opening != NO_OPENING);
         Rules {
             counts_samples: !matches!(decoded, DecodedHead::Version1(_)),
-            life: head.map_or(NO_LIFE, |head| head.life),
+            opening: head.map_or(NO_OPENING, |head| head.opening),
         }
     }
 
@@ -395,24 +395,24 @@ impl<'a> JournalReplay<'a> {
     fn apply(&mut self, number: u64, record: Record, rules: Rules) {
         match record {
             Record::Names(names) => {
-                let named = names.into_iter().map(|(id, key)| ((rules.life, id), key));
+                let named = names.into_iter().map(|(id, key)| ((rules.opening, id), key));
                 self.names.extend(named);
             }
             Record::Samples(samples) => {
                 for (id, sample) in samples {
-                    self.add(rules.life, id, number, Item::Sample(sample));
+                    self.add(rules.opening, id, number, Item::Sample(sample));
                 }
             }
             Record::Updates(id, lines) => {
                 for line in lines.lines() {
-                    self.add(rules.life, id, number, Item::Update(line.to_owned()));
+                    self.add(rules.opening, id, number, Item::Update(line.to_owned()));
                 }
             }
             Record::Marks(_, marks) => {
                 for (id, upto) in marks {
                     // A mark without a name can be skipped: the store has the samples, so
                     // replaying them does no harm.
-                    let Some(key) = self.names.get(&(rules.life, id)) else {
+                    let Some(key) = self.names.get(&(rules.opening, id)) else {
                         continue;
                     };
                     self.found.drop_upto(key, upto);
@@ -423,13 +423,13 @@ impl<'a> JournalReplay<'a> {
         }
     }
 
-    fn add(&mut self, life: u32, id: SeriesId, number: u64, item: Item) {
-        if let Some(key) = self.names.get(&(life, id)) {
+    fn add(&mut self, opening: u32, id: SeriesId, number: u64, item: Item) {
+        if let Some(key) = self.names.get(&(opening, id)) {
             self.found.add(key, number, item);
         } else {
             self.unnamed.push(UnnamedItem {
                 segment: self.findings.len().saturating_sub(1),
-                life,
+                opening,
                 id,
                 number,
                 item,
@@ -476,13 +476,13 @@ impl<'a> JournalReplay<'a> {
         let mut needs_sort = false;
         for UnnamedItem {
             segment,
-            life,
+            opening,
             id,
             number,
             item,
         } in std::mem::take(&mut self.unnamed)
         {
-            let key = self.names.get(&(life, id)).filter(|_| life != NO_LIFE);
+            let key = self.names.get(&(opening, id)).filter(|_| opening != NO_OPENING);
             let Some(key) = key else {
                 if let Some(findings) = self.findings.get_mut(segment) {
                     findings.unnamed += 1;

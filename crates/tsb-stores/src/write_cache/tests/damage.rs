@@ -327,7 +327,7 @@ fn a_count_that_is_older_or_gone_says_nothing_and_a_damaged_one_is_said() {
 }
 
 #[test]
-fn names_that_are_damaged_are_taken_from_another_segment_of_that_life() {
+fn names_that_are_damaged_are_taken_from_another_segment_of_that_opening() {
     let bed = Bed::new(200);
     alter(&bed.segment(2), |bytes| bytes[60] ^= 1);
     let (replayed, damage) = bed.replayed();
