@@ -34,10 +34,10 @@ mod checkpoint;
 mod chunk;
 mod drain;
 mod journal;
-mod load;
 mod options;
 mod shard;
 mod shared;
+mod write_batch;
 pub mod writeback;
 
 pub use account::Account;
@@ -45,12 +45,12 @@ use journal::Journal;
 pub use journal::{CounterFile, Medium, Segment};
 use options::invalid;
 pub use options::{CheckpointOptions, JournalOptions, Sync, WriteCacheOptions};
-use shared::Shared;
+use shared::SharedCache;
 use writeback::opened_on;
 
 /// A store with a queue per series in front of it.
 pub struct WriteCache<S: Store> {
-    shared: Arc<Shared<S>>,
+    shared: Arc<SharedCache<S>>,
     threads: Mutex<Vec<JoinHandle<()>>>,
     own: OwnThreads,
 }
@@ -100,7 +100,7 @@ impl<S: Store> WriteCache<S> {
         if journal.is_some() && !inner.capabilities().persistent {
             return Err(invalid(format!("a journal before {inner}, which keeps nothing")));
         }
-        let shared = Arc::new(Shared::new(inner, options, clock, journal));
+        let shared = Arc::new(SharedCache::new(inner, options, clock, journal));
         let cache = Self {
             threads: Mutex::default(),
             own: OwnThreads::new(),
@@ -122,8 +122,8 @@ impl<S: Store> WriteCache<S> {
     }
 
     /// The most recent write failure, if there was one.
-    pub fn trouble(&self) -> Option<String> {
-        self.shared.trouble()
+    pub fn last_failure(&self) -> Option<String> {
+        self.shared.last_failure()
     }
 
     /// Bytes written to the journal since it was opened.
@@ -284,10 +284,10 @@ impl<S: Store> Store for WriteCache<S> {
             journal.release();
         }
         if let Err(error) = finished {
-            let given_up = self.shared.give_up();
+            let failed_samples = self.shared.fail_pending();
             // Report the first failure, and close the inner store in any case.
             let _ = self.shared.inner.close();
-            return Err(match given_up {
+            return Err(match failed_samples {
                 0 => error,
                 lost => Error::Backend {
                     action: format!("write {lost} samples that wait"),

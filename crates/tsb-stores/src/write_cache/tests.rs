@@ -239,7 +239,11 @@ fn a_file_that_cannot_be_written_is_kept_and_reported_and_written_later() {
     tick(&cache, 3, 10);
     let error = cache.flush(Scope::All, Durability::Buffered).unwrap_err();
     assert!(matches!(error, Error::Backend { .. }), "{error:?}");
-    assert!(cache.trouble().unwrap().contains("s1.rrd"), "{:?}", cache.trouble());
+    assert!(
+        cache.last_failure().unwrap().contains("s1.rrd"),
+        "{:?}",
+        cache.last_failure()
+    );
     let account = cache.account();
     assert_eq!((account.written, account.pending, account.failed), (4, 2, 0));
     assert!(
