@@ -47,10 +47,10 @@ mod entry;
 mod error;
 mod known;
 mod librrd;
-mod outlet;
+mod page_writeback;
 mod read;
+mod shard;
 mod shared;
-mod shelf;
 mod tune;
 
 pub use accept::Taken;
@@ -181,12 +181,12 @@ impl FileCache {
     fn start(&self, options: &WriteCacheOptions) -> Result<()> {
         let (own, threads) = (OwnThreads::new(), &mut *lock(&self.threads));
         *threads = tsb_stores::write_cache::writeback::start(&self.shared, options, &own)?;
-        if self.shared.outlet.is_some() {
+        if self.shared.page_writeback.is_some() {
             let shared = Arc::clone(&self.shared);
             threads.push(tsb_stores::write_cache::writeback::spawn(
                 &own,
                 "tsb-cache-out",
-                move || shared.let_out(),
+                move || shared.run_page_writeback(),
             )?);
         }
         Ok(())
@@ -289,8 +289,8 @@ impl FileCache {
     /// [`FileError::Outside`].
     pub fn pending(&self, file: &str) -> std::result::Result<Vec<String>, FileError> {
         let name = self.shared.base.name(file)?;
-        let shelf = self.shared.shelf_of(&name).lock_idle(&name);
-        let entry = shelf.entries.get(&name);
+        let shard = self.shared.shard_of(&name).lock_idle(&name);
+        let entry = shard.entries.get(&name);
         Ok(entry.map_or_else(Vec::new, |entry| entry.lines().map(str::to_owned).collect()))
     }
 
@@ -300,16 +300,16 @@ impl FileCache {
     /// [`FileError::Unknown`] if the cache does not know the file.
     pub fn forget(&self, file: &str) -> std::result::Result<u64, FileError> {
         let name = self.shared.base.name(file)?;
-        let mut shelf = self.shared.shelf_of(&name).lock_idle(&name);
-        self.shared.remove(&mut shelf, &name)?.ok_or(FileError::Unknown)
+        let mut shard = self.shared.shard_of(&name).lock_idle(&name);
+        self.shared.remove(&mut shard, &name)?.ok_or(FileError::Unknown)
     }
 
     /// The files that are queued for writing, with the number of values queued for each.
     pub fn queue(&self) -> Vec<(u64, String)> {
         let names: Vec<Box<str>> = lock(&self.shared.due).names.iter().cloned().collect();
         let queued = names.into_iter().map(|name| {
-            let shelf = self.shared.shelf_of(&name).lock();
-            let count = shelf.entries.get(&name).map_or(0, entry::Entry::waiting);
+            let shard = self.shared.shard_of(&name).lock();
+            let count = shard.entries.get(&name).map_or(0, entry::Entry::waiting);
             (count, self.shared.base.shown(&name))
         });
         queued.collect()
@@ -321,8 +321,8 @@ impl FileCache {
     /// [`FileError::Unknown`] if the cache does not know the file.
     pub fn suspend(&self, file: &str) -> std::result::Result<bool, FileError> {
         let name = self.shared.base.name(file)?;
-        let mut shelf = self.shared.shelf_of(&name).lock_idle(&name);
-        let entry = shelf.entries.get_mut(&name).ok_or(FileError::Unknown)?;
+        let mut shard = self.shared.shard_of(&name).lock_idle(&name);
+        let entry = shard.entries.get_mut(&name).ok_or(FileError::Unknown)?;
         Ok(!std::mem::replace(&mut entry.is_suspended, true))
     }
 
@@ -332,8 +332,8 @@ impl FileCache {
     /// As [`FileCache::suspend`].
     pub fn resume(&self, file: &str) -> std::result::Result<bool, FileError> {
         let name = self.shared.base.name(file)?;
-        let mut shelf = self.shared.shelf_of(&name).lock();
-        let entry = shelf.entries.get_mut(&name).ok_or(FileError::Unknown)?;
+        let mut shard = self.shared.shard_of(&name).lock();
+        let entry = shard.entries.get_mut(&name).ok_or(FileError::Unknown)?;
         Ok(self.resume_entry(entry))
     }
 
@@ -347,10 +347,10 @@ impl FileCache {
 
     /// Suspends all known files. Returns how many were not suspended before.
     pub fn suspend_all(&self) -> usize {
-        let shelves = self.shared.shelves().iter();
-        let counts = shelves.map(|shelved| {
-            let mut shelf = shelved.lock();
-            let entries = shelf.entries.iter_mut();
+        let shards = self.shared.shards().iter();
+        let counts = shards.map(|shard_mutex| {
+            let mut shard = shard_mutex.lock();
+            let entries = shard.entries.iter_mut();
             let new = entries.filter_map(|entry| (!std::mem::replace(&mut entry.is_suspended, true)).then_some(()));
             new.count()
         });
@@ -359,10 +359,10 @@ impl FileCache {
 
     /// Resumes all suspended files. Returns their number.
     pub fn resume_all(&self) -> usize {
-        let shelves = self.shared.shelves().iter();
-        let counts = shelves.map(|shelved| {
-            let mut shelf = shelved.lock();
-            let entries = shelf.entries.iter_mut();
+        let shards = self.shared.shards().iter();
+        let counts = shards.map(|shard_mutex| {
+            let mut shard = shard_mutex.lock();
+            let entries = shard.entries.iter_mut();
             entries
                 .filter_map(|entry| self.resume_entry(entry).then_some(()))
                 .count()
@@ -431,10 +431,10 @@ impl FileCache {
         let (mut session, mut ahead) = (Session::default(), Ahead::default());
         self.resume_all();
         let mut first = None;
-        for shelved in self.shared.shelves() {
+        for shard_mutex in self.shared.shards() {
             let names: Vec<Box<str>> = {
-                let shelf = shelved.lock();
-                let waiting = shelf.entries.iter().filter(|entry| entry.waiting() > 0);
+                let shard = shard_mutex.lock();
+                let waiting = shard.entries.iter().filter(|entry| entry.waiting() > 0);
                 waiting.map(|entry| entry.name.clone()).collect()
             };
             self.shared

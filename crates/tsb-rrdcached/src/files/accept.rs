@@ -9,7 +9,7 @@ use tsb_rrd::{Moment, Session};
 use super::entries::hash_of;
 use super::entry::{Entry, NONE};
 use super::error::FileError;
-use super::shared::{SHELVES, Shared, shelf_of_hash};
+use super::shared::{SHARDS, Shared, shard_of_hash};
 use tsb_stores::write_cache::Account;
 
 /// Number of updates whose entries are prefetched together.
@@ -58,8 +58,8 @@ impl Shared {
         session: &mut Session,
     ) -> std::result::Result<Taken, FileError> {
         self.check_open()?;
-        let shelved = self.shelf_of(name);
-        let is_known = match shelved.lock().find(name) {
+        let shard_mutex = self.shard_of(name);
+        let is_known = match shard_mutex.lock().find(name) {
             Some(place) if !place.0.is_damaged => return self.accept(name, place, updates),
             found => found.is_some(),
         };
@@ -68,8 +68,8 @@ impl Shared {
         } else {
             self.admit(name, session)
         };
-        let mut shelf = shelved.lock();
-        let refused = match (looked, shelf.find(name)) {
+        let mut shard = shard_mutex.lock();
+        let refused = match (looked, shard.find(name)) {
             (Ok(()), Some(place)) => return self.accept(name, place, updates),
             (Err(error), _) => error,
             // Another thread has removed it meanwhile.
@@ -88,8 +88,8 @@ impl Shared {
             return None;
         }
         let PlainUpdate { name, hash, text } = update;
-        let shelf = &mut *self.shelves()[shelf_of_hash(hash)].lock();
-        let (entry, account) = (shelf.entries.find(hash, name)?, &mut shelf.account);
+        let shard = &mut *self.shards()[shard_of_hash(hash)].lock();
+        let (entry, account) = (shard.entries.find(hash, name)?, &mut shard.account);
         let at = tsb_rrd::check_plain(&entry.layout, text)?;
         if at <= entry.newest || entry.is_damaged || !self.has_room(entry, text) {
             return None;
@@ -106,11 +106,11 @@ impl Shared {
     pub(super) fn expect<'a>(&self, updates: impl Iterator<Item = PlainUpdate<'a>>) {
         // IMPORTANT: only try these locks. A thread that waits for one lock while holding another
         // could deadlock.
-        let shelves: [_; SHELVES] = std::array::from_fn(|index| self.shelves()[index].try_lock());
+        let shards: [_; SHARDS] = std::array::from_fn(|index| self.shards()[index].try_lock());
         let mut found = [None; EXPECTED];
         for (found, PlainUpdate { hash, .. }) in found.iter_mut().zip(updates) {
-            let shelf = shelves[shelf_of_hash(hash)].as_ref();
-            *found = shelf.and_then(|shelf| shelf.entries.likely(hash));
+            let shard = shards[shard_of_hash(hash)].as_ref();
+            *found = shard.and_then(|shard| shard.entries.likely(hash));
         }
         let touched = found.iter().flatten().map(|entry| entry.touch());
         std::hint::black_box(touched.fold(0, usize::wrapping_add));

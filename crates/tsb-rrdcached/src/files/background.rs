@@ -28,9 +28,9 @@ impl CheckpointSource for Shared {
     }
 
     fn oldest_record(&self) -> Option<u64> {
-        let oldest = self.shelves().iter().map(|shelved| {
-            let shelf = shelved.lock();
-            shelf.entries.iter().map(Entry::oldest_record).min().unwrap_or(NONE)
+        let oldest = self.shards().iter().map(|shard_mutex| {
+            let shard = shard_mutex.lock();
+            shard.entries.iter().map(Entry::oldest_record).min().unwrap_or(NONE)
         });
         oldest.min().filter(|&record| record != NONE)
     }
@@ -59,7 +59,12 @@ impl BackgroundTasks for Shared {
         let mut names = Vec::with_capacity(SOME);
         while self.await_due(threads, &mut names) {
             // A file that was suspended meanwhile is queued again when it is resumed.
-            self.write_some(&names, (&mut session, &mut ahead), self.outlet.as_ref(), |_, _| ());
+            self.write_some(
+                &names,
+                (&mut session, &mut ahead),
+                self.page_writeback.as_ref(),
+                |_, _| (),
+            );
         }
     }
 
@@ -120,15 +125,15 @@ impl Shared {
     }
 
     /// Runs the thread that starts the writeback of drained files, until the cache stops.
-    pub(super) fn let_out(&self) {
-        if let Some(outlet) = &self.outlet {
-            outlet.work(|name| self.shelf_of(name).release(name));
+    pub(super) fn run_page_writeback(&self) {
+        if let Some(page_writeback) = &self.page_writeback {
+            page_writeback.run(|name| self.shard_of(name).release(name));
         }
     }
 
     fn any(&self, is: impl Fn(&Entry) -> bool) -> bool {
-        self.shelves()
+        self.shards()
             .iter()
-            .any(|shelved| shelved.lock().entries.iter().any(&is))
+            .any(|shard_mutex| shard_mutex.lock().entries.iter().any(&is))
     }
 }

@@ -7,7 +7,7 @@ use tsb_rrd::{Error as RrdError, Layout, Session};
 use super::FileCache;
 use super::error::FileError;
 use super::librrd::{self, NewFile};
-use super::shelf::Claim;
+use super::shard::Claim;
 use tsb_stores::error::chain;
 use tsb_stores::parts::lock;
 
@@ -185,17 +185,17 @@ impl FileCache {
 
     /// Claims a file. The new file is also checked and forgotten under the same lock.
     fn claim<'a>(&'a self, name: &'a str, is_new: bool, keeps_old: bool) -> Done<Claim<'a>> {
-        let shelved = self.shared.shelf_of(name);
-        let mut shelf = shelved.lock_idle(name);
+        let shard_mutex = self.shared.shard_of(name);
+        let mut shard = shard_mutex.lock_idle(name);
         if is_new {
             match self.shared.base.walk(name)? {
                 Some(_) if keeps_old => return Err(self.exists(name)),
                 Some(kind) if !kind.is_file() => return Err(FileError::NotRegular(self.shared.base.shown(name))),
                 _ => {}
             }
-            self.shared.remove(&mut shelf, name)?;
+            self.shared.remove(&mut shard, name)?;
         }
-        Ok(shelved.claim(&mut shelf, name))
+        Ok(shard_mutex.claim(&mut shard, name))
     }
 
     fn exists(&self, name: &str) -> FileError {

@@ -8,9 +8,9 @@ use tsb_rrd::{Error as RrdError, Known, Layout, Moment, RrdFile, Session, Update
 use super::entry::Load;
 use super::error::FileError;
 use super::librrd;
-use super::outlet::Outlet;
+use super::page_writeback::PageWritebackQueue;
+use super::shard::Shard;
 use super::shared::Shared;
-use super::shelf::Shelf;
 use tsb_stores::error::chain;
 use tsb_stores::write_cache::writeback::RETRY_NS;
 
@@ -75,13 +75,13 @@ impl Shared {
         &self,
         name: &str,
         session: &mut Session,
-        outlet: Option<&Outlet>,
+        page_writeback: Option<&PageWritebackQueue>,
     ) -> std::result::Result<bool, FileError> {
-        let shelved = self.shelf_of(name);
+        let shard_mutex = self.shard_of(name);
         let (claim, mut way, layout, load) = {
-            let mut guard = shelved.lock_idle(name);
-            let shelf = &mut *guard;
-            let Some(entry) = shelf.entries.get_mut(name) else {
+            let mut guard = shard_mutex.lock_idle(name);
+            let shard = &mut *guard;
+            let Some(entry) = shard.entries.get_mut(name) else {
                 return Ok(false);
             };
             entry.is_queued = false;
@@ -103,11 +103,11 @@ impl Shared {
                 ready,
                 known: entry.known.take().map(|known| *known),
                 keeps: self.memory.is_some(),
-                leaves_open: outlet.is_some(),
+                leaves_open: page_writeback.is_some(),
                 is_for_librrd: entry.is_for_librrd,
                 was_damaged: entry.is_damaged,
             };
-            (shelved.claim(shelf, name), way, layout, load)
+            (shard_mutex.claim(shard, name), way, layout, load)
         };
         if let Some(memory) = &self.memory {
             way.known = memory.take(way.known);
@@ -119,17 +119,17 @@ impl Shared {
             pass(&path, way, layout, &load, session)
         };
         let open = passed.open.take();
-        self.apply_outcome(&mut shelved.lock(), name, load, passed);
-        if let (Some(outlet), Some(file)) = (outlet, open)
-            && outlet.take(name, file)
+        self.apply_outcome(&mut shard_mutex.lock(), name, load, passed);
+        if let (Some(page_writeback), Some(file)) = (page_writeback, open)
+            && page_writeback.push(name, file)
         {
             claim.hand_over();
         }
         Ok(true)
     }
 
-    fn apply_outcome(&self, shelf: &mut Shelf, name: &str, load: Load, passed: Passed) {
-        let Shelf { entries, account, .. } = shelf;
+    fn apply_outcome(&self, shard: &mut Shard, name: &str, load: Load, passed: Passed) {
+        let Shard { entries, account, .. } = shard;
         account.pending -= passed.written + passed.failed;
         account.written += passed.written;
         account.failed += passed.failed;
@@ -188,8 +188,8 @@ impl Shared {
 
     /// Returns the failures of a file since the last report as an error.
     pub(super) fn report(&self, name: &str) -> std::result::Result<(), FileError> {
-        let mut shelf = self.shelf_of(name).lock();
-        let trouble = shelf.entries.get_mut(name).and_then(|entry| {
+        let mut shard = self.shard_of(name).lock();
+        let trouble = shard.entries.get_mut(name).and_then(|entry| {
             let trouble = entry.trouble.take()?;
             Some((trouble, entry.pending()))
         });

@@ -108,8 +108,8 @@ impl FileCache {
     /// process has the file locked.
     fn locked<T>(&self, name: &str, mut act: impl FnMut(&Path) -> tsb_rrd::Result<T>) -> Done<T> {
         self.shared.base.check_file(name)?;
-        let shelved = self.shared.shelf_of(name);
-        let claim = shelved.claim(&mut shelved.lock_idle(name), name);
+        let shard_mutex = self.shared.shard_of(name);
+        let claim = shard_mutex.claim(&mut shard_mutex.lock_idle(name), name);
         let answer = self.tried(name, &mut act);
         drop(claim);
         answer

@@ -18,8 +18,8 @@ use super::entry::Entry;
 use super::error::FileError;
 use super::known::Memory;
 use super::librrd;
-use super::outlet::Outlet;
-use super::shelf::{Shelf, Shelved};
+use super::page_writeback::PageWritebackQueue;
+use super::shard::{Shard, ShardMutex};
 use tsb_stores::error::{Error, chain};
 use tsb_stores::parts::{CountedCondvar, lock};
 use tsb_stores::write_cache::Account;
@@ -29,7 +29,7 @@ use tsb_stores::write_cache::writeback::{Journal, Opened};
 use tsb_stores::{Damage, DamageKind, DamageLog};
 
 /// Number of shards over which the files are spread.
-pub(super) const SHELVES: usize = 16;
+pub(super) const SHARDS: usize = 16;
 /// Number of files whose heads are written to a checkpoint under one lock.
 const AT_ONCE: usize = 64;
 /// Nanoseconds after which the system writes dirty pages by itself (`vm.dirty_expire_centisecs`).
@@ -40,8 +40,8 @@ const WRITTEN_OUT_NS: u64 = 30_000_000_000;
 const LAYOUTS: usize = 64;
 
 /// The shard of a name's hash. Uses bits that the shard's hash table does not use.
-pub(super) fn shelf_of_hash(hash: u64) -> usize {
-    (hash >> 40) as usize % SHELVES
+pub(super) fn shard_of_hash(hash: u64) -> usize {
+    (hash >> 40) as usize % SHARDS
 }
 
 /// The whole cache except its threads.
@@ -57,7 +57,7 @@ pub(super) struct Shared {
     pub(super) counters: Counters,
     pub(super) due: Mutex<Due>,
     /// The writeback queue of drained files, if writeback is started early.
-    pub(super) outlet: Option<Outlet>,
+    pub(super) page_writeback: Option<PageWritebackQueue>,
     /// Wakes the threads that write.
     pub(super) work_available: CountedCondvar,
     /// Wakes the timer thread when the cache stops.
@@ -66,7 +66,7 @@ pub(super) struct Shared {
     /// the journal.
     pub(super) unsynced: Unsynced<Arc<SeriesKey>>,
     pub(super) has_trouble: AtomicBool,
-    shelves: Vec<Shelved>,
+    shards: Vec<ShardMutex>,
     hash: FixedState,
     layouts: Mutex<Vec<Arc<Layout>>>,
     poison: Mutex<Option<String>>,
@@ -132,12 +132,12 @@ impl Shared {
             damage: DamageLog::new(),
             counters: Counters::default(),
             due: Mutex::default(),
-            outlet: (options.timeout_ns >= WRITTEN_OUT_NS).then(Outlet::default),
+            page_writeback: (options.timeout_ns >= WRITTEN_OUT_NS).then(PageWritebackQueue::default),
             work_available: CountedCondvar::default(),
             stopping: Condvar::new(),
             unsynced: Unsynced::default(),
             has_trouble: AtomicBool::new(false),
-            shelves: (0..SHELVES).map(|_| Shelved::default()).collect(),
+            shards: (0..SHARDS).map(|_| ShardMutex::default()).collect(),
             hash: FixedState::default(),
             layouts: Mutex::default(),
             poison: Mutex::default(),
@@ -154,12 +154,12 @@ impl Shared {
         (shared, held)
     }
 
-    pub(super) fn shelves(&self) -> &[Shelved] {
-        &self.shelves
+    pub(super) fn shards(&self) -> &[ShardMutex] {
+        &self.shards
     }
 
-    pub(super) fn shelf_of(&self, name: &str) -> &Shelved {
-        &self.shelves[shelf_of_hash(hash_of(name))]
+    pub(super) fn shard_of(&self, name: &str) -> &ShardMutex {
+        &self.shards[shard_of_hash(hash_of(name))]
     }
 
     /// A pseudo-random number; it selects the first row of each archive in a new file.
@@ -232,13 +232,13 @@ impl Shared {
     /// Adds an entry for a file that has none, after reading its head.
     pub(super) fn admit(&self, name: &str, session: &mut Session) -> std::result::Result<(), FileError> {
         let file = self.base.check_file(name)?;
-        let shelved = self.shelf_of(name);
+        let shard_mutex = self.shard_of(name);
         let claim = {
-            let mut shelf = shelved.lock_idle(name);
-            if shelf.entries.get(name).is_some() {
+            let mut shard = shard_mutex.lock_idle(name);
+            if shard.entries.get(name).is_some() {
                 return Ok(());
             }
-            shelved.claim(&mut shelf, name)
+            shard_mutex.claim(&mut shard, name)
         };
         if self.files.load(Ordering::Relaxed) >= self.bounds.files {
             return Err(FileError::TooMany {
@@ -264,7 +264,7 @@ impl Shared {
         let known = self.memory.as_ref().and_then(|memory| memory.hold(known));
         entry.known = known.map(Box::new);
         entry.is_for_librrd = found.is_for_librrd;
-        shelved.lock().entries.insert(entry);
+        shard_mutex.lock().entries.insert(entry);
         self.files.fetch_add(1, Ordering::Relaxed);
         drop(claim);
         Ok(())
@@ -276,10 +276,10 @@ impl Shared {
     /// What is wrong with it; then nothing has changed.
     pub(super) fn look_again(&self, name: &str, session: &mut Session) -> std::result::Result<(), FileError> {
         self.base.check_file(name)?;
-        let shelved = self.shelf_of(name);
-        let claim = shelved.claim(&mut shelved.lock_idle(name), name);
+        let shard_mutex = self.shard_of(name);
+        let claim = shard_mutex.claim(&mut shard_mutex.lock_idle(name), name);
         let found = self.head_of(name, session)?;
-        if let Some(entry) = shelved.lock().entries.get_mut(name) {
+        if let Some(entry) = shard_mutex.lock().entries.get_mut(name) {
             // Queued updates are older than those to come, and are checked again when they are
             // written.
             entry.newest = if entry.pending() == 0 {
@@ -385,8 +385,8 @@ impl Shared {
         lock(&self.due).is_stopping = true;
         self.work_available.notify_all();
         self.stopping.notify_all();
-        if let Some(outlet) = &self.outlet {
-            outlet.stop();
+        if let Some(page_writeback) = &self.page_writeback {
+            page_writeback.stop();
         }
     }
 
@@ -408,8 +408,8 @@ impl Shared {
 
     /// Queues for writing the files for which `is_due` returns true.
     pub(super) fn queue_each(&self, is_due: impl Fn(&Entry) -> bool) {
-        for shelved in &self.shelves {
-            for entry in shelved.lock().entries.iter_mut() {
+        for shard_mutex in &self.shards {
+            for entry in shard_mutex.lock().entries.iter_mut() {
                 if is_due(entry) {
                     self.queue(entry);
                 }
@@ -419,31 +419,31 @@ impl Shared {
 
     /// Removes entries that have been idle since `before_ns`.
     pub(super) fn forget_idle(&self, before_ns: u64) {
-        for shelved in &self.shelves {
-            let shelf = &mut *shelved.lock();
-            let count = shelf.entries.len();
-            let Shelf { entries, busy, .. } = shelf;
+        for shard_mutex in &self.shards {
+            let shard = &mut *shard_mutex.lock();
+            let count = shard.entries.len();
+            let Shard { entries, busy, .. } = shard;
             let is_idle =
                 |entry: &Entry| entry.is_idle() && entry.written_ns < before_ns && !busy.contains(&entry.name);
             for entry in entries.take_if(is_idle) {
                 self.release(entry.bytes());
                 self.put_away(entry);
             }
-            self.files.fetch_sub(count - shelf.entries.len(), Ordering::Relaxed);
+            self.files.fetch_sub(count - shard.entries.len(), Ordering::Relaxed);
         }
     }
 
     /// Removes a file's entry. Returns the number of values queued for it; `None` if it had no
     /// entry.
-    pub(super) fn remove(&self, shelf: &mut Shelf, name: &str) -> std::result::Result<Option<u64>, FileError> {
-        let Some(entry) = shelf.entries.remove(name) else {
+    pub(super) fn remove(&self, shard: &mut Shard, name: &str) -> std::result::Result<Option<u64>, FileError> {
+        let Some(entry) = shard.entries.remove(name) else {
             return Ok(None);
         };
         self.files.fetch_sub(1, Ordering::Relaxed);
         let dropped = entry.waiting();
         self.release(entry.bytes());
-        shelf.account.pending -= dropped;
-        shelf.account.forgotten += dropped;
+        shard.account.pending -= dropped;
+        shard.account.forgotten += dropped;
         let (id, last_record, key) = (entry.id, entry.last_record(), Arc::clone(&entry.key));
         self.put_away(entry);
         if let Some(journal) = &self.journal
@@ -466,7 +466,7 @@ impl Shared {
 
     /// Counts of values by outcome.
     pub(super) fn account(&self) -> Account {
-        let accounts = self.shelves.iter().map(|shelved| shelved.lock().account);
+        let accounts = self.shards.iter().map(|shard_mutex| shard_mutex.lock().account);
         accounts.fold(Account::default(), |sum, account| sum.plus(&account))
     }
 
@@ -478,14 +478,19 @@ impl Shared {
     pub(super) fn save_checkpoint(&self) -> Result<(), Error> {
         let Some(memory) = &self.memory else { return Ok(()) };
         memory.save(&self.base, |records| {
-            for shelved in &self.shelves {
-                let names: Vec<Box<str>> = shelved.lock().entries.iter().map(|entry| entry.name.clone()).collect();
+            for shard_mutex in &self.shards {
+                let names: Vec<Box<str>> = shard_mutex
+                    .lock()
+                    .entries
+                    .iter()
+                    .map(|entry| entry.name.clone())
+                    .collect();
                 for names in names.chunks(AT_ONCE) {
-                    let shelf = shelved.lock();
+                    let shard = shard_mutex.lock();
                     // A file that is being written has no known head until the write ends.
                     let mut known = names
                         .iter()
-                        .filter_map(|name| Some((name, shelf.entries.get(name)?.known.as_deref()?)));
+                        .filter_map(|name| Some((name, shard.entries.get(name)?.known.as_deref()?)));
                     known.try_for_each(|(name, known)| records.write(name, known))?;
                 }
             }
@@ -502,9 +507,9 @@ impl Shared {
             .name(name)
             .and_then(|name| self.admit(&name, &mut Session::default()));
         let why_not = admitted.as_ref().err().map(ToString::to_string);
-        let mut shelf = self.shelf_of(name).lock();
-        shelf.account.replayed += count;
-        let Shelf { entries, account, .. } = &mut *shelf;
+        let mut shard = self.shard_of(name).lock();
+        shard.account.replayed += count;
+        let Shard { entries, account, .. } = &mut *shard;
         let (Ok(()), Some(entry)) = (admitted, entries.get_mut(name)) else {
             // The file is damaged or missing, so its updates are lost.
             account.failed += count;
