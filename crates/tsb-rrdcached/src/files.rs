@@ -53,13 +53,14 @@ mod shard;
 mod shared;
 mod tune;
 
-pub use accept::Taken;
+pub use accept::UpdateOutcome;
 pub use conversation::Conversation;
 pub use error::FileError;
 
-use accept::{PlainTaken, PlainUpdate};
+use accept::{PlainOutcome, PlainUpdate};
 pub use base::FileSystem;
 use base::{Base, System};
+use error::FileResult;
 use shared::Shared;
 
 /// Upper bound of the number of values in the answer to one `FETCH`.
@@ -211,13 +212,13 @@ impl FileCache {
     ///
     /// # Errors
     /// [`FileError`] if nothing was accepted; the error of a refused update after accepted ones
-    /// is in [`Taken::refused`].
+    /// is in [`UpdateOutcome::refused`].
     pub fn update<'a>(
         &self,
         file: &str,
         updates: impl Iterator<Item = Cow<'a, str>>,
         session: &mut Session,
-    ) -> std::result::Result<Taken, FileError> {
+    ) -> FileResult<UpdateOutcome> {
         let counters = &self.shared.counters;
         counters.updates_received.fetch_add(1, Ordering::Relaxed);
         let name = self.shared.base.name(file)?;
@@ -234,10 +235,10 @@ impl FileCache {
 
     /// Accepts one update like [`FileCache::update`], on the fast path for common updates. `None`
     /// means that nothing has changed, and the caller must take the general path.
-    fn take_plain(&self, update: PlainUpdate<'_>, now_ns: u64) -> Option<PlainTaken> {
-        let taken = self.shared.take_plain(update, now_ns)?;
+    fn accept_plain(&self, update: PlainUpdate<'_>, now_ns: u64) -> Option<PlainOutcome> {
+        let accepted = self.shared.accept_plain(update, now_ns)?;
         self.shared.counters.updates_received.fetch_add(1, Ordering::Relaxed);
-        Some(taken)
+        Some(accepted)
     }
 
     /// Nanoseconds on the cache's clock.
@@ -247,8 +248,8 @@ impl FileCache {
 
     /// Prefetches the entries of the next updates. Touching all of them first lets the
     /// processor's cache misses overlap, instead of waiting for one after the other.
-    fn expect<'a>(&self, updates: impl Iterator<Item = PlainUpdate<'a>>) {
-        self.shared.expect(updates);
+    fn prefetch<'a>(&self, updates: impl Iterator<Item = PlainUpdate<'a>>) {
+        self.shared.prefetch(updates);
     }
 
     /// Returns when the updates up to a journal record have the level of
@@ -256,7 +257,7 @@ impl FileCache {
     ///
     /// # Errors
     /// [`FileError::Poisoned`].
-    pub fn confirm(&self, record: u64) -> std::result::Result<(), FileError> {
+    pub fn confirm(&self, record: u64) -> FileResult<()> {
         self.shared.confirm(record)
     }
 
@@ -265,7 +266,7 @@ impl FileCache {
     ///
     /// # Errors
     /// [`FileError`] if some update accepted since the last flush is not in the file.
-    pub fn flush(&self, file: &str, session: &mut Session) -> std::result::Result<bool, FileError> {
+    pub fn flush(&self, file: &str, session: &mut Session) -> FileResult<bool> {
         let name = self.shared.base.name(file)?;
         self.shared.flush(&name, session)
     }
@@ -287,7 +288,7 @@ impl FileCache {
     ///
     /// # Errors
     /// [`FileError::Outside`].
-    pub fn pending(&self, file: &str) -> std::result::Result<Vec<String>, FileError> {
+    pub fn pending(&self, file: &str) -> FileResult<Vec<String>> {
         let name = self.shared.base.name(file)?;
         let shard = self.shared.shard_of(&name).lock_idle(&name);
         let entry = shard.entries.get(&name);
@@ -298,7 +299,7 @@ impl FileCache {
     ///
     /// # Errors
     /// [`FileError::Unknown`] if the cache does not know the file.
-    pub fn forget(&self, file: &str) -> std::result::Result<u64, FileError> {
+    pub fn forget(&self, file: &str) -> FileResult<u64> {
         let name = self.shared.base.name(file)?;
         let mut shard = self.shared.shard_of(&name).lock_idle(&name);
         self.shared.remove(&mut shard, &name)?.ok_or(FileError::Unknown)
@@ -309,7 +310,7 @@ impl FileCache {
         let names: Vec<Box<str>> = lock(&self.shared.due).names.iter().cloned().collect();
         let queued = names.into_iter().map(|name| {
             let shard = self.shared.shard_of(&name).lock();
-            let count = shard.entries.get(&name).map_or(0, entry::Entry::waiting);
+            let count = shard.entries.get(&name).map_or(0, entry::Entry::queued);
             (count, self.shared.base.shown(&name))
         });
         queued.collect()
@@ -319,7 +320,7 @@ impl FileCache {
     ///
     /// # Errors
     /// [`FileError::Unknown`] if the cache does not know the file.
-    pub fn suspend(&self, file: &str) -> std::result::Result<bool, FileError> {
+    pub fn suspend(&self, file: &str) -> FileResult<bool> {
         let name = self.shared.base.name(file)?;
         let mut shard = self.shared.shard_of(&name).lock_idle(&name);
         let entry = shard.entries.get_mut(&name).ok_or(FileError::Unknown)?;
@@ -330,7 +331,7 @@ impl FileCache {
     ///
     /// # Errors
     /// As [`FileCache::suspend`].
-    pub fn resume(&self, file: &str) -> std::result::Result<bool, FileError> {
+    pub fn resume(&self, file: &str) -> FileResult<bool> {
         let name = self.shared.base.name(file)?;
         let mut shard = self.shared.shard_of(&name).lock();
         let entry = shard.entries.get_mut(&name).ok_or(FileError::Unknown)?;
@@ -434,11 +435,11 @@ impl FileCache {
         for shard_mutex in self.shared.shards() {
             let names: Vec<Box<str>> = {
                 let shard = shard_mutex.lock();
-                let waiting = shard.entries.iter().filter(|entry| entry.waiting() > 0);
+                let waiting = shard.entries.iter().filter(|entry| entry.queued() > 0);
                 waiting.map(|entry| entry.name.clone()).collect()
             };
             self.shared
-                .write_some(&names, (&mut session, &mut ahead), None, |name, written| {
+                .write_files(&names, (&mut session, &mut ahead), None, |name, written| {
                     if let Err(error) = written.and_then(|_| self.shared.report(name)) {
                         first.get_or_insert(error);
                     }

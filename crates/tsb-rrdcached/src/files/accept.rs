@@ -7,17 +7,17 @@ use std::sync::atomic::Ordering;
 use tsb_rrd::{Moment, Session};
 
 use super::entries::hash_of;
-use super::entry::{Entry, NONE};
-use super::error::FileError;
+use super::entry::{Entry, NO_RECORD};
+use super::error::{FileError, FileResult};
 use super::shared::{SHARDS, Shared, shard_of_hash};
 use tsb_stores::write_cache::Account;
 
 /// Number of updates whose entries are prefetched together.
-pub(super) const EXPECTED: usize = 32;
+pub(super) const PREFETCH_MAX: usize = 32;
 
 /// The outcome of an update command.
 #[derive(Debug, Default)]
-pub struct Taken {
+pub struct UpdateOutcome {
     /// Number of values accepted; those after a refused one are not.
     pub values: usize,
     /// The journal record that holds them: they may be acknowledged only after it is confirmed.
@@ -44,8 +44,8 @@ impl<'a> PlainUpdate<'a> {
 
 /// A [`PlainUpdate`] was accepted.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct PlainTaken {
-    /// As [`Taken::record`].
+pub(super) struct PlainOutcome {
+    /// As [`UpdateOutcome::record`].
     pub(super) record: Option<u64>,
 }
 
@@ -56,7 +56,7 @@ impl Shared {
         name: &str,
         updates: impl Iterator<Item = Cow<'a, str>>,
         session: &mut Session,
-    ) -> std::result::Result<Taken, FileError> {
+    ) -> FileResult<UpdateOutcome> {
         self.check_open()?;
         let shard_mutex = self.shard_of(name);
         let is_known = match shard_mutex.lock().find(name) {
@@ -64,7 +64,7 @@ impl Shared {
             found => found.is_some(),
         };
         let looked = if is_known {
-            self.look_again(name, session)
+            self.recheck(name, session)
         } else {
             self.admit(name, session)
         };
@@ -83,8 +83,8 @@ impl Shared {
     /// The fast path: accepts one update of a known file, in its plain form, in order, and if
     /// there is room for it. `None` means that nothing has changed; [`Shared::update`] then finds
     /// the reason.
-    pub(super) fn take_plain(&self, update: PlainUpdate<'_>, now_ns: u64) -> Option<PlainTaken> {
-        if self.is_shut.load(Ordering::Acquire) {
+    pub(super) fn accept_plain(&self, update: PlainUpdate<'_>, now_ns: u64) -> Option<PlainOutcome> {
+        if self.refuses_updates.load(Ordering::Acquire) {
             return None;
         }
         let PlainUpdate { name, hash, text } = update;
@@ -94,23 +94,23 @@ impl Shared {
         if at <= entry.newest || entry.is_damaged || !self.has_room(entry, text) {
             return None;
         }
-        let end = entry.end();
+        let end = entry.text_len();
         self.push(entry, text);
-        let record = self.put_on_record(entry, end, 1).ok()?;
-        self.taken((entry, account), (1, at), record, now_ns);
-        Some(PlainTaken { record })
+        let record = self.append_to_journal(entry, end, 1).ok()?;
+        self.note_accepted((entry, account), (1, at), record, now_ns);
+        Some(PlainOutcome { record })
     }
 
-    /// Prefetches the entries of at most [`EXPECTED`] updates. Shards that another thread has
+    /// Prefetches the entries of at most [`PREFETCH_MAX`] updates. Shards that another thread has
     /// locked are skipped.
-    pub(super) fn expect<'a>(&self, updates: impl Iterator<Item = PlainUpdate<'a>>) {
+    pub(super) fn prefetch<'a>(&self, updates: impl Iterator<Item = PlainUpdate<'a>>) {
         // IMPORTANT: only try these locks. A thread that waits for one lock while holding another
         // could deadlock.
         let shards: [_; SHARDS] = std::array::from_fn(|index| self.shards()[index].try_lock());
-        let mut found = [None; EXPECTED];
+        let mut found = [None; PREFETCH_MAX];
         for (found, PlainUpdate { hash, .. }) in found.iter_mut().zip(updates) {
             let shard = shards[shard_of_hash(hash)].as_ref();
-            *found = shard.and_then(|shard| shard.entries.likely(hash));
+            *found = shard.and_then(|shard| shard.entries.find_by_hash(hash));
         }
         let touched = found.iter().flatten().map(|entry| entry.touch());
         std::hint::black_box(touched.fold(0, usize::wrapping_add));
@@ -121,36 +121,36 @@ impl Shared {
         name: &str,
         (entry, account): (&mut Entry, &mut Account),
         mut updates: impl Iterator<Item = Cow<'a, str>>,
-    ) -> std::result::Result<Taken, FileError> {
-        let mut taken = Taken::default();
-        let (end, mut newest) = (entry.end(), entry.newest);
+    ) -> FileResult<UpdateOutcome> {
+        let mut outcome = UpdateOutcome::default();
+        let (end, mut newest) = (entry.text_len(), entry.newest);
         for update in &mut updates {
-            match self.judge(name, entry, &update, newest) {
+            match self.check_update(name, entry, &update, newest) {
                 Ok(at) => {
                     newest = at;
-                    taken.values += 1;
+                    outcome.values += 1;
                     self.push(entry, &update);
                 }
                 Err(error) => {
-                    taken.refused = Some(error);
+                    outcome.refused = Some(error);
                     break;
                 }
             }
         }
-        if taken.refused.is_some() {
+        if outcome.refused.is_some() {
             let rejected = 1 + updates.count() as u64;
             self.counters.values_rejected.fetch_add(rejected, Ordering::Relaxed);
         }
-        if taken.values == 0 {
-            return Ok(taken);
+        if outcome.values == 0 {
+            return Ok(outcome);
         }
-        let count = taken.values as u64;
-        taken.record = self.put_on_record(entry, end, count)?;
-        self.taken((entry, account), (count, newest), taken.record, self.clock.now());
-        Ok(taken)
+        let count = outcome.values as u64;
+        outcome.record = self.append_to_journal(entry, end, count)?;
+        self.note_accepted((entry, account), (count, newest), outcome.record, self.clock.now());
+        Ok(outcome)
     }
 
-    fn judge(&self, name: &str, entry: &Entry, update: &str, newest: Moment) -> std::result::Result<Moment, FileError> {
+    fn check_update(&self, name: &str, entry: &Entry, update: &str, newest: Moment) -> FileResult<Moment> {
         let checked = tsb_rrd::check(&entry.layout, update);
         let is_plain = checked.is_ok() && update.starts_with(|c: char| c.is_ascii_digit());
         if !is_plain && !starts_with_time(update) {
@@ -176,14 +176,14 @@ impl Shared {
     }
 
     /// Updates entry and account after updates were appended and journaled.
-    fn taken(
+    fn note_accepted(
         &self,
         (entry, account): (&mut Entry, &mut Account),
         (count, newest): (u64, Moment),
         record: Option<u64>,
         now_ns: u64,
     ) {
-        entry.wait_for(count, record.unwrap_or(NONE));
+        entry.count_queued(count, record.unwrap_or(NO_RECORD));
         entry.newest = newest;
         account.accepted += count;
         account.pending += count;
@@ -209,18 +209,18 @@ impl Shared {
 
     /// Journals the updates that were appended to an entry from `end` on, or removes them if that
     /// fails.
-    fn put_on_record(&self, entry: &mut Entry, end: usize, count: u64) -> std::result::Result<Option<u64>, FileError> {
+    fn append_to_journal(&self, entry: &mut Entry, end: usize, count: u64) -> FileResult<Option<u64>> {
         let Some(journal) = &self.journal else { return Ok(None) };
         let writer = journal.lock_writer();
         let segment = writer.segment();
-        let name = (entry.named_in != segment).then_some(&*entry.key);
-        let position = self.counters.on_record.fetch_add(count, Ordering::Relaxed) + count;
+        let name = (entry.name_segment != segment).then_some(&*entry.key);
+        let position = self.counters.journaled_values.fetch_add(count, Ordering::Relaxed) + count;
         let record = journal.append_updates(writer, entry.id, name, (count, entry.lines_from(end)), position);
         let record = record.map_err(|error| {
-            entry.cut(end);
+            entry.truncate_text(end);
             self.poison(&error)
         })?;
-        entry.named_in = segment;
+        entry.name_segment = segment;
         Ok(Some(record))
     }
 }

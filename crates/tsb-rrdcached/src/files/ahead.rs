@@ -5,19 +5,19 @@
 
 use tsb_rrd::{Ahead, RrdFile, Seen, Session, Stage, until_s};
 
-use super::error::FileError;
+use super::error::FileResult;
 use super::page_writeback::PageWritebackQueue;
 use super::shared::Shared;
 
 impl Shared {
     /// Writes the queued updates of some files in turn, and starts their writeback if there is a
     /// queue for it. Calls `each` with the result of every file.
-    pub(super) fn write_some(
+    pub(super) fn write_files(
         &self,
         names: &[Box<str>],
         (session, ahead): (&mut Session, &mut Ahead),
         page_writeback: Option<&PageWritebackQueue>,
-        mut each: impl FnMut(&str, Result<bool, FileError>),
+        mut each: impl FnMut(&str, FileResult<bool>),
     ) {
         let _ = ahead.each(names.len(), |stage, index| {
             let name = &names[index];
@@ -25,7 +25,7 @@ impl Shared {
                 Stage::Header => self.ask_header(name),
                 Stage::Rows => self.ask_rows(name, session),
                 Stage::Update => {
-                    each(name, self.write_out(name, session, page_writeback));
+                    each(name, self.write_file(name, session, page_writeback));
                     Seen::Nothing
                 }
             })
@@ -53,7 +53,7 @@ impl Shared {
         };
         let seen = file.ask_header();
         if let Some(entry) = shard_mutex.lock().entries.get_mut(name) {
-            entry.ready = Some(file);
+            entry.prefetched = Some(file);
         }
         drop(claim);
         seen
@@ -69,14 +69,14 @@ impl Shared {
                 return Seen::Nothing;
             };
             let until = entry.last_line().and_then(until_s);
-            let (Some(file), Some(until)) = (entry.ready.take(), until) else {
+            let (Some(file), Some(until)) = (entry.prefetched.take(), until) else {
                 return Seen::Nothing;
             };
             (shard_mutex.claim(shard, name), file, until)
         };
         let seen = file.ask_rows(session, until).unwrap_or_else(Seen::from);
         if let Some(entry) = shard_mutex.lock().entries.get_mut(name) {
-            entry.ready = Some(file);
+            entry.prefetched = Some(file);
         }
         drop(claim);
         seen

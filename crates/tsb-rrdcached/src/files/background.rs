@@ -8,7 +8,7 @@ use tsb_core::SeriesKey;
 use tsb_core::time::Clock;
 use tsb_rrd::{Ahead, Session};
 
-use super::entry::{Entry, NONE};
+use super::entry::{Entry, NO_RECORD};
 use super::shared::Shared;
 use tsb_stores::error::{Error, Result};
 use tsb_stores::parts::lock;
@@ -17,7 +17,7 @@ use tsb_stores::write_cache::writeback::Journal;
 use tsb_stores::write_cache::writeback::{CheckpointSource, Unsynced, WrittenUpTo};
 
 /// Upper bound of the number of files that a thread takes at once.
-const SOME: usize = 256;
+const TAKE_MAX: usize = 256;
 
 impl CheckpointSource for Shared {
     // Shared, since a file may be forgotten before its mark is written.
@@ -30,9 +30,14 @@ impl CheckpointSource for Shared {
     fn oldest_record(&self) -> Option<u64> {
         let oldest = self.shards().iter().map(|shard_mutex| {
             let shard = shard_mutex.lock();
-            shard.entries.iter().map(Entry::oldest_record).min().unwrap_or(NONE)
+            shard
+                .entries
+                .iter()
+                .map(Entry::oldest_record)
+                .min()
+                .unwrap_or(NO_RECORD)
         });
-        oldest.min().filter(|&record| record != NONE)
+        oldest.min().filter(|&record| record != NO_RECORD)
     }
 
     fn sync(&self) -> Result<()> {
@@ -56,10 +61,10 @@ impl BackgroundTasks for Shared {
     fn run_writeback(&self, _index: usize, threads: usize) {
         let mut session = Session::default();
         let mut ahead = Ahead::default();
-        let mut names = Vec::with_capacity(SOME);
+        let mut names = Vec::with_capacity(TAKE_MAX);
         while self.await_due(threads, &mut names) {
             // A file that was suspended meanwhile is queued again when it is resumed.
-            self.write_some(
+            self.write_files(
                 &names,
                 (&mut session, &mut ahead),
                 self.page_writeback.as_ref(),
@@ -84,17 +89,17 @@ impl BackgroundTasks for Shared {
     }
 
     fn queue_if_nearly_full(&self) {
-        if self.is_crowded() {
+        if self.is_half_full() {
             self.queue_due(true);
         }
     }
 
     fn retry_failed(&self) {
-        if self.has_trouble.swap(false, Ordering::AcqRel) {
+        if self.has_failed_writes.swap(false, Ordering::AcqRel) {
             self.queue_due(false);
             // Stay set while any file waits for its retry.
-            let has_waiting = self.any(Entry::has_left);
-            self.has_trouble.fetch_or(has_waiting, Ordering::AcqRel);
+            let has_waiting = self.any(Entry::needs_retry);
+            self.has_failed_writes.fetch_or(has_waiting, Ordering::AcqRel);
         }
     }
 
@@ -114,7 +119,7 @@ impl Shared {
         names.clear();
         let mut due = lock(&self.due);
         while !due.is_stopping {
-            let share = due.names.len().div_ceil(threads).min(SOME);
+            let share = due.names.len().div_ceil(threads).min(TAKE_MAX);
             if share > 0 {
                 names.extend(due.names.drain(..share));
                 return true;

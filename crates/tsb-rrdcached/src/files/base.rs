@@ -9,7 +9,7 @@ use std::fs::{File, Metadata, symlink_metadata};
 use std::io::{self, ErrorKind};
 use std::path::{Component, Path, PathBuf};
 
-use super::error::FileError;
+use super::error::{FileError, FileResult};
 use tsb_stores::error::Error;
 
 /// Syncs the files: the operating system, or in tests a simulation that loses what was not
@@ -86,7 +86,7 @@ impl Base {
     }
 
     /// The name of a file from a client's word, relative or absolute. Does not look at the file.
-    pub(super) fn name<'a>(&self, word: &'a str) -> Result<Cow<'a, str>, FileError> {
+    pub(super) fn name<'a>(&self, word: &'a str) -> FileResult<Cow<'a, str>> {
         let below = self
             .prefixes
             .iter()
@@ -99,7 +99,7 @@ impl Base {
     }
 
     /// The name of a file from a word that contains more than plain parts.
-    fn cleaned(&self, word: &str) -> Result<String, FileError> {
+    fn cleaned(&self, word: &str) -> FileResult<String> {
         let outside = || FileError::Outside(self.shown(word));
         let path = Path::new(word);
         let below = if path.is_absolute() {
@@ -139,7 +139,7 @@ impl Base {
     }
 
     /// Checks that this name is a regular file, with no symbolic link on the path.
-    pub(super) fn check_file(&self, name: &str) -> Result<Metadata, FileError> {
+    pub(super) fn check_file(&self, name: &str) -> FileResult<Metadata> {
         match self.walk(name)? {
             Some(found) if found.is_file() => Ok(found),
             Some(_) => Err(FileError::NotRegular(self.shown(name))),
@@ -148,7 +148,7 @@ impl Base {
     }
 
     /// The metadata of this name, if it exists.
-    pub(super) fn walk(&self, name: &str) -> Result<Option<Metadata>, FileError> {
+    pub(super) fn walk(&self, name: &str) -> FileResult<Option<Metadata>> {
         let mut path = self.root.clone();
         let mut last = None;
         for part in name.split('/').filter(|part| !part.is_empty()) {

@@ -13,7 +13,7 @@ use tsb_core::wire::{Decoder, Fatal, MAX_RECORD, Malformed, Next, Peer, Sequence
 use tsb_rrd::Session;
 
 use super::FileCache;
-use super::accept::{EXPECTED, PlainUpdate};
+use super::accept::{PREFETCH_MAX, PlainUpdate};
 use begun::Begun;
 
 mod answer;
@@ -104,9 +104,9 @@ impl Conversation {
 
     /// Splits off lines that arrived together, and prefetches the entries of their updates.
     /// Returns the number of lines.
-    fn read<'a>(&self, bytes: &'a [u8], lines: &mut [Line<'a>; EXPECTED]) -> usize {
+    fn read<'a>(&self, bytes: &'a [u8], lines: &mut [Line<'a>; PREFETCH_MAX]) -> usize {
         let (mut at, mut count) = (0, 0);
-        while count < EXPECTED
+        while count < PREFETCH_MAX
             && let Some((text, len)) = line(&bytes[at..])
         {
             at += len;
@@ -115,7 +115,8 @@ impl Conversation {
             count += 1;
         }
         if count > 1 {
-            self.cache.expect(lines[..count].iter().filter_map(|line| line.update));
+            self.cache
+                .prefetch(lines[..count].iter().filter_map(|line| line.update));
         }
         count
     }
@@ -123,9 +124,9 @@ impl Conversation {
     /// Executes one line.
     fn hear(&mut self, line: &Line<'_>, sink: &mut dyn Sink) {
         if let Some(update) = line.update
-            && let Some(taken) = self.cache.take_plain(update, self.now_ns)
+            && let Some(accepted) = self.cache.accept_plain(update, self.now_ns)
         {
-            self.record = self.record.max(taken.record);
+            self.record = self.record.max(accepted.record);
             self.say(Reply::Enqueued(1));
             return self.send();
         }
@@ -244,7 +245,7 @@ impl fmt::Debug for Conversation {
 
 impl Decoder for Conversation {
     fn decode(&mut self, bytes: &[u8], sink: &mut dyn Sink) -> Result<usize, Fatal> {
-        let mut lines = [Line::default(); EXPECTED];
+        let mut lines = [Line::default(); PREFETCH_MAX];
         let mut at = 0;
         self.has_more = false;
         while !self.is_over && self.is_idle() {

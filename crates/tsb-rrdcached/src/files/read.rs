@@ -5,7 +5,7 @@ use std::path::Path;
 
 use tsb_rrd::{Cf, Fact, Fetched, RrdFile, Session};
 
-use super::error::FileError;
+use super::error::{FileError, FileResult};
 use super::{FETCH_MAX, FileCache, librrd};
 
 /// Attempts to open a file that another process has locked, and the pause between them.
@@ -16,8 +16,6 @@ const DUMP_MAX: usize = 256 << 20;
 /// Upper bounds of the number of names in a list, and of the depth of folders.
 const NAMES_MAX: usize = 1_000_000;
 const DEPTH_MAX: usize = 64;
-
-type Done<T> = std::result::Result<T, FileError>;
 
 impl FileCache {
     /// Rows of a file, after its queue was written, and the names of its data sources.
@@ -30,11 +28,11 @@ impl FileCache {
         cf: &str,
         range_s: (i64, i64),
         session: &mut Session,
-    ) -> Done<(Vec<String>, Fetched)> {
+    ) -> FileResult<(Vec<String>, Fetched)> {
         let name = self.shared.base.name(file)?;
         // Ignore errors: a suspended file is answered from what it contains, and other failures
         // are reported by the next flush.
-        let _ = self.shared.write_out(&name, session, None);
+        let _ = self.shared.write_file(&name, session, None);
         let ours = |file: &RrdFile, session: &mut Session| {
             let Some(cf) = Cf::from_name(cf) else {
                 let what = "the RRD does not contain an RRA matching the chosen CF";
@@ -51,7 +49,7 @@ impl FileCache {
     ///
     /// # Errors
     /// [`FileError`].
-    pub fn info(&self, file: &str, session: &mut Session) -> Done<Vec<(String, Fact)>> {
+    pub fn info(&self, file: &str, session: &mut Session) -> FileResult<Vec<(String, Fact)>> {
         let name = self.shared.base.name(file)?;
         let mut facts = vec![("filename".to_owned(), Fact::Text(self.shared.base.shown(&name)))];
         facts.extend(self.look(&name, session, tsb_rrd::info, librrd::info)?);
@@ -62,7 +60,7 @@ impl FileCache {
     ///
     /// # Errors
     /// [`FileError`].
-    pub fn first(&self, file: &str, archive: usize, session: &mut Session) -> Done<i64> {
+    pub fn first(&self, file: &str, archive: usize, session: &mut Session) -> FileResult<i64> {
         let name = self.shared.base.name(file)?;
         let ours = |file: &RrdFile, session: &mut Session| tsb_rrd::first(file, session, archive);
         self.look(&name, session, ours, |path| librrd::first(path, archive))
@@ -73,7 +71,7 @@ impl FileCache {
     ///
     /// # Errors
     /// [`FileError`].
-    pub fn last(&self, file: &str, session: &mut Session) -> Done<i64> {
+    pub fn last(&self, file: &str, session: &mut Session) -> FileResult<i64> {
         let name = self.shared.base.name(file)?;
         let ours = |file: &RrdFile, session: &mut Session| Ok(file.newest(session)?.seconds);
         self.look(&name, session, ours, librrd::last)
@@ -83,9 +81,9 @@ impl FileCache {
     ///
     /// # Errors
     /// [`FileError`]; without the feature `librrd`, for every file.
-    pub fn dump(&self, file: &str, session: &mut Session) -> Done<Vec<u8>> {
+    pub fn dump(&self, file: &str, session: &mut Session) -> FileResult<Vec<u8>> {
         let name = self.shared.base.name(file)?;
-        let _ = self.shared.write_out(&name, session, None);
+        let _ = self.shared.write_file(&name, session, None);
         self.locked(&name, |path| librrd::dump(path, DUMP_MAX))
     }
 
@@ -97,7 +95,7 @@ impl FileCache {
         session: &mut Session,
         mut ours: impl FnMut(&RrdFile, &mut Session) -> tsb_rrd::Result<T>,
         mut librrds: impl FnMut(&Path) -> tsb_rrd::Result<T>,
-    ) -> Done<T> {
+    ) -> FileResult<T> {
         self.locked(name, |path| match RrdFile::open(path) {
             Err(error) if librrd::is_for_librrd(&error) => librrds(path),
             opened => opened.and_then(|file| ours(&file, session)),
@@ -106,7 +104,7 @@ impl FileCache {
 
     /// Runs `act` on a file that no other thread of this process has open. Retries while another
     /// process has the file locked.
-    fn locked<T>(&self, name: &str, mut act: impl FnMut(&Path) -> tsb_rrd::Result<T>) -> Done<T> {
+    fn locked<T>(&self, name: &str, mut act: impl FnMut(&Path) -> tsb_rrd::Result<T>) -> FileResult<T> {
         self.shared.base.check_file(name)?;
         let shard_mutex = self.shared.shard_of(name);
         let claim = shard_mutex.claim(&mut shard_mutex.lock_idle(name), name);
@@ -116,7 +114,7 @@ impl FileCache {
     }
 
     /// As `locked`, for a caller who holds the claim.
-    pub(super) fn tried<T>(&self, name: &str, act: &mut dyn FnMut(&Path) -> tsb_rrd::Result<T>) -> Done<T> {
+    pub(super) fn tried<T>(&self, name: &str, act: &mut dyn FnMut(&Path) -> tsb_rrd::Result<T>) -> FileResult<T> {
         let path = self.shared.base.path(name);
         let mut tries = 0;
         let answer = loop {
@@ -139,7 +137,7 @@ impl FileCache {
     ///
     /// # Errors
     /// [`FileError`].
-    pub fn list(&self, folder: &str, is_recursive: bool) -> Done<Vec<String>> {
+    pub fn list(&self, folder: &str, is_recursive: bool) -> FileResult<Vec<String>> {
         let name = self.shared.base.name(folder.trim_start_matches('/'))?;
         let mut names = Vec::new();
         match self.shared.base.walk(&name)? {
@@ -162,7 +160,7 @@ impl FileCache {
         is_recursive: bool,
         depth: usize,
         names: &mut Vec<String>,
-    ) -> Done<()> {
+    ) -> FileResult<()> {
         let path = self.shared.base.path(folder);
         let failed = |source| FileError::Io {
             file: self.shared.base.shown(folder),

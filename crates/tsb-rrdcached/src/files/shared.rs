@@ -15,7 +15,7 @@ use super::FileBounds;
 use super::base::Base;
 use super::entries::hash_of;
 use super::entry::Entry;
-use super::error::FileError;
+use super::error::{FileError, FileResult};
 use super::known::Memory;
 use super::librrd;
 use super::page_writeback::PageWritebackQueue;
@@ -31,11 +31,11 @@ use tsb_stores::{Damage, DamageKind, DamageLog};
 /// Number of shards over which the files are spread.
 pub(super) const SHARDS: usize = 16;
 /// Number of files whose heads are written to a checkpoint under one lock.
-const AT_ONCE: usize = 64;
+const HEADS_PER_LOCK: usize = 64;
 /// Nanoseconds after which the system writes dirty pages by itself (`vm.dirty_expire_centisecs`).
 /// If files are drained less often than this, every drain is written to the disk anyway, and
 /// starting the writeback at once writes no page twice.
-const WRITTEN_OUT_NS: u64 = 30_000_000_000;
+const DIRTY_EXPIRE_NS: u64 = 30_000_000_000;
 /// Number of distinct layouts that are shared between files.
 const LAYOUTS: usize = 64;
 
@@ -65,14 +65,14 @@ pub(super) struct Shared {
     /// Updates that the files have and no sync has covered yet; the next checkpoint marks them in
     /// the journal.
     pub(super) unsynced: Unsynced<Arc<SeriesKey>>,
-    pub(super) has_trouble: AtomicBool,
+    pub(super) has_failed_writes: AtomicBool,
     shards: Vec<ShardMutex>,
     hash: FixedState,
     layouts: Mutex<Vec<Arc<Layout>>>,
     poison: Mutex<Option<String>>,
     is_closed: AtomicBool,
     /// Whether nothing more is accepted: the cache is closed or poisoned.
-    pub(super) is_shut: AtomicBool,
+    pub(super) refuses_updates: AtomicBool,
     next_id: AtomicU32,
     pub(super) bytes: AtomicU64,
     files: AtomicUsize,
@@ -107,7 +107,7 @@ pub(super) struct Counters {
     pub(super) updates_written: AtomicU64,
     pub(super) write_failures: AtomicU64,
     /// Number of values in the journal.
-    pub(super) on_record: AtomicU64,
+    pub(super) journaled_values: AtomicU64,
     pub(super) values_rejected: AtomicU64,
 }
 
@@ -132,17 +132,17 @@ impl Shared {
             damage: DamageLog::new(),
             counters: Counters::default(),
             due: Mutex::default(),
-            page_writeback: (options.timeout_ns >= WRITTEN_OUT_NS).then(PageWritebackQueue::default),
+            page_writeback: (options.timeout_ns >= DIRTY_EXPIRE_NS).then(PageWritebackQueue::default),
             work_available: CountedCondvar::default(),
             stopping: Condvar::new(),
             unsynced: Unsynced::default(),
-            has_trouble: AtomicBool::new(false),
+            has_failed_writes: AtomicBool::new(false),
             shards: (0..SHARDS).map(|_| ShardMutex::default()).collect(),
             hash: FixedState::default(),
             layouts: Mutex::default(),
             poison: Mutex::default(),
             is_closed: AtomicBool::new(false),
-            is_shut: AtomicBool::new(false),
+            refuses_updates: AtomicBool::new(false),
             next_id: AtomicU32::new(0),
             bytes: AtomicU64::new(0),
             files: AtomicUsize::new(0),
@@ -167,8 +167,8 @@ impl Shared {
         self.hash.hash_one((name, self.clock.wall().0))
     }
 
-    pub(super) fn check_open(&self) -> std::result::Result<(), FileError> {
-        if !self.is_shut.load(Ordering::Acquire) {
+    pub(super) fn check_open(&self) -> FileResult<()> {
+        if !self.refuses_updates.load(Ordering::Acquire) {
             return Ok(());
         }
         if self.is_closed.load(Ordering::Acquire) {
@@ -183,7 +183,7 @@ impl Shared {
     /// Marks the cache as closed. Returns whether it was open before.
     pub(super) fn begin_close(&self) -> bool {
         let was_closed = self.is_closed.swap(true, Ordering::AcqRel);
-        self.is_shut.store(true, Ordering::Release);
+        self.refuses_updates.store(true, Ordering::Release);
         !was_closed
     }
 
@@ -191,7 +191,7 @@ impl Shared {
     pub(super) fn poison(&self, error: &Error) -> FileError {
         let cause = chain(error);
         let cause = lock(&self.poison).get_or_insert(cause).clone();
-        self.is_shut.store(true, Ordering::Release);
+        self.refuses_updates.store(true, Ordering::Release);
         FileError::Poisoned(cause)
     }
 
@@ -204,7 +204,7 @@ impl Shared {
         self.bytes.fetch_add(bytes as u64, Ordering::Relaxed);
     }
 
-    pub(super) fn is_crowded(&self) -> bool {
+    pub(super) fn is_half_full(&self) -> bool {
         self.bytes.load(Ordering::Relaxed) >= self.max_bytes / 2
     }
 
@@ -214,7 +214,7 @@ impl Shared {
     }
 
     /// Returns when everything accepted is in the system's buffers, so that it outlives a kill.
-    pub(super) fn write_buffered_records(&self) -> std::result::Result<(), FileError> {
+    pub(super) fn write_buffered_records(&self) -> FileResult<()> {
         match &self.journal {
             Some(journal) => journal.write_buffered_records().map_err(|error| self.poison(&error)),
             None => Ok(()),
@@ -222,7 +222,7 @@ impl Shared {
     }
 
     /// Returns when updates up to `record` may be acknowledged.
-    pub(super) fn confirm(&self, record: u64) -> std::result::Result<(), FileError> {
+    pub(super) fn confirm(&self, record: u64) -> FileResult<()> {
         match &self.journal {
             Some(journal) => journal.confirm(record).map_err(|error| self.poison(&error)),
             None => Ok(()),
@@ -230,7 +230,7 @@ impl Shared {
     }
 
     /// Adds an entry for a file that has none, after reading its head.
-    pub(super) fn admit(&self, name: &str, session: &mut Session) -> std::result::Result<(), FileError> {
+    pub(super) fn admit(&self, name: &str, session: &mut Session) -> FileResult<()> {
         let file = self.base.check_file(name)?;
         let shard_mutex = self.shard_of(name);
         let claim = {
@@ -274,7 +274,7 @@ impl Shared {
     ///
     /// # Errors
     /// What is wrong with it; then nothing has changed.
-    pub(super) fn look_again(&self, name: &str, session: &mut Session) -> std::result::Result<(), FileError> {
+    pub(super) fn recheck(&self, name: &str, session: &mut Session) -> FileResult<()> {
         self.base.check_file(name)?;
         let shard_mutex = self.shard_of(name);
         let claim = shard_mutex.claim(&mut shard_mutex.lock_idle(name), name);
@@ -296,7 +296,7 @@ impl Shared {
     }
 
     /// Reads the head of a file, by our own engine or by librrd. The caller holds the claim.
-    fn head_of(&self, name: &str, session: &mut Session) -> std::result::Result<Head, FileError> {
+    fn head_of(&self, name: &str, session: &mut Session) -> FileResult<Head> {
         let path = self.base.path(name);
         let mut is_for_librrd = false;
         let found = match RrdFile::open(&path) {
@@ -392,7 +392,7 @@ impl Shared {
 
     /// Queues a file for writing, unless its queue is empty or it is suspended.
     pub(super) fn queue(&self, entry: &mut Entry) {
-        if entry.is_queued || entry.is_suspended || entry.waiting() == 0 {
+        if entry.is_queued || entry.is_suspended || entry.queued() == 0 {
             return;
         }
         entry.is_queued = true;
@@ -435,12 +435,12 @@ impl Shared {
 
     /// Removes a file's entry. Returns the number of values queued for it; `None` if it had no
     /// entry.
-    pub(super) fn remove(&self, shard: &mut Shard, name: &str) -> std::result::Result<Option<u64>, FileError> {
+    pub(super) fn remove(&self, shard: &mut Shard, name: &str) -> FileResult<Option<u64>> {
         let Some(entry) = shard.entries.remove(name) else {
             return Ok(None);
         };
         self.files.fetch_sub(1, Ordering::Relaxed);
-        let dropped = entry.waiting();
+        let dropped = entry.queued();
         self.release(entry.bytes());
         shard.account.pending -= dropped;
         shard.account.forgotten += dropped;
@@ -485,7 +485,7 @@ impl Shared {
                     .iter()
                     .map(|entry| entry.name.clone())
                     .collect();
-                for names in names.chunks(AT_ONCE) {
+                for names in names.chunks(HEADS_PER_LOCK) {
                     let shard = shard_mutex.lock();
                     // A file that is being written has no known head until the write ends.
                     let mut known = names
@@ -521,7 +521,7 @@ impl Shared {
                 Ok(at) if at > entry.newest => {
                     entry.newest = at;
                     self.push(entry, &update);
-                    entry.wait_for(1, record);
+                    entry.count_queued(1, record);
                     account.pending += 1;
                 }
                 // The file has it already.

@@ -7,7 +7,7 @@ use tsb_core::wire::rrdcached::{Command, Reply, Words, scientific};
 use tsb_rrd::Fact;
 
 use super::super::FileCache;
-use super::super::create::Creation;
+use super::super::create::CreateOptions;
 use super::super::error::FileError;
 use super::Conversation;
 
@@ -96,13 +96,13 @@ impl Conversation {
 
     fn update(&mut self, mut words: Words<'_>) -> Said {
         let file = needed(Command::Update, &mut words)?;
-        let taken = self.cache.update(&file, words, &mut self.session)?;
-        self.record = self.record.max(taken.record);
-        match taken.refused {
+        let outcome = self.cache.update(&file, words, &mut self.session)?;
+        self.record = self.record.max(outcome.record);
+        match outcome.refused {
             Some(error) => Err(error.to_string()),
-            None if taken.values == 0 => Err("No values updated.".to_owned()),
+            None if outcome.values == 0 => Err("No values updated.".to_owned()),
             None => {
-                self.say(Reply::Enqueued(taken.values));
+                self.say(Reply::Enqueued(outcome.values));
                 Ok(())
             }
         }
@@ -199,38 +199,38 @@ impl Conversation {
     fn create(&mut self, mut words: Words<'_>) -> Said {
         let wrong = || usage(Command::Create);
         let file = needed(Command::Create, &mut words)?;
-        let (mut creation, mut definitions) = (Creation::default(), Vec::new());
+        let (mut options, mut definitions) = (CreateOptions::default(), Vec::new());
         while let Some(word) = words.next() {
             match &*word {
-                "-O" => creation.keeps_old = true,
+                "-O" => options.keeps_old = true,
                 "-b" => {
                     let start_s = leading_integer(&words.next().ok_or_else(wrong)?);
                     // As in rrdcached, -1 (also in `-1d`) counts as no start.
-                    creation.start_s = Some(start_s).filter(|&start_s| start_s != -1);
+                    options.start_s = Some(start_s).filter(|&start_s| start_s != -1);
                 }
                 "-s" => {
                     let step = leading_integer(&words.next().ok_or_else(wrong)?);
-                    creation.step_s = u64::try_from(step).map_err(|_| wrong())?;
+                    options.step_s = u64::try_from(step).map_err(|_| wrong())?;
                 }
-                "-r" => creation.sources.push(words.next().ok_or_else(wrong)?.into_owned()),
-                "-t" => creation.template = Some(words.next().ok_or_else(wrong)?.into_owned()),
+                "-r" => options.sources.push(words.next().ok_or_else(wrong)?.into_owned()),
+                "-t" => options.template = Some(words.next().ok_or_else(wrong)?.into_owned()),
                 text if text.starts_with("DS:") || text.starts_with("RRA:") => definitions.push(word.into_owned()),
                 _ => return Err(wrong()),
             }
         }
-        if self.batch.is_none() && FileCache::is_slow_to_create(&creation, &definitions) {
-            return self.begin_to_create(file.into_owned(), creation, definitions);
+        if self.batch.is_none() && FileCache::is_slow_to_create(&options, &definitions) {
+            return self.begin_to_create(file.into_owned(), options, definitions);
         }
-        self.cache.create(&file, &creation, &definitions, &mut self.session)?;
+        self.cache.create(&file, &options, &definitions, &mut self.session)?;
         self.say(Reply::Created);
         Ok(())
     }
 
     /// Creates a file on a thread of its own, since other clients share the connection's thread.
-    fn begin_to_create(&mut self, file: String, creation: Creation, definitions: Vec<String>) -> Said {
+    fn begin_to_create(&mut self, file: String, options: CreateOptions, definitions: Vec<String>) -> Said {
         let cache = Arc::clone(&self.cache);
         self.begun.begin(move || {
-            let created = cache.create_in_turn(&file, &creation, &definitions);
+            let created = cache.create_in_turn(&file, &options, &definitions);
             created.map_err(String::from)
         })?;
         if !self.begun.is_busy() {
