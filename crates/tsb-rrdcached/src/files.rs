@@ -59,7 +59,7 @@ pub use error::FileError;
 
 use accept::{PlainOutcome, PlainUpdate};
 pub use base::FileSystem;
-use base::{Base, System};
+use base::{BaseFolder, OperatingSystem};
 use error::FileResult;
 use shared::Shared;
 
@@ -126,7 +126,7 @@ impl FileCache {
     /// [`Error::Backend`] or [`Error::Corrupt`] if the folder or the journal cannot be opened.
     pub fn open(folder: &Path, bounds: FileBounds, options: &WriteCacheOptions, clock: Arc<dyn Clock>) -> Result<Self> {
         let opened = options.journal.as_ref().map(Journal::open).transpose()?;
-        Self::with_journal(folder, bounds, options, clock, opened, Box::new(System))
+        Self::with_journal(folder, bounds, options, clock, opened, Box::new(OperatingSystem))
     }
 
     /// Like [`FileCache::open`], with the journal on a medium and the files on a file system of
@@ -160,7 +160,7 @@ impl FileCache {
                 "a journal with samples of series, which write-cache+X: replays".to_owned(),
             ));
         }
-        let base = Base::open(folder, system).map_err(|source| Error::Backend {
+        let base = BaseFolder::open(folder, system).map_err(|source| Error::Backend {
             action: format!("open the folder {}", folder.display()),
             source: source.into(),
         })?;
@@ -311,7 +311,7 @@ impl FileCache {
         let queued = names.into_iter().map(|name| {
             let shard = self.shared.shard_of(&name).lock();
             let count = shard.entries.get(&name).map_or(0, entry::Entry::queued);
-            (count, self.shared.base.shown(&name))
+            (count, self.shared.base.display_path(&name))
         });
         queued.collect()
     }

@@ -35,7 +35,7 @@ pub(super) struct PlainUpdate<'a> {
 }
 
 impl<'a> PlainUpdate<'a> {
-    /// `name` must be what [`Base::name`](super::base::Base::name) returned.
+    /// `name` must be what [`BaseFolder::name`](super::base::BaseFolder::name) returned.
     pub(super) fn new(name: &'a str, text: &'a str) -> Self {
         let hash = hash_of(name);
         Self { name, hash, text }
@@ -73,7 +73,7 @@ impl Shared {
             (Ok(()), Some(place)) => return self.accept(name, place, updates),
             (Err(error), _) => error,
             // Another thread has removed it meanwhile.
-            (Ok(()), None) => FileError::Missing(self.base.shown(name)),
+            (Ok(()), None) => FileError::Missing(self.base.display_path(name)),
         };
         let rejected = updates.count() as u64;
         self.counters.values_rejected.fetch_add(rejected, Ordering::Relaxed);
@@ -157,7 +157,7 @@ impl Shared {
             return Err(FileError::NoTime(update.to_owned()));
         }
         let at = checked.map_err(|source| FileError::Rrd {
-            file: self.base.shown(name),
+            file: self.base.display_path(name),
             source,
         })?;
         if at <= newest {
@@ -168,7 +168,7 @@ impl Shared {
         }
         if !self.has_room(entry, update) {
             return Err(FileError::Full {
-                file: self.base.shown(name),
+                file: self.base.display_path(name),
                 bytes: self.bytes.load(Ordering::Relaxed),
             });
         }

@@ -50,10 +50,10 @@ impl FileCache {
             return Err(FileError::TooEarly);
         }
         let layout = self.layout_of(options, definitions)?;
-        let copied = self.copied(options, session)?;
+        let source_files = self.source_files(options, session)?;
         // Claim the new file and those it is made from in one order, so that two creations cannot
         // wait for each other.
-        let mut names: Vec<&str> = copied.iter().map(|(name, _)| name.as_str()).collect();
+        let mut names: Vec<&str> = source_files.iter().map(|(name, _)| name.as_str()).collect();
         names.push(&name);
         names.sort_unstable();
         names.dedup();
@@ -63,15 +63,15 @@ impl FileCache {
         let claims = claims.collect::<FileResult<Vec<Claim<'_>>>>()?;
         let path = self.shared.base.path(&name);
         let io = |source| FileError::Io {
-            file: self.shared.base.shown(&name),
+            file: self.shared.base.display_path(&name),
             source,
         };
         path.parent().map_or(Ok(()), std::fs::create_dir_all).map_err(io)?;
         let made = match &layout {
             Some(layout) => self.make(&name, layout, options),
-            None => self.make_with_librrd(&path, options, definitions, &copied),
+            None => self.make_with_librrd(&path, options, definitions, &source_files),
         };
-        let kept = made.is_ok().then(|| self.keep(&path)).transpose();
+        let kept = made.is_ok().then(|| self.sync_new_file(&path)).transpose();
         drop(claims);
         kept.map_err(io)?;
         made.map_err(|error| match error.cause() {
@@ -81,10 +81,10 @@ impl FileCache {
     }
 
     /// Syncs a new file if acks mean synced: acknowledged values must not outlive their file.
-    fn keep(&self, path: &Path) -> std::io::Result<()> {
+    fn sync_new_file(&self, path: &Path) -> std::io::Result<()> {
         let journal = self.shared.journal.as_ref();
         if journal.is_some_and(|journal| journal.policy().is_before_ack()) {
-            self.shared.base.keep(path)?;
+            self.shared.base.sync_file(path)?;
         }
         Ok(())
     }
@@ -99,8 +99,13 @@ impl FileCache {
 
     /// Creates a file while no other large one is being created: several at once would compete
     /// for the disk and finish no earlier.
-    pub(super) fn create_in_turn(&self, file: &str, options: &CreateOptions, definitions: &[String]) -> FileResult<()> {
-        let _turn = lock(&self.creating);
+    pub(super) fn create_exclusively(
+        &self,
+        file: &str,
+        options: &CreateOptions,
+        definitions: &[String],
+    ) -> FileResult<()> {
+        let _exclusive = lock(&self.creating);
         self.create(file, options, definitions, &mut Session::default())
     }
 
@@ -120,13 +125,13 @@ impl FileCache {
         path: &Path,
         options: &CreateOptions,
         definitions: &[String],
-        copied: &[(String, PathBuf)],
+        source_files: &[(String, PathBuf)],
     ) -> tsb_rrd::Result<()> {
-        let paths: Vec<PathBuf> = copied.iter().map(|(_, path)| path.clone()).collect();
+        let paths: Vec<PathBuf> = source_files.iter().map(|(_, path)| path.clone()).collect();
         let (sources, template) = paths.split_at(options.sources.len());
         let template = template.first().map(PathBuf::as_path);
-        let lent = template.map_or(Ok(0), librrd::sources)?;
-        self.check_size(options.step_s, definitions, lent)?;
+        let template_sources = template.map_or(Ok(0), librrd::sources)?;
+        self.check_size(options.step_s, definitions, template_sources)?;
         let new = NewFile {
             step_s: options.step_s,
             start_s: options.start_s,
@@ -154,10 +159,10 @@ impl FileCache {
         }
     }
 
-    /// Refuses a file larger than the cache allows. `lent` is the number of data sources copied
-    /// from a template.
-    fn check_size(&self, step_s: u64, definitions: &[String], lent: u64) -> tsb_rrd::Result<()> {
-        let bytes = tsb_rrd::file_len_max(step_s, definitions, lent);
+    /// Refuses a file larger than the cache allows. `template_sources` is the number of data
+    /// sources copied from a template.
+    fn check_size(&self, step_s: u64, definitions: &[String], template_sources: u64) -> tsb_rrd::Result<()> {
+        let bytes = tsb_rrd::file_len_max(step_s, definitions, template_sources);
         let limit = self.shared.bounds.file_bytes;
         if bytes <= limit {
             return Ok(());
@@ -167,7 +172,7 @@ impl FileCache {
     }
 
     /// The files that a new one is made from, sources first, after their queues were written.
-    fn copied(&self, options: &CreateOptions, session: &mut Session) -> FileResult<Vec<(String, PathBuf)>> {
+    fn source_files(&self, options: &CreateOptions, session: &mut Session) -> FileResult<Vec<(String, PathBuf)>> {
         let sources = options.sources.iter().map(|file| ("source", file));
         let files = sources.chain(options.template.iter().map(|file| ("template", file)));
         let named = files.map(|(what, file)| {
@@ -188,7 +193,9 @@ impl FileCache {
         if is_new {
             match self.shared.base.walk(name)? {
                 Some(_) if keeps_old => return Err(self.exists(name)),
-                Some(kind) if !kind.is_file() => return Err(FileError::NotRegular(self.shared.base.shown(name))),
+                Some(kind) if !kind.is_file() => {
+                    return Err(FileError::NotRegular(self.shared.base.display_path(name)));
+                }
                 _ => {}
             }
             self.shared.remove(&mut shard, name)?;
@@ -197,6 +204,9 @@ impl FileCache {
     }
 
     fn exists(&self, name: &str) -> FileError {
-        FileError::Create(format!("creating '{}': File exists", self.shared.base.shown(name)))
+        FileError::Create(format!(
+            "creating '{}': File exists",
+            self.shared.base.display_path(name)
+        ))
     }
 }

@@ -91,7 +91,7 @@ impl Shared {
             }
             if entry.is_suspended {
                 return Err(FileError::Suspended {
-                    file: self.base.shown(name),
+                    file: self.base.display_path(name),
                     pending: entry.pending(),
                 });
             }
@@ -196,7 +196,7 @@ impl Shared {
         match failures {
             // Whatever had to be retried is written by now.
             Some((failures, pending)) if failures.lost > 0 || pending > 0 => Err(FileError::NotWritten {
-                file: self.base.shown(name),
+                file: self.base.display_path(name),
                 lost: failures.lost,
                 pending,
                 why: failures.why,

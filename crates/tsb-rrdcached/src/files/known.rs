@@ -15,7 +15,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use foldhash::fast::FixedState;
 use tsb_rrd::Known;
 
-use super::base::Base;
+use super::base::BaseFolder;
 use tsb_stores::error::{Error, Result};
 use tsb_stores::parts::lock;
 use tsb_stores::write_cache::CheckpointOptions;
@@ -171,7 +171,7 @@ impl Memory {
     ///
     /// # Errors
     /// [`Error::Backend`]. The old checkpoint then stays, and is still valid.
-    pub(super) fn save(&self, base: &Base, awake: impl FnOnce(&mut Records<'_>) -> io::Result<()>) -> Result<()> {
+    pub(super) fn save(&self, base: &BaseFolder, awake: impl FnOnce(&mut Records<'_>) -> io::Result<()>) -> Result<()> {
         let _one = lock(&self.saving);
         let beside = self.beside();
         let write = || {
@@ -197,7 +197,7 @@ impl Memory {
         publish().map_err(|error| self.failed("name", error))
     }
 
-    fn write_asleep(&self, base: &Base, records: &mut Records<'_>) -> io::Result<()> {
+    fn write_asleep(&self, base: &BaseFolder, records: &mut Records<'_>) -> io::Result<()> {
         let mut asleep = lock(&self.asleep);
         // Drop the heads of files that were changed or removed.
         let is_there = |name: &str, known: &Known| {

@@ -12,7 +12,7 @@ use tsb_core::{SeriesId, SeriesKey};
 use tsb_rrd::{Known, Layout, Moment, RrdFile, Session};
 
 use super::FileBounds;
-use super::base::Base;
+use super::base::BaseFolder;
 use super::entries::hash_of;
 use super::entry::Entry;
 use super::error::{FileError, FileResult};
@@ -47,14 +47,14 @@ pub(super) fn shard_of_hash(hash: u64) -> usize {
 /// The whole cache except its threads.
 #[derive(Debug)]
 pub(super) struct Shared {
-    pub(super) base: Base,
+    pub(super) base: BaseFolder,
     pub(super) clock: Arc<dyn Clock>,
     pub(super) journal: Option<Journal>,
     /// The kept heads of files, if the cache keeps any.
     pub(super) memory: Option<Memory>,
     /// Files that were found damaged or missing.
     pub(super) damage: DamageLog,
-    pub(super) counters: Counters,
+    pub(super) counters: CacheCounters,
     pub(super) due: Mutex<Due>,
     /// The writeback queue of drained files, if writeback is started early.
     pub(super) page_writeback: Option<PageWritebackQueue>,
@@ -84,7 +84,7 @@ pub(super) struct Shared {
 
 /// The head of a file, as needed to check updates.
 #[derive(Debug)]
-struct Head {
+struct FileHead {
     layout: Arc<Layout>,
     /// The time of the newest update.
     newest: Moment,
@@ -101,7 +101,7 @@ pub(super) struct Due {
 
 /// The counters behind `STATS`.
 #[derive(Debug, Default)]
-pub(super) struct Counters {
+pub(super) struct CacheCounters {
     pub(super) updates_received: AtomicU64,
     pub(super) flushes_received: AtomicU64,
     pub(super) updates_written: AtomicU64,
@@ -113,7 +113,7 @@ pub(super) struct Counters {
 
 impl Shared {
     pub(super) fn new(
-        base: Base,
+        base: BaseFolder,
         options: &WriteCacheOptions,
         bounds: FileBounds,
         clock: Arc<dyn Clock>,
@@ -130,7 +130,7 @@ impl Shared {
             journal,
             memory,
             damage: DamageLog::new(),
-            counters: Counters::default(),
+            counters: CacheCounters::default(),
             due: Mutex::default(),
             page_writeback: (options.timeout_ns >= DIRTY_EXPIRE_NS).then(PageWritebackQueue::default),
             work_available: CountedCondvar::default(),
@@ -242,7 +242,7 @@ impl Shared {
         };
         if self.files.load(Ordering::Relaxed) >= self.bounds.files {
             return Err(FileError::TooMany {
-                file: self.base.shown(name),
+                file: self.base.display_path(name),
                 limit: self.bounds.files,
             });
         }
@@ -250,7 +250,7 @@ impl Shared {
         let header = known.as_ref().and_then(|known| self.header_of(known, session));
         let is_known = header.is_some();
         let found = match header {
-            Some((layout, newest)) => Head {
+            Some((layout, newest)) => FileHead {
                 layout,
                 newest,
                 is_for_librrd: false,
@@ -296,7 +296,7 @@ impl Shared {
     }
 
     /// Reads the head of a file, by our own engine or by librrd. The caller holds the claim.
-    fn head_of(&self, name: &str, session: &mut Session) -> FileResult<Head> {
+    fn head_of(&self, name: &str, session: &mut Session) -> FileResult<FileHead> {
         let path = self.base.path(name);
         let mut is_for_librrd = false;
         let found = match RrdFile::open(&path) {
@@ -313,7 +313,7 @@ impl Shared {
             }
             self.rrd_error(name, error)
         })?;
-        Ok(Head {
+        Ok(FileHead {
             layout: self.interned(layout),
             newest,
             is_for_librrd,
@@ -341,10 +341,10 @@ impl Shared {
         match error {
             tsb_rrd::Error::File { source, .. } => self.rrd_error(name, *source),
             tsb_rrd::Error::Io { source, .. } if source.kind() == std::io::ErrorKind::NotFound => {
-                FileError::Missing(self.base.shown(name))
+                FileError::Missing(self.base.display_path(name))
             }
             source => FileError::Rrd {
-                file: self.base.shown(name),
+                file: self.base.display_path(name),
                 source,
             },
         }

@@ -24,7 +24,7 @@ impl FileCache {
                 break shard_mutex.claim(&mut shard, &name);
             }
         };
-        let tuned = self.tried(&name, &mut |path| librrd::tune(path, options));
+        let tuned = self.retry_while_locked(&name, &mut |path| librrd::tune(path, options));
         drop(claim);
         tuned
     }

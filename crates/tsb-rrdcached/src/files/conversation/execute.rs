@@ -109,7 +109,7 @@ impl Conversation {
     }
 
     fn flush(&mut self, file: &str) -> CommandResult {
-        let shown = self.shown(file)?;
+        let shown = self.display_path_of(file)?;
         match self.cache.flush(file, &mut self.session) {
             Ok(true) => self.append_reply(Reply::Flushed(&shown)),
             Ok(false) => self.append_reply(Reply::NothingToFlush(&shown)),
@@ -119,13 +119,13 @@ impl Conversation {
         Ok(())
     }
 
-    fn shown(&self, file: &str) -> CommandResult<String> {
+    fn display_path_of(&self, file: &str) -> CommandResult<String> {
         let base = &self.cache.shared.base;
-        Ok(base.shown(&base.name(file)?))
+        Ok(base.display_path(&base.name(file)?))
     }
 
     fn suspend_or_resume(&mut self, command: Command, file: &str) -> CommandResult {
-        let shown = self.shown(file)?;
+        let shown = self.display_path_of(file)?;
         let is_suspending = command == Command::Suspend;
         let changed = if is_suspending {
             self.cache.suspend(file)
@@ -188,7 +188,7 @@ impl Conversation {
     }
 
     fn info(&mut self, file: &str) -> CommandResult {
-        let shown = self.shown(file)?;
+        let shown = self.display_path_of(file)?;
         let facts = self.cache.info(file, &mut self.session);
         let facts = facts.map_err(|error| open_error(&error))?;
         let lines: Vec<String> = facts.iter().map(|(key, fact)| fact_line(key, fact)).collect();
@@ -235,7 +235,7 @@ impl Conversation {
     ) -> CommandResult {
         let cache = Arc::clone(&self.cache);
         self.background.start(move || {
-            let created = cache.create_in_turn(&file, &options, &definitions);
+            let created = cache.create_exclusively(&file, &options, &definitions);
             created.map_err(String::from)
         })?;
         if !self.background.is_busy() {
