@@ -16,7 +16,7 @@ use tsb_stores::rrd::{RrdOptions, RrdStore};
 use tsb_stores::write_cache::{JournalOptions, Sync, WriteCache, WriteCacheOptions};
 use tsb_stores::{Damage, Store, StoreExt};
 
-use crate::lossy::Lossy;
+use crate::lossy::LossyMedium;
 
 /// The first bytes of a segment, and the lengths of its head and of what precedes a body.
 const MAGIC: &[u8] = b"tsbjrnl2";
@@ -60,9 +60,9 @@ fn segments_of(files: &Files) -> Vec<Vec<u8>> {
 
 /// Nothing here has to outlive a power cut.
 #[derive(Debug)]
-struct Never;
+struct NoSync;
 
-impl FileSystem for Never {
+impl FileSystem for NoSync {
     fn sync(&self, _folder: &Path) -> std::io::Result<()> {
         Ok(())
     }
@@ -79,7 +79,7 @@ fn options(segment_bytes: u64) -> WriteCacheOptions {
     }
 }
 
-fn files(folder: &Path, segment_bytes: u64, medium: Lossy) -> tsb_stores::Result<FileCache> {
+fn files(folder: &Path, segment_bytes: u64, medium: LossyMedium) -> tsb_stores::Result<FileCache> {
     let clock = Arc::new(ManualClock::new());
     FileCache::on_medium(
         &folder.join("base"),
@@ -87,11 +87,11 @@ fn files(folder: &Path, segment_bytes: u64, medium: Lossy) -> tsb_stores::Result
         &options(segment_bytes),
         clock,
         Box::new(medium),
-        Box::new(Never),
+        Box::new(NoSync),
     )
 }
 
-fn series(folder: &Path, segment_bytes: u64, medium: Lossy) -> tsb_stores::Result<WriteCache<RrdStore>> {
+fn series(folder: &Path, segment_bytes: u64, medium: LossyMedium) -> tsb_stores::Result<WriteCache<RrdStore>> {
     let inner = RrdStore::open(&folder.join("series"), RrdOptions::default())?;
     WriteCache::on_medium(
         inner,
@@ -117,7 +117,7 @@ pub(crate) enum JournalKind {
 impl JournalKind {
     /// The journal of a cache that was dropped, with a series or file forgotten at the end.
     fn journal(self, folder: &Path, segment_bytes: u64, forgets: bool) -> Files {
-        let medium = Lossy::default();
+        let medium = LossyMedium::default();
         match self {
             Self::Samples => {
                 let cache = series(folder, segment_bytes, medium.clone()).unwrap();
@@ -150,7 +150,7 @@ impl JournalKind {
     }
 
     /// Opens a journal: how many samples wait in it, and what is said of damage.
-    fn open(self, folder: &Path, medium: Lossy) -> tsb_stores::Result<(u64, Vec<Damage>)> {
+    fn open(self, folder: &Path, medium: LossyMedium) -> tsb_stores::Result<(u64, Vec<Damage>)> {
         match self {
             Self::Samples => {
                 let cache = series(folder, 1 << 20, medium)?;
@@ -180,11 +180,11 @@ impl JournalKind {
 /// were taken for sound.
 pub(crate) fn check(folder: &Path, bytes: &[u8]) -> usize {
     let segments = segments(bytes);
-    let mended = segments
+    let valid = segments
         .iter()
-        .map(|(number, bytes)| (*number, mended(*number, bytes)))
+        .map(|(number, bytes)| (*number, with_valid_checksums(*number, bytes)))
         .collect();
-    [segments, mended]
+    [segments, valid]
         .iter()
         .filter(|segments| is_sound(folder, segments))
         .count()
@@ -204,7 +204,7 @@ fn segments(bytes: &[u8]) -> BTreeMap<u32, Vec<u8>> {
 }
 
 /// The same with the checksums that its head and its records should have.
-fn mended(number: u32, bytes: &[u8]) -> Vec<u8> {
+fn with_valid_checksums(number: u32, bytes: &[u8]) -> Vec<u8> {
     let mut bytes = bytes.to_vec();
     if bytes.len() >= HEAD_LEN {
         bytes[..8].copy_from_slice(MAGIC);
@@ -231,7 +231,7 @@ fn is_sound(folder: &Path, segments: &BTreeMap<u32, Vec<u8>>) -> bool {
         .map(|(number, bytes)| (format!("tsb.journal.{number:010}"), bytes.clone()))
         .collect();
     [JournalKind::Updates, JournalKind::Samples].into_iter().any(|kind| {
-        let medium = Lossy::with(&given);
+        let medium = LossyMedium::with(&given);
         let opened = kind.open(folder, medium.clone());
         assert_untouched(&given, &medium);
         let Ok((replayed, damage)) = opened else { return false };
@@ -243,7 +243,7 @@ fn is_sound(folder: &Path, segments: &BTreeMap<u32, Vec<u8>>) -> bool {
 }
 
 /// No segment that was found is changed by opening it.
-fn assert_untouched(given: &Files, medium: &Lossy) {
+fn assert_untouched(given: &Files, medium: &LossyMedium) {
     let found = medium.files();
     for (name, bytes) in given.iter().filter(|(name, _)| name.starts_with(SEGMENT)) {
         assert_eq!(found.get(name), Some(bytes), "{name}");
@@ -261,7 +261,7 @@ pub(crate) fn check_loss(
     prepare(folder);
     let whole = kind.journal(folder, segment_bytes, false);
     let (given, done) = damaged(&whole, random);
-    let medium = Lossy::with(&given);
+    let medium = LossyMedium::with(&given);
     let Ok((replayed, damage)) = kind.open(folder, medium.clone()) else {
         assert_untouched(&given, &medium);
         return "refused";
