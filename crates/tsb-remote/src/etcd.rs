@@ -14,9 +14,9 @@
 //! etcd keeps all keys in memory, and is made for a few gigabytes at most. It is *not* a store
 //! for metrics; HM9000 kept its actual state in it.
 
-mod answer;
 mod client;
 mod connection;
+mod cursor;
 mod lease;
 mod members;
 mod message;
@@ -24,8 +24,8 @@ mod options;
 mod space;
 mod transaction;
 
-pub use answer::EtcdAnswer;
 pub use client::EtcdClient;
+pub use cursor::EtcdCursor;
 pub use options::EtcdOptions;
 
 use tsb_core::SeriesKey;

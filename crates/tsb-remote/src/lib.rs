@@ -22,4 +22,4 @@ mod names;
 
 pub use address::Address;
 pub use bridge::Bridge;
-pub use client::{Answer, Chunk, Client};
+pub use client::{Chunk, Client, QueryCursor};

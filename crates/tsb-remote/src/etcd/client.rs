@@ -5,8 +5,8 @@ use std::sync::{Arc, RwLock};
 
 use tsb_core::{Batch, Durability, SeriesId, SeriesKey, Timestamp};
 
-use super::answer::EtcdAnswer;
 use super::connection::Connection;
+use super::cursor::EtcdCursor;
 use super::lease::Leases;
 use super::message::{Range, StatusOf};
 use super::options::EtcdOptions;
@@ -83,7 +83,7 @@ impl fmt::Display for EtcdClient {
 }
 
 impl Client for EtcdClient {
-    type Answer = EtcdAnswer;
+    type Cursor = EtcdCursor;
 
     fn capabilities(&self) -> Capabilities {
         let mut capabilities = Capabilities::new(Durability::Synced, Durability::Synced);
@@ -122,10 +122,10 @@ impl Client for EtcdClient {
         Ok(())
     }
 
-    async fn query(&self, query: &Query<'_>) -> Result<EtcdAnswer> {
+    async fn query(&self, query: &Query<'_>) -> Result<EtcdCursor> {
         self.acks.check_open()?;
         let numbers = self.names.keys().numbers(query.series)?;
-        Ok(EtcdAnswer::new(&self.connection, &self.space, query, &numbers))
+        Ok(EtcdCursor::new(&self.connection, &self.space, query, &numbers))
     }
 
     async fn newest(&self, series: &[SeriesId], into: &mut [Option<Timestamp>]) -> Result<()> {

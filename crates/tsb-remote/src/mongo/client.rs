@@ -7,10 +7,10 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use mongodb::bson::{Document, doc};
 use tsb_core::{Batch, Durability, SeriesId, SeriesKey, Timestamp};
 
-use super::answer::MongoAnswer;
 use super::bson::Writer;
 use super::command::{Commands, DUPLICATE_KEY, Reply, reason_of};
 use super::connection::Connection;
+use super::cursor::MongoCursor;
 use super::layout::{Layout, mohawk};
 use super::options::{LayoutKind, MongoOptions};
 use crate::Client;
@@ -266,7 +266,7 @@ impl fmt::Display for MongoClient {
 }
 
 impl Client for MongoClient {
-    type Answer = MongoAnswer;
+    type Cursor = MongoCursor;
 
     fn capabilities(&self) -> Capabilities {
         let mut capabilities = Capabilities::new(self.options.acknowledge.durability(), Durability::Synced);
@@ -325,10 +325,10 @@ impl Client for MongoClient {
         Ok(())
     }
 
-    async fn query(&self, query: &Query<'_>) -> Result<MongoAnswer> {
+    async fn query(&self, query: &Query<'_>) -> Result<MongoCursor> {
         self.acks.check_open()?;
         let numbers = self.names.keys().numbers(query.series)?;
-        Ok(MongoAnswer::new(&self.connection, &self.layout, query, numbers))
+        Ok(MongoCursor::new(&self.connection, &self.layout, query, numbers))
     }
 
     async fn newest(&self, series: &[SeriesId], into: &mut [Option<Timestamp>]) -> Result<()> {

@@ -132,7 +132,7 @@ impl MongoClient {
     }
 
     /// For irregular documents the columns themselves must be read: from the newest document
-    /// backwards, until no remaining one can hold anything newer.
+    /// backwards, until no asked one can hold anything newer.
     async fn look_into_irregular(&self, group: u32, numbers: &[u32], found: &mut Found) -> Result<()> {
         let pipeline = ticks::newest_first(group, true);
         let mut cursor = self.connection.aggregate(ACTION, SAMPLES, pipeline).await?;

@@ -1,4 +1,4 @@
-//! The answer to a query, read chunk by chunk: one series after the other, one pipeline each.
+//! The rows of a query, read chunk by chunk: one series after the other, one pipeline each.
 
 use std::sync::Arc;
 
@@ -10,7 +10,7 @@ use super::connection::Connection;
 use super::consolidate::stages;
 use super::layout::{Layout, ticks};
 use super::options::LayoutKind;
-use crate::{Answer, Chunk};
+use crate::{Chunk, QueryCursor};
 use tsb_stores::error::Result;
 use tsb_stores::parts::Resampler;
 use tsb_stores::store::{Query, Resample, TimeRange};
@@ -19,47 +19,47 @@ use tsb_stores::store::{Query, Resample, TimeRange};
 const ROWS_MAX: usize = 4_096;
 const ACTION: &str = "read samples";
 
-/// The part of an answer that has not been read yet.
+/// The part of a query that has not been read yet.
 #[derive(Debug)]
-pub struct MongoAnswer {
-    question: Question,
-    asked: std::vec::IntoIter<(SeriesId, u32)>,
+pub struct MongoCursor {
+    parameters: QueryParameters,
+    remaining: std::vec::IntoIter<(SeriesId, u32)>,
     current: Option<(SeriesId, Cursor<RawDocumentBuf>)>,
 }
 
 /// The parameters of the query. Kept apart from the cursor, which needs exclusive access.
 #[derive(Debug)]
-struct Question {
+struct QueryParameters {
     connection: Arc<Connection>,
     layout: Arc<Layout>,
     range: TimeRange,
     resample: Option<Resample>,
 }
 
-impl MongoAnswer {
+impl MongoCursor {
     pub(super) fn new(
         connection: &Arc<Connection>,
         layout: &Arc<Layout>,
         query: &Query<'_>,
         numbers: Vec<u32>,
     ) -> Self {
-        let asked = query.series.iter().copied().zip(numbers);
+        let remaining = query.series.iter().copied().zip(numbers);
         // A range that ends before it starts is empty: the server need not be asked.
-        let asked: Vec<_> = asked.filter(|_| query.range.start < query.range.end).collect();
+        let remaining: Vec<_> = remaining.filter(|_| query.range.start < query.range.end).collect();
         Self {
-            question: Question {
+            parameters: QueryParameters {
                 connection: Arc::clone(connection),
                 layout: Arc::clone(layout),
                 range: query.range,
                 resample: query.resample,
             },
-            asked: asked.into_iter(),
+            remaining: remaining.into_iter(),
             current: None,
         }
     }
 }
 
-impl Question {
+impl QueryParameters {
     async fn begin(&self, number: u32) -> Result<Cursor<RawDocumentBuf>> {
         let mut reading = self.layout.samples(number, self.range);
         let is_ours = self.layout.kind() != LayoutKind::Ticks;
@@ -120,25 +120,25 @@ impl Question {
     }
 }
 
-impl Answer for MongoAnswer {
+impl QueryCursor for MongoCursor {
     async fn next(&mut self) -> Result<Option<Chunk>> {
         loop {
             let chunk = if let Some((series, mut cursor)) = self.current.take() {
-                let chunk = self.question.rows(series, &mut cursor).await?;
+                let chunk = self.parameters.rows(series, &mut cursor).await?;
                 if chunk.times.len() == ROWS_MAX {
                     self.current = Some((series, cursor));
                 }
                 chunk
             } else {
-                let Some((series, number)) = self.asked.next() else {
+                let Some((series, number)) = self.remaining.next() else {
                     return Ok(None);
                 };
-                let cursor = self.question.begin(number).await?;
-                if self.question.layout.kind() != LayoutKind::Ticks {
+                let cursor = self.parameters.begin(number).await?;
+                if self.parameters.layout.kind() != LayoutKind::Ticks {
                     self.current = Some((series, cursor));
                     continue;
                 }
-                self.question.columns(series, number, cursor).await?
+                self.parameters.columns(series, number, cursor).await?
             };
             if !chunk.times.is_empty() {
                 return Ok(Some(chunk));

@@ -1,4 +1,4 @@
-//! The answer to a query, read page by page, one series after the other.
+//! The rows of a query, read page by page, one series after the other.
 
 use std::sync::Arc;
 
@@ -7,7 +7,7 @@ use tsb_core::{SeriesId, Timestamp};
 use super::connection::Connection;
 use super::message::{KeyValue, Range};
 use super::space::{Space, after};
-use crate::{Answer, Chunk};
+use crate::{Chunk, QueryCursor};
 use tsb_stores::error::Result;
 use tsb_stores::parts::Resampler;
 use tsb_stores::store::{Query, Resample};
@@ -16,27 +16,27 @@ use tsb_stores::store::{Query, Resample};
 pub(super) const ROWS_MAX: i64 = 4_096;
 const ACTION: &str = "read samples";
 
-/// The part of an answer that has not been read yet.
+/// The part of a query that has not been read yet.
 #[derive(Debug)]
-pub struct EtcdAnswer {
+pub struct EtcdCursor {
     connection: Arc<Connection>,
     space: Space,
     resample: Option<Resample>,
-    asked: std::vec::IntoIter<(SeriesId, Range)>,
+    remaining: std::vec::IntoIter<(SeriesId, Range)>,
     /// A series of which a page has been read, and more pages follow.
     rest: Option<(SeriesId, Range)>,
 }
 
-impl EtcdAnswer {
+impl EtcdCursor {
     pub(super) fn new(connection: &Arc<Connection>, space: &Space, query: &Query<'_>, numbers: &[u32]) -> Self {
         let range_of = |number: u32| Range {
             end: space.sample(number, query.range.end),
             limit: ROWS_MAX,
             ..space.samples_from(number, query.range.start)
         };
-        let asked = query.series.iter().copied().zip(numbers);
+        let remaining = query.series.iter().copied().zip(numbers);
         // etcd returns an error for a range that ends before it starts.
-        let asked: Vec<_> = asked
+        let remaining: Vec<_> = remaining
             .filter(|_| query.range.start < query.range.end)
             .map(|(series, number)| (series, range_of(*number)))
             .collect();
@@ -44,7 +44,7 @@ impl EtcdAnswer {
             connection: Arc::clone(connection),
             space: space.clone(),
             resample: query.resample,
-            asked: asked.into_iter(),
+            remaining: remaining.into_iter(),
             rest: None,
         }
     }
@@ -94,10 +94,10 @@ impl EtcdAnswer {
     }
 }
 
-impl Answer for EtcdAnswer {
+impl QueryCursor for EtcdCursor {
     async fn next(&mut self) -> Result<Option<Chunk>> {
         loop {
-            let Some((series, range)) = self.rest.take().or_else(|| self.asked.next()) else {
+            let Some((series, range)) = self.rest.take().or_else(|| self.remaining.next()) else {
                 return Ok(None);
             };
             let chunk = match self.resample {
