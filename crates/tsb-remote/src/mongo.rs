@@ -24,7 +24,7 @@ mod layout;
 mod options;
 
 pub use client::MongoClient;
-pub use concern::{Acknowledge, Members};
+pub use concern::{Members, WriteConcern};
 pub use cursor::MongoCursor;
 /// Re-exported driver, for code that administers the server.
 pub use mongodb as driver;

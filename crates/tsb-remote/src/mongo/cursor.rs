@@ -6,7 +6,7 @@ use mongodb::Cursor;
 use mongodb::bson::{RawBsonRef, RawDocument, RawDocumentBuf};
 use tsb_core::{SeriesId, Timestamp};
 
-use super::connection::Connection;
+use super::connection::MongoConnection;
 use super::consolidate::stages;
 use super::layout::{Layout, ticks};
 use super::options::LayoutKind;
@@ -30,7 +30,7 @@ pub struct MongoCursor {
 /// The parameters of the query. Kept apart from the cursor, which needs exclusive access.
 #[derive(Debug)]
 struct QueryParameters {
-    connection: Arc<Connection>,
+    connection: Arc<MongoConnection>,
     layout: Arc<Layout>,
     range: TimeRange,
     resample: Option<Resample>,
@@ -38,7 +38,7 @@ struct QueryParameters {
 
 impl MongoCursor {
     pub(super) fn new(
-        connection: &Arc<Connection>,
+        connection: &Arc<MongoConnection>,
         layout: &Arc<Layout>,
         query: &Query<'_>,
         numbers: Vec<u32>,
@@ -61,13 +61,13 @@ impl MongoCursor {
 
 impl QueryParameters {
     async fn begin(&self, number: u32) -> Result<Cursor<RawDocumentBuf>> {
-        let mut reading = self.layout.samples(number, self.range);
+        let mut aggregation = self.layout.samples(number, self.range);
         let is_ours = self.layout.kind() != LayoutKind::Ticks;
         if let Some(resample) = self.resample.filter(|_| is_ours) {
-            reading.pipeline.extend(stages(resample));
+            aggregation.pipeline.extend(stages(resample));
         }
         self.connection
-            .aggregate(ACTION, &reading.collection, reading.pipeline)
+            .aggregate(ACTION, &aggregation.collection, aggregation.pipeline)
             .await
     }
 
@@ -89,28 +89,28 @@ impl QueryParameters {
     /// All rows of a series in the ticks layout. Documents may overlap in time, so all must be
     /// read before the first row is known.
     async fn columns(&self, series: SeriesId, number: u32, mut cursor: Cursor<RawDocumentBuf>) -> Result<Chunk> {
-        let mut cells: Vec<(Timestamp, u64, f64)> = Vec::new();
+        let mut samples: Vec<(Timestamp, u64, f64)> = Vec::new();
         while self.connection.advance(ACTION, &mut cursor).await? {
             let document = cursor.current();
             let failed = |what: String| self.connection.failed(ACTION, what);
-            let key = ticks::Key::of(document);
+            let key = ticks::DocumentKey::of(document);
             let order = key
                 .ok_or_else(|| failed("a document has no key of ours".to_owned()))?
                 .order;
-            ticks::read(document, |cell| {
-                if cell.number == number && self.range.contains(cell.at) {
-                    cells.push((cell.at, order, cell.value));
+            ticks::read(document, |sample| {
+                if sample.number == number && self.range.contains(sample.at) {
+                    samples.push((sample.at, order, sample.value));
                 }
             })
             .map_err(failed)?;
         }
         // The sort must be stable: within a document, the order is that of writing.
-        cells.sort_by_key(|(at, order, _)| (*at, *order));
+        samples.sort_by_key(|(at, order, _)| (*at, *order));
         let (times, values) = match self.resample {
-            None => cells.iter().map(|(at, _, value)| (*at, *value)).unzip(),
+            None => samples.iter().map(|(at, _, value)| (*at, *value)).unzip(),
             Some(resample) => {
                 let mut resampler = Resampler::new(resample);
-                for (at, _, value) in &cells {
+                for (at, _, value) in &samples {
                     resampler.push(*at, *value);
                 }
                 resampler.finish()
