@@ -17,11 +17,11 @@
 mod client;
 mod connection;
 mod cursor;
+mod endpoints;
+mod key_space;
 mod lease;
-mod members;
 mod message;
 mod options;
-mod space;
 mod transaction;
 
 pub use client::EtcdClient;

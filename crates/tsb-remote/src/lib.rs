@@ -18,7 +18,7 @@ pub mod etcd;
 #[cfg(feature = "mongo")]
 pub mod mongo;
 #[cfg(any(feature = "mongo", feature = "etcd"))]
-mod names;
+mod series_registry;
 
 pub use address::Address;
 pub use bridge::Bridge;

@@ -4,9 +4,9 @@ use std::sync::Arc;
 
 use tsb_core::{SeriesId, Timestamp};
 
-use super::connection::Connection;
+use super::connection::EtcdConnection;
+use super::key_space::{KeySpace, after};
 use super::message::{KeyValue, Range};
-use super::space::{Space, after};
 use crate::{Chunk, QueryCursor};
 use tsb_stores::error::Result;
 use tsb_stores::parts::Resampler;
@@ -19,8 +19,8 @@ const ACTION: &str = "read samples";
 /// The part of a query that has not been read yet.
 #[derive(Debug)]
 pub struct EtcdCursor {
-    connection: Arc<Connection>,
-    space: Space,
+    connection: Arc<EtcdConnection>,
+    key_space: KeySpace,
     resample: Option<Resample>,
     remaining: std::vec::IntoIter<(SeriesId, Range)>,
     /// A series of which a page has been read, and more pages follow.
@@ -28,11 +28,16 @@ pub struct EtcdCursor {
 }
 
 impl EtcdCursor {
-    pub(super) fn new(connection: &Arc<Connection>, space: &Space, query: &Query<'_>, numbers: &[u32]) -> Self {
+    pub(super) fn new(
+        connection: &Arc<EtcdConnection>,
+        key_space: &KeySpace,
+        query: &Query<'_>,
+        numbers: &[u32],
+    ) -> Self {
         let range_of = |number: u32| Range {
-            end: space.sample(number, query.range.end),
+            end: key_space.sample(number, query.range.end),
             limit: ROWS_MAX,
-            ..space.samples_from(number, query.range.start)
+            ..key_space.samples_from(number, query.range.start)
         };
         let remaining = query.series.iter().copied().zip(numbers);
         // etcd returns an error for a range that ends before it starts.
@@ -42,7 +47,7 @@ impl EtcdCursor {
             .collect();
         Self {
             connection: Arc::clone(connection),
-            space: space.clone(),
+            key_space: key_space.clone(),
             resample: query.resample,
             remaining: remaining.into_iter(),
             rest: None,
@@ -61,7 +66,7 @@ impl EtcdCursor {
     }
 
     fn row(&self, pair: &KeyValue) -> Result<(Timestamp, f64)> {
-        let at = self.space.sample_of(&pair.key).map(|(_, at)| at);
+        let at = self.key_space.sample_of(&pair.key).map(|(_, at)| at);
         let value = pair.value.as_ref().try_into().map(f64::from_le_bytes);
         match (at, value) {
             (Some(at), Ok(value)) => Ok((at, value)),

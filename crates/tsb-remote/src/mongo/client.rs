@@ -15,7 +15,7 @@ use super::layout::{Layout, mohawk};
 use super::options::{LayoutKind, MongoOptions};
 use crate::Client;
 use crate::acks::Acks;
-use crate::names::Names;
+use crate::series_registry::SeriesRegistry;
 use tsb_stores::error::Result;
 use tsb_stores::parts::labels_to_json;
 use tsb_stores::store::{Ack, Capabilities, Footprint, OnConflict, Position, Query, Reason, Refusals, Scope, Stats};
@@ -39,7 +39,7 @@ pub struct MongoClient {
     layout: Arc<Layout>,
     options: MongoOptions,
     copies: u32,
-    names: Names,
+    registry: SeriesRegistry,
     /// Number of samples that were there when the client was opened.
     initial_samples: u64,
     /// Number of samples there at opening or tried since: it orders samples of one timestamp.
@@ -56,7 +56,7 @@ impl MongoClient {
 
     /// Stores the numbers that the database does not know yet.
     async fn save_series(&self) -> Result<()> {
-        if let Some(unsaved) = self.names.unsaved().await {
+        if let Some(unsaved) = self.registry.unsaved().await {
             self.insert_series(unsaved.series()).await?;
             unsaved.saved();
         }
@@ -284,25 +284,22 @@ impl Client for MongoClient {
 
     async fn define(&self, series: &[(SeriesId, SeriesKey)]) -> Result<()> {
         self.acks.check_open()?;
-        self.names.define(series, |new| self.layout.add_series(new))?;
+        self.registry.define(series, |new| self.layout.add_series(new))?;
         self.save_series().await
     }
 
     async fn write(&self, batch: &Batch<'_>, refused: &mut Refusals) -> Result<Ack> {
         self.acks.check_open()?;
         let mut numbers = Vec::new();
-        let numbered = self.names.keys().numbered(batch, &mut numbers)?;
+        let numbered = self.registry.keys().numbered(batch, &mut numbers)?;
         self.save_series().await?;
-        let not_taken = match self.layout.kind() {
+        let rejected = match self.layout.kind() {
             LayoutKind::Mohawk => self.write_each_sample(&numbered).await?,
             _ => self.write_batch(&numbered).await?,
         };
-        Ok(self.acks.ack(
-            batch.len(),
-            &not_taken,
-            refused,
-            self.options.write_concern.durability(),
-        ))
+        Ok(self
+            .acks
+            .ack(batch.len(), &rejected, refused, self.options.write_concern.durability()))
     }
 
     fn durable(&self, level: Durability) -> Position {
@@ -316,7 +313,7 @@ impl Client for MongoClient {
     async fn flush(&self, scope: Scope<'_>, level: Durability) -> Result<()> {
         self.acks.check_open()?;
         if let Scope::Series(series) = scope {
-            self.names.check(series)?;
+            self.registry.check(series)?;
         }
         if level > self.options.write_concern.durability() {
             let written = self.acks.accepted();
@@ -334,19 +331,19 @@ impl Client for MongoClient {
 
     async fn query(&self, query: &Query<'_>) -> Result<MongoCursor> {
         self.acks.check_open()?;
-        let numbers = self.names.keys().numbers(query.series)?;
+        let numbers = self.registry.keys().numbers(query.series)?;
         Ok(MongoCursor::new(&self.connection, &self.layout, query, numbers))
     }
 
     async fn newest(&self, series: &[SeriesId], into: &mut [Option<Timestamp>]) -> Result<()> {
         self.acks.check_open()?;
-        let numbers = self.names.keys().numbers(series)?;
+        let numbers = self.registry.keys().numbers(series)?;
         self.newest_of(&numbers, into).await
     }
 
     fn newest_accepted(&self, series: &[SeriesId], into: &mut [Option<Timestamp>]) -> Result<()> {
         self.acks.check_open()?;
-        self.names.check(series)?;
+        self.registry.check(series)?;
         into.fill(None);
         Ok(())
     }
@@ -354,7 +351,7 @@ impl Client for MongoClient {
     async fn stats(&self) -> Stats {
         let accepted = self.acks.accepted();
         let samples = self.initial_samples + accepted;
-        let series = self.names.keys().defined() as u64;
+        let series = self.registry.keys().defined() as u64;
         let mut stats = Stats::new(series, samples, accepted);
         stats.footprint = self.footprint(samples).await.unwrap_or_default();
         stats

@@ -12,7 +12,7 @@ use super::super::options::MongoOptions;
 use super::{MARKER, MongoClient, SERIES, number};
 use crate::Address;
 use crate::acks::Acks;
-use crate::names::Names;
+use crate::series_registry::SeriesRegistry;
 use tsb_stores::error::{Error, Result};
 use tsb_stores::parts::key_of;
 
@@ -42,7 +42,7 @@ impl MongoClient {
             connection: Arc::new(connection),
             layout: Arc::new(layout),
             options: options.clone(),
-            names: Names::new(keys, options.max_series),
+            registry: SeriesRegistry::new(keys, options.max_series),
             initial_samples,
             attempted: AtomicU64::new(initial_samples),
             synced: AtomicU64::new(0),
