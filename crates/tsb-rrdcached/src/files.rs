@@ -32,7 +32,7 @@ use tsb_stores::write_cache::Account;
 use tsb_stores::write_cache::Medium;
 use tsb_stores::write_cache::writeback::checkpoint_journal;
 use tsb_stores::write_cache::writeback::invalid;
-use tsb_stores::write_cache::writeback::{Journal, Opened};
+use tsb_stores::write_cache::writeback::{Journal, OpenedJournal};
 use tsb_stores::write_cache::{Sync, WriteCacheOptions};
 
 mod accept;
@@ -45,7 +45,7 @@ mod drain;
 mod entries;
 mod entry;
 mod error;
-mod known;
+mod head_cache;
 mod librrd;
 mod page_writeback;
 mod read;
@@ -142,7 +142,7 @@ impl FileCache {
         medium: Box<dyn Medium>,
         system: Box<dyn FileSystem>,
     ) -> Result<Self> {
-        let opened = tsb_stores::write_cache::writeback::opened_on(options, medium)?;
+        let opened = tsb_stores::write_cache::writeback::open_journal_on(options, medium)?;
         Self::with_journal(folder, bounds, options, clock, Some(opened), system)
     }
 
@@ -151,11 +151,11 @@ impl FileCache {
         bounds: FileBounds,
         options: &WriteCacheOptions,
         clock: Arc<dyn Clock>,
-        opened: Option<Opened>,
+        opened: Option<OpenedJournal>,
         system: Box<dyn FileSystem>,
     ) -> Result<Self> {
         options.check()?;
-        if opened.as_ref().is_some_and(Opened::has_samples) {
+        if opened.as_ref().is_some_and(OpenedJournal::has_samples) {
             return Err(invalid(
                 "a journal with samples of series, which write-cache+X: replays".to_owned(),
             ));
@@ -164,8 +164,12 @@ impl FileCache {
             action: format!("open the folder {}", folder.display()),
             source: source.into(),
         })?;
-        let memory = options.checkpoint.as_ref().map(known::Memory::open).transpose()?;
-        let (shared, held) = Shared::new(base, options, bounds, clock, opened, memory);
+        let head_cache = options
+            .checkpoint
+            .as_ref()
+            .map(head_cache::HeadCache::open)
+            .transpose()?;
+        let (shared, held) = Shared::new(base, options, bounds, clock, opened, head_cache);
         let shared = Arc::new(shared);
         for (key, updates) in held {
             shared.replay(&key, updates);
@@ -391,7 +395,7 @@ impl FileCache {
     /// The damage found in the journal, the checkpoint and the files.
     pub fn damage(&self) -> Vec<Damage> {
         let journal = self.shared.journal.as_ref().map(Journal::damage);
-        let checkpoint = self.shared.memory.as_ref().map(known::Memory::damage);
+        let checkpoint = self.shared.head_cache.as_ref().map(head_cache::HeadCache::damage);
         let files = std::iter::once(self.shared.damage.list());
         journal.into_iter().chain(checkpoint).chain(files).flatten().collect()
     }

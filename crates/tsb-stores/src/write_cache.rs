@@ -46,7 +46,7 @@ pub use journal::{CounterFile, Medium, Segment};
 use options::invalid;
 pub use options::{CheckpointOptions, JournalOptions, Sync, WriteCacheOptions};
 use shared::SharedCache;
-use writeback::opened_on;
+use writeback::open_journal_on;
 
 /// A store with a queue per series in front of it.
 pub struct WriteCache<S: Store> {
@@ -77,14 +77,14 @@ impl<S: Store> WriteCache<S> {
         clock: Arc<dyn Clock>,
         medium: Box<dyn Medium>,
     ) -> Result<Self> {
-        Self::with_journal(inner, options, clock, Some(opened_on(options, medium)?))
+        Self::with_journal(inner, options, clock, Some(open_journal_on(options, medium)?))
     }
 
     fn with_journal(
         inner: S,
         options: &WriteCacheOptions,
         clock: Arc<dyn Clock>,
-        journal: Option<journal::Opened>,
+        journal: Option<journal::OpenedJournal>,
     ) -> Result<Self> {
         options.check()?;
         if options.checkpoint.is_some() {

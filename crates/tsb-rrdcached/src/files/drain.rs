@@ -102,15 +102,15 @@ impl Shared {
             let file_write = FileWrite {
                 prefetched,
                 known: entry.known.take().map(|known| *known),
-                keeps_head: self.memory.is_some(),
+                keeps_head: self.head_cache.is_some(),
                 leaves_open: page_writeback.is_some(),
                 is_for_librrd: entry.is_for_librrd,
                 was_damaged: entry.is_damaged,
             };
             (shard_mutex.claim(shard, name), file_write, layout, taken)
         };
-        if let Some(memory) = &self.memory {
-            file_write.known = memory.take(file_write.known);
+        if let Some(head_cache) = &self.head_cache {
+            file_write.known = head_cache.take(file_write.known);
         }
         let path = self.base.path(name);
         let mut outcome = if file_write.is_for_librrd {
@@ -150,7 +150,10 @@ impl Shared {
             0 => self.next_due(entry),
             _ => entry.written_ns.saturating_add(RETRY_NS),
         };
-        let known = self.memory.as_ref().and_then(|memory| memory.hold(outcome.known));
+        let known = self
+            .head_cache
+            .as_ref()
+            .and_then(|head_cache| head_cache.hold(outcome.known));
         entry.known = known.map(Box::new);
         entry.newest = entry.newest.max(outcome.newest.unwrap_or_default());
         if let Some(layout) = outcome.layout {

@@ -16,7 +16,7 @@ use super::base::BaseFolder;
 use super::entries::hash_of;
 use super::entry::Entry;
 use super::error::{FileError, FileResult};
-use super::known::Memory;
+use super::head_cache::HeadCache;
 use super::librrd;
 use super::page_writeback::PageWritebackQueue;
 use super::shard::{Shard, ShardMutex};
@@ -25,7 +25,7 @@ use tsb_stores::parts::{CountedCondvar, lock};
 use tsb_stores::write_cache::Account;
 use tsb_stores::write_cache::WriteCacheOptions;
 use tsb_stores::write_cache::writeback::Unsynced;
-use tsb_stores::write_cache::writeback::{Journal, Opened};
+use tsb_stores::write_cache::writeback::{Journal, OpenedJournal};
 use tsb_stores::{Damage, DamageKind, DamageLog};
 
 /// Number of shards over which the files are spread.
@@ -51,7 +51,7 @@ pub(super) struct Shared {
     pub(super) clock: Arc<dyn Clock>,
     pub(super) journal: Option<Journal>,
     /// The kept heads of files, if the cache keeps any.
-    pub(super) memory: Option<Memory>,
+    pub(super) head_cache: Option<HeadCache>,
     /// Files that were found damaged or missing.
     pub(super) damage: DamageLog,
     pub(super) counters: CacheCounters,
@@ -117,8 +117,8 @@ impl Shared {
         options: &WriteCacheOptions,
         bounds: FileBounds,
         clock: Arc<dyn Clock>,
-        opened: Option<Opened>,
-        memory: Option<Memory>,
+        opened: Option<OpenedJournal>,
+        head_cache: Option<HeadCache>,
     ) -> (Self, tsb_stores::write_cache::writeback::ReplayedUpdates) {
         let (journal, held) = match opened {
             None => (None, tsb_stores::write_cache::writeback::ReplayedUpdates::default()),
@@ -128,7 +128,7 @@ impl Shared {
             base,
             clock,
             journal,
-            memory,
+            head_cache,
             damage: DamageLog::new(),
             counters: CacheCounters::default(),
             due: Mutex::default(),
@@ -246,7 +246,10 @@ impl Shared {
                 limit: self.bounds.files,
             });
         }
-        let known = self.memory.as_ref().and_then(|memory| memory.wake(name, &file));
+        let known = self
+            .head_cache
+            .as_ref()
+            .and_then(|head_cache| head_cache.wake(name, &file));
         let header = known.as_ref().and_then(|known| self.header_of(known, session));
         let is_known = header.is_some();
         let found = match header {
@@ -261,7 +264,7 @@ impl Shared {
         let id = SeriesId(self.next_id.fetch_add(1, Ordering::Relaxed));
         let mut entry = Entry::new(id, name, found.layout, found.newest, self.clock.now());
         entry.due_ns = self.next_due(&entry);
-        let known = self.memory.as_ref().and_then(|memory| memory.hold(known));
+        let known = self.head_cache.as_ref().and_then(|head_cache| head_cache.hold(known));
         entry.known = known.map(Box::new);
         entry.is_for_librrd = found.is_for_librrd;
         shard_mutex.lock().entries.insert(entry);
@@ -458,9 +461,9 @@ impl Shared {
     /// Keeps the head of a file that loses its entry. The file's stamp shows later whether the
     /// head is still valid.
     fn put_away(&self, entry: Entry) {
-        if let Some(memory) = &self.memory {
-            let known = memory.take(entry.known.map(|known| *known));
-            memory.put_away(entry.name, known);
+        if let Some(head_cache) = &self.head_cache {
+            let known = head_cache.take(entry.known.map(|known| *known));
+            head_cache.put_away(entry.name, known);
         }
     }
 
@@ -476,8 +479,10 @@ impl Shared {
 
     /// Writes a checkpoint of the kept heads, if the cache has one.
     pub(super) fn save_checkpoint(&self) -> Result<(), Error> {
-        let Some(memory) = &self.memory else { return Ok(()) };
-        memory.save(&self.base, |records| {
+        let Some(head_cache) = &self.head_cache else {
+            return Ok(());
+        };
+        head_cache.save(&self.base, |records| {
             for shard_mutex in &self.shards {
                 let names: Vec<Box<str>> = shard_mutex
                     .lock()

@@ -102,7 +102,7 @@ struct GroupCommit {
 
 /// The result of opening a journal.
 #[derive(Debug)]
-pub struct Opened {
+pub struct OpenedJournal {
     /// The journal, with a new segment begun.
     pub journal: Journal,
     pub(super) samples: ReplayedSamples,
@@ -112,7 +112,7 @@ pub struct Opened {
     pub torn_bytes: u64,
 }
 
-impl Opened {
+impl OpenedJournal {
     /// Whether it holds samples of series.
     pub fn has_samples(&self) -> bool {
         !self.samples.is_empty()
@@ -125,7 +125,7 @@ impl Journal {
     /// # Errors
     /// [`Error::Backend`] if a file cannot be used, [`Error::LaterFormat`] for a journal of a
     /// later version. Damage is no error: see [`Journal::damage`].
-    pub fn open(options: &JournalOptions) -> Result<Opened> {
+    pub fn open(options: &JournalOptions) -> Result<OpenedJournal> {
         let folder = JournalFolder::open(&options.folder).map_err(|source| Error::Backend {
             action: format!("open the journal folder {}", options.folder.display()),
             source: source.into(),
@@ -137,7 +137,7 @@ impl Journal {
     ///
     /// # Errors
     /// As [`Journal::open`].
-    pub fn on(medium: Box<dyn Medium>, sync: Sync, segment_bytes: u64) -> Result<Opened> {
+    pub fn on(medium: Box<dyn Medium>, sync: Sync, segment_bytes: u64) -> Result<OpenedJournal> {
         let found = replay::replay(&*medium)?;
         let damage = DamageLog::new();
         found.damage.iter().cloned().for_each(|found| damage.note(found));
@@ -170,7 +170,7 @@ impl Journal {
             admitted: AdmittedSamples::default(),
             unnamed: Vec::new(),
         };
-        Ok(Opened {
+        Ok(OpenedJournal {
             journal: Self {
                 medium,
                 sync,

@@ -11,7 +11,7 @@ use tsb_core::{Batch, Durability, Ids, SeriesId, SeriesKey, Timestamp};
 use super::account::Account;
 use super::checkpoint::{Unsynced, checkpoint_journal};
 use super::chunk::ChunkBudget;
-use super::journal::{Journal, Opened, ReplayedSamples};
+use super::journal::{Journal, OpenedJournal, ReplayedSamples};
 use super::options::WriteCacheOptions;
 use super::shard::{BLOCK, QueueRules, QueueShard, QueuedSeries, SHARDS, WriteContext, shard_of};
 use crate::damage::Damage;
@@ -95,7 +95,12 @@ pub(super) enum CacheState {
 }
 
 impl<S: Store> SharedCache<S> {
-    pub(super) fn new(inner: S, options: &WriteCacheOptions, clock: Arc<dyn Clock>, opened: Option<Opened>) -> Self {
+    pub(super) fn new(
+        inner: S,
+        options: &WriteCacheOptions,
+        clock: Arc<dyn Clock>,
+        opened: Option<OpenedJournal>,
+    ) -> Self {
         let capabilities = inner.capabilities();
         let rules = QueueRules {
             timeout_ns: options.timeout_ns,

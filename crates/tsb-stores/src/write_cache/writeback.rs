@@ -8,7 +8,7 @@
 use super::Medium;
 pub use super::background::{BackgroundTasks, spawn, start};
 pub use super::checkpoint::{CheckpointSource, Unsynced, WrittenUpTo, checkpoint_journal};
-pub use super::journal::{Journal, JournalWriter, Opened, ReplayedUpdates};
+pub use super::journal::{Journal, JournalWriter, OpenedJournal, ReplayedUpdates};
 pub use super::options::{WriteCacheOptions, invalid};
 pub use super::shard::RETRY_NS;
 use crate::error::Result;
@@ -18,7 +18,7 @@ use crate::error::Result;
 /// # Errors
 /// [`Error::Spec`](crate::Error::Spec) if the options name no journal, and the errors of
 /// [`Journal::open`].
-pub fn opened_on(options: &WriteCacheOptions, medium: Box<dyn Medium>) -> Result<Opened> {
+pub fn open_journal_on(options: &WriteCacheOptions, medium: Box<dyn Medium>) -> Result<OpenedJournal> {
     let Some(journal) = &options.journal else {
         return Err(invalid("a medium without a journal".to_owned()));
     };
