@@ -149,7 +149,7 @@ mod tests {
     }
 
     #[test]
-    fn kinds_are_apart_and_within_the_prefix() {
+    fn kinds_of_keys_do_not_overlap_and_stay_below_the_prefix() {
         let key_space = KeySpace::new("runs");
         let all = key_space.everything();
         assert_eq!((&*all.key, &*all.end), (&b"runs/"[..], &b"runs0"[..]));
@@ -168,7 +168,7 @@ mod tests {
     }
 
     #[test]
-    fn a_series_there_and_back() {
+    fn a_series_decodes_to_what_was_encoded() {
         for key in [
             SeriesKey::new("a\"b\n"),
             SeriesKey::with_labels("a", [("x", "{}"), ("y", "\u{e9}")]),

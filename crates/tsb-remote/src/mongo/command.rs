@@ -181,7 +181,7 @@ mod tests {
     }
 
     #[test]
-    fn an_answer_names_what_was_not_done() {
+    fn a_reply_lists_the_failed_operations() {
         let answer = doc! {
             "ok": 1.0, "n": 1,
             "writeErrors": [{ "index": 3, "code": 11_000, "errmsg": "E" }, { "index": 4, "code": 17_419 }, "odd"],

@@ -53,7 +53,7 @@ fn files(folder: &Path) -> RrdStore {
 }
 
 /// A cache in virtual time: nothing is due unless the clock is moved.
-fn still<S: Store>(inner: S) -> (WriteCache<S>, Arc<ManualClock>) {
+fn with_manual_clock<S: Store>(inner: S) -> (WriteCache<S>, Arc<ManualClock>) {
     let clock = Arc::new(ManualClock::new());
     let options = WriteCacheOptions::default();
     (WriteCache::new(inner, &options, clock.clone()).unwrap(), clock)
@@ -70,7 +70,7 @@ fn wait_until(what: impl Fn() -> bool) -> bool {
 
 #[test]
 fn samples_wait_for_the_timeout_and_go_together() {
-    let (cache, clock) = still(memory());
+    let (cache, clock) = with_manual_clock(memory());
     define(&cache, 100);
     ticks(&cache, 100, 60);
     assert_eq!((cache.account().pending, cache.inner().stats().samples), (6_000, 0));
@@ -87,7 +87,7 @@ fn samples_wait_for_the_timeout_and_go_together() {
 
 #[test]
 fn a_series_without_new_samples_is_written_at_the_flush_interval() {
-    let (cache, clock) = still(memory());
+    let (cache, clock) = with_manual_clock(memory());
     define(&cache, 3);
     tick(&cache, 3, 0);
     clock.advance(3_600 * SECOND);
@@ -121,7 +121,7 @@ fn jitter_spreads_series_that_began_together() {
 
 #[test]
 fn a_query_writes_the_queue_of_its_series_and_no_other() {
-    let (cache, _clock) = still(memory());
+    let (cache, _clock) = with_manual_clock(memory());
     define(&cache, 50);
     tick(&cache, 50, 0);
     tick(&cache, 50, 1);
@@ -135,7 +135,7 @@ fn a_query_writes_the_queue_of_its_series_and_no_other() {
 
 #[test]
 fn three_hundred_values_of_one_write_survive() {
-    let (cache, _clock) = still(memory());
+    let (cache, _clock) = with_manual_clock(memory());
     define(&cache, 1);
     let mut batch = BatchBuf::new();
     (0..300).for_each(|second| batch.push(SeriesId(0), at(second), second as f64));
@@ -148,13 +148,13 @@ fn three_hundred_values_of_one_write_survive() {
 #[test]
 fn a_late_sample_is_refused_when_it_arrives_also_after_a_restart() {
     let folder = tempfile::tempdir().unwrap();
-    let (cache, _clock) = still(files(folder.path()));
+    let (cache, _clock) = with_manual_clock(files(folder.path()));
     define(&cache, 1);
     for second in [0, 10, 15] {
         assert_eq!(tick(&cache, 1, second), 1);
     }
     cache.close().unwrap();
-    let (cache, _clock) = still(files(folder.path()));
+    let (cache, _clock) = with_manual_clock(files(folder.path()));
     define(&cache, 1);
     // The newest row ends at 10; the newest sample is at 15.
     let mut refused = Refusals::new();
@@ -174,7 +174,7 @@ fn a_late_sample_is_refused_when_it_arrives_also_after_a_restart() {
 #[test]
 fn the_newest_row_is_known_without_writing_and_is_the_files() {
     let folders = [tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap()];
-    let (cache, _clock) = still(files(folders[0].path()));
+    let (cache, _clock) = with_manual_clock(files(folders[0].path()));
     let plain = files(folders[1].path());
     let stores: [&dyn Store; 2] = [&cache, &plain];
     for store in stores {
@@ -230,7 +230,7 @@ fn at_the_bound_samples_are_refused_and_all_is_written() {
 #[test]
 fn a_file_that_cannot_be_written_is_kept_and_reported_and_written_later() {
     let folder = tempfile::tempdir().unwrap();
-    let (cache, clock) = still(files(folder.path()));
+    let (cache, clock) = with_manual_clock(files(folder.path()));
     define(&cache, 3);
     // Something else has the name of a file that is not there yet.
     let taken = folder.path().join("s1.rrd");
@@ -271,7 +271,7 @@ fn a_refusal_in_the_background_is_reported_by_the_next_flush_of_the_series() {
         ..ThrottleOptions::default()
     };
     let inner = Throttle::new(memory(), options, Arc::new(ManualClock::new())).unwrap();
-    let (cache, _clock) = still(inner);
+    let (cache, _clock) = with_manual_clock(inner);
     define(&cache, 3);
     ticks(&cache, 2, 5);
     cache.start_drain().unwrap();
@@ -293,7 +293,7 @@ fn samples_that_the_store_refuses_are_counted_and_reported_once() {
         ..ThrottleOptions::default()
     };
     let inner = Throttle::new(memory(), options, Arc::new(ManualClock::new())).unwrap();
-    let (cache, _clock) = still(inner);
+    let (cache, _clock) = with_manual_clock(inner);
     define(&cache, 10);
     ticks(&cache, 10, 20);
     assert!(cache.flush(Scope::All, Durability::Volatile).is_err());
@@ -305,7 +305,7 @@ fn samples_that_the_store_refuses_are_counted_and_reported_once() {
 
 #[test]
 fn forgotten_samples_are_counted() {
-    let (cache, _clock) = still(memory());
+    let (cache, _clock) = with_manual_clock(memory());
     define(&cache, 2);
     ticks(&cache, 2, 20);
     assert_eq!(cache.forget(SeriesId(1)).unwrap(), 20);

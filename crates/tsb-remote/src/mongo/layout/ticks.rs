@@ -177,7 +177,7 @@ mod tests {
     }
 
     #[test]
-    fn a_tick_is_a_document_a_group_without_numbers_and_times() {
+    fn a_tick_is_one_document_per_group_without_numbers_and_times() {
         let documents = written(&Batch::tick(SeriesId(2), Timestamp(5), &[0.0, 1.0, 2.0, 3.0]));
         assert_eq!(documents.len(), 2);
         let keys: Vec<DocumentKey> = documents
@@ -197,7 +197,7 @@ mod tests {
     }
 
     #[test]
-    fn any_other_shape_comes_back_in_its_order() {
+    fn any_other_batch_is_read_back_in_its_order() {
         let ids = [7, 1, 6, 7, 0].map(SeriesId);
         let times = [9, 8, 9, 7, 8].map(Timestamp);
         let values = [0.5, 1.5, 2.5, f64::NEG_INFINITY, -0.0];

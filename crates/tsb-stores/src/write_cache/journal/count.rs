@@ -275,7 +275,7 @@ mod tests {
     }
 
     #[test]
-    fn a_later_version_is_told_from_damage_and_a_number_that_is_too_high_says_less() {
+    fn a_later_version_is_no_damage_and_a_number_too_high_is_capped() {
         let mut bytes = COUNT.to_bytes();
         bytes[7] = b'3';
         let sum = crc32fast::hash(&bytes[..HEAD]);
@@ -304,7 +304,7 @@ mod tests {
     }
 
     #[test]
-    fn a_count_that_is_begun_anew_is_out_of_reach_of_the_one_before() {
+    fn a_new_count_file_is_not_changed_through_the_old_mapping() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("count");
         let before = create_page(&path, &COUNT.to_bytes()).unwrap();

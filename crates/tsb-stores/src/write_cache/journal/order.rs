@@ -141,7 +141,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn heads_decide_where_names_lie_and_the_rightly_named_copy_is_first() {
+    fn heads_overrule_names_and_the_rightly_named_copy_is_first() {
         let names = [2, 3, 9, 4].map(|number| format!("tsb.journal.{number:010}"));
         let files = by_name(&names);
         assert_eq!(

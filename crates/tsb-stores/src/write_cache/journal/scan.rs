@@ -141,7 +141,7 @@ mod tests {
     }
 
     #[test]
-    fn what_looks_like_many_long_records_ends_the_search() {
+    fn the_effort_of_the_search_is_bounded() {
         // Each place may begin a record that reaches nearly to the end.
         let mut bytes = Vec::new();
         for _ in 0..4_000 {

@@ -76,7 +76,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn keys_lie_as_their_parts_do_and_come_back() {
+    fn keys_sort_like_their_parts_and_decode_to_them() {
         let mut keys = Vec::new();
         for group in [0, 1, 256, u32::MAX] {
             for is_irregular in [false, true] {
