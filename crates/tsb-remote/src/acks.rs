@@ -35,24 +35,19 @@ impl Acks {
         self.accepted.load(Ordering::Acquire)
     }
 
-    /// The ack for a batch of `samples` samples, of which those in `not_taken` were refused.
+    /// The ack for a batch of `samples` samples, of which those in `rejected` were refused.
     pub(crate) fn ack(
         &self,
         samples: usize,
-        not_taken: &[(u32, Reason)],
+        rejected: &[(u32, Reason)],
         refused: &mut Refusals,
         durability: Durability,
     ) -> Ack {
-        for &(index, reason) in not_taken {
+        for &(index, reason) in rejected {
             refused.push(index as usize, reason);
         }
-        let accepted = samples - not_taken.len();
+        let accepted = samples - rejected.len();
         let before = self.accepted.fetch_add(accepted as u64, Ordering::AcqRel);
-        Ack::new(
-            accepted,
-            not_taken.len(),
-            Position(before + accepted as u64),
-            durability,
-        )
+        Ack::new(accepted, rejected.len(), Position(before + accepted as u64), durability)
     }
 }

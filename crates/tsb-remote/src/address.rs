@@ -111,7 +111,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_missing_is_said() {
+    fn the_error_names_what_is_missing() {
         for (path, what) in [
             ("a/runs", "no slashes"),
             ("//a", "no database"),

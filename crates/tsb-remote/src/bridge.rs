@@ -10,7 +10,7 @@ use std::ops::ControlFlow;
 use tokio::runtime::{Builder, Runtime};
 use tsb_core::{Batch, Durability, SeriesId, SeriesKey, Timestamp};
 
-use crate::client::{Answer, Client};
+use crate::client::{Client, QueryCursor};
 use tsb_stores::OwnThreads;
 use tsb_stores::error::{Error, Result};
 use tsb_stores::store::{Ack, Capabilities, Position, Query, Refusals, Scope, Stats, Store, Visitor};
@@ -126,9 +126,9 @@ impl<C: Client> Store for Bridge<C> {
     }
 
     fn query(&self, query: &Query<'_>, visit: &mut Visitor<'_>) -> Result<()> {
-        let mut answer = self.wait(self.client.query(query))?;
+        let mut cursor = self.wait(self.client.query(query))?;
         // The visitor runs between requests, so it may be slow.
-        while let Some(chunk) = self.wait(answer.next())? {
+        while let Some(chunk) = self.wait(cursor.next())? {
             if let ControlFlow::Break(()) = visit(chunk.series, &chunk.times, &chunk.values) {
                 break;
             }

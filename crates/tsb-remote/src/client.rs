@@ -19,7 +19,7 @@ use tsb_stores::store::{Ack, Capabilities, Position, Query, Refusals, Scope, Sta
 /// nothing was sent.
 pub trait Client: Debug + Display + Send + Sync + 'static {
     /// The result of a query, read chunk by chunk.
-    type Answer: Answer;
+    type Cursor: QueryCursor;
 
     /// See [`Store::capabilities`](tsb_stores::Store::capabilities).
     fn capabilities(&self) -> Capabilities;
@@ -37,8 +37,8 @@ pub trait Client: Debug + Display + Send + Sync + 'static {
     /// See [`Store::flush`](tsb_stores::Store::flush).
     fn flush(&self, scope: Scope<'_>, level: Durability) -> impl Future<Output = Result<()>> + Send;
 
-    /// Begins a query; the answer is then read chunk by chunk.
-    fn query(&self, query: &Query<'_>) -> impl Future<Output = Result<Self::Answer>> + Send;
+    /// Begins a query; its rows are then read chunk by chunk.
+    fn query(&self, query: &Query<'_>) -> impl Future<Output = Result<Self::Cursor>> + Send;
 
     /// See [`Store::newest`](tsb_stores::Store::newest): one request for many series.
     fn newest(&self, series: &[SeriesId], into: &mut [Option<Timestamp>]) -> impl Future<Output = Result<()>> + Send;
@@ -55,7 +55,7 @@ pub trait Client: Debug + Display + Send + Sync + 'static {
 }
 
 /// The unread part of a query.
-pub trait Answer: Send {
+pub trait QueryCursor: Send {
     /// The next chunk, never empty; `None` at the end. Series are in the order of the query, and
     /// the samples of each are in time order.
     fn next(&mut self) -> impl Future<Output = Result<Option<Chunk>>> + Send;

@@ -14,18 +14,18 @@
 //! etcd keeps all keys in memory, and is made for a few gigabytes at most. It is *not* a store
 //! for metrics; HM9000 kept its actual state in it.
 
-mod answer;
 mod client;
 mod connection;
+mod cursor;
+mod endpoints;
+mod key_space;
 mod lease;
-mod members;
 mod message;
 mod options;
-mod space;
 mod transaction;
 
-pub use answer::EtcdAnswer;
 pub use client::EtcdClient;
+pub use cursor::EtcdCursor;
 pub use options::EtcdOptions;
 
 use tsb_core::SeriesKey;

@@ -18,8 +18,8 @@ pub mod etcd;
 #[cfg(feature = "mongo")]
 pub mod mongo;
 #[cfg(any(feature = "mongo", feature = "etcd"))]
-mod names;
+mod series_registry;
 
 pub use address::Address;
 pub use bridge::Bridge;
-pub use client::{Answer, Chunk, Client};
+pub use client::{Chunk, Client, QueryCursor};

@@ -13,19 +13,19 @@
 //! database with contents of another program is refused. It is *not* a client of sharded
 //! clusters: it chooses no shard keys.
 
-mod answer;
 mod bson;
 mod client;
 mod command;
 mod concern;
 mod connection;
 mod consolidate;
+mod cursor;
 mod layout;
 mod options;
 
-pub use answer::MongoAnswer;
 pub use client::MongoClient;
-pub use concern::{Acknowledge, Members};
+pub use concern::{Members, WriteConcern};
+pub use cursor::MongoCursor;
 /// Re-exported driver, for code that administers the server.
 pub use mongodb as driver;
 pub use options::{Granularity, LayoutKind, MongoOptions};

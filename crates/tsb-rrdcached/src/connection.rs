@@ -9,10 +9,10 @@ use std::time::Duration;
 use tsb_core::wire::rrdcached::{LINE_MAX, Status, batch_error};
 
 /// Time without a reply after which the daemon counts as gone.
-const PATIENCE: Duration = Duration::from_mins(1);
+const TIMEOUT: Duration = Duration::from_mins(1);
 /// Number of commands sent before their replies are read: few enough that all replies fit into a
 /// socket's buffer.
-const UNDER_WAY: usize = 100;
+const IN_FLIGHT_MAX: usize = 100;
 
 /// One connection. Do not use it after an error: it is unknown which replies are still to come.
 #[derive(Debug)]
@@ -52,8 +52,8 @@ impl Connection {
     /// If nothing listens, or the socket does not support timeouts.
     pub fn open(path: &Path) -> io::Result<Self> {
         let stream = UnixStream::connect(path)?;
-        stream.set_read_timeout(Some(PATIENCE))?;
-        stream.set_write_timeout(Some(PATIENCE))?;
+        stream.set_read_timeout(Some(TIMEOUT))?;
+        stream.set_write_timeout(Some(TIMEOUT))?;
         Ok(Self {
             replies: BufReader::with_capacity(1 << 16, stream),
             line: String::new(),
@@ -67,7 +67,7 @@ impl Connection {
     pub fn ask(&mut self, commands: &str) -> io::Result<Vec<Reply>> {
         let lines: Vec<&str> = commands.split_inclusive('\n').collect();
         let mut replies = Vec::with_capacity(lines.len());
-        for some in lines.chunks(UNDER_WAY) {
+        for some in lines.chunks(IN_FLIGHT_MAX) {
             self.send(&some.concat())?;
             for _ in some {
                 replies.push(self.reply()?);

@@ -30,13 +30,14 @@ use tsb_stores::parts::lock;
 use tsb_stores::rrd::FILE_BYTES_MAX;
 use tsb_stores::write_cache::Account;
 use tsb_stores::write_cache::Medium;
-use tsb_stores::write_cache::writeback::checkpoint;
+use tsb_stores::write_cache::writeback::checkpoint_journal;
 use tsb_stores::write_cache::writeback::invalid;
-use tsb_stores::write_cache::writeback::{Journal, Opened};
+use tsb_stores::write_cache::writeback::{Journal, OpenedJournal};
 use tsb_stores::write_cache::{Sync, WriteCacheOptions};
 
 mod accept;
 mod ahead;
+mod background;
 mod base;
 mod conversation;
 mod create;
@@ -44,22 +45,22 @@ mod drain;
 mod entries;
 mod entry;
 mod error;
-mod keeper;
-mod known;
+mod head_cache;
 mod librrd;
-mod outlet;
+mod page_writeback;
 mod read;
+mod shard;
 mod shared;
-mod shelf;
 mod tune;
 
-pub use accept::Taken;
+pub use accept::UpdateOutcome;
 pub use conversation::Conversation;
 pub use error::FileError;
 
-use accept::{PlainTaken, PlainUpdate};
+use accept::{PlainOutcome, PlainUpdate};
 pub use base::FileSystem;
-use base::{Base, System};
+use base::{BaseFolder, OperatingSystem};
+use error::FileResult;
 use shared::Shared;
 
 /// Upper bound of the number of values in the answer to one `FETCH`.
@@ -125,7 +126,7 @@ impl FileCache {
     /// [`Error::Backend`] or [`Error::Corrupt`] if the folder or the journal cannot be opened.
     pub fn open(folder: &Path, bounds: FileBounds, options: &WriteCacheOptions, clock: Arc<dyn Clock>) -> Result<Self> {
         let opened = options.journal.as_ref().map(Journal::open).transpose()?;
-        Self::with_journal(folder, bounds, options, clock, opened, Box::new(System))
+        Self::with_journal(folder, bounds, options, clock, opened, Box::new(OperatingSystem))
     }
 
     /// Like [`FileCache::open`], with the journal on a medium and the files on a file system of
@@ -141,7 +142,7 @@ impl FileCache {
         medium: Box<dyn Medium>,
         system: Box<dyn FileSystem>,
     ) -> Result<Self> {
-        let opened = tsb_stores::write_cache::writeback::opened_on(options, medium)?;
+        let opened = tsb_stores::write_cache::writeback::open_journal_on(options, medium)?;
         Self::with_journal(folder, bounds, options, clock, Some(opened), system)
     }
 
@@ -150,24 +151,28 @@ impl FileCache {
         bounds: FileBounds,
         options: &WriteCacheOptions,
         clock: Arc<dyn Clock>,
-        opened: Option<Opened>,
+        opened: Option<OpenedJournal>,
         system: Box<dyn FileSystem>,
     ) -> Result<Self> {
         options.check()?;
-        if opened.as_ref().is_some_and(Opened::has_samples) {
+        if opened.as_ref().is_some_and(OpenedJournal::has_samples) {
             return Err(invalid(
                 "a journal with samples of series, which write-cache+X: replays".to_owned(),
             ));
         }
-        let base = Base::open(folder, system).map_err(|source| Error::Backend {
+        let base = BaseFolder::open(folder, system).map_err(|source| Error::Backend {
             action: format!("open the folder {}", folder.display()),
             source: source.into(),
         })?;
-        let memory = options.checkpoint.as_ref().map(known::Memory::open).transpose()?;
-        let (shared, held) = Shared::new(base, options, bounds, clock, opened, memory);
+        let head_cache = options
+            .checkpoint
+            .as_ref()
+            .map(head_cache::HeadCache::open)
+            .transpose()?;
+        let (shared, held) = Shared::new(base, options, bounds, clock, opened, head_cache);
         let shared = Arc::new(shared);
-        for (key, readings) in held {
-            shared.replay(&key, readings);
+        for (key, updates) in held {
+            shared.replay(&key, updates);
         }
         let cache = Self {
             threads: Mutex::default(),
@@ -181,12 +186,12 @@ impl FileCache {
     fn start(&self, options: &WriteCacheOptions) -> Result<()> {
         let (own, threads) = (OwnThreads::new(), &mut *lock(&self.threads));
         *threads = tsb_stores::write_cache::writeback::start(&self.shared, options, &own)?;
-        if self.shared.outlet.is_some() {
+        if self.shared.page_writeback.is_some() {
             let shared = Arc::clone(&self.shared);
             threads.push(tsb_stores::write_cache::writeback::spawn(
                 &own,
                 "tsb-cache-out",
-                move || shared.let_out(),
+                move || shared.run_page_writeback(),
             )?);
         }
         Ok(())
@@ -211,33 +216,33 @@ impl FileCache {
     ///
     /// # Errors
     /// [`FileError`] if nothing was accepted; the error of a refused update after accepted ones
-    /// is in [`Taken::refused`].
+    /// is in [`UpdateOutcome::refused`].
     pub fn update<'a>(
         &self,
         file: &str,
-        readings: impl Iterator<Item = Cow<'a, str>>,
+        updates: impl Iterator<Item = Cow<'a, str>>,
         session: &mut Session,
-    ) -> std::result::Result<Taken, FileError> {
+    ) -> FileResult<UpdateOutcome> {
         let counters = &self.shared.counters;
         counters.updates_received.fetch_add(1, Ordering::Relaxed);
         let name = self.shared.base.name(file)?;
-        self.shared.update(&name, readings, session)
+        self.shared.update(&name, updates, session)
     }
 
     /// A [`PlainUpdate`] of this file, if the name needs no cleaning. Does not look at the file.
-    fn plain_update<'a>(&self, file: &'a str, reading: &'a str) -> Option<PlainUpdate<'a>> {
+    fn plain_update<'a>(&self, file: &'a str, update: &'a str) -> Option<PlainUpdate<'a>> {
         match self.shared.base.name(file) {
-            Ok(Cow::Borrowed(name)) => Some(PlainUpdate::new(name, reading)),
+            Ok(Cow::Borrowed(name)) => Some(PlainUpdate::new(name, update)),
             _ => None,
         }
     }
 
     /// Accepts one update like [`FileCache::update`], on the fast path for common updates. `None`
     /// means that nothing has changed, and the caller must take the general path.
-    fn take_plain(&self, update: PlainUpdate<'_>, now_ns: u64) -> Option<PlainTaken> {
-        let taken = self.shared.take_plain(update, now_ns)?;
+    fn accept_plain(&self, update: PlainUpdate<'_>, now_ns: u64) -> Option<PlainOutcome> {
+        let accepted = self.shared.accept_plain(update, now_ns)?;
         self.shared.counters.updates_received.fetch_add(1, Ordering::Relaxed);
-        Some(taken)
+        Some(accepted)
     }
 
     /// Nanoseconds on the cache's clock.
@@ -247,8 +252,8 @@ impl FileCache {
 
     /// Prefetches the entries of the next updates. Touching all of them first lets the
     /// processor's cache misses overlap, instead of waiting for one after the other.
-    fn expect<'a>(&self, updates: impl Iterator<Item = PlainUpdate<'a>>) {
-        self.shared.expect(updates);
+    fn prefetch<'a>(&self, updates: impl Iterator<Item = PlainUpdate<'a>>) {
+        self.shared.prefetch(updates);
     }
 
     /// Returns when the updates up to a journal record have the level of
@@ -256,7 +261,7 @@ impl FileCache {
     ///
     /// # Errors
     /// [`FileError::Poisoned`].
-    pub fn confirm(&self, record: u64) -> std::result::Result<(), FileError> {
+    pub fn confirm(&self, record: u64) -> FileResult<()> {
         self.shared.confirm(record)
     }
 
@@ -265,7 +270,7 @@ impl FileCache {
     ///
     /// # Errors
     /// [`FileError`] if some update accepted since the last flush is not in the file.
-    pub fn flush(&self, file: &str, session: &mut Session) -> std::result::Result<bool, FileError> {
+    pub fn flush(&self, file: &str, session: &mut Session) -> FileResult<bool> {
         let name = self.shared.base.name(file)?;
         self.shared.flush(&name, session)
     }
@@ -287,10 +292,10 @@ impl FileCache {
     ///
     /// # Errors
     /// [`FileError::Outside`].
-    pub fn pending(&self, file: &str) -> std::result::Result<Vec<String>, FileError> {
+    pub fn pending(&self, file: &str) -> FileResult<Vec<String>> {
         let name = self.shared.base.name(file)?;
-        let shelf = self.shared.shelf_of(&name).lock_idle(&name);
-        let entry = shelf.entries.get(&name);
+        let shard = self.shared.shard_of(&name).lock_idle(&name);
+        let entry = shard.entries.get(&name);
         Ok(entry.map_or_else(Vec::new, |entry| entry.lines().map(str::to_owned).collect()))
     }
 
@@ -298,19 +303,19 @@ impl FileCache {
     ///
     /// # Errors
     /// [`FileError::Unknown`] if the cache does not know the file.
-    pub fn forget(&self, file: &str) -> std::result::Result<u64, FileError> {
+    pub fn forget(&self, file: &str) -> FileResult<u64> {
         let name = self.shared.base.name(file)?;
-        let mut shelf = self.shared.shelf_of(&name).lock_idle(&name);
-        self.shared.remove(&mut shelf, &name)?.ok_or(FileError::Unknown)
+        let mut shard = self.shared.shard_of(&name).lock_idle(&name);
+        self.shared.remove(&mut shard, &name)?.ok_or(FileError::Unknown)
     }
 
     /// The files that are queued for writing, with the number of values queued for each.
     pub fn queue(&self) -> Vec<(u64, String)> {
         let names: Vec<Box<str>> = lock(&self.shared.due).names.iter().cloned().collect();
         let queued = names.into_iter().map(|name| {
-            let shelf = self.shared.shelf_of(&name).lock();
-            let count = shelf.entries.get(&name).map_or(0, entry::Entry::waiting);
-            (count, self.shared.base.shown(&name))
+            let shard = self.shared.shard_of(&name).lock();
+            let count = shard.entries.get(&name).map_or(0, entry::Entry::queued);
+            (count, self.shared.base.display_path(&name))
         });
         queued.collect()
     }
@@ -319,10 +324,10 @@ impl FileCache {
     ///
     /// # Errors
     /// [`FileError::Unknown`] if the cache does not know the file.
-    pub fn suspend(&self, file: &str) -> std::result::Result<bool, FileError> {
+    pub fn suspend(&self, file: &str) -> FileResult<bool> {
         let name = self.shared.base.name(file)?;
-        let mut shelf = self.shared.shelf_of(&name).lock_idle(&name);
-        let entry = shelf.entries.get_mut(&name).ok_or(FileError::Unknown)?;
+        let mut shard = self.shared.shard_of(&name).lock_idle(&name);
+        let entry = shard.entries.get_mut(&name).ok_or(FileError::Unknown)?;
         Ok(!std::mem::replace(&mut entry.is_suspended, true))
     }
 
@@ -330,10 +335,10 @@ impl FileCache {
     ///
     /// # Errors
     /// As [`FileCache::suspend`].
-    pub fn resume(&self, file: &str) -> std::result::Result<bool, FileError> {
+    pub fn resume(&self, file: &str) -> FileResult<bool> {
         let name = self.shared.base.name(file)?;
-        let mut shelf = self.shared.shelf_of(&name).lock();
-        let entry = shelf.entries.get_mut(&name).ok_or(FileError::Unknown)?;
+        let mut shard = self.shared.shard_of(&name).lock();
+        let entry = shard.entries.get_mut(&name).ok_or(FileError::Unknown)?;
         Ok(self.resume_entry(entry))
     }
 
@@ -347,10 +352,10 @@ impl FileCache {
 
     /// Suspends all known files. Returns how many were not suspended before.
     pub fn suspend_all(&self) -> usize {
-        let shelves = self.shared.shelves().iter();
-        let counts = shelves.map(|shelved| {
-            let mut shelf = shelved.lock();
-            let entries = shelf.entries.iter_mut();
+        let shards = self.shared.shards().iter();
+        let counts = shards.map(|shard_mutex| {
+            let mut shard = shard_mutex.lock();
+            let entries = shard.entries.iter_mut();
             let new = entries.filter_map(|entry| (!std::mem::replace(&mut entry.is_suspended, true)).then_some(()));
             new.count()
         });
@@ -359,10 +364,10 @@ impl FileCache {
 
     /// Resumes all suspended files. Returns their number.
     pub fn resume_all(&self) -> usize {
-        let shelves = self.shared.shelves().iter();
-        let counts = shelves.map(|shelved| {
-            let mut shelf = shelved.lock();
-            let entries = shelf.entries.iter_mut();
+        let shards = self.shared.shards().iter();
+        let counts = shards.map(|shard_mutex| {
+            let mut shard = shard_mutex.lock();
+            let entries = shard.entries.iter_mut();
             entries
                 .filter_map(|entry| self.resume_entry(entry).then_some(()))
                 .count()
@@ -390,7 +395,7 @@ impl FileCache {
     /// The damage found in the journal, the checkpoint and the files.
     pub fn damage(&self) -> Vec<Damage> {
         let journal = self.shared.journal.as_ref().map(Journal::damage);
-        let checkpoint = self.shared.memory.as_ref().map(known::Memory::damage);
+        let checkpoint = self.shared.head_cache.as_ref().map(head_cache::HeadCache::damage);
         let files = std::iter::once(self.shared.damage.list());
         journal.into_iter().chain(checkpoint).chain(files).flatten().collect()
     }
@@ -411,12 +416,12 @@ impl FileCache {
             .shared
             .journal
             .as_ref()
-            .map_or(Ok(()), |journal| checkpoint(&*self.shared, journal));
+            .map_or(Ok(()), |journal| checkpoint_journal(&*self.shared, journal));
         if let Some(journal) = &self.shared.journal {
             journal.release();
         }
         synced?;
-        self.shared.remember()?;
+        self.shared.save_checkpoint()?;
         match left {
             None => Ok(()),
             Some(error) => Err(Error::Backend {
@@ -431,14 +436,14 @@ impl FileCache {
         let (mut session, mut ahead) = (Session::default(), Ahead::default());
         self.resume_all();
         let mut first = None;
-        for shelved in self.shared.shelves() {
+        for shard_mutex in self.shared.shards() {
             let names: Vec<Box<str>> = {
-                let shelf = shelved.lock();
-                let waiting = shelf.entries.iter().filter(|entry| entry.waiting() > 0);
+                let shard = shard_mutex.lock();
+                let waiting = shard.entries.iter().filter(|entry| entry.queued() > 0);
                 waiting.map(|entry| entry.name.clone()).collect()
             };
             self.shared
-                .write_some(&names, (&mut session, &mut ahead), None, |name, written| {
+                .write_files(&names, (&mut session, &mut ahead), None, |name, written| {
                     if let Err(error) = written.and_then(|_| self.shared.report(name)) {
                         first.get_or_insert(error);
                     }

@@ -16,5 +16,5 @@ mod files;
 mod store;
 
 pub use connection::{Connection, Counters, Reply};
-pub use files::{Conversation, FileBounds, FileCache, FileCacheStats, FileError, FileSystem, Taken};
+pub use files::{Conversation, FileBounds, FileCache, FileCacheStats, FileError, FileSystem, UpdateOutcome};
 pub use store::{RrdcachedStore, series};

@@ -22,7 +22,7 @@ use tsb_stores::error::{Error, Result};
 use tsb_stores::parts::KeyTable;
 use tsb_stores::parts::{lock, read, write};
 use tsb_stores::rrd::RrdOptions;
-use tsb_stores::rrd::client::{Micros, end_of, in_order, path_of, write as write_reading};
+use tsb_stores::rrd::client::{Micros, end_of, in_order, path_of, write as write_update};
 use tsb_stores::store::{
     Ack, Capabilities, Consolidated, Exactness, MAX_ARCHIVES, OnConflict, Position, Query, Reason, Refusals, Resample,
     Scope, Stats, Store, TimeRange, Visitor,
@@ -44,21 +44,21 @@ pub struct RrdcachedStore {
     layout: tsb_rrd::Layout,
     consolidated: Consolidated,
     keys: RwLock<KeyTable>,
-    session: Mutex<Session>,
+    state: Mutex<ClientState>,
     accepted: AtomicU64,
     flushed: AtomicU64,
 }
 
 /// The state that one request at a time uses.
 #[derive(Debug, Default)]
-struct Session {
+struct ClientState {
     connection: Option<Connection>,
-    series: Vec<Option<Series>>,
+    series: Vec<Option<SeriesFile>>,
     is_closed: bool,
 }
 
 #[derive(Clone, Debug)]
-struct Series {
+struct SeriesFile {
     file: String,
     /// The time of the newest update that the daemon accepted; `None` if the file does not exist
     /// yet.
@@ -69,7 +69,7 @@ struct Series {
 
 /// What a command of a batch does.
 #[derive(Clone, Copy, Debug)]
-enum Purpose {
+enum BatchCommand {
     Create,
     Update(usize),
 }
@@ -93,40 +93,40 @@ impl RrdcachedStore {
             keys: RwLock::new(KeyTable::new(options.max_series)),
             options,
             layout,
-            session: Mutex::default(),
+            state: Mutex::default(),
             accepted: AtomicU64::new(0),
             flushed: AtomicU64::new(0),
         };
-        let mut session = store.begin()?;
-        let pong = store.talk(&mut session, |connection| connection.ask("PING\n"))?;
-        drop(session);
+        let mut state = store.begin()?;
+        let pong = store.exchange(&mut state, |connection| connection.ask("PING\n"))?;
+        drop(state);
         match pong.first() {
             Some(reply) if reply.is_ok => Ok(store),
             other => Err(store.failed("talk to it", format!("it answers {other:?} to PING"))),
         }
     }
 
-    fn begin(&self) -> Result<MutexGuard<'_, Session>> {
-        let session = lock(&self.session);
-        if session.is_closed {
+    fn begin(&self) -> Result<MutexGuard<'_, ClientState>> {
+        let state = lock(&self.state);
+        if state.is_closed {
             return Err(Error::Closed);
         }
-        Ok(session)
+        Ok(state)
     }
 
     /// Runs one exchange, on a new connection if there is none. After an error the connection is
     /// dropped: which commands took effect is then unknown, and the error says so.
-    fn talk<T>(
+    fn exchange<T>(
         &self,
-        session: &mut Session,
-        exchange: impl FnOnce(&mut Connection) -> std::io::Result<T>,
+        state: &mut ClientState,
+        request: impl FnOnce(&mut Connection) -> std::io::Result<T>,
     ) -> Result<T> {
-        let mut connection = match session.connection.take() {
+        let mut connection = match state.connection.take() {
             Some(connection) => connection,
             None => Connection::open(&self.socket).map_err(|error| self.failed("connect", error))?,
         };
-        let answer = exchange(&mut connection).map_err(|error| self.failed("talk to it", error))?;
-        session.connection = Some(connection);
+        let answer = request(&mut connection).map_err(|error| self.failed("talk to it", error))?;
+        state.connection = Some(connection);
         Ok(answer)
     }
 
@@ -144,14 +144,14 @@ impl RrdcachedStore {
 
     /// The time of the newest update of each file, as the daemon reports it; `None` for files
     /// that do not exist.
-    fn look(&self, session: &mut Session, files: &[String]) -> Result<Vec<Option<Micros>>> {
+    fn newest_updates(&self, state: &mut ClientState, files: &[String]) -> Result<Vec<Option<Micros>>> {
         let mut commands = String::new();
         for file in files {
             // INFO reads the file, so queued updates must be written first.
             wire::command(&mut commands, &["FLUSH", file]);
             wire::command(&mut commands, &["INFO", file]);
         }
-        let replies = self.talk(session, |connection| connection.ask(&commands))?;
+        let replies = self.exchange(state, |connection| connection.ask(&commands))?;
         let infos = replies.iter().skip(1).step_by(2);
         let newest = infos.map(|reply| {
             let seconds = reply.lines.iter().find_map(|line| wire::last_update(line));
@@ -179,8 +179,14 @@ impl RrdcachedStore {
     }
 
     /// The commands for a batch. Samples refused here get no command.
-    fn commands(&self, series: &[Option<Series>], batch: &Batch<'_>, refused: &mut Refusals) -> (String, Vec<Purpose>) {
-        let (mut commands, mut purposes, mut text) = (String::new(), Vec::with_capacity(batch.len()), String::new());
+    fn commands(
+        &self,
+        series: &[Option<SeriesFile>],
+        batch: &Batch<'_>,
+        refused: &mut Refusals,
+    ) -> (String, Vec<BatchCommand>) {
+        let (mut commands, mut batch_commands, mut text) =
+            (String::new(), Vec::with_capacity(batch.len()), String::new());
         let mut newest: std::collections::HashMap<SeriesId, Micros> = std::collections::HashMap::new();
         for (index, (id, at, value)) in batch.iter().enumerate() {
             let Some(Some(series)) = series.get(id.index()) else {
@@ -190,54 +196,59 @@ impl RrdcachedStore {
             let admitted = Micros::of(at)
                 .ok_or(Reason::Unrepresentable)
                 .and_then(|at| in_order(before, at).map(|()| at))
-                .and_then(|at| write_reading(&mut text, at, value, self.options.derivation).map(|()| at));
+                .and_then(|at| write_update(&mut text, at, value, self.options.derivation).map(|()| at));
             match admitted {
                 Ok(at) => {
                     if before.is_none() {
                         self.create(&mut commands, &series.file, at);
-                        purposes.push(Purpose::Create);
+                        batch_commands.push(BatchCommand::Create);
                     }
                     newest.insert(id, at);
                     wire::command(&mut commands, &["UPDATE", &series.file, &text]);
-                    purposes.push(Purpose::Update(index));
+                    batch_commands.push(BatchCommand::Update(index));
                 }
                 Err(reason) => refused.push(index, reason),
             }
         }
-        (commands, purposes)
+        (commands, batch_commands)
     }
 
     /// Turns the daemon's failures into refusals. Returns an error for failures that are not
     /// about one sample.
-    fn judge(&self, failures: &[(usize, String)], purposes: &[Purpose], refused: &mut Refusals) -> Option<Error> {
+    fn convert_failures(
+        &self,
+        failures: &[(usize, String)],
+        batch_commands: &[BatchCommand],
+        refused: &mut Refusals,
+    ) -> Option<Error> {
         let mut error = None;
         for (number, what) in failures {
-            match purposes.get(number - 1) {
-                Some(Purpose::Create) if wire::is_there(what) => {}
-                Some(Purpose::Update(index)) if wire::is_not_later(what) => refused.push(*index, Reason::Late),
+            match batch_commands.get(number - 1) {
+                Some(BatchCommand::Create) if wire::is_there(what) => {}
+                Some(BatchCommand::Update(index)) if wire::is_not_later(what) => refused.push(*index, Reason::Late),
                 _ => error = error.or_else(|| Some(self.failed("update", what.clone()))),
             }
         }
         error
     }
 
-    fn flush_files(&self, session: &mut Session, ids: impl Iterator<Item = usize>) -> Result<()> {
+    fn flush_files(&self, state: &mut ClientState, ids: impl Iterator<Item = usize>) -> Result<()> {
         let mut commands = String::new();
         let mut asked = Vec::new();
         for index in ids {
-            if let Some(Some(series)) = session.series.get(index)
+            if let Some(Some(series)) = state.series.get(index)
                 && series.is_written
             {
                 wire::command(&mut commands, &["FLUSH", &series.file]);
                 asked.push(index);
             }
         }
-        let replies = self.talk(session, |connection| connection.ask(&commands))?;
+        let replies = self.exchange(state, |connection| connection.ask(&commands))?;
         if let Some(reply) = replies.iter().find(|reply| !reply.is_ok) {
             return Err(self.failed("flush", reply.text.clone()));
         }
         for index in asked {
-            if let Some(Some(series)) = session.series.get_mut(index) {
+            if let Some(Some(series)) = state.series.get_mut(index) {
                 series.is_written = false;
             }
         }
@@ -266,8 +277,15 @@ impl RrdcachedStore {
 
     /// The known rows of a series that end in `[from_s, to_s)`, at most the newest `most` of
     /// them.
-    fn rows(&self, session: &mut Session, id: SeriesId, from_s: i64, to_s: i64, most: i64) -> Result<Vec<(i64, f64)>> {
-        let Some((file, newest)) = session
+    fn rows(
+        &self,
+        state: &mut ClientState,
+        id: SeriesId,
+        from_s: i64,
+        to_s: i64,
+        most: i64,
+    ) -> Result<Vec<(i64, f64)>> {
+        let Some((file, newest)) = state
             .series
             .get(id.index())
             .and_then(Option::as_ref)
@@ -286,15 +304,15 @@ impl RrdcachedStore {
         let end = to_s.min(last_s + row_s).to_string();
         let mut command = String::new();
         wire::command(&mut command, &["FETCH", &file, archive.cf.name(), &start, &end]);
-        let mut replies = self.talk(session, |connection| connection.ask(&command))?;
+        let mut replies = self.exchange(state, |connection| connection.ask(&command))?;
         let reply = replies.pop().ok_or_else(|| self.failed("fetch", "no reply"))?;
         if !reply.is_ok {
             return Err(self.failed("fetch", reply.text));
         }
-        self.read_rows(&reply, from_s, to_s)
+        self.parse_rows(&reply, from_s, to_s)
     }
 
-    fn read_rows(&self, reply: &Reply, from_s: i64, to_s: i64) -> Result<Vec<(i64, f64)>> {
+    fn parse_rows(&self, reply: &Reply, from_s: i64, to_s: i64) -> Result<Vec<(i64, f64)>> {
         let mut rows = Vec::with_capacity(reply.lines.len());
         for line in &reply.lines {
             match wire::fetched(line) {
@@ -345,20 +363,20 @@ impl Store for RrdcachedStore {
     }
 
     fn define(&self, series: &[(SeriesId, SeriesKey)]) -> Result<()> {
-        let mut session = self.begin()?;
+        let mut state = self.begin()?;
         write(&self.keys).define(series)?;
-        let known = |session: &Session, id: SeriesId| session.series.get(id.index()).is_some_and(Option::is_some);
-        let new: Vec<_> = series.iter().filter(|(id, _)| !known(&session, *id)).collect();
+        let known = |state: &ClientState, id: SeriesId| state.series.get(id.index()).is_some_and(Option::is_some);
+        let new: Vec<_> = series.iter().filter(|(id, _)| !known(&state, *id)).collect();
         let files: Vec<String> = new
             .iter()
             .map(|(_, key)| format!("{}{}", self.prefix, path_of(key).display()))
             .collect();
-        let newest = self.look(&mut session, &files)?;
+        let newest = self.newest_updates(&mut state, &files)?;
         for (((id, _), file), newest) in new.into_iter().zip(files).zip(newest) {
-            if session.series.len() <= id.index() {
-                session.series.resize(id.index() + 1, None);
+            if state.series.len() <= id.index() {
+                state.series.resize(id.index() + 1, None);
             }
-            session.series[id.index()] = Some(Series {
+            state.series[id.index()] = Some(SeriesFile {
                 file,
                 newest,
                 is_written: false,
@@ -368,13 +386,13 @@ impl Store for RrdcachedStore {
     }
 
     fn write(&self, batch: &Batch<'_>, refused: &mut Refusals) -> Result<Ack> {
-        let mut session = self.begin()?;
+        let mut state = self.begin()?;
         read(&self.keys).check_batch(batch)?;
         let before = refused.len();
-        let (commands, purposes) = self.commands(&session.series, batch, refused);
-        if !purposes.is_empty() {
-            let failures = self.talk(&mut session, |connection| connection.batch(&commands))?;
-            if let Some(error) = self.judge(&failures, &purposes, refused) {
+        let (commands, batch_commands) = self.commands(&state.series, batch, refused);
+        if !batch_commands.is_empty() {
+            let failures = self.exchange(&mut state, |connection| connection.batch(&commands))?;
+            if let Some(error) = self.convert_failures(&failures, &batch_commands, refused) {
                 return Err(error);
             }
         }
@@ -383,10 +401,10 @@ impl Store for RrdcachedStore {
                 .iter()
                 .any(|one| one.index as usize == index)
         };
-        for purpose in purposes {
-            if let Purpose::Update(index) = purpose
+        for command in batch_commands {
+            if let BatchCommand::Update(index) = command
                 && (refused.len() == before || !is_refused(index))
-                && let Some(Some(series)) = session.series.get_mut(batch.id(index).index())
+                && let Some(Some(series)) = state.series.get_mut(batch.id(index).index())
             {
                 series.newest = Micros::of(batch.time(index));
                 series.is_written = true;
@@ -411,7 +429,7 @@ impl Store for RrdcachedStore {
     }
 
     fn flush(&self, scope: Scope<'_>, level: Durability) -> Result<()> {
-        let mut session = self.begin()?;
+        let mut state = self.begin()?;
         match level {
             Durability::Synced => return Err(self.unsupported("a flush to the medium")),
             Durability::Buffered => {}
@@ -419,15 +437,15 @@ impl Store for RrdcachedStore {
         }
         match scope {
             Scope::All => {
-                let all = 0..session.series.len();
-                self.flush_files(&mut session, all)?;
+                let all = 0..state.series.len();
+                self.flush_files(&mut state, all)?;
                 let covered = self.accepted.load(Ordering::Acquire);
                 self.flushed.fetch_max(covered, Ordering::AcqRel);
                 Ok(())
             }
             Scope::Series(series) => {
                 self.check_each(series)?;
-                self.flush_files(&mut session, series.iter().map(|id| id.index()))
+                self.flush_files(&mut state, series.iter().map(|id| id.index()))
             }
         }
     }
@@ -453,10 +471,10 @@ impl Store for RrdcachedStore {
     fn newest(&self, series: &[SeriesId], into: &mut [Option<Timestamp>]) -> Result<()> {
         self.check_open_and_known(series)?;
         for (&id, slot) in series.iter().zip(into) {
-            let mut session = self.begin()?;
-            let mut rows = self.rows(&mut session, id, i64::MIN, i64::MAX, 4)?;
+            let mut state = self.begin()?;
+            let mut rows = self.rows(&mut state, id, i64::MIN, i64::MAX, 4)?;
             if rows.is_empty() {
-                rows = self.rows(&mut session, id, i64::MIN, i64::MAX, i64::MAX)?;
+                rows = self.rows(&mut state, id, i64::MIN, i64::MAX, i64::MAX)?;
             }
             *slot = rows.last().map(|row| Timestamp::from_secs(row.0));
         }
@@ -465,9 +483,9 @@ impl Store for RrdcachedStore {
 
     fn newest_accepted(&self, series: &[SeriesId], into: &mut [Option<Timestamp>]) -> Result<()> {
         self.check_open_and_known(series)?;
-        let session = self.begin()?;
+        let state = self.begin()?;
         for (id, slot) in series.iter().zip(into) {
-            let series = session.series.get(id.index()).and_then(Option::as_ref);
+            let series = state.series.get(id.index()).and_then(Option::as_ref);
             *slot = series
                 .and_then(|series| series.newest)
                 .map(|at| Timestamp(at.0.saturating_mul(1_000)));
@@ -482,11 +500,11 @@ impl Store for RrdcachedStore {
     }
 
     fn close(&self) -> Result<()> {
-        let Ok(mut session) = self.begin() else { return Ok(()) };
-        session.is_closed = true;
-        let all = 0..session.series.len();
-        let flushed = self.flush_files(&mut session, all);
-        session.connection = None;
+        let Ok(mut state) = self.begin() else { return Ok(()) };
+        state.is_closed = true;
+        let all = 0..state.series.len();
+        let flushed = self.flush_files(&mut state, all);
+        state.connection = None;
         flushed
     }
 }

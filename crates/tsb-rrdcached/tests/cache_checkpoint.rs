@@ -25,28 +25,28 @@ const START_S: i64 = 1_700_000_000;
 const CHILD: &str = "TSB_CHECKPOINT_CHILD";
 
 /// Files with twins, and a place for checkpoint and journal.
-struct Bed {
+struct Fixture {
     folder: PathBuf,
     layout: Layout,
 }
 
-impl Bed {
+impl Fixture {
     fn new(folder: &Path) -> Self {
         let rows = [(1, 1_440), (6, 1_008), (24, 300)];
         let archives = [Cf::Average, Cf::Max].map(|cf| rows.map(|(steps, rows)| Archive::new(cf, 0.5, steps, rows)));
         let sources = ["a", "b"].map(|name| DataSource::new(name, DsKind::Gauge, 600));
         let layout = Layout::new(STEP_S as u64, sources.to_vec(), archives.concat()).unwrap();
-        let bed = Self {
+        let fixture = Self {
             folder: folder.to_owned(),
             layout,
         };
         for set in ["ours", "twins"] {
             std::fs::create_dir_all(folder.join(set)).unwrap();
             for index in 0..FILES {
-                tsb_rrd::create(&bed.path(set, index), &bed.layout, START_S, index as u64).unwrap();
+                tsb_rrd::create(&fixture.path(set, index), &fixture.layout, START_S, index as u64).unwrap();
             }
         }
-        bed
+        fixture
     }
 
     fn path(&self, set: &str, index: usize) -> PathBuf {
@@ -67,7 +67,9 @@ impl Bed {
         for index in indexes {
             for tick in ticks.clone() {
                 let file = RrdFile::open(&self.path(set, index)).unwrap();
-                let updated = file.update_and_close(&mut session, &[reading(index, tick)]).unwrap();
+                let updated = file
+                    .update_and_close(&mut session, &[update_text(index, tick)])
+                    .unwrap();
                 assert!(updated.stopped.is_none(), "{updated:?}");
             }
         }
@@ -89,7 +91,7 @@ impl Bed {
     }
 
     /// Has no file in memory; whether this medium can do that and tell.
-    fn chill(&self) -> bool {
+    fn drop_page_cache(&self) -> bool {
         let folder = std::fs::File::open(&self.folder).unwrap();
         syncfs(&folder).unwrap();
         let all = (0..FILES).all(|index| {
@@ -112,7 +114,11 @@ fn write(cache: &FileCache, ticks: std::ops::RangeInclusive<i64>) {
     for tick in ticks {
         for index in 0..FILES {
             let name = format!("{index}.rrd");
-            let taken = cache.update(&name, std::iter::once(Cow::Owned(reading(index, tick))), &mut session);
+            let taken = cache.update(
+                &name,
+                std::iter::once(Cow::Owned(update_text(index, tick))),
+                &mut session,
+            );
             assert_eq!(taken.unwrap().values, 1);
             assert!(cache.flush(&name, &mut session).unwrap());
         }
@@ -132,7 +138,7 @@ fn open(folder: &Path) -> FileCache {
     FileCache::open(&folder.join("ours"), FileBounds::of_files(1_000), &options, clock).unwrap()
 }
 
-fn reading(index: usize, tick: i64) -> String {
+fn update_text(index: usize, tick: i64) -> String {
     format!(
         "{}:{}.25:{}",
         START_S + tick * STEP_S,
@@ -151,14 +157,14 @@ fn read_bytes() -> u64 {
 #[test]
 fn neither_accept_nor_replay_nor_restart_nor_drain_reads_a_file() {
     let folder = tempfile::tempdir().unwrap();
-    let bed = Bed::new(folder.path());
-    let cache = bed.open();
+    let fixture = Fixture::new(folder.path());
+    let cache = fixture.open();
     // Long enough that each archive has had a row: its page is known.
     write(&cache, 1..=49);
     cache.close().unwrap();
-    assert!(bed.checkpoint().exists());
-    let is_cold = bed.chill();
-    let cache = bed.open();
+    assert!(fixture.checkpoint().exists());
+    let is_cold = fixture.drop_page_cache();
+    let cache = fixture.open();
     let before = read_bytes();
     write(&cache, 50..=73);
     // Rows reach a page that nobody knows: one of 256 does, of each archive.
@@ -166,17 +172,17 @@ fn neither_accept_nor_replay_nor_restart_nor_drain_reads_a_file() {
     assert!(is_little(before), "{} bytes after a restart", read_bytes() - before);
     cache.close().unwrap();
     // What waits when it ends goes to the journal, and is replayed by the next life.
-    let cache = bed.open();
+    let cache = fixture.open();
     let mut session = Session::default();
     for index in 0..FILES {
-        let update = std::iter::once(Cow::Owned(reading(index, 74)));
+        let update = std::iter::once(Cow::Owned(update_text(index, 74)));
         let taken = cache.update(&format!("{index}.rrd"), update, &mut session).unwrap();
         cache.confirm(taken.record.unwrap()).unwrap();
     }
     drop(cache);
-    bed.chill();
+    fixture.drop_page_cache();
     let before = read_bytes();
-    let cache = bed.open();
+    let cache = fixture.open();
     for index in 0..FILES {
         cache.flush(&format!("{index}.rrd"), &mut session).unwrap();
     }
@@ -184,13 +190,13 @@ fn neither_accept_nor_replay_nor_restart_nor_drain_reads_a_file() {
     let account = cache.stats().account;
     assert_eq!((account.replayed, account.pending), (FILES as u64, 0));
     cache.close().unwrap();
-    bed.compare();
+    fixture.compare();
 }
 
 #[test]
 fn a_drain_of_cold_files_without_a_checkpoint_reads_ahead_and_writes_the_same() {
     let folder = tempfile::tempdir().unwrap();
-    let bed = Bed::new(folder.path());
+    let fixture = Fixture::new(folder.path());
     let options = WriteCacheOptions {
         timeout_ns: 3_600_000_000_000,
         threads: 2,
@@ -207,10 +213,10 @@ fn a_drain_of_cold_files_without_a_checkpoint_reads_ahead_and_writes_the_same() 
     let mut session = Session::default();
     for tick in (1..=40).step_by(4) {
         for index in 0..FILES {
-            let updates = (tick..tick + 4).map(|tick| Cow::Owned(reading(index, tick)));
+            let updates = (tick..tick + 4).map(|tick| Cow::Owned(update_text(index, tick)));
             cache.update(&format!("{index}.rrd"), updates, &mut session).unwrap();
         }
-        bed.chill();
+        fixture.drop_page_cache();
         cache.start_drain();
         // Who flushes takes what a thread has opened ahead.
         assert!(cache.flush("7.rrd", &mut session).unwrap());
@@ -220,49 +226,49 @@ fn a_drain_of_cold_files_without_a_checkpoint_reads_ahead_and_writes_the_same() 
         }
     }
     cache.close().unwrap();
-    bed.compare();
+    fixture.compare();
 }
 
 #[test]
-fn what_others_write_is_noticed_awake_and_asleep() {
+fn a_change_by_another_process_is_noticed_with_and_without_an_entry() {
     let folder = tempfile::tempdir().unwrap();
-    let bed = Bed::new(folder.path());
-    let cache = bed.open();
+    let fixture = Fixture::new(folder.path());
+    let cache = fixture.open();
     write(&cache, 1..=20);
     // While the cache runs, with what it knows in memory.
-    bed.direct("ours", 0..FILES / 2, 21..=23);
+    fixture.direct("ours", 0..FILES / 2, 21..=23);
     write(&cache, 24..=30);
     cache.close().unwrap();
     // While it does not.
-    bed.direct("ours", 3..FILES, 31..=31);
-    std::fs::copy(bed.path("ours", 5), folder.path().join("copy")).unwrap();
-    std::fs::rename(folder.path().join("copy"), bed.path("ours", 5)).unwrap();
-    let cache = bed.open();
+    fixture.direct("ours", 3..FILES, 31..=31);
+    std::fs::copy(fixture.path("ours", 5), folder.path().join("copy")).unwrap();
+    std::fs::rename(folder.path().join("copy"), fixture.path("ours", 5)).unwrap();
+    let cache = fixture.open();
     write(&cache, 32..=40);
     cache.close().unwrap();
     // The twins get what the files got, and in the same order.
-    bed.direct("twins", 0..FILES, 1..=20);
-    bed.direct("twins", 0..FILES / 2, 21..=23);
-    bed.direct("twins", 0..FILES, 24..=30);
-    bed.direct("twins", 3..FILES, 31..=31);
-    bed.direct("twins", 0..FILES, 32..=40);
-    bed.compare();
+    fixture.direct("twins", 0..FILES, 1..=20);
+    fixture.direct("twins", 0..FILES / 2, 21..=23);
+    fixture.direct("twins", 0..FILES, 24..=30);
+    fixture.direct("twins", 3..FILES, 31..=31);
+    fixture.direct("twins", 0..FILES, 32..=40);
+    fixture.compare();
 }
 
 #[test]
-fn a_checkpoint_of_yesterday_or_cut_short_or_damaged_does_no_harm() {
+fn an_outdated_truncated_or_damaged_checkpoint_does_no_harm() {
     let folder = tempfile::tempdir().unwrap();
-    let bed = Bed::new(folder.path());
-    let cache = bed.open();
+    let fixture = Fixture::new(folder.path());
+    let cache = fixture.open();
     write(&cache, 1..=10);
     cache.close().unwrap();
-    let yesterday = std::fs::read(bed.checkpoint()).unwrap();
+    let yesterday = std::fs::read(fixture.checkpoint()).unwrap();
     let mut tick = 10;
     let mut seed = 7_u64;
     for round in 0..30_usize {
         let mut bytes = match round % 3 {
             0 => yesterday.clone(),
-            _ => std::fs::read(bed.checkpoint()).unwrap(),
+            _ => std::fs::read(fixture.checkpoint()).unwrap(),
         };
         seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
         let place = (seed >> 33) as usize % bytes.len();
@@ -271,16 +277,16 @@ fn a_checkpoint_of_yesterday_or_cut_short_or_damaged_does_no_harm() {
             1 => bytes.truncate(place),
             _ => bytes[place.max(8)] ^= 0x41,
         }
-        std::fs::write(bed.checkpoint(), bytes).unwrap();
-        let cache = bed.open();
+        std::fs::write(fixture.checkpoint(), bytes).unwrap();
+        let cache = fixture.open();
         write(&cache, tick + 1..=tick + 3);
         tick += 3;
         cache.close().unwrap();
-        bed.compare();
+        fixture.compare();
     }
-    std::fs::write(bed.checkpoint(), b"somebody's letters").unwrap();
+    std::fs::write(fixture.checkpoint(), b"somebody's letters").unwrap();
     let options = WriteCacheOptions {
-        checkpoint: Some(CheckpointOptions::new(bed.checkpoint())),
+        checkpoint: Some(CheckpointOptions::new(fixture.checkpoint())),
         ..WriteCacheOptions::default()
     };
     let refused = FileCache::open(
@@ -293,9 +299,9 @@ fn a_checkpoint_of_yesterday_or_cut_short_or_damaged_does_no_harm() {
 }
 
 #[test]
-fn kills_leave_files_and_checkpoints_that_fit_or_are_not_believed() {
+fn after_a_kill_the_checkpoint_matches_the_files_or_is_ignored() {
     let folder = tempfile::tempdir().unwrap();
-    let bed = Bed::new(folder.path());
+    let fixture = Fixture::new(folder.path());
     let clock = MonotonicClock::new();
     for round in 0..12_u64 {
         let mut child = Command::new(std::env::current_exe().unwrap())
@@ -318,7 +324,7 @@ fn kills_leave_files_and_checkpoints_that_fit_or_are_not_believed() {
         }
         child.kill().unwrap();
         child.wait().unwrap();
-        let cache = bed.open();
+        let cache = fixture.open();
         let mut session = Session::default();
         for index in 0..FILES {
             let name = format!("{index}.rrd");
@@ -327,7 +333,7 @@ fn kills_leave_files_and_checkpoints_that_fit_or_are_not_believed() {
             assert!((newest - START_S) / STEP_S >= acked.unwrap(), "{acked:?}");
         }
         cache.close().unwrap();
-        bed.compare();
+        fixture.compare();
     }
 }
 
@@ -348,7 +354,7 @@ fn a_child_that_writes() {
         for (index, tick) in ticks.iter_mut().enumerate() {
             *tick += 1;
             let name = format!("{index}.rrd");
-            let update = std::iter::once(Cow::Owned(reading(index, *tick)));
+            let update = std::iter::once(Cow::Owned(update_text(index, *tick)));
             let taken = cache.update(&name, update, &mut session).unwrap();
             assert_eq!(taken.values, 1);
             // What is in the file was on record before, with and without a confirmation.

@@ -49,7 +49,7 @@ impl Client {
     /// was closed.
     fn ask(&mut self, command: &str) -> Option<String> {
         writeln!(self.replies.get_mut(), "{command}").ok()?;
-        self.hear()
+        self.read_reply()
     }
 
     fn send(&mut self, command: &str) {
@@ -57,7 +57,7 @@ impl Client {
     }
 
     /// The next reply.
-    fn hear(&mut self) -> Option<String> {
+    fn read_reply(&mut self) -> Option<String> {
         let mut first = String::new();
         self.replies.read_line(&mut first).ok().filter(|&len| len > 0)?;
         self.lines.clear();
@@ -97,7 +97,7 @@ impl Client {
 }
 
 /// Waits for what the daemon does by itself.
-fn until(is: impl Fn() -> bool) {
+fn wait_until(is: impl Fn() -> bool) {
     let clock = MonotonicClock::new();
     while !is() {
         assert!(clock.now() < 20_000_000_000);
@@ -114,7 +114,7 @@ fn journaled() -> (Daemon, tempfile::TempDir, String) {
 }
 
 /// Kills a daemon with a journal after so many acknowledged updates: how many come back.
-fn survivors(acks: i64) -> i64 {
+fn values_after_kill(acks: i64) -> i64 {
     let (mut daemon, _folder, journal) = journaled();
     let mut client = Client::of(&daemon);
     client.create("a.rrd");
@@ -124,8 +124,8 @@ fn survivors(acks: i64) -> i64 {
 }
 
 fn a_kill_loses_what_was_acknowledged() {
-    assert_eq!((survivors(10), survivors(100)), (0, 0));
-    let left = survivors(1_000);
+    assert_eq!((values_after_kill(10), values_after_kill(100)), (0, 0));
+    let left = values_after_kill(1_000);
     assert!((1..1_000).contains(&left), "{left} of 1000");
 }
 
@@ -147,7 +147,7 @@ fn three_hundred_values_do_not_come_back() {
     assert_eq!(client.pending("a.rrd"), 0);
 }
 
-fn a_wrong_column_count_is_taken_and_lost_and_flush_says_yes() {
+fn a_wrong_column_count_is_accepted_and_lost_and_flush_succeeds() {
     let daemon = Daemon::start(&[]).unwrap();
     let mut client = Client::of(&daemon);
     client.create("a.rrd");
@@ -160,7 +160,7 @@ fn a_wrong_column_count_is_taken_and_lost_and_flush_says_yes() {
     assert_eq!(client.pending("a.rrd"), 0);
 }
 
-fn a_flush_of_a_suspended_file_says_yes_and_writes_nothing() {
+fn a_flush_of_a_suspended_file_succeeds_and_writes_nothing() {
     let daemon = Daemon::start(&[]).unwrap();
     let mut client = Client::of(&daemon);
     client.create("a.rrd");
@@ -176,7 +176,7 @@ fn a_flush_of_a_suspended_file_says_yes_and_writes_nothing() {
     assert_eq!(client.newest("a.rrd"), 1_700_000_104);
 }
 
-fn a_locked_file_loses_what_waits_and_flush_says_yes() {
+fn a_locked_file_loses_its_queue_and_flush_succeeds() {
     let daemon = Daemon::start(&[]).unwrap();
     let mut client = Client::of(&daemon);
     client.create("a.rrd");
@@ -222,16 +222,16 @@ fn main() -> ExitCode {
             three_hundred_values_do_not_come_back,
         ),
         trial(
-            "a_wrong_column_count_is_taken_and_lost_and_flush_says_yes",
-            a_wrong_column_count_is_taken_and_lost_and_flush_says_yes,
+            "a_wrong_column_count_is_accepted_and_lost_and_flush_succeeds",
+            a_wrong_column_count_is_accepted_and_lost_and_flush_succeeds,
         ),
         trial(
-            "a_flush_of_a_suspended_file_says_yes_and_writes_nothing",
-            a_flush_of_a_suspended_file_says_yes_and_writes_nothing,
+            "a_flush_of_a_suspended_file_succeeds_and_writes_nothing",
+            a_flush_of_a_suspended_file_succeeds_and_writes_nothing,
         ),
         trial(
-            "a_locked_file_loses_what_waits_and_flush_says_yes",
-            a_locked_file_loses_what_waits_and_flush_says_yes,
+            "a_locked_file_loses_its_queue_and_flush_succeeds",
+            a_locked_file_loses_its_queue_and_flush_succeeds,
         ),
         trial(
             "suspending_an_unknown_file_ends_the_connection",
@@ -242,12 +242,12 @@ fn main() -> ExitCode {
             during::an_update_during_a_write_does_not_come_back,
         ),
         trial(
-            "a_flush_during_a_write_says_yes_before_it_is_over",
-            during::a_flush_during_a_write_says_yes_before_it_is_over,
+            "a_flush_during_a_write_succeeds_before_the_write_ends",
+            during::a_flush_during_a_write_succeeds_before_the_write_ends,
         ),
         trial(
-            "a_journal_forgets_what_still_waits",
-            during::a_journal_forgets_what_still_waits,
+            "a_journal_forgets_queued_updates",
+            during::a_journal_forgets_queued_updates,
         ),
         trial(
             "a_long_line_ends_the_connection",

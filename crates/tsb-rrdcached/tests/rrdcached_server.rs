@@ -39,7 +39,7 @@ use tsb_stores::write_cache::{JournalOptions, Sync, WriteCacheOptions};
 const START_S: i64 = 1_699_999_999;
 
 /// Our server, without a socket.
-struct Ours {
+struct OurServer {
     cache: Arc<FileCache>,
     conversation: Conversation,
     is_over: bool,
@@ -60,7 +60,7 @@ fn journaled(folder: &Path, sync: Sync) -> WriteCacheOptions {
     }
 }
 
-impl Ours {
+impl OurServer {
     fn open(folder: &Path, options: &WriteCacheOptions) -> Self {
         Self::with_clock(folder, options, Arc::new(MonotonicClock::new()))
     }
@@ -130,7 +130,7 @@ impl Ours {
 }
 
 /// Waits for the threads of a cache.
-fn until(is: impl Fn() -> bool) -> bool {
+fn wait_until(is: impl Fn() -> bool) -> bool {
     let clock = MonotonicClock::new();
     while !is() && clock.now() < 20_000_000_000 {
         clock.wait_until(clock.now() + 1_000_000);
@@ -139,9 +139,9 @@ fn until(is: impl Fn() -> bool) -> bool {
 }
 
 /// A client of the real daemon.
-struct Theirs(BufReader<UnixStream>);
+struct DaemonClient(BufReader<UnixStream>);
 
-impl Theirs {
+impl DaemonClient {
     fn of(daemon: &Daemon) -> Self {
         let stream = UnixStream::connect(daemon.socket()).unwrap();
         let patience = std::time::Duration::from_secs(20);
@@ -173,11 +173,11 @@ impl Theirs {
     }
 }
 
-fn replies_are_the_daemons() {
+fn replies_equal_the_daemons() {
     let daemon = Daemon::start(&["-R"]).unwrap();
-    let mut theirs = Theirs::of(&daemon);
+    let mut theirs = DaemonClient::of(&daemon);
     let folder = tempfile::tempdir().unwrap();
-    let mut ours = Ours::open(folder.path(), &options());
+    let mut ours = OurServer::open(folder.path(), &options());
     let theirs_at = daemon.socket().parent().unwrap().join("base").display().to_string();
     let ours_at = ours.cache.folder().display().to_string();
     for line in SCRIPT.lines().chain([BATCH]) {
@@ -212,17 +212,17 @@ fn replies_are_the_daemons() {
 /// Windows of all kinds over one file with archives of several steps.
 fn fetch_chooses_archives_as_the_daemon_does() {
     let daemon = Daemon::start(&[]).unwrap();
-    let mut theirs = Theirs::of(&daemon);
+    let mut theirs = DaemonClient::of(&daemon);
     let folder = tempfile::tempdir().unwrap();
-    let mut ours = Ours::open(folder.path(), &options());
+    let mut ours = OurServer::open(folder.path(), &options());
     let create = "CREATE f.rrd -b 1699999999 -s 10 DS:a:GAUGE:60:U:U DS:b:DERIVE:60:U:U \
         RRA:AVERAGE:0.5:1:50 RRA:AVERAGE:0.5:6:40 RRA:MAX:0.5:6:40 RRA:AVERAGE:0.5:30:30 RRA:MIN:0.5:1:20";
-    let readings: Vec<String> = (0..900)
+    let updates: Vec<String> = (0..900)
         .map(|index| format!("{}:{}:{}", 1_700_000_007 + index * 10, index % 17, index * index))
         .collect();
     let mut lines = vec![create.to_owned()];
     lines.extend(
-        readings
+        updates
             .chunks(50)
             .map(|some| format!("UPDATE f.rrd {}", some.join(" "))),
     );
@@ -246,19 +246,19 @@ fn fetch_chooses_archives_as_the_daemon_does() {
 
 fn a_wrong_column_count_is_refused() {
     let folder = tempfile::tempdir().unwrap();
-    let mut ours = Ours::open(folder.path(), &options());
+    let mut ours = OurServer::open(folder.path(), &options());
     ours.create("a.rrd");
-    for reading in ["1700000100:1:2:3", "1700000100:x", "1700000100:"] {
-        let reply = ours.first(&format!("UPDATE a.rrd {reading}"));
+    for update in ["1700000100:1:2:3", "1700000100:x", "1700000100:"] {
+        let reply = ours.first(&format!("UPDATE a.rrd {update}"));
         assert!(reply.starts_with("-1 "), "{reply}");
     }
     let stats = ours.cache.stats();
     assert_eq!((stats.account.accepted, stats.values_rejected), (0, 3));
 }
 
-fn a_flush_of_a_suspended_file_says_no() {
+fn a_flush_of_a_suspended_file_fails() {
     let folder = tempfile::tempdir().unwrap();
-    let mut ours = Ours::open(folder.path(), &options());
+    let mut ours = OurServer::open(folder.path(), &options());
     ours.create("a.rrd");
     ours.first("UPDATE a.rrd 1700000100:1 1700000101:2");
     ours.first("SUSPEND a.rrd");
@@ -271,7 +271,7 @@ fn a_flush_of_a_suspended_file_says_no() {
 
 fn suspending_an_unknown_file_keeps_the_connection() {
     let folder = tempfile::tempdir().unwrap();
-    let mut ours = Ours::open(folder.path(), &options());
+    let mut ours = OurServer::open(folder.path(), &options());
     let reply = ours.first("SUSPEND nobody.rrd");
     assert!(reply.ends_with("/nobody.rrd - No such file or directory"), "{reply}");
     assert_eq!((ours.first("PING"), ours.is_over), ("0 PONG".to_owned(), false));
@@ -283,7 +283,7 @@ fn suspending_an_unknown_file_keeps_the_connection() {
 fn a_locked_file_is_reported_and_tried_again() {
     let folder = tempfile::tempdir().unwrap();
     let clock = Arc::new(ManualClock::new());
-    let mut ours = Ours::with_clock(folder.path(), &options(), clock);
+    let mut ours = OurServer::with_clock(folder.path(), &options(), clock);
     ours.create("a.rrd");
     ours.first("UPDATE a.rrd 1700000100:1 1700000101:2");
     let path = ours.cache.folder().join("a.rrd");
@@ -302,11 +302,11 @@ fn a_locked_file_is_reported_and_tried_again() {
     );
 }
 
-/// Somebody else writes a later reading: what the file will not take any more is counted and
+/// Somebody else writes a later update: what the file will not take any more is counted and
 /// said, once.
 fn a_flush_says_what_was_lost() {
     let folder = tempfile::tempdir().unwrap();
-    let mut ours = Ours::open(folder.path(), &options());
+    let mut ours = OurServer::open(folder.path(), &options());
     ours.create("a.rrd");
     ours.first("UPDATE a.rrd 1700000100:1 1700000101:2 1700000103:3");
     let file = tsb_rrd::RrdFile::open(&ours.cache.folder().join("a.rrd")).unwrap();
@@ -327,10 +327,10 @@ fn a_flush_says_what_was_lost() {
     assert_eq!(ours.cache.stats().account.failed, 3);
 }
 
-fn what_was_acknowledged_outlives_the_cache() {
+fn acknowledged_updates_outlive_the_cache() {
     for sync in [Sync::None, Sync::Group, Sync::Each, Sync::Interval(1_000_000_000)] {
         let folder = tempfile::tempdir().unwrap();
-        let mut ours = Ours::open(folder.path(), &journaled(folder.path(), sync));
+        let mut ours = OurServer::open(folder.path(), &journaled(folder.path(), sync));
         ours.create("a.rrd");
         ours.create("b.rrd");
         // Longer than the line that the daemon's journal cuts.
@@ -346,9 +346,10 @@ fn what_was_acknowledged_outlives_the_cache() {
         ours.first("UPDATE c.rrd 1700000001:1");
         ours.first("FORGET c.rrd");
         ours.kill();
-        let mut ours = Ours::open(folder.path(), &journaled(folder.path(), sync));
+        let mut ours = OurServer::open(folder.path(), &journaled(folder.path(), sync));
         let account = ours.cache.stats().account;
-        // The journal has no mark for what was flushed, because nothing was synced: the file has it.
+        // The journal has no mark for what was flushed, because nothing was synced: the file has
+        // it.
         assert_eq!((account.replayed, account.failed), (303, 0), "{sync:?}");
         for file in ["a.rrd", "b.rrd", "c.rrd"] {
             assert!(ours.first(&format!("FLUSH {file}")).starts_with("0 "));
@@ -357,14 +358,14 @@ fn what_was_acknowledged_outlives_the_cache() {
         assert_eq!(ours.newest("b.rrd"), 1_700_000_002);
         assert_eq!(ours.newest("c.rrd"), START_S);
         assert!(ours.cache.close().is_ok());
-        let ours = Ours::open(folder.path(), &journaled(folder.path(), sync));
+        let ours = OurServer::open(folder.path(), &journaled(folder.path(), sync));
         assert_eq!(ours.cache.stats().account.replayed, 0);
     }
 }
 
 fn memory_is_bounded() {
     let folder = tempfile::tempdir().unwrap();
-    let mut ours = Ours::small(folder.path());
+    let mut ours = OurServer::small(folder.path());
     ours.create("a.rrd");
     ours.first("UPDATE a.rrd 1700000000:1");
     ours.first("SUSPEND a.rrd");
@@ -384,30 +385,30 @@ fn memory_is_bounded() {
     assert!(ours.first("UPDATE a.rrd 1700002000:1").starts_with("0 "));
 }
 
-fn what_is_due_is_written_by_threads() {
+fn due_files_are_written_by_the_threads() {
     let folder = tempfile::tempdir().unwrap();
     let clock = Arc::new(ManualClock::new());
     let shared: Arc<dyn Clock> = clock.clone();
-    let mut ours = Ours::with_clock(folder.path(), &options(), shared);
+    let mut ours = OurServer::with_clock(folder.path(), &options(), shared);
     ours.create("a.rrd");
     ours.first("UPDATE a.rrd 1700000000:1");
     assert_eq!(ours.cache.stats().account.pending, 1);
     clock.advance(1_800_000_000_001);
     ours.first("UPDATE a.rrd 1700000001:1");
-    until(|| ours.cache.stats().account.written == 2);
+    wait_until(|| ours.cache.stats().account.written == 2);
     let stats = ours.cache.stats();
     assert_eq!((stats.account.written, stats.updates_written), (2, 1));
 }
 
 /// Any bytes at all, cut anywhere: replies are the same, and nothing panics.
-fn cuts_change_nothing() {
+fn replies_do_not_depend_on_where_the_input_is_cut() {
     let text = format!("{SCRIPT}\n{BATCH}\n\u{0}\n\n  \nUPDATE a.rrd \\\nQUIT\nPING\n");
     let mut bytes = text.into_bytes();
     bytes.extend(b"\xff\xfe UPDATE\n");
     let mut all = Vec::new();
     for piece in [1, 7, 100, bytes.len()] {
         let folder = tempfile::tempdir().unwrap();
-        let ours = Ours::open(folder.path(), &options());
+        let ours = OurServer::open(folder.path(), &options());
         let mut conversation = Conversation::new(Arc::clone(&ours.cache));
         let (mut held, mut out) = (Vec::new(), Vec::new());
         for part in bytes.chunks(piece) {
@@ -431,7 +432,7 @@ fn cuts_change_nothing() {
 /// and the account balances.
 fn any_bytes_are_answered() {
     let folder = tempfile::tempdir().unwrap();
-    let ours = Ours::open(folder.path(), &journaled(folder.path(), Sync::None));
+    let ours = OurServer::open(folder.path(), &journaled(folder.path(), Sync::None));
     let text = format!("{SCRIPT}\n{BATCH}\nINFO a.rrd\nSTATS\nFETCHBIN a.rrd MAX 1699999900 1700000060\n");
     let mut seed = 11_u64;
     let mut next = move |limit: usize| {
@@ -478,8 +479,8 @@ fn any_bytes_are_answered() {
 }
 
 /// What is compared with the real daemon.
-const BESIDE: [(&str, fn()); 2] = [
-    ("replies_are_the_daemons", replies_are_the_daemons),
+const WITH_DAEMON: [(&str, fn()); 2] = [
+    ("replies_equal_the_daemons", replies_equal_the_daemons),
     (
         "fetch_chooses_archives_as_the_daemon_does",
         fetch_chooses_archives_as_the_daemon_does,
@@ -487,12 +488,9 @@ const BESIDE: [(&str, fn()); 2] = [
 ];
 
 /// What is asked of ours alone.
-const ALONE: [(&str, fn()); 23] = [
+const WITHOUT_DAEMON: [(&str, fn()); 23] = [
     ("a_wrong_column_count_is_refused", a_wrong_column_count_is_refused),
-    (
-        "a_flush_of_a_suspended_file_says_no",
-        a_flush_of_a_suspended_file_says_no,
-    ),
+    ("a_flush_of_a_suspended_file_fails", a_flush_of_a_suspended_file_fails),
     (
         "suspending_an_unknown_file_keeps_the_connection",
         suspending_an_unknown_file_keeps_the_connection,
@@ -503,11 +501,14 @@ const ALONE: [(&str, fn()); 23] = [
     ),
     ("a_flush_says_what_was_lost", a_flush_says_what_was_lost),
     (
-        "what_was_acknowledged_outlives_the_cache",
-        what_was_acknowledged_outlives_the_cache,
+        "acknowledged_updates_outlive_the_cache",
+        acknowledged_updates_outlive_the_cache,
     ),
     ("memory_is_bounded", memory_is_bounded),
-    ("what_is_due_is_written_by_threads", what_is_due_is_written_by_threads),
+    (
+        "due_files_are_written_by_the_threads",
+        due_files_are_written_by_the_threads,
+    ),
     (
         "an_update_that_arrives_during_a_write_survives_replay",
         during::an_update_that_arrives_during_a_write_survives_replay,
@@ -516,18 +517,15 @@ const ALONE: [(&str, fn()); 23] = [
         "a_flush_during_a_write_waits_for_it",
         during::a_flush_during_a_write_waits_for_it,
     ),
-    (
-        "a_journal_keeps_what_still_waits",
-        during::a_journal_keeps_what_still_waits,
-    ),
+    ("a_journal_keeps_queued_updates", during::a_journal_keeps_queued_updates),
     (
         "a_locked_file_is_written_later_by_itself",
         during::a_locked_file_is_written_later_by_itself,
     ),
     ("a_long_line_is_understood", during::a_long_line_is_understood),
     (
-        "a_plain_update_is_taken_as_any_other",
-        plain::a_plain_update_is_taken_as_any_other,
+        "a_plain_update_is_accepted_like_any_other",
+        plain::a_plain_update_is_accepted_like_any_other,
     ),
     (
         "a_file_of_too_many_bytes_is_refused",
@@ -543,18 +541,21 @@ const ALONE: [(&str, fn()); 23] = [
     ),
     ("a_file_is_tuned_and_dumped", librrd::a_file_is_tuned_and_dumped),
     (
-        "a_damaged_file_takes_nothing_and_the_others_go_on",
-        damaged::a_damaged_file_takes_nothing_and_the_others_go_on,
+        "a_damaged_file_refuses_updates_and_others_accept_them",
+        damaged::a_damaged_file_refuses_updates_and_others_accept_them,
     ),
     (
         "a_file_that_is_gone_is_missing_to_the_next_update",
         damaged::a_file_that_is_gone_is_missing_to_the_next_update,
     ),
     (
-        "a_replay_into_a_damaged_file_is_counted_and_named",
-        damaged::a_replay_into_a_damaged_file_is_counted_and_named,
+        "a_replay_into_a_damaged_file_is_counted_and_reported",
+        damaged::a_replay_into_a_damaged_file_is_counted_and_reported,
     ),
-    ("cuts_change_nothing", cuts_change_nothing),
+    (
+        "replies_do_not_depend_on_where_the_input_is_cut",
+        replies_do_not_depend_on_where_the_input_is_cut,
+    ),
     ("any_bytes_are_answered", any_bytes_are_answered),
 ];
 
@@ -563,7 +564,7 @@ fn main() -> ExitCode {
         return ExitCode::SUCCESS;
     }
     let is_there = Daemon::start(&[]).is_some();
-    let beside = BESIDE.into_iter().map(|(name, run)| {
+    let with_daemon = WITH_DAEMON.into_iter().map(|(name, run)| {
         Trial::ignorable_test(name, move || {
             if !is_there {
                 return Ok(Completion::ignored_with(
@@ -574,11 +575,11 @@ fn main() -> ExitCode {
             Ok::<_, Failed>(Completion::Completed)
         })
     });
-    let alone = ALONE.into_iter().map(|(name, run)| {
+    let without_daemon = WITHOUT_DAEMON.into_iter().map(|(name, run)| {
         Trial::test(name, move || {
             run();
             Ok(())
         })
     });
-    libtest_mimic::run(&Arguments::from_args(), beside.chain(alone).collect()).exit_code()
+    libtest_mimic::run(&Arguments::from_args(), with_daemon.chain(without_daemon).collect()).exit_code()
 }

@@ -25,13 +25,13 @@ pub fn write<T>(lock: &RwLock<T>) -> RwLockWriteGuard<'_, T> {
 /// The notifier must have changed the awaited state under the mutex; it may have released the
 /// mutex since.
 #[derive(Debug, Default)]
-pub struct Bell {
+pub struct CountedCondvar {
     condvar: Condvar,
     // Changed only under the mutex, so a thread that holds it later sees all waiting threads.
     waiting: AtomicUsize,
 }
 
-impl Bell {
+impl CountedCondvar {
     /// Releases the mutex and waits for a notification. May also return spuriously.
     pub fn wait<'a, T>(&self, guard: MutexGuard<'a, T>) -> MutexGuard<'a, T> {
         self.waiting.fetch_add(1, Ordering::Relaxed);
@@ -41,14 +41,14 @@ impl Bell {
     }
 
     /// Wakes one waiting thread.
-    pub fn ring_one(&self) {
+    pub fn notify_one(&self) {
         if self.waiting.load(Ordering::Relaxed) > 0 {
             self.condvar.notify_one();
         }
     }
 
     /// Wakes all waiting threads.
-    pub fn ring_all(&self) {
+    pub fn notify_all(&self) {
         if self.waiting.load(Ordering::Relaxed) > 0 {
             self.condvar.notify_all();
         }
@@ -60,29 +60,29 @@ mod tests {
     use super::*;
 
     #[test]
-    fn nobody_who_waits_is_forgotten() {
+    fn every_waiting_thread_is_notified() {
         const TURNS: usize = 20_000;
-        let (turn, bell) = (Mutex::new(0), Bell::default());
+        let (turn, condvar) = (Mutex::new(0), CountedCondvar::default());
         std::thread::scope(|scope| {
             for me in 0..3 {
-                let (turn, bell) = (&turn, &bell);
+                let (turn, condvar) = (&turn, &condvar);
                 scope.spawn(move || {
                     for round in 0..TURNS {
                         let mut guard = lock(turn);
                         while *guard != 3 * round + me {
-                            guard = bell.wait(guard);
+                            guard = condvar.wait(guard);
                         }
                         *guard += 1;
                         // Notify both while holding the mutex and after releasing it.
                         if round % 2 == 0 {
                             drop(guard);
                         }
-                        bell.ring_all();
+                        condvar.notify_all();
                     }
                 });
             }
         });
         assert_eq!(*lock(&turn), 3 * TURNS);
-        assert_eq!(bell.waiting.into_inner(), 0);
+        assert_eq!(condvar.waiting.into_inner(), 0);
     }
 }

@@ -2,7 +2,7 @@
 //! the series numbers of a file or database, and resampling.
 
 pub use crate::keys::KeyTable;
-pub use crate::locks::{Bell, lock, read, write};
+pub use crate::locks::{CountedCondvar, lock, read, write};
 #[cfg(feature = "numbers")]
 pub use crate::numbers::{Keys, key_of, labels_to_json};
 pub use crate::resample::Resampler;

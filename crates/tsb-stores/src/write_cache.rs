@@ -29,28 +29,28 @@ use crate::own_threads::OwnThreads;
 use crate::store::{Ack, Capabilities, Footprint, OnConflict, Position, Query, Refusals, Scope, Stats, Store, Visitor};
 
 mod account;
+mod background;
 mod checkpoint;
 mod chunk;
 mod drain;
 mod journal;
-mod keeper;
-mod load;
 mod options;
 mod shard;
 mod shared;
+mod write_batch;
 pub mod writeback;
 
 pub use account::Account;
 use journal::Journal;
-pub use journal::{Medium, Note, Segment};
+pub use journal::{CounterFile, Medium, Segment};
 use options::invalid;
 pub use options::{CheckpointOptions, JournalOptions, Sync, WriteCacheOptions};
-use shared::Shared;
-use writeback::opened_on;
+use shared::SharedCache;
+use writeback::open_journal_on;
 
 /// A store with a queue per series in front of it.
 pub struct WriteCache<S: Store> {
-    shared: Arc<Shared<S>>,
+    shared: Arc<SharedCache<S>>,
     threads: Mutex<Vec<JoinHandle<()>>>,
     own: OwnThreads,
 }
@@ -77,14 +77,14 @@ impl<S: Store> WriteCache<S> {
         clock: Arc<dyn Clock>,
         medium: Box<dyn Medium>,
     ) -> Result<Self> {
-        Self::with_journal(inner, options, clock, Some(opened_on(options, medium)?))
+        Self::with_journal(inner, options, clock, Some(open_journal_on(options, medium)?))
     }
 
     fn with_journal(
         inner: S,
         options: &WriteCacheOptions,
         clock: Arc<dyn Clock>,
-        journal: Option<journal::Opened>,
+        journal: Option<journal::OpenedJournal>,
     ) -> Result<Self> {
         options.check()?;
         if options.checkpoint.is_some() {
@@ -92,7 +92,7 @@ impl<S: Store> WriteCache<S> {
                 "a checkpoint, which is of RRD files behind rrdcached's protocol".to_owned(),
             ));
         }
-        if journal.as_ref().is_some_and(|journal| !journal.readings.is_empty()) {
+        if journal.as_ref().is_some_and(|journal| !journal.updates.is_empty()) {
             return Err(invalid(
                 "a journal with readings of files, which a listener of rrdcached's protocol replays".to_owned(),
             ));
@@ -100,13 +100,13 @@ impl<S: Store> WriteCache<S> {
         if journal.is_some() && !inner.capabilities().persistent {
             return Err(invalid(format!("a journal before {inner}, which keeps nothing")));
         }
-        let shared = Arc::new(Shared::new(inner, options, clock, journal));
+        let shared = Arc::new(SharedCache::new(inner, options, clock, journal));
         let cache = Self {
             threads: Mutex::default(),
             own: OwnThreads::new(),
             shared,
         };
-        let threads = keeper::start(&cache.shared, options, &cache.own)?;
+        let threads = background::start(&cache.shared, options, &cache.own)?;
         *lock(&cache.threads) = threads;
         Ok(cache)
     }
@@ -122,8 +122,8 @@ impl<S: Store> WriteCache<S> {
     }
 
     /// The most recent write failure, if there was one.
-    pub fn trouble(&self) -> Option<String> {
-        self.shared.trouble()
+    pub fn last_failure(&self) -> Option<String> {
+        self.shared.last_failure()
     }
 
     /// Bytes written to the journal since it was opened.
@@ -277,17 +277,17 @@ impl<S: Store> Store for WriteCache<S> {
         if !self.shared.begin_close() {
             return Ok(());
         }
-        let drained = self.shared.settle(Scope::All);
+        let drained = self.shared.write_and_report(Scope::All);
         self.stop_threads();
         let finished = drained.and_then(|()| self.shared.finish());
         if let Some(journal) = &self.shared.journal {
             journal.release();
         }
         if let Err(error) = finished {
-            let given_up = self.shared.give_up();
+            let failed_samples = self.shared.fail_pending();
             // Report the first failure, and close the inner store in any case.
             let _ = self.shared.inner.close();
-            return Err(match given_up {
+            return Err(match failed_samples {
                 0 => error,
                 lost => Error::Backend {
                     action: format!("write {lost} samples that wait"),

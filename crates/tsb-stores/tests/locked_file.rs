@@ -106,7 +106,11 @@ fn what_waits_is_kept_and_said_and_written_later(engine: EngineKind) {
     let holder = Holder::of(&folder.path().join("files/s0.rrd"));
     let said = format!("{:?}", flush(&cache, 0).unwrap_err());
     assert!(said.contains("s0.rrd"), "{said}");
-    assert!(cache.trouble().unwrap().contains("lock"), "{:?}", cache.trouble());
+    assert!(
+        cache.last_failure().unwrap().contains("lock"),
+        "{:?}",
+        cache.last_failure()
+    );
     // The other file is nobody's.
     flush(&cache, 1).unwrap();
     let account = cache.account();

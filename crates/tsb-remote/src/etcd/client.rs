@@ -5,21 +5,21 @@ use std::sync::{Arc, RwLock};
 
 use tsb_core::{Batch, Durability, SeriesId, SeriesKey, Timestamp};
 
-use super::answer::EtcdAnswer;
-use super::connection::Connection;
+use super::connection::EtcdConnection;
+use super::cursor::EtcdCursor;
+use super::key_space::KeySpace;
 use super::lease::Leases;
-use super::message::{Range, StatusOf};
+use super::message::{Range, StatusRequest};
 use super::options::EtcdOptions;
-use super::space::Space;
 use crate::Client;
 use crate::acks::Acks;
-use crate::names::Names;
+use crate::series_registry::SeriesRegistry;
 use tsb_stores::error::Result;
 use tsb_stores::store::{Ack, Capabilities, Footprint, Position, Query, Refusals, Scope, Stats};
 
-mod naming;
 mod newest;
 mod opening;
+mod save_series;
 mod writing;
 
 pub(super) use opening::series;
@@ -30,16 +30,16 @@ const OPERATIONS: usize = 128;
 
 /// A client that stores samples below a prefix of etcd.
 pub struct EtcdClient {
-    connection: Arc<Connection>,
-    space: Space,
+    connection: Arc<EtcdConnection>,
+    key_space: KeySpace,
     options: EtcdOptions,
     leases: Option<Leases>,
     copies: u32,
-    names: Names,
+    registry: SeriesRegistry,
     /// The newest timestamp seen of each series number: searches start there.
     seen: RwLock<Vec<Timestamp>>,
     /// Number of samples that were there when the client was opened.
-    held: u64,
+    initial_samples: u64,
     acks: Acks,
 }
 
@@ -47,13 +47,13 @@ impl EtcdClient {
     async fn count(&self) -> Result<u64> {
         let all = Range {
             count_only: true,
-            ..self.space.samples()
+            ..self.key_space.samples()
         };
         Ok(self.connection.ask("count the samples", all).await?.count as u64)
     }
 
     async fn footprint(&self, samples: u64) -> Result<Footprint> {
-        let status = self.connection.ask("ask for sizes", StatusOf {}).await?;
+        let status = self.connection.ask("ask for sizes", StatusRequest {}).await?;
         let mut footprint = Footprint::of_sealed(status.used_bytes as u64, samples);
         footprint.free_bytes = (status.file_bytes - status.used_bytes).max(0) as u64;
         Ok(footprint)
@@ -61,7 +61,7 @@ impl EtcdClient {
 }
 
 /// The range of a single key.
-fn one(key: prost::bytes::Bytes) -> Range {
+fn single_key(key: prost::bytes::Bytes) -> Range {
     Range {
         key,
         ..Range::default()
@@ -83,7 +83,7 @@ impl fmt::Display for EtcdClient {
 }
 
 impl Client for EtcdClient {
-    type Answer = EtcdAnswer;
+    type Cursor = EtcdCursor;
 
     fn capabilities(&self) -> Capabilities {
         let mut capabilities = Capabilities::new(Durability::Synced, Durability::Synced);
@@ -96,17 +96,17 @@ impl Client for EtcdClient {
 
     async fn define(&self, series: &[(SeriesId, SeriesKey)]) -> Result<()> {
         self.acks.check_open()?;
-        self.names.define(series, |_| ())?;
+        self.registry.define(series, |_| ())?;
         self.save_series().await
     }
 
     async fn write(&self, batch: &Batch<'_>, refused: &mut Refusals) -> Result<Ack> {
         self.acks.check_open()?;
         let mut numbers = Vec::new();
-        let numbered = self.names.keys().numbered(batch, &mut numbers)?;
+        let numbered = self.registry.keys().numbered(batch, &mut numbers)?;
         self.save_series().await?;
-        let not_taken = self.write_batch(&numbered).await?;
-        Ok(self.acks.ack(batch.len(), &not_taken, refused, Durability::Synced))
+        let rejected = self.write_batch(&numbered).await?;
+        Ok(self.acks.ack(batch.len(), &rejected, refused, Durability::Synced))
     }
 
     fn durable(&self, _level: Durability) -> Position {
@@ -117,39 +117,39 @@ impl Client for EtcdClient {
     async fn flush(&self, scope: Scope<'_>, _level: Durability) -> Result<()> {
         self.acks.check_open()?;
         if let Scope::Series(series) = scope {
-            self.names.check(series)?;
+            self.registry.check(series)?;
         }
         Ok(())
     }
 
-    async fn query(&self, query: &Query<'_>) -> Result<EtcdAnswer> {
+    async fn query(&self, query: &Query<'_>) -> Result<EtcdCursor> {
         self.acks.check_open()?;
-        let numbers = self.names.keys().numbers(query.series)?;
-        Ok(EtcdAnswer::new(&self.connection, &self.space, query, &numbers))
+        let numbers = self.registry.keys().numbers(query.series)?;
+        Ok(EtcdCursor::new(&self.connection, &self.key_space, query, &numbers))
     }
 
     async fn newest(&self, series: &[SeriesId], into: &mut [Option<Timestamp>]) -> Result<()> {
         self.acks.check_open()?;
-        let numbers = self.names.keys().numbers(series)?;
+        let numbers = self.registry.keys().numbers(series)?;
         self.newest_of(&numbers, into).await
     }
 
     fn newest_accepted(&self, series: &[SeriesId], into: &mut [Option<Timestamp>]) -> Result<()> {
         self.acks.check_open()?;
-        self.names.check(series)?;
+        self.registry.check(series)?;
         into.fill(None);
         Ok(())
     }
 
     async fn stats(&self) -> Stats {
         let accepted = self.acks.accepted();
-        let written = self.held + accepted;
+        let written = self.initial_samples + accepted;
         let samples = self.count().await.unwrap_or(written);
         // Missing samples were overwritten, or have expired if there are leases: the server does
         // not count either.
         let gone = written.saturating_sub(samples);
         let (superseded, expired) = if self.leases.is_none() { (gone, 0) } else { (0, gone) };
-        let series = self.names.keys().defined() as u64;
+        let series = self.registry.keys().defined() as u64;
         let mut stats = Stats::new(series, samples, accepted);
         stats.superseded = superseded;
         stats.expired = expired;

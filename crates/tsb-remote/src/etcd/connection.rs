@@ -15,7 +15,7 @@ use tonic::{Code, ConnectError, Status};
 use tonic_prost::ProstCodec;
 use tsb_core::time::{Clock, MonotonicClock};
 
-use super::members::endpoints;
+use super::endpoints::endpoints;
 use super::message::{Authenticate, Request};
 use super::options::EtcdOptions;
 use crate::Address;
@@ -29,7 +29,7 @@ const ANSWER_BYTES_MAX: usize = 64 << 20;
 
 /// The failure of a request.
 #[derive(Debug)]
-pub(super) enum Trouble {
+pub(super) enum CallError {
     /// It was not sent: no member accepts connections.
     Unsent(Status),
     /// No answer came, or one that leaves the outcome open.
@@ -39,18 +39,18 @@ pub(super) enum Trouble {
 }
 
 /// The member that is asked at the moment.
-struct Current {
+struct CurrentMember {
     member: usize,
     /// Incremented with each change of the member, so that a late failure of an earlier member is
     /// ignored.
-    turn: u64,
+    generation: u64,
     channel: Channel,
 }
 
 /// All members.
-pub(super) struct Connection {
+pub(super) struct EtcdConnection {
     members: Vec<Endpoint>,
-    current: Mutex<Current>,
+    current: Mutex<CurrentMember>,
     credentials: Option<Authenticate>,
     token: Mutex<Option<MetadataValue<Ascii>>>,
     timeout: Duration,
@@ -59,7 +59,7 @@ pub(super) struct Connection {
     name: String,
 }
 
-impl Connection {
+impl EtcdConnection {
     /// Creates the connection; sends nothing yet.
     pub(super) fn new(address: &Address, options: &EtcdOptions) -> Result<Self> {
         let members = endpoints(address, options)?;
@@ -68,9 +68,9 @@ impl Connection {
             password: credentials.password().to_owned(),
         });
         Ok(Self {
-            current: Mutex::new(Current {
+            current: Mutex::new(CurrentMember {
                 member: 0,
-                turn: 0,
+                generation: 0,
                 channel: members[0].connect_lazy(),
             }),
             members,
@@ -86,11 +86,11 @@ impl Connection {
     pub(super) async fn ask<R: Request>(&self, action: &str, request: R) -> Result<R::Reply> {
         self.call(request)
             .await
-            .map_err(|trouble| self.named::<R>(action, trouble))
+            .map_err(|error| self.error_for::<R>(action, error))
     }
 
     /// Makes a request.
-    pub(super) async fn call<R: Request>(&self, request: R) -> std::result::Result<R::Reply, Trouble> {
+    pub(super) async fn call<R: Request>(&self, request: R) -> std::result::Result<R::Reply, CallError> {
         if self.credentials.is_none() {
             return self.try_members(&request).await;
         }
@@ -100,51 +100,51 @@ impl Connection {
             }
             match self.try_members(&request).await {
                 // The token has expired, or the server was restarted.
-                Err(Trouble::Refused(status)) if status.code() == Code::Unauthenticated => *lock(&self.token) = None,
+                Err(CallError::Refused(status)) if status.code() == Code::Unauthenticated => *lock(&self.token) = None,
                 outcome => return outcome,
             }
         }
-        Err(Trouble::Refused(Status::unauthenticated(
+        Err(CallError::Refused(Status::unauthenticated(
             "it gives a token and does not take it",
         )))
     }
 
-    async fn authenticate(&self) -> std::result::Result<(), Trouble> {
+    async fn authenticate(&self) -> std::result::Result<(), CallError> {
         let Some(credentials) = &self.credentials else {
             return Ok(());
         };
         let token = self.try_members(credentials).await?.token;
         let token = token
             .parse()
-            .map_err(|_| Trouble::Lost("a token came that no header can hold".into()))?;
+            .map_err(|_| CallError::Lost("a token came that no header can hold".into()))?;
         *lock(&self.token) = Some(token);
         Ok(())
     }
 
     /// Tries the members one after the other, until one answers or the deadline has passed. A
     /// request that may have been applied is not repeated.
-    async fn try_members<R: Request>(&self, request: &R) -> std::result::Result<R::Reply, Trouble> {
+    async fn try_members<R: Request>(&self, request: &R) -> std::result::Result<R::Reply, CallError> {
         let deadline = self.clock.now() + self.timeout.as_nanos() as u64;
         let mut unsent = 0;
         loop {
-            let (turn, channel) = self.current();
+            let (generation, channel) = self.current();
             let left = Duration::from_nanos(deadline.saturating_sub(self.clock.now()));
             let outcome = tokio::time::timeout(left, self.once(channel, request.clone())).await;
-            let trouble = match outcome {
+            let error = match outcome {
                 Ok(Ok(reply)) => return Ok(reply),
-                Ok(Err(status)) => judge(status),
-                Err(_) => Trouble::Lost(format!("no answer within {:?}", self.timeout).into()),
+                Ok(Err(status)) => classify(status),
+                Err(_) => CallError::Lost(format!("no answer within {:?}", self.timeout).into()),
             };
-            if matches!(trouble, Trouble::Refused(_)) {
-                return Err(trouble);
+            if matches!(error, CallError::Refused(_)) {
+                return Err(error);
             }
-            self.leave(turn);
-            unsent += usize::from(matches!(trouble, Trouble::Unsent(_)));
+            self.switch_member(generation);
+            unsent += usize::from(matches!(error, CallError::Unsent(_)));
             let is_over = self.clock.now() + PAUSE.as_nanos() as u64 >= deadline;
-            match trouble {
-                Trouble::Unsent(_) if unsent < self.members.len() && !is_over => {}
-                Trouble::Lost(_) if !R::CHANGES && !is_over => tokio::time::sleep(PAUSE).await,
-                _ => return Err(trouble),
+            match error {
+                CallError::Unsent(_) if unsent < self.members.len() && !is_over => {}
+                CallError::Lost(_) if !R::CHANGES && !is_over => tokio::time::sleep(PAUSE).await,
+                _ => return Err(error),
             }
         }
     }
@@ -166,66 +166,66 @@ impl Connection {
 
     fn current(&self) -> (u64, Channel) {
         let current = lock(&self.current);
-        (current.turn, current.channel.clone())
+        (current.generation, current.channel.clone())
     }
 
     /// Switches to the next member, unless another caller has done so already.
-    fn leave(&self, turn: u64) {
+    fn switch_member(&self, generation: u64) {
         let mut current = lock(&self.current);
-        if current.turn == turn {
-            current.turn += 1;
+        if current.generation == generation {
+            current.generation += 1;
             current.member = (current.member + 1) % self.members.len();
             current.channel = self.members[current.member].connect_lazy();
         }
     }
 
     /// Converts a failure to an error that names the action.
-    pub(super) fn named<R: Request>(&self, action: &str, trouble: Trouble) -> Error {
-        match trouble {
-            Trouble::Unsent(status) => Error::Unreachable {
-                action: self.name_of(action),
+    pub(super) fn error_for<R: Request>(&self, action: &str, error: CallError) -> Error {
+        match error {
+            CallError::Unsent(status) => Error::Unreachable {
+                action: self.full_action(action),
                 source: status.into(),
             },
-            Trouble::Lost(source) if R::CHANGES => Error::Unknown {
-                action: self.name_of(action),
+            CallError::Lost(source) if R::CHANGES => Error::Unknown {
+                action: self.full_action(action),
                 source,
             },
-            Trouble::Lost(source) => Error::Unanswered {
-                action: self.name_of(action),
+            CallError::Lost(source) => Error::Unanswered {
+                action: self.full_action(action),
                 source,
             },
-            Trouble::Refused(status) => self.failed(action, status.message().to_owned()),
+            CallError::Refused(status) => self.failed(action, status.message().to_owned()),
         }
     }
 
     /// An error that was not caused by the network.
     pub(super) fn failed(&self, action: &str, source: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> Error {
         Error::Backend {
-            action: self.name_of(action),
+            action: self.full_action(action),
             source: source.into(),
         }
     }
 
-    fn name_of(&self, action: &str) -> String {
+    fn full_action(&self, action: &str) -> String {
         format!("{action} (etcd at {})", self.name)
     }
 }
 
 // By hand: a derived one would print the credentials.
-impl fmt::Debug for Connection {
+impl fmt::Debug for EtcdConnection {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Connection")
+        f.debug_struct("EtcdConnection")
             .field("name", &self.name)
             .finish_non_exhaustive()
     }
 }
 
 /// Classifies a status by what it says about the request.
-fn judge(status: Status) -> Trouble {
+fn classify(status: Status) -> CallError {
     let mut source = std::error::Error::source(&status);
     while let Some(error) = source {
         if error.is::<ConnectError>() {
-            return Trouble::Unsent(status);
+            return CallError::Unsent(status);
         }
         source = error.source();
     }
@@ -238,8 +238,8 @@ fn judge(status: Status) -> Trouble {
         | Code::ResourceExhausted
         | Code::FailedPrecondition
         | Code::OutOfRange
-        | Code::Unimplemented => Trouble::Refused(status),
-        _ => Trouble::Lost(status.into()),
+        | Code::Unimplemented => CallError::Refused(status),
+        _ => CallError::Lost(status.into()),
     }
 }
 
@@ -249,7 +249,7 @@ mod tests {
 
     #[test]
     fn what_a_status_means_for_a_write() {
-        let of = |code| judge(Status::new(code, "etcdserver: words"));
+        let of = |code| classify(Status::new(code, "etcdserver: words"));
         for code in [
             Code::Unavailable,
             Code::Unknown,
@@ -257,13 +257,13 @@ mod tests {
             Code::Cancelled,
             Code::DeadlineExceeded,
         ] {
-            assert!(matches!(of(code), Trouble::Lost(_)), "{code:?}");
+            assert!(matches!(of(code), CallError::Lost(_)), "{code:?}");
         }
         for code in [Code::ResourceExhausted, Code::InvalidArgument, Code::NotFound] {
-            assert!(matches!(of(code), Trouble::Refused(_)), "{code:?}");
+            assert!(matches!(of(code), CallError::Refused(_)), "{code:?}");
         }
         let refused = Status::from_error(Box::new(ConnectError("connection refused".into())));
-        assert!(matches!(judge(refused), Trouble::Unsent(_)));
+        assert!(matches!(classify(refused), CallError::Unsent(_)));
     }
 
     #[test]
@@ -274,7 +274,7 @@ mod tests {
             .build()
             .unwrap();
         let _context = runtime.enter();
-        let connection = Connection::new(&address, &EtcdOptions::default()).unwrap();
+        let connection = EtcdConnection::new(&address, &EtcdOptions::default()).unwrap();
         let error = connection.failed("read", "no");
         assert!(!format!("{connection:?}{error:?}{error}").contains("hunter2"));
     }

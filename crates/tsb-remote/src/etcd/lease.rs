@@ -5,7 +5,7 @@
 
 use tsb_core::time::{Clock, MonotonicClock, SECOND_NS};
 
-use super::connection::{Connection, Trouble};
+use super::connection::{CallError, EtcdConnection};
 use super::message::LeaseGrant;
 
 /// The leases of one client, one after the other.
@@ -32,7 +32,7 @@ impl Leases {
     }
 
     /// The lease for samples written now.
-    pub(super) async fn id(&self, connection: &Connection) -> std::result::Result<i64, Trouble> {
+    pub(super) async fn id(&self, connection: &EtcdConnection) -> std::result::Result<i64, CallError> {
         let mut current = self.current.lock().await;
         let now = self.clock.now();
         if let Some(lease) = current.filter(|lease| now < lease.granted + self.ttl_ns / 8) {

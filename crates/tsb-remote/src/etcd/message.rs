@@ -32,7 +32,7 @@ requests! {
     DeleteRange => Empty, "KV/DeleteRange", changes: true;
     LeaseGrant => LeaseGrantReply, "Lease/LeaseGrant", changes: true;
     MemberList => MemberListReply, "Cluster/MemberList", changes: false;
-    StatusOf => StatusReply, "Maintenance/Status", changes: false;
+    StatusRequest => StatusReply, "Maintenance/Status", changes: false;
     Authenticate => AuthenticateReply, "Auth/Authenticate", changes: false;
 }
 
@@ -203,7 +203,7 @@ pub(super) struct MemberListReply {
 }
 
 #[derive(Clone, PartialEq, Message)]
-pub(super) struct StatusOf {}
+pub(super) struct StatusRequest {}
 
 #[derive(Clone, PartialEq, Message)]
 pub(super) struct StatusReply {

@@ -6,14 +6,14 @@ use std::ops::Range;
 use prost::bytes::Bytes;
 use tsb_core::{Batch, Ids, SeriesId, Times, Timestamp};
 
+use super::key_space::KeySpace;
 use super::message::{Operation, Put, Txn};
-use super::space::Space;
 
 /// Maximum size of a transaction in bytes: a server accepts requests of 1.5 MiB unless it was
 /// started with another `--max-request-bytes`.
 const BYTES_MAX: usize = 3 << 19;
 /// Upper bound of the bytes around a key and a value: tags, lengths and the lease.
-const AROUND_BYTES: usize = 32;
+const OVERHEAD_BYTES: usize = 32;
 /// Bytes of a value.
 const VALUE_BYTES: usize = 8;
 
@@ -34,14 +34,14 @@ pub(super) struct Plan {
 }
 
 /// Divides a batch, whose ids are numbers, into transactions of at most `operations` operations.
-pub(super) fn plan(space: &Space, batch: &Batch<'_>, operations: usize, lease: i64) -> Plan {
+pub(super) fn plan(key_space: &KeySpace, batch: &Batch<'_>, operations: usize, lease: i64) -> Plan {
     let mut is_ordered = false;
     let mut transactions = Vec::with_capacity(batch.len().div_ceil(operations));
     // A tick has each key only once, so there is nothing to check.
     let mut seen = (!is_tick(batch)).then(HashSet::<(SeriesId, Timestamp), foldhash::fast::FixedState>::default);
     let mut all = seen.clone();
-    let key_bytes = space.sample(0, Timestamp(0)).len();
-    let most = operations.clamp(1, BYTES_MAX / (key_bytes + VALUE_BYTES + AROUND_BYTES));
+    let key_bytes = key_space.sample(0, Timestamp(0)).len();
+    let most = operations.clamp(1, BYTES_MAX / (key_bytes + VALUE_BYTES + OVERHEAD_BYTES));
     let mut start = 0;
     for index in 0..batch.len() {
         let key = (batch.id(index), batch.time(index));
@@ -49,7 +49,7 @@ pub(super) fn plan(space: &Space, batch: &Batch<'_>, operations: usize, lease: i
         let is_there = seen.as_ref().is_some_and(|seen| seen.contains(&key));
         is_ordered |= all.as_mut().is_some_and(|all| !all.insert(key));
         if is_there || index - start == most {
-            transactions.push(transaction(space, batch, start..index, lease));
+            transactions.push(transaction(key_space, batch, start..index, lease));
             start = index;
             seen.iter_mut().for_each(HashSet::clear);
         }
@@ -58,7 +58,7 @@ pub(super) fn plan(space: &Space, batch: &Batch<'_>, operations: usize, lease: i
         }
     }
     if start < batch.len() {
-        transactions.push(transaction(space, batch, start..batch.len(), lease));
+        transactions.push(transaction(key_space, batch, start..batch.len(), lease));
     }
     Plan {
         transactions,
@@ -71,10 +71,10 @@ fn is_tick(batch: &Batch<'_>) -> bool {
 }
 
 /// Builds a transaction. Its keys and values are slices of one allocation.
-fn transaction(space: &Space, batch: &Batch<'_>, indices: Range<usize>, lease: i64) -> Transaction {
+fn transaction(key_space: &KeySpace, batch: &Batch<'_>, indices: Range<usize>, lease: i64) -> Transaction {
     let mut bytes = Vec::new();
     for index in indices.clone() {
-        space.push_sample(batch.id(index).0, batch.time(index), &mut bytes);
+        key_space.push_sample(batch.id(index).0, batch.time(index), &mut bytes);
         bytes.extend(batch.values()[index].to_le_bytes());
     }
     let pair_bytes = bytes.len() / indices.len().max(1);
@@ -97,7 +97,7 @@ mod tests {
     use super::*;
 
     fn cuts(batch: &Batch<'_>, operations: usize) -> (Vec<Range<usize>>, bool) {
-        let plan = plan(&Space::new("x"), batch, operations, 3);
+        let plan = plan(&KeySpace::new("x"), batch, operations, 3);
         let indices = plan.transactions.iter().map(|transaction| transaction.indices.clone());
         (indices.collect(), plan.is_ordered)
     }
@@ -107,12 +107,12 @@ mod tests {
         let values = [0.0, -0.0, 2.0, f64::NAN, 4.0];
         let batch = Batch::tick(SeriesId(7), Timestamp(5), &values);
         assert_eq!(cuts(&batch, 2), (vec![0..2, 2..4, 4..5], false));
-        let space = Space::new("x");
-        let transactions = plan(&space, &batch, 2, 3).transactions;
+        let key_space = KeySpace::new("x");
+        let transactions = plan(&key_space, &batch, 2, 3).transactions;
         let puts = transactions.iter().flat_map(|transaction| &transaction.request.success);
         for (index, operation) in puts.enumerate() {
             let put = operation.put.as_ref().unwrap();
-            assert_eq!(space.sample_of(&put.key), Some((7 + index as u32, Timestamp(5))));
+            assert_eq!(key_space.sample_of(&put.key), Some((7 + index as u32, Timestamp(5))));
             assert_eq!(*put.value, values[index].to_le_bytes());
             assert_eq!(put.lease, 3);
         }
@@ -139,7 +139,7 @@ mod tests {
         let values = vec![0.5; 100_000];
         let batch = Batch::tick(SeriesId(0), Timestamp(5), &values);
         for place in ["p", &"p".repeat(63)] {
-            let plan = plan(&Space::new(place), &batch, 1_000_000, i64::MAX);
+            let plan = plan(&KeySpace::new(place), &batch, 1_000_000, i64::MAX);
             assert!(plan.transactions.len() > 1);
             for transaction in plan.transactions {
                 let bytes = prost::Message::encoded_len(&transaction.request);

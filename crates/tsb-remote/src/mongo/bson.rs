@@ -32,12 +32,12 @@ impl Writer {
         self.bytes.len()
     }
 
-    pub(super) fn document(&mut self, key: impl Key) -> &mut Self {
+    pub(super) fn document(&mut self, key: impl ElementName) -> &mut Self {
         self.element(0x03, key).open();
         self
     }
 
-    pub(super) fn array(&mut self, key: impl Key) -> &mut Self {
+    pub(super) fn array(&mut self, key: impl ElementName) -> &mut Self {
         self.element(0x04, key).open();
         self
     }
@@ -52,12 +52,12 @@ impl Writer {
         self
     }
 
-    pub(super) fn double(&mut self, key: impl Key, value: f64) -> &mut Self {
+    pub(super) fn double(&mut self, key: impl ElementName, value: f64) -> &mut Self {
         self.element(0x01, key).bytes.extend_from_slice(&value.to_le_bytes());
         self
     }
 
-    pub(super) fn text(&mut self, key: impl Key, value: &str) -> &mut Self {
+    pub(super) fn text(&mut self, key: impl ElementName, value: &str) -> &mut Self {
         self.element(0x02, key);
         self.bytes.extend_from_slice(&(value.len() as i32 + 1).to_le_bytes());
         self.bytes.extend_from_slice(value.as_bytes());
@@ -68,7 +68,7 @@ impl Writer {
     /// A binary value made of words of one width.
     pub(super) fn binary<const N: usize>(
         &mut self,
-        key: impl Key,
+        key: impl ElementName,
         words: impl ExactSizeIterator<Item = [u8; N]>,
     ) -> &mut Self {
         self.element(0x05, key);
@@ -80,23 +80,23 @@ impl Writer {
         self
     }
 
-    pub(super) fn flag(&mut self, key: impl Key, value: bool) -> &mut Self {
+    pub(super) fn flag(&mut self, key: impl ElementName, value: bool) -> &mut Self {
         self.element(0x08, key).bytes.push(u8::from(value));
         self
     }
 
     /// A date, in milliseconds since the epoch.
-    pub(super) fn date(&mut self, key: impl Key, millis: i64) -> &mut Self {
+    pub(super) fn date(&mut self, key: impl ElementName, millis: i64) -> &mut Self {
         self.element(0x09, key).bytes.extend_from_slice(&millis.to_le_bytes());
         self
     }
 
-    pub(super) fn int(&mut self, key: impl Key, value: i32) -> &mut Self {
+    pub(super) fn int(&mut self, key: impl ElementName, value: i32) -> &mut Self {
         self.element(0x10, key).bytes.extend_from_slice(&value.to_le_bytes());
         self
     }
 
-    pub(super) fn long(&mut self, key: impl Key, value: i64) -> &mut Self {
+    pub(super) fn long(&mut self, key: impl ElementName, value: i64) -> &mut Self {
         self.element(0x12, key).bytes.extend_from_slice(&value.to_le_bytes());
         self
     }
@@ -117,7 +117,7 @@ impl Writer {
         self.bytes.extend_from_slice(&[0; 4]);
     }
 
-    fn element(&mut self, kind: u8, key: impl Key) -> &mut Self {
+    fn element(&mut self, kind: u8, key: impl ElementName) -> &mut Self {
         self.bytes.push(kind);
         key.write(&mut self.bytes);
         self.bytes.push(0);
@@ -126,17 +126,17 @@ impl Writer {
 }
 
 /// The name of an element: a string, or the index in an array.
-pub(super) trait Key {
+pub(super) trait ElementName {
     fn write(self, bytes: &mut Vec<u8>);
 }
 
-impl Key for &str {
+impl ElementName for &str {
     fn write(self, bytes: &mut Vec<u8>) {
         bytes.extend_from_slice(self.as_bytes());
     }
 }
 
-impl Key for usize {
+impl ElementName for usize {
     fn write(self, bytes: &mut Vec<u8>) {
         let mut digits = [0; 20];
         let (mut start, mut rest) = (digits.len(), self);

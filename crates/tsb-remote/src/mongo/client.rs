@@ -7,15 +7,15 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use mongodb::bson::{Document, doc};
 use tsb_core::{Batch, Durability, SeriesId, SeriesKey, Timestamp};
 
-use super::answer::MongoAnswer;
 use super::bson::Writer;
-use super::command::{Commands, DUPLICATE_KEY, Reply, reason_of};
-use super::connection::Connection;
+use super::command::{CommandBuilder, DUPLICATE_KEY, WriteReply, reason_of};
+use super::connection::MongoConnection;
+use super::cursor::MongoCursor;
 use super::layout::{Layout, mohawk};
 use super::options::{LayoutKind, MongoOptions};
 use crate::Client;
 use crate::acks::Acks;
-use crate::names::Names;
+use crate::series_registry::SeriesRegistry;
 use tsb_stores::error::Result;
 use tsb_stores::parts::labels_to_json;
 use tsb_stores::store::{Ack, Capabilities, Footprint, OnConflict, Position, Query, Reason, Refusals, Scope, Stats};
@@ -35,28 +35,28 @@ const ATTEMPTS: usize = 10;
 
 /// A client that stores samples in a database of MongoDB.
 pub struct MongoClient {
-    connection: Arc<Connection>,
+    connection: Arc<MongoConnection>,
     layout: Arc<Layout>,
     options: MongoOptions,
     copies: u32,
-    names: Names,
+    registry: SeriesRegistry,
     /// Number of samples that were there when the client was opened.
-    held: u64,
+    initial_samples: u64,
     /// Number of samples there at opening or tried since: it orders samples of one timestamp.
-    tried: AtomicU64,
+    attempted: AtomicU64,
     synced: AtomicU64,
     acks: Acks,
 }
 
 impl MongoClient {
     fn concern(&self) -> impl Fn(&mut Writer) {
-        let (acknowledge, timeout) = (self.options.acknowledge, self.connection.timeout());
-        move |writer| acknowledge.write(writer, timeout)
+        let (write_concern, timeout) = (self.options.write_concern, self.connection.timeout());
+        move |writer| write_concern.write(writer, timeout)
     }
 
     /// Stores the numbers that the database does not know yet.
     async fn save_series(&self) -> Result<()> {
-        if let Some(unsaved) = self.names.unsaved().await {
+        if let Some(unsaved) = self.registry.unsaved().await {
             self.insert_series(unsaved.series()).await?;
             unsaved.saved();
         }
@@ -65,14 +65,14 @@ impl MongoClient {
 
     async fn insert_series(&self, series: &[(u32, SeriesKey)]) -> Result<()> {
         const ACTION: &str = "store the names of series";
-        let journaled = self.options.acknowledge.journaled();
+        let journaled = self.options.write_concern.journaled();
         let commands = {
             let head = |writer: &mut Writer| {
                 writer.text("insert", SERIES).flag("ordered", false);
                 journaled.write(writer, self.connection.timeout());
                 writer.array("documents");
             };
-            let mut commands = Commands::new(&head);
+            let mut commands = CommandBuilder::new(&head);
             for (place, (number, key)) in series.iter().enumerate() {
                 commands.push([place as u32], |writer| {
                     writer.int("_id", *number as i32).text("name", key.name());
@@ -83,7 +83,7 @@ impl MongoClient {
         };
         for mut command in commands {
             let body = std::mem::take(&mut command.body);
-            let reply = Reply::of(&self.connection.write(ACTION, body).await?);
+            let reply = WriteReply::of(&self.connection.write(ACTION, body).await?);
             for (operation, code) in reply.errors {
                 let place = command.samples_of(operation).first();
                 match place.and_then(|place| series.get(*place as usize)) {
@@ -140,7 +140,7 @@ impl MongoClient {
     async fn write_batch(&self, batch: &Batch<'_>) -> Result<Vec<(u32, Reason)>> {
         const ACTION: &str = "write samples";
         let mut refused = Vec::new();
-        let first = self.tried.fetch_add(batch.len() as u64, Ordering::Relaxed);
+        let first = self.attempted.fetch_add(batch.len() as u64, Ordering::Relaxed);
         let mut which: Vec<u32> = (0..batch.len() as u32).collect();
         for _ in 0..ATTEMPTS {
             let commands = {
@@ -159,7 +159,7 @@ impl MongoClient {
             which.clear();
             for mut command in commands {
                 let body = std::mem::take(&mut command.body);
-                let reply = Reply::of(&self.connection.write(ACTION, body).await?);
+                let reply = WriteReply::of(&self.connection.write(ACTION, body).await?);
                 if let Some(why) = reply.concern {
                     return Err(self.connection.unknown(ACTION, why));
                 }
@@ -184,7 +184,7 @@ impl MongoClient {
     }
 
     /// As Mohawk does it: for each sample a lookup of the metric, and an insert.
-    async fn write_one_by_one(&self, batch: &Batch<'_>) -> Result<Vec<(u32, Reason)>> {
+    async fn write_each_sample(&self, batch: &Batch<'_>) -> Result<Vec<(u32, Reason)>> {
         let mut refused = Vec::new();
         for index in 0..batch.len() {
             let name = self.layout.name(batch.id(index).0);
@@ -198,7 +198,7 @@ impl MongoClient {
                     continue;
                 }
             };
-            let reply = Reply::of(&self.connection.write("write a sample", insert).await?);
+            let reply = WriteReply::of(&self.connection.write("write a sample", insert).await?);
             if let Some(why) = reply.concern {
                 return Err(self.connection.unknown("write a sample", why));
             }
@@ -210,7 +210,11 @@ impl MongoClient {
     /// Writes a document and waits for the journals, which then also hold everything written
     /// before.
     async fn barrier(&self) -> Result<()> {
-        let concern = self.options.acknowledge.journaled().document(self.connection.timeout());
+        let concern = self
+            .options
+            .write_concern
+            .journaled()
+            .document(self.connection.timeout());
         let update = doc! { "q": { "_id": "flush" }, "u": { "$inc": { "n": 1_i64 } }, "upsert": true };
         let reply = self
             .connection
@@ -219,7 +223,7 @@ impl MongoClient {
                 doc! { "update": MARKER, "updates": [update], "writeConcern": concern },
             )
             .await?;
-        match Reply::of(&reply).concern {
+        match WriteReply::of(&reply).concern {
             Some(why) => Err(self.connection.failed("flush", why)),
             None => Ok(()),
         }
@@ -266,10 +270,10 @@ impl fmt::Display for MongoClient {
 }
 
 impl Client for MongoClient {
-    type Answer = MongoAnswer;
+    type Cursor = MongoCursor;
 
     fn capabilities(&self) -> Capabilities {
-        let mut capabilities = Capabilities::new(self.options.acknowledge.durability(), Durability::Synced);
+        let mut capabilities = Capabilities::new(self.options.write_concern.durability(), Durability::Synced);
         capabilities.duplicate = OnConflict::KeptBoth;
         capabilities.resolution_ns = self.layout.resolution_ns();
         capabilities.resample = true;
@@ -280,26 +284,26 @@ impl Client for MongoClient {
 
     async fn define(&self, series: &[(SeriesId, SeriesKey)]) -> Result<()> {
         self.acks.check_open()?;
-        self.names.define(series, |new| self.layout.learn(new))?;
+        self.registry.define(series, |new| self.layout.add_series(new))?;
         self.save_series().await
     }
 
     async fn write(&self, batch: &Batch<'_>, refused: &mut Refusals) -> Result<Ack> {
         self.acks.check_open()?;
         let mut numbers = Vec::new();
-        let numbered = self.names.keys().numbered(batch, &mut numbers)?;
+        let numbered = self.registry.keys().numbered(batch, &mut numbers)?;
         self.save_series().await?;
-        let not_taken = match self.layout.kind() {
-            LayoutKind::Mohawk => self.write_one_by_one(&numbered).await?,
+        let rejected = match self.layout.kind() {
+            LayoutKind::Mohawk => self.write_each_sample(&numbered).await?,
             _ => self.write_batch(&numbered).await?,
         };
         Ok(self
             .acks
-            .ack(batch.len(), &not_taken, refused, self.options.acknowledge.durability()))
+            .ack(batch.len(), &rejected, refused, self.options.write_concern.durability()))
     }
 
     fn durable(&self, level: Durability) -> Position {
-        Position(if level <= self.options.acknowledge.durability() {
+        Position(if level <= self.options.write_concern.durability() {
             self.acks.accepted()
         } else {
             self.synced.load(Ordering::Acquire)
@@ -309,9 +313,9 @@ impl Client for MongoClient {
     async fn flush(&self, scope: Scope<'_>, level: Durability) -> Result<()> {
         self.acks.check_open()?;
         if let Scope::Series(series) = scope {
-            self.names.check(series)?;
+            self.registry.check(series)?;
         }
-        if level > self.options.acknowledge.durability() {
+        if level > self.options.write_concern.durability() {
             let written = self.acks.accepted();
             self.barrier().await?;
             self.synced.fetch_max(written, Ordering::AcqRel);
@@ -325,29 +329,29 @@ impl Client for MongoClient {
         Ok(())
     }
 
-    async fn query(&self, query: &Query<'_>) -> Result<MongoAnswer> {
+    async fn query(&self, query: &Query<'_>) -> Result<MongoCursor> {
         self.acks.check_open()?;
-        let numbers = self.names.keys().numbers(query.series)?;
-        Ok(MongoAnswer::new(&self.connection, &self.layout, query, numbers))
+        let numbers = self.registry.keys().numbers(query.series)?;
+        Ok(MongoCursor::new(&self.connection, &self.layout, query, numbers))
     }
 
     async fn newest(&self, series: &[SeriesId], into: &mut [Option<Timestamp>]) -> Result<()> {
         self.acks.check_open()?;
-        let numbers = self.names.keys().numbers(series)?;
+        let numbers = self.registry.keys().numbers(series)?;
         self.newest_of(&numbers, into).await
     }
 
     fn newest_accepted(&self, series: &[SeriesId], into: &mut [Option<Timestamp>]) -> Result<()> {
         self.acks.check_open()?;
-        self.names.check(series)?;
+        self.registry.check(series)?;
         into.fill(None);
         Ok(())
     }
 
     async fn stats(&self) -> Stats {
         let accepted = self.acks.accepted();
-        let samples = self.held + accepted;
-        let series = self.names.keys().defined() as u64;
+        let samples = self.initial_samples + accepted;
+        let series = self.registry.keys().defined() as u64;
         let mut stats = Stats::new(series, samples, accepted);
         stats.footprint = self.footprint(samples).await.unwrap_or_default();
         stats

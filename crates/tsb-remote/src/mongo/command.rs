@@ -42,7 +42,7 @@ impl Command {
 }
 
 /// Packs operations into as few commands as possible.
-pub(super) struct Commands<'a> {
+pub(super) struct CommandBuilder<'a> {
     /// Writes everything before the operations, and opens their array.
     head: &'a dyn Fn(&mut Writer),
     done: Vec<Command>,
@@ -51,7 +51,7 @@ pub(super) struct Commands<'a> {
     ends: Vec<u32>,
 }
 
-impl<'a> Commands<'a> {
+impl<'a> CommandBuilder<'a> {
     pub(super) fn new(head: &'a dyn Fn(&mut Writer)) -> Self {
         let mut writer = Writer::new();
         head(&mut writer);
@@ -104,14 +104,14 @@ impl<'a> Commands<'a> {
 
 /// A server's reply to a command that it executed, in full or in part.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub(super) struct Reply {
+pub(super) struct WriteReply {
     /// Failed operations: index and MongoDB's code.
     pub(super) errors: Vec<(usize, i32)>,
     /// The command was executed, but not at the requested write concern; the reason.
     pub(super) concern: Option<String>,
 }
 
-impl Reply {
+impl WriteReply {
     /// Parses a reply.
     pub(super) fn of(answer: &Document) -> Self {
         let errors = answer.get_array("writeErrors").into_iter().flatten();
@@ -151,7 +151,7 @@ mod tests {
         let head = |writer: &mut Writer| {
             writer.text("insert", "c").array("documents");
         };
-        let mut commands = Commands::new(&head);
+        let mut commands = CommandBuilder::new(&head);
         for operation in 0..=OPERATIONS_MAX as u32 {
             let samples = [2 * operation, 2 * operation + 1];
             commands
@@ -177,20 +177,20 @@ mod tests {
             last,
             doc! { "insert": "c", "documents": [{ "v": OPERATIONS_MAX as i32 }] }
         );
-        assert!(Commands::new(&head).finish().unwrap().is_empty());
+        assert!(CommandBuilder::new(&head).finish().unwrap().is_empty());
     }
 
     #[test]
-    fn an_answer_names_what_was_not_done() {
+    fn a_reply_lists_the_failed_operations() {
         let answer = doc! {
             "ok": 1.0, "n": 1,
             "writeErrors": [{ "index": 3, "code": 11_000, "errmsg": "E" }, { "index": 4, "code": 17_419 }, "odd"],
             "writeConcernError": { "code": 64, "errmsg": "waiting timed out" },
         };
-        let reply = Reply::of(&answer);
+        let reply = WriteReply::of(&answer);
         assert_eq!(reply.errors, [(3, 11_000), (4, 17_419)]);
         assert_eq!(reply.concern.as_deref(), Some("waiting timed out"));
-        assert_eq!(Reply::of(&doc! { "ok": 1.0 }), Reply::default());
+        assert_eq!(WriteReply::of(&doc! { "ok": 1.0 }), WriteReply::default());
         assert_eq!(
             (reason_of(11_000), reason_of(17_419), reason_of(2)),
             (Reason::Duplicate, Reason::Full, Reason::Refused)

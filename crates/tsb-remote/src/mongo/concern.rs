@@ -29,14 +29,14 @@ impl Members {
 
 /// A write concern. `w=0` is not offered: without an answer it is unknown what arrived.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Acknowledge {
+pub struct WriteConcern {
     /// The members that must have it.
     pub members: Members,
     /// Whether their journals must be synced.
     pub journal: bool,
 }
 
-impl Default for Acknowledge {
+impl Default for WriteConcern {
     /// `w=1` without `j`: what a driver of the time of the four experiments asked for.
     fn default() -> Self {
         Self {
@@ -46,7 +46,7 @@ impl Default for Acknowledge {
     }
 }
 
-impl Acknowledge {
+impl WriteConcern {
     /// The durability level of an ack.
     pub(super) fn durability(self) -> Durability {
         if self.journal || self.members == Members::Majority {
@@ -97,7 +97,7 @@ mod tests {
 
     #[test]
     fn levels_and_copies_follow_from_w_and_j() {
-        let of = |w: &str, journal| Acknowledge {
+        let of = |w: &str, journal| WriteConcern {
             members: Members::parse(w).unwrap(),
             journal,
         };
@@ -107,11 +107,11 @@ mod tests {
             (of("3", false), Durability::Volatile, 3),
             (of("majority", false), Durability::Synced, 2),
         ];
-        for (acknowledge, level, copies) in cases {
+        for (write_concern, level, copies) in cases {
             assert_eq!(
-                (acknowledge.durability(), acknowledge.copies(3)),
+                (write_concern.durability(), write_concern.copies(3)),
                 (level, copies),
-                "{acknowledge:?}"
+                "{write_concern:?}"
             );
         }
         for wrong in ["0", "51", "-1", "most", ""] {

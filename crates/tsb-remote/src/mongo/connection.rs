@@ -15,7 +15,7 @@ use tsb_stores::error::{Error, Result};
 
 /// Codes that mean only that the server is going away or is no longer primary: the operation may
 /// have been applied. From MongoDB's list of retryable errors.
-const AMID_CHANGE: [i32; 11] = [6, 7, 89, 91, 189, 262, 9_001, 10_107, 11_600, 11_602, 13_435];
+const OUTCOME_UNKNOWN_CODES: [i32; 11] = [6, 7, 89, 91, 189, 262, 9_001, 10_107, 11_600, 11_602, 13_435];
 
 /// The address in the driver's form, with credentials.
 fn uri(address: &Address) -> Result<String> {
@@ -34,7 +34,7 @@ fn uri(address: &Address) -> Result<String> {
 
 /// One database.
 #[derive(Debug)]
-pub(super) struct Connection {
+pub(super) struct MongoConnection {
     database: Database,
     timeout: Duration,
     /// The address without credentials, for errors.
@@ -48,7 +48,7 @@ enum Effect {
     Writes,
 }
 
-impl Connection {
+impl MongoConnection {
     /// Connects to the servers; asks nothing of the database yet.
     pub(super) async fn open(address: &Address, options: &MongoOptions) -> Result<Self> {
         let wrong = |error: DriverError| Error::Spec {
@@ -99,7 +99,7 @@ impl Connection {
 
     /// Runs a command that changes nothing.
     pub(super) async fn ask(&self, action: &str, command: Document) -> Result<Document> {
-        self.within(action, Effect::Reads, self.database.run_command(command).into_future())
+        self.with_deadline(action, Effect::Reads, self.database.run_command(command).into_future())
             .await
     }
 
@@ -115,13 +115,13 @@ impl Connection {
     /// Runs a command of the server, not of the database.
     pub(super) async fn ask_server(&self, action: &str, command: Document) -> Result<Document> {
         let server = self.database.client().database("admin");
-        self.within(action, Effect::Reads, server.run_command(command).into_future())
+        self.with_deadline(action, Effect::Reads, server.run_command(command).into_future())
             .await
     }
 
     /// Runs a command that changes something, and returns its reply.
     pub(super) async fn write(&self, action: &str, command: RawDocumentBuf) -> Result<Document> {
-        self.within(
+        self.with_deadline(
             action,
             Effect::Writes,
             self.database.run_raw_command(command).into_future(),
@@ -129,7 +129,7 @@ impl Connection {
         .await
     }
 
-    /// As [`Connection::write`]; returns an error if any part failed.
+    /// As [`MongoConnection::write`]; returns an error if any part failed.
     pub(super) async fn change(&self, action: &str, command: Document) -> Result<Document> {
         let command = RawDocumentBuf::try_from(&command).map_err(|error| self.failed(action, error))?;
         let reply = self.write(action, command).await?;
@@ -149,24 +149,24 @@ impl Connection {
         let collection = self.database.collection::<Document>(collection);
         let aggregate = collection.aggregate(pipeline).allow_disk_use(true);
         let cursor = aggregate.with_type::<RawDocumentBuf>().into_future();
-        self.within(action, Effect::Reads, cursor).await
+        self.with_deadline(action, Effect::Reads, cursor).await
     }
 
     /// Moves a cursor forward. Returns whether there is a document.
     pub(super) async fn advance(&self, action: &str, cursor: &mut Cursor<RawDocumentBuf>) -> Result<bool> {
-        self.within(action, Effect::Reads, cursor.advance()).await
+        self.with_deadline(action, Effect::Reads, cursor.advance()).await
     }
 
     /// The names of the collections of the database.
     pub(super) async fn collections(&self) -> Result<Vec<String>> {
         let list = self.database.list_collection_names().into_future();
-        self.within("list the collections", Effect::Reads, list).await
+        self.with_deadline("list the collections", Effect::Reads, list).await
     }
 
     /// Removes the database.
     pub(super) async fn drop_database(&self) -> Result<()> {
         let drop = self.database.drop().into_future();
-        self.within("drop the database", Effect::Writes, drop).await
+        self.with_deadline("drop the database", Effect::Writes, drop).await
     }
 
     /// Number of members of the replica set; 1 without one.
@@ -178,7 +178,7 @@ impl Connection {
     /// An error that was not caused by the network.
     pub(super) fn failed(&self, action: &str, source: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> Error {
         Error::Backend {
-            action: self.name_of(action),
+            action: self.full_action(action),
             source: source.into(),
         }
     }
@@ -186,16 +186,16 @@ impl Connection {
     /// An error that leaves open whether the request was applied.
     pub(super) fn unknown(&self, action: &str, source: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> Error {
         Error::Unknown {
-            action: self.name_of(action),
+            action: self.full_action(action),
             source: source.into(),
         }
     }
 
-    fn name_of(&self, action: &str) -> String {
+    fn full_action(&self, action: &str) -> String {
         format!("{action} (MongoDB at {})", self.name)
     }
 
-    async fn within<T>(
+    async fn with_deadline<T>(
         &self,
         action: &str,
         effect: Effect,
@@ -203,35 +203,35 @@ impl Connection {
     ) -> Result<T> {
         match tokio::time::timeout(self.timeout, request).await {
             Ok(Ok(answer)) => Ok(answer),
-            Ok(Err(error)) => Err(self.judge(action, effect, error)),
+            Ok(Err(error)) => Err(self.classify(action, effect, error)),
             Err(_) => {
                 let why = format!("no answer within {:?}", self.timeout);
-                Err(self.silent(action, effect, why))
+                Err(self.no_answer(action, effect, why))
             }
         }
     }
 
-    fn judge(&self, action: &str, effect: Effect, error: DriverError) -> Error {
+    fn classify(&self, action: &str, effect: Effect, error: DriverError) -> Error {
         let is_lost = match error.kind.as_ref() {
             ErrorKind::ServerSelection { .. } => {
                 return Error::Unreachable {
-                    action: self.name_of(action),
+                    action: self.full_action(action),
                     source: error.into(),
                 };
             }
             ErrorKind::Io(_) | ErrorKind::ConnectionPoolCleared { .. } | ErrorKind::InvalidResponse { .. } => true,
-            ErrorKind::Command(command) => AMID_CHANGE.contains(&command.code),
+            ErrorKind::Command(command) => OUTCOME_UNKNOWN_CODES.contains(&command.code),
             _ => false,
         };
         if is_lost {
-            self.silent(action, effect, error)
+            self.no_answer(action, effect, error)
         } else {
             self.failed(action, error)
         }
     }
 
     /// The error for a missing answer.
-    fn silent(
+    fn no_answer(
         &self,
         action: &str,
         effect: Effect,
@@ -240,7 +240,7 @@ impl Connection {
         match effect {
             Effect::Writes => self.unknown(action, source),
             Effect::Reads => Error::Unanswered {
-                action: self.name_of(action),
+                action: self.full_action(action),
                 source: source.into(),
             },
         }

@@ -37,12 +37,12 @@ pub(super) struct Layout {
     /// Distinguishes the keys of this client from those of others.
     client: [u8; 4],
     /// For a time-series collection that was empty when it was opened.
-    newest: Option<series::Newest>,
+    newest: Option<series::NewestTimestamps>,
 }
 
 /// A collection and the pipeline to run on it.
 #[derive(Debug)]
-pub(super) struct Reading {
+pub(super) struct Aggregation {
     pub(super) collection: String,
     pub(super) pipeline: Vec<Document>,
 }
@@ -59,7 +59,7 @@ impl Layout {
 
     /// Called if the database was empty: then all of its samples will be written by this client.
     pub(super) fn begin(&mut self) {
-        self.newest = (self.kind() == LayoutKind::Series).then(series::Newest::default);
+        self.newest = (self.kind() == LayoutKind::Series).then(series::NewestTimestamps::default);
     }
 
     pub(super) fn kind(&self) -> LayoutKind {
@@ -95,7 +95,7 @@ impl Layout {
     }
 
     /// Notes the numbers of series.
-    pub(super) fn learn(&self, series: &[(u32, SeriesKey)]) {
+    pub(super) fn add_series(&self, series: &[(u32, SeriesKey)]) {
         if let (Some(newest), Some(count)) = (&self.newest, series.iter().map(|(number, _)| number + 1).max()) {
             newest.grow(count as usize);
         }
@@ -139,14 +139,14 @@ impl Layout {
             LayoutKind::Bucket => bucket::commands(batch, which, self.options.span_ns, concern),
             LayoutKind::Ticks => {
                 let (group, client) = (self.options.group, self.client);
-                ticks::commands(batch, which, ticks::Writing { group, first, client }, concern)
+                ticks::commands(batch, which, ticks::WriterKey { group, first, client }, concern)
             }
             LayoutKind::Mohawk => Ok(Vec::new()),
         }
     }
 
     /// A query for the samples of one series.
-    pub(super) fn samples(&self, number: u32, range: TimeRange) -> Reading {
+    pub(super) fn samples(&self, number: u32, range: TimeRange) -> Aggregation {
         let (collection, pipeline) = match self.kind() {
             LayoutKind::Series => (SAMPLES.to_owned(), series::samples(number, range)),
             LayoutKind::Rows => (SAMPLES.to_owned(), rows::samples(number, range)),
@@ -154,31 +154,31 @@ impl Layout {
             LayoutKind::Ticks => (SAMPLES.to_owned(), ticks::documents(number, range, self.options.group)),
             LayoutKind::Mohawk => (self.name(number), mohawk::samples(range)),
         };
-        Reading { collection, pipeline }
+        Aggregation { collection, pipeline }
     }
 
     /// A query for the newest timestamps of series, as `{_id, n}`; `None` if one pipeline cannot
     /// answer it.
-    pub(super) fn newest(&self, numbers: &[u32]) -> Option<Reading> {
+    pub(super) fn newest(&self, numbers: &[u32]) -> Option<Aggregation> {
         let pipeline = match self.kind() {
             LayoutKind::Series => series::newest(numbers),
             LayoutKind::Bucket => bucket::newest(numbers),
             LayoutKind::Rows | LayoutKind::Ticks | LayoutKind::Mohawk => return None,
         };
-        Some(Reading {
+        Some(Aggregation {
             collection: SAMPLES.to_owned(),
             pipeline,
         })
     }
 
     /// A query for the number of samples, as `{n}`; `None` for Mohawk's layout.
-    pub(super) fn count(&self) -> Option<Reading> {
+    pub(super) fn count(&self) -> Option<Aggregation> {
         let each = match self.kind() {
             LayoutKind::Series | LayoutKind::Rows => 1.into(),
             LayoutKind::Bucket | LayoutKind::Ticks => mongodb::bson::Bson::from("$n"),
             LayoutKind::Mohawk => return None,
         };
-        Some(Reading {
+        Some(Aggregation {
             collection: SAMPLES.to_owned(),
             pipeline: vec![doc! { "$group": { "_id": null, "n": { "$sum": each } } }],
         })

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use super::concern::Acknowledge;
+use super::concern::WriteConcern;
 
 /// How samples are stored as documents.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -69,7 +69,7 @@ pub struct MongoOptions {
     /// Maximum number of series per document in the ticks layout; at least 1.
     pub group: u32,
     /// What an ack waits for.
-    pub acknowledge: Acknowledge,
+    pub write_concern: WriteConcern,
     /// Deadline of a request, and of the search for a server.
     pub timeout: Duration,
     /// Maximum number of connections to each server, at least 1; each request in flight needs
@@ -96,7 +96,7 @@ impl Default for MongoOptions {
             granularity: Granularity::Seconds,
             span_ns: 60_000_000_000,
             group: 256,
-            acknowledge: Acknowledge::default(),
+            write_concern: WriteConcern::default(),
             timeout: Duration::from_secs(10),
             pool: 64,
             replica_set: None,

@@ -5,19 +5,19 @@
 
 use tsb_rrd::{Ahead, RrdFile, Seen, Session, Stage, until_s};
 
-use super::error::FileError;
-use super::outlet::Outlet;
+use super::error::FileResult;
+use super::page_writeback::PageWritebackQueue;
 use super::shared::Shared;
 
 impl Shared {
-    /// Writes the queued updates of some files in turn, and starts their writeback if there is an
-    /// outlet. Calls `each` with the result of every file.
-    pub(super) fn write_some(
+    /// Writes the queued updates of some files in turn, and starts their writeback if there is a
+    /// queue for it. Calls `each` with the result of every file.
+    pub(super) fn write_files(
         &self,
         names: &[Box<str>],
         (session, ahead): (&mut Session, &mut Ahead),
-        outlet: Option<&Outlet>,
-        mut each: impl FnMut(&str, Result<bool, FileError>),
+        page_writeback: Option<&PageWritebackQueue>,
+        mut each: impl FnMut(&str, FileResult<bool>),
     ) {
         let _ = ahead.each(names.len(), |stage, index| {
             let name = &names[index];
@@ -25,7 +25,7 @@ impl Shared {
                 Stage::Header => self.ask_header(name),
                 Stage::Rows => self.ask_rows(name, session),
                 Stage::Update => {
-                    each(name, self.write_out(name, session, outlet));
+                    each(name, self.write_file(name, session, page_writeback));
                     Seen::Nothing
                 }
             })
@@ -34,26 +34,26 @@ impl Shared {
 
     /// Opens a file that no other thread has open, and starts reading its header.
     fn ask_header(&self, name: &str) -> Seen {
-        let shelved = self.shelf_of(name);
+        let shard_mutex = self.shard_of(name);
         let (claim, layout) = {
-            let mut guard = shelved.lock();
-            let shelf = &mut *guard;
-            let entry = shelf.entries.get(name).filter(|entry| entry.is_written_next());
-            let Some(entry) = entry.filter(|_| !shelf.busy.contains(name)) else {
+            let mut guard = shard_mutex.lock();
+            let shard = &mut *guard;
+            let entry = shard.entries.get(name).filter(|entry| entry.is_written_next());
+            let Some(entry) = entry.filter(|_| !shard.busy.contains(name)) else {
                 return Seen::Nothing;
             };
             let layout = entry.layout.clone();
             // IMPORTANT: claim the file. Closing a descriptor releases the lock that another
             // thread of this process may hold.
-            (shelved.claim(shelf, name), layout)
+            (shard_mutex.claim(shard, name), layout)
         };
         // An error is found again, and reported, by the thread that writes the file.
         let Ok(file) = RrdFile::open_as(&self.base.path(name), &layout) else {
             return Seen::Nothing;
         };
         let seen = file.ask_header();
-        if let Some(entry) = shelved.lock().entries.get_mut(name) {
-            entry.ready = Some(file);
+        if let Some(entry) = shard_mutex.lock().entries.get_mut(name) {
+            entry.prefetched = Some(file);
         }
         drop(claim);
         seen
@@ -61,22 +61,22 @@ impl Shared {
 
     /// Starts reading the pages of an opened file to which the queued updates will be written.
     fn ask_rows(&self, name: &str, session: &mut Session) -> Seen {
-        let shelved = self.shelf_of(name);
+        let shard_mutex = self.shard_of(name);
         let (claim, file, until) = {
-            let mut guard = shelved.lock();
-            let shelf = &mut *guard;
-            let Some(entry) = shelf.entries.get_mut(name).filter(|_| !shelf.busy.contains(name)) else {
+            let mut guard = shard_mutex.lock();
+            let shard = &mut *guard;
+            let Some(entry) = shard.entries.get_mut(name).filter(|_| !shard.busy.contains(name)) else {
                 return Seen::Nothing;
             };
             let until = entry.last_line().and_then(until_s);
-            let (Some(file), Some(until)) = (entry.ready.take(), until) else {
+            let (Some(file), Some(until)) = (entry.prefetched.take(), until) else {
                 return Seen::Nothing;
             };
-            (shelved.claim(shelf, name), file, until)
+            (shard_mutex.claim(shard, name), file, until)
         };
         let seen = file.ask_rows(session, until).unwrap_or_else(Seen::from);
-        if let Some(entry) = shelved.lock().entries.get_mut(name) {
-            entry.ready = Some(file);
+        if let Some(entry) = shard_mutex.lock().entries.get_mut(name) {
+            entry.prefetched = Some(file);
         }
         drop(claim);
         seen

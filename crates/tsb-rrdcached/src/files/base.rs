@@ -9,7 +9,7 @@ use std::fs::{File, Metadata, symlink_metadata};
 use std::io::{self, ErrorKind};
 use std::path::{Component, Path, PathBuf};
 
-use super::error::FileError;
+use super::error::{FileError, FileResult};
 use tsb_stores::error::Error;
 
 /// Syncs the files: the operating system, or in tests a simulation that loses what was not
@@ -24,9 +24,9 @@ pub trait FileSystem: Debug + Send + Sync {
 
 /// The operating system. It syncs the whole file system of the folder.
 #[derive(Debug)]
-pub(super) struct System;
+pub(super) struct OperatingSystem;
 
-impl FileSystem for System {
+impl FileSystem for OperatingSystem {
     fn sync(&self, folder: &Path) -> io::Result<()> {
         let folder = File::open(folder)?;
         Ok(rustix::fs::syncfs(&folder)?)
@@ -35,7 +35,7 @@ impl FileSystem for System {
 
 /// The base folder.
 #[derive(Debug)]
-pub(super) struct Base {
+pub(super) struct BaseFolder {
     /// The folder as given; clients' absolute names may start with it.
     given: PathBuf,
     /// The folder without symbolic links.
@@ -45,7 +45,7 @@ pub(super) struct Base {
     system: Box<dyn FileSystem>,
 }
 
-impl Base {
+impl BaseFolder {
     pub(super) fn open(folder: &Path, system: Box<dyn FileSystem>) -> io::Result<Self> {
         std::fs::create_dir_all(folder)?;
         let (given, root) = (folder.to_owned(), folder.canonicalize()?);
@@ -72,7 +72,7 @@ impl Base {
     }
 
     /// Syncs a file, and the folders above it, which hold its name.
-    pub(super) fn keep(&self, path: &Path) -> io::Result<()> {
+    pub(super) fn sync_file(&self, path: &Path) -> io::Result<()> {
         File::open(path)?.sync_all()?;
         let folders = path
             .ancestors()
@@ -86,7 +86,7 @@ impl Base {
     }
 
     /// The name of a file from a client's word, relative or absolute. Does not look at the file.
-    pub(super) fn name<'a>(&self, word: &'a str) -> Result<Cow<'a, str>, FileError> {
+    pub(super) fn name<'a>(&self, word: &'a str) -> FileResult<Cow<'a, str>> {
         let below = self
             .prefixes
             .iter()
@@ -95,12 +95,12 @@ impl Base {
         if is_plain(below) {
             return Ok(Cow::Borrowed(below));
         }
-        self.cleaned(word).map(Cow::Owned)
+        self.normalized(word).map(Cow::Owned)
     }
 
     /// The name of a file from a word that contains more than plain parts.
-    fn cleaned(&self, word: &str) -> Result<String, FileError> {
-        let outside = || FileError::Outside(self.shown(word));
+    fn normalized(&self, word: &str) -> FileResult<String> {
+        let outside = || FileError::Outside(self.display_path(word));
         let path = Path::new(word);
         let below = if path.is_absolute() {
             let below = path
@@ -134,21 +134,21 @@ impl Base {
     }
 
     /// The name as shown in replies.
-    pub(super) fn shown(&self, name: &str) -> String {
+    pub(super) fn display_path(&self, name: &str) -> String {
         self.root.join(name).display().to_string()
     }
 
     /// Checks that this name is a regular file, with no symbolic link on the path.
-    pub(super) fn check_file(&self, name: &str) -> Result<Metadata, FileError> {
+    pub(super) fn check_file(&self, name: &str) -> FileResult<Metadata> {
         match self.walk(name)? {
             Some(found) if found.is_file() => Ok(found),
-            Some(_) => Err(FileError::NotRegular(self.shown(name))),
-            None => Err(FileError::Missing(self.shown(name))),
+            Some(_) => Err(FileError::NotRegular(self.display_path(name))),
+            None => Err(FileError::Missing(self.display_path(name))),
         }
     }
 
     /// The metadata of this name, if it exists.
-    pub(super) fn walk(&self, name: &str) -> Result<Option<Metadata>, FileError> {
+    pub(super) fn walk(&self, name: &str) -> FileResult<Option<Metadata>> {
         let mut path = self.root.clone();
         let mut last = None;
         for part in name.split('/').filter(|part| !part.is_empty()) {
@@ -159,12 +159,12 @@ impl Base {
                     return Ok(None);
                 }
                 Err(source) => {
-                    let file = self.shown(name);
+                    let file = self.display_path(name);
                     return Err(FileError::Io { file, source });
                 }
             };
             if found.is_symlink() {
-                return Err(FileError::Outside(self.shown(name)));
+                return Err(FileError::Outside(self.display_path(name)));
             }
             last = Some(found);
         }
@@ -190,7 +190,7 @@ mod tests {
     #[test]
     fn names_stay_below_the_base() {
         let folder = tempfile::tempdir().unwrap();
-        let base = Base::open(folder.path(), Box::new(System)).unwrap();
+        let base = BaseFolder::open(folder.path(), Box::new(OperatingSystem)).unwrap();
         let root = base.root().display().to_string();
         let check = |word: &str, name: &str| assert_eq!(&*base.name(word).unwrap(), name, "{word}");
         check("a.rrd", "a.rrd");
@@ -215,7 +215,7 @@ mod tests {
     #[test]
     fn symbolic_links_lead_nowhere() {
         let folder = tempfile::tempdir().unwrap();
-        let base = Base::open(&folder.path().join("base"), Box::new(System)).unwrap();
+        let base = BaseFolder::open(&folder.path().join("base"), Box::new(OperatingSystem)).unwrap();
         std::fs::write(folder.path().join("secret"), "x").unwrap();
         std::fs::create_dir(base.path("sub")).unwrap();
         std::fs::write(base.path("sub/a.rrd"), "x").unwrap();

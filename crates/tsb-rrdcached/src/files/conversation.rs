@@ -13,15 +13,15 @@ use tsb_core::wire::{Decoder, Fatal, MAX_RECORD, Malformed, Next, Peer, Sequence
 use tsb_rrd::Session;
 
 use super::FileCache;
-use super::accept::{EXPECTED, PlainUpdate};
-use begun::Begun;
+use super::accept::{PREFETCH_MAX, PlainUpdate};
+use background_command::BackgroundCommand;
 
-mod answer;
-mod begun;
+mod background_command;
+mod execute;
 mod fetch;
 
 /// Number of bytes of pending replies from which on no further command is read.
-const HELD: usize = 64 << 10;
+const REPLIES_MAX: usize = 64 << 10;
 /// Upper bound, in bytes, of a batch's errors; further errors are only counted.
 const ERRORS_MAX: usize = 4 << 20;
 
@@ -29,7 +29,7 @@ const ERRORS_MAX: usize = 4 << 20;
 pub struct Conversation {
     cache: Arc<FileCache>,
     session: Session,
-    batch: Option<Batch>,
+    batch: Option<CommandBatch>,
     /// Complete replies that have not been sent.
     replies: Vec<u8>,
     /// The reply that is being built.
@@ -43,7 +43,7 @@ pub struct Conversation {
     has_more: bool,
     is_over: bool,
     /// A file that is being created on another thread: until that is done no command is read.
-    begun: Begun,
+    background: BackgroundCommand,
 }
 
 /// One command.
@@ -58,11 +58,11 @@ struct Line<'a> {
 
 /// The commands since `BATCH`.
 #[derive(Debug, Default)]
-struct Batch {
+struct CommandBatch {
     commands: usize,
     errors: Vec<String>,
     bytes: usize,
-    unlisted: usize,
+    errors_dropped: usize,
 }
 
 impl Conversation {
@@ -79,94 +79,95 @@ impl Conversation {
             now_ns: 0,
             has_more: false,
             is_over: false,
-            begun: Begun::default(),
+            background: BackgroundCommand::default(),
         }
     }
 
     /// Replies to the creation of a file if it has finished. Returns false while it is running.
     fn is_idle(&mut self) -> bool {
-        let Some(created) = self.begun.poll() else {
-            return !self.begun.is_busy();
+        let Some(created) = self.background.poll() else {
+            return !self.background.is_busy();
         };
-        self.say_created(created);
+        self.reply_created(created);
         true
     }
 
-    fn say_created(&mut self, created: Result<(), String>) {
+    fn reply_created(&mut self, created: Result<(), String>) {
         match created {
             Ok(()) => {
-                self.say(Reply::Created);
-                self.send();
+                self.append_reply(Reply::Created);
+                self.finish_reply();
             }
-            Err(no) => self.say_no(&no),
+            Err(error) => self.reply_error(&error),
         }
     }
 
     /// Splits off lines that arrived together, and prefetches the entries of their updates.
     /// Returns the number of lines.
-    fn read<'a>(&self, bytes: &'a [u8], lines: &mut [Line<'a>; EXPECTED]) -> usize {
+    fn read<'a>(&self, bytes: &'a [u8], lines: &mut [Line<'a>; PREFETCH_MAX]) -> usize {
         let (mut at, mut count) = (0, 0);
-        while count < EXPECTED
+        while count < PREFETCH_MAX
             && let Some((text, len)) = line(&bytes[at..])
         {
             at += len;
-            let update = plain_update(text).and_then(|(file, reading)| self.cache.plain_update(file, reading));
+            let update = plain_update(text).and_then(|(file, values)| self.cache.plain_update(file, values));
             lines[count] = Line { text, len, update };
             count += 1;
         }
         if count > 1 {
-            self.cache.expect(lines[..count].iter().filter_map(|line| line.update));
+            self.cache
+                .prefetch(lines[..count].iter().filter_map(|line| line.update));
         }
         count
     }
 
     /// Executes one line.
-    fn hear(&mut self, line: &Line<'_>, sink: &mut dyn Sink) {
+    fn execute_line(&mut self, line: &Line<'_>, sink: &mut dyn Sink) {
         if let Some(update) = line.update
-            && let Some(taken) = self.cache.take_plain(update, self.now_ns)
+            && let Some(accepted) = self.cache.accept_plain(update, self.now_ns)
         {
-            self.record = self.record.max(taken.record);
-            self.say(Reply::Enqueued(1));
-            return self.send();
+            self.record = self.record.max(accepted.record);
+            self.append_reply(Reply::Enqueued(1));
+            return self.finish_reply();
         }
         let bytes = line.text;
         let Ok(text) = std::str::from_utf8(bytes) else {
             let what = "a command is not UTF-8";
             sink.malformed(&Malformed { what, bytes });
-            return self.say_no("a command is not UTF-8");
+            return self.reply_error("a command is not UTF-8");
         };
         let mut words = Words::of(text);
         let word = words.next().unwrap_or_default();
         let Some(command) = Command::from_word(&word) else {
             let what = "no known command";
             sink.malformed(&Malformed { what, bytes });
-            return self.say_no(&format!("Unknown command: {word}"));
+            return self.reply_error(&format!("Unknown command: {word}"));
         };
-        let is_here = match &self.batch {
+        let is_allowed = match &self.batch {
             Some(_) => command.is_in_batch(),
             None => !matches!(command, Command::End | Command::Wrote),
         };
-        if !is_here {
-            return self.say_no(&format!("Can't use '{}' here.", command.name()));
+        if !is_allowed {
+            return self.reply_error(&format!("Can't use '{}' here.", command.name()));
         }
         match command {
             Command::Quit => self.is_over = true,
             Command::Batch => {
-                self.say(Reply::GoAhead);
-                self.send();
-                self.batch = Some(Batch::default());
+                self.append_reply(Reply::GoAhead);
+                self.finish_reply();
+                self.batch = Some(CommandBatch::default());
             }
             Command::End => self.end_batch(),
-            _ => match self.obey(command, words) {
-                Ok(()) if self.begun.is_busy() => {}
-                Ok(()) => self.send(),
-                Err(no) => self.say_no(&no),
+            _ => match self.execute(command, words) {
+                Ok(()) if self.background.is_busy() => {}
+                Ok(()) => self.finish_reply(),
+                Err(error) => self.reply_error(&error),
             },
         }
     }
 
     /// Appends a line to the reply. Within a batch there is no reply.
-    fn say(&mut self, reply: Reply<'_>) {
+    fn append_reply(&mut self, reply: Reply<'_>) {
         if self.batch.is_none() {
             self.line.clear();
             reply.put(&mut self.line);
@@ -175,7 +176,7 @@ impl Conversation {
     }
 
     /// Completes a reply.
-    fn send(&mut self) {
+    fn finish_reply(&mut self) {
         match &mut self.batch {
             None => self.replies.append(&mut self.reply),
             Some(batch) => batch.commands += 1,
@@ -183,12 +184,12 @@ impl Conversation {
         self.reply.clear();
     }
 
-    fn say_no(&mut self, what: &str) {
+    fn reply_error(&mut self, what: &str) {
         self.reply.clear();
         match &mut self.batch {
             None => {
-                self.say(Reply::Error(what));
-                self.send();
+                self.append_reply(Reply::Error(what));
+                self.finish_reply();
             }
             Some(batch) => batch.note(what),
         }
@@ -196,16 +197,16 @@ impl Conversation {
 
     fn end_batch(&mut self) {
         let Some(mut batch) = self.batch.take() else { return };
-        if batch.unlisted > 0 {
-            let line = format!("{} and {} further errors", batch.commands, batch.unlisted);
+        if batch.errors_dropped > 0 {
+            let line = format!("{} and {} further errors", batch.commands, batch.errors_dropped);
             batch.errors.push(line);
         }
-        self.say(Reply::Lines(batch.errors.len(), "errors"));
+        self.append_reply(Reply::Lines(batch.errors.len(), "errors"));
         for error in &batch.errors {
             self.reply.extend_from_slice(error.as_bytes());
             self.reply.push(b'\n');
         }
-        self.send();
+        self.finish_reply();
     }
 }
 
@@ -215,16 +216,16 @@ fn plain_update(line: &[u8]) -> Option<(&str, &str)> {
     let rest = line.strip_prefix(b"UPDATE ")?;
     let is_of_name = |byte: &u8| byte.is_ascii_graphic() && *byte != b'\\';
     let end = rest.iter().position(|byte| !is_of_name(byte)).filter(|&end| end > 0)?;
-    let (file, reading) = std::str::from_utf8(rest).ok()?.split_at_checked(end)?;
-    Some((file, reading.strip_prefix(' ')?))
+    let (file, values) = std::str::from_utf8(rest).ok()?.split_at_checked(end)?;
+    Some((file, values.strip_prefix(' ')?))
 }
 
-impl Batch {
+impl CommandBatch {
     /// Notes that the next command has failed.
     fn note(&mut self, what: &str) {
         self.commands += 1;
         if self.bytes + what.len() > ERRORS_MAX {
-            self.unlisted += 1;
+            self.errors_dropped += 1;
             return;
         }
         let line = format!("{} {}", self.commands, what.replace(['\n', '\r'], "?"));
@@ -244,7 +245,7 @@ impl fmt::Debug for Conversation {
 
 impl Decoder for Conversation {
     fn decode(&mut self, bytes: &[u8], sink: &mut dyn Sink) -> Result<usize, Fatal> {
-        let mut lines = [Line::default(); EXPECTED];
+        let mut lines = [Line::default(); PREFETCH_MAX];
         let mut at = 0;
         self.has_more = false;
         while !self.is_over && self.is_idle() {
@@ -254,18 +255,18 @@ impl Decoder for Conversation {
             }
             self.now_ns = self.cache.now_ns();
             for line in &lines[..count] {
-                if self.replies.len() > HELD {
+                if self.replies.len() > REPLIES_MAX {
                     self.has_more = true;
                     return Ok(at);
                 }
                 at += line.len;
-                self.hear(line, sink);
-                if self.is_over || self.begun.is_busy() {
+                self.execute_line(line, sink);
+                if self.is_over || self.background.is_busy() {
                     break;
                 }
             }
         }
-        if self.begun.is_busy() {
+        if self.background.is_busy() {
             return Ok(at);
         }
         let unended = &bytes[at..];
@@ -287,17 +288,17 @@ impl Decoder for Conversation {
             self.is_over = true;
         }
         out.append(&mut self.replies);
-        self.replies.shrink_to(HELD);
+        self.replies.shrink_to(REPLIES_MAX);
         match (self.is_over, self.has_more) {
             (true, _) => Next::Over,
-            _ if self.begun.is_busy() => Next::Later,
+            _ if self.background.is_busy() => Next::Later,
             (_, true) => Next::Again,
             _ => Next::More,
         }
     }
 
     fn wake_with(&mut self, waker: &Waker) {
-        self.begun.wake_with(waker);
+        self.background.wake_with(waker);
     }
 
     fn sequence(&self) -> Option<Sequence> {
@@ -305,8 +306,8 @@ impl Decoder for Conversation {
     }
 
     fn finish(&mut self, rest: &[u8], sink: &mut dyn Sink) {
-        if let Some(created) = self.begun.wait() {
-            self.say_created(created);
+        if let Some(created) = self.background.wait() {
+            self.reply_created(created);
         }
         if !rest.is_empty() {
             let what = "the last command has no end";

@@ -5,9 +5,9 @@ use std::path::{Path, PathBuf};
 use tsb_rrd::{Error as RrdError, Layout, Session};
 
 use super::FileCache;
-use super::error::FileError;
+use super::error::{FileError, FileResult};
 use super::librrd::{self, NewFile};
-use super::shelf::Claim;
+use super::shard::Claim;
 use tsb_stores::error::chain;
 use tsb_stores::parts::lock;
 
@@ -23,7 +23,7 @@ const QUICK_BYTES: u64 = 1 << 20;
 
 /// A client's options for a new file, besides its name and definitions.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct Creation {
+pub(super) struct CreateOptions {
     pub(super) start_s: Option<i64>,
     /// In seconds; 0 means the template's step, or rrdtool's default.
     pub(super) step_s: u64,
@@ -35,45 +35,43 @@ pub(super) struct Creation {
     pub(super) template: Option<String>,
 }
 
-type Done<T> = std::result::Result<T, FileError>;
-
 impl FileCache {
     /// Creates or replaces a file, and creates the folders above it. Updates queued for an old
     /// file are dropped.
     pub(super) fn create(
         &self,
         file: &str,
-        creation: &Creation,
+        options: &CreateOptions,
         definitions: &[String],
         session: &mut Session,
-    ) -> Done<()> {
+    ) -> FileResult<()> {
         let name = self.shared.base.name(file)?;
-        if creation.start_s.is_some_and(|start_s| start_s < START_MIN_S) {
+        if options.start_s.is_some_and(|start_s| start_s < START_MIN_S) {
             return Err(FileError::TooEarly);
         }
-        let layout = self.layout_of(creation, definitions)?;
-        let copied = self.copied(creation, session)?;
+        let layout = self.layout_of(options, definitions)?;
+        let source_files = self.source_files(options, session)?;
         // Claim the new file and those it is made from in one order, so that two creations cannot
         // wait for each other.
-        let mut names: Vec<&str> = copied.iter().map(|(name, _)| name.as_str()).collect();
+        let mut names: Vec<&str> = source_files.iter().map(|(name, _)| name.as_str()).collect();
         names.push(&name);
         names.sort_unstable();
         names.dedup();
         let claims = names
             .iter()
-            .map(|&one| self.claim(one, *one == *name, creation.keeps_old));
-        let claims = claims.collect::<Done<Vec<Claim<'_>>>>()?;
+            .map(|&one| self.claim(one, *one == *name, options.keeps_old));
+        let claims = claims.collect::<FileResult<Vec<Claim<'_>>>>()?;
         let path = self.shared.base.path(&name);
         let io = |source| FileError::Io {
-            file: self.shared.base.shown(&name),
+            file: self.shared.base.display_path(&name),
             source,
         };
         path.parent().map_or(Ok(()), std::fs::create_dir_all).map_err(io)?;
         let made = match &layout {
-            Some(layout) => self.make(&name, layout, creation),
-            None => self.make_with_librrd(&path, creation, definitions, &copied),
+            Some(layout) => self.make(&name, layout, options),
+            None => self.make_with_librrd(&path, options, definitions, &source_files),
         };
-        let kept = made.is_ok().then(|| self.keep(&path)).transpose();
+        let kept = made.is_ok().then(|| self.sync_new_file(&path)).transpose();
         drop(claims);
         kept.map_err(io)?;
         made.map_err(|error| match error.cause() {
@@ -83,33 +81,38 @@ impl FileCache {
     }
 
     /// Syncs a new file if acks mean synced: acknowledged values must not outlive their file.
-    fn keep(&self, path: &Path) -> std::io::Result<()> {
+    fn sync_new_file(&self, path: &Path) -> std::io::Result<()> {
         let journal = self.shared.journal.as_ref();
         if journal.is_some_and(|journal| journal.policy().is_before_ack()) {
-            self.shared.base.keep(path)?;
+            self.shared.base.sync_file(path)?;
         }
         Ok(())
     }
 
     /// Whether creating a file is too slow for the connection's thread: it is large, or librrd
     /// reads other files for it.
-    pub(super) fn is_slow_to_create(creation: &Creation, definitions: &[String]) -> bool {
-        let step_s = if creation.step_s == 0 { STEP_S } else { creation.step_s };
-        let copies = creation.template.is_some() || !creation.sources.is_empty();
+    pub(super) fn is_slow_to_create(options: &CreateOptions, definitions: &[String]) -> bool {
+        let step_s = if options.step_s == 0 { STEP_S } else { options.step_s };
+        let copies = options.template.is_some() || !options.sources.is_empty();
         copies || tsb_rrd::file_len_max(step_s, definitions, 0) > QUICK_BYTES
     }
 
     /// Creates a file while no other large one is being created: several at once would compete
     /// for the disk and finish no earlier.
-    pub(super) fn create_in_turn(&self, file: &str, creation: &Creation, definitions: &[String]) -> Done<()> {
-        let _turn = lock(&self.creating);
-        self.create(file, creation, definitions, &mut Session::default())
+    pub(super) fn create_exclusively(
+        &self,
+        file: &str,
+        options: &CreateOptions,
+        definitions: &[String],
+    ) -> FileResult<()> {
+        let _exclusive = lock(&self.creating);
+        self.create(file, options, definitions, &mut Session::default())
     }
 
-    fn make(&self, name: &str, layout: &Layout, creation: &Creation) -> tsb_rrd::Result<()> {
+    fn make(&self, name: &str, layout: &Layout, options: &CreateOptions) -> tsb_rrd::Result<()> {
         let now_s = self.shared.clock.wall().as_secs();
-        let start_s = creation.start_s.unwrap_or(now_s - START_BEFORE_S);
-        let make = if creation.keeps_old {
+        let start_s = options.start_s.unwrap_or(now_s - START_BEFORE_S);
+        let make = if options.keeps_old {
             tsb_rrd::create
         } else {
             tsb_rrd::replace
@@ -120,19 +123,19 @@ impl FileCache {
     fn make_with_librrd(
         &self,
         path: &Path,
-        creation: &Creation,
+        options: &CreateOptions,
         definitions: &[String],
-        copied: &[(String, PathBuf)],
+        source_files: &[(String, PathBuf)],
     ) -> tsb_rrd::Result<()> {
-        let paths: Vec<PathBuf> = copied.iter().map(|(_, path)| path.clone()).collect();
-        let (sources, template) = paths.split_at(creation.sources.len());
+        let paths: Vec<PathBuf> = source_files.iter().map(|(_, path)| path.clone()).collect();
+        let (sources, template) = paths.split_at(options.sources.len());
         let template = template.first().map(PathBuf::as_path);
-        let lent = template.map_or(Ok(0), librrd::sources)?;
-        self.check_size(creation.step_s, definitions, lent)?;
+        let template_sources = template.map_or(Ok(0), librrd::sources)?;
+        self.check_size(options.step_s, definitions, template_sources)?;
         let new = NewFile {
-            step_s: creation.step_s,
-            start_s: creation.start_s,
-            keeps_old: creation.keeps_old,
+            step_s: options.step_s,
+            start_s: options.start_s,
+            keeps_old: options.keeps_old,
             sources,
             template,
             definitions,
@@ -142,11 +145,11 @@ impl FileCache {
 
     /// The layout of a new file if our own engine can create it; `None` if only librrd can.
     /// Checks the size limit in both cases.
-    fn layout_of(&self, creation: &Creation, definitions: &[String]) -> Done<Option<Layout>> {
-        let step_s = if creation.step_s == 0 { STEP_S } else { creation.step_s };
+    fn layout_of(&self, options: &CreateOptions, definitions: &[String]) -> FileResult<Option<Layout>> {
+        let step_s = if options.step_s == 0 { STEP_S } else { options.step_s };
         let fits = self.check_size(step_s, definitions, 0);
         fits.map_err(|error| FileError::Create(chain(&error)))?;
-        if creation.template.is_some() || !creation.sources.is_empty() {
+        if options.template.is_some() || !options.sources.is_empty() {
             return Ok(None);
         }
         match tsb_rrd::define(step_s, definitions) {
@@ -156,10 +159,10 @@ impl FileCache {
         }
     }
 
-    /// Refuses a file larger than the cache allows. `lent` is the number of data sources copied
-    /// from a template.
-    fn check_size(&self, step_s: u64, definitions: &[String], lent: u64) -> tsb_rrd::Result<()> {
-        let bytes = tsb_rrd::file_len_max(step_s, definitions, lent);
+    /// Refuses a file larger than the cache allows. `template_sources` is the number of data
+    /// sources copied from a template.
+    fn check_size(&self, step_s: u64, definitions: &[String], template_sources: u64) -> tsb_rrd::Result<()> {
+        let bytes = tsb_rrd::file_len_max(step_s, definitions, template_sources);
         let limit = self.shared.bounds.file_bytes;
         if bytes <= limit {
             return Ok(());
@@ -169,9 +172,9 @@ impl FileCache {
     }
 
     /// The files that a new one is made from, sources first, after their queues were written.
-    fn copied(&self, creation: &Creation, session: &mut Session) -> Done<Vec<(String, PathBuf)>> {
-        let sources = creation.sources.iter().map(|file| ("source", file));
-        let files = sources.chain(creation.template.iter().map(|file| ("template", file)));
+    fn source_files(&self, options: &CreateOptions, session: &mut Session) -> FileResult<Vec<(String, PathBuf)>> {
+        let sources = options.sources.iter().map(|file| ("source", file));
+        let files = sources.chain(options.template.iter().map(|file| ("template", file)));
         let named = files.map(|(what, file)| {
             let name = self.shared.base.name(file)?.into_owned();
             let missing = |_| FileError::Create(format!("Cannot open {what} RRD {file}"));
@@ -184,21 +187,26 @@ impl FileCache {
     }
 
     /// Claims a file. The new file is also checked and forgotten under the same lock.
-    fn claim<'a>(&'a self, name: &'a str, is_new: bool, keeps_old: bool) -> Done<Claim<'a>> {
-        let shelved = self.shared.shelf_of(name);
-        let mut shelf = shelved.lock_idle(name);
+    fn claim<'a>(&'a self, name: &'a str, is_new: bool, keeps_old: bool) -> FileResult<Claim<'a>> {
+        let shard_mutex = self.shared.shard_of(name);
+        let mut shard = shard_mutex.lock_idle(name);
         if is_new {
             match self.shared.base.walk(name)? {
                 Some(_) if keeps_old => return Err(self.exists(name)),
-                Some(kind) if !kind.is_file() => return Err(FileError::NotRegular(self.shared.base.shown(name))),
+                Some(kind) if !kind.is_file() => {
+                    return Err(FileError::NotRegular(self.shared.base.display_path(name)));
+                }
                 _ => {}
             }
-            self.shared.remove(&mut shelf, name)?;
+            self.shared.remove(&mut shard, name)?;
         }
-        Ok(shelved.claim(&mut shelf, name))
+        Ok(shard_mutex.claim(&mut shard, name))
     }
 
     fn exists(&self, name: &str) -> FileError {
-        FileError::Create(format!("creating '{}': File exists", self.shared.base.shown(name)))
+        FileError::Create(format!(
+            "creating '{}': File exists",
+            self.shared.base.display_path(name)
+        ))
     }
 }

@@ -5,12 +5,12 @@ use std::sync::atomic::Ordering;
 
 use tsb_rrd::{Error as RrdError, Known, Layout, Moment, RrdFile, Session, Updated};
 
-use super::entry::Load;
-use super::error::FileError;
+use super::entry::TakenUpdates;
+use super::error::{FileError, FileResult};
 use super::librrd;
-use super::outlet::Outlet;
+use super::page_writeback::PageWritebackQueue;
+use super::shard::Shard;
 use super::shared::Shared;
-use super::shelf::Shelf;
 use tsb_stores::error::chain;
 use tsb_stores::write_cache::writeback::RETRY_NS;
 
@@ -19,12 +19,12 @@ const REOPENS: usize = 3;
 
 /// The state and options for writing one file.
 #[derive(Debug)]
-struct Way {
+struct FileWrite {
     /// The file, if it was opened ahead.
-    ready: Option<RrdFile>,
+    prefetched: Option<RrdFile>,
     known: Option<Known>,
     /// Whether the file's head is kept in memory after the write.
-    keeps: bool,
+    keeps_head: bool,
     /// Whether the file stays open after the last pass.
     leaves_open: bool,
     /// Our own engine cannot handle the file.
@@ -33,26 +33,26 @@ struct Way {
     was_damaged: bool,
 }
 
-impl Way {
+impl FileWrite {
     /// Runs one pass of updates. Closes the file afterwards unless `leaves_open`.
-    fn update(&mut self, file: RrdFile, session: &mut Session, readings: &[&str]) -> tsb_rrd::Result<Updated> {
-        let updated = match (self.keeps, self.leaves_open) {
-            (true, _) => file.update_known(session, &mut self.known, readings)?,
-            (false, true) => file.update(session, readings)?,
-            (false, false) => return file.update_and_close(session, readings),
+    fn update(&mut self, file: RrdFile, session: &mut Session, updates: &[&str]) -> tsb_rrd::Result<Updated> {
+        let updated = match (self.keeps_head, self.leaves_open) {
+            (true, _) => file.update_known(session, &mut self.known, updates)?,
+            (false, true) => file.update(session, updates)?,
+            (false, false) => return file.update_and_close(session, updates),
         };
-        self.ready = self.leaves_open.then_some(file);
+        self.prefetched = self.leaves_open.then_some(file);
         Ok(updated)
     }
 }
 
 /// The outcome of writing one file.
 #[derive(Debug, Default)]
-struct Passed {
+struct WriteOutcome {
     written: u64,
     failed: u64,
-    /// Bytes of the text that are settled: the rest is retried.
-    settled: usize,
+    /// Bytes of the text that are written or refused for good: the rest is retried.
+    done_bytes: usize,
     why: Option<RrdError>,
     /// The file is damaged or missing. The queue is tried once more, in case another process is
     /// just replacing the file, and is then lost.
@@ -71,115 +71,118 @@ impl Shared {
     /// # Errors
     /// [`FileError::Suspended`]; [`FileError::Poisoned`] by the journal. Failures of the file
     /// itself are noted in its entry.
-    pub(super) fn write_out(
+    pub(super) fn write_file(
         &self,
         name: &str,
         session: &mut Session,
-        outlet: Option<&Outlet>,
-    ) -> std::result::Result<bool, FileError> {
-        let shelved = self.shelf_of(name);
-        let (claim, mut way, layout, load) = {
-            let mut guard = shelved.lock_idle(name);
-            let shelf = &mut *guard;
-            let Some(entry) = shelf.entries.get_mut(name) else {
+        page_writeback: Option<&PageWritebackQueue>,
+    ) -> FileResult<bool> {
+        let shard_mutex = self.shard_of(name);
+        let (claim, mut file_write, layout, taken) = {
+            let mut guard = shard_mutex.lock_idle(name);
+            let shard = &mut *guard;
+            let Some(entry) = shard.entries.get_mut(name) else {
                 return Ok(false);
             };
             entry.is_queued = false;
-            let ready = entry.ready.take();
-            if entry.waiting() == 0 {
+            let prefetched = entry.prefetched.take();
+            if entry.queued() == 0 {
                 return Ok(true);
             }
             if entry.is_suspended {
                 return Err(FileError::Suspended {
-                    file: self.base.shown(name),
+                    file: self.base.display_path(name),
                     pending: entry.pending(),
                 });
             }
             // IMPORTANT: write the journal's records first. Otherwise a kill in the middle of a
             // pass could leave a partly written row whose updates are lost.
-            self.hand_over_records()?;
-            let (layout, load) = (Arc::clone(&entry.layout), entry.take());
-            let way = Way {
-                ready,
+            self.write_buffered_records()?;
+            let (layout, taken) = (Arc::clone(&entry.layout), entry.take());
+            let file_write = FileWrite {
+                prefetched,
                 known: entry.known.take().map(|known| *known),
-                keeps: self.memory.is_some(),
-                leaves_open: outlet.is_some(),
+                keeps_head: self.head_cache.is_some(),
+                leaves_open: page_writeback.is_some(),
                 is_for_librrd: entry.is_for_librrd,
                 was_damaged: entry.is_damaged,
             };
-            (shelved.claim(shelf, name), way, layout, load)
+            (shard_mutex.claim(shard, name), file_write, layout, taken)
         };
-        if let Some(memory) = &self.memory {
-            way.known = memory.take(way.known);
+        if let Some(head_cache) = &self.head_cache {
+            file_write.known = head_cache.take(file_write.known);
         }
         let path = self.base.path(name);
-        let mut passed = if way.is_for_librrd {
-            pass_of_librrd(&path, &layout, &load)
+        let mut outcome = if file_write.is_for_librrd {
+            write_with_librrd(&path, &layout, &taken)
         } else {
-            pass(&path, way, layout, &load, session)
+            write_updates(&path, file_write, layout, &taken, session)
         };
-        let open = passed.open.take();
-        self.settle(&mut shelved.lock(), name, load, passed);
-        if let (Some(outlet), Some(file)) = (outlet, open)
-            && outlet.take(name, file)
+        let open = outcome.open.take();
+        self.apply_outcome(&mut shard_mutex.lock(), name, taken, outcome);
+        if let (Some(page_writeback), Some(file)) = (page_writeback, open)
+            && page_writeback.push(name, file)
         {
             claim.hand_over();
         }
         Ok(true)
     }
 
-    fn settle(&self, shelf: &mut Shelf, name: &str, load: Load, passed: Passed) {
-        let Shelf { entries, account, .. } = shelf;
-        account.pending -= passed.written + passed.failed;
-        account.written += passed.written;
-        account.failed += passed.failed;
+    fn apply_outcome(&self, shard: &mut Shard, name: &str, taken: TakenUpdates, outcome: WriteOutcome) {
+        let Shard { entries, account, .. } = shard;
+        account.pending -= outcome.written + outcome.failed;
+        account.written += outcome.written;
+        account.failed += outcome.failed;
         let counters = &self.counters;
-        if passed.written > 0 {
+        if outcome.written > 0 {
             counters.updates_written.fetch_add(1, Ordering::Relaxed);
         }
-        self.release(load.text.capacity());
+        self.release(taken.text.capacity());
         // A claimed entry is never removed.
         let Some(entry) = entries.get_mut(name) else { return };
-        let left = load.count - passed.written - passed.failed;
-        let last_record = load.last_record;
+        let left = taken.count - outcome.written - outcome.failed;
+        let last_record = taken.last_record;
         self.release(entry.bytes());
-        entry.settle(load.text, passed.settled, left, self.has_room_to_keep());
+        entry.finish_write(taken.text, outcome.done_bytes, left, self.has_room_to_keep());
         self.hold(entry.bytes());
         entry.written_ns = self.clock.now();
         entry.due_ns = match left {
             0 => self.next_due(entry),
             _ => entry.written_ns.saturating_add(RETRY_NS),
         };
-        let known = self.memory.as_ref().and_then(|memory| memory.hold(passed.known));
+        let known = self
+            .head_cache
+            .as_ref()
+            .and_then(|head_cache| head_cache.hold(outcome.known));
         entry.known = known.map(Box::new);
-        entry.newest = entry.newest.max(passed.newest.unwrap_or_default());
-        if let Some(layout) = passed.layout {
+        entry.newest = entry.newest.max(outcome.newest.unwrap_or_default());
+        if let Some(layout) = outcome.layout {
             entry.layout = self.interned(layout);
         }
-        if let Some(why) = passed.why {
+        if let Some(why) = outcome.why {
             counters.write_failures.fetch_add(1, Ordering::Relaxed);
-            let trouble = entry.trouble.get_or_insert_default();
-            trouble.lost += passed.failed;
-            trouble.why = chain(&why);
-            if passed.is_damaged && passed.failed > 0 {
-                self.note_loss(name, &trouble.why, passed.failed);
+            let failures = entry.failures.get_or_insert_default();
+            failures.lost += outcome.failed;
+            failures.why = chain(&why);
+            if outcome.is_damaged && outcome.failed > 0 {
+                self.note_loss(name, &failures.why, outcome.failed);
             }
         }
-        entry.is_damaged = passed.is_damaged;
-        entry.is_for_librrd |= passed.is_for_librrd;
+        entry.is_damaged = outcome.is_damaged;
+        entry.is_for_librrd |= outcome.is_for_librrd;
         if left > 0 {
-            self.has_trouble.store(true, Ordering::Release);
+            self.has_failed_writes.store(true, Ordering::Release);
         } else if self.journal.is_some() {
-            let settled = (entry.id, last_record, Arc::clone(&entry.key));
-            self.unsynced.remember([settled]);
+            let written = (entry.id, last_record, Arc::clone(&entry.key));
+            self.unsynced.add([written]);
         }
     }
 
     /// Writes the queue of a file and reports every failure since the last report. `Ok(false)` if
     /// the cache does not know the file, but it exists.
-    pub(super) fn flush(&self, name: &str, session: &mut Session) -> std::result::Result<bool, FileError> {
+    pub(super) fn flush(&self, name: &str, session: &mut Session) -> FileResult<bool> {
         self.counters.flushes_received.fetch_add(1, Ordering::Relaxed);
-        if !self.write_out(name, session, None)? {
+        if !self.write_file(name, session, None)? {
             self.base.check_file(name)?;
             return Ok(false);
         }
@@ -187,66 +190,75 @@ impl Shared {
     }
 
     /// Returns the failures of a file since the last report as an error.
-    pub(super) fn report(&self, name: &str) -> std::result::Result<(), FileError> {
-        let mut shelf = self.shelf_of(name).lock();
-        let trouble = shelf.entries.get_mut(name).and_then(|entry| {
-            let trouble = entry.trouble.take()?;
-            Some((trouble, entry.pending()))
+    pub(super) fn report(&self, name: &str) -> FileResult<()> {
+        let mut shard = self.shard_of(name).lock();
+        let failures = shard.entries.get_mut(name).and_then(|entry| {
+            let failures = entry.failures.take()?;
+            Some((failures, entry.pending()))
         });
-        match trouble {
+        match failures {
             // Whatever had to be retried is written by now.
-            Some((trouble, pending)) if trouble.lost > 0 || pending > 0 => Err(FileError::NotWritten {
-                file: self.base.shown(name),
-                lost: trouble.lost,
+            Some((failures, pending)) if failures.lost > 0 || pending > 0 => Err(FileError::NotWritten {
+                file: self.base.display_path(name),
+                lost: failures.lost,
                 pending,
-                why: trouble.why,
+                why: failures.why,
             }),
             _ => Ok(()),
         }
     }
 }
 
-/// As [`pass`], for a file that only librrd can handle.
-fn pass_of_librrd(path: &std::path::Path, layout: &Layout, load: &Load) -> Passed {
-    let mut passed = Passed::default();
-    for reading in load.text.lines() {
-        match librrd::update(path, reading) {
+/// As [`write_updates`], for a file that only librrd can handle.
+fn write_with_librrd(path: &std::path::Path, layout: &Layout, taken: &TakenUpdates) -> WriteOutcome {
+    let mut outcome = WriteOutcome::default();
+    for update in taken.text.lines() {
+        match librrd::update(path, update) {
             Ok(()) => {
-                passed.written += 1;
-                passed.newest = tsb_rrd::check(layout, reading).ok();
+                outcome.written += 1;
+                outcome.newest = tsb_rrd::check(layout, update).ok();
             }
             Err(error @ RrdError::Locked) => {
-                passed.why = Some(error);
+                outcome.why = Some(error);
                 break;
             }
             Err(error) => {
-                passed.failed += 1;
-                passed.why = Some(error);
+                outcome.failed += 1;
+                outcome.why = Some(error);
             }
         }
-        passed.settled += reading.len() + 1;
+        outcome.done_bytes += update.len() + 1;
     }
-    passed
+    outcome
 }
 
 /// Writes updates to a file until each is either applied or refused for good, or until an error
 /// that a retry may cure.
-fn pass(path: &std::path::Path, mut way: Way, mut layout: Arc<Layout>, load: &Load, session: &mut Session) -> Passed {
-    let readings: Vec<&str> = load.text.lines().collect();
-    let mut passed = Passed::default();
+fn write_updates(
+    path: &std::path::Path,
+    mut file_write: FileWrite,
+    mut layout: Arc<Layout>,
+    taken: &TakenUpdates,
+    session: &mut Session,
+) -> WriteOutcome {
+    let updates: Vec<&str> = taken.text.lines().collect();
+    let mut outcome = WriteOutcome::default();
     let (mut done, mut reopens) = (0, 0);
-    while done < readings.len() {
-        let rest = &readings[done..];
-        let opened = way.ready.take().map_or_else(|| RrdFile::open_as(path, &layout), Ok);
-        match opened.and_then(|file| way.update(file, session, rest)) {
+    while done < updates.len() {
+        let rest = &updates[done..];
+        let opened = file_write
+            .prefetched
+            .take()
+            .map_or_else(|| RrdFile::open_as(path, &layout), Ok);
+        match opened.and_then(|file| file_write.update(file, session, rest)) {
             Ok(updated) => {
-                passed.written += updated.applied as u64;
-                passed.newest = Some(updated.newest);
+                outcome.written += updated.applied as u64;
+                outcome.newest = Some(updated.newest);
                 done += updated.applied;
                 if let Some(why) = updated.stopped {
                     // Another process has written a later one, or the layout has changed.
-                    passed.failed += 1;
-                    passed.why = Some(why);
+                    outcome.failed += 1;
+                    outcome.why = Some(why);
                     done += 1;
                 }
             }
@@ -256,27 +268,27 @@ fn pass(path: &std::path::Path, mut way: Way, mut layout: Arc<Layout>, load: &Lo
                         Ok(file) => {
                             reopens += 1;
                             layout = Arc::clone(file.layout());
-                            passed.layout = Some(Arc::clone(&layout));
+                            outcome.layout = Some(Arc::clone(&layout));
                             continue;
                         }
                         Err(error) => error,
                     },
                     _ => error,
                 };
-                passed.is_damaged = is_damage(&error);
-                passed.is_for_librrd = librrd::is_for_librrd(&error);
-                if passed.is_damaged && (way.was_damaged || is_gone(&error)) {
-                    passed.failed += rest.len() as u64;
-                    done = readings.len();
+                outcome.is_damaged = is_damage(&error);
+                outcome.is_for_librrd = librrd::is_for_librrd(&error);
+                if outcome.is_damaged && (file_write.was_damaged || is_gone(&error)) {
+                    outcome.failed += rest.len() as u64;
+                    done = updates.len();
                 }
-                passed.why = Some(error);
+                outcome.why = Some(error);
                 break;
             }
         }
     }
-    (passed.known, passed.open) = (way.known, way.ready);
-    passed.settled = readings[..done].iter().map(|reading| reading.len() + 1).sum();
-    passed
+    (outcome.known, outcome.open) = (file_write.known, file_write.prefetched);
+    outcome.done_bytes = updates[..done].iter().map(|update| update.len() + 1).sum();
+    outcome
 }
 
 /// Whether the file cannot be written in its present state, so that a retry is pointless.

@@ -34,7 +34,7 @@ impl Entries {
 
     /// A file whose name has this hash, which is nearly always the right one: names are not
     /// compared.
-    pub(super) fn likely(&self, hash: u64) -> Option<&Entry> {
+    pub(super) fn find_by_hash(&self, hash: u64) -> Option<&Entry> {
         self.0.find(hash, |entry| entry.hash == hash)
     }
 

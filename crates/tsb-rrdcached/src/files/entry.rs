@@ -10,7 +10,7 @@ use tsb_rrd::{Known, Layout, Moment, RrdFile};
 use super::entries::hash_of;
 
 /// No journal record.
-pub(super) const NONE: u64 = u64::MAX;
+pub(super) const NO_RECORD: u64 = u64::MAX;
 
 /// Smallest allocation, in bytes, for queued text: a few updates.
 const ROOM_MIN: usize = 64;
@@ -40,23 +40,23 @@ pub(super) struct Entry {
     // being written.
     first_record: u64,
     last_record: u64,
-    flying_record: u64,
+    in_flight_record: u64,
     /// The last journal segment that holds the name of this file.
-    pub(super) named_in: u32,
+    pub(super) name_segment: u32,
     pub(super) is_queued: bool,
     pub(super) is_suspended: bool,
     /// The file is damaged or missing: it is checked again before the next update is accepted.
     pub(super) is_damaged: bool,
     /// Whether some updates could not be written and wait for a retry.
-    has_left: bool,
+    needs_retry: bool,
     // The fields below are rarely used and mostly boxed, so that an update touches fewer cache
     // lines.
     /// The file's head, if it is kept in memory.
     pub(super) known: Option<Box<Known>>,
     /// The file, opened ahead of its next write; the thread that writes it closes it.
-    pub(super) ready: Option<RrdFile>,
+    pub(super) prefetched: Option<RrdFile>,
     /// Failures that no flush has reported yet.
-    pub(super) trouble: Option<Box<Trouble>>,
+    pub(super) failures: Option<Box<FileFailures>>,
     /// Only librrd can handle the file; `layout` then holds just what updates are checked
     /// against.
     pub(super) is_for_librrd: bool,
@@ -64,7 +64,7 @@ pub(super) struct Entry {
 
 /// The failures of a file since the last report.
 #[derive(Debug, Default)]
-pub(super) struct Trouble {
+pub(super) struct FileFailures {
     /// Number of values that the file refused for good.
     pub(super) lost: u64,
     /// The most recent error.
@@ -73,7 +73,7 @@ pub(super) struct Trouble {
 
 /// The updates taken out of an entry to be written.
 #[derive(Debug)]
-pub(super) struct Load {
+pub(super) struct TakenUpdates {
     pub(super) text: String,
     pub(super) count: u64,
     pub(super) last_record: u64,
@@ -93,17 +93,17 @@ impl Entry {
             in_flight: 0,
             due_ns: now_ns,
             written_ns: now_ns,
-            first_record: NONE,
+            first_record: NO_RECORD,
             last_record: 0,
-            flying_record: NONE,
-            named_in: 0,
+            in_flight_record: NO_RECORD,
+            name_segment: 0,
             is_queued: false,
             is_suspended: false,
             is_damaged: false,
-            has_left: false,
+            needs_retry: false,
             known: None,
-            ready: None,
-            trouble: None,
+            prefetched: None,
+            failures: None,
             is_for_librrd: false,
         }
     }
@@ -116,12 +116,12 @@ impl Entry {
     /// Whether the next pass has to open and read the file: there are queued updates that may be
     /// written, and neither an open file nor a kept head.
     pub(super) fn is_written_next(&self) -> bool {
-        let is_open_or_known = self.ready.is_some() || self.known.is_some();
+        let is_open_or_known = self.prefetched.is_some() || self.known.is_some();
         self.count > 0 && !self.is_suspended && !is_open_or_known && !self.is_for_librrd
     }
 
     /// Number of queued values, without those being written.
-    pub(super) fn waiting(&self) -> u64 {
+    pub(super) fn queued(&self) -> u64 {
         self.count
     }
 
@@ -150,8 +150,8 @@ impl Entry {
         }
     }
 
-    /// The length of the queued text; see [`Entry::lines_from`] and [`Entry::cut`].
-    pub(super) fn end(&self) -> usize {
+    /// The length of the queued text; see [`Entry::lines_from`] and [`Entry::truncate_text`].
+    pub(super) fn text_len(&self) -> usize {
         self.text.len()
     }
 
@@ -169,69 +169,70 @@ impl Entry {
         bytes[0] + bytes[1] + self.count as usize + self.newest.micros as usize
     }
 
-    /// Appends an update; it counts as queued after [`Entry::wait_for`].
-    pub(super) fn push(&mut self, reading: &str) {
-        let growth = self.growth(reading.len() + 1);
+    /// Appends an update; it counts as queued after [`Entry::count_queued`].
+    pub(super) fn push(&mut self, update: &str) {
+        let growth = self.growth(update.len() + 1);
         if growth > 0 {
             let spare = self.text.capacity() - self.text.len();
             self.text.reserve_exact(spare + growth);
         }
-        self.text.push_str(reading);
+        self.text.push_str(update);
         self.text.push('\n');
     }
 
     /// Removes the text appended since the length was `end`.
-    pub(super) fn cut(&mut self, end: usize) {
+    pub(super) fn truncate_text(&mut self, end: usize) {
         self.text.truncate(end);
     }
 
     /// Counts `count` appended updates as queued; the journal holds them in `record`.
-    pub(super) fn wait_for(&mut self, count: u64, record: u64) {
+    pub(super) fn count_queued(&mut self, count: u64, record: u64) {
         self.count += count;
         self.first_record = self.first_record.min(record);
         self.last_record = record;
     }
 
     /// Takes all queued updates for a write.
-    pub(super) fn take(&mut self) -> Load {
+    pub(super) fn take(&mut self) -> TakenUpdates {
         self.in_flight = self.count;
-        self.flying_record = self.first_record;
-        self.first_record = NONE;
-        self.has_left = false;
-        Load {
+        self.in_flight_record = self.first_record;
+        self.first_record = NO_RECORD;
+        self.needs_retry = false;
+        TakenUpdates {
             text: std::mem::take(&mut self.text),
             count: std::mem::take(&mut self.count),
             last_record: self.last_record,
         }
     }
 
-    /// Ends a write: the taken text is settled up to byte `settled`, and the remaining `count`
-    /// updates go back to the front of the queue. With `keeps_room` the allocation is kept.
-    pub(super) fn settle(&mut self, mut taken: String, settled: usize, count: u64, keeps_room: bool) {
-        self.has_left = count > 0;
+    /// Ends a write: the first `done_bytes` bytes of the taken text are done, and the remaining
+    /// `count` updates go back to the front of the queue. With `keeps_room` the allocation is
+    /// kept.
+    pub(super) fn finish_write(&mut self, mut taken: String, done_bytes: usize, count: u64, keeps_room: bool) {
+        self.needs_retry = count > 0;
         if count > 0 {
-            taken.drain(..settled);
+            taken.drain(..done_bytes);
             taken.push_str(&self.text);
             self.text = taken;
             self.count += count;
-            self.first_record = self.flying_record;
+            self.first_record = self.in_flight_record;
         } else if keeps_room && self.text.capacity() == 0 {
             taken.clear();
             self.text = taken;
         }
         self.in_flight = 0;
-        self.flying_record = NONE;
+        self.in_flight_record = NO_RECORD;
     }
 
     /// Whether some updates could not be written and wait for a retry.
-    pub(super) fn has_left(&self) -> bool {
-        self.has_left
+    pub(super) fn needs_retry(&self) -> bool {
+        self.needs_retry
     }
 
-    /// The oldest journal record that holds queued updates or updates being written; [`NONE`] if
-    /// there is none.
+    /// The oldest journal record that holds queued updates or updates being written; [`NO_RECORD`]
+    /// if there is none.
     pub(super) fn oldest_record(&self) -> u64 {
-        self.first_record.min(self.flying_record)
+        self.first_record.min(self.in_flight_record)
     }
 
     /// The newest journal record that held updates of this file.
@@ -241,7 +242,7 @@ impl Entry {
 
     /// Whether the entry can be forgotten without losing anything.
     pub(super) fn is_idle(&self) -> bool {
-        self.pending() == 0 && !self.is_suspended && self.trouble.is_none()
+        self.pending() == 0 && !self.is_suspended && self.failures.is_none()
     }
 }
 
@@ -261,21 +262,21 @@ mod tests {
         let mut entry = entry();
         entry.push("1:1");
         entry.push("2:2");
-        entry.wait_for(2, 7);
-        let load = entry.take();
-        assert_eq!((load.count, load.last_record, entry.pending()), (2, 7, 2));
-        let end = entry.end();
+        entry.count_queued(2, 7);
+        let taken = entry.take();
+        assert_eq!((taken.count, taken.last_record, entry.pending()), (2, 7, 2));
+        let end = entry.text_len();
         entry.push("9:9");
-        entry.cut(end);
+        entry.truncate_text(end);
         entry.push("3:3");
         assert_eq!(entry.lines_from(end), "3:3\n");
-        entry.wait_for(1, 9);
-        assert_eq!((entry.oldest_record(), entry.pending(), entry.waiting()), (7, 3, 1));
-        entry.settle("1:1\n2:2\n".to_owned(), 4, 1, true);
+        entry.count_queued(1, 9);
+        assert_eq!((entry.oldest_record(), entry.pending(), entry.queued()), (7, 3, 1));
+        entry.finish_write("1:1\n2:2\n".to_owned(), 4, 1, true);
         assert_eq!((entry.oldest_record(), entry.pending()), (7, 2));
         assert_eq!(entry.lines().collect::<Vec<_>>(), ["2:2", "3:3"]);
         entry.take();
-        entry.settle("2:2\n3:3\n".to_owned(), 8, 0, true);
+        entry.finish_write("2:2\n3:3\n".to_owned(), 8, 0, true);
         assert!(entry.is_idle());
         assert_eq!(
             (entry.lines().count(), entry.bytes() >= 8),
@@ -283,8 +284,8 @@ mod tests {
             "its room is kept"
         );
         entry.take();
-        entry.settle("2:2\n".to_owned(), 4, 0, false);
+        entry.finish_write("2:2\n".to_owned(), 4, 0, false);
         assert_eq!(entry.bytes(), 0);
-        assert_eq!(entry.oldest_record(), NONE);
+        assert_eq!(entry.oldest_record(), NO_RECORD);
     }
 }

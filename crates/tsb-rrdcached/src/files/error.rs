@@ -1,5 +1,8 @@
 //! The errors of a cache of files, in rrdcached's words where it has them.
 
+/// The result of an operation on a file.
+pub(super) type FileResult<T> = std::result::Result<T, FileError>;
+
 /// An error, with the file. Its text is a whole sentence of the protocol.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]

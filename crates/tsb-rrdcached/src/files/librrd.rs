@@ -75,8 +75,8 @@ mod linked {
 
     /// Applies one update. They are passed one by one, since librrd does not say how many of
     /// several it applied.
-    pub(in super::super) fn update(path: &Path, reading: &str) -> Result<()> {
-        tsb_librrd::update(path, &[reading]).map_err(words)
+    pub(in super::super) fn update(path: &Path, update: &str) -> Result<()> {
+        tsb_librrd::update(path, &[update]).map_err(words)
     }
 
     pub(in super::super) fn info(path: &Path) -> Result<Vec<(String, Fact)>> {

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use tsb_rrd::{Cf, Fact, Fetched, RrdFile, Session};
 
-use super::error::FileError;
+use super::error::{FileError, FileResult};
 use super::{FETCH_MAX, FileCache, librrd};
 
 /// Attempts to open a file that another process has locked, and the pause between them.
@@ -16,8 +16,6 @@ const DUMP_MAX: usize = 256 << 20;
 /// Upper bounds of the number of names in a list, and of the depth of folders.
 const NAMES_MAX: usize = 1_000_000;
 const DEPTH_MAX: usize = 64;
-
-type Done<T> = std::result::Result<T, FileError>;
 
 impl FileCache {
     /// Rows of a file, after its queue was written, and the names of its data sources.
@@ -30,11 +28,11 @@ impl FileCache {
         cf: &str,
         range_s: (i64, i64),
         session: &mut Session,
-    ) -> Done<(Vec<String>, Fetched)> {
+    ) -> FileResult<(Vec<String>, Fetched)> {
         let name = self.shared.base.name(file)?;
         // Ignore errors: a suspended file is answered from what it contains, and other failures
         // are reported by the next flush.
-        let _ = self.shared.write_out(&name, session, None);
+        let _ = self.shared.write_file(&name, session, None);
         let ours = |file: &RrdFile, session: &mut Session| {
             let Some(cf) = Cf::from_name(cf) else {
                 let what = "the RRD does not contain an RRA matching the chosen CF";
@@ -44,17 +42,17 @@ impl FileCache {
             let sources = file.layout().sources().iter();
             Ok((sources.map(|source| source.name.clone()).collect(), fetched))
         };
-        self.look(&name, session, ours, |path| librrd::fetch(path, cf, range_s, FETCH_MAX))
+        self.read_locked(&name, session, ours, |path| librrd::fetch(path, cf, range_s, FETCH_MAX))
     }
 
     /// The head of a file; queued updates are not reflected in it.
     ///
     /// # Errors
     /// [`FileError`].
-    pub fn info(&self, file: &str, session: &mut Session) -> Done<Vec<(String, Fact)>> {
+    pub fn info(&self, file: &str, session: &mut Session) -> FileResult<Vec<(String, Fact)>> {
         let name = self.shared.base.name(file)?;
-        let mut facts = vec![("filename".to_owned(), Fact::Text(self.shared.base.shown(&name)))];
-        facts.extend(self.look(&name, session, tsb_rrd::info, librrd::info)?);
+        let mut facts = vec![("filename".to_owned(), Fact::Text(self.shared.base.display_path(&name)))];
+        facts.extend(self.read_locked(&name, session, tsb_rrd::info, librrd::info)?);
         Ok(facts)
     }
 
@@ -62,10 +60,10 @@ impl FileCache {
     ///
     /// # Errors
     /// [`FileError`].
-    pub fn first(&self, file: &str, archive: usize, session: &mut Session) -> Done<i64> {
+    pub fn first(&self, file: &str, archive: usize, session: &mut Session) -> FileResult<i64> {
         let name = self.shared.base.name(file)?;
         let ours = |file: &RrdFile, session: &mut Session| tsb_rrd::first(file, session, archive);
-        self.look(&name, session, ours, |path| librrd::first(path, archive))
+        self.read_locked(&name, session, ours, |path| librrd::first(path, archive))
     }
 
     /// The time of the newest update in a file, in seconds since the epoch, without queued
@@ -73,32 +71,32 @@ impl FileCache {
     ///
     /// # Errors
     /// [`FileError`].
-    pub fn last(&self, file: &str, session: &mut Session) -> Done<i64> {
+    pub fn last(&self, file: &str, session: &mut Session) -> FileResult<i64> {
         let name = self.shared.base.name(file)?;
         let ours = |file: &RrdFile, session: &mut Session| Ok(file.newest(session)?.seconds);
-        self.look(&name, session, ours, librrd::last)
+        self.read_locked(&name, session, ours, librrd::last)
     }
 
     /// A file as XML, after its queue was written, in the form of `rrdtool dump`.
     ///
     /// # Errors
     /// [`FileError`]; without the feature `librrd`, for every file.
-    pub fn dump(&self, file: &str, session: &mut Session) -> Done<Vec<u8>> {
+    pub fn dump(&self, file: &str, session: &mut Session) -> FileResult<Vec<u8>> {
         let name = self.shared.base.name(file)?;
-        let _ = self.shared.write_out(&name, session, None);
-        self.locked(&name, |path| librrd::dump(path, DUMP_MAX))
+        let _ = self.shared.write_file(&name, session, None);
+        self.with_claim(&name, |path| librrd::dump(path, DUMP_MAX))
     }
 
     /// Reads a file that no other thread of this process has open, with our own engine, or with
     /// librrd if ours cannot handle the file.
-    fn look<T>(
+    fn read_locked<T>(
         &self,
         name: &str,
         session: &mut Session,
         mut ours: impl FnMut(&RrdFile, &mut Session) -> tsb_rrd::Result<T>,
         mut librrds: impl FnMut(&Path) -> tsb_rrd::Result<T>,
-    ) -> Done<T> {
-        self.locked(name, |path| match RrdFile::open(path) {
+    ) -> FileResult<T> {
+        self.with_claim(name, |path| match RrdFile::open(path) {
             Err(error) if librrd::is_for_librrd(&error) => librrds(path),
             opened => opened.and_then(|file| ours(&file, session)),
         })
@@ -106,17 +104,21 @@ impl FileCache {
 
     /// Runs `act` on a file that no other thread of this process has open. Retries while another
     /// process has the file locked.
-    fn locked<T>(&self, name: &str, mut act: impl FnMut(&Path) -> tsb_rrd::Result<T>) -> Done<T> {
+    fn with_claim<T>(&self, name: &str, mut act: impl FnMut(&Path) -> tsb_rrd::Result<T>) -> FileResult<T> {
         self.shared.base.check_file(name)?;
-        let shelved = self.shared.shelf_of(name);
-        let claim = shelved.claim(&mut shelved.lock_idle(name), name);
-        let answer = self.tried(name, &mut act);
+        let shard_mutex = self.shared.shard_of(name);
+        let claim = shard_mutex.claim(&mut shard_mutex.lock_idle(name), name);
+        let answer = self.retry_while_locked(name, &mut act);
         drop(claim);
         answer
     }
 
-    /// As `locked`, for a caller who holds the claim.
-    pub(super) fn tried<T>(&self, name: &str, act: &mut dyn FnMut(&Path) -> tsb_rrd::Result<T>) -> Done<T> {
+    /// As `with_claim`, for a caller who holds the claim.
+    pub(super) fn retry_while_locked<T>(
+        &self,
+        name: &str,
+        act: &mut dyn FnMut(&Path) -> tsb_rrd::Result<T>,
+    ) -> FileResult<T> {
         let path = self.shared.base.path(name);
         let mut tries = 0;
         let answer = loop {
@@ -139,11 +141,11 @@ impl FileCache {
     ///
     /// # Errors
     /// [`FileError`].
-    pub fn list(&self, folder: &str, is_recursive: bool) -> Done<Vec<String>> {
+    pub fn list(&self, folder: &str, is_recursive: bool) -> FileResult<Vec<String>> {
         let name = self.shared.base.name(folder.trim_start_matches('/'))?;
         let mut names = Vec::new();
         match self.shared.base.walk(&name)? {
-            None if !name.is_empty() => return Err(FileError::Missing(self.shared.base.shown(&name))),
+            None if !name.is_empty() => return Err(FileError::Missing(self.shared.base.display_path(&name))),
             Some(kind) if kind.is_file() => {
                 names.extend(name.rsplit('/').next().map(str::to_owned));
                 return Ok(names);
@@ -162,10 +164,10 @@ impl FileCache {
         is_recursive: bool,
         depth: usize,
         names: &mut Vec<String>,
-    ) -> Done<()> {
+    ) -> FileResult<()> {
         let path = self.shared.base.path(folder);
         let failed = |source| FileError::Io {
-            file: self.shared.base.shown(folder),
+            file: self.shared.base.display_path(folder),
             source,
         };
         for entry in read_dir(&path).map_err(failed)? {

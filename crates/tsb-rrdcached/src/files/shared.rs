@@ -12,67 +12,67 @@ use tsb_core::{SeriesId, SeriesKey};
 use tsb_rrd::{Known, Layout, Moment, RrdFile, Session};
 
 use super::FileBounds;
-use super::base::Base;
+use super::base::BaseFolder;
 use super::entries::hash_of;
 use super::entry::Entry;
-use super::error::FileError;
-use super::known::Memory;
+use super::error::{FileError, FileResult};
+use super::head_cache::HeadCache;
 use super::librrd;
-use super::outlet::Outlet;
-use super::shelf::{Shelf, Shelved};
+use super::page_writeback::PageWritebackQueue;
+use super::shard::{Shard, ShardMutex};
 use tsb_stores::error::{Error, chain};
-use tsb_stores::parts::{Bell, lock};
+use tsb_stores::parts::{CountedCondvar, lock};
 use tsb_stores::write_cache::Account;
 use tsb_stores::write_cache::WriteCacheOptions;
 use tsb_stores::write_cache::writeback::Unsynced;
-use tsb_stores::write_cache::writeback::{Journal, Opened};
+use tsb_stores::write_cache::writeback::{Journal, OpenedJournal};
 use tsb_stores::{Damage, DamageKind, DamageLog};
 
 /// Number of shards over which the files are spread.
-pub(super) const SHELVES: usize = 16;
+pub(super) const SHARDS: usize = 16;
 /// Number of files whose heads are written to a checkpoint under one lock.
-const AT_ONCE: usize = 64;
+const HEADS_PER_LOCK: usize = 64;
 /// Nanoseconds after which the system writes dirty pages by itself (`vm.dirty_expire_centisecs`).
 /// If files are drained less often than this, every drain is written to the disk anyway, and
 /// starting the writeback at once writes no page twice.
-const WRITTEN_OUT_NS: u64 = 30_000_000_000;
+const DIRTY_EXPIRE_NS: u64 = 30_000_000_000;
 /// Number of distinct layouts that are shared between files.
 const LAYOUTS: usize = 64;
 
 /// The shard of a name's hash. Uses bits that the shard's hash table does not use.
-pub(super) fn shelf_of_hash(hash: u64) -> usize {
-    (hash >> 40) as usize % SHELVES
+pub(super) fn shard_of_hash(hash: u64) -> usize {
+    (hash >> 40) as usize % SHARDS
 }
 
 /// The whole cache except its threads.
 #[derive(Debug)]
 pub(super) struct Shared {
-    pub(super) base: Base,
+    pub(super) base: BaseFolder,
     pub(super) clock: Arc<dyn Clock>,
     pub(super) journal: Option<Journal>,
     /// The kept heads of files, if the cache keeps any.
-    pub(super) memory: Option<Memory>,
+    pub(super) head_cache: Option<HeadCache>,
     /// Files that were found damaged or missing.
     pub(super) damage: DamageLog,
-    pub(super) counters: Counters,
+    pub(super) counters: CacheCounters,
     pub(super) due: Mutex<Due>,
     /// The writeback queue of drained files, if writeback is started early.
-    pub(super) outlet: Option<Outlet>,
+    pub(super) page_writeback: Option<PageWritebackQueue>,
     /// Wakes the threads that write.
-    pub(super) call: Bell,
+    pub(super) work_available: CountedCondvar,
     /// Wakes the timer thread when the cache stops.
-    pub(super) end: Condvar,
+    pub(super) stopping: Condvar,
     /// Updates that the files have and no sync has covered yet; the next checkpoint marks them in
     /// the journal.
     pub(super) unsynced: Unsynced<Arc<SeriesKey>>,
-    pub(super) has_trouble: AtomicBool,
-    shelves: Vec<Shelved>,
+    pub(super) has_failed_writes: AtomicBool,
+    shards: Vec<ShardMutex>,
     hash: FixedState,
     layouts: Mutex<Vec<Arc<Layout>>>,
     poison: Mutex<Option<String>>,
     is_closed: AtomicBool,
     /// Whether nothing more is accepted: the cache is closed or poisoned.
-    pub(super) is_shut: AtomicBool,
+    pub(super) refuses_updates: AtomicBool,
     next_id: AtomicU32,
     pub(super) bytes: AtomicU64,
     files: AtomicUsize,
@@ -84,7 +84,7 @@ pub(super) struct Shared {
 
 /// The head of a file, as needed to check updates.
 #[derive(Debug)]
-struct Head {
+struct FileHead {
     layout: Arc<Layout>,
     /// The time of the newest update.
     newest: Moment,
@@ -101,48 +101,48 @@ pub(super) struct Due {
 
 /// The counters behind `STATS`.
 #[derive(Debug, Default)]
-pub(super) struct Counters {
+pub(super) struct CacheCounters {
     pub(super) updates_received: AtomicU64,
     pub(super) flushes_received: AtomicU64,
     pub(super) updates_written: AtomicU64,
     pub(super) write_failures: AtomicU64,
     /// Number of values in the journal.
-    pub(super) on_record: AtomicU64,
+    pub(super) journaled_values: AtomicU64,
     pub(super) values_rejected: AtomicU64,
 }
 
 impl Shared {
     pub(super) fn new(
-        base: Base,
+        base: BaseFolder,
         options: &WriteCacheOptions,
         bounds: FileBounds,
         clock: Arc<dyn Clock>,
-        opened: Option<Opened>,
-        memory: Option<Memory>,
-    ) -> (Self, tsb_stores::write_cache::writeback::HeldReadings) {
+        opened: Option<OpenedJournal>,
+        head_cache: Option<HeadCache>,
+    ) -> (Self, tsb_stores::write_cache::writeback::ReplayedUpdates) {
         let (journal, held) = match opened {
-            None => (None, tsb_stores::write_cache::writeback::HeldReadings::default()),
-            Some(opened) => (Some(opened.journal), opened.readings),
+            None => (None, tsb_stores::write_cache::writeback::ReplayedUpdates::default()),
+            Some(opened) => (Some(opened.journal), opened.updates),
         };
         let shared = Self {
             base,
             clock,
             journal,
-            memory,
+            head_cache,
             damage: DamageLog::new(),
-            counters: Counters::default(),
+            counters: CacheCounters::default(),
             due: Mutex::default(),
-            outlet: (options.timeout_ns >= WRITTEN_OUT_NS).then(Outlet::default),
-            call: Bell::default(),
-            end: Condvar::new(),
+            page_writeback: (options.timeout_ns >= DIRTY_EXPIRE_NS).then(PageWritebackQueue::default),
+            work_available: CountedCondvar::default(),
+            stopping: Condvar::new(),
             unsynced: Unsynced::default(),
-            has_trouble: AtomicBool::new(false),
-            shelves: (0..SHELVES).map(|_| Shelved::default()).collect(),
+            has_failed_writes: AtomicBool::new(false),
+            shards: (0..SHARDS).map(|_| ShardMutex::default()).collect(),
             hash: FixedState::default(),
             layouts: Mutex::default(),
             poison: Mutex::default(),
             is_closed: AtomicBool::new(false),
-            is_shut: AtomicBool::new(false),
+            refuses_updates: AtomicBool::new(false),
             next_id: AtomicU32::new(0),
             bytes: AtomicU64::new(0),
             files: AtomicUsize::new(0),
@@ -154,12 +154,12 @@ impl Shared {
         (shared, held)
     }
 
-    pub(super) fn shelves(&self) -> &[Shelved] {
-        &self.shelves
+    pub(super) fn shards(&self) -> &[ShardMutex] {
+        &self.shards
     }
 
-    pub(super) fn shelf_of(&self, name: &str) -> &Shelved {
-        &self.shelves[shelf_of_hash(hash_of(name))]
+    pub(super) fn shard_of(&self, name: &str) -> &ShardMutex {
+        &self.shards[shard_of_hash(hash_of(name))]
     }
 
     /// A pseudo-random number; it selects the first row of each archive in a new file.
@@ -167,8 +167,8 @@ impl Shared {
         self.hash.hash_one((name, self.clock.wall().0))
     }
 
-    pub(super) fn check_open(&self) -> std::result::Result<(), FileError> {
-        if !self.is_shut.load(Ordering::Acquire) {
+    pub(super) fn check_open(&self) -> FileResult<()> {
+        if !self.refuses_updates.load(Ordering::Acquire) {
             return Ok(());
         }
         if self.is_closed.load(Ordering::Acquire) {
@@ -183,7 +183,7 @@ impl Shared {
     /// Marks the cache as closed. Returns whether it was open before.
     pub(super) fn begin_close(&self) -> bool {
         let was_closed = self.is_closed.swap(true, Ordering::AcqRel);
-        self.is_shut.store(true, Ordering::Release);
+        self.refuses_updates.store(true, Ordering::Release);
         !was_closed
     }
 
@@ -191,7 +191,7 @@ impl Shared {
     pub(super) fn poison(&self, error: &Error) -> FileError {
         let cause = chain(error);
         let cause = lock(&self.poison).get_or_insert(cause).clone();
-        self.is_shut.store(true, Ordering::Release);
+        self.refuses_updates.store(true, Ordering::Release);
         FileError::Poisoned(cause)
     }
 
@@ -204,7 +204,7 @@ impl Shared {
         self.bytes.fetch_add(bytes as u64, Ordering::Relaxed);
     }
 
-    pub(super) fn is_crowded(&self) -> bool {
+    pub(super) fn is_half_full(&self) -> bool {
         self.bytes.load(Ordering::Relaxed) >= self.max_bytes / 2
     }
 
@@ -214,15 +214,15 @@ impl Shared {
     }
 
     /// Returns when everything accepted is in the system's buffers, so that it outlives a kill.
-    pub(super) fn hand_over_records(&self) -> std::result::Result<(), FileError> {
+    pub(super) fn write_buffered_records(&self) -> FileResult<()> {
         match &self.journal {
-            Some(journal) => journal.hand_over_all().map_err(|error| self.poison(&error)),
+            Some(journal) => journal.write_buffered_records().map_err(|error| self.poison(&error)),
             None => Ok(()),
         }
     }
 
     /// Returns when updates up to `record` may be acknowledged.
-    pub(super) fn confirm(&self, record: u64) -> std::result::Result<(), FileError> {
+    pub(super) fn confirm(&self, record: u64) -> FileResult<()> {
         match &self.journal {
             Some(journal) => journal.confirm(record).map_err(|error| self.poison(&error)),
             None => Ok(()),
@@ -230,27 +230,30 @@ impl Shared {
     }
 
     /// Adds an entry for a file that has none, after reading its head.
-    pub(super) fn admit(&self, name: &str, session: &mut Session) -> std::result::Result<(), FileError> {
+    pub(super) fn admit(&self, name: &str, session: &mut Session) -> FileResult<()> {
         let file = self.base.check_file(name)?;
-        let shelved = self.shelf_of(name);
+        let shard_mutex = self.shard_of(name);
         let claim = {
-            let mut shelf = shelved.lock_idle(name);
-            if shelf.entries.get(name).is_some() {
+            let mut shard = shard_mutex.lock_idle(name);
+            if shard.entries.get(name).is_some() {
                 return Ok(());
             }
-            shelved.claim(&mut shelf, name)
+            shard_mutex.claim(&mut shard, name)
         };
         if self.files.load(Ordering::Relaxed) >= self.bounds.files {
             return Err(FileError::TooMany {
-                file: self.base.shown(name),
+                file: self.base.display_path(name),
                 limit: self.bounds.files,
             });
         }
-        let known = self.memory.as_ref().and_then(|memory| memory.wake(name, &file));
+        let known = self
+            .head_cache
+            .as_ref()
+            .and_then(|head_cache| head_cache.wake(name, &file));
         let header = known.as_ref().and_then(|known| self.header_of(known, session));
         let is_known = header.is_some();
         let found = match header {
-            Some((layout, newest)) => Head {
+            Some((layout, newest)) => FileHead {
                 layout,
                 newest,
                 is_for_librrd: false,
@@ -261,10 +264,10 @@ impl Shared {
         let id = SeriesId(self.next_id.fetch_add(1, Ordering::Relaxed));
         let mut entry = Entry::new(id, name, found.layout, found.newest, self.clock.now());
         entry.due_ns = self.next_due(&entry);
-        let known = self.memory.as_ref().and_then(|memory| memory.hold(known));
+        let known = self.head_cache.as_ref().and_then(|head_cache| head_cache.hold(known));
         entry.known = known.map(Box::new);
         entry.is_for_librrd = found.is_for_librrd;
-        shelved.lock().entries.insert(entry);
+        shard_mutex.lock().entries.insert(entry);
         self.files.fetch_add(1, Ordering::Relaxed);
         drop(claim);
         Ok(())
@@ -274,12 +277,12 @@ impl Shared {
     ///
     /// # Errors
     /// What is wrong with it; then nothing has changed.
-    pub(super) fn look_again(&self, name: &str, session: &mut Session) -> std::result::Result<(), FileError> {
+    pub(super) fn recheck(&self, name: &str, session: &mut Session) -> FileResult<()> {
         self.base.check_file(name)?;
-        let shelved = self.shelf_of(name);
-        let claim = shelved.claim(&mut shelved.lock_idle(name), name);
+        let shard_mutex = self.shard_of(name);
+        let claim = shard_mutex.claim(&mut shard_mutex.lock_idle(name), name);
         let found = self.head_of(name, session)?;
-        if let Some(entry) = shelved.lock().entries.get_mut(name) {
+        if let Some(entry) = shard_mutex.lock().entries.get_mut(name) {
             // Queued updates are older than those to come, and are checked again when they are
             // written.
             entry.newest = if entry.pending() == 0 {
@@ -296,7 +299,7 @@ impl Shared {
     }
 
     /// Reads the head of a file, by our own engine or by librrd. The caller holds the claim.
-    fn head_of(&self, name: &str, session: &mut Session) -> std::result::Result<Head, FileError> {
+    fn head_of(&self, name: &str, session: &mut Session) -> FileResult<FileHead> {
         let path = self.base.path(name);
         let mut is_for_librrd = false;
         let found = match RrdFile::open(&path) {
@@ -313,7 +316,7 @@ impl Shared {
             }
             self.rrd_error(name, error)
         })?;
-        Ok(Head {
+        Ok(FileHead {
             layout: self.interned(layout),
             newest,
             is_for_librrd,
@@ -341,10 +344,10 @@ impl Shared {
         match error {
             tsb_rrd::Error::File { source, .. } => self.rrd_error(name, *source),
             tsb_rrd::Error::Io { source, .. } if source.kind() == std::io::ErrorKind::NotFound => {
-                FileError::Missing(self.base.shown(name))
+                FileError::Missing(self.base.display_path(name))
             }
             source => FileError::Rrd {
-                file: self.base.shown(name),
+                file: self.base.display_path(name),
                 source,
             },
         }
@@ -383,21 +386,21 @@ impl Shared {
     /// Makes the threads end.
     pub(super) fn stop(&self) {
         lock(&self.due).is_stopping = true;
-        self.call.ring_all();
-        self.end.notify_all();
-        if let Some(outlet) = &self.outlet {
-            outlet.stop();
+        self.work_available.notify_all();
+        self.stopping.notify_all();
+        if let Some(page_writeback) = &self.page_writeback {
+            page_writeback.stop();
         }
     }
 
     /// Queues a file for writing, unless its queue is empty or it is suspended.
     pub(super) fn queue(&self, entry: &mut Entry) {
-        if entry.is_queued || entry.is_suspended || entry.waiting() == 0 {
+        if entry.is_queued || entry.is_suspended || entry.queued() == 0 {
             return;
         }
         entry.is_queued = true;
         lock(&self.due).names.push_back(entry.name.clone());
-        self.call.ring_one();
+        self.work_available.notify_one();
     }
 
     /// Queues for writing the files past their timeout, or all.
@@ -408,8 +411,8 @@ impl Shared {
 
     /// Queues for writing the files for which `is_due` returns true.
     pub(super) fn queue_each(&self, is_due: impl Fn(&Entry) -> bool) {
-        for shelved in &self.shelves {
-            for entry in shelved.lock().entries.iter_mut() {
+        for shard_mutex in &self.shards {
+            for entry in shard_mutex.lock().entries.iter_mut() {
                 if is_due(entry) {
                     self.queue(entry);
                 }
@@ -419,37 +422,37 @@ impl Shared {
 
     /// Removes entries that have been idle since `before_ns`.
     pub(super) fn forget_idle(&self, before_ns: u64) {
-        for shelved in &self.shelves {
-            let shelf = &mut *shelved.lock();
-            let count = shelf.entries.len();
-            let Shelf { entries, busy, .. } = shelf;
+        for shard_mutex in &self.shards {
+            let shard = &mut *shard_mutex.lock();
+            let count = shard.entries.len();
+            let Shard { entries, busy, .. } = shard;
             let is_idle =
                 |entry: &Entry| entry.is_idle() && entry.written_ns < before_ns && !busy.contains(&entry.name);
             for entry in entries.take_if(is_idle) {
                 self.release(entry.bytes());
                 self.put_away(entry);
             }
-            self.files.fetch_sub(count - shelf.entries.len(), Ordering::Relaxed);
+            self.files.fetch_sub(count - shard.entries.len(), Ordering::Relaxed);
         }
     }
 
     /// Removes a file's entry. Returns the number of values queued for it; `None` if it had no
     /// entry.
-    pub(super) fn remove(&self, shelf: &mut Shelf, name: &str) -> std::result::Result<Option<u64>, FileError> {
-        let Some(entry) = shelf.entries.remove(name) else {
+    pub(super) fn remove(&self, shard: &mut Shard, name: &str) -> FileResult<Option<u64>> {
+        let Some(entry) = shard.entries.remove(name) else {
             return Ok(None);
         };
         self.files.fetch_sub(1, Ordering::Relaxed);
-        let dropped = entry.waiting();
+        let dropped = entry.queued();
         self.release(entry.bytes());
-        shelf.account.pending -= dropped;
-        shelf.account.forgotten += dropped;
+        shard.account.pending -= dropped;
+        shard.account.forgotten += dropped;
         let (id, last_record, key) = (entry.id, entry.last_record(), Arc::clone(&entry.key));
         self.put_away(entry);
         if let Some(journal) = &self.journal
             && dropped > 0
         {
-            let forgot = journal.forgot(id, last_record, &key);
+            let forgot = journal.mark_forgotten(id, last_record, &key);
             forgot.map_err(|error| self.poison(&error))?;
         }
         Ok(Some(dropped))
@@ -458,15 +461,15 @@ impl Shared {
     /// Keeps the head of a file that loses its entry. The file's stamp shows later whether the
     /// head is still valid.
     fn put_away(&self, entry: Entry) {
-        if let Some(memory) = &self.memory {
-            let known = memory.take(entry.known.map(|known| *known));
-            memory.put_away(entry.name, known);
+        if let Some(head_cache) = &self.head_cache {
+            let known = head_cache.take(entry.known.map(|known| *known));
+            head_cache.put_away(entry.name, known);
         }
     }
 
     /// Counts of values by outcome.
     pub(super) fn account(&self) -> Account {
-        let accounts = self.shelves.iter().map(|shelved| shelved.lock().account);
+        let accounts = self.shards.iter().map(|shard_mutex| shard_mutex.lock().account);
         accounts.fold(Account::default(), |sum, account| sum.plus(&account))
     }
 
@@ -475,17 +478,24 @@ impl Shared {
     }
 
     /// Writes a checkpoint of the kept heads, if the cache has one.
-    pub(super) fn remember(&self) -> Result<(), Error> {
-        let Some(memory) = &self.memory else { return Ok(()) };
-        memory.save(&self.base, |records| {
-            for shelved in &self.shelves {
-                let names: Vec<Box<str>> = shelved.lock().entries.iter().map(|entry| entry.name.clone()).collect();
-                for names in names.chunks(AT_ONCE) {
-                    let shelf = shelved.lock();
+    pub(super) fn save_checkpoint(&self) -> Result<(), Error> {
+        let Some(head_cache) = &self.head_cache else {
+            return Ok(());
+        };
+        head_cache.save(&self.base, |records| {
+            for shard_mutex in &self.shards {
+                let names: Vec<Box<str>> = shard_mutex
+                    .lock()
+                    .entries
+                    .iter()
+                    .map(|entry| entry.name.clone())
+                    .collect();
+                for names in names.chunks(HEADS_PER_LOCK) {
+                    let shard = shard_mutex.lock();
                     // A file that is being written has no known head until the write ends.
                     let mut known = names
                         .iter()
-                        .filter_map(|name| Some((name, shelf.entries.get(name)?.known.as_deref()?)));
+                        .filter_map(|name| Some((name, shard.entries.get(name)?.known.as_deref()?)));
                     known.try_for_each(|(name, known)| records.write(name, known))?;
                 }
             }
@@ -494,29 +504,29 @@ impl Shared {
     }
 
     /// Queues updates of one file from the journal of an earlier run; they are due at once.
-    pub(super) fn replay(&self, key: &SeriesKey, readings: Vec<(u64, String)>) {
+    pub(super) fn replay(&self, key: &SeriesKey, updates: Vec<(u64, String)>) {
         let name = key.name();
-        let count = readings.len() as u64;
+        let count = updates.len() as u64;
         let admitted = self
             .base
             .name(name)
             .and_then(|name| self.admit(&name, &mut Session::default()));
         let why_not = admitted.as_ref().err().map(ToString::to_string);
-        let mut shelf = self.shelf_of(name).lock();
-        shelf.account.replayed += count;
-        let Shelf { entries, account, .. } = &mut *shelf;
+        let mut shard = self.shard_of(name).lock();
+        shard.account.replayed += count;
+        let Shard { entries, account, .. } = &mut *shard;
         let (Ok(()), Some(entry)) = (admitted, entries.get_mut(name)) else {
             // The file is damaged or missing, so its updates are lost.
             account.failed += count;
             self.note_loss(name, &why_not.unwrap_or_else(|| "the file is gone".to_owned()), count);
             return;
         };
-        for (record, reading) in readings {
-            match tsb_rrd::check(&entry.layout, &reading) {
+        for (record, update) in updates {
+            match tsb_rrd::check(&entry.layout, &update) {
                 Ok(at) if at > entry.newest => {
                     entry.newest = at;
-                    self.push(entry, &reading);
-                    entry.wait_for(1, record);
+                    self.push(entry, &update);
+                    entry.count_queued(1, record);
                     account.pending += 1;
                 }
                 // The file has it already.

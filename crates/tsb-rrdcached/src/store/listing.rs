@@ -53,7 +53,7 @@ mod tests {
     use super::*;
 
     /// A daemon with this reply to the first command.
-    fn told(says: &'static str) -> Result<Vec<SeriesKey>> {
+    fn series_from(says: &'static str) -> Result<Vec<SeriesKey>> {
         let folder = tempfile::tempdir().unwrap();
         let socket = folder.path().join("socket");
         let listener = UnixListener::bind(&socket).unwrap();
@@ -74,17 +74,17 @@ mod tests {
     #[test]
     fn files_of_the_prefix_are_series_and_others_are_not() {
         let says = "4 RRDs\nrun1/cpu{host=b}.rrd\nrun2/cpu.rrd\nrun1/cpu{host=a}.rrd\nrun1/mem%20free.rrd\n";
-        let names: Vec<String> = told(says).unwrap().iter().map(ToString::to_string).collect();
+        let names: Vec<String> = series_from(says).unwrap().iter().map(ToString::to_string).collect();
         assert_eq!(names, ["cpu{host=a}", "cpu{host=b}", "mem free"]);
-        assert_eq!(told("0 RRDs\n").unwrap(), []);
+        assert_eq!(series_from("0 RRDs\n").unwrap(), []);
     }
 
     #[test]
     fn a_daemon_without_the_command_is_too_old_and_other_errors_are_said() {
-        let error = told("-1 Unknown command: LIST\n").unwrap_err();
+        let error = series_from("-1 Unknown command: LIST\n").unwrap_err();
         assert!(matches!(error, Error::Unsupported { .. }), "{error:?}");
         assert!(error.to_string().contains("from version 1.7 on"), "{error}");
-        let error = told("-1 List /: Permission denied\n").unwrap_err();
+        let error = series_from("-1 List /: Permission denied\n").unwrap_err();
         assert!(matches!(error, Error::Backend { .. }), "{error:?}");
     }
 }

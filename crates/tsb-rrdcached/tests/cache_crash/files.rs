@@ -10,7 +10,7 @@ use tsb_core::time::MonotonicClock;
 use tsb_rrd::{Archive, Cf, DataSource, DsKind, Layout, RrdFile, Session};
 use tsb_rrdcached::{FileBounds, FileCache, FileSystem};
 
-use crate::lossy::Lossy;
+use crate::lossy::LossyMedium;
 use crate::{random_of, script};
 
 const FILES: usize = 3;
@@ -21,14 +21,14 @@ const WRITES: usize = 1_500;
 
 /// Files, as they were when they were last synced.
 #[derive(Clone, Debug, Default)]
-struct Certain(Arc<Mutex<BTreeMap<PathBuf, Vec<u8>>>>);
+struct SyncedFiles(Arc<Mutex<BTreeMap<PathBuf, Vec<u8>>>>);
 
-impl FileSystem for Certain {
+impl FileSystem for SyncedFiles {
     fn sync(&self, folder: &Path) -> io::Result<()> {
         let mut copies = BTreeMap::new();
         for index in 0..FILES {
             let path = folder.join(name_of(index));
-            copies.insert(path.clone(), steady(&path)?);
+            copies.insert(path.clone(), read_stable(&path)?);
         }
         *self.0.lock().unwrap() = copies;
         Ok(())
@@ -37,7 +37,7 @@ impl FileSystem for Certain {
 
 /// A file as it is between two writes: what a power cut makes of half a write, no journal
 /// can mend.
-fn steady(path: &Path) -> io::Result<Vec<u8>> {
+fn read_stable(path: &Path) -> io::Result<Vec<u8>> {
     let mut bytes = std::fs::read(path)?;
     loop {
         let again = std::fs::read(path)?;
@@ -65,7 +65,7 @@ fn create(folder: &Path) -> tsb_rrd::Result<()> {
     (0..FILES).try_for_each(|index| tsb_rrd::create(&folder.join(name_of(index)), &layout, START_S, index as u64))
 }
 
-fn reading(index: usize, number: usize) -> String {
+fn update_text(index: usize, number: usize) -> String {
     format!(
         "{}:{}.25",
         START_S + 3 * (number as i64 + 1),
@@ -85,9 +85,9 @@ pub(crate) fn cuts(policy: &str, rounds: u32) -> Result<(), String> {
 fn cut(policy: &str, random: &mut impl FnMut(usize) -> usize) -> Result<(), Box<dyn std::error::Error>> {
     let folder = tempfile::tempdir()?;
     create(folder.path())?;
-    let (medium, certain) = (Lossy::default(), Certain::default());
-    certain.sync(folder.path())?;
-    let open = |medium: Lossy| {
+    let (medium, synced) = (LossyMedium::default(), SyncedFiles::default());
+    synced.sync(folder.path())?;
+    let open = |medium: LossyMedium| {
         let clock = Arc::new(MonotonicClock::new());
         let options = script::options(Path::new("unused"), policy);
         FileCache::on_medium(
@@ -96,14 +96,14 @@ fn cut(policy: &str, random: &mut impl FnMut(usize) -> usize) -> Result<(), Box<
             &options,
             clock,
             Box::new(medium),
-            Box::new(certain.clone()),
+            Box::new(synced.clone()),
         )
     };
     let cache = open(medium.clone())?;
     let promised = random(WRITES) + 1;
     let mut session = Session::default();
     let mut update = |index: usize, number: usize| {
-        let words = std::iter::once(reading(index, number).into());
+        let words = std::iter::once(update_text(index, number).into());
         cache
             .update(&name_of(index), words, &mut session)
             .map(|taken| taken.record)
@@ -123,8 +123,8 @@ fn cut(policy: &str, random: &mut impl FnMut(usize) -> usize) -> Result<(), Box<
         (0..FILES).try_for_each(|index| update(index, number).map(drop))?;
     }
     // The journal first: what it no longer holds then is in the files as they are later.
-    let left = medium.after_a_cut(random);
-    let files = certain.0.lock().unwrap().clone();
+    let left = medium.after_power_cut(random);
+    let files = synced.0.lock().unwrap().clone();
     drop(cache);
     for (path, bytes) in files {
         std::fs::write(path, bytes)?;
@@ -143,8 +143,8 @@ fn compare(folder: &Path, index: usize, promised: usize, begun: usize) -> Result
     if !(promised..=begun).contains(&held) {
         return Err(format!("file {index} holds {held} updates, {promised} were promised and {begun} begun").into());
     }
-    let readings: Vec<String> = (0..held).map(|number| reading(index, number)).collect();
-    RrdFile::open(&other)?.update(session, &readings)?;
+    let updates: Vec<String> = (0..held).map(|number| update_text(index, number)).collect();
+    RrdFile::open(&other)?.update(session, &updates)?;
     if std::fs::read(&found)? != std::fs::read(&other)? {
         return Err(format!("file {index} differs from {held} direct updates").into());
     }

@@ -55,7 +55,7 @@ fn any_journal_is_replayed_or_refused() {
 }
 
 /// Journals of both kinds, damaged at random places: what does not come back is spoken of.
-fn no_loss_is_silent() {
+fn every_loss_is_reported() {
     let folder = tempfile::tempdir().unwrap();
     let outcomes = damage::losses(folder.path(), 600, &mut random_of(5));
     println!("{outcomes:?}");
@@ -92,8 +92,8 @@ fn main() -> ExitCode {
         any_journal_is_replayed_or_refused();
         Ok(())
     }));
-    trials.push(Trial::test("damage::no_loss_is_silent", || {
-        no_loss_is_silent();
+    trials.push(Trial::test("damage::every_loss_is_reported", || {
+        every_loss_is_reported();
         Ok(())
     }));
     libtest_mimic::run(&Arguments::from_args(), trials).exit_code()

@@ -8,7 +8,7 @@ use tsb_core::{Durability, SeriesId, Timestamp};
 use tsb_stores::write_cache::WriteCache;
 use tsb_stores::{Scope, Store};
 
-use crate::lossy::Lossy;
+use crate::lossy::LossyMedium;
 use crate::script;
 
 /// Many times as long as a queue waits. Were the machine so busy that nobody came to take the
@@ -19,7 +19,7 @@ const LONG_NS: u64 = 200_000_000;
 /// series there, and lose the others.
 pub(crate) fn a_record_is_written_before_any_file() {
     let folder = tempfile::tempdir().unwrap();
-    let medium = Lossy::default();
+    let medium = LossyMedium::default();
     let options = script::options(Path::new("unused"), "none");
     let files = script::files(folder.path()).unwrap();
     let clock = Arc::new(MonotonicClock::new());

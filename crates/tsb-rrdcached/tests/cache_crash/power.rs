@@ -11,7 +11,7 @@ use tsb_stores::rrd::RrdStore;
 use tsb_stores::write_cache::WriteCache;
 use tsb_stores::{Ack, Capabilities, Damage, Position, Query, Refusals, Result, Scope, Stats, Store, Visitor};
 
-use crate::lossy::Lossy;
+use crate::lossy::LossyMedium;
 use crate::{random_of, script};
 
 /// Writes of a run; the power goes somewhere among them.
@@ -19,22 +19,22 @@ const WRITES: u64 = 400;
 
 /// Files, and a copy of them as they were when they were last synced.
 #[derive(Debug)]
-struct Synced {
+struct PowerCutStore {
     inner: RrdStore,
     folder: PathBuf,
-    certain: Arc<Mutex<BTreeMap<PathBuf, Vec<u8>>>>,
+    synced_files: Arc<Mutex<BTreeMap<PathBuf, Vec<u8>>>>,
     /// No file is copied halfway through an update: what a power cut makes of that, no
     /// journal can mend.
     gate: RwLock<()>,
 }
 
-impl std::fmt::Display for Synced {
+impl std::fmt::Display for PowerCutStore {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         self.inner.fmt(f)
     }
 }
 
-impl Store for Synced {
+impl Store for PowerCutStore {
     fn capabilities(&self) -> Capabilities {
         self.inner.capabilities()
     }
@@ -55,7 +55,7 @@ impl Store for Synced {
             let copy = copy_of(&self.folder);
             drop(gate);
             self.inner.flush(scope, level)?;
-            *self.certain.lock().unwrap() = copy;
+            *self.synced_files.lock().unwrap() = copy;
             return Ok(());
         }
         self.inner.flush(scope, level)
@@ -99,12 +99,12 @@ fn cut(policy: &str, random: &mut impl FnMut(usize) -> usize) -> std::result::Re
     let words = |error: tsb_stores::Error| format!("{error:?}");
     let folder = tempfile::tempdir().unwrap();
     let files_at = folder.path().join("files");
-    let (medium, certain) = (Lossy::default(), Arc::default());
-    let open = |medium: Lossy, certain: &Arc<Mutex<BTreeMap<PathBuf, Vec<u8>>>>| {
-        let inner = Synced {
+    let (medium, synced_files) = (LossyMedium::default(), Arc::default());
+    let open = |medium: LossyMedium, synced_files: &Arc<Mutex<BTreeMap<PathBuf, Vec<u8>>>>| {
+        let inner = PowerCutStore {
             inner: script::files(&files_at)?,
             folder: files_at.clone(),
-            certain: Arc::clone(certain),
+            synced_files: Arc::clone(synced_files),
             gate: RwLock::default(),
         };
         let options = script::options(Path::new("unused"), policy);
@@ -112,7 +112,7 @@ fn cut(policy: &str, random: &mut impl FnMut(usize) -> usize) -> std::result::Re
         script::define(&cache)?;
         Ok::<_, tsb_stores::Error>(cache)
     };
-    let cache = open(medium.clone(), &certain).map_err(words)?;
+    let cache = open(medium.clone(), &synced_files).map_err(words)?;
     let end = random(WRITES as usize) as u64 + 1;
     for number in 0..end {
         script::perform(&cache, number).map_err(words)?;
@@ -125,15 +125,15 @@ fn cut(policy: &str, random: &mut impl FnMut(usize) -> usize) -> std::result::Re
     let covered = cache.durable(Durability::Synced).0;
     let promised = covered / u64::from(script::SERIES);
     // The journal first: what it no longer holds then is in the files as they are later.
-    let left = medium.after_a_cut(random);
-    let files = certain.lock().unwrap().clone();
+    let left = medium.after_power_cut(random);
+    let files = synced_files.lock().unwrap().clone();
     drop(cache);
     std::fs::remove_dir_all(&files_at).unwrap();
     std::fs::create_dir_all(&files_at).unwrap();
     for (path, bytes) in files {
         std::fs::write(path, bytes).unwrap();
     }
-    let cache = open(left, &certain).map_err(words)?;
+    let cache = open(left, &synced_files).map_err(words)?;
     let mut damage = cache.stats().damage.into_iter();
     if let Some(alarm) = damage.find(Damage::may_lose_samples) {
         return Err(format!("what a power cut may take is said to be lost: {alarm}"));

@@ -92,7 +92,7 @@ impl Rrdcached {
             ),
             (
                 "rrdcached::breaks_c8_a_flush_of_a_locked_file_loses_everything_and_says_yes",
-                a_flush_of_a_locked_file_loses_everything_and_says_yes,
+                a_flush_of_a_locked_file_loses_everything_and_succeeds,
             ),
         ];
         let trial = |(name, run): (&str, Check)| {
@@ -163,7 +163,7 @@ fn what_was_accepted_for_a_suspended_file_is_in_no_answer(daemon: &Arc<Daemon>) 
 }
 
 /// Clause 8: when a flush returns, all that was accepted has its level, or it is an error.
-fn a_flush_of_a_locked_file_loses_everything_and_says_yes(daemon: &Arc<Daemon>) {
+fn a_flush_of_a_locked_file_loses_everything_and_succeeds(daemon: &Arc<Daemon>) {
     let accepted = Accepted::new(daemon, "c8-");
     let holder = Holder::of(&daemon.socket().with_file_name("base").join(&accepted.file));
     let flushed = accepted.flush();

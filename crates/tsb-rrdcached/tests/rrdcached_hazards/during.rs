@@ -40,7 +40,7 @@ impl Write {
     }
 
     /// Whether it goes on. It is asked once: an answer that is there is taken.
-    fn goes_on(&mut self) -> bool {
+    fn is_running(&mut self) -> bool {
         let stream = self.asker.replies.get_mut();
         stream.set_nonblocking(true).unwrap();
         let read = stream.read(&mut [0]);
@@ -50,7 +50,7 @@ impl Write {
 
     /// Returns when it is over.
     fn end(mut self) {
-        assert!(self.asker.hear().unwrap().starts_with("0 "));
+        assert!(self.asker.read_reply().unwrap().starts_with("0 "));
     }
 }
 
@@ -61,7 +61,7 @@ pub(crate) fn an_update_during_a_write_does_not_come_back() {
         client.create("b.rrd");
         let mut write = Write::begin(&daemon, &mut client, "a.rrd", VALUES << attempt);
         client.update("a.rrd", 1, write.count);
-        if !write.goes_on() {
+        if !write.is_running() {
             continue;
         }
         write.end();
@@ -79,7 +79,7 @@ pub(crate) fn an_update_during_a_write_does_not_come_back() {
     panic!("every write was over before an update came");
 }
 
-pub(crate) fn a_flush_during_a_write_says_yes_before_it_is_over() {
+pub(crate) fn a_flush_during_a_write_succeeds_before_the_write_ends() {
     for attempt in 0..ATTEMPTS {
         let daemon = Daemon::start(&[]).unwrap();
         let mut client = Client::of(&daemon);
@@ -98,7 +98,7 @@ pub(crate) fn a_flush_during_a_write_says_yes_before_it_is_over() {
 }
 
 /// A value that waits for longer than two sweeps.
-pub(crate) fn a_journal_forgets_what_still_waits() {
+pub(crate) fn a_journal_forgets_queued_updates() {
     let folder = tempfile::tempdir().unwrap();
     let journal = folder.path().display().to_string();
     let arguments = ["-j", &journal, "-f", "1"];
@@ -114,8 +114,8 @@ pub(crate) fn a_journal_forgets_what_still_waits() {
             .filter_map(|file| std::fs::read_to_string(file.path()).ok())
             .any(|text| text.contains("a.rrd"))
     };
-    crate::until(has);
-    crate::until(|| !has());
+    crate::wait_until(has);
+    crate::wait_until(|| !has());
     assert_eq!(client.pending("a.rrd"), 1);
     assert!(daemon.kill_and_restart(&arguments));
     let mut client = Client::of(&daemon);

@@ -1,6 +1,6 @@
 //! Files that are damaged while values wait for them, or before any came.
 
-use super::{Ours, Path, Sync, journaled, options};
+use super::{OurServer, Path, Sync, journaled, options};
 
 const CUT: u64 = 300;
 
@@ -11,9 +11,9 @@ fn cut(path: &Path) {
 
 /// Before, what waited was tried again each second for ever, and more was accepted, until the
 /// cache was full for every file.
-pub(crate) fn a_damaged_file_takes_nothing_and_the_others_go_on() {
+pub(crate) fn a_damaged_file_refuses_updates_and_others_accept_them() {
     let folder = tempfile::tempdir().unwrap();
-    let mut ours = Ours::small(folder.path());
+    let mut ours = OurServer::small(folder.path());
     ours.create("a.rrd");
     ours.create("b.rrd");
     ours.first("UPDATE a.rrd 1700000100:1 1700000101:2");
@@ -64,7 +64,7 @@ pub(crate) fn a_damaged_file_takes_nothing_and_the_others_go_on() {
 /// A file that is gone is not found again by its name, as before anything waited for it.
 pub(crate) fn a_file_that_is_gone_is_missing_to_the_next_update() {
     let folder = tempfile::tempdir().unwrap();
-    let mut ours = Ours::open(folder.path(), &options());
+    let mut ours = OurServer::open(folder.path(), &options());
     ours.create("a.rrd");
     ours.first("UPDATE a.rrd 1700000100:1");
     std::fs::remove_file(ours.cache.folder().join("a.rrd")).unwrap();
@@ -77,10 +77,10 @@ pub(crate) fn a_file_that_is_gone_is_missing_to_the_next_update() {
 }
 
 /// What a journal holds for a damaged file cannot be put back: it is counted and named.
-pub(crate) fn a_replay_into_a_damaged_file_is_counted_and_named() {
+pub(crate) fn a_replay_into_a_damaged_file_is_counted_and_reported() {
     let folder = tempfile::tempdir().unwrap();
     let options = journaled(folder.path(), Sync::Group);
-    let mut ours = Ours::open(folder.path(), &options);
+    let mut ours = OurServer::open(folder.path(), &options);
     ours.create("a.rrd");
     ours.create("b.rrd");
     ours.first("UPDATE a.rrd 1700000100:1 1700000101:2");
@@ -88,7 +88,7 @@ pub(crate) fn a_replay_into_a_damaged_file_is_counted_and_named() {
     let path = ours.cache.folder().join("a.rrd");
     ours.kill();
     cut(&path);
-    let mut ours = Ours::open(folder.path(), &options);
+    let mut ours = OurServer::open(folder.path(), &options);
     let account = ours.cache.stats().account;
     assert_eq!((account.replayed, account.failed), (3, 2));
     let said: Vec<String> = ours.cache.damage().iter().map(ToString::to_string).collect();

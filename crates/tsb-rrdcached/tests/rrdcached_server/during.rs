@@ -9,7 +9,7 @@ use tsb_rrdcached::FileCache;
 use tsb_stores::write_cache::{JournalOptions, Sync, WriteCacheOptions};
 
 use crate::lock::Holder;
-use crate::{Ours, journaled, options, until};
+use crate::{OurServer, journaled, options, wait_until};
 
 const FROM_S: i64 = 1_700_000_000;
 const SECOND_NS: u64 = 1_000_000_000;
@@ -23,8 +23,8 @@ const ONE_SEGMENT: u64 = 1 << 30;
 
 /// Accepts one value for a file, and has it acknowledged.
 fn update(cache: &FileCache, file: &str, second: i64) {
-    let reading = format!("{}:1", FROM_S + second);
-    let taken = cache.update(file, std::iter::once(reading.into()), &mut Session::default());
+    let update = format!("{}:1", FROM_S + second);
+    let taken = cache.update(file, std::iter::once(update.into()), &mut Session::default());
     let record = taken.unwrap().record;
     record.map_or(Ok(()), |record| cache.confirm(record)).unwrap();
 }
@@ -51,14 +51,14 @@ fn sweeping(folder: &std::path::Path, segment_bytes: u64) -> WriteCacheOptions {
 fn sweep(cache: &FileCache, clock: &ManualClock) {
     let before = cache.stats().journal_bytes;
     clock.advance(60 * SECOND_NS);
-    assert!(until(|| cache.stats().journal_bytes > before));
+    assert!(wait_until(|| cache.stats().journal_bytes > before));
 }
 
 pub(crate) fn an_update_that_arrives_during_a_write_survives_replay() {
     for attempt in 0..ATTEMPTS {
         let folder = tempfile::tempdir().unwrap();
         let clock = Arc::new(ManualClock::new());
-        let mut ours = Ours::with_clock(folder.path(), &sweeping(folder.path(), ONE_SEGMENT), clock.clone());
+        let mut ours = OurServer::with_clock(folder.path(), &sweeping(folder.path(), ONE_SEGMENT), clock.clone());
         ours.create("a.rrd");
         let (cache, mut second) = (&*ours.cache, VALUES << attempt);
         for second in 0..second {
@@ -82,7 +82,7 @@ pub(crate) fn an_update_that_arrives_during_a_write_survives_replay() {
         assert_eq!(newest_of(cache, "a.rrd"), second - late as i64 - 1);
         sweep(cache, &clock);
         ours.kill();
-        let ours = Ours::open(folder.path(), &sweeping(folder.path(), ONE_SEGMENT));
+        let ours = OurServer::open(folder.path(), &sweeping(folder.path(), ONE_SEGMENT));
         let account = ours.cache.stats().account;
         // It is due at once, and may be written by now.
         assert_eq!((account.replayed, account.pending + account.written), (late, late));
@@ -96,7 +96,7 @@ pub(crate) fn an_update_that_arrives_during_a_write_survives_replay() {
 /// Whoever asks last is not told yes before what another is writing is written.
 pub(crate) fn a_flush_during_a_write_waits_for_it() {
     let folder = tempfile::tempdir().unwrap();
-    let mut ours = Ours::open(folder.path(), &options());
+    let mut ours = OurServer::open(folder.path(), &options());
     ours.create("a.rrd");
     let cache = &*ours.cache;
     for round in 0..20_i64 {
@@ -116,10 +116,10 @@ pub(crate) fn a_flush_during_a_write_waits_for_it() {
 }
 
 /// A suspended file, over many sweeps and segments.
-pub(crate) fn a_journal_keeps_what_still_waits() {
+pub(crate) fn a_journal_keeps_queued_updates() {
     let folder = tempfile::tempdir().unwrap();
     let clock = Arc::new(ManualClock::new());
-    let mut ours = Ours::with_clock(folder.path(), &sweeping(folder.path(), 4_096), clock.clone());
+    let mut ours = OurServer::with_clock(folder.path(), &sweeping(folder.path(), 4_096), clock.clone());
     ours.create("a.rrd");
     ours.create("b.rrd");
     update(&ours.cache, "a.rrd", 0);
@@ -133,7 +133,7 @@ pub(crate) fn a_journal_keeps_what_still_waits() {
     }
     assert_eq!(ours.cache.stats().account.pending, 1);
     ours.kill();
-    let ours = Ours::open(folder.path(), &sweeping(folder.path(), 4_096));
+    let ours = OurServer::open(folder.path(), &sweeping(folder.path(), 4_096));
     assert_eq!(ours.cache.stats().account.replayed, 1);
     ours.cache.close().unwrap();
     assert_eq!(
@@ -146,7 +146,7 @@ pub(crate) fn a_journal_keeps_what_still_waits() {
 pub(crate) fn a_locked_file_is_written_later_by_itself() {
     let folder = tempfile::tempdir().unwrap();
     let clock = Arc::new(ManualClock::new());
-    let mut ours = Ours::with_clock(folder.path(), &journaled(folder.path(), Sync::None), clock.clone());
+    let mut ours = OurServer::with_clock(folder.path(), &journaled(folder.path(), Sync::None), clock.clone());
     ours.create("a.rrd");
     ours.create("b.rrd");
     for second in 0..5 {
@@ -155,18 +155,18 @@ pub(crate) fn a_locked_file_is_written_later_by_itself() {
     }
     let holder = Holder::of(&ours.cache.folder().join("a.rrd"));
     ours.first("FLUSHALL");
-    assert!(until(|| ours.cache.stats().write_failures == 1));
+    assert!(wait_until(|| ours.cache.stats().write_failures == 1));
     // While it is held, too, it is tried again and again.
     for tries in 2..4 {
         clock.advance(2 * SECOND_NS);
-        assert!(until(|| ours.cache.stats().write_failures >= tries));
+        assert!(wait_until(|| ours.cache.stats().write_failures >= tries));
     }
-    assert!(until(|| ours.cache.stats().account.written == 5));
+    assert!(wait_until(|| ours.cache.stats().account.written == 5));
     let account = ours.cache.stats().account;
     assert_eq!((account.pending, account.failed), (5, 0));
     holder.release();
     clock.advance(2 * SECOND_NS);
-    assert!(until(|| ours.cache.stats().account.written == 10));
+    assert!(wait_until(|| ours.cache.stats().account.written == 10));
     // What had to wait is in the file now: there is nothing to say.
     assert!(ours.first("FLUSH a.rrd").starts_with("0 Successfully flushed"));
     assert_eq!(
@@ -178,7 +178,7 @@ pub(crate) fn a_locked_file_is_written_later_by_itself() {
 /// A command as long as any that the daemon resets.
 pub(crate) fn a_long_line_is_understood() {
     let folder = tempfile::tempdir().unwrap();
-    let mut ours = Ours::open(folder.path(), &options());
+    let mut ours = OurServer::open(folder.path(), &options());
     ours.create("a.rrd");
     let values: Vec<String> = (0..4_000).map(|second| format!(" {}:1", FROM_S + second)).collect();
     let reply = ours.first(&format!("UPDATE a.rrd{}", values.concat()));

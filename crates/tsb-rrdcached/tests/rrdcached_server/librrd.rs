@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use super::{Ours, START_S, options};
+use super::{OurServer, START_S, options};
 
 /// What each refusal ends with.
 const REFUSED: &str = "needs librrd, which this build of tsb does not have (cargo feature librrd)";
@@ -10,8 +10,8 @@ const REFUSED: &str = "needs librrd, which this build of tsb does not have (carg
 /// Whether librrd is built in.
 const IS_LINKED: bool = cfg!(feature = "librrd");
 
-fn ours(folder: &Path) -> Ours {
-    Ours::open(folder, &options())
+fn ours(folder: &Path) -> OurServer {
+    OurServer::open(folder, &options())
 }
 
 /// The rows of a reply to `FETCH`, without its head.
@@ -28,7 +28,7 @@ fn rows(lines: &[String]) -> Vec<&str> {
 pub(super) fn a_file_of_too_many_bytes_is_refused() {
     let folder = tempfile::tempdir().unwrap();
     let mut ours = ours(folder.path());
-    let check = |ours: &mut Ours, archive: &str, bytes: &str| {
+    let check = |ours: &mut OurServer, archive: &str, bytes: &str| {
         let reply = ours.first(&format!("CREATE a.rrd DS:v:GAUGE:20:U:U {archive}"));
         let expected =
             format!("-1 RRD Error: the archives would take {bytes} bytes, and max_file_bytes allows 1073741824");
@@ -97,7 +97,7 @@ pub(super) fn what_needs_librrd_is_done_by_it_or_refused_by_name() {
 }
 
 /// A file of librrd's that our own engine cannot handle: ours, with another kind of source.
-fn existing_files_are_refused_by_name(ours: &mut Ours, folder: &Path) {
+fn existing_files_are_refused_by_name(ours: &mut OurServer, folder: &Path) {
     ours.create("a.rrd");
     let path = folder.join("base/a.rrd");
     let mut bytes = std::fs::read(&path).unwrap();

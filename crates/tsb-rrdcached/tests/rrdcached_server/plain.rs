@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use tsb_core::time::ManualClock;
 
-use super::Ours;
+use super::OurServer;
 
 const FILES: [&str; 9] = [
     "a.rrd",
@@ -49,12 +49,12 @@ fn commands(seed: &mut u64, now_s: &mut i64) -> Vec<String> {
     (0..count).map(one).collect()
 }
 
-pub(super) fn a_plain_update_is_taken_as_any_other() {
+pub(super) fn a_plain_update_is_accepted_like_any_other() {
     let folders = [(); 2].map(|()| tempfile::tempdir().unwrap());
     let options = super::options();
     let mut both = folders.each_ref().map(|folder| {
         std::fs::create_dir_all(folder.path().join("base/sub")).unwrap();
-        let mut ours = Ours::with_clock(folder.path(), &options, Arc::new(ManualClock::new()));
+        let mut ours = OurServer::with_clock(folder.path(), &options, Arc::new(ManualClock::new()));
         ours.create("a.rrd");
         ours.create("sub/b.rrd");
         ours

@@ -7,7 +7,7 @@ use std::process::{Child, Command, Stdio};
 use tsb_core::time::{Clock, MonotonicClock};
 
 /// How long it may take to answer.
-const PATIENCE_NS: u64 = 10_000_000_000;
+const TIMEOUT_NS: u64 = 10_000_000_000;
 
 /// A daemon that listens.
 #[derive(Debug)]
@@ -48,7 +48,7 @@ impl Daemon {
 
     fn answers(&self) -> bool {
         let clock = MonotonicClock::new();
-        while clock.now() < PATIENCE_NS {
+        while clock.now() < TIMEOUT_NS {
             if UnixStream::connect(self.socket()).is_ok() {
                 return true;
             }

@@ -1,6 +1,6 @@
 //! Damaged journals: whatever is in one, opening it is an error, or says what is lost.
 //!
-//! Journals of both kinds (samples of series, readings of files) are made by caches that are
+//! Journals of both kinds (samples of series, updates of files) are made by caches that are
 //! dropped, as a kill leaves them. [`check`] gives any bytes to a cache; [`check_loss`] damages
 //! a journal whose samples are known, and holds what comes back and what is said against them.
 
@@ -16,7 +16,7 @@ use tsb_stores::rrd::{RrdOptions, RrdStore};
 use tsb_stores::write_cache::{JournalOptions, Sync, WriteCache, WriteCacheOptions};
 use tsb_stores::{Damage, Store, StoreExt};
 
-use crate::lossy::Lossy;
+use crate::lossy::LossyMedium;
 
 /// The first bytes of a segment, and the lengths of its head and of what precedes a body.
 const MAGIC: &[u8] = b"tsbjrnl2";
@@ -29,17 +29,17 @@ const SECONDS: i64 = 12;
 
 type Files = BTreeMap<String, Vec<u8>>;
 
-/// The journals of caches that took samples, readings, marks and names, in segments of any
+/// The journals of caches that took samples, updates, marks and names, in segments of any
 /// length, one after the other.
 pub(crate) fn corpus(folder: &Path) -> Vec<Vec<u8>> {
     prepare(folder);
     let journals = [300, 1 << 20]
         .into_iter()
-        .flat_map(|bytes| [Kind::Readings, Kind::Samples].map(|kind| kind.journal(folder, bytes, true)));
+        .flat_map(|bytes| [JournalKind::Updates, JournalKind::Samples].map(|kind| kind.journal(folder, bytes, true)));
     journals.map(|files| segments_of(&files).concat()).collect()
 }
 
-/// Makes the files that readings are for.
+/// Makes the files that updates are for.
 fn prepare(folder: &Path) {
     let layout = Layout::new(
         10,
@@ -60,9 +60,9 @@ fn segments_of(files: &Files) -> Vec<Vec<u8>> {
 
 /// Nothing here has to outlive a power cut.
 #[derive(Debug)]
-struct Never;
+struct NoSync;
 
-impl FileSystem for Never {
+impl FileSystem for NoSync {
     fn sync(&self, _folder: &Path) -> std::io::Result<()> {
         Ok(())
     }
@@ -79,7 +79,7 @@ fn options(segment_bytes: u64) -> WriteCacheOptions {
     }
 }
 
-fn files(folder: &Path, segment_bytes: u64, medium: Lossy) -> tsb_stores::Result<FileCache> {
+fn files(folder: &Path, segment_bytes: u64, medium: LossyMedium) -> tsb_stores::Result<FileCache> {
     let clock = Arc::new(ManualClock::new());
     FileCache::on_medium(
         &folder.join("base"),
@@ -87,11 +87,11 @@ fn files(folder: &Path, segment_bytes: u64, medium: Lossy) -> tsb_stores::Result
         &options(segment_bytes),
         clock,
         Box::new(medium),
-        Box::new(Never),
+        Box::new(NoSync),
     )
 }
 
-fn series(folder: &Path, segment_bytes: u64, medium: Lossy) -> tsb_stores::Result<WriteCache<RrdStore>> {
+fn series(folder: &Path, segment_bytes: u64, medium: LossyMedium) -> tsb_stores::Result<WriteCache<RrdStore>> {
     let inner = RrdStore::open(&folder.join("series"), RrdOptions::default())?;
     WriteCache::on_medium(
         inner,
@@ -109,15 +109,15 @@ fn keys() -> Vec<(SeriesId, SeriesKey)> {
 
 /// What a journal holds.
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum Kind {
+pub(crate) enum JournalKind {
     Samples,
-    Readings,
+    Updates,
 }
 
-impl Kind {
+impl JournalKind {
     /// The journal of a cache that was dropped, with a series or file forgotten at the end.
     fn journal(self, folder: &Path, segment_bytes: u64, forgets: bool) -> Files {
-        let medium = Lossy::default();
+        let medium = LossyMedium::default();
         match self {
             Self::Samples => {
                 let cache = series(folder, segment_bytes, medium.clone()).unwrap();
@@ -131,7 +131,7 @@ impl Kind {
                     cache.forget(SeriesId(1)).unwrap();
                 }
             }
-            Self::Readings => {
+            Self::Updates => {
                 let cache = files(folder, segment_bytes, medium.clone()).unwrap();
                 let mut session = Session::default();
                 for second in 0..SECONDS {
@@ -150,7 +150,7 @@ impl Kind {
     }
 
     /// Opens a journal: how many samples wait in it, and what is said of damage.
-    fn open(self, folder: &Path, medium: Lossy) -> tsb_stores::Result<(u64, Vec<Damage>)> {
+    fn open(self, folder: &Path, medium: LossyMedium) -> tsb_stores::Result<(u64, Vec<Damage>)> {
         match self {
             Self::Samples => {
                 let cache = series(folder, 1 << 20, medium)?;
@@ -159,7 +159,7 @@ impl Kind {
                 assert!(account.balances(), "{account:?}");
                 Ok((account.replayed, cache.stats().damage))
             }
-            Self::Readings => {
+            Self::Updates => {
                 let cache = files(folder, 1 << 20, medium)?;
                 let account = cache.stats().account;
                 assert!(account.balances(), "{account:?}");
@@ -171,7 +171,7 @@ impl Kind {
     fn written(self) -> u64 {
         match self {
             Self::Samples => u64::from(SERIES) * SECONDS as u64,
-            Self::Readings => 2 * NAMES.len() as u64 * SECONDS as u64,
+            Self::Updates => 2 * NAMES.len() as u64 * SECONDS as u64,
         }
     }
 }
@@ -180,11 +180,11 @@ impl Kind {
 /// were taken for sound.
 pub(crate) fn check(folder: &Path, bytes: &[u8]) -> usize {
     let segments = segments(bytes);
-    let mended = segments
+    let valid = segments
         .iter()
-        .map(|(number, bytes)| (*number, mended(*number, bytes)))
+        .map(|(number, bytes)| (*number, with_valid_checksums(*number, bytes)))
         .collect();
-    [segments, mended]
+    [segments, valid]
         .iter()
         .filter(|segments| is_sound(folder, segments))
         .count()
@@ -204,7 +204,7 @@ fn segments(bytes: &[u8]) -> BTreeMap<u32, Vec<u8>> {
 }
 
 /// The same with the checksums that its head and its records should have.
-fn mended(number: u32, bytes: &[u8]) -> Vec<u8> {
+fn with_valid_checksums(number: u32, bytes: &[u8]) -> Vec<u8> {
     let mut bytes = bytes.to_vec();
     if bytes.len() >= HEAD_LEN {
         bytes[..8].copy_from_slice(MAGIC);
@@ -230,8 +230,8 @@ fn is_sound(folder: &Path, segments: &BTreeMap<u32, Vec<u8>>) -> bool {
     let given: Files = given
         .map(|(number, bytes)| (format!("tsb.journal.{number:010}"), bytes.clone()))
         .collect();
-    [Kind::Readings, Kind::Samples].into_iter().any(|kind| {
-        let medium = Lossy::with(&given);
+    [JournalKind::Updates, JournalKind::Samples].into_iter().any(|kind| {
+        let medium = LossyMedium::with(&given);
         let opened = kind.open(folder, medium.clone());
         assert_untouched(&given, &medium);
         let Ok((replayed, damage)) = opened else { return false };
@@ -243,7 +243,7 @@ fn is_sound(folder: &Path, segments: &BTreeMap<u32, Vec<u8>>) -> bool {
 }
 
 /// No segment that was found is changed by opening it.
-fn assert_untouched(given: &Files, medium: &Lossy) {
+fn assert_untouched(given: &Files, medium: &LossyMedium) {
     let found = medium.files();
     for (name, bytes) in given.iter().filter(|(name, _)| name.starts_with(SEGMENT)) {
         assert_eq!(found.get(name), Some(bytes), "{name}");
@@ -254,14 +254,14 @@ fn assert_untouched(given: &Files, medium: &Lossy) {
 /// does not come back is spoken of. What it says, in a word for each outcome.
 pub(crate) fn check_loss(
     folder: &Path,
-    kind: Kind,
+    kind: JournalKind,
     segment_bytes: u64,
     random: &mut impl FnMut(usize) -> usize,
 ) -> &'static str {
     prepare(folder);
     let whole = kind.journal(folder, segment_bytes, false);
     let (given, done) = damaged(&whole, random);
-    let medium = Lossy::with(&given);
+    let medium = LossyMedium::with(&given);
     let Ok((replayed, damage)) = kind.open(folder, medium.clone()) else {
         assert_untouched(&given, &medium);
         return "refused";
@@ -326,7 +326,7 @@ pub(crate) fn losses(
 ) -> BTreeMap<&'static str, u64> {
     let mut outcomes = BTreeMap::new();
     for round in 0..rounds {
-        let kind = [Kind::Samples, Kind::Readings][round as usize % 2];
+        let kind = [JournalKind::Samples, JournalKind::Updates][round as usize % 2];
         let segment_bytes = [200, 400, 1 << 20][random(3)];
         let outcome = check_loss(folder, kind, segment_bytes, random);
         *outcomes.entry(outcome).or_default() += 1;

@@ -5,25 +5,25 @@ use std::io;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 
-use tsb_stores::write_cache::{Medium, Note, Segment};
+use tsb_stores::write_cache::{CounterFile, Medium, Segment};
 
 /// The file that is written over and never synced.
 const COUNT: &str = "tsb.journal.count";
 
-/// Segments in memory: the bytes that are certain, and those that are not.
+/// Segments in memory: the bytes that are synced, and those that are not.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Lossy(Arc<Mutex<BTreeMap<String, Arc<Mutex<Bytes>>>>>);
+pub(crate) struct LossyMedium(Arc<Mutex<BTreeMap<String, Arc<Mutex<FileBytes>>>>>);
 
 #[derive(Clone, Debug, Default)]
-struct Bytes {
-    certain: Vec<u8>,
+struct FileBytes {
+    synced: Vec<u8>,
     unsynced: Vec<u8>,
 }
 
 #[derive(Debug)]
-struct Written(Arc<Mutex<Bytes>>);
+struct LossyFile(Arc<Mutex<FileBytes>>);
 
-impl Medium for Lossy {
+impl Medium for LossyMedium {
     fn names(&self) -> io::Result<Vec<String>> {
         Ok(self.0.lock().unwrap().keys().cloned().collect())
     }
@@ -31,13 +31,13 @@ impl Medium for Lossy {
     fn read(&self, name: &str) -> io::Result<Vec<u8>> {
         let all = self.0.lock().unwrap();
         let bytes = all.get(name).ok_or(io::ErrorKind::NotFound)?.lock().unwrap();
-        Ok([&bytes.certain[..], &bytes.unsynced].concat())
+        Ok([&bytes.synced[..], &bytes.unsynced].concat())
     }
 
     fn create(&self, name: &str) -> io::Result<Arc<dyn Segment>> {
         let bytes = Arc::default();
         self.0.lock().unwrap().insert(name.to_owned(), Arc::clone(&bytes));
-        Ok(Arc::new(Written(bytes)))
+        Ok(Arc::new(LossyFile(bytes)))
     }
 
     fn remove(&self, name: &str) -> io::Result<()> {
@@ -57,10 +57,10 @@ impl Medium for Lossy {
         Ok(())
     }
 
-    fn note(&self, name: &str, bytes: &[u8]) -> io::Result<Arc<dyn Note>> {
+    fn counter_file(&self, name: &str, bytes: &[u8]) -> io::Result<Arc<dyn CounterFile>> {
         self.put(name, bytes);
         let bytes = Arc::clone(&self.0.lock().unwrap()[name]);
-        Ok(Arc::new(Written(bytes)))
+        Ok(Arc::new(LossyFile(bytes)))
     }
 
     fn release(&self) {}
@@ -70,7 +70,7 @@ impl Medium for Lossy {
     }
 }
 
-impl Segment for Written {
+impl Segment for LossyFile {
     fn append(&self, bytes: &[u8]) -> io::Result<()> {
         self.0.lock().unwrap().unsynced.extend(bytes);
         Ok(())
@@ -79,18 +79,18 @@ impl Segment for Written {
     fn sync(&self) -> io::Result<()> {
         let mut bytes = self.0.lock().unwrap();
         let unsynced = std::mem::take(&mut bytes.unsynced);
-        bytes.certain.extend(unsynced);
+        bytes.synced.extend(unsynced);
         Ok(())
     }
 }
 
-impl Note for Written {
+impl CounterFile for LossyFile {
     fn set(&self, index: usize, value: u64) {
-        self.0.lock().unwrap().certain[index * 8..][..8].copy_from_slice(&value.to_le_bytes());
+        self.0.lock().unwrap().synced[index * 8..][..8].copy_from_slice(&value.to_le_bytes());
     }
 }
 
-impl Lossy {
+impl LossyMedium {
     /// These files, by their names.
     pub(crate) fn with(files: &BTreeMap<String, Vec<u8>>) -> Self {
         let medium = Self::default();
@@ -101,8 +101,8 @@ impl Lossy {
     }
 
     fn put(&self, name: &str, bytes: &[u8]) {
-        let bytes = Bytes {
-            certain: bytes.to_vec(),
+        let bytes = FileBytes {
+            synced: bytes.to_vec(),
             unsynced: Vec::new(),
         };
         let bytes = Arc::new(Mutex::new(bytes));
@@ -129,13 +129,13 @@ impl Lossy {
 
     /// What is there when the power is back: of what was not synced some bytes, or their
     /// length and other bytes.
-    pub(crate) fn after_a_cut(&self, random: &mut impl FnMut(usize) -> usize) -> Self {
+    pub(crate) fn after_power_cut(&self, random: &mut impl FnMut(usize) -> usize) -> Self {
         let all = self.0.lock().unwrap();
         let segments = all.iter().map(|(name, bytes)| {
             let mut bytes = bytes.lock().unwrap().clone();
             if name == COUNT {
                 // Of the boot before, or not there.
-                let whole = &mut bytes.certain;
+                let whole = &mut bytes.synced;
                 whole[8] ^= 1;
                 let sum = crc32fast::hash(&whole[..24]);
                 whole[24..28].copy_from_slice(&sum.to_le_bytes());
@@ -149,12 +149,12 @@ impl Lossy {
                 let from = random(len);
                 bytes.unsynced[from..].fill(0);
             }
-            let certain = [bytes.certain, bytes.unsynced].concat();
-            let kept = Bytes {
-                certain,
+            let synced = [bytes.synced, bytes.unsynced].concat();
+            let survived = FileBytes {
+                synced,
                 unsynced: Vec::new(),
             };
-            (name.clone(), Arc::new(Mutex::new(kept)))
+            (name.clone(), Arc::new(Mutex::new(survived)))
         });
         Self(Arc::new(Mutex::new(segments.collect())))
     }

@@ -1,7 +1,8 @@
 //! Storage of queued samples, in chunks of one size that are reused.
 //!
 //! A series holds a chain of chunks. Chunks are added and removed at either end of a chain, so a
-//! growing queue copies nothing. Memory is bounded by the number of chunks in use ([`Budget`]).
+//! growing queue copies nothing. Memory is bounded by the number of chunks in use
+//! ([`ChunkBudget`]).
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -35,12 +36,12 @@ impl Chunk {
 
 /// The number of chunks that all shards together may use.
 #[derive(Debug)]
-pub(super) struct Budget {
+pub(super) struct ChunkBudget {
     used: AtomicUsize,
     max: usize,
 }
 
-impl Budget {
+impl ChunkBudget {
     pub(super) fn new(max_bytes: u64) -> Self {
         Self {
             used: AtomicUsize::new(0),
@@ -74,7 +75,7 @@ pub(super) struct Arena {
     // The first chunk of the free list.
     free: u32,
     free_count: usize,
-    budget: Arc<Budget>,
+    budget: Arc<ChunkBudget>,
 }
 
 /// The chain of one series: its oldest and its newest chunk, or none.
@@ -89,7 +90,7 @@ impl Chain {
 }
 
 impl Arena {
-    pub(super) fn new(budget: Arc<Budget>) -> Self {
+    pub(super) fn new(budget: Arc<ChunkBudget>) -> Self {
         Self {
             slabs: Vec::new(),
             free: NONE,
@@ -223,7 +224,7 @@ mod tests {
 
     #[test]
     fn a_chain_gives_back_what_was_pushed_in_order() {
-        let mut arena = Arena::new(Arc::new(Budget::new(1 << 20)));
+        let mut arena = Arena::new(Arc::new(ChunkBudget::new(1 << 20)));
         let mut chains = [Chain::EMPTY; 3];
         for at in 0..200 {
             for chain in &mut chains {
@@ -244,7 +245,7 @@ mod tests {
 
     #[test]
     fn the_bound_holds_and_chunks_are_used_again() {
-        let budget = Arc::new(Budget::new(4 * size_of::<Chunk>() as u64));
+        let budget = Arc::new(ChunkBudget::new(4 * size_of::<Chunk>() as u64));
         let mut arena = Arena::new(Arc::clone(&budget));
         let mut chain = Chain::EMPTY;
         for _ in 0..3 {

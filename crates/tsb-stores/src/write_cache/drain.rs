@@ -9,38 +9,38 @@ use std::time::Duration;
 use tsb_core::SeriesId;
 use tsb_core::time::Clock;
 
-use super::checkpoint::{Settle, Settled, Unsynced};
+use super::background::BackgroundTasks;
+use super::checkpoint::{CheckpointSource, Unsynced, WrittenUpTo};
 use super::journal::Journal;
-use super::keeper::Kept;
-use super::load::{Load, Outcome, Part};
 use super::shard::{SHARDS, series_at, shard_of};
-use super::shared::Shared;
+use super::shared::SharedCache;
+use super::write_batch::{SeriesOutcome, SeriesPart, WriteBatch};
 use crate::error::{Error, Result, chain};
 use crate::locks::lock;
 use crate::store::{Scope, Store};
 
-impl<S: Store> Shared<S> {
-    /// Waits for new work, counted by `Work::calls`; `seen` is the count handled so far. Returns
-    /// false once the cache is stopping.
-    fn await_call(&self, seen: &mut u64) -> bool {
+impl<S: Store> SharedCache<S> {
+    /// Waits for new work, counted by `Work::announced`; `seen` is the count handled so far.
+    /// Returns false once the cache is stopping.
+    fn wait_for_work(&self, seen: &mut u64) -> bool {
         let mut work = lock(&self.work);
-        while work.calls == *seen && !work.is_stopping {
-            work = self.call.wait(work);
+        while work.announced == *seen && !work.is_stopping {
+            work = self.work_available.wait(work);
         }
-        *seen = work.calls;
+        *seen = work.announced;
         !work.is_stopping
     }
 
     /// Writes the due queues of a shard.
-    pub(super) fn write_due(&self, shard: usize, load: &mut Load) {
+    pub(super) fn write_due(&self, shard: usize, batch: &mut WriteBatch) {
         loop {
-            load.clear();
-            lock(&self.shards[shard]).take_due(load, self.clock.now());
-            if load.is_empty() {
+            batch.clear();
+            lock(&self.shards[shard]).take_due(batch, self.clock.now());
+            if batch.is_empty() {
                 return;
             }
-            // A failure is recorded by `write_load`, and the series is retried.
-            let _ = self.write_load(shard, load);
+            // A failure is recorded by `write_taken`, and the series is retried.
+            let _ = self.write_taken(shard, batch);
         }
     }
 
@@ -49,7 +49,7 @@ impl<S: Store> Shared<S> {
     ///
     /// # Errors
     /// The first failed write, after trying all others; otherwise the first refusal.
-    pub(super) fn settle(&self, scope: Scope<'_>) -> Result<()> {
+    pub(super) fn write_and_report(&self, scope: Scope<'_>) -> Result<()> {
         let written = match scope {
             Scope::All => self.write_all(),
             Scope::Series(series) => self.write_series(series),
@@ -82,12 +82,12 @@ impl<S: Store> Shared<S> {
     /// The first failed write, after trying all others.
     pub(super) fn write_all(&self) -> Result<()> {
         self.queue_due(true);
-        let mut load = Load::default();
+        let mut batch = WriteBatch::default();
         let mut result = Ok(());
         for shard in 0..SHARDS {
             let places = lock(&self.shards[shard]).places();
             let mut ids = (0..places).map(|place| series_at(shard, place)).peekable();
-            result = result.and(self.write_each(shard, &mut ids, &mut load));
+            result = result.and(self.write_each(shard, &mut ids, &mut batch));
         }
         result
     }
@@ -95,16 +95,20 @@ impl<S: Store> Shared<S> {
     /// Writes the queues of some series.
     ///
     /// # Errors
-    /// As [`Shared::write_all`].
+    /// As [`SharedCache::write_all`].
     pub(super) fn write_series(&self, series: &[SeriesId]) -> Result<()> {
-        let mut held: Vec<SeriesId> = series.iter().copied().filter(|&id| self.shard(id).holds(id)).collect();
+        let mut held: Vec<SeriesId> = series
+            .iter()
+            .copied()
+            .filter(|&id| self.shard(id).has_pending(id))
+            .collect();
         held.sort_unstable_by_key(|&id| (shard_of(id), id));
-        let mut load = Load::default();
+        let mut batch = WriteBatch::default();
         let mut result = Ok(());
         for of_shard in held.chunk_by(|&a, &b| shard_of(a) == shard_of(b)) {
             let Some(&first) = of_shard.first() else { continue };
             let mut ids = of_shard.iter().copied().peekable();
-            result = result.and(self.write_each(shard_of(first), &mut ids, &mut load));
+            result = result.and(self.write_each(shard_of(first), &mut ids, &mut batch));
         }
         result
     }
@@ -113,32 +117,32 @@ impl<S: Store> Shared<S> {
         &self,
         shard: usize,
         ids: &mut Peekable<impl Iterator<Item = SeriesId>>,
-        load: &mut Load,
+        batch: &mut WriteBatch,
     ) -> Result<()> {
         let mut result = Ok(());
         while ids.peek().is_some() {
-            load.clear();
-            self.take_each(shard, ids, load);
-            if !load.is_empty() {
-                result = result.and(self.write_load(shard, load));
+            batch.clear();
+            self.take_each(shard, ids, batch);
+            if !batch.is_empty() {
+                result = result.and(self.write_taken(shard, batch));
             }
         }
         result
     }
 
-    /// Takes queues of `ids` into `load`, and waits for a series that another thread is writing.
-    /// It waits only while `load` is empty: two threads that each hold a series could wait for
+    /// Takes queues of `ids` into `batch`, and waits for a series that another thread is writing.
+    /// It waits only while `batch` is empty: two threads that each hold a series could wait for
     /// each other.
-    fn take_each(&self, shard: usize, ids: &mut Peekable<impl Iterator<Item = SeriesId>>, load: &mut Load) {
+    fn take_each(&self, shard: usize, ids: &mut Peekable<impl Iterator<Item = SeriesId>>, batch: &mut WriteBatch) {
         let now_ns = self.clock.now();
         let mut queues = lock(&self.shards[shard]);
         while let Some(&id) = ids.peek()
-            && !load.is_full()
+            && !batch.is_full()
         {
             if !queues.is_being_written(id) {
-                queues.take(id, load, now_ns);
+                queues.take(id, batch, now_ns);
                 ids.next();
-            } else if load.is_empty() {
+            } else if batch.is_empty() {
                 queues = self.written[shard].wait(queues);
             } else {
                 return;
@@ -147,14 +151,14 @@ impl<S: Store> Shared<S> {
     }
 
     /// Writes the samples taken from a shard, and updates the shard's account.
-    fn write_load(&self, shard: usize, load: &mut Load) -> Result<()> {
+    fn write_taken(&self, shard: usize, batch: &mut WriteBatch) -> Result<()> {
         if let Some(journal) = &self.journal {
             // IMPORTANT: wait for the record before the store gets its samples. Otherwise a kill
             // could leave one series of a write in the store and lose the others.
             journal.await_record();
         }
-        let mut outcomes: Vec<(Part, Outcome)> = Vec::with_capacity(load.parts().len());
-        load.write(&self.inner, |part, outcome| outcomes.push((part.clone(), outcome)));
+        let mut outcomes: Vec<(SeriesPart, SeriesOutcome)> = Vec::with_capacity(batch.parts().len());
+        batch.write(&self.inner, |part, outcome| outcomes.push((part.clone(), outcome)));
         let now_ns = self.clock.now();
         // IMPORTANT: record the refusals before the queues are marked as written. Otherwise a
         // flush that waits for them would miss the refusals.
@@ -165,34 +169,34 @@ impl<S: Store> Shared<S> {
                 queues.done(part, outcome, now_ns);
             }
         }
-        self.written[shard].ring_all();
+        self.written[shard].notify_all();
         if self.journal.is_some() {
-            let settled = outcomes.iter().filter(|(_, outcome)| outcome.left.is_empty());
+            let written = outcomes.iter().filter(|(_, outcome)| outcome.to_retry.is_empty());
             self.unsynced
-                .remember(settled.map(|(part, _)| (part.id, part.last_record, ())));
+                .add(written.map(|(part, _)| (part.id, part.last_record, ())));
         }
-        if let Some(trouble) = outcomes.iter().find_map(|(_, outcome)| outcome.trouble.as_ref()) {
-            self.note_trouble(chain(trouble));
+        if let Some(error) = outcomes.iter().find_map(|(_, outcome)| outcome.error.as_ref()) {
+            self.note_failure(chain(error));
         }
         // A permanent refusal is reported by the next flush; here it must not fail a reader of
         // the other samples.
-        let mut left = outcomes.into_iter().filter(|(_, outcome)| !outcome.left.is_empty());
-        match left.find_map(|(_, outcome)| outcome.trouble) {
+        let mut to_retry = outcomes.into_iter().filter(|(_, outcome)| !outcome.to_retry.is_empty());
+        match to_retry.find_map(|(_, outcome)| outcome.error) {
             None => Ok(()),
             Some(error) => Err(error),
         }
     }
 
-    fn note_refused(&self, outcomes: &[(Part, Outcome)]) {
+    fn note_refused(&self, outcomes: &[(SeriesPart, SeriesOutcome)]) {
         let failed = outcomes.iter().filter(|(_, outcome)| outcome.failed > 0);
         for (part, outcome) in failed {
-            let why = outcome.trouble.as_ref().map_or_else(String::new, |error| chain(error));
+            let why = outcome.error.as_ref().map_or_else(String::new, |error| chain(error));
             lock(&self.refused).insert(part.id, why);
         }
     }
 }
 
-impl<S: Store> Settle for Shared<S> {
+impl<S: Store> CheckpointSource for SharedCache<S> {
     type Key = ();
 
     fn unsynced(&self) -> &Unsynced<()> {
@@ -212,13 +216,13 @@ impl<S: Store> Settle for Shared<S> {
         self.inner.flush(Scope::All, level)
     }
 
-    fn mark(&self, journal: &Journal, settled: &[Settled<()>]) -> Result<()> {
+    fn mark(&self, journal: &Journal, written: &[WrittenUpTo<()>]) -> Result<()> {
         let keys = self.keys();
-        journal.wrote(settled, |(id, ..)| keys.key(*id))
+        journal.mark_written(written, |(id, ..)| keys.key(*id))
     }
 }
 
-impl<S: Store> Kept for Shared<S> {
+impl<S: Store> BackgroundTasks for SharedCache<S> {
     fn clock(&self) -> &dyn Clock {
         &*self.clock
     }
@@ -227,22 +231,22 @@ impl<S: Store> Kept for Shared<S> {
         self.journal.as_ref()
     }
 
-    fn work(&self, index: usize, threads: usize) {
+    fn run_writeback(&self, index: usize, threads: usize) {
         // Each thread starts at a shard of its own, and then visits all others.
         let first = index * SHARDS / threads;
-        let (mut load, mut seen) = (Load::default(), 0);
-        while self.await_call(&mut seen) {
+        let (mut batch, mut seen) = (WriteBatch::default(), 0);
+        while self.wait_for_work(&mut seen) {
             for shard in (first..SHARDS).chain(0..first) {
-                self.write_due(shard, &mut load);
+                self.write_due(shard, &mut batch);
             }
             self.is_full.store(false, Ordering::Release);
         }
     }
 
-    fn rest(&self, look: Duration) -> bool {
+    fn sleep(&self, poll: Duration) -> bool {
         let waited = self
-            .end
-            .wait_timeout_while(lock(&self.work), look, |work| !work.is_stopping);
+            .stopping
+            .wait_timeout_while(lock(&self.work), poll, |work| !work.is_stopping);
         let (work, _) = waited.unwrap_or_else(PoisonError::into_inner);
         !work.is_stopping
     }
@@ -252,28 +256,28 @@ impl<S: Store> Kept for Shared<S> {
         self.queue_due(false);
     }
 
-    fn make_room(&self) {
+    fn queue_if_nearly_full(&self) {
         // Nothing to do: the writer that reaches the memory bound queues everything itself.
     }
 
-    fn try_again(&self) {
-        if self.has_trouble.swap(false, Ordering::AcqRel) {
+    fn retry_failed(&self) {
+        if self.has_failed_writes.swap(false, Ordering::AcqRel) {
             self.queue_due(false);
             // Stay set while any series waits for its retry.
-            let rests = self.shards.iter().any(|shard| lock(shard).has_left());
-            self.has_trouble.fetch_or(rests, Ordering::AcqRel);
+            let has_waiting = self.shards.iter().any(|shard| lock(shard).needs_retry());
+            self.has_failed_writes.fetch_or(has_waiting, Ordering::AcqRel);
         }
     }
 
-    fn hurry(&self, record: u64) {
+    fn queue_upto(&self, record: u64) {
         for shard in &self.shards {
             lock(shard).queue_before(record + 1);
         }
         self.wake();
     }
 
-    fn poisoned_by(&self, error: &Error) {
-        self.note_trouble(chain(error));
+    fn poison_by(&self, error: &Error) {
+        self.note_failure(chain(error));
         self.poison(error);
     }
 }

@@ -11,15 +11,15 @@ use std::sync::{Arc, Mutex, MutexGuard};
 
 use tsb_core::{SeriesId, SeriesKey};
 
-use super::checkpoint::Settled;
+use super::checkpoint::WrittenUpTo;
 use super::options::{JournalOptions, Sync};
 use crate::damage::{Damage, DamageKind, DamageLog};
 use crate::disk;
 use crate::error::{Error, Result, chain};
-use crate::locks::{Bell, lock};
+use crate::locks::{CountedCondvar, lock};
 
-mod begin;
 mod count;
+mod files;
 mod findings;
 mod head;
 mod medium;
@@ -28,16 +28,16 @@ mod record;
 mod replay;
 mod scan;
 
-use begin::{begin, keep_aside, mark, mark_before_first};
 use count::{HandedCount, SyncedCount};
-use head::{HEAD_LEN, Head};
-use medium::{Folder, MARKER, name_of};
-pub use medium::{Medium, Note, Segment};
-pub(super) use record::Admitted;
+use files::{begin_segment, ensure_marker, keep_aside, write_marker};
+use head::{HEAD_LEN, SegmentHead};
+pub use medium::{CounterFile, Medium, Segment};
+use medium::{JournalFolder, MARKER, name_of};
+pub(super) use record::AdmittedSamples;
 use record::Mark;
-pub(super) use replay::Held;
-pub use replay::HeldReadings;
-use replay::Sealed;
+pub(super) use replay::ReplayedSamples;
+pub use replay::ReplayedUpdates;
+use replay::SealedSegment;
 
 /// Upper bound, in bytes, of records that are buffered for a later [`Journal::confirm`].
 /// Approximate.
@@ -56,9 +56,9 @@ pub struct Journal {
     medium: Box<dyn Medium>,
     sync: Sync,
     segment_bytes: u64,
-    book: Mutex<Book>,
-    turn: Mutex<Turn>,
-    turned: Bell,
+    writer: Mutex<JournalWriter>,
+    group_commit: Mutex<GroupCommit>,
+    group_synced: CountedCondvar,
     reached: Reached,
     journaled_bytes: AtomicU64,
     /// The file beside the segments that holds how far the journal was synced.
@@ -68,9 +68,9 @@ pub struct Journal {
 
 /// The state of the journal's writer: the current segment, and the sealed segments before it.
 #[derive(Debug)]
-pub struct Book {
+pub struct JournalWriter {
     segment: Arc<dyn Segment>,
-    head: Head,
+    head: SegmentHead,
     // Number and first record of the oldest segment that must exist, as the marker states.
     oldest: (u32, u64),
     bytes: u64,
@@ -78,7 +78,7 @@ pub struct Book {
     next_record: u64,
     // The store's position after the last record.
     position: u64,
-    sealed: VecDeque<Sealed>,
+    sealed: VecDeque<SealedSegment>,
     /// Whole records that have not been written to the system yet. No ack covers them.
     buffer: Vec<u8>,
     /// The word of the count file that holds how far records were written to the system.
@@ -87,14 +87,14 @@ pub struct Book {
     /// record.
     failure: Option<String>,
     /// Scratch space for the samples of one write.
-    pub(super) admitted: Admitted,
+    pub(super) admitted: AdmittedSamples,
     /// Series whose names must be written to the segment before these samples.
     pub(super) unnamed: Vec<SeriesId>,
 }
 
 /// Group commit: one thread syncs for all that wait.
 #[derive(Debug, Default)]
-struct Turn {
+struct GroupCommit {
     synced_record: u64,
     is_syncing: bool,
     failure: Option<String>,
@@ -102,20 +102,20 @@ struct Turn {
 
 /// The result of opening a journal.
 #[derive(Debug)]
-pub struct Opened {
+pub struct OpenedJournal {
     /// The journal, with a new segment begun.
     pub journal: Journal,
-    pub(super) held: Held,
+    pub(super) samples: ReplayedSamples,
     /// Lines of text for files that an earlier run left in it, by file.
-    pub readings: HeldReadings,
+    pub updates: ReplayedUpdates,
     /// Bytes at its end that a crash left unfinished.
     pub torn_bytes: u64,
 }
 
-impl Opened {
+impl OpenedJournal {
     /// Whether it holds samples of series.
     pub fn has_samples(&self) -> bool {
-        !self.held.is_empty()
+        !self.samples.is_empty()
     }
 }
 
@@ -125,8 +125,8 @@ impl Journal {
     /// # Errors
     /// [`Error::Backend`] if a file cannot be used, [`Error::LaterFormat`] for a journal of a
     /// later version. Damage is no error: see [`Journal::damage`].
-    pub fn open(options: &JournalOptions) -> Result<Opened> {
-        let folder = Folder::open(&options.folder).map_err(|source| Error::Backend {
+    pub fn open(options: &JournalOptions) -> Result<OpenedJournal> {
+        let folder = JournalFolder::open(&options.folder).map_err(|source| Error::Backend {
             action: format!("open the journal folder {}", options.folder.display()),
             source: source.into(),
         })?;
@@ -137,26 +137,26 @@ impl Journal {
     ///
     /// # Errors
     /// As [`Journal::open`].
-    pub fn on(medium: Box<dyn Medium>, sync: Sync, segment_bytes: u64) -> Result<Opened> {
+    pub fn on(medium: Box<dyn Medium>, sync: Sync, segment_bytes: u64) -> Result<OpenedJournal> {
         let found = replay::replay(&*medium)?;
         let damage = DamageLog::new();
         found.damage.iter().cloned().for_each(|found| damage.note(found));
-        mark_before_first(&*medium, &found)?;
-        let head = Head {
+        ensure_marker(&*medium, &found)?;
+        let head = SegmentHead {
             number: found.next_number,
             first_record: found.next_record,
-            life: found.next_number,
+            opening: found.next_number,
         };
         let oldest = if found.segments.is_empty() && found.damage.is_empty() {
             (head.number, head.first_record)
         } else {
             (found.oldest, found.oldest_record)
         };
-        let segment = begin(&*medium, oldest, head)?;
+        let segment = begin_segment(&*medium, oldest, head)?;
         // IMPORTANT: only after the head is written. The head now carries the record number that
         // the older count file carried.
         let (handed_count, synced_count) = count::begin(&*medium, head.first_record)?;
-        let book = Book {
+        let writer = JournalWriter {
             segment,
             head,
             oldest,
@@ -167,24 +167,24 @@ impl Journal {
             buffer: Vec::new(),
             handed_count,
             failure: None,
-            admitted: Admitted::default(),
+            admitted: AdmittedSamples::default(),
             unnamed: Vec::new(),
         };
-        Ok(Opened {
+        Ok(OpenedJournal {
             journal: Self {
                 medium,
                 sync,
                 segment_bytes,
-                book: Mutex::new(book),
-                turn: Mutex::default(),
-                turned: Bell::default(),
+                writer: Mutex::new(writer),
+                group_commit: Mutex::default(),
+                group_synced: CountedCondvar::default(),
                 reached: Reached::default(),
                 journaled_bytes: AtomicU64::new(0),
                 synced_count,
                 damage,
             },
-            held: found.held,
-            readings: found.readings,
+            samples: found.samples,
+            updates: found.updates,
             torn_bytes: found.torn_bytes,
         })
     }
@@ -200,15 +200,15 @@ impl Journal {
     }
 
     /// Locks the journal's writer. The holder decides the order of records.
-    pub fn book(&self) -> MutexGuard<'_, Book> {
-        lock(&self.book)
+    pub fn lock_writer(&self) -> MutexGuard<'_, JournalWriter> {
+        lock(&self.writer)
     }
 
     /// Returns when everything admitted so far is recorded. A writer holds this lock from the
     /// admission of its samples until their record is written to the system, so taking the lock
     /// once is enough.
     pub fn await_record(&self) {
-        drop(self.book());
+        drop(self.lock_writer());
     }
 
     /// The store positions up to which samples are in the system's buffers, and synced.
@@ -224,8 +224,8 @@ impl Journal {
 
     /// Bytes of all segments.
     pub fn bytes(&self) -> u64 {
-        let book = self.book();
-        book.bytes + book.sealed.iter().map(|sealed| sealed.bytes).sum::<u64>()
+        let writer = self.lock_writer();
+        writer.bytes + writer.sealed.iter().map(|sealed| sealed.bytes).sum::<u64>()
     }
 
     /// Bytes of the file-system blocks that the segments occupy; `None` if the medium has no
@@ -240,29 +240,29 @@ impl Journal {
     /// the store's position after these samples.
     pub fn append<'a>(
         &self,
-        mut book: MutexGuard<'_, Book>,
+        mut writer: MutexGuard<'_, JournalWriter>,
         key_of: impl Fn(SeriesId) -> Option<&'a SeriesKey>,
         position: u64,
     ) -> Result<()> {
-        let number = book.next_record;
-        let Book {
+        let number = writer.next_record;
+        let JournalWriter {
             admitted,
             unnamed,
             buffer,
             ..
-        } = &mut *book;
+        } = &mut *writer;
         let names: Vec<_> = unnamed.iter().filter_map(|&id| Some((id, key_of(id)?))).collect();
         if !names.is_empty() {
             record::write_names(buffer, number, &names);
         }
         record::write_samples(buffer, number, admitted);
-        book.next_record += admitted.len() as u64;
-        book.position = position;
-        self.put(&mut book)?;
+        writer.next_record += admitted.len() as u64;
+        writer.position = position;
+        self.write_and_rotate(&mut writer)?;
         match self.sync {
-            Sync::Each => self.sync_book(&mut book)?,
+            Sync::Each => self.sync_segment(&mut writer)?,
             Sync::Group => {
-                drop(book);
+                drop(writer);
                 return self.sync_together(number);
             }
             Sync::None | Sync::Interval(_) => {}
@@ -277,49 +277,49 @@ impl Journal {
     /// The record may be acknowledged only after [`Journal::confirm`], which writes, and under
     /// the policy `group` syncs, once for all pending records. Under `Each` this function has
     /// synced already.
-    pub fn append_readings(
+    pub fn append_updates(
         &self,
-        mut book: MutexGuard<'_, Book>,
+        mut writer: MutexGuard<'_, JournalWriter>,
         id: SeriesId,
         name: Option<&SeriesKey>,
         (count, lines): (u64, &str),
         position: u64,
     ) -> Result<u64> {
-        let number = book.next_record;
+        let number = writer.next_record;
         if let Some(name) = name {
-            record::write_names(&mut book.buffer, number, &[(id, name)]);
+            record::write_names(&mut writer.buffer, number, &[(id, name)]);
         }
-        record::write_readings(&mut book.buffer, number, id, lines);
-        book.next_record += count;
-        book.position = position;
+        record::write_updates(&mut writer.buffer, number, id, lines);
+        writer.next_record += count;
+        writer.position = position;
         if self.sync == Sync::Each {
-            self.put(&mut book)?;
-            self.sync_book(&mut book)?;
-        } else if book.buffer.len() >= BUFFER_MAX {
-            self.put(&mut book)?;
+            self.write_and_rotate(&mut writer)?;
+            self.sync_segment(&mut writer)?;
+        } else if writer.buffer.len() >= BUFFER_MAX {
+            self.write_and_rotate(&mut writer)?;
         }
         Ok(number)
     }
 
     /// Writes all buffered records to the system.
-    pub fn hand_over_all(&self) -> Result<()> {
-        self.put(&mut self.book())
+    pub fn write_buffered_records(&self) -> Result<()> {
+        self.write_and_rotate(&mut self.lock_writer())
     }
 
     /// Returns when a record may be acknowledged, as the policy demands.
     pub fn confirm(&self, record: u64) -> Result<()> {
         match self.sync {
             Sync::Group => self.sync_together(record),
-            Sync::None | Sync::Interval(_) => self.hand_over_all(),
+            Sync::None | Sync::Interval(_) => self.write_buffered_records(),
             Sync::Each => Ok(()),
         }
     }
 
     /// Writes marks: for each series, the store has synced everything up to the given record.
-    pub fn wrote<'a, K>(
+    pub fn mark_written<'a, K>(
         &self,
-        settled: &'a [Settled<K>],
-        key_of: impl Fn(&'a Settled<K>) -> Option<&'a SeriesKey>,
+        settled: &'a [WrittenUpTo<K>],
+        key_of: impl Fn(&'a WrittenUpTo<K>) -> Option<&'a SeriesKey>,
     ) -> Result<()> {
         // Marks are rare and need not be small, so each names its series again.
         for settled in settled.chunks(4_096) {
@@ -331,17 +331,17 @@ impl Journal {
     }
 
     /// Writes a mark: the samples of a series up to a record are no longer needed.
-    pub fn forgot(&self, id: SeriesId, record: u64, key: &SeriesKey) -> Result<()> {
+    pub fn mark_forgotten(&self, id: SeriesId, record: u64, key: &SeriesKey) -> Result<()> {
         self.mark(Mark::Forgot, &[(id, key)], &[(id, record)])
     }
 
     fn mark(&self, mark: Mark, names: &[(SeriesId, &SeriesKey)], upto: &[(SeriesId, u64)]) -> Result<()> {
-        let mut book = self.book();
-        let number = book.next_record;
-        record::write_names(&mut book.buffer, number, names);
-        record::write_marks(&mut book.buffer, number, mark, upto);
-        book.next_record += 1;
-        self.put(&mut book)
+        let mut writer = self.lock_writer();
+        let number = writer.next_record;
+        record::write_names(&mut writer.buffer, number, names);
+        record::write_marks(&mut writer.buffer, number, mark, upto);
+        writer.next_record += 1;
+        self.write_and_rotate(&mut writer)
     }
 
     /// Unlocks the folder, so that another journal can be opened there.
@@ -351,14 +351,14 @@ impl Journal {
 
     /// Syncs everything appended so far.
     pub fn sync(&self) -> Result<()> {
-        self.sync_book(&mut self.book())
+        self.sync_segment(&mut self.lock_writer())
     }
 
     /// Ends the current segment, unless it is empty.
     pub fn rotate(&self) -> Result<()> {
-        let mut book = self.book();
-        if book.bytes > HEAD_LEN as u64 || !book.buffer.is_empty() {
-            self.turn_page(&mut book)?;
+        let mut writer = self.lock_writer();
+        if writer.bytes > HEAD_LEN as u64 || !writer.buffer.is_empty() {
+            self.rotate_segment(&mut writer)?;
         }
         Ok(())
     }
@@ -366,40 +366,40 @@ impl Journal {
     /// The number of sealed segments, and the last record of all of them but the newest (0 if
     /// there are fewer than two).
     pub fn backlog(&self) -> (usize, u64) {
-        let book = self.book();
-        let second = book.sealed.iter().rev().nth(1);
-        (book.sealed.len(), second.map_or(0, |sealed| sealed.last_record))
+        let writer = self.lock_writer();
+        let second = writer.sealed.iter().rev().nth(1);
+        (writer.sealed.len(), second.map_or(0, |sealed| sealed.last_record))
     }
 
     /// The number of the next record: samples accepted from now on are in it or in a later one.
     pub fn next_record(&self) -> u64 {
-        self.book().next_record
+        self.lock_writer().next_record
     }
 
     /// Removes sealed segments whose records are all before `record`. Damaged ones are renamed
     /// and kept.
     pub fn retire(&self, record: u64) -> Result<()> {
-        let mut book = self.book();
-        let is_settled = |sealed: &&Sealed| sealed.last_record < record;
-        let settled = book.sealed.iter().take_while(is_settled).count();
+        let mut writer = self.lock_writer();
+        let is_settled = |sealed: &&SealedSegment| sealed.last_record < record;
+        let settled = writer.sealed.iter().take_while(is_settled).count();
         if settled == 0 {
             return Ok(());
         }
-        let (left, head) = (book.sealed.get(settled), book.head);
-        book.oldest = left.map_or((head.number, head.first_record), |left| {
+        let (left, head) = (writer.sealed.get(settled), writer.head);
+        writer.oldest = left.map_or((head.number, head.first_record), |left| {
             (left.number, left.first_record)
         });
         // IMPORTANT: update the marker before the segments go. Otherwise, after a crash, their
         // absence would count as damage.
-        let marked = mark(&*self.medium, book.oldest, head);
+        let marked = write_marker(&*self.medium, writer.oldest, head);
         marked.map_err(|source| self.failed("write", MARKER, source))?;
-        for sealed in book.sealed.drain(..settled) {
+        for sealed in writer.sealed.drain(..settled) {
             self.put_away(&sealed)?;
         }
         Ok(())
     }
 
-    fn put_away(&self, sealed: &Sealed) -> Result<()> {
+    fn put_away(&self, sealed: &SealedSegment) -> Result<()> {
         if !sealed.is_damaged {
             let removed = self.medium.remove(&sealed.name);
             return removed.map_err(|source| self.failed("remove", &sealed.name, source));
@@ -413,93 +413,93 @@ impl Journal {
     }
 
     /// Writes the buffered records to the system, and begins a new segment if this one is full.
-    fn put(&self, book: &mut Book) -> Result<()> {
-        self.hand_over(book)?;
-        if book.bytes >= self.segment_bytes {
-            self.turn_page(book)?;
+    fn write_and_rotate(&self, writer: &mut JournalWriter) -> Result<()> {
+        self.write_buffer(writer)?;
+        if writer.bytes >= self.segment_bytes {
+            self.rotate_segment(writer)?;
         }
         Ok(())
     }
 
-    fn hand_over(&self, book: &mut Book) -> Result<()> {
-        if let Some(cause) = &book.failure {
+    fn write_buffer(&self, writer: &mut JournalWriter) -> Result<()> {
+        if let Some(cause) = &writer.failure {
             return Err(Error::Poisoned { cause: cause.clone() });
         }
-        if book.buffer.is_empty() {
+        if writer.buffer.is_empty() {
             return Ok(());
         }
-        let appended = book.segment.append(&book.buffer);
-        appended.map_err(|source| self.broken("append to", book, source))?;
-        let len = book.buffer.len() as u64;
-        book.buffer.clear();
-        book.bytes += len;
+        let appended = writer.segment.append(&writer.buffer);
+        appended.map_err(|source| self.note_failed_write("append to", writer, source))?;
+        let len = writer.buffer.len() as u64;
+        writer.buffer.clear();
+        writer.bytes += len;
         self.journaled_bytes.fetch_add(len, Ordering::Relaxed);
         // If an ack waits for a sync, no ack depends on records that are written but not synced.
         if !self.sync.is_before_ack() {
-            book.handed_count.raise(book.next_record);
+            writer.handed_count.raise(writer.next_record);
         }
-        self.reached.buffered.fetch_max(book.position, Ordering::AcqRel);
+        self.reached.buffered.fetch_max(writer.position, Ordering::AcqRel);
         Ok(())
     }
 
-    fn turn_page(&self, book: &mut Book) -> Result<()> {
+    fn rotate_segment(&self, writer: &mut JournalWriter) -> Result<()> {
         // IMPORTANT: sync before the next segment begins. Replay takes missing records at the end
         // of any segment but the last for damage.
-        self.sync_book(book)?;
-        let sealed = Sealed {
-            name: name_of(book.head.number),
-            number: book.head.number,
-            first_record: book.head.first_record,
-            last_record: book.next_record - 1,
-            bytes: book.bytes,
+        self.sync_segment(writer)?;
+        let sealed = SealedSegment {
+            name: name_of(writer.head.number),
+            number: writer.head.number,
+            first_record: writer.head.first_record,
+            last_record: writer.next_record - 1,
+            bytes: writer.bytes,
             is_damaged: false,
         };
-        let head = Head {
-            number: book.head.number + 1,
-            first_record: book.next_record,
-            life: book.head.life,
+        let head = SegmentHead {
+            number: writer.head.number + 1,
+            first_record: writer.next_record,
+            opening: writer.head.opening,
         };
-        book.segment = begin(&*self.medium, book.oldest, head)?;
-        book.sealed.push_back(sealed);
-        book.head = head;
-        book.bytes = HEAD_LEN as u64;
+        writer.segment = begin_segment(&*self.medium, writer.oldest, head)?;
+        writer.sealed.push_back(sealed);
+        writer.head = head;
+        writer.bytes = HEAD_LEN as u64;
         Ok(())
     }
 
-    fn sync_book(&self, book: &mut Book) -> Result<()> {
-        self.hand_over(book)?;
-        let synced = book.segment.sync();
-        synced.map_err(|source| self.broken("sync", book, source))?;
-        self.synced_count.raise(book.next_record);
-        self.reached.synced.fetch_max(book.position, Ordering::AcqRel);
+    fn sync_segment(&self, writer: &mut JournalWriter) -> Result<()> {
+        self.write_buffer(writer)?;
+        let synced = writer.segment.sync();
+        synced.map_err(|source| self.note_failed_write("sync", writer, source))?;
+        self.synced_count.raise(writer.next_record);
+        self.reached.synced.fetch_max(writer.position, Ordering::AcqRel);
         Ok(())
     }
 
     /// Returns when a record is synced: by this thread for all waiting threads, or by another
     /// one.
     fn sync_together(&self, record: u64) -> Result<()> {
-        let mut turn = lock(&self.turn);
+        let mut group = lock(&self.group_commit);
         loop {
-            if let Some(cause) = &turn.failure {
+            if let Some(cause) = &group.failure {
                 return Err(Error::Poisoned { cause: cause.clone() });
             }
-            if turn.synced_record >= record {
+            if group.synced_record >= record {
                 return Ok(());
             }
-            if turn.is_syncing {
-                turn = self.turned.wait(turn);
+            if group.is_syncing {
+                group = self.group_synced.wait(group);
                 continue;
             }
-            turn.is_syncing = true;
-            drop(turn);
+            group.is_syncing = true;
+            drop(group);
             let result = self.sync_now();
-            turn = lock(&self.turn);
-            turn.is_syncing = false;
+            group = lock(&self.group_commit);
+            group.is_syncing = false;
             match &result {
-                Ok(synced) => turn.synced_record = turn.synced_record.max(*synced),
-                Err(error) => turn.failure = Some(error.to_string()),
+                Ok(synced) => group.synced_record = group.synced_record.max(*synced),
+                Err(error) => group.failure = Some(error.to_string()),
             }
-            self.turned.ring_all();
+            self.group_synced.notify_all();
             result?;
         }
     }
@@ -508,14 +508,14 @@ impl Journal {
     /// covered.
     fn sync_now(&self) -> Result<u64> {
         let (segment, number, last, position) = {
-            let mut book = self.book();
-            self.put(&mut book)?;
+            let mut writer = self.lock_writer();
+            self.write_and_rotate(&mut writer)?;
             // Earlier segments were synced when they ended.
             (
-                Arc::clone(&book.segment),
-                book.head.number,
-                book.next_record - 1,
-                book.position,
+                Arc::clone(&writer.segment),
+                writer.head.number,
+                writer.next_record - 1,
+                writer.position,
             )
         };
         segment
@@ -527,9 +527,9 @@ impl Journal {
     }
 
     /// Records a failed write: after this nothing more is written.
-    fn broken(&self, verb: &str, book: &mut Book, source: std::io::Error) -> Error {
-        let error = self.failed(verb, &name_of(book.head.number), source);
-        book.failure = Some(chain(&error));
+    fn note_failed_write(&self, verb: &str, writer: &mut JournalWriter, source: std::io::Error) -> Error {
+        let error = self.failed(verb, &name_of(writer.head.number), source);
+        writer.failure = Some(chain(&error));
         error
     }
 
@@ -541,7 +541,7 @@ impl Journal {
     }
 }
 
-impl Book {
+impl JournalWriter {
     /// The number of the next record.
     pub fn next_record(&self) -> u64 {
         self.next_record

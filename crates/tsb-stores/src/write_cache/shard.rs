@@ -9,8 +9,8 @@ use std::sync::Arc;
 use tsb_core::{SeriesId, Timestamp};
 
 use super::account::Account;
-use super::chunk::{Arena, Budget, Chain, Sample};
-use super::load::{Load, Outcome, Part};
+use super::chunk::{Arena, Chain, ChunkBudget, Sample};
+use super::write_batch::{SeriesOutcome, SeriesPart, WriteBatch};
 use crate::store::Reason;
 
 /// The due time of a queue that has not had a sample yet.
@@ -40,9 +40,9 @@ struct Queue {
     is_queued: bool,
     is_being_written: bool,
     // A write failed halfway: the store may have accepted some of the queued samples.
-    is_unsure: bool,
+    is_outcome_unknown: bool,
     // Some samples could not be written and wait for a retry.
-    has_left: bool,
+    needs_retry: bool,
     has_newest: bool,
 }
 
@@ -58,15 +58,15 @@ impl Queue {
         named_in: 0,
         is_queued: false,
         is_being_written: false,
-        is_unsure: false,
-        has_left: false,
+        is_outcome_unknown: false,
+        needs_retry: false,
         has_newest: false,
     };
 }
 
 /// The values that all samples of one write share.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Moment {
+pub(super) struct WriteContext {
     pub(super) now_ns: u64,
     /// The journal record that holds the samples.
     pub(super) record: u64,
@@ -74,7 +74,7 @@ pub(super) struct Moment {
 
 /// What is known about a series with queued samples.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Waiting {
+pub(super) struct QueuedSeries {
     /// The newest admitted timestamp.
     pub(super) newest: i64,
     /// The start of the newest stretch in which no two samples are further apart than the
@@ -82,7 +82,7 @@ pub(super) struct Waiting {
     pub(super) known_from: i64,
 }
 
-impl Waiting {
+impl QueuedSeries {
     /// The end of the newest complete row, and whether a store of rows would have a value for it
     /// once it has all samples.
     pub(super) fn row(self, row_ns: i64) -> (Timestamp, bool) {
@@ -93,7 +93,7 @@ impl Waiting {
 
 /// The timing rules of the queues, and the store's rules for two samples at one time.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Pace {
+pub(super) struct QueueRules {
     pub(super) timeout_ns: u64,
     pub(super) jitter_ns: u64,
     /// Two samples closer than this are one sample to the store, in nanoseconds.
@@ -101,13 +101,13 @@ pub(super) struct Pace {
     /// Width of a slot, in nanoseconds, if the store keeps one sample per slot.
     pub(super) slot_ns: Option<i64>,
     /// Whether the store accepts another sample with the newest timestamp.
-    pub(super) takes_repeats: bool,
+    pub(super) accepts_repeats: bool,
     /// A store of rows knows the values between two samples that are at most this far apart, in
     /// nanoseconds.
     pub(super) heartbeat_ns: i64,
 }
 
-impl Pace {
+impl QueueRules {
     /// Whether two samples occupy one place in the store; `at` must not be before `newest`.
     fn is_same(&self, newest: i64, at: i64) -> bool {
         match self.slot_ns {
@@ -131,9 +131,9 @@ impl Pace {
 
 /// The queues of one shard.
 #[derive(Debug)]
-pub(super) struct Shard {
+pub(super) struct QueueShard {
     index: usize,
-    pace: Pace,
+    rules: QueueRules,
     queues: Vec<Queue>,
     // Per queue: the start of the newest stretch without a gap that is unknown to the store. Kept
     // apart from `Queue`, since it is rarely read.
@@ -148,7 +148,7 @@ pub(super) struct Shard {
     repeats: u64,
     being_written: usize,
     // Incremented whenever samples are taken or written.
-    turns: u64,
+    version: u64,
 }
 
 /// Number of neighbouring series that are in the same shard.
@@ -172,11 +172,11 @@ pub(super) fn series_at(shard: usize, place: usize) -> SeriesId {
     SeriesId(((place / BLOCK * SHARDS + shard) * BLOCK + place % BLOCK) as u32)
 }
 
-impl Shard {
-    pub(super) fn new(index: usize, pace: Pace, budget: Arc<Budget>) -> Self {
+impl QueueShard {
+    pub(super) fn new(index: usize, rules: QueueRules, budget: Arc<ChunkBudget>) -> Self {
         Self {
             index,
-            pace,
+            rules,
             queues: Vec::new(),
             known_from: Vec::new(),
             arena: Arena::new(budget),
@@ -185,7 +185,7 @@ impl Shard {
             account: Account::default(),
             repeats: 0,
             being_written: 0,
-            turns: 0,
+            version: 0,
         }
     }
 
@@ -213,14 +213,14 @@ impl Shard {
 
     /// Queues a sample of a series that was added before.
     #[inline]
-    pub(super) fn admit(&mut self, id: SeriesId, at: i64, value: f64, moment: Moment) -> Result<(), Reason> {
+    pub(super) fn admit(&mut self, id: SeriesId, at: i64, value: f64, context: WriteContext) -> Result<(), Reason> {
         let place = place_of(id);
-        if !self.damaged.is_empty() && !self.is_usable(place, moment.now_ns) {
+        if !self.damaged.is_empty() && !self.is_usable(place, context.now_ns) {
             return Err(Reason::Damaged);
         }
         let queue = &mut self.queues[place];
-        let is_repeat = queue.has_newest && self.pace.is_same(queue.newest, at);
-        if queue.has_newest && (at < queue.newest || (is_repeat && !self.pace.takes_repeats)) {
+        let is_repeat = queue.has_newest && self.rules.is_same(queue.newest, at);
+        if queue.has_newest && (at < queue.newest || (is_repeat && !self.rules.accepts_repeats)) {
             return Err(if at < queue.newest {
                 Reason::Late
             } else {
@@ -230,24 +230,24 @@ impl Shard {
         if !self.arena.push(&mut queue.chain, (at, value)) {
             return Err(Reason::Full);
         }
-        if at.saturating_sub(queue.newest) > self.pace.heartbeat_ns {
+        if at.saturating_sub(queue.newest) > self.rules.heartbeat_ns {
             self.known_from[place] = at;
         }
         queue.newest = at;
         queue.has_newest = true;
         queue.repeats += u32::from(is_repeat);
         self.repeats += u64::from(is_repeat);
-        queue.last_record = moment.record;
+        queue.last_record = context.record;
         if queue.count == 0 && !queue.is_being_written {
-            queue.first_record = moment.record;
+            queue.first_record = context.record;
         }
         queue.count += 1;
         self.account.accepted += 1;
         self.account.pending += 1;
         if queue.due_ns == NEVER {
-            queue.due_ns = self.pace.due_after(id.0, moment.now_ns);
+            queue.due_ns = self.rules.due_after(id.0, context.now_ns);
         }
-        if moment.now_ns >= queue.due_ns && !queue.is_queued && !queue.is_being_written {
+        if context.now_ns >= queue.due_ns && !queue.is_queued && !queue.is_being_written {
             queue.is_queued = true;
             self.due.push_back(place as u32);
         }
@@ -276,10 +276,10 @@ impl Shard {
     }
 
     /// What is known about a series with queued samples; `None` if it has none.
-    pub(super) fn waiting(&self, id: SeriesId) -> Option<Waiting> {
-        let newest = self.holds(id).then(|| self.newest(id)).flatten()?;
+    pub(super) fn queued_series(&self, id: SeriesId) -> Option<QueuedSeries> {
+        let newest = self.has_pending(id).then(|| self.newest(id)).flatten()?;
         let known_from = self.known_from.get(place_of(id)).copied()?;
-        Some(Waiting { newest, known_from })
+        Some(QueuedSeries { newest, known_from })
     }
 
     /// Whether the journal segment still needs the name of the series. True only once per
@@ -333,8 +333,8 @@ impl Shard {
 
     /// A counter that changes whenever samples are taken or written; `None` while a write is in
     /// progress.
-    pub(super) fn turns(&self) -> Option<u64> {
-        (self.being_written == 0).then_some(self.turns)
+    pub(super) fn version(&self) -> Option<u64> {
+        (self.being_written == 0).then_some(self.version)
     }
 
     /// Counts of the samples admitted here, by outcome.
@@ -351,7 +351,7 @@ impl Shard {
         // journaled one.
         let is_there = |at: i64| {
             at < queue.newest
-                || (!self.pace.takes_repeats && (at == queue.newest || self.pace.is_same(queue.newest, at)))
+                || (!self.rules.accepts_repeats && (at == queue.newest || self.rules.is_same(queue.newest, at)))
         };
         let is_new = |at: i64| !queue.has_newest || !is_there(at);
         let news = samples.iter().filter(|(_, sample)| is_new(sample.0));
@@ -374,12 +374,12 @@ impl Shard {
     }
 
     /// Whether a series has samples that could not be written and wait for a retry.
-    pub(super) fn has_left(&self) -> bool {
-        self.queues.iter().any(|queue| queue.has_left)
+    pub(super) fn needs_retry(&self) -> bool {
+        self.queues.iter().any(|queue| queue.needs_retry)
     }
 
     /// Whether a series has samples that are queued or being written.
-    pub(super) fn holds(&self, id: SeriesId) -> bool {
+    pub(super) fn has_pending(&self, id: SeriesId) -> bool {
         let queue = self.queues.get(place_of(id));
         queue.is_some_and(|queue| queue.count > 0 || queue.is_being_written)
     }
@@ -395,20 +395,20 @@ impl Shard {
         self.queues.len()
     }
 
-    /// Moves the samples of due queues into `load` until it is full.
-    pub(super) fn take_due(&mut self, load: &mut Load, now_ns: u64) {
-        while !load.is_full() {
+    /// Moves the samples of due queues into `batch` until it is full.
+    pub(super) fn take_due(&mut self, batch: &mut WriteBatch, now_ns: u64) {
+        while !batch.is_full() {
             let Some(place) = self.due.pop_front() else { return };
             if let Some(queue) = self.queues.get_mut(place as usize) {
                 queue.is_queued = false;
             }
-            self.take(self.id_of(place as usize), load, now_ns);
+            self.take(self.id_of(place as usize), batch, now_ns);
         }
     }
 
-    /// Moves the queued samples of a series into `load`. The series counts as being written until
-    /// [`Shard::done`].
-    pub(super) fn take(&mut self, id: SeriesId, load: &mut Load, now_ns: u64) {
+    /// Moves the queued samples of a series into `batch`. The series counts as being written until
+    /// [`QueueShard::done`].
+    pub(super) fn take(&mut self, id: SeriesId, batch: &mut WriteBatch, now_ns: u64) {
         let Some(queue) = self.queues.get_mut(place_of(id)) else {
             return;
         };
@@ -416,31 +416,31 @@ impl Shard {
             return;
         }
         queue.is_being_written = true;
-        queue.due_ns = self.pace.due_after(id.0, now_ns);
+        queue.due_ns = self.rules.due_after(id.0, now_ns);
         queue.count = 0;
         let repeats = std::mem::take(&mut queue.repeats);
         self.being_written += 1;
-        self.turns += 1;
-        load.begin(Part {
+        self.version += 1;
+        batch.begin(SeriesPart {
             id,
             range: 0..0,
             last_record: queue.last_record,
-            is_unsure: queue.is_unsure,
+            is_outcome_unknown: queue.is_outcome_unknown,
             repeats,
         });
-        self.arena.drain(&mut queue.chain, |samples| load.extend(samples));
-        load.end();
+        self.arena.drain(&mut queue.chain, |samples| batch.extend(samples));
+        batch.end();
     }
 
     /// Ends the write of a series with `outcome`; samples to retry go back to the front of the
     /// queue.
-    pub(super) fn done(&mut self, part: &Part, outcome: &Outcome, now_ns: u64) {
+    pub(super) fn done(&mut self, part: &SeriesPart, outcome: &SeriesOutcome, now_ns: u64) {
         let Some(queue) = self.queues.get_mut(place_of(part.id)) else {
             return;
         };
         queue.is_being_written = false;
         self.being_written -= 1;
-        self.turns += 1;
+        self.version += 1;
         self.repeats -= u64::from(part.repeats);
         if outcome.is_damaged {
             let again_ns = now_ns.saturating_add(DAMAGED_NS);
@@ -448,14 +448,14 @@ impl Shard {
         } else if outcome.written > 0 {
             self.damaged.remove(&(place_of(part.id) as u32));
         }
-        queue.is_unsure = outcome.is_unsure;
-        queue.has_left = !outcome.left.is_empty();
-        if outcome.left.is_empty() {
+        queue.is_outcome_unknown = outcome.is_outcome_unknown;
+        queue.needs_retry = !outcome.to_retry.is_empty();
+        if outcome.to_retry.is_empty() {
             // Samples queued during the write are in later records.
             queue.first_record = part.last_record + 1;
         } else {
-            self.arena.put_back(&mut queue.chain, &outcome.left);
-            queue.count += outcome.left.len() as u32;
+            self.arena.put_back(&mut queue.chain, &outcome.to_retry);
+            queue.count += outcome.to_retry.len() as u32;
             // Retry after a pause, but before the next timeout.
             queue.due_ns = now_ns.saturating_add(RETRY_NS);
         }
@@ -488,15 +488,15 @@ impl Shard {
     }
 
     /// Drops all queued samples and counts them as failed.
-    pub(super) fn give_up(&mut self) -> u64 {
-        let given_up = self.account.pending;
-        self.account.failed += given_up;
+    pub(super) fn fail_pending(&mut self) -> u64 {
+        let failed_samples = self.account.pending;
+        self.account.failed += failed_samples;
         self.account.pending = 0;
         for queue in &mut self.queues {
             queue.count = 0;
             self.arena.drain(&mut queue.chain, |_| ());
         }
-        given_up
+        failed_samples
     }
 
     /// Bytes of the queues, and bytes of unused chunks.

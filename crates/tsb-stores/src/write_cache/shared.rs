@@ -9,51 +9,51 @@ use tsb_core::time::{Clock, SECOND_NS};
 use tsb_core::{Batch, Durability, Ids, SeriesId, SeriesKey, Timestamp};
 
 use super::account::Account;
-use super::checkpoint::{Unsynced, checkpoint};
-use super::chunk::Budget;
-use super::journal::{Held, Journal, Opened};
+use super::checkpoint::{Unsynced, checkpoint_journal};
+use super::chunk::ChunkBudget;
+use super::journal::{Journal, OpenedJournal, ReplayedSamples};
 use super::options::WriteCacheOptions;
-use super::shard::{BLOCK, Moment, Pace, SHARDS, Shard, Waiting, shard_of};
+use super::shard::{BLOCK, QueueRules, QueueShard, QueuedSeries, SHARDS, WriteContext, shard_of};
 use crate::damage::Damage;
 use crate::error::{Error, Result, chain};
 use crate::keys::KeyTable;
-use crate::locks::{Bell, lock, read, write};
+use crate::locks::{CountedCondvar, lock, read, write};
 use crate::store::{Ack, Derivation, Exactness, OnConflict, Position, Reason, Refusals, Scope, Stats, Store};
 
 /// The whole cache except its threads.
 #[derive(Debug)]
-pub(super) struct Shared<S> {
+pub(super) struct SharedCache<S> {
     pub(super) inner: S,
     pub(super) clock: Arc<dyn Clock>,
     pub(super) journal: Option<Journal>,
     pub(super) torn_bytes: u64,
     /// The durability level of every ack.
     pub(super) acknowledges: Durability,
-    pub(super) shards: [Mutex<Shard>; SHARDS],
+    pub(super) shards: [Mutex<QueueShard>; SHARDS],
     /// Notified when series of a shard have been written.
-    pub(super) written: [Bell; SHARDS],
+    pub(super) written: [CountedCondvar; SHARDS],
     pub(super) work: Mutex<Work>,
     /// Wakes the writeback threads.
-    pub(super) call: Bell,
+    pub(super) work_available: CountedCondvar,
     /// Wakes the timer thread when the cache stops.
-    pub(super) end: Condvar,
+    pub(super) stopping: Condvar,
     /// Whether a series could not be written and waits for its retry.
-    pub(super) has_trouble: AtomicBool,
+    pub(super) has_failed_writes: AtomicBool,
     /// Whether the memory bound was reached since a thread last wrote everything due.
     pub(super) is_full: AtomicBool,
     /// Per series, the journal record up to which the store has accepted its samples without
     /// syncing them.
     pub(super) unsynced: Unsynced<()>,
     /// Samples in the journal whose series are not defined yet.
-    pub(super) orphans: Mutex<Held>,
+    pub(super) orphans: Mutex<ReplayedSamples>,
     /// Series with samples that the store refused for good, and the reason; removed when a flush
     /// reports it.
     pub(super) refused: Mutex<BTreeMap<SeriesId, String>>,
-    takes: Takes,
-    budget: Arc<Budget>,
+    representable: RepresentableValues,
+    budget: Arc<ChunkBudget>,
     keys: RwLock<KeyTable>,
-    state: RwLock<State>,
-    trouble: Mutex<Option<String>>,
+    state: RwLock<CacheState>,
+    last_failure: Mutex<Option<String>>,
     accepted: AtomicU64,
     // The levels reached by flushes; a journal keeps its own.
     flushed_buffered: AtomicU64,
@@ -64,40 +64,45 @@ pub(super) struct Shared<S> {
 #[derive(Debug, Default)]
 pub(super) struct Work {
     /// Number of times that new work was announced.
-    pub(super) calls: u64,
+    pub(super) announced: u64,
     pub(super) is_stopping: bool,
 }
 
 /// The values that the store can represent.
 #[derive(Clone, Copy, Debug)]
-enum Takes {
+enum RepresentableValues {
     Everything,
     Finite,
-    Readings(Derivation),
+    OfRrd(Derivation),
 }
 
-impl Takes {
-    fn takes(self, at: Timestamp, value: f64) -> bool {
+impl RepresentableValues {
+    fn contains(self, at: Timestamp, value: f64) -> bool {
         match self {
             Self::Everything => true,
             Self::Finite => value.is_finite(),
-            Self::Readings(derivation) => crate::rrd::is_representable(at, value, derivation),
+            Self::OfRrd(derivation) => crate::rrd::is_representable(at, value, derivation),
         }
     }
 }
 
 /// The state of the cache; calls succeed while it is open.
 #[derive(Debug)]
-pub(super) enum State {
+pub(super) enum CacheState {
     Open,
     Poisoned(String),
     Closed,
 }
 
-impl<S: Store> Shared<S> {
-    pub(super) fn new(inner: S, options: &WriteCacheOptions, clock: Arc<dyn Clock>, opened: Option<Opened>) -> Self {
+impl<S: Store> SharedCache<S> {
+    pub(super) fn new(
+        inner: S,
+        options: &WriteCacheOptions,
+        clock: Arc<dyn Clock>,
+        opened: Option<OpenedJournal>,
+    ) -> Self {
         let capabilities = inner.capabilities();
-        let pace = Pace {
+        let rules = QueueRules {
             timeout_ns: options.timeout_ns,
             jitter_ns: options.jitter_ns,
             resolution_ns: capabilities.resolution_ns,
@@ -105,7 +110,7 @@ impl<S: Store> Shared<S> {
                 Exactness::OnePerSlot(slot_ns) => Some(slot_ns),
                 _ => None,
             },
-            takes_repeats: capabilities.duplicate != OnConflict::Rejected,
+            accepts_repeats: capabilities.duplicate != OnConflict::Rejected,
             heartbeat_ns: match capabilities.exactness {
                 Exactness::Consolidated(rule) => {
                     i64::try_from(rule.longest_gap_s.saturating_mul(SECOND_NS)).unwrap_or(i64::MAX)
@@ -113,10 +118,10 @@ impl<S: Store> Shared<S> {
                 _ => i64::MAX,
             },
         };
-        let budget = Arc::new(Budget::new(options.max_bytes));
-        let (journal, held, torn_bytes) = match opened {
-            None => (None, Held::default(), 0),
-            Some(opened) => (Some(opened.journal), opened.held, opened.torn_bytes),
+        let budget = Arc::new(ChunkBudget::new(options.max_bytes));
+        let (journal, orphans, torn_bytes) = match opened {
+            None => (None, ReplayedSamples::default(), 0),
+            Some(opened) => (Some(opened.journal), opened.samples, opened.torn_bytes),
         };
         let acknowledges = match &journal {
             None => Durability::Volatile.min(capabilities.reaches),
@@ -124,31 +129,31 @@ impl<S: Store> Shared<S> {
             Some(_) => Durability::Buffered,
         };
         Self {
-            takes: match capabilities.exactness {
-                Exactness::Consolidated(rule) => Takes::Readings(rule.derivation),
-                _ if capabilities.special_values => Takes::Everything,
-                _ => Takes::Finite,
+            representable: match capabilities.exactness {
+                Exactness::Consolidated(rule) => RepresentableValues::OfRrd(rule.derivation),
+                _ if capabilities.special_values => RepresentableValues::Everything,
+                _ => RepresentableValues::Finite,
             },
             inner,
             clock,
             journal,
             torn_bytes,
             acknowledges,
-            shards: std::array::from_fn(|index| Mutex::new(Shard::new(index, pace, Arc::clone(&budget)))),
-            written: std::array::from_fn(|_| Bell::default()),
+            shards: std::array::from_fn(|index| Mutex::new(QueueShard::new(index, rules, Arc::clone(&budget)))),
+            written: std::array::from_fn(|_| CountedCondvar::default()),
             work: Mutex::default(),
-            call: Bell::default(),
-            end: Condvar::new(),
-            has_trouble: AtomicBool::new(false),
+            work_available: CountedCondvar::default(),
+            stopping: Condvar::new(),
+            has_failed_writes: AtomicBool::new(false),
             is_full: AtomicBool::new(false),
             unsynced: Unsynced::default(),
-            orphans: Mutex::new(held),
+            orphans: Mutex::new(orphans),
             refused: Mutex::default(),
             budget,
             // The inner store enforces the limit of series.
             keys: RwLock::new(KeyTable::new(u32::MAX as usize)),
-            state: RwLock::new(State::Open),
-            trouble: Mutex::default(),
+            state: RwLock::new(CacheState::Open),
+            last_failure: Mutex::default(),
             accepted: AtomicU64::new(0),
             flushed_buffered: AtomicU64::new(0),
             flushed_synced: AtomicU64::new(0),
@@ -156,16 +161,16 @@ impl<S: Store> Shared<S> {
     }
 
     /// Keeps the cache open during one call; closing waits for the returned guard.
-    pub(super) fn begin(&self) -> Result<RwLockReadGuard<'_, State>> {
+    pub(super) fn begin(&self) -> Result<RwLockReadGuard<'_, CacheState>> {
         let state = read(&self.state);
         match &*state {
-            State::Open => Ok(state),
-            State::Poisoned(cause) => Err(Error::Poisoned { cause: cause.clone() }),
-            State::Closed => Err(Error::Closed),
+            CacheState::Open => Ok(state),
+            CacheState::Poisoned(cause) => Err(Error::Poisoned { cause: cause.clone() }),
+            CacheState::Closed => Err(Error::Closed),
         }
     }
 
-    pub(super) fn shard(&self, id: SeriesId) -> MutexGuard<'_, Shard> {
+    pub(super) fn shard(&self, id: SeriesId) -> MutexGuard<'_, QueueShard> {
         lock(&self.shards[shard_of(id)])
     }
 
@@ -188,7 +193,7 @@ impl<S: Store> Shared<S> {
         // queue.
         for ((id, key), newest) in series.iter().zip(newest) {
             let mut shard = self.shard(*id);
-            if shard.holds(*id) {
+            if shard.has_pending(*id) {
                 continue;
             }
             shard.add(*id, newest.map(|at: Timestamp| at.0));
@@ -208,8 +213,8 @@ impl<S: Store> Shared<S> {
         let now_ns = self.clock.now();
         let position = match &self.journal {
             None => {
-                let moment = Moment { now_ns, record: 0 };
-                self.admit(batch, moment, refused, |_, _, _| ());
+                let context = WriteContext { now_ns, record: 0 };
+                self.admit(batch, context, refused, |_, _, _| ());
                 Ok(self.accept(batch.len() - (refused.len() - before)))
             }
             Some(journal) => self.write_journal(journal, &keys, batch, now_ns, refused),
@@ -223,7 +228,7 @@ impl<S: Store> Shared<S> {
                 .iter()
                 .any(|one| one.reason == Reason::Full)
         {
-            self.hurry();
+            self.queue_everything();
         }
         Ok(Ack::new(
             batch.len() - rejected,
@@ -245,21 +250,21 @@ impl<S: Store> Shared<S> {
         now_ns: u64,
         refused: &mut Refusals,
     ) -> Result<u64> {
-        let mut book = journal.book();
-        let (record, segment) = (book.next_record(), book.segment());
-        let book_mut = &mut *book;
-        book_mut.admitted.clear();
-        book_mut.unnamed.clear();
-        let (admitted, unnamed) = (&mut book_mut.admitted, &mut book_mut.unnamed);
-        self.admit(batch, Moment { now_ns, record }, refused, |shard, id, sample| {
+        let mut writer = journal.lock_writer();
+        let (record, segment) = (writer.next_record(), writer.segment());
+        let writer_mut = &mut *writer;
+        writer_mut.admitted.clear();
+        writer_mut.unnamed.clear();
+        let (admitted, unnamed) = (&mut writer_mut.admitted, &mut writer_mut.unnamed);
+        self.admit(batch, WriteContext { now_ns, record }, refused, |shard, id, sample| {
             if shard.needs_name(id, segment) {
                 unnamed.push(id);
             }
             admitted.push(id, sample);
         });
-        let position = self.accept(book.admitted.len());
-        if book.admitted.len() > 0 {
-            journal.append(book, |id| keys.key(id), position)?;
+        let position = self.accept(writer.admitted.len());
+        if writer.admitted.len() > 0 {
+            journal.append(writer, |id| keys.key(id), position)?;
         }
         Ok(position)
     }
@@ -269,9 +274,9 @@ impl<S: Store> Shared<S> {
     fn admit(
         &self,
         batch: &Batch<'_>,
-        moment: Moment,
+        context: WriteContext,
         refused: &mut Refusals,
-        mut each: impl FnMut(&mut Shard, SeriesId, (i64, f64)),
+        mut each: impl FnMut(&mut QueueShard, SeriesId, (i64, f64)),
     ) {
         let mut start = 0;
         let mut has_due = false;
@@ -281,8 +286,8 @@ impl<S: Store> Shared<S> {
             let mut shard = lock(&self.shards[shard_index]);
             for index in start..end {
                 let (id, at, value) = (batch.id(index), batch.time(index), batch.values()[index]);
-                let admitted = if self.takes.takes(at, value) {
-                    shard.admit(id, at.0, value, moment)
+                let admitted = if self.representable.contains(at, value) {
+                    shard.admit(id, at.0, value, context)
                 } else {
                     Err(Reason::Unrepresentable)
                 };
@@ -309,7 +314,7 @@ impl<S: Store> Shared<S> {
     }
 
     /// Makes all queues due, because the memory bound is reached.
-    fn hurry(&self) {
+    fn queue_everything(&self) {
         // Once until a writeback thread has finished a pass: marking visits every series.
         if !self.is_full.swap(true, Ordering::AcqRel) {
             self.queue_due(true);
@@ -318,8 +323,8 @@ impl<S: Store> Shared<S> {
 
     /// Wakes the writeback threads.
     pub(super) fn wake(&self) {
-        lock(&self.work).calls += 1;
-        self.call.ring_all();
+        lock(&self.work).announced += 1;
+        self.work_available.notify_all();
     }
 
     pub(super) fn durable(&self, level: Durability) -> u64 {
@@ -346,7 +351,7 @@ impl<S: Store> Shared<S> {
         if let Scope::Series(series) = scope {
             self.check_each(series)?;
         }
-        self.settle(scope)?;
+        self.write_and_report(scope)?;
         let result = self.inner.flush(scope, level);
         drop(open);
         if let Err(error) = &result {
@@ -372,15 +377,15 @@ impl<S: Store> Shared<S> {
     pub(super) fn newest(&self, series: &[SeriesId], into: &mut [Option<Timestamp>]) -> Result<()> {
         let _open = self.begin()?;
         self.check_each(series)?;
-        let waiting: Vec<Option<Waiting>> = series.iter().map(|&id| self.shard(id).waiting(id)).collect();
+        let queued: Vec<Option<QueuedSeries>> = series.iter().map(|&id| self.shard(id).queued_series(id)).collect();
         self.inner.newest(series, into)?;
         if let Exactness::Consolidated(rule) = self.inner.capabilities().exactness {
             let steps = rule.archives().next().map_or(1, |archive| archive.steps);
             let row_ns = (rule.step_s * u64::from(steps) * SECOND_NS) as i64;
-            return self.newest_rows(series, into, &waiting, row_ns);
+            return self.newest_rows(series, into, &queued, row_ns);
         }
-        for (slot, waiting) in into.iter_mut().zip(waiting) {
-            *slot = (*slot).max(waiting.map(|waiting| Timestamp(waiting.newest)));
+        for (slot, queued) in into.iter_mut().zip(queued) {
+            *slot = (*slot).max(queued.map(|queued| Timestamp(queued.newest)));
         }
         Ok(())
     }
@@ -394,12 +399,12 @@ impl<S: Store> Shared<S> {
         &self,
         series: &[SeriesId],
         into: &mut [Option<Timestamp>],
-        waiting: &[Option<Waiting>],
+        queued: &[Option<QueuedSeries>],
         row_ns: i64,
     ) -> Result<()> {
         let mut asked = Vec::new();
-        for (place, waiting) in waiting.iter().enumerate() {
-            let Some((end, is_known)) = waiting.map(|waiting| waiting.row(row_ns)) else {
+        for (place, queued) in queued.iter().enumerate() {
+            let Some((end, is_known)) = queued.map(|queued| queued.row(row_ns)) else {
                 continue;
             };
             if Some(end) > into[place] {
@@ -437,7 +442,9 @@ impl<S: Store> Shared<S> {
             && count > 0
         {
             let keys = self.keys();
-            let marked = keys.key(id).map_or(Ok(()), |key| journal.forgot(id, record, key));
+            let marked = keys
+                .key(id)
+                .map_or(Ok(()), |key| journal.mark_forgotten(id, record, key));
             drop(keys);
             drop(open);
             marked.inspect_err(|error| self.poison(error))?;
@@ -455,11 +462,11 @@ impl<S: Store> Shared<S> {
     /// for `TRIES` attempts.
     pub(super) fn stats(&self) -> (Stats, Account, u64) {
         const TRIES: usize = 100;
-        let mut before = self.turns();
+        let mut before = self.version();
         for _ in 0..TRIES {
             let (stats, account) = (self.inner.stats(), self.account());
             let repeats = self.shards.iter().map(|shard| lock(shard).repeats()).sum();
-            let after = self.turns();
+            let after = self.version();
             if before.is_some() && before == after {
                 return (stats, account, repeats);
             }
@@ -469,9 +476,9 @@ impl<S: Store> Shared<S> {
         (self.inner.stats(), self.account(), 0)
     }
 
-    fn turns(&self) -> Option<u64> {
-        let mut turns = self.shards.iter().map(|shard| lock(shard).turns());
-        turns.try_fold(0_u64, |sum, turns| Some(sum + turns?))
+    fn version(&self) -> Option<u64> {
+        let mut versions = self.shards.iter().map(|shard| lock(shard).version());
+        versions.try_fold(0_u64, |sum, version| Some(sum + version?))
     }
 
     pub(super) fn pending_bytes(&self) -> u64 {
@@ -493,20 +500,20 @@ impl<S: Store> Shared<S> {
         shards.fold((0, 0), |sum, bytes| (sum.0 + bytes.0, sum.1 + bytes.1))
     }
 
-    pub(super) fn trouble(&self) -> Option<String> {
-        lock(&self.trouble).clone()
+    pub(super) fn last_failure(&self) -> Option<String> {
+        lock(&self.last_failure).clone()
     }
 
-    pub(super) fn note_trouble(&self, what: String) {
-        *lock(&self.trouble) = Some(what);
-        self.has_trouble.store(true, Ordering::Release);
+    pub(super) fn note_failure(&self, what: String) {
+        *lock(&self.last_failure) = Some(what);
+        self.has_failed_writes.store(true, Ordering::Release);
     }
 
     /// Puts the cache into the poisoned state: from now on only closing works.
     pub(super) fn poison(&self, error: &Error) {
         let mut state = write(&self.state);
-        if let State::Open = *state {
-            *state = State::Poisoned(chain(error));
+        if let CacheState::Open = *state {
+            *state = CacheState::Poisoned(chain(error));
         }
     }
 
@@ -514,14 +521,14 @@ impl<S: Store> Shared<S> {
     /// cache was open or poisoned before.
     pub(super) fn begin_close(&self) -> bool {
         let mut state = write(&self.state);
-        !matches!(std::mem::replace(&mut *state, State::Closed), State::Closed)
+        !matches!(std::mem::replace(&mut *state, CacheState::Closed), CacheState::Closed)
     }
 
     /// Syncs the store and removes the journal's records, which are no longer needed.
     pub(super) fn finish(&self) -> Result<()> {
         let covered = self.accepted.load(Ordering::Acquire);
         if let Some(journal) = &self.journal {
-            checkpoint(self, journal)?;
+            checkpoint_journal(self, journal)?;
         }
         let level = self.inner.capabilities().acknowledges;
         self.reach(level, covered);
@@ -530,17 +537,17 @@ impl<S: Store> Shared<S> {
 
     /// Counts as failed the samples that are lost when the cache ends, and returns their number;
     /// 0 with a journal, which still has them.
-    pub(super) fn give_up(&self) -> u64 {
+    pub(super) fn fail_pending(&self) -> u64 {
         if self.journal.is_some() {
             return 0;
         }
-        self.shards.iter().map(|shard| lock(shard).give_up()).sum()
+        self.shards.iter().map(|shard| lock(shard).fail_pending()).sum()
     }
 
     pub(super) fn stop(&self) {
         lock(&self.work).is_stopping = true;
-        self.call.ring_all();
-        self.end.notify_all();
+        self.work_available.notify_all();
+        self.stopping.notify_all();
     }
 }
 

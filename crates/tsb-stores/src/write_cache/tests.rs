@@ -53,14 +53,14 @@ fn files(folder: &Path) -> RrdStore {
 }
 
 /// A cache in virtual time: nothing is due unless the clock is moved.
-fn still<S: Store>(inner: S) -> (WriteCache<S>, Arc<ManualClock>) {
+fn with_manual_clock<S: Store>(inner: S) -> (WriteCache<S>, Arc<ManualClock>) {
     let clock = Arc::new(ManualClock::new());
     let options = WriteCacheOptions::default();
     (WriteCache::new(inner, &options, clock.clone()).unwrap(), clock)
 }
 
 /// Waits for the threads.
-fn until(what: impl Fn() -> bool) -> bool {
+fn wait_until(what: impl Fn() -> bool) -> bool {
     let clock = MonotonicClock::new();
     while clock.now() < 20 * SECOND && !what() {
         clock.wait_until(clock.now() + 1_000_000);
@@ -70,7 +70,7 @@ fn until(what: impl Fn() -> bool) -> bool {
 
 #[test]
 fn samples_wait_for_the_timeout_and_go_together() {
-    let (cache, clock) = still(memory());
+    let (cache, clock) = with_manual_clock(memory());
     define(&cache, 100);
     ticks(&cache, 100, 60);
     assert_eq!((cache.account().pending, cache.inner().stats().samples), (6_000, 0));
@@ -79,23 +79,23 @@ fn samples_wait_for_the_timeout_and_go_together() {
     assert_eq!(cache.account().pending, 6_100);
     clock.advance(SECOND);
     tick(&cache, 100, 61);
-    assert!(until(|| cache.account().pending == 0), "{:?}", cache.account());
+    assert!(wait_until(|| cache.account().pending == 0), "{:?}", cache.account());
     let account = cache.account();
     assert_eq!((account.written, cache.inner().stats().samples), (6_200, 6_200));
     assert!(account.balances());
 }
 
 #[test]
-fn what_nobody_writes_to_any_more_is_found_by_the_flush_interval() {
-    let (cache, clock) = still(memory());
+fn a_series_without_new_samples_is_written_at_the_flush_interval() {
+    let (cache, clock) = with_manual_clock(memory());
     define(&cache, 3);
     tick(&cache, 3, 0);
     clock.advance(3_600 * SECOND);
-    assert!(until(|| cache.account().written == 3), "{:?}", cache.account());
+    assert!(wait_until(|| cache.account().written == 3), "{:?}", cache.account());
 }
 
 #[test]
-fn jitter_spreads_what_came_together() {
+fn jitter_spreads_series_that_began_together() {
     let clock = Arc::new(ManualClock::new());
     let options = WriteCacheOptions {
         timeout_ns: 100 * SECOND,
@@ -111,17 +111,17 @@ fn jitter_spreads_what_came_together() {
     clock.advance(51 * SECOND);
     // Half of the jitter reaches about half of them.
     assert!(
-        until(|| (300..700).contains(&cache.account().written)),
+        wait_until(|| (300..700).contains(&cache.account().written)),
         "{:?}",
         cache.account()
     );
     clock.advance(50 * SECOND);
-    assert!(until(|| cache.account().written == 1_000));
+    assert!(wait_until(|| cache.account().written == 1_000));
 }
 
 #[test]
-fn who_asks_for_a_series_has_that_series_written_and_no_other() {
-    let (cache, _clock) = still(memory());
+fn a_query_writes_the_queue_of_its_series_and_no_other() {
+    let (cache, _clock) = with_manual_clock(memory());
     define(&cache, 50);
     tick(&cache, 50, 0);
     tick(&cache, 50, 1);
@@ -135,7 +135,7 @@ fn who_asks_for_a_series_has_that_series_written_and_no_other() {
 
 #[test]
 fn three_hundred_values_of_one_write_survive() {
-    let (cache, _clock) = still(memory());
+    let (cache, _clock) = with_manual_clock(memory());
     define(&cache, 1);
     let mut batch = BatchBuf::new();
     (0..300).for_each(|second| batch.push(SeriesId(0), at(second), second as f64));
@@ -148,13 +148,13 @@ fn three_hundred_values_of_one_write_survive() {
 #[test]
 fn a_late_sample_is_refused_when_it_arrives_also_after_a_restart() {
     let folder = tempfile::tempdir().unwrap();
-    let (cache, _clock) = still(files(folder.path()));
+    let (cache, _clock) = with_manual_clock(files(folder.path()));
     define(&cache, 1);
     for second in [0, 10, 15] {
         assert_eq!(tick(&cache, 1, second), 1);
     }
     cache.close().unwrap();
-    let (cache, _clock) = still(files(folder.path()));
+    let (cache, _clock) = with_manual_clock(files(folder.path()));
     define(&cache, 1);
     // The newest row ends at 10; the newest sample is at 15.
     let mut refused = Refusals::new();
@@ -174,7 +174,7 @@ fn a_late_sample_is_refused_when_it_arrives_also_after_a_restart() {
 #[test]
 fn the_newest_row_is_known_without_writing_and_is_the_files() {
     let folders = [tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap()];
-    let (cache, _clock) = still(files(folders[0].path()));
+    let (cache, _clock) = with_manual_clock(files(folders[0].path()));
     let plain = files(folders[1].path());
     let stores: [&dyn Store; 2] = [&cache, &plain];
     for store in stores {
@@ -200,7 +200,7 @@ fn the_newest_row_is_known_without_writing_and_is_the_files() {
     assert_eq!(cache.account().written, written, "nothing more");
     (0..20).for_each(|number| agree(1_600 + number * 61));
     (0..20).for_each(|number| agree(2_900 + number * 13));
-    // After what was forgotten, and in the next life, the files have a gap.
+    // After what was forgotten, and after reopening, the files have a gap.
     assert!(cache.forget(SeriesId(1)).unwrap() > 0);
     cache.close().unwrap();
 }
@@ -220,7 +220,7 @@ fn at_the_bound_samples_are_refused_and_all_is_written() {
         .write(&Batch::tick(SeriesId(0), at(0), &values), &mut refused)
         .unwrap();
     assert!(ack.rejected > 900 && refused.as_slice().iter().all(|one| one.reason == Reason::Full));
-    assert!(until(|| cache.account().pending == 0));
+    assert!(wait_until(|| cache.account().pending == 0));
     assert_eq!(cache.account().written, ack.accepted as u64);
     assert!(cache.stats().footprint.head_bytes < 20_000 + cache.inner().stats().footprint.head_bytes);
     // There is room again, and what was refused may come again.
@@ -230,7 +230,7 @@ fn at_the_bound_samples_are_refused_and_all_is_written() {
 #[test]
 fn a_file_that_cannot_be_written_is_kept_and_reported_and_written_later() {
     let folder = tempfile::tempdir().unwrap();
-    let (cache, clock) = still(files(folder.path()));
+    let (cache, clock) = with_manual_clock(files(folder.path()));
     define(&cache, 3);
     // Something else has the name of a file that is not there yet.
     let taken = folder.path().join("s1.rrd");
@@ -239,7 +239,11 @@ fn a_file_that_cannot_be_written_is_kept_and_reported_and_written_later() {
     tick(&cache, 3, 10);
     let error = cache.flush(Scope::All, Durability::Buffered).unwrap_err();
     assert!(matches!(error, Error::Backend { .. }), "{error:?}");
-    assert!(cache.trouble().unwrap().contains("s1.rrd"), "{:?}", cache.trouble());
+    assert!(
+        cache.last_failure().unwrap().contains("s1.rrd"),
+        "{:?}",
+        cache.last_failure()
+    );
     let account = cache.account();
     assert_eq!((account.written, account.pending, account.failed), (4, 2, 0));
     assert!(
@@ -252,7 +256,7 @@ fn a_file_that_cannot_be_written_is_kept_and_reported_and_written_later() {
         .unwrap();
     std::fs::remove_dir(&taken).unwrap();
     clock.advance(2 * SECOND);
-    assert!(until(|| cache.account().pending == 0), "{:?}", cache.account());
+    assert!(wait_until(|| cache.account().pending == 0), "{:?}", cache.account());
     cache.flush(Scope::All, Durability::Synced).unwrap();
     let account = cache.account();
     assert_eq!((account.written, account.failed), (6, 0));
@@ -261,17 +265,17 @@ fn a_file_that_cannot_be_written_is_kept_and_reported_and_written_later() {
 }
 
 #[test]
-fn what_a_thread_was_refused_is_said_by_the_next_flush_of_that_series() {
+fn a_refusal_in_the_background_is_reported_by_the_next_flush_of_the_series() {
     let options = ThrottleOptions {
         error_one_in: Some(1),
         ..ThrottleOptions::default()
     };
     let inner = Throttle::new(memory(), options, Arc::new(ManualClock::new())).unwrap();
-    let (cache, _clock) = still(inner);
+    let (cache, _clock) = with_manual_clock(inner);
     define(&cache, 3);
     ticks(&cache, 2, 5);
     cache.start_drain().unwrap();
-    assert!(until(|| cache.account().failed == 10), "{:?}", cache.account());
+    assert!(wait_until(|| cache.account().failed == 10), "{:?}", cache.account());
     let flush = |id| cache.flush(Scope::Series(&[SeriesId(id)]), Durability::Volatile);
     flush(2).unwrap();
     let said = chain(&flush(1).unwrap_err());
@@ -283,13 +287,13 @@ fn what_a_thread_was_refused_is_said_by_the_next_flush_of_that_series() {
 }
 
 #[test]
-fn what_the_store_refuses_for_good_is_counted_and_reported_once() {
+fn samples_that_the_store_refuses_are_counted_and_reported_once() {
     let options = ThrottleOptions {
         error_one_in: Some(4),
         ..ThrottleOptions::default()
     };
     let inner = Throttle::new(memory(), options, Arc::new(ManualClock::new())).unwrap();
-    let (cache, _clock) = still(inner);
+    let (cache, _clock) = with_manual_clock(inner);
     define(&cache, 10);
     ticks(&cache, 10, 20);
     assert!(cache.flush(Scope::All, Durability::Volatile).is_err());
@@ -300,8 +304,8 @@ fn what_the_store_refuses_for_good_is_counted_and_reported_once() {
 }
 
 #[test]
-fn what_is_forgotten_is_counted() {
-    let (cache, _clock) = still(memory());
+fn forgotten_samples_are_counted() {
+    let (cache, _clock) = with_manual_clock(memory());
     define(&cache, 2);
     ticks(&cache, 2, 20);
     assert_eq!(cache.forget(SeriesId(1)).unwrap(), 20);
@@ -313,7 +317,7 @@ fn what_is_forgotten_is_counted() {
 }
 
 #[test]
-fn the_account_balances_while_everything_goes_on() {
+fn the_account_balances_during_concurrent_calls() {
     let options = WriteCacheOptions {
         timeout_ns: 1,
         threads: 3,
@@ -346,7 +350,7 @@ fn the_account_balances_while_everything_goes_on() {
 }
 
 #[test]
-fn a_journal_gives_back_what_waited_when_its_cache_is_dropped() {
+fn a_journal_replays_the_queues_of_a_dropped_cache() {
     let folder = tempfile::tempdir().unwrap();
     let options = WriteCacheOptions {
         journal: Some(JournalOptions::new(folder.path().join("journal"), Sync::None)),

@@ -1,13 +1,14 @@
 //! The parts of a write cache, public for caches in other crates: the journal, the checkpoint
 //! that shortens it, and the background threads.
 //!
-//! A cache implements [`Settle`] and [`Kept`]; [`start`] runs its threads. A journal holds either
-//! samples of series or lines of text for files ([`HeldReadings`]), never both.
+//! A cache implements [`CheckpointSource`] and [`BackgroundTasks`]; [`start`] runs its threads. A
+//! journal holds either samples of series or lines of text for files ([`ReplayedUpdates`]), never
+//! both.
 
 use super::Medium;
-pub use super::checkpoint::{Settle, Settled, Unsynced, checkpoint};
-pub use super::journal::{Book, HeldReadings, Journal, Opened};
-pub use super::keeper::{Kept, spawn, start};
+pub use super::background::{BackgroundTasks, spawn, start};
+pub use super::checkpoint::{CheckpointSource, Unsynced, WrittenUpTo, checkpoint_journal};
+pub use super::journal::{Journal, JournalWriter, OpenedJournal, ReplayedUpdates};
 pub use super::options::{WriteCacheOptions, invalid};
 pub use super::shard::RETRY_NS;
 use crate::error::Result;
@@ -17,7 +18,7 @@ use crate::error::Result;
 /// # Errors
 /// [`Error::Spec`](crate::Error::Spec) if the options name no journal, and the errors of
 /// [`Journal::open`].
-pub fn opened_on(options: &WriteCacheOptions, medium: Box<dyn Medium>) -> Result<Opened> {
+pub fn open_journal_on(options: &WriteCacheOptions, medium: Box<dyn Medium>) -> Result<OpenedJournal> {
     let Some(journal) = &options.journal else {
         return Err(invalid("a medium without a journal".to_owned()));
     };

@@ -34,7 +34,7 @@ impl EtcdClient {
                     into[place] = found;
                 }
             }
-            self.remember(numbers, into);
+            self.note_newest(numbers, into);
         }
         Ok(())
     }
@@ -44,7 +44,7 @@ impl EtcdClient {
             limit: 1,
             sort_order: DESCENDING,
             keys_only: true,
-            ..self.space.samples_from(*number, *start)
+            ..self.key_space.samples_from(*number, *start)
         };
         let ranges = numbers.iter().zip(starts).map(|pair| range(pair).into()).collect();
         let reply = self.connection.ask(ACTION, Ranges { ranges }).await?;
@@ -55,12 +55,14 @@ impl EtcdClient {
         }
         for (reply, slot) in reply.replies.iter().zip(into) {
             let pair = reply.range.as_ref().and_then(|range| range.pairs.first());
-            *slot = pair.and_then(|pair| self.space.sample_of(&pair.key)).map(|(_, at)| at);
+            *slot = pair
+                .and_then(|pair| self.key_space.sample_of(&pair.key))
+                .map(|(_, at)| at);
         }
         Ok(())
     }
 
-    fn remember(&self, numbers: &[u32], newest: &[Option<Timestamp>]) {
+    fn note_newest(&self, numbers: &[u32], newest: &[Option<Timestamp>]) {
         let mut seen = write(&self.seen);
         for (number, newest) in numbers.iter().zip(newest) {
             let place = *number as usize;

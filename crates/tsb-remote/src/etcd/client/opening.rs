@@ -4,15 +4,15 @@ use std::sync::{Arc, RwLock};
 
 use tsb_core::SeriesKey;
 
-use super::super::connection::Connection;
+use super::super::connection::EtcdConnection;
+use super::super::key_space::{KeySpace, MARKER, after, series_of};
 use super::super::lease::Leases;
 use super::super::message::{Compare, DeleteRange, MemberList, Put, Range, Txn};
 use super::super::options::EtcdOptions;
-use super::super::space::{MARKER, Space, after, series_of};
-use super::{EtcdClient, one};
+use super::{EtcdClient, single_key};
 use crate::Address;
 use crate::acks::Acks;
-use crate::names::Names;
+use crate::series_registry::SeriesRegistry;
 use tsb_stores::error::{Error, Result};
 
 /// Maximum number of keys removed by one request.
@@ -28,29 +28,29 @@ impl EtcdClient {
     /// [`Error::Unreachable`] if no member answers, [`Error::Spec`] if the prefix holds keys of
     /// another program.
     pub async fn connect(address: &Address, options: &EtcdOptions) -> Result<Self> {
-        let connection = Connection::new(address, options)?;
+        let connection = EtcdConnection::new(address, options)?;
         let members = connection.ask("ask for the members", MemberList {}).await?.members;
         let voters = members.iter().filter(|member| !member.is_learner).count();
-        let space = Space::new(address.place());
-        let is_new = prepare(&connection, &space, address, options).await?;
+        let key_space = KeySpace::new(address.place());
+        let is_new = prepare(&connection, &key_space, address, options).await?;
         let stored = if is_new {
             Vec::new()
         } else {
-            stored_series(&connection, &space).await?
+            stored_series(&connection, &key_space).await?
         };
         let mut client = Self {
             connection: Arc::new(connection),
-            space,
+            key_space,
             options: options.clone(),
             leases: options.ttl_ns.map(Leases::new),
             copies: voters as u32 / 2 + 1,
-            names: Names::new(stored, options.max_series),
+            registry: SeriesRegistry::new(stored, options.max_series),
             seen: RwLock::default(),
-            held: 0,
+            initial_samples: 0,
             acks: Acks::default(),
         };
         if !is_new {
-            client.held = client.count().await?;
+            client.initial_samples = client.count().await?;
         }
         Ok(client)
     }
@@ -61,11 +61,13 @@ impl EtcdClient {
 /// # Errors
 /// As [`EtcdClient::connect`], and [`Error::Spec`] if no run has used the prefix.
 pub(in crate::etcd) async fn series(address: &Address, options: &EtcdOptions) -> Result<Vec<SeriesKey>> {
-    let connection = Connection::new(address, options)?;
-    let space = Space::new(address.place());
-    let found = connection.ask("ask whose prefix it is", one(space.marker())).await?;
+    let connection = EtcdConnection::new(address, options)?;
+    let key_space = KeySpace::new(address.place());
+    let found = connection
+        .ask("ask whose prefix it is", single_key(key_space.marker()))
+        .await?;
     match found.pairs.first() {
-        Some(marker) if marker.value == MARKER => stored_series(&connection, &space).await,
+        Some(marker) if marker.value == MARKER => stored_series(&connection, &key_space).await,
         _ => Err(Error::Spec {
             spec: "etcd:".to_owned(),
             what: format!("below {} is nothing of a run of this version", address.place()),
@@ -74,9 +76,14 @@ pub(in crate::etcd) async fn series(address: &Address, options: &EtcdOptions) ->
 }
 
 /// Prepares the prefix. Returns whether it was empty, and is marked now.
-async fn prepare(connection: &Connection, space: &Space, address: &Address, options: &EtcdOptions) -> Result<bool> {
+async fn prepare(
+    connection: &EtcdConnection,
+    key_space: &KeySpace,
+    address: &Address,
+    options: &EtcdOptions,
+) -> Result<bool> {
     const ACTION: &str = "ask whose prefix it is";
-    let found = connection.ask(ACTION, one(space.marker())).await?;
+    let found = connection.ask(ACTION, single_key(key_space.marker())).await?;
     if let Some(marker) = found.pairs.first() {
         if marker.value != MARKER {
             let found = String::from_utf8_lossy(&marker.value);
@@ -86,14 +93,14 @@ async fn prepare(connection: &Connection, space: &Space, address: &Address, opti
             return Ok(false);
         }
         // Remove the marker last, so that an interrupted removal can be repeated.
-        for range in [space.samples(), space.names(), one(space.marker())] {
+        for range in [key_space.samples(), key_space.names(), single_key(key_space.marker())] {
             remove(connection, range).await?;
         }
     }
     let first = Range {
         limit: 1,
         keys_only: true,
-        ..space.everything()
+        ..key_space.everything()
     };
     if let Some(other) = connection.ask(ACTION, first).await?.pairs.first() {
         // Not a key of ours: `drop` must not remove it either.
@@ -101,10 +108,10 @@ async fn prepare(connection: &Connection, space: &Space, address: &Address, opti
         return Err(spec_error(address, &format!("the key {key}, which is no run's")));
     }
     let mark = Txn {
-        compare: vec![Compare::absent(space.marker())],
+        compare: vec![Compare::absent(key_space.marker())],
         success: vec![
             Put {
-                key: space.marker(),
+                key: key_space.marker(),
                 value: MARKER.into(),
                 lease: 0,
             }
@@ -120,7 +127,7 @@ async fn prepare(connection: &Connection, space: &Space, address: &Address, opti
 }
 
 /// Removes keys, page by page.
-async fn remove(connection: &Connection, mut range: Range) -> Result<()> {
+async fn remove(connection: &EtcdConnection, mut range: Range) -> Result<()> {
     const ACTION: &str = "remove what an earlier run has left";
     loop {
         let page = Range {
@@ -144,17 +151,17 @@ async fn remove(connection: &Connection, mut range: Range) -> Result<()> {
 }
 
 /// The series in the order of their numbers, which have no gaps.
-async fn stored_series(connection: &Connection, space: &Space) -> Result<Vec<SeriesKey>> {
+async fn stored_series(connection: &EtcdConnection, key_space: &KeySpace) -> Result<Vec<SeriesKey>> {
     const ACTION: &str = "read the names of series";
     let mut keys = Vec::new();
     let mut range = Range {
         limit: NAMES_MAX,
-        ..space.names()
+        ..key_space.names()
     };
     loop {
         let page = connection.ask(ACTION, range.clone()).await?;
         for pair in &page.pairs {
-            let is_next = space.number_of(&pair.key) == Some(keys.len() as u32);
+            let is_next = key_space.number_of(&pair.key) == Some(keys.len() as u32);
             match series_of(&pair.value).filter(|_| is_next) {
                 Some(key) => keys.push(key),
                 None => return Err(connection.failed(ACTION, format!("that of series {} cannot be read", keys.len()))),

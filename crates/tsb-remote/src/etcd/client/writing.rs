@@ -6,7 +6,7 @@ use tokio::task::JoinSet;
 use tonic::{Code, Status};
 use tsb_core::Batch;
 
-use super::super::connection::{Connection, Trouble};
+use super::super::connection::{CallError, EtcdConnection};
 use super::super::message::{Txn, TxnReply};
 use super::super::transaction::{Plan, Transaction, plan};
 use super::EtcdClient;
@@ -16,7 +16,7 @@ use tsb_stores::store::Reason;
 const WRITING: &str = "write samples";
 
 /// The outcome of a transaction.
-type Outcome = std::result::Result<TxnReply, Trouble>;
+type Outcome = std::result::Result<TxnReply, CallError>;
 
 impl EtcdClient {
     /// Writes a batch whose ids are numbers. Returns the refused samples, by index.
@@ -28,31 +28,31 @@ impl EtcdClient {
                 .await
                 .map_err(not_written(&self.connection))?,
         };
-        let plan = plan(&self.space, batch, self.options.operations, lease);
+        let plan = plan(&self.key_space, batch, self.options.operations, lease);
         let mut refused = Vec::new();
         let mut unanswered = None;
         let (count, mut unsent) = (plan.transactions.len(), 0);
         for (indices, outcome) in self.perform(plan).await {
-            let trouble = match outcome {
+            let error = match outcome {
                 Ok(_) => continue,
-                Err(Trouble::Refused(status)) if status.code() != Code::InvalidArgument => {
+                Err(CallError::Refused(status)) if status.code() != Code::InvalidArgument => {
                     let reason = reason_of(&status);
                     refused.extend(indices.map(|index| (index as u32, reason)));
                     continue;
                 }
-                Err(trouble) => trouble,
+                Err(error) => error,
             };
-            unsent += usize::from(matches!(trouble, Trouble::Unsent(_)));
-            unanswered.get_or_insert(trouble);
+            unsent += usize::from(matches!(error, CallError::Unsent(_)));
+            unanswered.get_or_insert(error);
         }
         refused.sort_unstable_by_key(|(index, _)| *index);
         match unanswered {
             None => Ok(refused),
             // Other transactions may have been applied, so the write as a whole was not unsent.
-            Some(Trouble::Unsent(status)) if unsent < count => {
-                Err(self.connection.named::<Txn>(WRITING, Trouble::Lost(status.into())))
-            }
-            Some(trouble) => Err(self.connection.named::<Txn>(WRITING, trouble)),
+            Some(CallError::Unsent(status)) if unsent < count => Err(self
+                .connection
+                .error_for::<Txn>(WRITING, CallError::Lost(status.into()))),
+            Some(error) => Err(self.connection.error_for::<Txn>(WRITING, error)),
         }
     }
 
@@ -84,11 +84,11 @@ impl EtcdClient {
 
 /// Converts a failure before the first transaction: nothing is written, though an unused lease
 /// may have been granted.
-fn not_written(connection: &Connection) -> impl Fn(Trouble) -> Error {
+fn not_written(connection: &EtcdConnection) -> impl Fn(CallError) -> Error {
     const ACTION: &str = "get a lease";
-    |trouble| match trouble {
-        Trouble::Lost(source) => connection.named::<Txn>(ACTION, Trouble::Unsent(Status::from_error(source))),
-        other => connection.named::<Txn>(ACTION, other),
+    |error| match error {
+        CallError::Lost(source) => connection.error_for::<Txn>(ACTION, CallError::Unsent(Status::from_error(source))),
+        other => connection.error_for::<Txn>(ACTION, other),
     }
 }
 

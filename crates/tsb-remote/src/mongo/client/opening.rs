@@ -6,13 +6,13 @@ use std::sync::atomic::AtomicU64;
 use mongodb::bson::{Document, doc};
 use tsb_core::SeriesKey;
 
-use super::super::connection::Connection;
+use super::super::connection::MongoConnection;
 use super::super::layout::Layout;
 use super::super::options::MongoOptions;
 use super::{MARKER, MongoClient, SERIES, number};
 use crate::Address;
 use crate::acks::Acks;
-use crate::names::Names;
+use crate::series_registry::SeriesRegistry;
 use tsb_stores::error::{Error, Result};
 use tsb_stores::parts::key_of;
 
@@ -24,7 +24,7 @@ impl MongoClient {
     /// [`Error::Unreachable`] if no server answers, [`Error::Spec`] if the database holds
     /// something else.
     pub async fn connect(address: &Address, options: &MongoOptions) -> Result<Self> {
-        let connection = Connection::open(address, options).await?;
+        let connection = MongoConnection::open(address, options).await?;
         let members = connection.members().await?;
         let mut layout = Layout::new(options);
         let is_new = prepare(&connection, &layout, options).await?;
@@ -35,16 +35,16 @@ impl MongoClient {
             stored_series(&connection).await?
         };
         let numbered: Vec<_> = (0..).zip(keys.iter().cloned()).collect();
-        layout.learn(&numbered);
-        let held = if is_new { 0 } else { count(&connection, &layout).await? };
+        layout.add_series(&numbered);
+        let initial_samples = if is_new { 0 } else { count(&connection, &layout).await? };
         Ok(Self {
-            copies: options.acknowledge.copies(members),
+            copies: options.write_concern.copies(members),
             connection: Arc::new(connection),
             layout: Arc::new(layout),
             options: options.clone(),
-            names: Names::new(keys, options.max_series),
-            held,
-            tried: AtomicU64::new(held),
+            registry: SeriesRegistry::new(keys, options.max_series),
+            initial_samples,
+            attempted: AtomicU64::new(initial_samples),
             synced: AtomicU64::new(0),
             acks: Acks::default(),
         })
@@ -56,7 +56,7 @@ impl MongoClient {
 /// # Errors
 /// As [`MongoClient::connect`], and [`Error::Spec`] if no run has used the database.
 pub(in crate::mongo) async fn series(address: &Address, options: &MongoOptions) -> Result<Vec<SeriesKey>> {
-    let connection = Connection::open(address, options).await?;
+    let connection = MongoConnection::open(address, options).await?;
     if marker(&connection).await?.is_none() {
         let database = connection.database();
         return Err(spec_error(format!("database {database} holds nothing of a run")));
@@ -65,7 +65,7 @@ pub(in crate::mongo) async fn series(address: &Address, options: &MongoOptions) 
 }
 
 /// Prepares the database. Returns whether it was empty.
-async fn prepare(connection: &Connection, layout: &Layout, options: &MongoOptions) -> Result<bool> {
+async fn prepare(connection: &MongoConnection, layout: &Layout, options: &MongoOptions) -> Result<bool> {
     let mut marker = marker(connection).await?;
     if marker.is_some() && options.drop {
         connection.drop_database().await?;
@@ -82,12 +82,12 @@ async fn prepare(connection: &Connection, layout: &Layout, options: &MongoOption
             connection.database()
         )));
     }
-    let concern = options.acknowledge.journaled().document(connection.timeout());
-    for mut ways in layout.preparations() {
-        for command in &mut ways {
+    let concern = options.write_concern.journaled().document(connection.timeout());
+    for mut alternatives in layout.preparations() {
+        for command in &mut alternatives {
             command.insert("writeConcern", concern.clone());
         }
-        first_taken(connection, ways).await?;
+        first_accepted(connection, alternatives).await?;
     }
     let mut document = doc! { "_id": "layout" };
     document.extend(layout.marker());
@@ -97,9 +97,9 @@ async fn prepare(connection: &Connection, layout: &Layout, options: &MongoOption
 }
 
 /// Runs the commands in order, until one is not refused by the server.
-async fn first_taken(connection: &Connection, ways: Vec<Document>) -> Result<()> {
+async fn first_accepted(connection: &MongoConnection, alternatives: Vec<Document>) -> Result<()> {
     let mut outcome = Ok(());
-    for command in ways {
+    for command in alternatives {
         outcome = connection.change("make collections", command).await.map(drop);
         if !matches!(outcome, Err(Error::Backend { .. })) {
             break;
@@ -108,12 +108,12 @@ async fn first_taken(connection: &Connection, ways: Vec<Document>) -> Result<()>
     outcome
 }
 
-async fn marker(connection: &Connection) -> Result<Option<Document>> {
+async fn marker(connection: &MongoConnection) -> Result<Option<Document>> {
     let find = doc! { "find": MARKER, "filter": { "_id": "layout" }, "limit": 1, "singleBatch": true };
     connection.find_one("ask whose database it is", find).await
 }
 
-fn check_marker(connection: &Connection, layout: &Layout, marker: &Document) -> Result<()> {
+fn check_marker(connection: &MongoConnection, layout: &Layout, marker: &Document) -> Result<()> {
     let mut found = marker.clone();
     found.remove("_id");
     let asked = layout.marker();
@@ -127,7 +127,7 @@ fn check_marker(connection: &Connection, layout: &Layout, marker: &Document) -> 
 }
 
 /// The series in the order of their numbers, which have no gaps.
-async fn stored_series(connection: &Connection) -> Result<Vec<SeriesKey>> {
+async fn stored_series(connection: &MongoConnection) -> Result<Vec<SeriesKey>> {
     const ACTION: &str = "read the names of series";
     let mut keys = Vec::new();
     let mut cursor = connection
@@ -152,9 +152,9 @@ async fn stored_series(connection: &Connection) -> Result<Vec<SeriesKey>> {
 }
 
 /// The number of stored samples.
-async fn count(connection: &Connection, layout: &Layout) -> Result<u64> {
+async fn count(connection: &MongoConnection, layout: &Layout) -> Result<u64> {
     const ACTION: &str = "count the samples";
-    let Some(reading) = layout.count() else {
+    let Some(aggregation) = layout.count() else {
         let mut count = 0;
         for name in layout.names() {
             count += number(&connection.ask(ACTION, doc! { "count": name }).await?, "n");
@@ -162,7 +162,7 @@ async fn count(connection: &Connection, layout: &Layout) -> Result<u64> {
         return Ok(count);
     };
     let mut cursor = connection
-        .aggregate(ACTION, &reading.collection, reading.pipeline)
+        .aggregate(ACTION, &aggregation.collection, aggregation.pipeline)
         .await?;
     if !connection.advance(ACTION, &mut cursor).await? {
         return Ok(0);

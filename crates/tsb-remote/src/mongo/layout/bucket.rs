@@ -7,7 +7,7 @@ use mongodb::bson::{Document, doc};
 use tsb_core::Batch;
 
 use super::super::bson::Writer;
-use super::super::command::{Command, Commands};
+use super::super::command::{Command, CommandBuilder};
 use super::{SAMPLES, bounds, restrict};
 use tsb_stores::error::Result;
 use tsb_stores::store::TimeRange;
@@ -23,7 +23,7 @@ pub(super) fn commands(
         concern(writer);
         writer.array("updates");
     };
-    let mut commands = Commands::new(&head);
+    let mut commands = CommandBuilder::new(&head);
     for ((number, bucket), indices) in buckets(batch, which, span_ns) {
         commands.push(indices.iter().copied(), |writer| {
             writer

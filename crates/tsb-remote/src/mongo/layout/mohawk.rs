@@ -81,7 +81,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn collections_are_called_as_mongodb_allows() {
+    fn names_of_collections_are_valid_in_mongodb() {
         for (key, expected) in [
             ("cpu.user", "metric.cpu.user"),
             ("a$b%\0", "metric.a%24b%25%00"),

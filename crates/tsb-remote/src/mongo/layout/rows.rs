@@ -9,7 +9,7 @@ use mongodb::bson::{Document, doc};
 use tsb_core::{Batch, Timestamp};
 
 use super::super::bson::Writer;
-use super::super::command::{Command, Commands};
+use super::super::command::{Command, CommandBuilder};
 use super::{SAMPLES, insertion};
 use tsb_stores::error::Result;
 use tsb_stores::store::TimeRange;
@@ -29,7 +29,7 @@ pub(super) fn commands(
     first: u64,
 ) -> Result<Vec<Command>> {
     let head = insertion(concern);
-    let mut commands = Commands::new(&head);
+    let mut commands = CommandBuilder::new(&head);
     for &index in which {
         commands.push([index], |writer| {
             writer

@@ -10,7 +10,7 @@ use mongodb::bson::{DateTime, Document, doc};
 use tsb_core::{Batch, Timestamp};
 
 use super::super::bson::Writer;
-use super::super::command::{Command, Commands};
+use super::super::command::{Command, CommandBuilder};
 use super::super::options::Granularity;
 use super::{MILLI_NS, SAMPLES, bounds, insertion, millis, millis_from, restrict};
 use tsb_stores::error::Result;
@@ -25,11 +25,11 @@ const BUCKETS: &str = "system.buckets.samples";
 /// It saves the column `i`, which would cost the server a fifth of its rate, in the usual case
 /// that no series has two samples of one timestamp.
 #[derive(Debug, Default)]
-pub(super) struct Newest {
+pub(super) struct NewestTimestamps {
     of: RwLock<Vec<AtomicI64>>,
 }
 
-impl Newest {
+impl NewestTimestamps {
     /// Makes room for series that have no samples yet.
     pub(super) fn grow(&self, count: usize) {
         let mut of = write(&self.of);
@@ -75,12 +75,12 @@ pub(super) fn commands(
     which: &[u32],
     concern: &dyn Fn(&mut Writer),
     first: u64,
-    newest: Option<&Newest>,
+    newest: Option<&NewestTimestamps>,
     refused: &mut Refusals,
 ) -> Result<Vec<Command>> {
-    let newest = newest.map(Newest::known);
+    let newest = newest.map(NewestTimestamps::known);
     let head = insertion(concern);
-    let mut commands = Commands::new(&head);
+    let mut commands = CommandBuilder::new(&head);
     for &index in which {
         let (at, value) = (batch.time(index as usize), batch.values()[index as usize]);
         match millis(at) {
@@ -143,7 +143,7 @@ mod tests {
 
     #[test]
     fn one_sample_of_a_timestamp_is_the_first() {
-        let newest = Newest::default();
+        let newest = NewestTimestamps::default();
         newest.grow(2);
         assert!(is_later(&newest.known(), 1, -5));
         assert!(!is_later(&newest.known(), 1, -5), "a second one of its timestamp");

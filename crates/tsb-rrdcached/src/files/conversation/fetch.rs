@@ -7,13 +7,13 @@ use tsb_rrd::{Cf, FORECASTS, Fetched};
 
 use super::super::error::FileError;
 use super::Conversation;
-use super::answer::{Said, needed};
+use super::execute::{CommandResult, needed};
 
 /// Without a start, rows of the last day are returned.
 const DAY_S: i64 = 86_400;
 
 impl Conversation {
-    pub(super) fn fetch(&mut self, command: Command, mut words: Words<'_>) -> Said {
+    pub(super) fn fetch(&mut self, command: Command, mut words: Words<'_>) -> CommandResult {
         let (file, cf) = (needed(command, &mut words)?, needed(command, &mut words)?);
         let now_s = self.cache.shared.clock.wall().as_secs();
         let start_s = time(words.next().as_deref(), "start", now_s, now_s - DAY_S)?;
@@ -37,15 +37,15 @@ impl Conversation {
             chosen = (0..sources.len()).collect();
         }
         if command == Command::FetchBin {
-            self.say_binary(&sources, &chosen, &fetched);
+            self.reply_binary(&sources, &chosen, &fetched);
         } else {
-            self.say_text(&sources, &chosen, &fetched);
+            self.reply_text(&sources, &chosen, &fetched);
         }
         Ok(())
     }
 
-    fn say_head(&mut self, lines: usize, chosen: usize, fetched: &Fetched) {
-        self.say(Reply::Lines(lines, "Success"));
+    fn reply_head(&mut self, lines: usize, chosen: usize, fetched: &Fetched) {
+        self.append_reply(Reply::Lines(lines, "Success"));
         let head = format!(
             "FlushVersion: 1\nStart: {}\nEnd: {}\nStep: {}\nDSCount: {chosen}\n",
             fetched.start_s, fetched.end_s, fetched.step_s
@@ -53,9 +53,9 @@ impl Conversation {
         self.reply.extend_from_slice(head.as_bytes());
     }
 
-    fn say_text(&mut self, sources: &[String], chosen: &[usize], fetched: &Fetched) {
+    fn reply_text(&mut self, sources: &[String], chosen: &[usize], fetched: &Fetched) {
         let rows = fetched.values.len() / sources.len().max(1);
-        self.say_head(6 + rows, chosen.len(), fetched);
+        self.reply_head(6 + rows, chosen.len(), fetched);
         let names: Vec<&str> = chosen.iter().map(|&index| sources[index].as_str()).collect();
         let mut text = format!("DSName: {}\n", names.join(" "));
         let mut end_s = fetched.start_s;
@@ -71,9 +71,9 @@ impl Conversation {
         self.reply.extend_from_slice(text.as_bytes());
     }
 
-    fn say_binary(&mut self, sources: &[String], chosen: &[usize], fetched: &Fetched) {
+    fn reply_binary(&mut self, sources: &[String], chosen: &[usize], fetched: &Fetched) {
         let width = sources.len().max(1);
-        self.say_head(5 + chosen.len(), chosen.len(), fetched);
+        self.reply_head(5 + chosen.len(), chosen.len(), fetched);
         for &index in chosen {
             let rows = fetched.values.len() / width;
             let head = format!("DSName-{}: BinaryData {rows} 8 LITTLE\n", sources[index]);
@@ -86,7 +86,7 @@ impl Conversation {
 }
 
 /// Parses a time in seconds since the epoch; a negative number counts from now.
-fn time(word: Option<&str>, which: &str, now_s: i64, default_s: i64) -> Said<i64> {
+fn time(word: Option<&str>, which: &str, now_s: i64, default_s: i64) -> CommandResult<i64> {
     let Some(word) = word else { return Ok(default_s) };
     let seconds: i64 = word
         .parse()

@@ -101,7 +101,7 @@ mod client {
     use crate::spec::Values;
     use crate::spec::table::address_of;
     use tsb_remote::Address;
-    use tsb_remote::mongo::{self, Acknowledge, Granularity, LayoutKind, Members, MongoOptions};
+    use tsb_remote::mongo::{self, Granularity, LayoutKind, Members, MongoOptions, WriteConcern};
     use tsb_stores::error::Result;
     use tsb_stores::store::Store;
 
@@ -139,11 +139,11 @@ mod client {
             },
             span_ns: values.duration_ns("span")?.unwrap_or(default.span_ns),
             group: count("group")?.unwrap_or(default.group),
-            acknowledge: Acknowledge {
+            write_concern: WriteConcern {
                 members: values
                     .word("w")?
                     .and_then(|text| Members::parse(&text))
-                    .unwrap_or(default.acknowledge.members),
+                    .unwrap_or(default.write_concern.members),
                 journal: values.is_on("j")?,
             },
             timeout: values.duration_or("timeout", default.timeout)?,

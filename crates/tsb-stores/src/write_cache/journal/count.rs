@@ -11,7 +11,7 @@ use std::sync::{Arc, Mutex};
 use tsb_core::bytes::u64_at;
 use tsb_core::proc::boot;
 
-use super::medium::{COUNT, Medium, Note, later, read};
+use super::medium::{COUNT, CounterFile, Medium, later_format, with_path};
 use super::record::NUMBER_MAX;
 use crate::damage::{Damage, DamageKind};
 use crate::error::{Error, Result};
@@ -34,7 +34,7 @@ const NUMBER_BITS: u32 = 48;
 
 /// How far a journal was written. Each field is the number after the last record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Count {
+struct RecordCount {
     /// The boot id of the machine.
     boot: [u8; 16],
     /// After the last record that was written to the system and that an ack may depend on. If
@@ -46,7 +46,7 @@ struct Count {
 
 /// Why a count cannot be read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum NoCount {
+enum CountError {
     /// Its version is unknown to this build.
     Later(char),
     /// It is damaged.
@@ -71,7 +71,7 @@ fn check(number: u64) -> u16 {
     crc32fast::hash(&number.to_le_bytes()) as u16
 }
 
-impl Count {
+impl RecordCount {
     fn to_bytes(self) -> [u8; PAGE] {
         let mut bytes = [0; PAGE];
         bytes[..7].copy_from_slice(MAGIC);
@@ -85,21 +85,21 @@ impl Count {
         bytes
     }
 
-    fn of(bytes: &[u8]) -> std::result::Result<Self, NoCount> {
+    fn of(bytes: &[u8]) -> std::result::Result<Self, CountError> {
         if !bytes.starts_with(MAGIC) {
-            return Err(NoCount::Damaged);
+            return Err(CountError::Damaged);
         }
         let count = match bytes.get(7) {
             Some(b'1') => Self::of_version_1(bytes),
             Some(&VERSION) => Self::of_page(bytes),
             // A later version whose head has the same layout, and a correct checksum.
             Some(later) if bytes.get(HEAD..HEAD + 4) == Some(&crc32fast::hash(&bytes[..HEAD]).to_le_bytes()) => {
-                return Err(NoCount::Later(char::from(*later)));
+                return Err(CountError::Later(char::from(*later)));
             }
             _ => None,
         };
         let count = count.filter(|count| count.handed.max(count.synced) <= NUMBER_MAX);
-        count.ok_or(NoCount::Damaged)
+        count.ok_or(CountError::Damaged)
     }
 
     fn of_page(bytes: &[u8]) -> Option<Self> {
@@ -130,7 +130,7 @@ impl Count {
 
 /// What the count file tells a reader.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Counted {
+pub(super) enum CountState {
     /// Nothing: there is no count, or a power cut left none.
     Nothing,
     /// All records before this number were promised by acks.
@@ -138,7 +138,7 @@ pub(super) enum Counted {
     Damaged,
 }
 
-impl Counted {
+impl CountState {
     /// Reads the count file.
     ///
     /// # Errors
@@ -148,18 +148,18 @@ impl Counted {
         if !names.iter().any(|name| name == COUNT) {
             return Ok(Self::Nothing);
         }
-        let bytes = read(medium, COUNT, "read", |name| medium.read(name))?;
+        let bytes = with_path(medium, COUNT, "read", |name| medium.read(name))?;
         // A power cut may keep the file's length and lose its contents.
         if bytes.iter().all(|byte| *byte == 0) {
             return Ok(Self::Nothing);
         }
-        match Count::of(&bytes) {
+        match RecordCount::of(&bytes) {
             // After a reboot, records that were not synced may be gone, so `handed` counts only
             // within the same boot.
             Ok(count) if count.boot == boot() => Ok(Self::Upto(count.handed.max(count.synced))),
             Ok(count) => Ok(Self::Upto(count.synced)),
-            Err(NoCount::Damaged) => Ok(Self::Damaged),
-            Err(NoCount::Later(version)) => Err(later(medium, COUNT, version, char::from(VERSION))),
+            Err(CountError::Damaged) => Ok(Self::Damaged),
+            Err(CountError::Later(version)) => Err(later_format(medium, COUNT, version, char::from(VERSION))),
         }
     }
 
@@ -185,7 +185,7 @@ pub(super) struct SyncedCount(Mutex<CountWord>);
 struct CountWord {
     /// `None` if the disk had no room for the file: the journal works, but a lost tail would go
     /// unnoticed.
-    note: Option<Arc<dyn Note>>,
+    file: Option<Arc<dyn CounterFile>>,
     index: usize,
     number: u64,
 }
@@ -195,13 +195,13 @@ struct CountWord {
 /// # Errors
 /// [`Error::Backend`] if it cannot be written. A full disk is no error.
 pub(super) fn begin(medium: &dyn Medium, next: u64) -> Result<(HandedCount, SyncedCount)> {
-    let count = Count {
+    let count = RecordCount {
         boot: boot(),
         handed: next,
         synced: next,
     };
-    let note = match medium.note(COUNT, &count.to_bytes()) {
-        Ok(note) => Some(note),
+    let file = match medium.counter_file(COUNT, &count.to_bytes()) {
+        Ok(file) => Some(file),
         Err(error) if error.kind() == io::ErrorKind::StorageFull => None,
         Err(source) => {
             return Err(Error::Backend {
@@ -211,7 +211,7 @@ pub(super) fn begin(medium: &dyn Medium, next: u64) -> Result<(HandedCount, Sync
         }
     };
     let word = |index| CountWord {
-        note: note.clone(),
+        file: file.clone(),
         index,
         number: next,
     };
@@ -236,8 +236,8 @@ impl CountWord {
     fn raise(&mut self, number: u64) {
         if number > self.number {
             self.number = number;
-            if let Some(note) = &self.note {
-                note.set(self.index, word(number));
+            if let Some(file) = &self.file {
+                file.set(self.index, word(number));
             }
         }
     }
@@ -250,7 +250,7 @@ mod tests {
     use super::*;
     use crate::write_cache::journal::medium::create_page;
 
-    const COUNT: Count = Count {
+    const COUNT: RecordCount = RecordCount {
         boot: [7; 16],
         handed: 1 << 40,
         synced: 99,
@@ -259,30 +259,30 @@ mod tests {
     #[test]
     fn a_count_comes_back_and_no_bit_of_it_can_flip_unseen() {
         let bytes = COUNT.to_bytes();
-        assert_eq!(Count::of(&bytes), Ok(COUNT));
+        assert_eq!(RecordCount::of(&bytes), Ok(COUNT));
         for bit in 0..PAGE * 8 {
             let mut altered = bytes;
             altered[bit / 8] ^= 1 << (bit % 8);
-            assert_eq!(Count::of(&altered), Err(NoCount::Damaged), "{bit}");
+            assert_eq!(RecordCount::of(&altered), Err(CountError::Damaged), "{bit}");
         }
         for length in [0, 7, 8, HEAD, LEN - 1, LEN, PAGE - 1] {
-            assert_eq!(Count::of(&bytes[..length]), Err(NoCount::Damaged), "{length}");
+            assert_eq!(RecordCount::of(&bytes[..length]), Err(CountError::Damaged), "{length}");
         }
-        assert_eq!(Count::of(&[&bytes[..], &[0]].concat()), Err(NoCount::Damaged));
+        assert_eq!(RecordCount::of(&[&bytes[..], &[0]].concat()), Err(CountError::Damaged));
     }
 
     #[test]
-    fn a_later_version_is_told_from_damage_and_a_number_that_is_too_high_says_less() {
+    fn a_later_version_is_no_damage_and_a_number_too_high_is_capped() {
         let mut bytes = COUNT.to_bytes();
         bytes[7] = b'3';
         let sum = crc32fast::hash(&bytes[..HEAD]);
         bytes[HEAD..HEAD + 4].copy_from_slice(&sum.to_le_bytes());
-        assert_eq!(Count::of(&bytes), Err(NoCount::Later('3')));
-        let high = Count {
+        assert_eq!(RecordCount::of(&bytes), Err(CountError::Later('3')));
+        let high = RecordCount {
             synced: NUMBER_MAX,
             ..COUNT
         };
-        let read = Count::of(&high.to_bytes()).unwrap();
+        let read = RecordCount::of(&high.to_bytes()).unwrap();
         assert_eq!(read.synced, (1 << NUMBER_BITS) - 1);
     }
 
@@ -295,20 +295,20 @@ mod tests {
         bytes[32..40].copy_from_slice(&COUNT.synced.to_le_bytes());
         let sum = crc32fast::hash(&bytes[..40]);
         bytes[40..].copy_from_slice(&sum.to_le_bytes());
-        assert_eq!(Count::of(&bytes), Ok(COUNT));
+        assert_eq!(RecordCount::of(&bytes), Ok(COUNT));
         bytes[30] ^= 1;
-        assert_eq!(Count::of(&bytes), Err(NoCount::Damaged));
+        assert_eq!(RecordCount::of(&bytes), Err(CountError::Damaged));
     }
 
     #[test]
-    fn a_count_that_is_begun_anew_is_out_of_reach_of_the_one_before() {
+    fn a_new_count_file_is_not_changed_through_the_old_mapping() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("count");
         let before = create_page(&path, &COUNT.to_bytes()).unwrap();
         let now = create_page(&path, &COUNT.to_bytes()).unwrap();
         before.set(HANDED, word(1 << 41));
-        assert_eq!(Count::of(&fs::read(&path).unwrap()), Ok(COUNT));
+        assert_eq!(RecordCount::of(&fs::read(&path).unwrap()), Ok(COUNT));
         now.set(HANDED, word(7));
-        assert_eq!(Count::of(&fs::read(&path).unwrap()).unwrap().handed, 7);
+        assert_eq!(RecordCount::of(&fs::read(&path).unwrap()).unwrap().handed, 7);
     }
 }

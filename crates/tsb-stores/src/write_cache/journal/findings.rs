@@ -8,7 +8,7 @@ use crate::damage::{Damage, DamageKind};
 
 /// What is wrong with one segment.
 #[derive(Debug, Default)]
-pub(super) struct Wrong {
+pub(super) struct SegmentFindings {
     /// Bytes between records, and the position of the first of them with its error.
     pub(super) bad_bytes: u64,
     pub(super) first_bad: Option<(usize, &'static str)>,
@@ -33,7 +33,7 @@ pub(super) struct Wrong {
     pub(super) is_cut: bool,
 }
 
-impl Wrong {
+impl SegmentFindings {
     /// Whether it is damaged: more is wrong than a crash could cause.
     pub(super) fn is_damaged(&self) -> bool {
         self.bad_bytes > 0
@@ -48,7 +48,7 @@ impl Wrong {
 
     /// Counts the tail as damage, since a later segment shows that `numbers` records are missing
     /// there.
-    pub(super) fn lose_tail(&mut self, numbers: u64) {
+    pub(super) fn count_tail_as_lost(&mut self, numbers: u64) {
         self.lost += numbers;
         if let Some(what) = self.tail.take() {
             self.first_bad.get_or_insert((0, what));

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use crate::error::{Error, Result};
 use crate::machine::Page;
 
-/// Segments by name, and small files beside them.
+/// Segments by name, and small counter files.
 pub trait Medium: Debug + Send + Sync + 'static {
     /// Names of all files of the journal, in any order.
     fn names(&self) -> io::Result<Vec<String>>;
@@ -33,7 +33,7 @@ pub trait Medium: Debug + Send + Sync + 'static {
 
     /// Creates a new file of these bytes (a multiple of eight), replacing a file of that name. A
     /// process that still has the old file open must not be able to write to the new one.
-    fn note(&self, name: &str, bytes: &[u8]) -> io::Result<Arc<dyn Note>>;
+    fn counter_file(&self, name: &str, bytes: &[u8]) -> io::Result<Arc<dyn CounterFile>>;
 
     /// Unlocks the storage: nothing more is written, and another journal may open it.
     fn release(&self);
@@ -52,7 +52,7 @@ pub trait Segment: Debug + Send + Sync {
 }
 
 /// A small file of words of eight bytes, each overwritten on its own and never synced.
-pub trait Note: Debug + Send + Sync {
+pub trait CounterFile: Debug + Send + Sync {
     /// Sets the word at `index` to `value`, little-endian. When this returns, the word outlives
     /// the process. A reader sees the old word or the new one. A power cut may leave any earlier
     /// state of the file, zeros or nothing.
@@ -61,7 +61,7 @@ pub trait Note: Debug + Send + Sync {
 
 /// A folder that is locked against other journals.
 #[derive(Debug)]
-pub(super) struct Folder {
+pub(super) struct JournalFolder {
     path: PathBuf,
     // Holds the lock while it is open.
     file: File,
@@ -74,9 +74,9 @@ pub(super) const MARKER: &str = "tsb.journal.marker";
 /// The count file: states how far the journal was written.
 pub(super) const COUNT: &str = "tsb.journal.count";
 /// The temporary name of a file that is being replaced.
-const BESIDE: &str = "tsb.marker.new";
+const TEMPORARY: &str = "tsb.marker.new";
 
-impl Folder {
+impl JournalFolder {
     /// Opens a folder, which is created if it does not exist, and locks it.
     pub(super) fn open(path: &Path) -> io::Result<Self> {
         make(path)?;
@@ -113,7 +113,7 @@ fn make(path: &Path) -> io::Result<()> {
     File::open(above)?.sync_all()
 }
 
-impl Medium for Folder {
+impl Medium for JournalFolder {
     fn names(&self) -> io::Result<Vec<String>> {
         let mut names = Vec::new();
         for entry in std::fs::read_dir(&self.path)? {
@@ -148,15 +148,15 @@ impl Medium for Folder {
     fn replace(&self, name: &str, bytes: &[u8]) -> io::Result<()> {
         // The temporary name is not a name of the journal: a crash may leave the file, and the
         // next replacement overwrites it.
-        let beside = self.path.join(BESIDE);
-        let mut file = File::create(&beside)?;
+        let temporary = self.path.join(TEMPORARY);
+        let mut file = File::create(&temporary)?;
         file.write_all(bytes)?;
         file.sync_all()?;
-        std::fs::rename(beside, self.path.join(name))?;
+        std::fs::rename(temporary, self.path.join(name))?;
         self.file.sync_all()
     }
 
-    fn note(&self, name: &str, bytes: &[u8]) -> io::Result<Arc<dyn Note>> {
+    fn counter_file(&self, name: &str, bytes: &[u8]) -> io::Result<Arc<dyn CounterFile>> {
         Ok(Arc::new(create_page(&self.path.join(name), bytes)?))
     }
 
@@ -170,7 +170,7 @@ impl Medium for Folder {
     }
 }
 
-impl Drop for Folder {
+impl Drop for JournalFolder {
     fn drop(&mut self) {
         // Unlock explicitly: a child process that another thread has just forked holds copies of
         // the descriptor, and with it the lock.
@@ -223,7 +223,7 @@ pub(super) fn create_page(path: &Path, bytes: &[u8]) -> io::Result<Page> {
     })
 }
 
-impl Note for Page {
+impl CounterFile for Page {
     fn set(&self, index: usize, value: u64) {
         Self::set(self, index, value);
     }
@@ -233,7 +233,7 @@ impl Note for Page {
 ///
 /// # Errors
 /// [`Error::Backend`] where the call fails.
-pub(super) fn read<T>(
+pub(super) fn with_path<T>(
     medium: &dyn Medium,
     name: &str,
     verb: &str,
@@ -246,7 +246,7 @@ pub(super) fn read<T>(
 }
 
 /// A file of a version that is not known here.
-pub(super) fn later(medium: &dyn Medium, name: &str, found: char, reads: char) -> Error {
+pub(super) fn later_format(medium: &dyn Medium, name: &str, found: char, reads: char) -> Error {
     Error::LaterFormat {
         path: medium.path_of(name),
         found: found.to_string(),

@@ -5,40 +5,40 @@
 
 use std::path::{Path, PathBuf};
 
-use super::head::{Begins, Marker, NoMarker};
-use super::medium::{MARKER, Medium, later, number_of, read};
+use super::head::{DecodedHead, Marker, MarkerError};
+use super::medium::{MARKER, Medium, later_format, number_of, with_path};
 use crate::damage::{Damage, DamageKind};
 use crate::error::Result;
 
 /// A segment, with the numbers in its name and in its head.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Place {
+pub(super) struct SegmentFile {
     pub(super) name: String,
     /// The number in its name.
-    pub(super) named: u32,
+    pub(super) number_in_name: u32,
     /// The number in its head, or in its name if it has no head.
     pub(super) number: u32,
 }
 
 /// What the marker states, if it can be read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Marked {
+pub(super) enum MarkerState {
     /// There is none: a journal of format 1 has none.
     Absent,
     Known(Marker),
     Damaged,
 }
 
-impl Marked {
+impl MarkerState {
     pub(super) fn read(medium: &dyn Medium, names: &[String]) -> Result<Self> {
         if !names.iter().any(|name| name == MARKER) {
             return Ok(Self::Absent);
         }
-        let bytes = read(medium, MARKER, "read", |name| medium.read(name))?;
+        let bytes = with_path(medium, MARKER, "read", |name| medium.read(name))?;
         match Marker::of(&bytes) {
             Ok(marker) => Ok(Self::Known(marker)),
-            Err(NoMarker::Damaged) => Ok(Self::Damaged),
-            Err(NoMarker::Later(version)) => Err(later(medium, MARKER, version, '1')),
+            Err(MarkerError::Damaged) => Ok(Self::Damaged),
+            Err(MarkerError::Later(version)) => Err(later_format(medium, MARKER, version, '1')),
         }
     }
 
@@ -69,28 +69,28 @@ impl Marked {
 }
 
 /// The segments in the order of the numbers in their names.
-pub(super) fn by_name(names: &[String]) -> Vec<Place> {
-    let places = names.iter().filter_map(|name| {
+pub(super) fn by_name(names: &[String]) -> Vec<SegmentFile> {
+    let files = names.iter().filter_map(|name| {
         let number = number_of(name)?;
-        Some(Place {
+        Some(SegmentFile {
             name: name.clone(),
-            named: number,
+            number_in_name: number,
             number,
         })
     });
-    let mut places: Vec<Place> = places.collect();
-    places.sort_unstable_by_key(|place| place.number);
-    places
+    let mut files: Vec<SegmentFile> = files.collect();
+    files.sort_unstable_by_key(|file| file.number);
+    files
 }
 
 /// The segments in the order of the numbers in their heads. Of two with the same number, the one
 /// with that number in its name comes first.
-pub(super) fn by_head(mut places: Vec<Place>, numbers: &[Option<u32>]) -> Vec<Place> {
-    for (place, number) in places.iter_mut().zip(numbers) {
-        place.number = number.unwrap_or(place.named);
+pub(super) fn by_head(mut files: Vec<SegmentFile>, numbers: &[Option<u32>]) -> Vec<SegmentFile> {
+    for (file, number) in files.iter_mut().zip(numbers) {
+        file.number = number.unwrap_or(file.number_in_name);
     }
-    places.sort_by_key(|place| (place.number, place.named != place.number, place.named));
-    places
+    files.sort_by_key(|file| (file.number, file.number_in_name != file.number, file.number_in_name));
+    files
 }
 
 /// The number that a segment gives itself.
@@ -98,9 +98,9 @@ pub(super) fn by_head(mut places: Vec<Place>, numbers: &[Option<u32>]) -> Vec<Pl
 /// # Errors
 /// [`Error::LaterFormat`].
 pub(super) fn number_in(medium: &dyn Medium, name: &str, bytes: &[u8]) -> Result<Option<u32>> {
-    match Begins::of(bytes) {
-        Begins::Later(version) => Err(later(medium, name, version, '2')),
-        begins => Ok(begins.number()),
+    match DecodedHead::of(bytes) {
+        DecodedHead::Later(version) => Err(later_format(medium, name, version, '2')),
+        head => Ok(head.number()),
     }
 }
 
@@ -141,12 +141,15 @@ mod tests {
     use super::*;
 
     #[test]
-    fn heads_decide_where_names_lie_and_the_rightly_named_copy_is_first() {
+    fn heads_overrule_names_and_the_rightly_named_copy_is_first() {
         let names = [2, 3, 9, 4].map(|number| format!("tsb.journal.{number:010}"));
-        let places = by_name(&names);
-        assert_eq!(places.iter().map(|place| place.named).collect::<Vec<_>>(), [2, 3, 4, 9]);
-        let ordered = by_head(places, &[Some(3), Some(3), None, Some(1)]);
-        let ordered: Vec<(u32, u32)> = ordered.iter().map(|place| (place.number, place.named)).collect();
+        let files = by_name(&names);
+        assert_eq!(
+            files.iter().map(|file| file.number_in_name).collect::<Vec<_>>(),
+            [2, 3, 4, 9]
+        );
+        let ordered = by_head(files, &[Some(3), Some(3), None, Some(1)]);
+        let ordered: Vec<(u32, u32)> = ordered.iter().map(|file| (file.number, file.number_in_name)).collect();
         assert_eq!(ordered, [(1, 9), (3, 3), (3, 2), (4, 4)]);
     }
 

@@ -23,7 +23,7 @@ const NAMES: u8 = 1;
 const SAMPLES: u8 = 2;
 const WROTE: u8 = 3;
 const FORGOT: u8 = 4;
-const READINGS: u8 = 5;
+const UPDATES: u8 = 5;
 
 /// The ids of the samples are a range.
 const SHAPE_RANGE: u8 = 1;
@@ -32,13 +32,13 @@ const SHAPE_ONE_TIME: u8 = 2;
 
 /// The samples of one write, in order of admission.
 #[derive(Debug, Default)]
-pub(in super::super) struct Admitted {
+pub(in super::super) struct AdmittedSamples {
     ids: Vec<u32>,
     times: Vec<i64>,
     values: Vec<f64>,
 }
 
-impl Admitted {
+impl AdmittedSamples {
     pub(in super::super) fn clear(&mut self) {
         self.ids.clear();
         self.times.clear();
@@ -80,7 +80,7 @@ fn write_some_names(into: &mut Vec<u8>, number: u64, names: &[(SeriesId, &Series
 }
 
 /// Appends a record of samples.
-pub(super) fn write_samples(into: &mut Vec<u8>, number: u64, samples: &Admitted) {
+pub(super) fn write_samples(into: &mut Vec<u8>, number: u64, samples: &AdmittedSamples) {
     let is_range = samples
         .ids
         .windows(2)
@@ -103,8 +103,8 @@ pub(super) fn write_samples(into: &mut Vec<u8>, number: u64, samples: &Admitted)
 }
 
 /// Appends a record of updates of one file, as text; each ends in a line feed.
-pub(super) fn write_readings(into: &mut Vec<u8>, number: u64, id: SeriesId, lines: &str) {
-    record(into, number, READINGS, |into| {
+pub(super) fn write_updates(into: &mut Vec<u8>, number: u64, id: SeriesId, lines: &str) {
+    record(into, number, UPDATES, |into| {
         into.extend(id.0.to_le_bytes());
         text(into, lines);
     });
@@ -157,7 +157,7 @@ pub(super) enum Record {
     Names(Vec<(SeriesId, SeriesKey)>),
     Samples(Vec<(SeriesId, Sample)>),
     Marks(Mark, Vec<(SeriesId, u64)>),
-    Readings(SeriesId, String),
+    Updates(SeriesId, String),
 }
 
 impl Record {
@@ -167,7 +167,7 @@ impl Record {
         match self {
             Self::Names(_) => 0,
             Self::Samples(samples) => samples.len() as u64,
-            Self::Readings(_, lines) => lines.lines().count() as u64,
+            Self::Updates(_, lines) => lines.lines().count() as u64,
             Self::Marks(..) => 1,
         }
     }
@@ -191,7 +191,7 @@ pub(super) fn read(bytes: &[u8]) -> Result<(u64, Record, usize), &'static str> {
         SAMPLES => samples(&mut body).map(Record::Samples),
         WROTE => marks(&mut body).map(|upto| Record::Marks(Mark::Wrote, upto)),
         FORGOT => marks(&mut body).map(|upto| Record::Marks(Mark::Forgot, upto)),
-        READINGS => readings(&mut body),
+        UPDATES => updates(&mut body),
         _ => return Err("a record of no known kind"),
     };
     let record = record.map_err(|Flaw(what)| what)?;
@@ -207,7 +207,7 @@ pub(super) fn read(bytes: &[u8]) -> Result<(u64, Record, usize), &'static str> {
 pub(super) fn len_if_plausible(bytes: &[u8], last: u64) -> Option<usize> {
     let prefix = Prefix::of(bytes)?;
     let len = PREFIX_LEN + prefix.len;
-    let is_plausible = (NAMES..=READINGS).contains(&prefix.kind)
+    let is_plausible = (NAMES..=UPDATES).contains(&prefix.kind)
         && len <= bytes.len()
         && (last..=last.saturating_add(NUMBERS_LOST_MAX)).contains(&prefix.number);
     is_plausible.then_some(len)
@@ -297,16 +297,16 @@ fn marks(body: &mut Reader<'_>) -> Result<Vec<(SeriesId, u64)>, Flaw> {
     (0..len).map(|_| Ok((SeriesId(body.u32()?), body.u64()?))).collect()
 }
 
-fn readings(body: &mut Reader<'_>) -> Result<Record, Flaw> {
-    Ok(Record::Readings(SeriesId(body.u32()?), read_text(body)?))
+fn updates(body: &mut Reader<'_>) -> Result<Record, Flaw> {
+    Ok(Record::Updates(SeriesId(body.u32()?), read_text(body)?))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn admitted(samples: &[(u32, i64, f64)]) -> Admitted {
-        let mut admitted = Admitted::default();
+    fn admitted(samples: &[(u32, i64, f64)]) -> AdmittedSamples {
+        let mut admitted = AdmittedSamples::default();
         for &(id, at, value) in samples {
             admitted.push(SeriesId(id), (at, value));
         }
@@ -338,9 +338,9 @@ mod tests {
         let marks = Record::Marks(Mark::Forgot, vec![(SeriesId(3), 99)]);
         assert_eq!(read(&bytes[len..]), Ok((2, marks, bytes.len() - len)));
         let len = bytes.len();
-        write_readings(&mut bytes, 3, SeriesId(3), "1:2:3\n2:U:3\n");
-        let readings = Record::Readings(SeriesId(3), "1:2:3\n2:U:3\n".to_owned());
-        assert_eq!(read(&bytes[len..]), Ok((3, readings, bytes.len() - len)));
+        write_updates(&mut bytes, 3, SeriesId(3), "1:2:3\n2:U:3\n");
+        let updates = Record::Updates(SeriesId(3), "1:2:3\n2:U:3\n".to_owned());
+        assert_eq!(read(&bytes[len..]), Ok((3, updates, bytes.len() - len)));
     }
 
     #[test]
@@ -387,7 +387,7 @@ mod tests {
                     Record::Names(names) => names.len() * 12,
                     Record::Samples(samples) => samples.len() * 8,
                     Record::Marks(_, marks) => marks.len() * 12,
-                    Record::Readings(_, lines) => 8 + lines.len(),
+                    Record::Updates(_, lines) => 8 + lines.len(),
                 };
                 assert!(things <= body.len());
             }

@@ -12,7 +12,7 @@ const EFFORT: usize = 64;
 
 /// A part of a segment.
 #[derive(Debug, PartialEq)]
-pub(super) enum Piece {
+pub(super) enum ScanItem {
     /// A record with its number.
     Record(u64, Record),
     /// Bytes that are not a record, and the error at the first of them.
@@ -21,13 +21,13 @@ pub(super) enum Piece {
 
 /// The position of a scan.
 #[derive(Debug)]
-pub(super) struct Scan<'a> {
+pub(super) struct Scanner<'a> {
     bytes: &'a [u8],
     at: usize,
     effort: usize,
 }
 
-impl<'a> Scan<'a> {
+impl<'a> Scanner<'a> {
     /// Scans `bytes` from `at` on.
     pub(super) fn new(bytes: &'a [u8], at: usize) -> Self {
         Self {
@@ -38,19 +38,19 @@ impl<'a> Scan<'a> {
     }
 
     /// The next part; `last` is the highest record number so far.
-    pub(super) fn next(&mut self, last: u64) -> Option<Piece> {
+    pub(super) fn next(&mut self, last: u64) -> Option<ScanItem> {
         if self.at >= self.bytes.len() {
             return None;
         }
         match record::read(&self.bytes[self.at..]) {
             Ok((number, record, len)) => {
                 self.at += len;
-                Some(Piece::Record(number, record))
+                Some(ScanItem::Record(number, record))
             }
             Err(what) => {
                 let from = self.at;
                 self.at = self.next_start(last);
-                Some(Piece::Bad {
+                Some(ScanItem::Bad {
                     from,
                     to: self.at,
                     what,
@@ -81,7 +81,7 @@ impl<'a> Scan<'a> {
 mod tests {
     use tsb_core::SeriesId;
 
-    use super::super::record::{Admitted, write_readings, write_samples};
+    use super::super::record::{AdmittedSamples, write_samples, write_updates};
     use super::*;
 
     fn records(count: u64) -> (Vec<u8>, Vec<usize>) {
@@ -89,9 +89,9 @@ mod tests {
         for number in 1..=count {
             starts.push(bytes.len());
             if number % 2 == 0 {
-                write_readings(&mut bytes, number, SeriesId(3), "1:2:3\n");
+                write_updates(&mut bytes, number, SeriesId(3), "1:2:3\n");
             } else {
-                let mut admitted = Admitted::default();
+                let mut admitted = AdmittedSamples::default();
                 admitted.push(SeriesId(1), (number as i64, 1.5));
                 write_samples(&mut bytes, number, &admitted);
             }
@@ -100,11 +100,11 @@ mod tests {
     }
 
     fn numbers(bytes: &[u8]) -> (Vec<u64>, Vec<(usize, usize)>) {
-        let (mut scan, mut numbers, mut bad) = (Scan::new(bytes, 0), Vec::new(), Vec::new());
-        while let Some(piece) = scan.next(numbers.last().copied().unwrap_or(0)) {
-            match piece {
-                Piece::Record(number, _) => numbers.push(number),
-                Piece::Bad { from, to, .. } => bad.push((from, to)),
+        let (mut scan, mut numbers, mut bad) = (Scanner::new(bytes, 0), Vec::new(), Vec::new());
+        while let Some(item) = scan.next(numbers.last().copied().unwrap_or(0)) {
+            match item {
+                ScanItem::Record(number, _) => numbers.push(number),
+                ScanItem::Bad { from, to, .. } => bad.push((from, to)),
             }
         }
         (numbers, bad)
@@ -141,7 +141,7 @@ mod tests {
     }
 
     #[test]
-    fn what_looks_like_many_long_records_ends_the_search() {
+    fn the_effort_of_the_search_is_bounded() {
         // Each place may begin a record that reaches nearly to the end.
         let mut bytes = Vec::new();
         for _ in 0..4_000 {
@@ -150,8 +150,8 @@ mod tests {
             bytes.extend(1_u64.to_le_bytes());
             bytes.push(2);
         }
-        let mut scan = Scan::new(&bytes, 0);
-        assert!(matches!(scan.next(0), Some(Piece::Bad { from: 0, .. })));
+        let mut scan = Scanner::new(&bytes, 0);
+        assert!(matches!(scan.next(0), Some(ScanItem::Bad { from: 0, .. })));
         assert_eq!(scan.next(0), None);
         assert!(scan.effort < 60_017);
     }

@@ -7,27 +7,27 @@ use super::*;
 use crate::damage::{Damage, DamageKind};
 
 /// A folder with a journal of three series and nine ticks that nobody had time to settle.
-struct Bed {
+struct Fixture {
     folder: tempfile::TempDir,
     segment_bytes: u64,
     sync: Sync,
 }
 
-impl Bed {
+impl Fixture {
     fn new(segment_bytes: u64) -> Self {
         Self::with(segment_bytes, Sync::Group)
     }
 
     fn with(segment_bytes: u64, sync: Sync) -> Self {
-        let bed = Self {
+        let fixture = Self {
             folder: tempfile::tempdir().unwrap(),
             segment_bytes,
             sync,
         };
-        let cache = bed.open().unwrap();
+        let cache = fixture.open().unwrap();
         define(&cache, 3);
         ticks(&cache, 3, 9);
-        bed
+        fixture
     }
 
     fn open(&self) -> Result<WriteCache<RrdStore>> {
@@ -94,36 +94,36 @@ fn alter(path: &Path, change: impl FnOnce(&mut Vec<u8>)) {
 }
 
 #[test]
-fn a_torn_end_is_said_and_stays_until_it_is_settled() {
-    let bed = Bed::new(1 << 20);
+fn a_torn_end_is_reported_until_its_segment_is_removed() {
+    let fixture = Fixture::new(1 << 20);
     // Of a record that was never acknowledged.
-    alter(&bed.segment(1), |bytes| {
+    alter(&fixture.segment(1), |bytes| {
         bytes.extend_from_within(bytes.len() - TICK..bytes.len() - 3);
     });
-    let torn = std::fs::read(bed.segment(1)).unwrap();
+    let torn = std::fs::read(fixture.segment(1)).unwrap();
     for _ in 0..2 {
-        let (replayed, damage) = bed.replayed();
+        let (replayed, damage) = fixture.replayed();
         assert_eq!((replayed, damage.len(), damage[0].kind), (27, 1, DamageKind::Torn));
         assert!(damage[0].bytes > Some(20) && !damage[0].may_lose_samples());
-        assert_eq!(std::fs::read(bed.segment(1)).unwrap(), torn);
+        assert_eq!(std::fs::read(fixture.segment(1)).unwrap(), torn);
     }
-    let cache = bed.open().unwrap();
+    let cache = fixture.open().unwrap();
     assert!(cache.torn_bytes() > 20);
     define(&cache, 3);
     cache.close().unwrap();
     drop(cache);
-    let cache = bed.open().unwrap();
+    let cache = fixture.open().unwrap();
     assert_eq!((cache.torn_bytes(), cache.stats().damage), (0, Vec::new()));
 }
 
 /// Issue 15: one flipped bit in the newest segment took all that stood behind it.
 #[test]
-fn a_flipped_bit_in_the_newest_segment_loses_at_most_its_record_and_says_so() {
-    let whole = std::fs::read(Bed::new(1 << 20).segment(1)).unwrap();
+fn a_flipped_bit_in_the_newest_segment_loses_at_most_its_record_and_is_reported() {
+    let whole = std::fs::read(Fixture::new(1 << 20).segment(1)).unwrap();
     for bit in (0..whole.len() * 8).step_by(211) {
-        let bed = Bed::new(1 << 20);
-        alter(&bed.segment(1), |bytes| bytes[bit / 8] ^= 1 << (bit % 8));
-        let (replayed, damage) = bed.replayed();
+        let fixture = Fixture::new(1 << 20);
+        alter(&fixture.segment(1), |bytes| bytes[bit / 8] ^= 1 << (bit % 8));
+        let (replayed, damage) = fixture.replayed();
         assert_eq!(damage.len(), 1, "bit {bit}: {damage:?}");
         assert_eq!(
             damage[0].samples_at_most,
@@ -145,51 +145,51 @@ fn a_flipped_bit_in_the_newest_segment_loses_at_most_its_record_and_says_so() {
 /// Issue 15: damage of the first 16 bytes truncated the file to nothing.
 #[test]
 fn a_damaged_head_costs_nothing_and_nothing_is_truncated() {
-    let bed = Bed::new(1 << 20);
-    alter(&bed.segment(1), |bytes| bytes[..16].fill(0xff));
-    let before = std::fs::read(bed.segment(1)).unwrap();
-    let (replayed, damage) = bed.replayed();
+    let fixture = Fixture::new(1 << 20);
+    alter(&fixture.segment(1), |bytes| bytes[..16].fill(0xff));
+    let before = std::fs::read(fixture.segment(1)).unwrap();
+    let (replayed, damage) = fixture.replayed();
     assert_eq!(replayed, 27, "{damage:?}");
     assert_eq!((damage.len(), damage[0].samples_at_most), (1, Some(0)), "{damage:?}");
     assert!(
         damage[0].what.contains("does not begin as a segment does"),
         "{damage:?}"
     );
-    assert_eq!(std::fs::read(bed.segment(1)).unwrap(), before);
+    assert_eq!(std::fs::read(fixture.segment(1)).unwrap(), before);
 }
 
 #[test]
 fn a_damaged_segment_is_kept_aside_when_its_samples_are_settled() {
-    let bed = Bed::new(200);
-    alter(&bed.segment(2), |bytes| bytes[120] ^= 1);
-    let before = std::fs::read(bed.segment(2)).unwrap();
-    let cache = bed.open().unwrap();
+    let fixture = Fixture::new(200);
+    alter(&fixture.segment(2), |bytes| bytes[120] ^= 1);
+    let before = std::fs::read(fixture.segment(2)).unwrap();
+    let cache = fixture.open().unwrap();
     define(&cache, 3);
     let replayed = cache.account().replayed;
     assert!((20..27).contains(&replayed), "{replayed}");
     cache.close().unwrap();
     assert_eq!(cache.account().written, replayed);
     drop(cache);
-    assert!(!bed.segment(1).exists() && !bed.segment(2).exists());
-    let kept = bed.segment(2).with_extension("0000000002.damaged");
+    assert!(!fixture.segment(1).exists() && !fixture.segment(2).exists());
+    let kept = fixture.segment(2).with_extension("0000000002.damaged");
     assert_eq!(std::fs::read(&kept).unwrap(), before);
     for _ in 0..2 {
-        let (replayed, damage) = bed.replayed();
+        let (replayed, damage) = fixture.replayed();
         assert_eq!((replayed, damage.len()), (0, 1), "{damage:?}");
         assert_eq!((damage[0].kind, &damage[0].path), (DamageKind::KeptAside, &kept));
     }
     std::fs::remove_file(kept).unwrap();
-    assert_eq!(bed.replayed().1, Vec::new());
+    assert_eq!(fixture.replayed().1, Vec::new());
 }
 
 #[test]
 fn a_missing_segment_is_noticed_wherever_it_was() {
-    let last = Bed::new(200).newest();
+    let last = Fixture::new(200).newest();
     assert!(last > 3);
     for number in 1..=last {
-        let bed = Bed::new(200);
-        std::fs::remove_file(bed.segment(number)).unwrap();
-        let (replayed, damage) = bed.replayed();
+        let fixture = Fixture::new(200);
+        std::fs::remove_file(fixture.segment(number)).unwrap();
+        let (replayed, damage) = fixture.replayed();
         assert_eq!(
             (damage.len(), damage[0].kind),
             (1, DamageKind::Missing),
@@ -204,9 +204,9 @@ fn a_missing_segment_is_noticed_wherever_it_was() {
         let expected = (number < last).then_some(27 - replayed);
         assert_eq!(damage[0].samples_at_most, expected, "{number}");
     }
-    let bed = Bed::new(200);
-    (1..=last).for_each(|number| std::fs::remove_file(bed.segment(number)).unwrap());
-    let (replayed, damage) = bed.replayed();
+    let fixture = Fixture::new(200);
+    (1..=last).for_each(|number| std::fs::remove_file(fixture.segment(number)).unwrap());
+    let (replayed, damage) = fixture.replayed();
     assert_eq!((replayed, damage.len()), (0, 1));
     assert!(
         damage[0].what.contains(&format!("segments 1 to {last} are missing")),
@@ -217,9 +217,9 @@ fn a_missing_segment_is_noticed_wherever_it_was() {
 #[test]
 fn a_segment_under_another_name_is_read_in_its_place() {
     for (from, to) in [(2, 9), (3, 0), (1, 30)] {
-        let bed = Bed::new(200);
-        std::fs::rename(bed.segment(from), bed.segment(to)).unwrap();
-        let (replayed, damage) = bed.replayed();
+        let fixture = Fixture::new(200);
+        std::fs::rename(fixture.segment(from), fixture.segment(to)).unwrap();
+        let (replayed, damage) = fixture.replayed();
         assert_eq!((replayed, damage.len()), (27, 1), "{damage:?}");
         let what = format!("it is segment {from} under another name");
         assert!(
@@ -231,11 +231,11 @@ fn a_segment_under_another_name_is_read_in_its_place() {
 
 #[test]
 fn a_copy_of_a_segment_is_read_once() {
-    let bed = Bed::new(200);
-    std::fs::copy(bed.segment(2), bed.segment(9)).unwrap();
-    let (replayed, damage) = bed.replayed();
+    let fixture = Fixture::new(200);
+    std::fs::copy(fixture.segment(2), fixture.segment(9)).unwrap();
+    let (replayed, damage) = fixture.replayed();
     assert_eq!((replayed, damage.len()), (27, 1), "{damage:?}");
-    assert_eq!(damage[0].path, bed.segment(9));
+    assert_eq!(damage[0].path, fixture.segment(9));
     assert!(
         damage[0].what.contains("came before") && !damage[0].may_lose_samples(),
         "{damage:?}"
@@ -244,11 +244,11 @@ fn a_copy_of_a_segment_is_read_once() {
 
 #[test]
 fn a_segment_that_was_cut_between_two_records_is_noticed_by_the_next_one() {
-    let bed = Bed::new(200);
+    let fixture = Fixture::new(200);
     // The tick before the last: the first of the next segment says that it is missing.
-    let whole = std::fs::read(bed.segment(1)).unwrap();
-    alter(&bed.segment(1), |bytes| bytes.truncate(whole.len() - TICK));
-    let (replayed, damage) = bed.replayed();
+    let whole = std::fs::read(fixture.segment(1)).unwrap();
+    alter(&fixture.segment(1), |bytes| bytes.truncate(whole.len() - TICK));
+    let (replayed, damage) = fixture.replayed();
     assert_eq!((replayed, damage.len()), (24, 1), "{damage:?}");
     assert_eq!(
         (damage[0].kind, damage[0].samples_at_most),
@@ -263,38 +263,38 @@ fn the_newest_segment_that_was_cut_is_noticed_by_the_count() {
     for sync in [Sync::None, Sync::Interval(1_000_000_000), Sync::Group, Sync::Each] {
         for ticks in 1..=9 {
             for beside in [0, 3] {
-                let bed = Bed::with(1 << 20, sync);
-                alter(&bed.segment(1), |bytes| {
+                let fixture = Fixture::with(1 << 20, sync);
+                alter(&fixture.segment(1), |bytes| {
                     bytes.truncate(bytes.len() - ticks * TICK + beside);
                 });
                 let lost = 3 * ticks as u64;
                 for _ in 0..2 {
-                    let (replayed, damage) = bed.replayed();
+                    let (replayed, damage) = fixture.replayed();
                     assert_eq!((replayed, damage.len()), (27 - lost, 1), "{sync:?}: {damage:?}");
                     assert_eq!(damage[0].samples_at_most, Some(lost), "{sync:?}: {damage:?}");
-                    assert_eq!(damage[0].path, bed.segment(1));
+                    assert_eq!(damage[0].path, fixture.segment(1));
                 }
             }
         }
         // To its head.
-        let bed = Bed::with(1 << 20, sync);
-        alter(&bed.segment(1), |bytes| bytes.truncate(32));
-        let (replayed, damage) = bed.replayed();
+        let fixture = Fixture::with(1 << 20, sync);
+        alter(&fixture.segment(1), |bytes| bytes.truncate(32));
+        let (replayed, damage) = fixture.replayed();
         assert_eq!((replayed, damage.len()), (0, 1), "{damage:?}");
         assert_eq!(damage[0].samples_at_most, Some(27), "{damage:?}");
     }
 }
 
 #[test]
-fn after_a_power_cut_the_count_speaks_of_what_was_synced() {
+fn after_a_power_cut_only_the_synced_count_is_used() {
     for sync in [Sync::None, Sync::Interval(1_000_000_000), Sync::Group, Sync::Each] {
-        let bed = Bed::with(1 << 20, sync);
-        alter(&bed.count(), |bytes| reboot(bytes));
-        assert_eq!(bed.replayed(), (27, Vec::new()));
-        let bed = Bed::with(1 << 20, sync);
-        alter(&bed.count(), |bytes| reboot(bytes));
-        alter(&bed.segment(1), |bytes| bytes.truncate(bytes.len() - TICK));
-        let (replayed, damage) = bed.replayed();
+        let fixture = Fixture::with(1 << 20, sync);
+        alter(&fixture.count(), |bytes| reboot(bytes));
+        assert_eq!(fixture.replayed(), (27, Vec::new()));
+        let fixture = Fixture::with(1 << 20, sync);
+        alter(&fixture.count(), |bytes| reboot(bytes));
+        alter(&fixture.segment(1), |bytes| bytes.truncate(bytes.len() - TICK));
+        let (replayed, damage) = fixture.replayed();
         let lost: Vec<_> = damage.iter().map(|damage| damage.samples_at_most).collect();
         let expected: &[_] = if sync.is_before_ack() { &[Some(3)] } else { &[] };
         assert_eq!((replayed, &*lost), (24, expected), "{sync:?}: {damage:?}");
@@ -302,7 +302,7 @@ fn after_a_power_cut_the_count_speaks_of_what_was_synced() {
 }
 
 #[test]
-fn a_count_that_is_older_or_gone_says_nothing_and_a_damaged_one_is_said() {
+fn an_outdated_or_missing_count_is_no_damage_and_a_damaged_one_is_reported() {
     let older = |bytes: &mut Vec<u8>| {
         let check = u64::from(crc32fast::hash(&7_u64.to_le_bytes()) as u16);
         for at in [32, 40] {
@@ -311,67 +311,67 @@ fn a_count_that_is_older_or_gone_says_nothing_and_a_damaged_one_is_said() {
     };
     let changes: [fn(&mut Vec<u8>); 3] = [older, Vec::clear, |bytes| bytes.fill(0)];
     for change in changes {
-        let bed = Bed::new(1 << 20);
-        alter(&bed.count(), change);
-        assert_eq!(bed.replayed(), (27, Vec::new()));
+        let fixture = Fixture::new(1 << 20);
+        alter(&fixture.count(), change);
+        assert_eq!(fixture.replayed(), (27, Vec::new()));
     }
-    let bed = Bed::new(1 << 20);
-    std::fs::remove_file(bed.count()).unwrap();
-    assert_eq!(bed.replayed(), (27, Vec::new()));
-    let bed = Bed::new(1 << 20);
-    alter(&bed.count(), |bytes| bytes[34] ^= 1);
-    let (_, damage) = bed.replayed();
+    let fixture = Fixture::new(1 << 20);
+    std::fs::remove_file(fixture.count()).unwrap();
+    assert_eq!(fixture.replayed(), (27, Vec::new()));
+    let fixture = Fixture::new(1 << 20);
+    alter(&fixture.count(), |bytes| bytes[34] ^= 1);
+    let (_, damage) = fixture.replayed();
     assert_eq!((damage.len(), damage[0].samples_at_most), (1, Some(0)), "{damage:?}");
-    assert_eq!(damage[0].path, bed.count());
-    assert_eq!(bed.replayed().1, Vec::new());
+    assert_eq!(damage[0].path, fixture.count());
+    assert_eq!(fixture.replayed().1, Vec::new());
 }
 
 #[test]
-fn names_that_are_damaged_are_taken_from_another_segment_of_that_life() {
-    let bed = Bed::new(200);
-    alter(&bed.segment(2), |bytes| bytes[60] ^= 1);
-    let (replayed, damage) = bed.replayed();
+fn names_that_are_damaged_are_taken_from_another_segment_of_that_opening() {
+    let fixture = Fixture::new(200);
+    alter(&fixture.segment(2), |bytes| bytes[60] ^= 1);
+    let (replayed, damage) = fixture.replayed();
     assert_eq!((replayed, damage.len()), (27, 1), "{damage:?}");
     assert_eq!(damage[0].samples_at_most, Some(0), "{damage:?}");
 }
 
 #[test]
 fn a_later_format_is_an_error_and_nothing_is_touched() {
-    let bed = Bed::new(200);
-    alter(&bed.segment(2), |bytes| {
+    let fixture = Fixture::new(200);
+    alter(&fixture.segment(2), |bytes| {
         bytes[7] = b'3';
         let sum = crc32fast::hash(&bytes[..12]);
         bytes[12..16].copy_from_slice(&sum.to_le_bytes());
     });
-    let before = bed.contents();
-    let error = bed.open().unwrap_err();
+    let before = fixture.contents();
+    let error = fixture.open().unwrap_err();
     assert!(
-        matches!(&error, Error::LaterFormat { path, found, .. } if *path == bed.segment(2) && found == "3"),
+        matches!(&error, Error::LaterFormat { path, found, .. } if *path == fixture.segment(2) && found == "3"),
         "{error:?}"
     );
-    assert_eq!(bed.contents(), before);
+    assert_eq!(fixture.contents(), before);
 }
 
 #[test]
-fn a_marker_that_is_gone_or_damaged_is_said_once_and_made_again() {
-    let bed = Bed::new(200);
-    let marker = bed.journal().join("tsb.journal.marker");
+fn a_missing_or_damaged_marker_is_reported_once_and_written_again() {
+    let fixture = Fixture::new(200);
+    let marker = fixture.journal().join("tsb.journal.marker");
     std::fs::remove_file(&marker).unwrap();
-    let (replayed, damage) = bed.replayed();
+    let (replayed, damage) = fixture.replayed();
     assert_eq!(
         (replayed, damage.len(), damage[0].kind),
         (27, 1, DamageKind::Missing),
         "{damage:?}"
     );
-    assert_eq!(bed.replayed(), (27, Vec::new()));
+    assert_eq!(fixture.replayed(), (27, Vec::new()));
     alter(&marker, |bytes| bytes[9] ^= 4);
-    let (replayed, damage) = bed.replayed();
+    let (replayed, damage) = fixture.replayed();
     assert_eq!(
         (replayed, damage.len(), damage[0].kind),
         (27, 1, DamageKind::Unreadable),
         "{damage:?}"
     );
-    let (replayed, damage) = bed.replayed();
+    let (replayed, damage) = fixture.replayed();
     assert_eq!(
         (replayed, damage.len(), damage[0].kind),
         (27, 1, DamageKind::KeptAside),

@@ -12,7 +12,7 @@ const LENGTH: usize = 25;
 
 /// One key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in super::super::super) struct Key {
+pub(in super::super::super) struct DocumentKey {
     pub(in super::super::super) group: u32,
     /// The document has columns for series numbers or timestamps.
     pub(in super::super::super) is_irregular: bool,
@@ -23,7 +23,7 @@ pub(in super::super::super) struct Key {
     pub(in super::super::super) client: [u8; 4],
 }
 
-impl Key {
+impl DocumentKey {
     /// The smallest key that a document of this kind can have.
     pub(super) fn first(group: u32, is_irregular: bool, newest: Timestamp) -> Self {
         Self {
@@ -61,8 +61,8 @@ impl Key {
 }
 
 /// The condition that a key is in `[from, until)`.
-pub(super) fn between(from: Key, until: Key) -> Document {
-    let bound = |key: Key| Binary {
+pub(super) fn between(from: DocumentKey, until: DocumentKey) -> Document {
+    let bound = |key: DocumentKey| Binary {
         subtype: BinarySubtype::Generic,
         bytes: key.bytes().to_vec(),
     };
@@ -76,7 +76,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn keys_lie_as_their_parts_do_and_come_back() {
+    fn keys_sort_like_their_parts_and_decode_to_them() {
         let mut keys = Vec::new();
         for group in [0, 1, 256, u32::MAX] {
             for is_irregular in [false, true] {
@@ -84,10 +84,10 @@ mod tests {
                     for order in [0, 255, 256] {
                         let client = [1, 2, 3, 4];
                         let newest = Timestamp(newest);
-                        keys.push(Key {
+                        keys.push(DocumentKey {
                             order,
                             client,
-                            ..Key::first(group, is_irregular, newest)
+                            ..DocumentKey::first(group, is_irregular, newest)
                         });
                     }
                 }
@@ -100,9 +100,9 @@ mod tests {
                 bytes: key.bytes().to_vec(),
             };
             let document = RawDocumentBuf::try_from(&doc! { "_id": id }).unwrap();
-            assert_eq!(Key::of(&document), Some(key));
+            assert_eq!(DocumentKey::of(&document), Some(key));
         }
         let odd = RawDocumentBuf::try_from(&doc! { "_id": 5 }).unwrap();
-        assert_eq!(Key::of(&odd), None);
+        assert_eq!(DocumentKey::of(&odd), None);
     }
 }

@@ -8,18 +8,18 @@ use tsb_core::SeriesKey;
 use tsb_core::time::Clock;
 use tsb_rrd::{Ahead, Session};
 
-use super::entry::{Entry, NONE};
+use super::entry::{Entry, NO_RECORD};
 use super::shared::Shared;
 use tsb_stores::error::{Error, Result};
 use tsb_stores::parts::lock;
+use tsb_stores::write_cache::writeback::BackgroundTasks;
 use tsb_stores::write_cache::writeback::Journal;
-use tsb_stores::write_cache::writeback::Kept;
-use tsb_stores::write_cache::writeback::{Settle, Settled, Unsynced};
+use tsb_stores::write_cache::writeback::{CheckpointSource, Unsynced, WrittenUpTo};
 
 /// Upper bound of the number of files that a thread takes at once.
-const SOME: usize = 256;
+const TAKE_MAX: usize = 256;
 
-impl Settle for Shared {
+impl CheckpointSource for Shared {
     // Shared, since a file may be forgotten before its mark is written.
     type Key = Arc<SeriesKey>;
 
@@ -28,23 +28,28 @@ impl Settle for Shared {
     }
 
     fn oldest_record(&self) -> Option<u64> {
-        let oldest = self.shelves().iter().map(|shelved| {
-            let shelf = shelved.lock();
-            shelf.entries.iter().map(Entry::oldest_record).min().unwrap_or(NONE)
+        let oldest = self.shards().iter().map(|shard_mutex| {
+            let shard = shard_mutex.lock();
+            shard
+                .entries
+                .iter()
+                .map(Entry::oldest_record)
+                .min()
+                .unwrap_or(NO_RECORD)
         });
-        oldest.min().filter(|&record| record != NONE)
+        oldest.min().filter(|&record| record != NO_RECORD)
     }
 
     fn sync(&self) -> Result<()> {
         self.base.sync()
     }
 
-    fn mark(&self, journal: &Journal, settled: &[Settled<Arc<SeriesKey>>]) -> Result<()> {
-        journal.wrote(settled, |(.., key)| Some(key))
+    fn mark(&self, journal: &Journal, written: &[WrittenUpTo<Arc<SeriesKey>>]) -> Result<()> {
+        journal.mark_written(written, |(.., key)| Some(key))
     }
 }
 
-impl Kept for Shared {
+impl BackgroundTasks for Shared {
     fn clock(&self) -> &dyn Clock {
         &*self.clock
     }
@@ -53,20 +58,25 @@ impl Kept for Shared {
         self.journal.as_ref()
     }
 
-    fn work(&self, _index: usize, threads: usize) {
+    fn run_writeback(&self, _index: usize, threads: usize) {
         let mut session = Session::default();
         let mut ahead = Ahead::default();
-        let mut names = Vec::with_capacity(SOME);
+        let mut names = Vec::with_capacity(TAKE_MAX);
         while self.await_due(threads, &mut names) {
             // A file that was suspended meanwhile is queued again when it is resumed.
-            self.write_some(&names, (&mut session, &mut ahead), self.outlet.as_ref(), |_, _| ());
+            self.write_files(
+                &names,
+                (&mut session, &mut ahead),
+                self.page_writeback.as_ref(),
+                |_, _| (),
+            );
         }
     }
 
-    fn rest(&self, look: Duration) -> bool {
+    fn sleep(&self, poll: Duration) -> bool {
         let waited = self
-            .end
-            .wait_timeout_while(lock(&self.due), look, |due| !due.is_stopping);
+            .stopping
+            .wait_timeout_while(lock(&self.due), poll, |due| !due.is_stopping);
         let (due, _) = waited.unwrap_or_else(PoisonError::into_inner);
         !due.is_stopping
     }
@@ -75,29 +85,29 @@ impl Kept for Shared {
         self.queue_due(false);
         self.forget_idle(self.clock.now().saturating_sub(idle_ns));
         // If this fails the old checkpoint stays; closing tries again and reports the error.
-        let _ = self.remember();
+        let _ = self.save_checkpoint();
     }
 
-    fn make_room(&self) {
-        if self.is_crowded() {
+    fn queue_if_nearly_full(&self) {
+        if self.is_half_full() {
             self.queue_due(true);
         }
     }
 
-    fn try_again(&self) {
-        if self.has_trouble.swap(false, Ordering::AcqRel) {
+    fn retry_failed(&self) {
+        if self.has_failed_writes.swap(false, Ordering::AcqRel) {
             self.queue_due(false);
             // Stay set while any file waits for its retry.
-            let rests = self.any(Entry::has_left);
-            self.has_trouble.fetch_or(rests, Ordering::AcqRel);
+            let has_waiting = self.any(Entry::needs_retry);
+            self.has_failed_writes.fetch_or(has_waiting, Ordering::AcqRel);
         }
     }
 
-    fn hurry(&self, record: u64) {
+    fn queue_upto(&self, record: u64) {
         self.queue_each(|entry| entry.oldest_record() <= record);
     }
 
-    fn poisoned_by(&self, error: &Error) {
+    fn poison_by(&self, error: &Error) {
         self.poison(error);
     }
 }
@@ -109,26 +119,26 @@ impl Shared {
         names.clear();
         let mut due = lock(&self.due);
         while !due.is_stopping {
-            let share = due.names.len().div_ceil(threads).min(SOME);
+            let share = due.names.len().div_ceil(threads).min(TAKE_MAX);
             if share > 0 {
                 names.extend(due.names.drain(..share));
                 return true;
             }
-            due = self.call.wait(due);
+            due = self.work_available.wait(due);
         }
         false
     }
 
     /// Runs the thread that starts the writeback of drained files, until the cache stops.
-    pub(super) fn let_out(&self) {
-        if let Some(outlet) = &self.outlet {
-            outlet.work(|name| self.shelf_of(name).release(name));
+    pub(super) fn run_page_writeback(&self) {
+        if let Some(page_writeback) = &self.page_writeback {
+            page_writeback.run(|name| self.shard_of(name).release(name));
         }
     }
 
     fn any(&self, is: impl Fn(&Entry) -> bool) -> bool {
-        self.shelves()
+        self.shards()
             .iter()
-            .any(|shelved| shelved.lock().entries.iter().any(&is))
+            .any(|shard_mutex| shard_mutex.lock().entries.iter().any(&is))
     }
 }

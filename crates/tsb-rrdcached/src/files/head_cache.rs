@@ -16,7 +16,7 @@ use foldhash::fast::FixedState;
 use tsb_core::bytes::{cut, cut_slice, u32_at};
 use tsb_rrd::Known;
 
-use super::base::Base;
+use super::base::BaseFolder;
 use tsb_stores::error::{Error, Result};
 use tsb_stores::parts::lock;
 use tsb_stores::write_cache::CheckpointOptions;
@@ -29,7 +29,7 @@ const RECORD_MAX: u32 = 1 << 26;
 
 /// The kept heads, within a memory bound.
 #[derive(Debug)]
-pub(super) struct Memory {
+pub(super) struct HeadCache {
     path: PathBuf,
     max_bytes: u64,
     bytes: AtomicU64,
@@ -40,7 +40,7 @@ pub(super) struct Memory {
     damage: DamageLog,
 }
 
-impl Memory {
+impl HeadCache {
     /// Reads the checkpoint, if there is one. Of a damaged one, reads the part before the damage,
     /// and notes the damage.
     ///
@@ -48,7 +48,7 @@ impl Memory {
     /// [`Error::Backend`] if it cannot be read, [`Error::LaterFormat`], and [`Error::Corrupt`] if
     /// the file is something else.
     pub(super) fn open(options: &CheckpointOptions) -> Result<Self> {
-        let memory = Self {
+        let head_cache = Self {
             path: options.path.clone(),
             max_bytes: options.max_bytes,
             bytes: AtomicU64::new(0),
@@ -56,12 +56,12 @@ impl Memory {
             saving: Mutex::default(),
             damage: DamageLog::new(),
         };
-        match File::open(&memory.path) {
-            Ok(file) => memory.load(file)?,
+        match File::open(&head_cache.path) {
+            Ok(file) => head_cache.load(file)?,
             Err(error) if error.kind() == io::ErrorKind::NotFound => {}
-            Err(error) => return Err(memory.failed("open", error)),
+            Err(error) => return Err(head_cache.failed("open", error)),
         }
-        Ok(memory)
+        Ok(head_cache)
     }
 
     fn failed(&self, action: &str, source: io::Error) -> Error {
@@ -172,13 +172,17 @@ impl Memory {
     ///
     /// # Errors
     /// [`Error::Backend`]. The old checkpoint then stays, and is still valid.
-    pub(super) fn save(&self, base: &Base, awake: impl FnOnce(&mut Records<'_>) -> io::Result<()>) -> Result<()> {
+    pub(super) fn save(
+        &self,
+        base: &BaseFolder,
+        awake: impl FnOnce(&mut CheckpointWriter<'_>) -> io::Result<()>,
+    ) -> Result<()> {
         let _one = lock(&self.saving);
         let beside = self.beside();
         let write = || {
             let mut output = BufWriter::with_capacity(1 << 20, File::create(&beside)?);
             output.write_all(MAGIC)?;
-            let mut records = Records {
+            let mut records = CheckpointWriter {
                 output: &mut output,
                 body: Vec::new(),
             };
@@ -190,15 +194,15 @@ impl Memory {
         // IMPORTANT: sync the files before the new checkpoint takes effect. Otherwise a power cut
         // could leave a checkpoint that contains updates which no file has.
         base.sync()?;
-        let settle = || {
+        let publish = || {
             std::fs::rename(&beside, &self.path)?;
             let folder = self.path.parent().filter(|folder| !folder.as_os_str().is_empty());
             File::open(folder.unwrap_or(Path::new(".")))?.sync_all()
         };
-        settle().map_err(|error| self.failed("name", error))
+        publish().map_err(|error| self.failed("name", error))
     }
 
-    fn write_asleep(&self, base: &Base, records: &mut Records<'_>) -> io::Result<()> {
+    fn write_asleep(&self, base: &BaseFolder, records: &mut CheckpointWriter<'_>) -> io::Result<()> {
         let mut asleep = lock(&self.asleep);
         // Drop the heads of files that were changed or removed.
         let is_there = |name: &str, known: &Known| {
@@ -218,12 +222,12 @@ impl Memory {
 }
 
 /// A checkpoint that is being written.
-pub(super) struct Records<'a> {
+pub(super) struct CheckpointWriter<'a> {
     output: &'a mut BufWriter<File>,
     body: Vec<u8>,
 }
 
-impl Records<'_> {
+impl CheckpointWriter<'_> {
     /// Appends the head of a file.
     pub(super) fn write(&mut self, name: &str, known: &Known) -> io::Result<()> {
         self.body.clear();

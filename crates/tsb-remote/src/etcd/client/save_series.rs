@@ -1,15 +1,15 @@
 //! Stores the mapping of series to numbers at the server.
 
+use super::super::key_space::{series_of, series_to_value};
 use super::super::message::{Compare, Put, Txn};
-use super::super::space::{series_of, series_to_value};
-use super::{EtcdClient, OPERATIONS, one};
-use crate::names::Numbered;
+use super::{EtcdClient, OPERATIONS, single_key};
+use crate::series_registry::NumberedSeries;
 use tsb_stores::error::Result;
 
 impl EtcdClient {
     /// Stores the numbers that the server does not know yet.
     pub(super) async fn save_series(&self) -> Result<()> {
-        if let Some(unsaved) = self.names.unsaved().await {
+        if let Some(unsaved) = self.registry.unsaved().await {
             for series in unsaved.series().chunks(OPERATIONS) {
                 self.insert_series(series).await?;
             }
@@ -20,20 +20,20 @@ impl EtcdClient {
 
     /// Inserts all of them, or none if one is there already: from an earlier attempt without an
     /// answer, or from another client.
-    async fn insert_series(&self, series: &[Numbered]) -> Result<()> {
+    async fn insert_series(&self, series: &[NumberedSeries]) -> Result<()> {
         const ACTION: &str = "store the names of series";
-        let key = |(number, _): &Numbered| self.space.name(*number);
-        let put = |pair: &Numbered| Put {
+        let key = |(number, _): &NumberedSeries| self.key_space.name(*number);
+        let put = |pair: &NumberedSeries| Put {
             key: key(pair),
             value: series_to_value(&pair.1),
             lease: 0,
         };
-        let insert = |series: &[&Numbered]| Txn {
+        let insert = |series: &[&NumberedSeries]| Txn {
             compare: series.iter().map(|pair| Compare::absent(key(pair))).collect(),
             success: series.iter().map(|pair| put(pair).into()).collect(),
-            failure: series.iter().map(|pair| one(key(pair)).into()).collect(),
+            failure: series.iter().map(|pair| single_key(key(pair)).into()).collect(),
         };
-        let mut missing: Vec<&Numbered> = series.iter().collect();
+        let mut missing: Vec<&NumberedSeries> = series.iter().collect();
         while !missing.is_empty() {
             let reply = self.connection.ask(ACTION, insert(&missing)).await?;
             if reply.succeeded {

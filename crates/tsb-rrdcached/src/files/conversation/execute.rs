@@ -7,12 +7,12 @@ use tsb_core::wire::rrdcached::{Command, Reply, Words, scientific};
 use tsb_rrd::Fact;
 
 use super::super::FileCache;
-use super::super::create::Creation;
+use super::super::create::CreateOptions;
 use super::super::error::FileError;
 use super::Conversation;
 
 /// A result whose error is the text sent to the client.
-pub(super) type Said<T = ()> = Result<T, String>;
+pub(super) type CommandResult<T = ()> = Result<T, String>;
 
 impl From<FileError> for String {
     fn from(error: FileError) -> Self {
@@ -21,7 +21,7 @@ impl From<FileError> for String {
 }
 
 /// The next word of the command; a usage error if there is none.
-pub(super) fn needed<'a>(command: Command, words: &mut Words<'a>) -> Said<std::borrow::Cow<'a, str>> {
+pub(super) fn needed<'a>(command: Command, words: &mut Words<'a>) -> CommandResult<std::borrow::Cow<'a, str>> {
     words.next().ok_or_else(|| usage(command))
 }
 
@@ -31,7 +31,7 @@ pub(super) fn usage(command: Command) -> String {
 
 impl Conversation {
     /// Executes a command, and builds the reply.
-    pub(super) fn obey(&mut self, command: Command, mut words: Words<'_>) -> Said {
+    pub(super) fn execute(&mut self, command: Command, mut words: Words<'_>) -> CommandResult {
         match command {
             Command::Update => return self.update(words),
             Command::Flush => {
@@ -40,24 +40,24 @@ impl Conversation {
             }
             Command::FlushAll => {
                 self.cache.start_drain();
-                self.say(Reply::FlushStarted);
+                self.append_reply(Reply::FlushStarted);
             }
             Command::Pending => {
                 let lines = self.cache.pending(&needed(command, &mut words)?)?;
-                self.say_lines("updates pending", &lines);
+                self.reply_lines("updates pending", &lines);
             }
             Command::Forget => {
                 self.cache.forget(&needed(command, &mut words)?)?;
-                self.say(Reply::Gone);
+                self.append_reply(Reply::Gone);
             }
             Command::Queue => {
                 let queue = self.cache.queue();
                 let lines: Vec<String> = queue.iter().map(|(count, file)| format!("{count} {file}")).collect();
-                self.say_lines("in queue.", &lines);
+                self.reply_lines("in queue.", &lines);
             }
             Command::Stats => self.stats(),
             Command::Help => self.help(words.next().as_deref().and_then(Command::from_word)),
-            Command::Ping => self.say(Reply::Pong),
+            Command::Ping => self.append_reply(Reply::Pong),
             Command::Fetch | Command::FetchBin => return self.fetch(command, words),
             Command::Info => return self.info(&needed(command, &mut words)?),
             Command::First => {
@@ -66,11 +66,11 @@ impl Conversation {
                 let wrong = |_| format!("Invalid index specified ({archive})");
                 let archive = usize::try_from(archive).map_err(wrong)?;
                 let first = self.cache.first(&file, archive, &mut self.session);
-                self.say(Reply::Time(first.map_err(|error| opening(&error))?));
+                self.append_reply(Reply::Time(first.map_err(|error| open_error(&error))?));
             }
             Command::Last => {
                 let last = self.cache.last(&needed(command, &mut words)?, &mut self.session);
-                self.say(Reply::Time(last.map_err(|error| opening(&error))?));
+                self.append_reply(Reply::Time(last.map_err(|error| open_error(&error))?));
             }
             Command::Create => return self.create(words),
             Command::Tune => return self.tune(words),
@@ -78,54 +78,54 @@ impl Conversation {
             Command::List => return self.list(words),
             Command::Suspend | Command::Resume => {
                 let file = needed(command, &mut words)?;
-                self.hold(command, &file)?;
+                self.suspend_or_resume(command, &file)?;
             }
             Command::SuspendAll => {
                 let count = self.cache.suspend_all();
-                self.say(Reply::AllSuspended(count));
+                self.append_reply(Reply::AllSuspended(count));
             }
             Command::ResumeAll => {
                 let count = self.cache.resume_all();
-                self.say(Reply::AllResumed(count));
+                self.append_reply(Reply::AllResumed(count));
             }
-            // The caller (`hear`) has handled these.
+            // The caller (`execute_line`) has handled these.
             Command::Batch | Command::End | Command::Quit | Command::Wrote => {}
         }
         Ok(())
     }
 
-    fn update(&mut self, mut words: Words<'_>) -> Said {
+    fn update(&mut self, mut words: Words<'_>) -> CommandResult {
         let file = needed(Command::Update, &mut words)?;
-        let taken = self.cache.update(&file, words, &mut self.session)?;
-        self.record = self.record.max(taken.record);
-        match taken.refused {
+        let outcome = self.cache.update(&file, words, &mut self.session)?;
+        self.record = self.record.max(outcome.record);
+        match outcome.refused {
             Some(error) => Err(error.to_string()),
-            None if taken.values == 0 => Err("No values updated.".to_owned()),
+            None if outcome.values == 0 => Err("No values updated.".to_owned()),
             None => {
-                self.say(Reply::Enqueued(taken.values));
+                self.append_reply(Reply::Enqueued(outcome.values));
                 Ok(())
             }
         }
     }
 
-    fn flush(&mut self, file: &str) -> Said {
-        let shown = self.shown(file)?;
+    fn flush(&mut self, file: &str) -> CommandResult {
+        let shown = self.display_path_of(file)?;
         match self.cache.flush(file, &mut self.session) {
-            Ok(true) => self.say(Reply::Flushed(&shown)),
-            Ok(false) => self.say(Reply::NothingToFlush(&shown)),
+            Ok(true) => self.append_reply(Reply::Flushed(&shown)),
+            Ok(false) => self.append_reply(Reply::NothingToFlush(&shown)),
             Err(FileError::Missing(_) | FileError::NotRegular(_)) => return Err(format!("No such file: {shown}.")),
             Err(error) => return Err(error.to_string()),
         }
         Ok(())
     }
 
-    fn shown(&self, file: &str) -> Said<String> {
+    fn display_path_of(&self, file: &str) -> CommandResult<String> {
         let base = &self.cache.shared.base;
-        Ok(base.shown(&base.name(file)?))
+        Ok(base.display_path(&base.name(file)?))
     }
 
-    fn hold(&mut self, command: Command, file: &str) -> Said {
-        let shown = self.shown(file)?;
+    fn suspend_or_resume(&mut self, command: Command, file: &str) -> CommandResult {
+        let shown = self.display_path_of(file)?;
         let is_suspending = command == Command::Suspend;
         let changed = if is_suspending {
             self.cache.suspend(file)
@@ -133,7 +133,7 @@ impl Conversation {
             self.cache.resume(file)
         };
         let changed = changed.map_err(|error| format!("{shown} - {error}"))?;
-        self.say(match (is_suspending, changed) {
+        self.append_reply(match (is_suspending, changed) {
             (true, true) => Reply::Suspended(&shown),
             (true, false) => Reply::AlreadySuspended(&shown),
             (false, true) => Reply::Resumed(&shown),
@@ -142,8 +142,8 @@ impl Conversation {
         Ok(())
     }
 
-    pub(super) fn say_lines(&mut self, what: &str, lines: &[String]) {
-        self.say(Reply::Lines(lines.len(), what));
+    pub(super) fn reply_lines(&mut self, what: &str, lines: &[String]) {
+        self.append_reply(Reply::Lines(lines.len(), what));
         for line in lines {
             self.reply.extend_from_slice(line.as_bytes());
             self.reply.push(b'\n');
@@ -173,73 +173,78 @@ impl Conversation {
             ("WriteFailures", stats.write_failures),
         ];
         let lines: Vec<String> = lines.iter().map(|(name, count)| format!("{name}: {count}")).collect();
-        self.say_lines("Statistics follow", &lines);
+        self.reply_lines("Statistics follow", &lines);
     }
 
     fn help(&mut self, command: Option<Command>) {
         let Some(command) = command else {
             let lines = Command::LISTED.map(|command| command.usage().to_owned());
-            return self.say_lines("Command overview", &lines);
+            return self.reply_lines("Command overview", &lines);
         };
         let mut lines = vec![usage(command), String::new()];
         lines.extend(command.help().iter().map(|&line| line.to_owned()));
         lines.push(String::new());
-        self.say_lines(&format!("Help for {}", command.name()), &lines);
+        self.reply_lines(&format!("Help for {}", command.name()), &lines);
     }
 
-    fn info(&mut self, file: &str) -> Said {
-        let shown = self.shown(file)?;
+    fn info(&mut self, file: &str) -> CommandResult {
+        let shown = self.display_path_of(file)?;
         let facts = self.cache.info(file, &mut self.session);
-        let facts = facts.map_err(|error| opening(&error))?;
+        let facts = facts.map_err(|error| open_error(&error))?;
         let lines: Vec<String> = facts.iter().map(|(key, fact)| fact_line(key, fact)).collect();
-        self.say_lines(&format!("Info for {shown} follows"), &lines);
+        self.reply_lines(&format!("Info for {shown} follows"), &lines);
         Ok(())
     }
 
-    fn create(&mut self, mut words: Words<'_>) -> Said {
+    fn create(&mut self, mut words: Words<'_>) -> CommandResult {
         let wrong = || usage(Command::Create);
         let file = needed(Command::Create, &mut words)?;
-        let (mut creation, mut definitions) = (Creation::default(), Vec::new());
+        let (mut options, mut definitions) = (CreateOptions::default(), Vec::new());
         while let Some(word) = words.next() {
             match &*word {
-                "-O" => creation.keeps_old = true,
+                "-O" => options.keeps_old = true,
                 "-b" => {
                     let start_s = leading_integer(&words.next().ok_or_else(wrong)?);
                     // As in rrdcached, -1 (also in `-1d`) counts as no start.
-                    creation.start_s = Some(start_s).filter(|&start_s| start_s != -1);
+                    options.start_s = Some(start_s).filter(|&start_s| start_s != -1);
                 }
                 "-s" => {
                     let step = leading_integer(&words.next().ok_or_else(wrong)?);
-                    creation.step_s = u64::try_from(step).map_err(|_| wrong())?;
+                    options.step_s = u64::try_from(step).map_err(|_| wrong())?;
                 }
-                "-r" => creation.sources.push(words.next().ok_or_else(wrong)?.into_owned()),
-                "-t" => creation.template = Some(words.next().ok_or_else(wrong)?.into_owned()),
+                "-r" => options.sources.push(words.next().ok_or_else(wrong)?.into_owned()),
+                "-t" => options.template = Some(words.next().ok_or_else(wrong)?.into_owned()),
                 text if text.starts_with("DS:") || text.starts_with("RRA:") => definitions.push(word.into_owned()),
                 _ => return Err(wrong()),
             }
         }
-        if self.batch.is_none() && FileCache::is_slow_to_create(&creation, &definitions) {
-            return self.begin_to_create(file.into_owned(), creation, definitions);
+        if self.batch.is_none() && FileCache::is_slow_to_create(&options, &definitions) {
+            return self.create_in_background(file.into_owned(), options, definitions);
         }
-        self.cache.create(&file, &creation, &definitions, &mut self.session)?;
-        self.say(Reply::Created);
+        self.cache.create(&file, &options, &definitions, &mut self.session)?;
+        self.append_reply(Reply::Created);
         Ok(())
     }
 
     /// Creates a file on a thread of its own, since other clients share the connection's thread.
-    fn begin_to_create(&mut self, file: String, creation: Creation, definitions: Vec<String>) -> Said {
+    fn create_in_background(
+        &mut self,
+        file: String,
+        options: CreateOptions,
+        definitions: Vec<String>,
+    ) -> CommandResult {
         let cache = Arc::clone(&self.cache);
-        self.begun.begin(move || {
-            let created = cache.create_in_turn(&file, &creation, &definitions);
+        self.background.start(move || {
+            let created = cache.create_exclusively(&file, &options, &definitions);
             created.map_err(String::from)
         })?;
-        if !self.begun.is_busy() {
-            self.say(Reply::Created);
+        if !self.background.is_busy() {
+            self.append_reply(Reply::Created);
         }
         Ok(())
     }
 
-    fn tune(&mut self, mut words: Words<'_>) -> Said {
+    fn tune(&mut self, mut words: Words<'_>) -> CommandResult {
         let file = needed(Command::Tune, &mut words)?;
         let count = leading_integer(&needed(Command::Tune, &mut words)?);
         if count < 0 {
@@ -249,26 +254,26 @@ impl Conversation {
         let tuned = self.cache.tune(&file, &options, &mut self.session);
         tuned.map_err(|error| match error {
             FileError::Create(what) => format!("Got error {what}"),
-            error => opening(&error),
+            error => open_error(&error),
         })?;
-        self.say(Reply::Success);
+        self.append_reply(Reply::Success);
         Ok(())
     }
 
     /// The reply is the file, followed by the end of the connection.
-    fn dump(&mut self, file: &str) -> Said {
+    fn dump(&mut self, file: &str) -> CommandResult {
         let dumped = self.cache.dump(file, &mut self.session);
         let xml = dumped.map_err(|error| match error {
             FileError::Create(what) => format!("{file}: failed to relay dump: {what}"),
             FileError::Missing(_) => format!("{file}: failed to stat: No such file or directory"),
-            error => opening(&error),
+            error => open_error(&error),
         })?;
         self.reply.extend_from_slice(&xml);
         self.is_over = true;
         Ok(())
     }
 
-    fn list(&mut self, mut words: Words<'_>) -> Said {
+    fn list(&mut self, mut words: Words<'_>) -> CommandResult {
         let wrong = || usage(Command::List);
         let first = words.next().ok_or_else(wrong)?;
         let is_recursive = first.eq_ignore_ascii_case("RECURSIVE");
@@ -286,7 +291,7 @@ impl Conversation {
             FileError::Outside(path) => format!("List {path}: Permission denied"),
             error => error.to_string(),
         })?;
-        self.say_lines("RRDs", &names);
+        self.reply_lines("RRDs", &names);
         Ok(())
     }
 }
@@ -308,7 +313,7 @@ fn leading_integer(word: &str) -> i64 {
 }
 
 /// The error text for a file that cannot be read.
-pub(super) fn opening(error: &FileError) -> String {
+pub(super) fn open_error(error: &FileError) -> String {
     match error {
         FileError::Missing(path) => format!("RRD Error: opening '{path}': No such file or directory"),
         FileError::Outside(_) | FileError::Create(_) => error.to_string(),

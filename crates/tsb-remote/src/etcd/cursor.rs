@@ -1,13 +1,13 @@
-//! The answer to a query, read page by page, one series after the other.
+//! The rows of a query, read page by page, one series after the other.
 
 use std::sync::Arc;
 
 use tsb_core::{SeriesId, Timestamp};
 
-use super::connection::Connection;
+use super::connection::EtcdConnection;
+use super::key_space::{KeySpace, after};
 use super::message::{KeyValue, Range};
-use super::space::{Space, after};
-use crate::{Answer, Chunk};
+use crate::{Chunk, QueryCursor};
 use tsb_stores::error::Result;
 use tsb_stores::parts::Resampler;
 use tsb_stores::store::{Query, Resample};
@@ -16,35 +16,40 @@ use tsb_stores::store::{Query, Resample};
 pub(super) const ROWS_MAX: i64 = 4_096;
 const ACTION: &str = "read samples";
 
-/// The part of an answer that has not been read yet.
+/// The part of a query that has not been read yet.
 #[derive(Debug)]
-pub struct EtcdAnswer {
-    connection: Arc<Connection>,
-    space: Space,
+pub struct EtcdCursor {
+    connection: Arc<EtcdConnection>,
+    key_space: KeySpace,
     resample: Option<Resample>,
-    asked: std::vec::IntoIter<(SeriesId, Range)>,
+    remaining: std::vec::IntoIter<(SeriesId, Range)>,
     /// A series of which a page has been read, and more pages follow.
     rest: Option<(SeriesId, Range)>,
 }
 
-impl EtcdAnswer {
-    pub(super) fn new(connection: &Arc<Connection>, space: &Space, query: &Query<'_>, numbers: &[u32]) -> Self {
+impl EtcdCursor {
+    pub(super) fn new(
+        connection: &Arc<EtcdConnection>,
+        key_space: &KeySpace,
+        query: &Query<'_>,
+        numbers: &[u32],
+    ) -> Self {
         let range_of = |number: u32| Range {
-            end: space.sample(number, query.range.end),
+            end: key_space.sample(number, query.range.end),
             limit: ROWS_MAX,
-            ..space.samples_from(number, query.range.start)
+            ..key_space.samples_from(number, query.range.start)
         };
-        let asked = query.series.iter().copied().zip(numbers);
+        let remaining = query.series.iter().copied().zip(numbers);
         // etcd returns an error for a range that ends before it starts.
-        let asked: Vec<_> = asked
+        let remaining: Vec<_> = remaining
             .filter(|_| query.range.start < query.range.end)
             .map(|(series, number)| (series, range_of(*number)))
             .collect();
         Self {
             connection: Arc::clone(connection),
-            space: space.clone(),
+            key_space: key_space.clone(),
             resample: query.resample,
-            asked: asked.into_iter(),
+            remaining: remaining.into_iter(),
             rest: None,
         }
     }
@@ -61,7 +66,7 @@ impl EtcdAnswer {
     }
 
     fn row(&self, pair: &KeyValue) -> Result<(Timestamp, f64)> {
-        let at = self.space.sample_of(&pair.key).map(|(_, at)| at);
+        let at = self.key_space.sample_of(&pair.key).map(|(_, at)| at);
         let value = pair.value.as_ref().try_into().map(f64::from_le_bytes);
         match (at, value) {
             (Some(at), Ok(value)) => Ok((at, value)),
@@ -94,10 +99,10 @@ impl EtcdAnswer {
     }
 }
 
-impl Answer for EtcdAnswer {
+impl QueryCursor for EtcdCursor {
     async fn next(&mut self) -> Result<Option<Chunk>> {
         loop {
-            let Some((series, range)) = self.rest.take().or_else(|| self.asked.next()) else {
+            let Some((series, range)) = self.rest.take().or_else(|| self.remaining.next()) else {
                 return Ok(None);
             };
             let chunk = match self.resample {

@@ -5,20 +5,20 @@ use mongodb::bson::{Bson, Document, doc};
 use tsb_core::Timestamp;
 
 use super::super::{SAMPLES, restrict};
-use super::key::{Key, between};
+use super::key::{DocumentKey, between};
 use tsb_stores::store::TimeRange;
 
 /// Maximum number of groups per request for newest documents; MongoDB accepts a thousand stages,
 /// and each group needs two.
 pub(in super::super::super) const GROUPS_MAX: usize = 250;
 /// Number of documents per group that are read first: usually these hold all its series.
-pub(in super::super::super) const LAST: i64 = 16;
+pub(in super::super::super) const LAST_DOCUMENTS: i64 = 16;
 
 /// The documents that may hold samples of a series in a range: regular ones, which have only one
 /// timestamp, and irregular ones, which may have older ones too.
 pub(in super::super) fn documents(number: u32, range: TimeRange, group: u32) -> Vec<Document> {
     let (group, number) = (number / group, number as i32);
-    let first = |is_irregular, newest| Key::first(group, is_irregular, newest);
+    let first = |is_irregular, newest| DocumentKey::first(group, is_irregular, newest);
     let regular = if range.end < Timestamp::MAX {
         between(first(false, range.start), first(false, range.end))
     } else {
@@ -35,8 +35,8 @@ pub(in super::super) fn documents(number: u32, range: TimeRange, group: u32) -> 
 }
 
 /// The first key after those of a group.
-fn after(group: u32) -> Key {
-    Key::first(group + 1, false, Timestamp::MIN)
+fn after(group: u32) -> DocumentKey {
+    DocumentKey::first(group + 1, false, Timestamp::MIN)
 }
 
 /// The last documents of each group, without columns: some regular ones, newest first, and one
@@ -49,7 +49,7 @@ pub(in super::super::super) fn last(groups: &[u32]) -> Vec<Document> {
     };
     let mut pipelines = groups
         .iter()
-        .flat_map(|&group| [of(group, false, LAST), of(group, true, 1)]);
+        .flat_map(|&group| [of(group, false, LAST_DOCUMENTS), of(group, true, 1)]);
     let mut pipeline = pipelines.next().unwrap_or_default();
     pipeline.extend(pipelines.map(|rest| {
         let rest: Vec<Bson> = rest.into_iter().map(Bson::from).collect();
@@ -63,9 +63,9 @@ pub(in super::super::super) fn newest_first(group: u32, is_irregular: bool) -> V
     let end = if is_irregular {
         after(group)
     } else {
-        Key::first(group, true, Timestamp::MIN)
+        DocumentKey::first(group, true, Timestamp::MIN)
     };
-    let keys = between(Key::first(group, is_irregular, Timestamp::MIN), end);
+    let keys = between(DocumentKey::first(group, is_irregular, Timestamp::MIN), end);
     vec![doc! { "$match": { "_id": keys } }, doc! { "$sort": { "_id": -1 } }]
 }
 

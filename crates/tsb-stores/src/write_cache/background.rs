@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use tsb_core::time::Clock;
 
-use super::checkpoint::{Settle, checkpoint};
+use super::checkpoint::{CheckpointSource, checkpoint_journal};
 use super::journal::Journal;
 use super::options::{Sync, WriteCacheOptions};
 use super::shard::RETRY_NS;
@@ -17,12 +17,12 @@ use crate::error::{Error, Result};
 use crate::own_threads::OwnThreads;
 
 /// How often the timer thread reads the clock. It polls, since `clock` need not be the machine's.
-const LOOK: Duration = Duration::from_millis(100);
+const POLL: Duration = Duration::from_millis(100);
 /// Number of sealed journal segments from which on the oldest are written out and removed.
-const BACKLOG: usize = 2;
+const BACKLOG_MAX: usize = 2;
 
 /// A cache, as its background threads see it.
-pub trait Kept: Settle + Send + std::marker::Sync + 'static {
+pub trait BackgroundTasks: CheckpointSource + Send + std::marker::Sync + 'static {
     /// The clock by which work is due.
     fn clock(&self) -> &dyn Clock;
 
@@ -31,37 +31,43 @@ pub trait Kept: Settle + Send + std::marker::Sync + 'static {
 
     /// Runs writeback thread `index` of `threads`: writes due queues whenever there are any,
     /// until the cache stops.
-    fn work(&self, index: usize, threads: usize);
+    fn run_writeback(&self, index: usize, threads: usize);
 
-    /// Sleeps for at most `look`. Returns false once the cache is stopping.
-    fn rest(&self, look: Duration) -> bool;
+    /// Sleeps for at most `poll`. Returns false once the cache is stopping.
+    fn sleep(&self, poll: Duration) -> bool;
 
     /// Queues due work for writing, and forgets files that have been unused for `idle_ns`
     /// nanoseconds.
     fn sweep(&self, idle_ns: u64);
 
     /// Queues everything for writing if memory is nearly used up.
-    fn make_room(&self);
+    fn queue_if_nearly_full(&self);
 
     /// Queues for a retry what could not be written, once its retry delay has passed.
-    fn try_again(&self);
+    fn retry_failed(&self);
 
     /// Queues for writing all samples in journal records up to `record`.
-    fn hurry(&self, record: u64);
+    fn queue_upto(&self, record: u64);
 
     /// Refuses all further calls because of `error`.
-    fn poisoned_by(&self, error: &Error);
+    fn poison_by(&self, error: &Error);
 }
 
 /// Starts the writeback threads and the timer thread.
-pub fn start<C: Kept>(cache: &Arc<C>, options: &WriteCacheOptions, own: &OwnThreads) -> Result<Vec<JoinHandle<()>>> {
+pub fn start<C: BackgroundTasks>(
+    cache: &Arc<C>,
+    options: &WriteCacheOptions,
+    own: &OwnThreads,
+) -> Result<Vec<JoinHandle<()>>> {
     let threads = options.threads;
     let mut started = Vec::with_capacity(threads + 1);
     for index in 0..threads {
         let cache = Arc::clone(cache);
-        started.push(spawn(own, "tsb-cache-write", move || cache.work(index, threads))?);
+        started.push(spawn(own, "tsb-cache-write", move || {
+            cache.run_writeback(index, threads)
+        })?);
     }
-    let keeper = Keeper {
+    let timer = TimerThread {
         cache: Arc::clone(cache),
         // Read the clock here, not in the new thread: that may first run much later.
         started_ns: cache.clock().now(),
@@ -71,7 +77,7 @@ pub fn start<C: Kept>(cache: &Arc<C>, options: &WriteCacheOptions, own: &OwnThre
             _ => None,
         }),
     };
-    started.push(spawn(own, "tsb-cache-keep", move || keeper.run())?);
+    started.push(spawn(own, "tsb-cache-keep", move || timer.run())?);
     Ok(started)
 }
 
@@ -87,36 +93,36 @@ pub fn spawn(own: &OwnThreads, name: &str, run: impl FnOnce() + Send + 'static) 
 }
 
 /// The timer thread: starts work that is due by time alone.
-struct Keeper<C> {
+struct TimerThread<C> {
     cache: Arc<C>,
     started_ns: u64,
     flush_ns: u64,
     sync_ns: Option<u64>,
 }
 
-impl<C: Kept> Keeper<C> {
+impl<C: BackgroundTasks> TimerThread<C> {
     fn run(&self) {
         let cache = &*self.cache;
-        let look = self
+        let poll = self
             .sync_ns
-            .map_or(LOOK, |sync_ns| LOOK.min(Duration::from_nanos(sync_ns)));
+            .map_or(POLL, |sync_ns| POLL.min(Duration::from_nanos(sync_ns)));
         let mut flush_at_ns = self.started_ns.saturating_add(self.flush_ns);
         let mut sync_at_ns = self.started_ns;
         // Right after opening there is nothing to retry.
         let mut retry_at_ns = self.started_ns.saturating_add(RETRY_NS / 4);
-        while cache.rest(look) {
+        while cache.sleep(poll) {
             let now_ns = cache.clock().now();
             if now_ns >= flush_at_ns {
                 cache.sweep(self.flush_ns);
-                self.with_journal(|journal| checkpoint(cache, journal));
+                self.with_journal(|journal| checkpoint_journal(cache, journal));
                 flush_at_ns = now_ns.saturating_add(self.flush_ns);
             }
             if now_ns >= retry_at_ns {
-                cache.try_again();
-                self.with_journal(|journal| self.shorten(journal));
+                cache.retry_failed();
+                self.with_journal(|journal| self.shorten_journal(journal));
                 retry_at_ns = now_ns.saturating_add(RETRY_NS / 4);
             }
-            cache.make_room();
+            cache.queue_if_nearly_full();
             if let Some(sync_ns) = self.sync_ns
                 && now_ns >= sync_at_ns
             {
@@ -129,21 +135,21 @@ impl<C: Kept> Keeper<C> {
     /// Runs `run` on the journal, if there is one. An error of the journal poisons the cache.
     fn with_journal(&self, run: impl FnOnce(&Journal) -> Result<()>) {
         if let Some(Err(error)) = self.cache.journal().map(run) {
-            self.cache.poisoned_by(&error);
+            self.cache.poison_by(&error);
         }
     }
 
     /// With too many sealed segments, has the samples of the oldest ones written, so that a
     /// checkpoint can remove them.
-    fn shorten(&self, journal: &Journal) -> Result<()> {
+    fn shorten_journal(&self, journal: &Journal) -> Result<()> {
         let (segments, record) = journal.backlog();
-        if segments < BACKLOG {
+        if segments < BACKLOG_MAX {
             return Ok(());
         }
-        self.cache.hurry(record);
+        self.cache.queue_upto(record);
         match self.cache.oldest_record() {
             Some(oldest) if oldest <= record => Ok(()),
-            _ => checkpoint(&*self.cache, journal),
+            _ => checkpoint_journal(&*self.cache, journal),
         }
     }
 }

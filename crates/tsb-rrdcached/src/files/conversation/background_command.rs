@@ -6,20 +6,21 @@
 use std::sync::mpsc::{Receiver, TryRecvError, sync_channel};
 use std::task::Waker;
 
-use super::answer::Said;
+use super::execute::CommandResult;
 
 /// The running command of a connection; at most one.
 #[derive(Debug, Default)]
-pub(super) struct Begun {
-    outcome: Option<Receiver<Said>>,
+pub(super) struct BackgroundCommand {
+    outcome: Option<Receiver<CommandResult>>,
     waker: Option<Waker>,
 }
 
 /// The error if the thread panicked.
-const BROKEN: &str = "the command was not finished";
+const UNFINISHED: &str = "the command was not finished";
 
-impl Begun {
-    /// Sets the waker to call when a command is done. Without one, [`Begun::begin`] blocks.
+impl BackgroundCommand {
+    /// Sets the waker to call when a command is done. Without one, [`BackgroundCommand::start`]
+    /// blocks.
     pub(super) fn wake_with(&mut self, waker: &Waker) {
         self.waker = Some(waker.clone());
     }
@@ -30,14 +31,14 @@ impl Begun {
     }
 
     /// Starts `work` on a new thread; without a waker, runs it at once.
-    pub(super) fn begin(&mut self, work: impl FnOnce() -> Said + Send + 'static) -> Said {
+    pub(super) fn start(&mut self, work: impl FnOnce() -> CommandResult + Send + 'static) -> CommandResult {
         let Some(waker) = self.waker.clone() else {
             return work();
         };
         let (done, outcome) = sync_channel(1);
         let run = move || {
             // Dropped last, also by a panic: it wakes after the channel has closed.
-            let _wakes = WakeLast(waker);
+            let _wakes = WakeOnDrop(waker);
             let done = done;
             // The connection may be gone.
             let _ = done.send(work());
@@ -51,27 +52,27 @@ impl Begun {
     }
 
     /// The outcome, if the command is done.
-    pub(super) fn poll(&mut self) -> Option<Said> {
+    pub(super) fn poll(&mut self) -> Option<CommandResult> {
         let outcome = match self.outcome.as_ref()?.try_recv() {
             Ok(outcome) => outcome,
             Err(TryRecvError::Empty) => return None,
-            Err(TryRecvError::Disconnected) => Err(BROKEN.to_owned()),
+            Err(TryRecvError::Disconnected) => Err(UNFINISHED.to_owned()),
         };
         self.outcome = None;
         Some(outcome)
     }
 
     /// Waits for the outcome.
-    pub(super) fn wait(&mut self) -> Option<Said> {
+    pub(super) fn wait(&mut self) -> Option<CommandResult> {
         let outcome = self.outcome.take()?.recv();
-        Some(outcome.unwrap_or_else(|_| Err(BROKEN.to_owned())))
+        Some(outcome.unwrap_or_else(|_| Err(UNFINISHED.to_owned())))
     }
 }
 
 /// Calls the waker when it is dropped.
-struct WakeLast(Waker);
+struct WakeOnDrop(Waker);
 
-impl Drop for WakeLast {
+impl Drop for WakeOnDrop {
     fn drop(&mut self) {
         self.0.wake_by_ref();
     }
@@ -94,9 +95,9 @@ mod tests {
     use tsb_stores::parts::lock;
     use tsb_stores::write_cache::WriteCacheOptions;
 
-    struct Bell(std::sync::Mutex<std::sync::mpsc::Sender<()>>);
+    struct SendOnWake(std::sync::Mutex<std::sync::mpsc::Sender<()>>);
 
-    impl Wake for Bell {
+    impl Wake for SendOnWake {
         fn wake(self: Arc<Self>) {
             let _ = self.0.lock().unwrap().send(());
         }
@@ -110,8 +111,8 @@ mod tests {
         let cache = FileCache::open(&folder.path().join("base"), FileBounds::of_files(10), &options, clock);
         let cache = Arc::new(cache.unwrap());
         let mut conversation = Conversation::new(Arc::clone(&cache));
-        let (bell, has_rung) = channel();
-        conversation.wake_with(&Waker::from(Arc::new(Bell(bell.into()))));
+        let (woken, wakes) = channel();
+        conversation.wake_with(&Waker::from(Arc::new(SendOnWake(woken.into()))));
         let peer = Peer {
             rejected: 0,
             is_listening: true,
@@ -119,16 +120,16 @@ mod tests {
         let turn = lock(&cache.creating);
         let commands = b"CREATE large.rrd -s 10 DS:v:GAUGE:20:U:U RRA:AVERAGE:0.5:1:200000\nPING\n";
         let taken = conversation.decode(commands, &mut NoSeries).unwrap();
-        let mut said = Vec::new();
-        assert_eq!(conversation.answer(peer, &mut said), Next::Later);
+        let mut replies = Vec::new();
+        assert_eq!(conversation.answer(peer, &mut replies), Next::Later);
         assert_eq!(&commands[taken..], b"PING\n", "the next command waits for its turn");
         assert_eq!(conversation.decode(&commands[taken..], &mut NoSeries).unwrap(), 0);
-        assert!(said.is_empty());
+        assert!(replies.is_empty());
         drop(turn);
-        has_rung.recv().unwrap();
+        wakes.recv().unwrap();
         assert_eq!(conversation.decode(&commands[taken..], &mut NoSeries).unwrap(), 5);
-        assert_eq!(conversation.answer(peer, &mut said), Next::More);
-        assert_eq!(String::from_utf8(said).unwrap(), "0 RRD created OK\n0 PONG\n");
+        assert_eq!(conversation.answer(peer, &mut replies), Next::More);
+        assert_eq!(String::from_utf8(replies).unwrap(), "0 RRD created OK\n0 PONG\n");
         cache.close().unwrap();
     }
 }

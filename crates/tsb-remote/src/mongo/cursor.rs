@@ -1,4 +1,4 @@
-//! The answer to a query, read chunk by chunk: one series after the other, one pipeline each.
+//! The rows of a query, read chunk by chunk: one series after the other, one pipeline each.
 
 use std::sync::Arc;
 
@@ -6,11 +6,11 @@ use mongodb::Cursor;
 use mongodb::bson::{RawBsonRef, RawDocument, RawDocumentBuf};
 use tsb_core::{SeriesId, Timestamp};
 
-use super::connection::Connection;
+use super::connection::MongoConnection;
 use super::consolidate::stages;
 use super::layout::{Layout, ticks};
 use super::options::LayoutKind;
-use crate::{Answer, Chunk};
+use crate::{Chunk, QueryCursor};
 use tsb_stores::error::Result;
 use tsb_stores::parts::Resampler;
 use tsb_stores::store::{Query, Resample, TimeRange};
@@ -19,55 +19,55 @@ use tsb_stores::store::{Query, Resample, TimeRange};
 const ROWS_MAX: usize = 4_096;
 const ACTION: &str = "read samples";
 
-/// The part of an answer that has not been read yet.
+/// The part of a query that has not been read yet.
 #[derive(Debug)]
-pub struct MongoAnswer {
-    question: Question,
-    asked: std::vec::IntoIter<(SeriesId, u32)>,
+pub struct MongoCursor {
+    parameters: QueryParameters,
+    remaining: std::vec::IntoIter<(SeriesId, u32)>,
     current: Option<(SeriesId, Cursor<RawDocumentBuf>)>,
 }
 
 /// The parameters of the query. Kept apart from the cursor, which needs exclusive access.
 #[derive(Debug)]
-struct Question {
-    connection: Arc<Connection>,
+struct QueryParameters {
+    connection: Arc<MongoConnection>,
     layout: Arc<Layout>,
     range: TimeRange,
     resample: Option<Resample>,
 }
 
-impl MongoAnswer {
+impl MongoCursor {
     pub(super) fn new(
-        connection: &Arc<Connection>,
+        connection: &Arc<MongoConnection>,
         layout: &Arc<Layout>,
         query: &Query<'_>,
         numbers: Vec<u32>,
     ) -> Self {
-        let asked = query.series.iter().copied().zip(numbers);
+        let remaining = query.series.iter().copied().zip(numbers);
         // A range that ends before it starts is empty: the server need not be asked.
-        let asked: Vec<_> = asked.filter(|_| query.range.start < query.range.end).collect();
+        let remaining: Vec<_> = remaining.filter(|_| query.range.start < query.range.end).collect();
         Self {
-            question: Question {
+            parameters: QueryParameters {
                 connection: Arc::clone(connection),
                 layout: Arc::clone(layout),
                 range: query.range,
                 resample: query.resample,
             },
-            asked: asked.into_iter(),
+            remaining: remaining.into_iter(),
             current: None,
         }
     }
 }
 
-impl Question {
+impl QueryParameters {
     async fn begin(&self, number: u32) -> Result<Cursor<RawDocumentBuf>> {
-        let mut reading = self.layout.samples(number, self.range);
+        let mut aggregation = self.layout.samples(number, self.range);
         let is_ours = self.layout.kind() != LayoutKind::Ticks;
         if let Some(resample) = self.resample.filter(|_| is_ours) {
-            reading.pipeline.extend(stages(resample));
+            aggregation.pipeline.extend(stages(resample));
         }
         self.connection
-            .aggregate(ACTION, &reading.collection, reading.pipeline)
+            .aggregate(ACTION, &aggregation.collection, aggregation.pipeline)
             .await
     }
 
@@ -89,28 +89,28 @@ impl Question {
     /// All rows of a series in the ticks layout. Documents may overlap in time, so all must be
     /// read before the first row is known.
     async fn columns(&self, series: SeriesId, number: u32, mut cursor: Cursor<RawDocumentBuf>) -> Result<Chunk> {
-        let mut cells: Vec<(Timestamp, u64, f64)> = Vec::new();
+        let mut samples: Vec<(Timestamp, u64, f64)> = Vec::new();
         while self.connection.advance(ACTION, &mut cursor).await? {
             let document = cursor.current();
             let failed = |what: String| self.connection.failed(ACTION, what);
-            let key = ticks::Key::of(document);
+            let key = ticks::DocumentKey::of(document);
             let order = key
                 .ok_or_else(|| failed("a document has no key of ours".to_owned()))?
                 .order;
-            ticks::read(document, |cell| {
-                if cell.number == number && self.range.contains(cell.at) {
-                    cells.push((cell.at, order, cell.value));
+            ticks::read(document, |sample| {
+                if sample.number == number && self.range.contains(sample.at) {
+                    samples.push((sample.at, order, sample.value));
                 }
             })
             .map_err(failed)?;
         }
         // The sort must be stable: within a document, the order is that of writing.
-        cells.sort_by_key(|(at, order, _)| (*at, *order));
+        samples.sort_by_key(|(at, order, _)| (*at, *order));
         let (times, values) = match self.resample {
-            None => cells.iter().map(|(at, _, value)| (*at, *value)).unzip(),
+            None => samples.iter().map(|(at, _, value)| (*at, *value)).unzip(),
             Some(resample) => {
                 let mut resampler = Resampler::new(resample);
-                for (at, _, value) in &cells {
+                for (at, _, value) in &samples {
                     resampler.push(*at, *value);
                 }
                 resampler.finish()
@@ -120,25 +120,25 @@ impl Question {
     }
 }
 
-impl Answer for MongoAnswer {
+impl QueryCursor for MongoCursor {
     async fn next(&mut self) -> Result<Option<Chunk>> {
         loop {
             let chunk = if let Some((series, mut cursor)) = self.current.take() {
-                let chunk = self.question.rows(series, &mut cursor).await?;
+                let chunk = self.parameters.rows(series, &mut cursor).await?;
                 if chunk.times.len() == ROWS_MAX {
                     self.current = Some((series, cursor));
                 }
                 chunk
             } else {
-                let Some((series, number)) = self.asked.next() else {
+                let Some((series, number)) = self.remaining.next() else {
                     return Ok(None);
                 };
-                let cursor = self.question.begin(number).await?;
-                if self.question.layout.kind() != LayoutKind::Ticks {
+                let cursor = self.parameters.begin(number).await?;
+                if self.parameters.layout.kind() != LayoutKind::Ticks {
                     self.current = Some((series, cursor));
                     continue;
                 }
-                self.question.columns(series, number, cursor).await?
+                self.parameters.columns(series, number, cursor).await?
             };
             if !chunk.times.is_empty() {
                 return Ok(Some(chunk));

@@ -22,11 +22,11 @@ const SIGN: u64 = 1 << 63;
 
 /// The keys below one prefix.
 #[derive(Clone, Debug)]
-pub(super) struct Space {
+pub(super) struct KeySpace {
     prefix: String,
 }
 
-impl Space {
+impl KeySpace {
     pub(super) fn new(place: &str) -> Self {
         Self {
             prefix: format!("{place}/"),
@@ -131,41 +131,44 @@ mod tests {
 
     #[test]
     fn keys_are_in_the_order_of_series_and_time() {
-        let space = Space::new("runs");
+        let key_space = KeySpace::new("runs");
         let times = [i64::MIN, -1, 0, 1, 255, 256, i64::MAX].map(Timestamp);
         let mut keys = Vec::new();
         for number in [0, 1, 255, 256, u32::MAX] {
             for at in times {
-                let key = space.sample(number, at);
-                assert_eq!(space.sample_of(&key), Some((number, at)));
+                let key = key_space.sample(number, at);
+                assert_eq!(key_space.sample_of(&key), Some((number, at)));
                 keys.push(key);
             }
-            let range = space.samples_from(number, Timestamp::MIN);
+            let range = key_space.samples_from(number, Timestamp::MIN);
             assert!(range.key == keys[keys.len() - times.len()] && range.end > keys[keys.len() - 1]);
         }
         assert!(keys.is_sorted_by(|left, right| left < right));
-        let all = space.samples();
+        let all = key_space.samples();
         assert!(keys.iter().all(|key| all.key <= *key && *key < all.end));
     }
 
     #[test]
-    fn kinds_are_apart_and_within_the_prefix() {
-        let space = Space::new("runs");
-        let all = space.everything();
+    fn kinds_of_keys_do_not_overlap_and_stay_below_the_prefix() {
+        let key_space = KeySpace::new("runs");
+        let all = key_space.everything();
         assert_eq!((&*all.key, &*all.end), (&b"runs/"[..], &b"runs0"[..]));
-        let names = space.names();
-        for key in [space.marker(), space.name(7), space.sample(7, Timestamp(1))] {
+        let names = key_space.names();
+        for key in [key_space.marker(), key_space.name(7), key_space.sample(7, Timestamp(1))] {
             assert!(all.key < key && key < all.end);
-            assert_eq!(names.key <= key && key < names.end, space.number_of(&key) == Some(7));
+            assert_eq!(
+                names.key <= key && key < names.end,
+                key_space.number_of(&key) == Some(7)
+            );
         }
         for foreign in [&b"runs/k123"[..], b"run/k1234", b"runs/s1234"] {
-            assert_eq!(space.number_of(foreign), None);
-            assert_eq!(space.sample_of(foreign), None);
+            assert_eq!(key_space.number_of(foreign), None);
+            assert_eq!(key_space.sample_of(foreign), None);
         }
     }
 
     #[test]
-    fn a_series_there_and_back() {
+    fn a_series_decodes_to_what_was_encoded() {
         for key in [
             SeriesKey::new("a\"b\n"),
             SeriesKey::with_labels("a", [("x", "{}"), ("y", "\u{e9}")]),

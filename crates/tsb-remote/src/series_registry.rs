@@ -10,19 +10,19 @@ use tsb_stores::parts::Keys;
 use tsb_stores::parts::{lock, read, write};
 
 /// A number and its series.
-pub(crate) type Numbered = (u32, SeriesKey);
+pub(crate) type NumberedSeries = (u32, SeriesKey);
 
 /// The series of a client.
 #[derive(Debug)]
-pub(crate) struct Names {
+pub(crate) struct SeriesRegistry {
     keys: RwLock<Keys>,
     /// Series whose numbers are not stored at the server yet.
-    unsaved: Mutex<Vec<Numbered>>,
+    unsaved: Mutex<Vec<NumberedSeries>>,
     /// Held while numbers are being stored.
     saving: tokio::sync::Mutex<()>,
 }
 
-impl Names {
+impl SeriesRegistry {
     /// `stored` are the series that the server knows, in the order of their numbers.
     pub(crate) fn new(stored: Vec<SeriesKey>, max_series: usize) -> Self {
         Self {
@@ -42,13 +42,17 @@ impl Names {
         self.keys().numbers(series).map(drop)
     }
 
-    /// Binds all ids, or none. New series get numbers, and are passed to `learn` before they can
+    /// Binds all ids, or none. New series get numbers, and are passed to `on_new` before they can
     /// be written.
-    pub(crate) fn define(&self, series: &[(SeriesId, SeriesKey)], learn: impl FnOnce(&[Numbered])) -> Result<()> {
+    pub(crate) fn define(
+        &self,
+        series: &[(SeriesId, SeriesKey)],
+        on_new: impl FnOnce(&[NumberedSeries]),
+    ) -> Result<()> {
         let mut keys = write(&self.keys);
         let first = keys.count();
         let new: Vec<_> = (first..).zip(keys.define(series)?).collect();
-        learn(&new);
+        on_new(&new);
         lock(&self.unsaved).extend(new);
         Ok(())
     }
@@ -62,7 +66,7 @@ impl Names {
         let saving = self.saving.lock().await;
         let series = lock(&self.unsaved).clone();
         Some(Unsaved {
-            names: self,
+            registry: self,
             series,
             _saving: saving,
         })
@@ -72,19 +76,19 @@ impl Names {
 /// Series that are about to be stored at the server. If that fails, they remain unsaved.
 #[derive(Debug)]
 pub(crate) struct Unsaved<'a> {
-    names: &'a Names,
-    series: Vec<Numbered>,
+    registry: &'a SeriesRegistry,
+    series: Vec<NumberedSeries>,
     _saving: tokio::sync::MutexGuard<'a, ()>,
 }
 
 impl Unsaved<'_> {
     /// The series.
-    pub(crate) fn series(&self) -> &[Numbered] {
+    pub(crate) fn series(&self) -> &[NumberedSeries] {
         &self.series
     }
 
     /// Marks the series as stored.
     pub(crate) fn saved(self) {
-        lock(&self.names.unsaved).drain(..self.series.len());
+        lock(&self.registry.unsaved).drain(..self.series.len());
     }
 }
