@@ -13,13 +13,13 @@ use rustix::fs::{FlockOperation, fcntl_lock, fstat};
 use rustix::io::Errno;
 
 use crate::error::{Error, Result};
-use crate::habit::Habit;
 use crate::layout::{Layout, STAT_HEAD};
 use crate::live::Live;
 use crate::reading::Moment;
 use crate::rows::Rows;
 use crate::system::{Stage, begin_writeback};
 use crate::update::{Scratch, apply};
+use crate::write_policy::WritePolicy;
 
 /// Reusable buffers for passes over any number of files.
 #[derive(Debug, Default)]
@@ -28,8 +28,8 @@ pub struct Session {
     pub(crate) live: Live,
     pub(crate) pass: Pass,
     pub(crate) stage: Option<Stage>,
-    /// The policy for writing to open files ([`crate::habit`]).
-    pub(crate) habit: Habit,
+    /// The policy for writing to open files ([`crate::write_policy`]).
+    pub(crate) write_policy: WritePolicy,
 }
 
 /// The result of a pass.

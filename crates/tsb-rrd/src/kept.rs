@@ -2,15 +2,15 @@
 //! less.
 //!
 //! Each pass takes librrd's lock and reads the header again; only the way of writing differs
-//! ([`crate::habit`]). Changes are in the file when the call returns.
+//! ([`crate::write_policy`]). Changes are in the file when the call returns.
 
 use rustix::fs::FlockOperation;
 
 use crate::error::{Error, Result};
 use crate::file::{RrdFile, Session, Updated};
-use crate::habit::Route;
 use crate::mapped;
 use crate::system::{Mapping, faults};
+use crate::write_policy::WriteMethod;
 
 /// An open file that other programs may read and write between passes.
 #[derive(Debug)]
@@ -64,28 +64,28 @@ impl Writer {
             stage,
             pass,
             live,
-            habit,
+            write_policy,
             ..
         } = session;
-        let route = habit.route(self.was_mapped);
+        let method = write_policy.method(self.was_mapped);
         self.was_mapped = false;
-        let mapping = match route {
-            Route::Calls => None,
-            Route::Mapping { .. } => self.map(file),
+        let mapping = match method {
+            WriteMethod::Calls => None,
+            WriteMethod::Mapping { .. } => self.map(file),
         };
         let Some(mapping) = mapping else {
             return file.write(pass, live);
         };
-        let is_watched = route == Route::Mapping { is_watched: true };
-        let before = if is_watched { faults() } else { 0 };
+        let is_measured = method == WriteMethod::Mapping { is_measured: true };
+        let before = if is_measured { faults() } else { 0 };
         if let Err(error) = mapped::write(stage, mapping, file.layout(), pass, live) {
             // After an error the mapping may be stale; the next pass maps the file anew.
             self.mapping = None;
             return Err(Error::io("write to the mapped file")(error));
         }
-        self.was_mapped = habit.goes_on(route);
-        if is_watched {
-            habit.saw(faults() - before);
+        self.was_mapped = write_policy.measures_next(method);
+        if is_measured {
+            write_policy.record_faults(faults() - before);
         }
         Ok(())
     }
@@ -103,8 +103,8 @@ impl Writer {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::habit::Habit;
     use crate::layout::{Archive, Cf, DataSource, DsKind, Layout};
+    use crate::write_policy::WritePolicy;
     use std::path::{Path, PathBuf};
 
     const START_S: i64 = 1_700_000_000;
@@ -124,7 +124,7 @@ mod tests {
 
     fn mapping() -> Session {
         Session {
-            habit: Habit::mapping(),
+            write_policy: WritePolicy::mapping(),
             ..Session::default()
         }
     }
@@ -156,7 +156,7 @@ mod tests {
             turns.update(session, &readings).unwrap();
         }
         assert!(
-            files[1].writer.mapping.is_some() && maps.habit.goes_on(Route::Calls),
+            files[1].writer.mapping.is_some() && maps.write_policy.measures_next(WriteMethod::Calls),
             "it was mapped"
         );
         let bytes = paths.map(|path| std::fs::read(path).unwrap());

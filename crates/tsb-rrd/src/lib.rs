@@ -35,7 +35,6 @@ mod definition;
 mod error;
 mod fetch;
 mod file;
-mod habit;
 mod header;
 mod held;
 mod info;
@@ -50,6 +49,7 @@ mod rows;
 mod stamp;
 mod system;
 mod update;
+mod write_policy;
 
 pub use ahead::{Ahead, Seen, Stage, until_s};
 pub use check::{check, check_plain};
