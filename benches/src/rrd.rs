@@ -3,7 +3,9 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use tsb_rrd::{Ahead, Archive, Cf, DataSource, DsKind, Held, KeptFile, Layout, RrdFile, Seen, Session, Stage, until_s};
+use tsb_rrd::{
+    Ahead, Archive, Cf, DataSource, DsKind, ExclusiveFile, Layout, OpenFile, RrdFile, Seen, Session, Stage, until_s,
+};
 
 /// Step, in seconds.
 pub const STEP_S: i64 = 300;
@@ -64,8 +66,8 @@ impl Way {
 enum Kept {
     Paths(Vec<PathBuf>),
     Ahead(Vec<(PathBuf, Option<RrdFile>)>, Ahead),
-    Open(Vec<KeptFile>),
-    Held(Vec<Held>),
+    Open(Vec<OpenFile>),
+    Held(Vec<ExclusiveFile>),
     Librrd(Vec<PathBuf>),
 }
 
@@ -110,10 +112,14 @@ impl Files {
             Way::Ahead => Kept::Ahead(paths.map(|path| (path, None)).collect(), Ahead::default()),
             Way::Kept => Kept::Open(
                 paths
-                    .map(|path| KeptFile::new(RrdFile::open_as(&path, &layout).expect("a file")))
+                    .map(|path| OpenFile::new(RrdFile::open_as(&path, &layout).expect("a file")))
                     .collect(),
             ),
-            Way::Exclusive => Kept::Held(paths.map(|path| Held::open(&path, &layout).expect("a file")).collect()),
+            Way::Exclusive => Kept::Held(
+                paths
+                    .map(|path| ExclusiveFile::open(&path, &layout).expect("a file"))
+                    .collect(),
+            ),
             Way::Librrd => Kept::Librrd(paths.collect()),
         };
         Self {

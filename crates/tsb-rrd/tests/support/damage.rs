@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use tsb_rrd::{Archive, Cf, DataSource, DsKind, Held, Layout, RrdFile, Session, rows};
+use tsb_rrd::{Archive, Cf, DataSource, DsKind, ExclusiveFile, Layout, RrdFile, Session, rows};
 
 const START_S: i64 = 1_700_000_000;
 
@@ -51,8 +51,8 @@ pub(crate) fn check(folder: &Path, bytes: &[u8]) -> Result<bool, Failure> {
     if updated.is_err() {
         assert!(std::fs::read(&path)? == bytes, "a failed pass changed the file");
     }
-    if let Ok(mut held) = Held::open(&path, file.layout()) {
-        let _ = held.update(&mut session, &[format!("{}{values}", START_S + 200_000)]);
+    if let Ok(mut exclusive) = ExclusiveFile::open(&path, file.layout()) {
+        let _ = exclusive.update(&mut session, &[format!("{}{values}", START_S + 200_000)]);
     }
     let length = std::fs::metadata(&path)?.len();
     assert_eq!(length, bytes.len() as u64, "the file has grown");

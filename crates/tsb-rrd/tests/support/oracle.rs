@@ -6,7 +6,7 @@ use std::io::{BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 
-use tsb_rrd::{Archive, Cf, DataSource, DsKind, Held, KeptFile, Known, Layout, RrdFile, Session, Updated};
+use tsb_rrd::{Archive, Cf, DataSource, DsKind, ExclusiveFile, Known, Layout, OpenFile, RrdFile, Session, Updated};
 
 pub(crate) type Failure = Box<dyn std::error::Error + Send + Sync>;
 
@@ -282,8 +282,8 @@ pub(crate) fn compare(rrdtool: &mut Rrdtool, folder: &Path, seed: u64, calls: u6
 /// Our file, in one of the ways that it can be updated.
 enum Ours {
     Stateless(PathBuf),
-    Open(KeptFile),
-    Held(Held),
+    Open(OpenFile),
+    Exclusive(ExclusiveFile),
     /// With what is known of it, but for each fifth call, which is somebody else's.
     Known(PathBuf, Option<Known>, u64),
 }
@@ -293,9 +293,9 @@ impl Ours {
         let file = RrdFile::open(path)?;
         Ok(match seed % 4 {
             0 => Self::Stateless(path.to_owned()),
-            1 => Self::Open(KeptFile::new(file)),
+            1 => Self::Open(OpenFile::new(file)),
             2 => Self::Known(path.to_owned(), None, 0),
-            _ => Self::Held(Held::open(path, file.layout())?),
+            _ => Self::Exclusive(ExclusiveFile::open(path, file.layout())?),
         })
     }
 
@@ -303,7 +303,7 @@ impl Ours {
         Ok(match self {
             Self::Stateless(path) => RrdFile::open(path)?.update_and_close(session, readings)?,
             Self::Open(file) => file.update(session, readings)?,
-            Self::Held(file) => file.update(session, readings)?,
+            Self::Exclusive(file) => file.update(session, readings)?,
             Self::Known(path, known, calls) => {
                 *calls += 1;
                 let file = RrdFile::open(path)?;

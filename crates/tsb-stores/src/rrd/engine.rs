@@ -3,7 +3,7 @@
 use std::fmt::Debug;
 use std::path::Path;
 
-use tsb_rrd::{Ahead, KeptFile, RrdFile, Seen, Session, Stage};
+use tsb_rrd::{Ahead, OpenFile, RrdFile, Seen, Session, Stage};
 
 use crate::damage::Damage;
 use crate::error::{Error, Result};
@@ -43,10 +43,10 @@ pub(super) struct Ask {
 pub(super) enum Kept {
     #[default]
     Nothing,
-    Open(Box<KeptFile>),
+    Open(Box<OpenFile>),
     /// Opened ahead for the next update, which closes it.
     Ready(RrdFile),
-    Held(Box<tsb_rrd::Held>),
+    Held(Box<tsb_rrd::ExclusiveFile>),
 }
 
 /// Buffers of one call, reused by later ones.

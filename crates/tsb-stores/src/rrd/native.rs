@@ -4,7 +4,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use tsb_rrd::{Error as RrdError, Held, KeptFile, Layout, RrdFile, Seen, Stage, Updated, rows};
+use tsb_rrd::{Error as RrdError, ExclusiveFile, Layout, OpenFile, RrdFile, Seen, Stage, Updated, rows};
 
 use super::engine::{Ask, Done, Engine, Kept, Look, Pass, Room, Stop, failed};
 use super::wound::{foreign, trouble};
@@ -49,9 +49,9 @@ impl Native {
         result.map_err(|error| trouble("read", path, error))
     }
 
-    fn held<'a>(&self, path: &Path, kept: &'a mut Kept) -> Done<&'a mut Held> {
+    fn held<'a>(&self, path: &Path, kept: &'a mut Kept) -> Done<&'a mut ExclusiveFile> {
         if !matches!(kept, Kept::Held(_)) {
-            let held = Held::open(path, &self.layout).map_err(|error| trouble("hold", path, error))?;
+            let held = ExclusiveFile::open(path, &self.layout).map_err(|error| trouble("hold", path, error))?;
             *kept = Kept::Held(Box::new(held));
         }
         match kept {
@@ -94,7 +94,7 @@ impl Native {
             self.open.fetch_sub(1, Ordering::AcqRel);
             return file.update_and_close(&mut room.session, readings);
         }
-        let mut file = Box::new(KeptFile::new(file));
+        let mut file = Box::new(OpenFile::new(file));
         let result = file.update(&mut room.session, readings);
         *kept = Kept::Open(file);
         result
@@ -192,7 +192,7 @@ impl Engine for Native {
                 }
                 result => result,
             },
-            // Held files are written through, so the file is complete.
+            // Files in exclusive use are written through, so the file is complete.
             _ => RrdFile::open_as(path, &self.layout).and_then(|file| read(&file, room)),
         };
         let found = found.map_err(|error| trouble("read", path, error))?;

@@ -16,13 +16,13 @@ use crate::system::Mapping;
 
 /// A file that no other program writes. It keeps no file descriptor open.
 #[derive(Debug)]
-pub struct Held {
+pub struct ExclusiveFile {
     layout: Arc<Layout>,
     live: Live,
     mapping: Mapping,
 }
 
-impl Held {
+impl ExclusiveFile {
     /// Opens a file of this layout.
     ///
     /// # Errors

@@ -1,7 +1,7 @@
 //! An open file whose descriptor is kept between passes, and which is mapped where that costs
 //! less.
 //!
-//! Each pass takes librrd's lock and reads the header again; only the way of writing differs
+//! Each pass takes librrd's lock and reads the header again; only the write method differs
 //! ([`crate::write_policy`]). Changes are in the file when the call returns.
 
 use rustix::fs::FlockOperation;
@@ -14,7 +14,7 @@ use crate::write_policy::WriteMethod;
 
 /// An open file that other programs may read and write between passes.
 #[derive(Debug)]
-pub struct KeptFile {
+pub struct OpenFile {
     file: RrdFile,
     writer: Writer,
 }
@@ -28,7 +28,7 @@ struct Writer {
     was_mapped: bool,
 }
 
-impl KeptFile {
+impl OpenFile {
     /// Keeps `file` open.
     pub fn new(file: RrdFile) -> Self {
         Self {
@@ -118,8 +118,8 @@ mod tests {
         path
     }
 
-    fn kept(path: &Path) -> KeptFile {
-        KeptFile::new(RrdFile::open(path).unwrap())
+    fn opened(path: &Path) -> OpenFile {
+        OpenFile::new(RrdFile::open(path).unwrap())
     }
 
     fn mapping() -> Session {
@@ -132,10 +132,10 @@ mod tests {
     /// Within steps, across them, and across gaps of many rows; by calls, by the mapping, and
     /// by both in turn.
     #[test]
-    fn all_ways_leave_the_same_bytes() {
+    fn every_write_method_leaves_the_same_bytes() {
         let folder = tempfile::tempdir().unwrap();
         let paths = ["calls.rrd", "mapped.rrd", "turns.rrd"].map(|name| create(folder.path(), name));
-        let mut files = paths.each_ref().map(|path| kept(path));
+        let mut files = paths.each_ref().map(|path| opened(path));
         let (mut calls, mut maps) = (Session::default(), mapping());
         let (mut at_s, mut seed) = (START_S, 3_u64);
         for round in 0..600 {
@@ -168,12 +168,12 @@ mod tests {
         for session in [&mut Session::default(), &mut mapping()] {
             let folder = tempfile::tempdir().unwrap();
             let path = create(folder.path(), "a.rrd");
-            let mut file = kept(&path);
+            let mut file = opened(&path);
             file.update(session, &[format!("{}:1:2", START_S + 5)]).unwrap();
             std::fs::rename(create(folder.path(), "b.rrd"), &path).unwrap();
             let result = file.update(session, &[format!("{}:1:2", START_S + 6)]);
             assert!(matches!(result, Err(Error::Changed)), "{result:?}");
-            let mut file = kept(&path);
+            let mut file = opened(&path);
             file.update(session, &[format!("{}:1:2", START_S + 5)]).unwrap();
             std::fs::File::options()
                 .write(true)
@@ -191,7 +191,7 @@ mod tests {
     fn others_may_write_in_between() {
         let folder = tempfile::tempdir().unwrap();
         let path = create(folder.path(), "a.rrd");
-        let (mut file, session) = (kept(&path), &mut mapping());
+        let (mut file, session) = (opened(&path), &mut mapping());
         file.update(session, &[format!("{}:1:2", START_S + 5)]).unwrap();
         let other = RrdFile::open(&path).unwrap();
         other
