@@ -28,7 +28,6 @@
 //! Written from the layout, the manual pages and differential tests against the installed
 //! librrd; it holds none of its code.
 
-mod ahead;
 mod check;
 mod create;
 mod definition;
@@ -44,6 +43,7 @@ mod live;
 mod mapped;
 mod number;
 mod open_file;
+mod read_ahead;
 mod reading;
 mod rows;
 mod stamp;
@@ -51,7 +51,6 @@ mod system;
 mod update;
 mod write_policy;
 
-pub use ahead::{Ahead, Seen, Stage, until_s};
 pub use check::{check, check_plain};
 pub use create::{create, image, replace};
 pub use definition::{define, file_len_max, seconds};
@@ -65,6 +64,7 @@ pub use layout::{Archive, Cf, DataSource, DsKind, FORECASTS, Layout};
 pub use live::Live;
 pub use number::{difference, number};
 pub use open_file::OpenFile;
+pub use read_ahead::{ReadAhead, Residency, Stage, update_time_s};
 pub use reading::Moment;
 pub use rows::Rows;
 pub use update::{Scratch, apply};

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use super::*;
 use crate::layout::{Archive, Cf, DataSource, DsKind};
-use crate::{RrdFile, Seen};
+use crate::{Residency, RrdFile};
 
 const START_S: i64 = 1_700_000_000;
 
@@ -163,7 +163,7 @@ fn nothing_is_read_of_a_file_that_is_known() {
     };
     let (ours, twin) = (twins.open("ours"), twins.open("twin"));
     chill(&ours);
-    if twins.open("ours").ask_header() != Seen::Cold {
+    if twins.open("ours").prefetch_header() != Residency::Cold {
         // A file system in memory.
         return;
     }

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use tsb_core::SeriesKey;
 use tsb_core::time::Clock;
-use tsb_rrd::{Ahead, Session};
+use tsb_rrd::{ReadAhead, Session};
 
 use super::entry::{Entry, NONE};
 use super::shared::Shared;
@@ -55,7 +55,7 @@ impl Kept for Shared {
 
     fn work(&self, _index: usize, threads: usize) {
         let mut session = Session::default();
-        let mut ahead = Ahead::default();
+        let mut ahead = ReadAhead::default();
         let mut names = Vec::with_capacity(SOME);
         while self.await_due(threads, &mut names) {
             // A file that was suspended meanwhile is queued again when it is resumed.

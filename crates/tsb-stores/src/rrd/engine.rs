@@ -3,7 +3,7 @@
 use std::fmt::Debug;
 use std::path::Path;
 
-use tsb_rrd::{Ahead, OpenFile, RrdFile, Seen, Session, Stage};
+use tsb_rrd::{OpenFile, ReadAhead, Residency, RrdFile, Session, Stage};
 
 use crate::damage::Damage;
 use crate::error::{Error, Result};
@@ -21,7 +21,7 @@ pub(super) trait Engine: Debug + Send + Sync {
 
     /// Starts reading, without waiting, what an update up to `until_s` will need of a file, as
     /// far as `stage` says. A descriptor opened for this is kept for the update.
-    fn ask(&self, stage: Stage, path: &Path, kept: &mut Kept, room: &mut Room, until_s: i64) -> Seen;
+    fn ask(&self, stage: Stage, path: &Path, kept: &mut Kept, room: &mut Room, until_s: i64) -> Residency;
 
     /// Drops the kept state of a file.
     fn let_go(&self, kept: &mut Kept);
@@ -54,7 +54,7 @@ pub(super) enum Kept {
 pub(super) struct Room {
     pub(super) session: Session,
     /// Whether files were found in the page cache.
-    pub(super) ahead: Ahead,
+    pub(super) ahead: ReadAhead,
     /// Texts of updates; only the first ones are in use.
     pub(super) texts: Vec<String>,
     /// The index in the batch of each text.

@@ -7,7 +7,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use tsb_librrd::{Creation, Error as LibrrdError};
-use tsb_rrd::{Layout, Seen, Stage};
+use tsb_rrd::{Layout, Residency, Stage};
 
 use super::engine::{Ask, Done, Ended, Engine, Kept, Look, Pass, Room, Stop, Trouble, failed};
 use super::native::Native;
@@ -112,9 +112,9 @@ impl Engine for Librrd {
         })
     }
 
-    fn ask(&self, _stage: Stage, _path: &Path, _kept: &mut Kept, _room: &mut Room, _until_s: i64) -> Seen {
+    fn ask(&self, _stage: Stage, _path: &Path, _kept: &mut Kept, _room: &mut Room, _until_s: i64) -> Residency {
         // librrd opens each file itself; nothing can be read ahead.
-        Seen::Nothing
+        Residency::NotProbed
     }
 
     fn let_go(&self, _kept: &mut Kept) {}

@@ -4,7 +4,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use tsb_rrd::{Error as RrdError, ExclusiveFile, Layout, OpenFile, RrdFile, Seen, Stage, Updated, rows};
+use tsb_rrd::{Error as RrdError, ExclusiveFile, Layout, OpenFile, Residency, RrdFile, Stage, Updated, rows};
 
 use super::engine::{Ask, Done, Engine, Kept, Look, Pass, Room, Stop, failed};
 use super::wound::{foreign, trouble};
@@ -157,9 +157,9 @@ impl Engine for Native {
         pass_of(updated.map_err(|error| trouble("update", path, error))?, path)
     }
 
-    fn ask(&self, stage: Stage, path: &Path, kept: &mut Kept, room: &mut Room, until_s: i64) -> Seen {
+    fn ask(&self, stage: Stage, path: &Path, kept: &mut Kept, room: &mut Room, until_s: i64) -> Residency {
         if self.is_exclusive {
-            return Seen::Nothing;
+            return Residency::NotProbed;
         }
         if let (Kept::Nothing, Stage::Header) = (&*kept, stage)
             && let Ok(file) = RrdFile::open_as(path, &self.layout)
@@ -169,12 +169,14 @@ impl Engine for Native {
         let file = match kept {
             Kept::Open(kept) => kept.file(),
             Kept::Ready(file) => file,
-            Kept::Nothing | Kept::Held(_) => return Seen::Nothing,
+            Kept::Nothing | Kept::Held(_) => return Residency::NotProbed,
         };
         match stage {
-            Stage::Header => file.ask_header(),
-            Stage::Rows => file.ask_rows(&mut room.session, until_s).unwrap_or_else(Seen::from),
-            Stage::Update => Seen::Nothing,
+            Stage::Header => file.prefetch_header(),
+            Stage::Rows => file
+                .prefetch_rows(&mut room.session, until_s)
+                .unwrap_or_else(Residency::from),
+            Stage::Update => Residency::NotProbed,
         }
     }
 

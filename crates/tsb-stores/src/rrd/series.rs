@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use tsb_core::time::MonotonicClock;
 use tsb_core::{Batch, Timestamp};
-use tsb_rrd::{Seen, Stage};
+use tsb_rrd::{Residency, Stage};
 
 use super::engine::{Ask, Ended, Engine, Kept, Pass, Room, Stop, Trouble, retried};
 use super::patience;
@@ -117,9 +117,9 @@ impl Series {
     }
 
     /// Starts reading what a write up to `until` will need.
-    pub(super) fn ask(&mut self, site: &Site<'_>, stage: Stage, until: Timestamp, room: &mut Room) -> Seen {
+    pub(super) fn ask(&mut self, site: &Site<'_>, stage: Stage, until: Timestamp, room: &mut Room) -> Residency {
         if self.newest.is_none() {
-            return Seen::Nothing;
+            return Residency::NotProbed;
         }
         let Self { path, kept, .. } = self;
         site.engine.ask(stage, path, kept, room, until.as_secs())

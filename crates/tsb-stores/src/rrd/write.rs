@@ -3,7 +3,7 @@
 use std::sync::atomic::Ordering;
 
 use tsb_core::{Batch, Ids};
-use tsb_rrd::{Seen, Stage};
+use tsb_rrd::{Residency, Stage};
 
 use super::RrdStore;
 use super::engine::Room;
@@ -39,7 +39,7 @@ impl RrdStore {
             &order[start..parts[index] as usize]
         };
         let mut reached = 0;
-        let result = ahead.each(parts.len(), |stage, index| {
+        let result = ahead.for_each(parts.len(), |stage, index| {
             let part = part_of(index);
             let (first, last) = (part[0] as usize, part[part.len() - 1] as usize);
             let id = batch.id(first);
@@ -52,7 +52,7 @@ impl RrdStore {
             let indexes = part.iter().map(|&index| index as usize);
             let accepted = lock(series).write(&site, batch, indexes, room, refused)?;
             self.accepted.fetch_add(accepted as u64, Ordering::AcqRel);
-            Ok(Seen::Nothing)
+            Ok(Residency::NotProbed)
         });
         if result.is_err() {
             // Files opened ahead will not be written any more.
