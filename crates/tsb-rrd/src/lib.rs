@@ -28,6 +28,7 @@
 //! Written from the layout, the manual pages and differential tests against the installed
 //! librrd; it holds none of its code.
 
+mod cached_pages;
 mod check;
 mod create;
 mod definition;
@@ -37,7 +38,6 @@ mod fetch;
 mod file;
 mod header;
 mod info;
-mod known;
 mod layout;
 mod live;
 mod mapped;
@@ -51,6 +51,7 @@ mod system;
 mod update;
 mod write_policy;
 
+pub use cached_pages::CachedPages;
 pub use check::{check, check_plain};
 pub use create::{create, image, replace};
 pub use definition::{define, file_len_max, seconds};
@@ -59,7 +60,6 @@ pub use exclusive_file::ExclusiveFile;
 pub use fetch::{Fetched, Row, fetch, first, rows};
 pub use file::{RrdFile, Session, Updated};
 pub use info::{Fact, info};
-pub use known::Known;
 pub use layout::{Archive, Cf, DataSource, DsKind, FORECASTS, Layout};
 pub use live::Live;
 pub use number::{difference, number};

@@ -6,7 +6,9 @@ use std::io::{BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 
-use tsb_rrd::{Archive, Cf, DataSource, DsKind, ExclusiveFile, Known, Layout, OpenFile, RrdFile, Session, Updated};
+use tsb_rrd::{
+    Archive, CachedPages, Cf, DataSource, DsKind, ExclusiveFile, Layout, OpenFile, RrdFile, Session, Updated,
+};
 
 pub(crate) type Failure = Box<dyn std::error::Error + Send + Sync>;
 
@@ -279,13 +281,13 @@ pub(crate) fn compare(rrdtool: &mut Rrdtool, folder: &Path, seed: u64, calls: u6
     Ok(compared)
 }
 
-/// Our file, in one of the ways that it can be updated.
+/// Our file, with one of the methods of updating it.
 enum Ours {
     Stateless(PathBuf),
     Open(OpenFile),
     Exclusive(ExclusiveFile),
-    /// With what is known of it, but for each fifth call, which is somebody else's.
-    Known(PathBuf, Option<Known>, u64),
+    /// With cached pages, except each fifth call, which stands for another program.
+    Cached(PathBuf, Option<CachedPages>, u64),
 }
 
 impl Ours {
@@ -294,7 +296,7 @@ impl Ours {
         Ok(match seed % 4 {
             0 => Self::Stateless(path.to_owned()),
             1 => Self::Open(OpenFile::new(file)),
-            2 => Self::Known(path.to_owned(), None, 0),
+            2 => Self::Cached(path.to_owned(), None, 0),
             _ => Self::Exclusive(ExclusiveFile::open(path, file.layout())?),
         })
     }
@@ -304,13 +306,13 @@ impl Ours {
             Self::Stateless(path) => RrdFile::open(path)?.update_and_close(session, readings)?,
             Self::Open(file) => file.update(session, readings)?,
             Self::Exclusive(file) => file.update(session, readings)?,
-            Self::Known(path, known, calls) => {
+            Self::Cached(path, cache, calls) => {
                 *calls += 1;
                 let file = RrdFile::open(path)?;
                 if calls.is_multiple_of(5) {
                     file.update_and_close(session, readings)?
                 } else {
-                    file.update_known(session, known, readings)?
+                    file.update_cached(session, cache, readings)?
                 }
             }
         })

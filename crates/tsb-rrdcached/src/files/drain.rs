@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use tsb_rrd::{Error as RrdError, Known, Layout, Moment, RrdFile, Session, Updated};
+use tsb_rrd::{CachedPages, Error as RrdError, Layout, Moment, RrdFile, Session, Updated};
 
 use super::entry::Load;
 use super::error::FileError;
@@ -22,7 +22,7 @@ const REOPENS: usize = 3;
 struct Way {
     /// The file, if it was opened ahead.
     ready: Option<RrdFile>,
-    known: Option<Known>,
+    known: Option<CachedPages>,
     /// Whether the file's head is kept in memory after the write.
     keeps: bool,
     /// Whether the file stays open after the last pass.
@@ -37,7 +37,7 @@ impl Way {
     /// Runs one pass of updates. Closes the file afterwards unless `leaves_open`.
     fn update(&mut self, file: RrdFile, session: &mut Session, readings: &[&str]) -> tsb_rrd::Result<Updated> {
         let updated = match (self.keeps, self.leaves_open) {
-            (true, _) => file.update_known(session, &mut self.known, readings)?,
+            (true, _) => file.update_cached(session, &mut self.known, readings)?,
             (false, true) => file.update(session, readings)?,
             (false, false) => return file.update_and_close(session, readings),
         };
@@ -61,7 +61,7 @@ struct Passed {
     is_for_librrd: bool,
     newest: Option<Moment>,
     layout: Option<Arc<Layout>>,
-    known: Option<Known>,
+    known: Option<CachedPages>,
     open: Option<RrdFile>,
 }
 
