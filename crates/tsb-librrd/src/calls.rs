@@ -99,9 +99,9 @@ pub fn create(path: &Path, creation: &Creation<'_>) -> Result<()> {
 
 /// Applies updates, `time:value[:value...]`, in order. The first that is refused ends the call:
 /// those before it are applied, those after it are not.
-pub fn update<T: AsRef<str>>(path: &Path, readings: &[T]) -> Result<()> {
-    let readings = texts(readings)?;
-    ffi::update(&c_path(path)?, &readings).map_err(Error::of)
+pub fn update<T: AsRef<str>>(path: &Path, updates: &[T]) -> Result<()> {
+    let updates = texts(updates)?;
+    ffi::update(&c_path(path)?, &updates).map_err(Error::of)
 }
 
 /// Time of the last update, in whole seconds.
@@ -235,10 +235,10 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("a.rrd");
         create(&path, &started(&definitions())).unwrap();
-        let readings: Vec<_> = (1..=8)
+        let updates: Vec<_> = (1..=8)
             .map(|n| format!("{}:{n}:{}", 1_700_000_000 + n * 10, n * 100))
             .collect();
-        update(&path, &readings).unwrap();
+        update(&path, &updates).unwrap();
         assert_eq!(last(&path), Ok(1_700_000_080));
         let fetched = fetch(&path, "AVERAGE", 1_700_000_030, 1_700_000_060, 10).unwrap();
         assert_eq!(

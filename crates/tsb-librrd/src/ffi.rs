@@ -80,8 +80,8 @@ pub(crate) fn create(path: &CStr, creation: &Creation) -> Result<(), String> {
     })
 }
 
-pub(crate) fn update(path: &CStr, readings: &[CString]) -> Result<(), String> {
-    let (count, mut list) = pointers(readings);
+pub(crate) fn update(path: &CStr, updates: &[CString]) -> Result<(), String> {
+    let (count, mut list) = pointers(updates);
     clear_error();
     // SAFETY: as in `create`; null stands for "no template".
     done(unsafe { rrd_sys::rrd_update_r(path.as_ptr(), null(), count, list.as_mut_ptr()) })

@@ -18,7 +18,7 @@ use crate::file::{RrdFile, Session, Updated};
 use crate::header::{get, put};
 use crate::layout::{Layout, STAT_HEAD};
 use crate::live::Live;
-use crate::reading::Moment;
+use crate::parse::Moment;
 use crate::stamp::{Stamp, WORDS};
 
 /// Size of a page in bytes: the smallest unit that the system reads and writes.
@@ -222,10 +222,10 @@ impl RrdFile {
         &self,
         session: &mut Session,
         cache: &mut Option<CachedPages>,
-        readings: &[T],
+        updates: &[T],
     ) -> Result<Updated> {
         self.locked(FlockOperation::NonBlockingLockExclusive, || {
-            self.cached_pass(session, cache, readings)
+            self.cached_pass(session, cache, updates)
         })
     }
 
@@ -233,7 +233,7 @@ impl RrdFile {
         &self,
         session: &mut Session,
         cache: &mut Option<CachedPages>,
-        readings: &[T],
+        updates: &[T],
     ) -> Result<Updated> {
         // Dropped first, so that after any error the file is read again.
         let before = cache.take();
@@ -265,7 +265,7 @@ impl RrdFile {
         }
         session.live.load(&layout, header)?;
         let (live, pass) = (&mut session.live, &mut session.pass);
-        let updated = pass.run(&layout, live, readings);
+        let updated = pass.run(&layout, live, updates);
         let mut touched = 0;
         let _ = pass.rows.write(|_, bytes| {
             touched += 1 + bytes.len() / PAGE as usize;

@@ -15,7 +15,7 @@ use rustix::io::Errno;
 use crate::error::{Error, Result};
 use crate::layout::{Layout, STAT_HEAD};
 use crate::live::Live;
-use crate::reading::Moment;
+use crate::parse::Moment;
 use crate::rows::Rows;
 use crate::system::{Stage, begin_writeback};
 use crate::update::{Scratch, apply};
@@ -55,7 +55,7 @@ pub(crate) struct Pass {
 
 impl Pass {
     /// Applies updates to the live header and collects the rows that they complete for writing.
-    pub(crate) fn run<T: AsRef<str>>(&mut self, layout: &Layout, live: &mut Live, readings: &[T]) -> Updated {
+    pub(crate) fn run<T: AsRef<str>>(&mut self, layout: &Layout, live: &mut Live, updates: &[T]) -> Updated {
         self.rows.clear();
         self.scratch.start();
         let mut updated = Updated {
@@ -64,8 +64,8 @@ impl Pass {
             newest: Moment::default(),
             row_s: None,
         };
-        for reading in readings {
-            if let Err(error) = apply(layout, live, reading.as_ref(), &mut self.scratch, &mut self.rows) {
+        for update in updates {
+            if let Err(error) = apply(layout, live, update.as_ref(), &mut self.scratch, &mut self.rows) {
                 updated.stopped = Some(error);
                 break;
             }
@@ -126,16 +126,14 @@ impl RrdFile {
     /// # Errors
     /// [`Error::Locked`], [`Error::Changed`], [`Error::Damaged`] and [`Error::Io`]. A refused
     /// update is not an error but in [`Updated::stopped`].
-    pub fn update<T: AsRef<str>>(&self, session: &mut Session, readings: &[T]) -> Result<Updated> {
-        self.locked(FlockOperation::NonBlockingLockExclusive, || {
-            self.pass(session, readings)
-        })
+    pub fn update<T: AsRef<str>>(&self, session: &mut Session, updates: &[T]) -> Result<Updated> {
+        self.locked(FlockOperation::NonBlockingLockExclusive, || self.pass(session, updates))
     }
 
     /// The same as the last use of this descriptor: closing the file releases the lock.
-    pub fn update_and_close<T: AsRef<str>>(self, session: &mut Session, readings: &[T]) -> Result<Updated> {
+    pub fn update_and_close<T: AsRef<str>>(self, session: &mut Session, updates: &[T]) -> Result<Updated> {
         self.lock(FlockOperation::NonBlockingLockExclusive)?;
-        self.pass(session, readings)
+        self.pass(session, updates)
     }
 
     /// Asks the system to start writing out the changes of earlier passes, so that a sync has less
@@ -156,10 +154,10 @@ impl RrdFile {
         self.file.sync_data().map_err(Error::io("sync the file"))
     }
 
-    fn pass<T: AsRef<str>>(&self, session: &mut Session, readings: &[T]) -> Result<Updated> {
+    fn pass<T: AsRef<str>>(&self, session: &mut Session, updates: &[T]) -> Result<Updated> {
         self.load(session)?;
         let Session { live, pass, .. } = session;
-        let updated = pass.run(&self.layout, live, readings);
+        let updated = pass.run(&self.layout, live, updates);
         self.write(pass, live)?;
         Ok(updated)
     }

@@ -3,7 +3,7 @@
 use crate::error::{Error, Result};
 use crate::header::{get, put};
 use crate::layout::{CDP_PREP, LIVE_HEAD, Layout, PDP_PREP, RRA_PTR, UNKNOWN};
-use crate::reading::Moment;
+use crate::parse::Moment;
 
 /// Bytes kept of the last value's text, without the terminating zero.
 const LAST_MAX: usize = 29;

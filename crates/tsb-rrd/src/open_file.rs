@@ -46,11 +46,11 @@ impl OpenFile {
     ///
     /// # Errors
     /// As [`RrdFile::update`].
-    pub fn update<T: AsRef<str>>(&mut self, session: &mut Session, readings: &[T]) -> Result<Updated> {
+    pub fn update<T: AsRef<str>>(&mut self, session: &mut Session, updates: &[T]) -> Result<Updated> {
         let Self { file, writer } = self;
         file.locked(FlockOperation::NonBlockingLockExclusive, || {
             file.load(session)?;
-            let updated = session.pass.run(file.layout(), &mut session.live, readings);
+            let updated = session.pass.run(file.layout(), &mut session.live, updates);
             writer.write(file, session)?;
             Ok(updated)
         })
@@ -143,17 +143,17 @@ mod tests {
                 .wrapping_mul(6_364_136_223_846_793_005)
                 .wrapping_add(1_442_695_040_888_963_407);
             let step_s = [1, 4, 10, 37, 900, 25_000][(seed >> 33) as usize % 6];
-            let readings: Vec<String> = (0..=(seed >> 40) % 5)
+            let updates: Vec<String> = (0..=(seed >> 40) % 5)
                 .map(|_| {
                     at_s += step_s;
                     format!("{at_s}:{}.5:{}", seed >> 50, at_s % 977)
                 })
                 .collect();
             let [by_calls, mapped, turns] = &mut files;
-            by_calls.update(&mut calls, &readings).unwrap();
-            mapped.update(&mut maps, &readings).unwrap();
+            by_calls.update(&mut calls, &updates).unwrap();
+            mapped.update(&mut maps, &updates).unwrap();
             let session = if round % 3 == 0 { &mut calls } else { &mut maps };
-            turns.update(session, &readings).unwrap();
+            turns.update(session, &updates).unwrap();
         }
         assert!(
             files[1].writer.mapping.is_some() && maps.write_policy.measures_next(WriteMethod::Calls),

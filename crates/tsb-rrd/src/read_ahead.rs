@@ -171,8 +171,8 @@ fn row_offsets(layout: &Layout, live: &Live, until_s: i64) -> impl Iterator<Item
 }
 
 /// The second up to which an update, `time:value...`, advances a file, if it has a valid time.
-pub fn update_time_s(reading: &str) -> Option<i64> {
-    let digits = reading.split([':', '.']).next()?;
+pub fn update_time_s(update: &str) -> Option<i64> {
+    let digits = update.split([':', '.']).next()?;
     digits.parse().ok()
 }
 

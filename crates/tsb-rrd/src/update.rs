@@ -7,7 +7,7 @@ use crate::error::{Error, Result};
 use crate::layout::{Archive, Cf, DataSource, DsKind, Layout, UNKNOWN};
 use crate::live::{Cell, Live};
 use crate::number::{difference, number};
-use crate::reading::{Moment, moment, split_time};
+use crate::parse::{Moment, moment, split_time};
 use crate::rows::Rows;
 
 /// What COUNTER adds to a negative difference; if it is still negative, the 64-bit wrap is added.
@@ -60,7 +60,7 @@ impl Scratch {
 /// completes.
 ///
 /// # Errors
-/// [`Error::NotLater`], [`Error::Reading`] or [`Error::Unsupported`]. As in librrd, the live
+/// [`Error::NotLater`], [`Error::InvalidUpdate`] or [`Error::Unsupported`]. As in librrd, the live
 /// header may have changed nevertheless: data sources before the invalid value keep their new
 /// value.
 pub fn apply(layout: &Layout, live: &mut Live, text: &str, scratch: &mut Scratch, rows: &mut Rows) -> Result<()> {
@@ -99,7 +99,7 @@ pub(crate) fn check_count(layout: &Layout, values: &str, text: &str) -> Result<(
         std::cmp::Ordering::Less => "fewer values than data sources",
         std::cmp::Ordering::Greater => "more values than data sources",
     };
-    Err(Error::Reading {
+    Err(Error::InvalidUpdate {
         text: text.to_owned(),
         what,
     })
@@ -127,7 +127,7 @@ fn interpret(last: &[u8], kind: DsKind, value: &str, interval: f64) -> Result<(f
     const NONE: (f64, f64) = (UNKNOWN, UNKNOWN);
     let is_first = last.first() == Some(&b'U');
     let float = |text: &[u8]| {
-        number(text).ok_or_else(|| Error::Reading {
+        number(text).ok_or_else(|| Error::InvalidUpdate {
             text: String::from_utf8_lossy(text).into_owned(),
             what: "not a number",
         })
@@ -179,7 +179,7 @@ pub(crate) fn check_integer(kind: DsKind, value: &str) -> Result<()> {
     if digits.bytes().all(|byte| byte.is_ascii_digit()) {
         return Ok(());
     }
-    Err(Error::Reading {
+    Err(Error::InvalidUpdate {
         text: value.to_owned(),
         what: "not a whole number",
     })

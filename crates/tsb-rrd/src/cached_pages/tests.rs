@@ -48,19 +48,19 @@ impl Twins {
         RrdFile::open_as(&self.path(name), &self.layout).unwrap()
     }
 
-    fn reading(&mut self, later_s: i64) -> [String; 1] {
+    fn next_update(&mut self, later_s: i64) -> [String; 1] {
         self.now_s += later_s;
         [format!("{}:{}:{}.5", self.now_s, self.now_s % 97, self.now_s % 89)]
     }
 
     /// Both are updated, ours with its cached pages.
     fn update(&mut self, later_s: i64) {
-        let readings = self.reading(later_s);
+        let updates = self.next_update(later_s);
         let twin = self.open("twin");
-        twin.update_and_close(&mut self.session, &readings).unwrap();
+        twin.update_and_close(&mut self.session, &updates).unwrap();
         let ours = self.open("ours");
         let updated = ours
-            .update_cached(&mut self.session, &mut self.cache, &readings)
+            .update_cached(&mut self.session, &mut self.cache, &updates)
             .unwrap();
         assert!(updated.stopped.is_none());
         self.compare();
@@ -104,10 +104,10 @@ fn what_others_wrote_meanwhile_is_noticed() {
             return;
         }
         if turn % 3 == 0 {
-            let readings = twins.reading(10);
+            let updates = twins.next_update(10);
             for name in ["ours", "twin"] {
                 let file = twins.open(name);
-                file.update_and_close(&mut twins.session, &readings).unwrap();
+                file.update_and_close(&mut twins.session, &updates).unwrap();
             }
             assert!(!twins.cache.as_ref().unwrap().is_current(&twins.found("ours")));
         }
@@ -156,7 +156,7 @@ fn nothing_is_read_of_a_file_with_cached_pages() {
         twins.update(10);
     }
     let Some(cache) = twins.cache.clone() else { return };
-    let readings = twins.reading(10);
+    let updates = twins.next_update(10);
     let chill = |file: &RrdFile| {
         file.file().sync_all().unwrap();
         rustix::fs::fadvise(file.file(), 0, None, rustix::fs::Advice::DontNeed).unwrap();
@@ -172,10 +172,10 @@ fn nothing_is_read_of_a_file_with_cached_pages() {
     assert!(cache.is_current(&twins.found("ours")));
     let before = read_bytes();
     twins.cache = Some(cache);
-    ours.update_cached(&mut twins.session, &mut twins.cache, &readings)
+    ours.update_cached(&mut twins.session, &mut twins.cache, &updates)
         .unwrap();
     assert_eq!(read_bytes(), before);
-    twin.update_and_close(&mut twins.session, &readings).unwrap();
+    twin.update_and_close(&mut twins.session, &updates).unwrap();
     twins.compare();
 }
 

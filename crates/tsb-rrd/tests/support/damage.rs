@@ -20,10 +20,10 @@ pub(crate) fn corpus(folder: &Path) -> Result<Vec<Vec<u8>>, Failure> {
         let _ = std::fs::remove_file(&path);
         tsb_rrd::create(&path, &layout, START_S, index as u64)?;
         let file = RrdFile::open(&path)?;
-        let readings: Vec<_> = (1..index as i64 * 5)
+        let updates: Vec<_> = (1..index as i64 * 5)
             .map(|n| format!("{}:{n}:{n}.5", START_S + n * 4))
             .collect();
-        file.update(&mut Session::default(), &readings)?;
+        file.update(&mut Session::default(), &updates)?;
         files.push(std::fs::read(&path)?);
     }
     Ok(files)
@@ -46,8 +46,8 @@ pub(crate) fn check(folder: &Path, bytes: &[u8]) -> Result<bool, Failure> {
         }
     }
     let values = ":1".repeat(file.layout().sources().len());
-    let readings = [START_S + 1000, START_S + 1001, START_S + 90_000].map(|at| format!("{at}{values}"));
-    let updated = file.update(&mut session, &readings);
+    let updates = [START_S + 1000, START_S + 1001, START_S + 90_000].map(|at| format!("{at}{values}"));
+    let updated = file.update(&mut session, &updates);
     if updated.is_err() {
         assert!(std::fs::read(&path)? == bytes, "a failed pass changed the file");
     }

@@ -17,7 +17,7 @@ pub(super) trait Engine: Debug + Send + Sync {
     fn look(&self, path: &Path, room: &mut Room) -> Done<Look>;
 
     /// Applies updates (`time:value`) to a file, in one pass.
-    fn update(&self, path: &Path, kept: &mut Kept, room: &mut Room, readings: &[String]) -> Done<Pass>;
+    fn update(&self, path: &Path, kept: &mut Kept, room: &mut Room, updates: &[String]) -> Done<Pass>;
 
     /// Starts reading, without waiting, what an update up to `until_s` will need of a file, as
     /// far as `stage` says. A descriptor opened for this is kept for the update.

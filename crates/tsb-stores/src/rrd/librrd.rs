@@ -54,14 +54,14 @@ impl Librrd {
         }
     }
 
-    /// Number of `readings` that are in the file, by its newest time.
-    fn applied(newest_us: i64, readings: &[String]) -> usize {
-        let is_in = |reading: &&String| {
-            let time = reading.split(':').next().and_then(|time| time.parse::<f64>().ok());
+    /// Number of `updates` that are in the file, by its newest time.
+    fn applied(newest_us: i64, updates: &[String]) -> usize {
+        let is_in = |update: &&String| {
+            let time = update.split(':').next().and_then(|time| time.parse::<f64>().ok());
             // librrd parses times as floats, which may be a microsecond off.
             time.is_some_and(|time| (time * 1e6) as i64 <= newest_us + 1)
         };
-        readings.iter().take_while(is_in).count()
+        updates.iter().take_while(is_in).count()
     }
 }
 
@@ -88,22 +88,22 @@ impl Engine for Librrd {
         self.reader.look(path, room)
     }
 
-    fn update(&self, path: &Path, _kept: &mut Kept, room: &mut Room, readings: &[String]) -> Done<Pass> {
-        let result = tsb_librrd::update(path, readings);
+    fn update(&self, path: &Path, _kept: &mut Kept, room: &mut Room, updates: &[String]) -> Done<Pass> {
+        let result = tsb_librrd::update(path, updates);
         if let Err(error @ LibrrdError::Locked(_)) = result {
             return Err(trouble("update", path, error));
         }
         let look = self.reader.look_at_newest(path, room)?;
         let (applied, stopped) = match result {
-            Ok(()) => (readings.len(), None),
-            Err(LibrrdError::NotLater(_)) => (Self::applied(look.newest_us, readings), Some(Stop::NotLater)),
+            Ok(()) => (updates.len(), None),
+            Err(LibrrdError::NotLater(_)) => (Self::applied(look.newest_us, updates), Some(Stop::NotLater)),
             Err(LibrrdError::Librrd(text)) if text.contains("Cannot convert") => {
-                (Self::applied(look.newest_us, readings), Some(Stop::Unreadable))
+                (Self::applied(look.newest_us, updates), Some(Stop::Unreadable))
             }
             Err(error) => return Err(trouble("update", path, error)),
         };
         // If the first update was already behind the file, none of this call was applied.
-        let is_behind = matches!(stopped, Some(Stop::NotLater)) && applied == readings.len();
+        let is_behind = matches!(stopped, Some(Stop::NotLater)) && applied == updates.len();
         Ok(Pass {
             applied: if is_behind { 0 } else { applied },
             stopped,

@@ -61,21 +61,21 @@ impl Native {
     }
 
     /// Runs one pass, with the kept descriptor, the one opened ahead, or a new one.
-    fn pass(&self, path: &Path, kept: &mut Kept, room: &mut Room, readings: &[String]) -> Result<Updated, RrdError> {
+    fn pass(&self, path: &Path, kept: &mut Kept, room: &mut Room, updates: &[String]) -> Result<Updated, RrdError> {
         let result = match std::mem::take(kept) {
             Kept::Open(mut file) => {
-                let result = file.update(&mut room.session, readings);
+                let result = file.update(&mut room.session, updates);
                 *kept = Kept::Open(file);
                 result
             }
-            Kept::Ready(file) => self.first_pass(file, kept, room, readings),
-            _ => return self.first_pass(RrdFile::open_as(path, &self.layout)?, kept, room, readings),
+            Kept::Ready(file) => self.first_pass(file, kept, room, updates),
+            _ => return self.first_pass(RrdFile::open_as(path, &self.layout)?, kept, room, updates),
         };
         match result {
             // The file was replaced by another: open that one.
             Err(error) if matches!(error.cause(), RrdError::Changed) => {
                 self.forget(kept);
-                self.first_pass(RrdFile::open_as(path, &self.layout)?, kept, room, readings)
+                self.first_pass(RrdFile::open_as(path, &self.layout)?, kept, room, updates)
             }
             result => result,
         }
@@ -87,15 +87,15 @@ impl Native {
         file: RrdFile,
         kept: &mut Kept,
         room: &mut Room,
-        readings: &[String],
+        updates: &[String],
     ) -> Result<Updated, RrdError> {
         let is_kept = self.open.fetch_add(1, Ordering::AcqRel) < self.max_open;
         if !is_kept {
             self.open.fetch_sub(1, Ordering::AcqRel);
-            return file.update_and_close(&mut room.session, readings);
+            return file.update_and_close(&mut room.session, updates);
         }
         let mut file = Box::new(OpenFile::new(file));
-        let result = file.update(&mut room.session, readings);
+        let result = file.update(&mut room.session, updates);
         *kept = Kept::Open(file);
         result
     }
@@ -115,7 +115,7 @@ fn pass_of(updated: Updated, path: &Path) -> Done<Pass> {
     let stopped = match updated.stopped {
         None => None,
         Some(RrdError::NotLater { .. }) => Some(Stop::NotLater),
-        Some(RrdError::Reading { .. }) => Some(Stop::Unreadable),
+        Some(RrdError::InvalidUpdate { .. }) => Some(Stop::Unreadable),
         Some(other) => return Err(trouble("update", path, other)),
     };
     Ok(Pass {
@@ -148,11 +148,11 @@ impl Engine for Native {
         })
     }
 
-    fn update(&self, path: &Path, kept: &mut Kept, room: &mut Room, readings: &[String]) -> Done<Pass> {
+    fn update(&self, path: &Path, kept: &mut Kept, room: &mut Room, updates: &[String]) -> Done<Pass> {
         let updated = if self.is_exclusive {
-            self.held(path, kept)?.update(&mut room.session, readings)
+            self.held(path, kept)?.update(&mut room.session, updates)
         } else {
-            self.pass(path, kept, room, readings)
+            self.pass(path, kept, room, updates)
         };
         pass_of(updated.map_err(|error| trouble("update", path, error))?, path)
     }
