@@ -49,9 +49,9 @@ impl ExclusiveFile {
     /// [`Error::Io`], also if the file was truncated. The in-memory state is then undefined: drop
     /// this value and open the file again.
     pub fn update<T: AsRef<str>>(&mut self, session: &mut Session, updates: &[T]) -> Result<Updated> {
-        let Session { stage, pass, .. } = session;
+        let Session { staging, pass, .. } = session;
         let updated = pass.run(&self.layout, &mut self.live, updates);
-        let written = mapped::write(stage, &mut self.mapping, &self.layout, pass, &self.live);
+        let written = mapped::write(staging, &mut self.mapping, &self.layout, pass, &self.live);
         written.map_err(Error::io("write to the mapped file"))?;
         Ok(updated)
     }

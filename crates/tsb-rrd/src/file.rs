@@ -17,7 +17,7 @@ use crate::layout::{Layout, STAT_HEAD};
 use crate::live::Live;
 use crate::parse::Moment;
 use crate::rows::Rows;
-use crate::system::{Stage, begin_writeback};
+use crate::system::{StagingBuffer, begin_writeback};
 use crate::update::{Scratch, apply};
 use crate::write_policy::WritePolicy;
 
@@ -27,7 +27,7 @@ pub struct Session {
     pub(crate) header: Vec<u8>,
     pub(crate) live: Live,
     pub(crate) pass: Pass,
-    pub(crate) stage: Option<Stage>,
+    pub(crate) staging: Option<StagingBuffer>,
     /// The policy for writing to open files ([`crate::write_policy`]).
     pub(crate) write_policy: WritePolicy,
 }

@@ -61,7 +61,7 @@ impl Writer {
     /// Writes the changes of a pass.
     fn write(&mut self, file: &RrdFile, session: &mut Session) -> Result<()> {
         let Session {
-            stage,
+            staging,
             pass,
             live,
             write_policy,
@@ -78,7 +78,7 @@ impl Writer {
         };
         let is_measured = method == WriteMethod::Mapping { is_measured: true };
         let before = if is_measured { faults() } else { 0 };
-        if let Err(error) = mapped::write(stage, mapping, file.layout(), pass, live) {
+        if let Err(error) = mapped::write(staging, mapping, file.layout(), pass, live) {
             // After an error the mapping may be stale; the next pass maps the file anew.
             self.mapping = None;
             return Err(Error::io("write to the mapped file")(error));
