@@ -56,7 +56,7 @@ pub struct Fetched {
 
 /// One line of `rrdtool info`.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Fact {
+pub enum InfoValue {
     /// A number; NaN is unknown.
     Value(f64),
     /// A count.
@@ -122,7 +122,7 @@ pub fn first(path: &Path, archive: u16) -> Result<i64> {
 }
 
 /// The output of `rrdtool info` for a file, in its order.
-pub fn info(path: &Path) -> Result<Vec<(String, Fact)>> {
+pub fn info(path: &Path) -> Result<Vec<(String, InfoValue)>> {
     ffi::info(&c_path(path)?).map_err(Error::of)
 }
 
@@ -190,7 +190,7 @@ mod tests {
         }
     }
 
-    fn fact(path: &Path, key: &str) -> Option<Fact> {
+    fn info_value(path: &Path, key: &str) -> Option<InfoValue> {
         let facts = info(path).unwrap();
         facts.into_iter().find_map(|(name, fact)| (name == key).then_some(fact))
     }
@@ -203,16 +203,19 @@ mod tests {
         all.push("DS:sum:COMPUTE:a,b,+".to_owned());
         create(&path, &started(&all)).unwrap();
         update(&path, &["1700000010:5:7", "1700000020:6:27"]).unwrap();
-        assert_eq!(fact(&path, "ds[sum].type"), Some(Fact::Text("COMPUTE".to_owned())));
-        assert_eq!(fact(&path, "step"), Some(Fact::Count(10)));
         assert_eq!(
-            fact(&path, "ds[a].min").map(|fact| matches!(fact, Fact::Value(v) if v.is_nan())),
+            info_value(&path, "ds[sum].type"),
+            Some(InfoValue::Text("COMPUTE".to_owned()))
+        );
+        assert_eq!(info_value(&path, "step"), Some(InfoValue::Count(10)));
+        assert_eq!(
+            info_value(&path, "ds[a].min").map(|value| matches!(value, InfoValue::Value(v) if v.is_nan())),
             Some(true)
         );
         assert_eq!(first(&path, 0), Ok(1_700_000_020 - 29 * 10));
         assert!(matches!(first(&path, 9), Err(Error::Librrd(_))));
         tune(&path, &["--minimum".to_owned(), "a:3".to_owned()]).unwrap();
-        assert_eq!(fact(&path, "ds[a].min"), Some(Fact::Value(3.0)));
+        assert_eq!(info_value(&path, "ds[a].min"), Some(InfoValue::Value(3.0)));
         let refused = tune(&path, &["--daemon=/tmp/x.sock".to_owned()]).unwrap_err();
         assert!(refused.to_string().contains("--daemon"), "{refused}");
         let xml = String::from_utf8(dump(&path, 1 << 20).unwrap()).unwrap();

@@ -8,7 +8,7 @@
 use std::ffi::{CStr, CString, c_char, c_int, c_ulong, c_void};
 use std::ptr::{null, null_mut};
 
-use crate::calls::{Fact, Fetched};
+use crate::calls::{Fetched, InfoValue};
 
 /// Message of this thread's last error, after a failed call.
 fn last_error() -> String {
@@ -150,7 +150,7 @@ pub(crate) fn first(path: &CStr, archive: c_int) -> Result<i64, String> {
     if first < 0 { Err(last_error()) } else { Ok(first) }
 }
 
-pub(crate) fn info(path: &CStr) -> Result<Vec<(String, Fact)>, String> {
+pub(crate) fn info(path: &CStr) -> Result<Vec<(String, InfoValue)>, String> {
     clear_error();
     // SAFETY: `path` lives until the call returns. The result is null, or the first node of a
     // list that is this function's until it gives it back below.
@@ -158,18 +158,18 @@ pub(crate) fn info(path: &CStr) -> Result<Vec<(String, Fact)>, String> {
     if list.is_null() {
         return Err(last_error());
     }
-    let mut facts = Vec::new();
+    let mut lines = Vec::new();
     let mut next = list;
     while !next.is_null() {
         // SAFETY: `next` is a node of the list, whose key is a zero-ended text; `type_` says
         // which field of the union librrd has set; texts are copied before the list is freed.
         let node = unsafe { &*next };
         // SAFETY: as above.
-        let fact = unsafe {
+        let value = unsafe {
             match node.type_ {
-                rrd_sys::rrd_info_type_RD_I_VAL => Some(Fact::Value(node.value.u_val)),
-                rrd_sys::rrd_info_type_RD_I_CNT => Some(Fact::Count(node.value.u_cnt)),
-                rrd_sys::rrd_info_type_RD_I_STR if !node.value.u_str.is_null() => Some(Fact::Text(
+                rrd_sys::rrd_info_type_RD_I_VAL => Some(InfoValue::Value(node.value.u_val)),
+                rrd_sys::rrd_info_type_RD_I_CNT => Some(InfoValue::Count(node.value.u_cnt)),
+                rrd_sys::rrd_info_type_RD_I_STR if !node.value.u_str.is_null() => Some(InfoValue::Text(
                     CStr::from_ptr(node.value.u_str).to_string_lossy().into_owned(),
                 )),
                 _ => None,
@@ -177,12 +177,12 @@ pub(crate) fn info(path: &CStr) -> Result<Vec<(String, Fact)>, String> {
         };
         // SAFETY: as above.
         let key = unsafe { CStr::from_ptr(node.key) }.to_string_lossy().into_owned();
-        facts.extend(fact.map(|fact| (key, fact)));
+        lines.extend(value.map(|value| (key, value)));
         next = node.next;
     }
     // SAFETY: the whole list, once.
     unsafe { rrd_sys::rrd_info_free(list) };
-    Ok(facts)
+    Ok(lines)
 }
 
 /// A byte buffer with a size limit.

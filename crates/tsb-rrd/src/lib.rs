@@ -59,7 +59,7 @@ pub use error::{Error, Result};
 pub use exclusive_file::ExclusiveFile;
 pub use fetch::{Fetched, Row, fetch, first, rows};
 pub use file::{RrdFile, Session, Updated};
-pub use info::{Fact, info};
+pub use info::{InfoValue, info};
 pub use layout::{Archive, Cf, DataSource, DsKind, FORECASTS, Layout};
 pub use live::Live;
 pub use number::{difference, number};

@@ -3,7 +3,7 @@
 use std::fs::read_dir;
 use std::path::Path;
 
-use tsb_rrd::{Cf, Fact, Fetched, RrdFile, Session};
+use tsb_rrd::{Cf, Fetched, InfoValue, RrdFile, Session};
 
 use super::error::FileError;
 use super::{FETCH_MAX, FileCache, librrd};
@@ -51,9 +51,9 @@ impl FileCache {
     ///
     /// # Errors
     /// [`FileError`].
-    pub fn info(&self, file: &str, session: &mut Session) -> Done<Vec<(String, Fact)>> {
+    pub fn info(&self, file: &str, session: &mut Session) -> Done<Vec<(String, InfoValue)>> {
         let name = self.shared.base.name(file)?;
-        let mut facts = vec![("filename".to_owned(), Fact::Text(self.shared.base.shown(&name)))];
+        let mut facts = vec![("filename".to_owned(), InfoValue::Text(self.shared.base.shown(&name)))];
         facts.extend(self.look(&name, session, tsb_rrd::info, librrd::info)?);
         Ok(facts)
     }
