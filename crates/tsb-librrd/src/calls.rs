@@ -86,7 +86,7 @@ pub struct Creation<'a> {
 /// Creates a file.
 pub fn create(path: &Path, creation: &Creation<'_>) -> Result<()> {
     let sources = creation.sources.iter().map(|source| c_path(source));
-    let raw = ffi::Creation {
+    let raw = ffi::CreateArgs {
         step_s: creation.step_s,
         start_s: creation.start_s.unwrap_or(-1),
         keeps_old: creation.keeps_old,

@@ -42,7 +42,7 @@ fn done(status: c_int) -> Result<(), String> {
 
 /// The arguments of `rrd_create_r2` besides the path, in C types.
 #[derive(Debug)]
-pub(crate) struct Creation {
+pub(crate) struct CreateArgs {
     pub(crate) step_s: u64,
     /// -1: ten seconds ago, or the value from the template or the sources.
     pub(crate) start_s: i64,
@@ -52,7 +52,7 @@ pub(crate) struct Creation {
     pub(crate) definitions: Vec<CString>,
 }
 
-pub(crate) fn create(path: &CStr, creation: &Creation) -> Result<(), String> {
+pub(crate) fn create(path: &CStr, creation: &CreateArgs) -> Result<(), String> {
     let (count, mut list) = pointers(&creation.definitions);
     let (_, mut sources) = pointers(&creation.sources);
     sources.push(null());
@@ -186,7 +186,7 @@ pub(crate) fn info(path: &CStr) -> Result<Vec<(String, InfoValue)>, String> {
 }
 
 /// A byte buffer with a size limit.
-struct Sink {
+struct BoundedBuffer {
     bytes: Vec<u8>,
     limit: usize,
 }
@@ -197,12 +197,12 @@ unsafe extern "C" fn take(data: *const c_void, length: usize, user: *mut c_void)
         // An empty part may come as a null pointer, which is not a valid slice.
         return 0;
     }
-    // SAFETY: `user` is the `Sink` that `dump` passed to the same call of librrd, which calls
+    // SAFETY: `user` is the `BoundedBuffer` that `dump` passed to the same call of librrd, which calls
     // back on this thread only, and `dump` does not touch it meanwhile; `data` has `length`
     // bytes, by its contract.
     let (sink, part) = unsafe {
         (
-            &mut *user.cast::<Sink>(),
+            &mut *user.cast::<BoundedBuffer>(),
             std::slice::from_raw_parts(data.cast::<u8>(), length),
         )
     };
@@ -214,7 +214,7 @@ unsafe extern "C" fn take(data: *const c_void, length: usize, user: *mut c_void)
 }
 
 pub(crate) fn dump(path: &CStr, limit: usize) -> Result<Vec<u8>, String> {
-    let mut sink = Sink {
+    let mut sink = BoundedBuffer {
         bytes: Vec::new(),
         limit,
     };

@@ -17,7 +17,7 @@ use crate::error::{Error, Result};
 use crate::file::{RrdFile, Session, Updated};
 use crate::header::{get, put};
 use crate::layout::{Layout, STAT_HEAD};
-use crate::live::Live;
+use crate::live_header::LiveHeader;
 use crate::parse::Moment;
 use crate::stamp::{Stamp, WORDS};
 
@@ -75,7 +75,7 @@ impl CachedPages {
         }
         let header = bytes(length)?;
         let layout = Layout::decode(&header)?;
-        let mut live = Live::default();
+        let mut live = LiveHeader::default();
         live.load(&layout, &header)?;
         Ok((layout, live.newest()))
     }
@@ -200,7 +200,7 @@ impl PageSet<'_> {
     }
 
     /// Keeps the header pages and those that the next row of each archive is written to.
-    fn trim(&mut self, layout: &Layout, live: &Live, header_pages: u64) {
+    fn trim(&mut self, layout: &Layout, live: &LiveHeader, header_pages: u64) {
         let next = layout.archives.iter().enumerate().flat_map(|(index, archive)| {
             let start = layout.row_offset(index, (live.row(index) + 1) % archive.rows);
             [start / PAGE, (start + layout.row_len() as u64 - 1) / PAGE]

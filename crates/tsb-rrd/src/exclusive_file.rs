@@ -10,7 +10,7 @@ use std::sync::Arc;
 use crate::error::{Error, Result};
 use crate::file::{RrdFile, Session, Updated};
 use crate::layout::Layout;
-use crate::live::Live;
+use crate::live_header::LiveHeader;
 use crate::mapped;
 use crate::system::Mapping;
 
@@ -18,7 +18,7 @@ use crate::system::Mapping;
 #[derive(Debug)]
 pub struct ExclusiveFile {
     layout: Arc<Layout>,
-    live: Live,
+    live: LiveHeader,
     mapping: Mapping,
 }
 

@@ -14,7 +14,7 @@ use rustix::io::Errno;
 
 use crate::error::{Error, Result};
 use crate::layout::{Layout, STAT_HEAD};
-use crate::live::Live;
+use crate::live_header::LiveHeader;
 use crate::parse::Moment;
 use crate::rows::Rows;
 use crate::system::{StagingBuffer, begin_writeback};
@@ -25,7 +25,7 @@ use crate::write_policy::WritePolicy;
 #[derive(Debug, Default)]
 pub struct Session {
     pub(crate) header: Vec<u8>,
-    pub(crate) live: Live,
+    pub(crate) live: LiveHeader,
     pub(crate) pass: Pass,
     pub(crate) staging: Option<StagingBuffer>,
     /// The policy for writing to open files ([`crate::write_policy`]).
@@ -55,7 +55,7 @@ pub(crate) struct Pass {
 
 impl Pass {
     /// Applies updates to the live header and collects the rows that they complete for writing.
-    pub(crate) fn run<T: AsRef<str>>(&mut self, layout: &Layout, live: &mut Live, updates: &[T]) -> Updated {
+    pub(crate) fn run<T: AsRef<str>>(&mut self, layout: &Layout, live: &mut LiveHeader, updates: &[T]) -> Updated {
         self.rows.clear();
         self.scratch.start();
         let mut updated = Updated {
@@ -77,7 +77,7 @@ impl Pass {
     }
 
     /// The prefix of the live header that the run may have changed.
-    pub(crate) fn changed<'a>(&self, live: &'a Live) -> &'a [u8] {
+    pub(crate) fn changed<'a>(&self, live: &'a LiveHeader) -> &'a [u8] {
         if self.scratch.has_ended() {
             live.bytes()
         } else {
@@ -163,7 +163,7 @@ impl RrdFile {
     }
 
     /// Writes the changes of a pass.
-    pub(crate) fn write(&self, pass: &Pass, live: &Live) -> Result<()> {
+    pub(crate) fn write(&self, pass: &Pass, live: &LiveHeader) -> Result<()> {
         // Rows are written before the header that makes them valid: a crash between the two leaves
         // the old state.
         let write = |offset: u64, bytes: &[u8]| self.file.write_all_at(bytes, offset);

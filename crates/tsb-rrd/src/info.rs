@@ -3,7 +3,7 @@
 use crate::error::Result;
 use crate::file::{RrdFile, Session};
 use crate::layout::Layout;
-use crate::live::Live;
+use crate::live_header::LiveHeader;
 
 /// The value of one line of `rrdtool info`.
 #[derive(Clone, Debug, PartialEq)]
@@ -40,7 +40,7 @@ pub fn info(file: &RrdFile, session: &mut Session) -> Result<Vec<(String, InfoVa
     Ok(lines)
 }
 
-fn source_info(layout: &Layout, live: &Live, index: usize, lines: &mut Vec<(String, InfoValue)>) {
+fn source_info(layout: &Layout, live: &LiveHeader, index: usize, lines: &mut Vec<(String, InfoValue)>) {
     let source = &layout.sources[index];
     let mut add = |what: &str, value| lines.push((format!("ds[{}].{what}", source.name), value));
     let last = String::from_utf8_lossy(live.last(index)).into_owned();
@@ -54,7 +54,7 @@ fn source_info(layout: &Layout, live: &Live, index: usize, lines: &mut Vec<(Stri
     add("unknown_sec", InfoValue::Count(live.unknown_s(index)));
 }
 
-fn archive_info(layout: &Layout, live: &mut Live, index: usize, lines: &mut Vec<(String, InfoValue)>) {
+fn archive_info(layout: &Layout, live: &mut LiveHeader, index: usize, lines: &mut Vec<(String, InfoValue)>) {
     let archive = &layout.archives[index];
     let mut add = |what: &str, value| lines.push((format!("rra[{index}].{what}"), value));
     add("cf", InfoValue::Text(archive.cf.name().to_owned()));

@@ -4,7 +4,7 @@ use std::io;
 
 use crate::file::Pass;
 use crate::layout::Layout;
-use crate::live::Live;
+use crate::live_header::LiveHeader;
 use crate::system::{Mapping, StagingBuffer};
 
 /// Writes the rows of a pass and then the header, through a staging buffer that the first call
@@ -14,7 +14,7 @@ pub(crate) fn write(
     mapping: &mut Mapping,
     layout: &Layout,
     pass: &Pass,
-    live: &Live,
+    live: &LiveHeader,
 ) -> io::Result<()> {
     let staging = match staging {
         Some(staging) => staging,

@@ -16,7 +16,7 @@ use rustix::io::{ReadWriteFlags, preadv2};
 use crate::error::{Error, Result};
 use crate::file::{RrdFile, Session};
 use crate::layout::Layout;
-use crate::live::Live;
+use crate::live_header::LiveHeader;
 
 /// Number of files ahead for which headers are requested.
 const HEADERS: usize = 128;
@@ -156,7 +156,7 @@ impl RrdFile {
 
 /// An offset in each page in which the rows up to a time begin or end. The pages between are
 /// overwritten entirely and need not be read.
-fn row_offsets(layout: &Layout, live: &Live, until_s: i64) -> impl Iterator<Item = u64> {
+fn row_offsets(layout: &Layout, live: &LiveHeader, until_s: i64) -> impl Iterator<Item = u64> {
     let newest_s = live.newest().seconds;
     let of_archive = move |(index, archive): (usize, &crate::layout::Archive)| {
         let span_s = (archive.steps * layout.step_s) as i64;

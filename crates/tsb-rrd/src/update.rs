@@ -5,7 +5,7 @@
 
 use crate::error::{Error, Result};
 use crate::layout::{Archive, Cf, DataSource, DsKind, Layout, UNKNOWN};
-use crate::live::{Cell, Live};
+use crate::live_header::{Cell, LiveHeader};
 use crate::number::{difference, number};
 use crate::parse::{Moment, moment, split_time};
 use crate::rows::Rows;
@@ -63,7 +63,7 @@ impl Scratch {
 /// [`Error::NotLater`], [`Error::InvalidUpdate`] or [`Error::Unsupported`]. As in librrd, the live
 /// header may have changed nevertheless: data sources before the invalid value keep their new
 /// value.
-pub fn apply(layout: &Layout, live: &mut Live, text: &str, scratch: &mut Scratch, rows: &mut Rows) -> Result<()> {
+pub fn apply(layout: &Layout, live: &mut LiveHeader, text: &str, scratch: &mut Scratch, rows: &mut Rows) -> Result<()> {
     let (time, values) = split_time(text)?;
     check_count(layout, values, text)?;
     let at = moment(time)?;
@@ -106,7 +106,7 @@ pub(crate) fn check_count(layout: &Layout, values: &str, text: &str) -> Result<(
 }
 
 /// Rate times seconds for a value; NaN if unknown.
-fn amount(live: &mut Live, index: usize, source: &DataSource, value: &str, interval: f64) -> Result<f64> {
+fn amount(live: &mut LiveHeader, index: usize, source: &DataSource, value: &str, interval: f64) -> Result<f64> {
     let heartbeat = source.heartbeat_s as f64;
     if heartbeat < interval {
         live.set_last(index, b"U");
@@ -223,7 +223,7 @@ impl Span {
 }
 
 /// Handles an update within the open step.
-fn extend_step(live: &mut Live, amounts: &[f64], interval: f64) {
+fn extend_step(live: &mut LiveHeader, amounts: &[f64], interval: f64) {
     for (source, &amount) in amounts.iter().enumerate() {
         let pending = live.pending(source);
         if amount.is_nan() {
@@ -238,7 +238,7 @@ fn extend_step(live: &mut Live, amounts: &[f64], interval: f64) {
 }
 
 /// Handles an update after the end of one or more steps.
-fn end_steps(layout: &Layout, live: &mut Live, scratch: &mut Scratch, rows: &mut Rows, mut span: Span) {
+fn end_steps(layout: &Layout, live: &mut LiveHeader, scratch: &mut Scratch, rows: &mut Rows, mut span: Span) {
     let open_s = span.before as u64 % layout.step_s;
     if span.steps > 1 && open_s > 0 {
         split_open(scratch, open_s as f64, span.interval);
@@ -279,7 +279,7 @@ fn split_open(scratch: &mut Scratch, open_s: f64, interval: f64) {
 }
 
 /// Computes the rate of the ended steps for each data source; the remainder starts the next step.
-fn rates(layout: &Layout, live: &mut Live, amounts: &[f64], rates: &mut Vec<f64>, span: Span) {
+fn rates(layout: &Layout, live: &mut LiveHeader, amounts: &[f64], rates: &mut Vec<f64>, span: Span) {
     rates.clear();
     let seconds = span.steps.wrapping_mul(layout.step_s);
     for (index, (source, &amount)) in layout.sources.iter().zip(amounts).enumerate() {
@@ -338,7 +338,7 @@ fn rows_ended(archive: &Archive, steps: u64, to_end: u64) -> (u64, u64) {
 }
 
 /// Adds the rate of the ended steps to every archive, and writes the completed rows.
-fn consolidate(layout: &Layout, live: &mut Live, scratch: &mut Scratch, rows: &mut Rows, span: Span) {
+fn consolidate(layout: &Layout, live: &mut LiveHeader, scratch: &mut Scratch, rows: &mut Rows, span: Span) {
     scratch.counts.clear();
     open_rows(layout, scratch, span.open);
     scratch.open = Some(span.open + span.steps);
@@ -376,7 +376,7 @@ fn consolidate(layout: &Layout, live: &mut Live, scratch: &mut Scratch, rows: &m
 }
 
 /// End of the newest known row among those just completed, in steps since the epoch.
-fn known_row(live: &Live, archive: &Archive, count: u64, span: Span) -> Option<u64> {
+fn known_row(live: &LiveHeader, archive: &Archive, count: u64, span: Span) -> Option<u64> {
     let is_known = |is_first: bool| {
         let value = live.row_value(0, 0, is_first);
         !f64::from_bits(crate::header::get(value, 0)).is_nan()
@@ -458,7 +458,7 @@ fn extended(value: f64, cf: Cf, rate: f64, steps: f64) -> f64 {
 }
 
 /// Advances an archive by `count` rows: the first gets one value, the others another.
-fn write_rows(layout: &Layout, live: &mut Live, rows: &mut Rows, archive: usize, count: u64) {
+fn write_rows(layout: &Layout, live: &mut LiveHeader, rows: &mut Rows, archive: usize, count: u64) {
     let in_all = layout.archives[archive].rows;
     let mut left = count;
     let mut is_first = true;

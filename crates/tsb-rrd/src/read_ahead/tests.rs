@@ -81,7 +81,7 @@ fn layout(archives: Vec<Archive>) -> Layout {
 fn the_pages_of_ending_rows_are_prefetched() {
     let archives = [(1, 2_000), (6, 2_000)].map(|(steps, rows)| Archive::new(Cf::Average, 0.5, steps, rows));
     let layout = layout(archives.to_vec());
-    let live = Live::new(&layout, 1_700_000_000, [5, 1_999].into_iter());
+    let live = LiveHeader::new(&layout, 1_700_000_000, [5, 1_999].into_iter());
     let prefetched = |until_s| row_offsets(&layout, &live, until_s).collect::<Vec<_>>();
     assert_eq!(prefetched(1_700_000_009), []);
     assert_eq!(prefetched(1_700_000_010), [layout.row_offset(0, 6)]);

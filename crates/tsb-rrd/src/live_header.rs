@@ -18,7 +18,7 @@ const CDP_SECONDARY: usize = 72;
 
 /// The bytes of the live part. Fields without an accessor stay as they were read.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Live {
+pub struct LiveHeader {
     bytes: Vec<u8>,
     // Offsets of the open rows' state and of the newest rows' numbers.
     cells: usize,
@@ -26,7 +26,7 @@ pub struct Live {
     sources: usize,
 }
 
-impl Live {
+impl LiveHeader {
     /// The live part of a new file whose first update is after `start_s`.
     pub(crate) fn new(layout: &Layout, start_s: i64, rows: impl Iterator<Item = u64>) -> Self {
         let mut live = Self::default();
