@@ -38,6 +38,7 @@ use crate::store::{
 };
 
 mod catalog;
+mod classify;
 mod engine;
 #[cfg(feature = "librrd")]
 mod librrd;
@@ -46,7 +47,6 @@ mod native;
 mod options;
 mod reading;
 mod series;
-mod wound;
 mod write;
 
 pub use catalog::{file_of, series};
@@ -57,12 +57,12 @@ use series::{Found, Series, Site};
 
 const SECOND_NS: i64 = 1_000_000_000;
 /// Nanoseconds to wait for a file that another process has locked, before that is an error.
-const LOCK_PATIENCE_NS: u64 = 1_000_000_000;
+const LOCK_TIMEOUT_NS: u64 = 1_000_000_000;
 /// Maximum length of a file's path in bytes: the system's limit, less the suffix of a file being
 /// created.
 const PATH_MAX: usize = 4_095 - 4;
 /// Nanoseconds between two attempts to lock a file.
-const LOCK_PAUSE_NS: u64 = 1_000_000;
+const LOCK_RETRY_NS: u64 = 1_000_000;
 
 /// RRD files in a folder, one per series.
 pub struct RrdStore {
@@ -311,13 +311,13 @@ pub mod client {
 
 /// Returns a function that waits before another attempt to lock a file, and returns false when
 /// time is up.
-fn patience(clock: &MonotonicClock) -> impl FnMut() -> bool {
+fn lock_timeout(clock: &MonotonicClock) -> impl FnMut() -> bool {
     let mut started = None;
     move || {
         let now = clock.now();
-        let is_left = now - *started.get_or_insert(now) < LOCK_PATIENCE_NS;
+        let is_left = now - *started.get_or_insert(now) < LOCK_TIMEOUT_NS;
         if is_left {
-            clock.wait_until(now + LOCK_PAUSE_NS);
+            clock.wait_until(now + LOCK_RETRY_NS);
         }
         is_left
     }

@@ -11,13 +11,13 @@ use crate::error::{Error, Result};
 /// Our own engine or librrd. Callers must not use one path concurrently.
 pub(super) trait Engine: Debug + Send + Sync {
     /// Creates a file that takes updates after `start_s`.
-    fn create(&self, path: &Path, start_s: i64) -> Done<()>;
+    fn create(&self, path: &Path, start_s: i64) -> EngineResult<()>;
 
     /// Reads the newest update and row of an existing file.
-    fn look(&self, path: &Path, room: &mut Room) -> Done<Look>;
+    fn look(&self, path: &Path, room: &mut Room) -> EngineResult<Look>;
 
     /// Applies updates (`time:value`) to a file, in one pass.
-    fn update(&self, path: &Path, kept: &mut Kept, room: &mut Room, updates: &[String]) -> Done<Pass>;
+    fn update(&self, path: &Path, kept: &mut Kept, room: &mut Room, updates: &[String]) -> EngineResult<Pass>;
 
     /// Starts reading, without waiting, what an update up to `until_s` will need of a file, as
     /// far as `stage` says. A descriptor opened for this is kept for the update.
@@ -27,7 +27,14 @@ pub(super) trait Engine: Debug + Send + Sync {
     fn let_go(&self, kept: &mut Kept);
 
     /// Appends the known rows of an archive that end in `[from_s, to_s)`.
-    fn rows(&self, path: &Path, kept: &mut Kept, room: &mut Room, ask: &Ask, into: &mut Vec<(i64, f64)>) -> Done<()>;
+    fn rows(
+        &self,
+        path: &Path,
+        kept: &mut Kept,
+        room: &mut Room,
+        ask: &Ask,
+        into: &mut Vec<(i64, f64)>,
+    ) -> EngineResult<()>;
 }
 
 /// The rows asked for.
@@ -99,16 +106,16 @@ pub(super) enum Stop {
 
 /// The error of an engine's call.
 #[derive(Debug)]
-pub(super) enum Trouble {
+pub(super) enum EngineError {
     /// Another process has locked the file: try again.
     Locked,
     /// A retry would fail as well.
-    Ended(Ended),
+    Final(FinalError),
 }
 
 /// An error that a retry would not cure.
 #[derive(Debug)]
-pub(super) enum Ended {
+pub(super) enum FinalError {
     /// This file is damaged, missing or unreadable. Other files are not affected.
     Damaged(Box<Damage>),
     /// The header is valid, but differs from the store's layout: either this file's header is
@@ -118,7 +125,7 @@ pub(super) enum Ended {
     Failed(Error),
 }
 
-impl Ended {
+impl FinalError {
     /// The damage of a file that was sound before; `Err` for an error of the whole store.
     pub(super) fn damage(self) -> Result<Damage> {
         match self {
@@ -141,15 +148,15 @@ impl Ended {
 }
 
 /// The result of an engine's call.
-pub(super) type Done<T> = std::result::Result<T, Trouble>;
+pub(super) type EngineResult<T> = std::result::Result<T, EngineError>;
 
-/// An error about a file, as [`Trouble`].
+/// An error about a file, as [`EngineError`].
 pub(super) fn failed(
     action: &str,
     path: &Path,
     source: impl Into<Box<dyn std::error::Error + Send + Sync>>,
-) -> Trouble {
-    Trouble::Ended(Ended::Failed(failure(action, path, source)))
+) -> EngineError {
+    EngineError::Final(FinalError::Failed(failure(action, path, source)))
 }
 
 /// An error about a file, as the store's error.
@@ -161,18 +168,22 @@ pub(super) fn failure(action: &str, path: &Path, source: impl Into<Box<dyn std::
 }
 
 /// Repeats a call while another process has the file locked, as long as `wait` returns true.
-pub(super) fn retried<T>(
+pub(super) fn retry_while_locked<T>(
     path: &Path,
     mut wait: impl FnMut() -> bool,
-    mut call: impl FnMut() -> Done<T>,
-) -> std::result::Result<T, Ended> {
+    mut call: impl FnMut() -> EngineResult<T>,
+) -> std::result::Result<T, FinalError> {
     loop {
         match call() {
             Ok(done) => return Ok(done),
-            Err(Trouble::Ended(ended)) => return Err(ended),
-            Err(Trouble::Locked) if wait() => {}
-            Err(Trouble::Locked) => {
-                return Err(Ended::Failed(failure("lock", path, "another process holds its lock")));
+            Err(EngineError::Final(error)) => return Err(error),
+            Err(EngineError::Locked) if wait() => {}
+            Err(EngineError::Locked) => {
+                return Err(FinalError::Failed(failure(
+                    "lock",
+                    path,
+                    "another process holds its lock",
+                )));
             }
         }
     }

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use tsb_librrd::{Creation, Error as LibrrdError};
 use tsb_rrd::{Layout, Residency, Stage};
 
-use super::engine::{Ask, Done, Ended, Engine, Kept, Look, Pass, Room, Stop, Trouble, failed};
+use super::engine::{Ask, Engine, EngineError, EngineResult, FinalError, Kept, Look, Pass, Room, Stop, failed};
 use super::native::Native;
 
 /// librrd, with one file at a time per thread.
@@ -65,15 +65,15 @@ impl Librrd {
     }
 }
 
-fn trouble(action: &str, path: &Path, error: LibrrdError) -> Trouble {
+fn classify(action: &str, path: &Path, error: LibrrdError) -> EngineError {
     match error {
-        LibrrdError::Locked(_) => Trouble::Locked,
+        LibrrdError::Locked(_) => EngineError::Locked,
         other => failed(action, path, other),
     }
 }
 
 impl Engine for Librrd {
-    fn create(&self, path: &Path, start_s: i64) -> Done<()> {
+    fn create(&self, path: &Path, start_s: i64) -> EngineResult<()> {
         let creation = Creation {
             step_s: self.layout.step_s(),
             start_s: Some(start_s),
@@ -81,17 +81,17 @@ impl Engine for Librrd {
             definitions: &self.definitions,
             ..Creation::default()
         };
-        tsb_librrd::create(path, &creation).map_err(|error| trouble("create", path, error))
+        tsb_librrd::create(path, &creation).map_err(|error| classify("create", path, error))
     }
 
-    fn look(&self, path: &Path, room: &mut Room) -> Done<Look> {
+    fn look(&self, path: &Path, room: &mut Room) -> EngineResult<Look> {
         self.reader.look(path, room)
     }
 
-    fn update(&self, path: &Path, _kept: &mut Kept, room: &mut Room, updates: &[String]) -> Done<Pass> {
+    fn update(&self, path: &Path, _kept: &mut Kept, room: &mut Room, updates: &[String]) -> EngineResult<Pass> {
         let result = tsb_librrd::update(path, updates);
         if let Err(error @ LibrrdError::Locked(_)) = result {
-            return Err(trouble("update", path, error));
+            return Err(classify("update", path, error));
         }
         let look = self.reader.look_at_newest(path, room)?;
         let (applied, stopped) = match result {
@@ -100,7 +100,7 @@ impl Engine for Librrd {
             Err(LibrrdError::Librrd(text)) if text.contains("Cannot convert") => {
                 (Self::applied(look.newest_us, updates), Some(Stop::Unreadable))
             }
-            Err(error) => return Err(trouble("update", path, error)),
+            Err(error) => return Err(classify("update", path, error)),
         };
         // If the first update was already behind the file, none of this call was applied.
         let is_behind = matches!(stopped, Some(Stop::NotLater)) && applied == updates.len();
@@ -119,15 +119,22 @@ impl Engine for Librrd {
 
     fn let_go(&self, _kept: &mut Kept) {}
 
-    fn rows(&self, path: &Path, _kept: &mut Kept, _room: &mut Room, ask: &Ask, into: &mut Vec<(i64, f64)>) -> Done<()> {
+    fn rows(
+        &self,
+        path: &Path,
+        _kept: &mut Kept,
+        _room: &mut Room,
+        ask: &Ask,
+        into: &mut Vec<(i64, f64)>,
+    ) -> EngineResult<()> {
         let Some(archive) = self.layout.archives().get(ask.archive) else {
             return Ok(());
         };
         let mut seen = Room::default();
         // librrd's error does not tell whose fault it is; our reader can.
         let mut error = |error| match self.reader.look(path, &mut seen) {
-            Err(damaged @ Trouble::Ended(Ended::Damaged(_) | Ended::Foreign(..))) => damaged,
-            _ => trouble("fetch from", path, error),
+            Err(damaged @ EngineError::Final(FinalError::Damaged(_) | FinalError::Foreign(..))) => damaged,
+            _ => classify("fetch from", path, error),
         };
         let span_s = (archive.steps * self.layout.step_s()) as i64;
         let last_s = tsb_librrd::last(path).map_err(&mut error)?;

@@ -6,8 +6,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use tsb_rrd::{Error as RrdError, ExclusiveFile, Layout, OpenFile, Residency, RrdFile, Stage, Updated, rows};
 
-use super::engine::{Ask, Done, Engine, Kept, Look, Pass, Room, Stop, failed};
-use super::wound::{foreign, trouble};
+use super::classify::{classify, foreign};
+use super::engine::{Ask, Engine, EngineResult, Kept, Look, Pass, Room, Stop, failed};
 
 /// Our engine: passes under librrd's lock, or files held exclusively.
 #[derive(Debug)]
@@ -30,7 +30,7 @@ impl Native {
 
     /// The newest update, and the newest row of the first archive if it is known.
     #[cfg(feature = "librrd")]
-    pub(super) fn look_at_newest(&self, path: &Path, room: &mut Room) -> Done<Look> {
+    pub(super) fn look_at_newest(&self, path: &Path, room: &mut Room) -> EngineResult<Look> {
         let result = RrdFile::open_as(path, &self.layout).and_then(|file| {
             let newest = file.newest(&mut room.session)?;
             let newest_s = newest.seconds;
@@ -46,12 +46,12 @@ impl Native {
                 row_s: known.map(|row| row.end_s),
             })
         });
-        result.map_err(|error| trouble("read", path, error))
+        result.map_err(|error| classify("read", path, error))
     }
 
-    fn held<'a>(&self, path: &Path, kept: &'a mut Kept) -> Done<&'a mut ExclusiveFile> {
+    fn held<'a>(&self, path: &Path, kept: &'a mut Kept) -> EngineResult<&'a mut ExclusiveFile> {
         if !matches!(kept, Kept::Held(_)) {
-            let held = ExclusiveFile::open(path, &self.layout).map_err(|error| trouble("hold", path, error))?;
+            let held = ExclusiveFile::open(path, &self.layout).map_err(|error| classify("hold", path, error))?;
             *kept = Kept::Held(Box::new(held));
         }
         match kept {
@@ -111,12 +111,12 @@ fn micros(at: tsb_rrd::Moment) -> i64 {
     at.seconds.saturating_mul(1_000_000).saturating_add(at.micros)
 }
 
-fn pass_of(updated: Updated, path: &Path) -> Done<Pass> {
+fn pass_of(updated: Updated, path: &Path) -> EngineResult<Pass> {
     let stopped = match updated.stopped {
         None => None,
         Some(RrdError::NotLater { .. }) => Some(Stop::NotLater),
         Some(RrdError::InvalidUpdate { .. }) => Some(Stop::Unreadable),
-        Some(other) => return Err(trouble("update", path, other)),
+        Some(other) => return Err(classify("update", path, other)),
     };
     Ok(Pass {
         applied: updated.applied,
@@ -127,14 +127,14 @@ fn pass_of(updated: Updated, path: &Path) -> Done<Pass> {
 }
 
 impl Engine for Native {
-    fn create(&self, path: &Path, start_s: i64) -> Done<()> {
+    fn create(&self, path: &Path, start_s: i64) -> EngineResult<()> {
         let created = tsb_rrd::create(path, &self.layout, start_s, seed_of(path));
         // A new file cannot be damaged, so the error concerns the store.
         created.map_err(|error| failed("create", path, error))
     }
 
-    fn look(&self, path: &Path, room: &mut Room) -> Done<Look> {
-        let error = |error| trouble("read", path, error);
+    fn look(&self, path: &Path, room: &mut Room) -> EngineResult<Look> {
+        let error = |error| classify("read", path, error);
         let file = RrdFile::open(path).map_err(error)?;
         if **file.layout() != *self.layout {
             return Err(foreign(path));
@@ -148,13 +148,13 @@ impl Engine for Native {
         })
     }
 
-    fn update(&self, path: &Path, kept: &mut Kept, room: &mut Room, updates: &[String]) -> Done<Pass> {
+    fn update(&self, path: &Path, kept: &mut Kept, room: &mut Room, updates: &[String]) -> EngineResult<Pass> {
         let updated = if self.is_exclusive {
             self.held(path, kept)?.update(&mut room.session, updates)
         } else {
             self.pass(path, kept, room, updates)
         };
-        pass_of(updated.map_err(|error| trouble("update", path, error))?, path)
+        pass_of(updated.map_err(|error| classify("update", path, error))?, path)
     }
 
     fn ask(&self, stage: Stage, path: &Path, kept: &mut Kept, room: &mut Room, until_s: i64) -> Residency {
@@ -184,7 +184,14 @@ impl Engine for Native {
         self.forget(kept);
     }
 
-    fn rows(&self, path: &Path, kept: &mut Kept, room: &mut Room, ask: &Ask, into: &mut Vec<(i64, f64)>) -> Done<()> {
+    fn rows(
+        &self,
+        path: &Path,
+        kept: &mut Kept,
+        room: &mut Room,
+        ask: &Ask,
+        into: &mut Vec<(i64, f64)>,
+    ) -> EngineResult<()> {
         let read = |file: &RrdFile, room: &mut Room| rows(file, &mut room.session, ask.archive, ask.from_s, ask.to_s);
         let found = match kept {
             Kept::Open(kept_file) => match read(kept_file.file(), room) {
@@ -197,7 +204,7 @@ impl Engine for Native {
             // Files in exclusive use are written through, so the file is complete.
             _ => RrdFile::open_as(path, &self.layout).and_then(|file| read(&file, room)),
         };
-        let found = found.map_err(|error| trouble("read", path, error))?;
+        let found = found.map_err(|error| classify("read", path, error))?;
         let known = found.into_iter().filter(|row| is_known(&row.values));
         into.extend(known.filter_map(|row| Some((row.end_s, *row.values.first()?))));
         Ok(())

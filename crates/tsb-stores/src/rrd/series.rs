@@ -7,8 +7,8 @@ use tsb_core::time::MonotonicClock;
 use tsb_core::{Batch, Timestamp};
 use tsb_rrd::{Residency, Stage};
 
-use super::engine::{Ask, Ended, Engine, Kept, Pass, Room, Stop, Trouble, retried};
-use super::patience;
+use super::engine::{Ask, Engine, EngineError, FinalError, Kept, Pass, Room, Stop, retry_while_locked};
+use super::lock_timeout;
 use super::reading::{Micros, write};
 use crate::damage::{Damage, DamageLog};
 use crate::error::{Error, Result};
@@ -76,15 +76,17 @@ impl Series {
 
     /// Reads the state of an existing file.
     fn read_head(&mut self, site: &Site<'_>, room: &mut Room) -> Result<Found> {
-        match retried(&self.path, patience(site.clock), || site.engine.look(&self.path, room)) {
+        match retry_while_locked(&self.path, lock_timeout(site.clock), || {
+            site.engine.look(&self.path, room)
+        }) {
             Ok(look) => {
                 self.newest = Some(Micros(look.newest_us));
                 self.row_s = look.row_s;
                 Ok(Found::Sound)
             }
-            Err(Ended::Damaged(damage)) => Ok(Found::Damaged(*damage)),
-            Err(Ended::Foreign(damage, error)) => Ok(Found::Foreign(*damage, error)),
-            Err(Ended::Failed(error)) => Err(error),
+            Err(FinalError::Damaged(damage)) => Ok(Found::Damaged(*damage)),
+            Err(FinalError::Foreign(damage, error)) => Ok(Found::Foreign(*damage, error)),
+            Err(FinalError::Failed(error)) => Err(error),
         }
     }
 
@@ -220,8 +222,8 @@ impl Series {
         while done < taken.len() {
             let pass = match self.pass(site, room, &texts[done..taken.len()]) {
                 Ok(pass) => pass,
-                Err(ended) => {
-                    self.note_damage(site, ended.damage()?);
+                Err(error) => {
+                    self.note_damage(site, error.damage()?);
                     for &index in &taken[done..] {
                         refused.push(index, Reason::Damaged);
                     }
@@ -252,11 +254,11 @@ impl Series {
         Ok(accepted)
     }
 
-    fn pass(&mut self, site: &Site<'_>, room: &mut Room, texts: &[String]) -> std::result::Result<Pass, Ended> {
+    fn pass(&mut self, site: &Site<'_>, room: &mut Room, texts: &[String]) -> std::result::Result<Pass, FinalError> {
         let Self { path, kept, .. } = self;
-        retried(path, patience(site.clock), || {
+        retry_while_locked(path, lock_timeout(site.clock), || {
             let result = site.engine.update(path, kept, room, texts);
-            if matches!(result, Err(Trouble::Ended(_))) {
+            if matches!(result, Err(EngineError::Final(_))) {
                 // After an error the kept state may be wrong: drop it, and read the file next
                 // time.
                 site.engine.let_go(kept);
@@ -274,10 +276,10 @@ impl Series {
             })?;
         }
         let start_s = first.seconds() - 1;
-        let created = retried(&self.path, patience(site.clock), || {
+        let created = retry_while_locked(&self.path, lock_timeout(site.clock), || {
             site.engine.create(&self.path, start_s)
         });
-        created.map_err(Ended::error)?;
+        created.map_err(FinalError::error)?;
         self.newest = Some(Micros(start_s * 1_000_000));
         site.files.fetch_add(1, Ordering::Relaxed);
         Ok(())
@@ -296,13 +298,13 @@ impl Series {
         }
         let Self { path, kept, .. } = self;
         let before = into.len();
-        let read = retried(path, patience(site.clock), || {
+        let read = retry_while_locked(path, lock_timeout(site.clock), || {
             into.truncate(before);
             site.engine.rows(path, kept, room, ask, into)
         });
-        if let Err(ended) = read {
+        if let Err(error) = read {
             into.truncate(before);
-            self.note_damage(site, ended.damage()?);
+            self.note_damage(site, error.damage()?);
         }
         Ok(())
     }

@@ -139,7 +139,7 @@ fn a_file_that_rrdtool_replaced_is_opened_anew() {
 fn a_file_locked_by_another_process_is_waited_for_and_then_an_error() {
     if Command::new("python3").arg("--version").output().is_err() {
         // Locks of one process never exclude each other: this takes a second one.
-        assert!(patience(&MonotonicClock::new())());
+        assert!(lock_timeout(&MonotonicClock::new())());
         return;
     }
     let folder = tempfile::tempdir().unwrap();

@@ -32,10 +32,10 @@ fn tick(store: &RrdStore, tick: i64) -> (usize, Vec<(u32, Reason)>) {
 }
 
 /// What it is called, and how it is made.
-type Wound = (&'static str, fn(&Path));
+type DamageCase = (&'static str, fn(&Path));
 
 /// Ways to damage a file that is there.
-const WOUNDS: [Wound; 6] = [
+const DAMAGES: [DamageCase; 6] = [
     ("cut short", |path| cut(path, 700)),
     ("empty", |path| cut(path, 0)),
     ("another cookie", |path| flip(path, 1)),
@@ -69,7 +69,7 @@ fn lost(store: &RrdStore) -> Vec<(DamageKind, PathBuf)> {
 
 #[test]
 fn a_file_that_is_damaged_when_it_is_opened_costs_its_own_series_only() {
-    for (what, wound) in WOUNDS {
+    for (what, damage) in DAMAGES {
         let folder = tempfile::tempdir().unwrap();
         let store = fleet(folder.path(), options());
         for number in 0..4 {
@@ -77,7 +77,7 @@ fn a_file_that_is_damaged_when_it_is_opened_costs_its_own_series_only() {
         }
         store.close().unwrap();
         let path = folder.path().join(FILE);
-        wound(&path);
+        damage(&path);
         let wounded = std::fs::read(&path).unwrap();
 
         let store = fleet(folder.path(), options());
@@ -103,7 +103,7 @@ fn a_file_that_is_damaged_when_it_is_opened_costs_its_own_series_only() {
 fn a_file_that_is_damaged_or_gone_while_it_is_written_costs_its_own_series_only() {
     let gone: (&str, fn(&Path)) = ("gone", |path| std::fs::remove_file(path).unwrap());
     for (is_exclusive, max_open) in [(false, 0), (false, 100), (true, 100)] {
-        for (what, wound) in WOUNDS.into_iter().chain([gone]) {
+        for (what, damage) in DAMAGES.into_iter().chain([gone]) {
             if is_exclusive && what != "empty" {
                 // Nobody else touches the files: only a page that is gone is noticed.
                 continue;
@@ -118,7 +118,7 @@ fn a_file_that_is_damaged_or_gone_while_it_is_written_costs_its_own_series_only(
             for number in 0..4 {
                 assert_eq!(tick(&store, number).0, SERIES as usize);
             }
-            wound(&folder.path().join(FILE));
+            damage(&folder.path().join(FILE));
             for number in 4..7 {
                 let refused = vec![(2, Reason::Damaged)];
                 assert_eq!(tick(&store, number), (4, refused), "{what}, {is_exclusive} {max_open}");
