@@ -14,51 +14,64 @@ pub(super) trait Engine: Debug + Send + Sync {
     fn create(&self, path: &Path, start_s: i64) -> EngineResult<()>;
 
     /// Reads the newest update and row of an existing file.
-    fn look(&self, path: &Path, room: &mut Room) -> EngineResult<Look>;
+    fn inspect(&self, path: &Path, buffers: &mut Buffers) -> EngineResult<FileSummary>;
 
     /// Applies updates (`time:value`) to a file, in one pass.
-    fn update(&self, path: &Path, kept: &mut Kept, room: &mut Room, updates: &[String]) -> EngineResult<Pass>;
+    fn update(
+        &self,
+        path: &Path,
+        handle: &mut FileHandle,
+        buffers: &mut Buffers,
+        updates: &[String],
+    ) -> EngineResult<PassResult>;
 
     /// Starts reading, without waiting, what an update up to `until_s` will need of a file, as
     /// far as `stage` says. A descriptor opened for this is kept for the update.
-    fn ask(&self, stage: Stage, path: &Path, kept: &mut Kept, room: &mut Room, until_s: i64) -> Residency;
+    fn prefetch(
+        &self,
+        stage: Stage,
+        path: &Path,
+        handle: &mut FileHandle,
+        buffers: &mut Buffers,
+        until_s: i64,
+    ) -> Residency;
 
-    /// Drops the kept state of a file.
-    fn let_go(&self, kept: &mut Kept);
+    /// Closes the handle of a file.
+    fn release(&self, handle: &mut FileHandle);
 
     /// Appends the known rows of an archive that end in `[from_s, to_s)`.
     fn rows(
         &self,
         path: &Path,
-        kept: &mut Kept,
-        room: &mut Room,
-        ask: &Ask,
+        handle: &mut FileHandle,
+        buffers: &mut Buffers,
+        range: &RowRange,
         into: &mut Vec<(i64, f64)>,
     ) -> EngineResult<()>;
 }
 
 /// The rows asked for.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Ask {
+pub(super) struct RowRange {
     pub(super) archive: usize,
     pub(super) from_s: i64,
     pub(super) to_s: i64,
 }
 
-/// The state of a file that is kept between calls.
+/// A file between two calls: closed, or open in one of three ways.
 #[derive(Debug, Default)]
-pub(super) enum Kept {
+pub(super) enum FileHandle {
     #[default]
-    Nothing,
+    Closed,
     Open(Box<OpenFile>),
     /// Opened ahead for the next update, which closes it.
-    Ready(RrdFile),
-    Held(Box<tsb_rrd::ExclusiveFile>),
+    Prefetched(RrdFile),
+    Exclusive(Box<tsb_rrd::ExclusiveFile>),
 }
 
 /// Buffers of one call, reused by later ones.
 #[derive(Debug, Default)]
-pub(super) struct Room {
+pub(super) struct Buffers {
     pub(super) session: Session,
     /// Whether files were found in the page cache.
     pub(super) ahead: ReadAhead,
@@ -74,7 +87,7 @@ pub(super) struct Room {
 
 /// The contents of a file, as far as the store needs them.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Look {
+pub(super) struct FileSummary {
     /// The newest update, in microseconds since the epoch.
     pub(super) newest_us: i64,
     /// The end of the newest known row of the first archive.
@@ -83,7 +96,7 @@ pub(super) struct Look {
 
 /// The outcome of a pass.
 #[derive(Debug)]
-pub(super) struct Pass {
+pub(super) struct PassResult {
     /// Number of updates applied.
     pub(super) applied: usize,
     /// Why the next one was not applied.

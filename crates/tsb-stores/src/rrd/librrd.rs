@@ -9,7 +9,9 @@ use std::sync::Arc;
 use tsb_librrd::{Creation, Error as LibrrdError};
 use tsb_rrd::{Layout, Residency, Stage};
 
-use super::engine::{Ask, Engine, EngineError, EngineResult, FinalError, Kept, Look, Pass, Room, Stop, failed};
+use super::engine::{
+    Buffers, Engine, EngineError, EngineResult, FileHandle, FileSummary, FinalError, PassResult, RowRange, Stop, failed,
+};
 use super::native::Native;
 
 /// librrd, with one file at a time per thread.
@@ -84,55 +86,68 @@ impl Engine for Librrd {
         tsb_librrd::create(path, &creation).map_err(|error| classify("create", path, error))
     }
 
-    fn look(&self, path: &Path, room: &mut Room) -> EngineResult<Look> {
-        self.reader.look(path, room)
+    fn inspect(&self, path: &Path, buffers: &mut Buffers) -> EngineResult<FileSummary> {
+        self.reader.inspect(path, buffers)
     }
 
-    fn update(&self, path: &Path, _kept: &mut Kept, room: &mut Room, updates: &[String]) -> EngineResult<Pass> {
+    fn update(
+        &self,
+        path: &Path,
+        _handle: &mut FileHandle,
+        buffers: &mut Buffers,
+        updates: &[String],
+    ) -> EngineResult<PassResult> {
         let result = tsb_librrd::update(path, updates);
         if let Err(error @ LibrrdError::Locked(_)) = result {
             return Err(classify("update", path, error));
         }
-        let look = self.reader.look_at_newest(path, room)?;
+        let summary = self.reader.inspect_newest(path, buffers)?;
         let (applied, stopped) = match result {
             Ok(()) => (updates.len(), None),
-            Err(LibrrdError::NotLater(_)) => (Self::applied(look.newest_us, updates), Some(Stop::NotLater)),
+            Err(LibrrdError::NotLater(_)) => (Self::applied(summary.newest_us, updates), Some(Stop::NotLater)),
             Err(LibrrdError::Librrd(text)) if text.contains("Cannot convert") => {
-                (Self::applied(look.newest_us, updates), Some(Stop::Unreadable))
+                (Self::applied(summary.newest_us, updates), Some(Stop::Unreadable))
             }
             Err(error) => return Err(classify("update", path, error)),
         };
         // If the first update was already behind the file, none of this call was applied.
         let is_behind = matches!(stopped, Some(Stop::NotLater)) && applied == updates.len();
-        Ok(Pass {
+        Ok(PassResult {
             applied: if is_behind { 0 } else { applied },
             stopped,
-            newest_us: look.newest_us,
-            row_s: look.row_s,
+            newest_us: summary.newest_us,
+            row_s: summary.row_s,
         })
     }
 
-    fn ask(&self, _stage: Stage, _path: &Path, _kept: &mut Kept, _room: &mut Room, _until_s: i64) -> Residency {
+    fn prefetch(
+        &self,
+        _stage: Stage,
+        _path: &Path,
+        _handle: &mut FileHandle,
+        _buffers: &mut Buffers,
+        _until_s: i64,
+    ) -> Residency {
         // librrd opens each file itself; nothing can be read ahead.
         Residency::NotProbed
     }
 
-    fn let_go(&self, _kept: &mut Kept) {}
+    fn release(&self, _handle: &mut FileHandle) {}
 
     fn rows(
         &self,
         path: &Path,
-        _kept: &mut Kept,
-        _room: &mut Room,
-        ask: &Ask,
+        _handle: &mut FileHandle,
+        _buffers: &mut Buffers,
+        range: &RowRange,
         into: &mut Vec<(i64, f64)>,
     ) -> EngineResult<()> {
-        let Some(archive) = self.layout.archives().get(ask.archive) else {
+        let Some(archive) = self.layout.archives().get(range.archive) else {
             return Ok(());
         };
-        let mut seen = Room::default();
+        let mut buffers = Buffers::default();
         // librrd's error does not tell whose fault it is; our reader can.
-        let mut error = |error| match self.reader.look(path, &mut seen) {
+        let mut error = |error| match self.reader.inspect(path, &mut buffers) {
             Err(damaged @ EngineError::Final(FinalError::Damaged(_) | FinalError::Foreign(..))) => damaged,
             _ => classify("fetch from", path, error),
         };
@@ -141,15 +156,15 @@ impl Engine for Librrd {
         let newest_s = last_s.div_euclid(span_s) * span_s;
         // Ask for no more than the archive holds: otherwise librrd answers from another archive.
         let oldest_s = newest_s - archive.rows as i64 * span_s;
-        let start_s = ask.from_s.saturating_sub(1).max(oldest_s);
-        let end_s = ask.to_s.min(newest_s + 1) - 1;
+        let start_s = range.from_s.saturating_sub(1).max(oldest_s);
+        let end_s = range.to_s.min(newest_s + 1) - 1;
         if start_s >= end_s {
             return Ok(());
         }
         let found = tsb_librrd::fetch(path, archive.cf.name(), start_s, end_s, span_s as u64).map_err(error)?;
         let rows = found.values.chunks_exact(found.sources.len().max(1)).enumerate();
         let ends = rows.map(|(index, row)| (found.first_s + index as i64 * found.step_s as i64, row));
-        let asked = ends.filter(|(end_s, _)| *end_s >= ask.from_s && *end_s < ask.to_s && *end_s <= newest_s);
+        let asked = ends.filter(|(end_s, _)| *end_s >= range.from_s && *end_s < range.to_s && *end_s <= newest_s);
         into.extend(
             asked.filter_map(|(end_s, row)| row.first().map(|&value| (end_s, value)).filter(|row| !row.1.is_nan())),
         );

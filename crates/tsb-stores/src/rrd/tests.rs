@@ -238,7 +238,7 @@ fn chill(folder: &Path) {
 #[test]
 fn cold_files_of_a_batch_are_read_ahead_and_get_the_same_bytes() {
     let (cold, warm) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
-    // Some descriptors are kept, others are opened ahead.
+    // Some descriptors stay open, others are opened ahead.
     let of = |folder: &Path| {
         let options = RrdOptions {
             max_open: 40,
