@@ -22,7 +22,7 @@ use tsb_stores::error::{Error, Result};
 use tsb_stores::parts::KeyTable;
 use tsb_stores::parts::{lock, read, write};
 use tsb_stores::rrd::RrdOptions;
-use tsb_stores::rrd::client::{Micros, end_of, in_order, path_of, write as write_reading};
+use tsb_stores::rrd::client::{Micros, end_of, in_order, path_of, write_update};
 use tsb_stores::store::{
     Ack, Capabilities, Consolidated, Exactness, MAX_ARCHIVES, OnConflict, Position, Query, Reason, Refusals, Resample,
     Scope, Stats, Store, TimeRange, Visitor,
@@ -190,7 +190,7 @@ impl RrdcachedStore {
             let admitted = Micros::of(at)
                 .ok_or(Reason::Unrepresentable)
                 .and_then(|at| in_order(before, at).map(|()| at))
-                .and_then(|at| write_reading(&mut text, at, value, self.options.derivation).map(|()| at));
+                .and_then(|at| write_update(&mut text, at, value, self.options.derivation).map(|()| at));
             match admitted {
                 Ok(at) => {
                     if before.is_none() {

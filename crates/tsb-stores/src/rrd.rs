@@ -45,15 +45,15 @@ mod librrd;
 mod names;
 mod native;
 mod options;
-mod reading;
 mod series;
+mod update_text;
 mod write;
 
 pub use catalog::{file_of, series};
 use engine::{Buffers, Engine, RowRange};
 pub use options::{EngineKind, FILE_BYTES_MAX, RrdOptions};
-pub(crate) use reading::is_representable;
 use series::{FileStatus, Series, SeriesContext};
+pub(crate) use update_text::is_representable;
 
 const SECOND_NS: i64 = 1_000_000_000;
 /// Nanoseconds to wait for a file that another process has locked, before that is an error.
@@ -305,8 +305,8 @@ pub fn end_of(at: Timestamp, shift_ns: i64) -> i64 {
 pub mod client {
     pub use super::end_of;
     pub use super::names::{key_of, path_of};
-    pub use super::reading::{Micros, write};
     pub use super::series::in_order;
+    pub use super::update_text::{Micros, write_update};
 }
 
 /// Returns a function that waits before another attempt to lock a file, and returns false when

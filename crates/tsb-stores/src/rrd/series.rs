@@ -11,7 +11,7 @@ use super::engine::{
     Buffers, Engine, EngineError, FileHandle, FinalError, PassResult, RowRange, Stop, retry_while_locked,
 };
 use super::lock_timeout;
-use super::reading::{Micros, write};
+use super::update_text::{Micros, write_update};
 use crate::damage::{Damage, DamageLog};
 use crate::error::{Error, Result};
 use crate::store::{Derivation, Reason, Refusals};
@@ -199,7 +199,7 @@ impl Series {
             let admitted = Micros::of(batch.time(index))
                 .ok_or(Reason::Unrepresentable)
                 .and_then(|at| in_order(newest, at).map(|()| at))
-                .and_then(|at| write(text, at, value, context.derivation).map(|()| at));
+                .and_then(|at| write_update(text, at, value, context.derivation).map(|()| at));
             match admitted {
                 Ok(at) => {
                     newest = Some(at);
