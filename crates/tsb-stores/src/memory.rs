@@ -33,7 +33,7 @@ use std::sync::{Mutex, MutexGuard};
 use tsb_core::{Batch, Durability, Ids, SeriesId, SeriesKey, Timestamp};
 
 #[cfg(feature = "sqlite")]
-use crate::block::Held;
+use crate::block::Part;
 use crate::block::{Fold, MAX_ROWS};
 use crate::error::{Error, Result};
 use crate::store::{
@@ -264,7 +264,7 @@ impl MemoryStore {
 
     /// Appends the parts of a series in `range`, sorted by start.
     #[cfg(feature = "sqlite")]
-    pub(crate) fn take(&self, id: u32, range: (i64, i64), into: &mut Vec<Held>) -> Result<()> {
+    pub(crate) fn take(&self, id: u32, range: (i64, i64), into: &mut Vec<Part>) -> Result<()> {
         let Some(extent) = self.shared.directory.extent_of(id) else {
             return Ok(());
         };
@@ -277,16 +277,16 @@ impl MemoryStore {
     /// newer.
     #[cfg(feature = "sqlite")]
     pub(crate) fn raise_newest(&self, ids: impl Iterator<Item = u32>, into: &mut [i64]) -> Result<()> {
-        let mut held: Option<(&Extent, Tiles<'_>)> = None;
+        let mut locked: Option<(&Extent, Tiles<'_>)> = None;
         for (id, into) in ids.zip(into) {
             let Some(extent) = self.shared.directory.extent_of(id) else {
                 continue;
             };
-            if held.as_ref().is_none_or(|(other, _)| other.first != extent.first) {
-                drop(held.take());
-                held = Some((extent, extent.lock()?));
+            if locked.as_ref().is_none_or(|(other, _)| other.first != extent.first) {
+                drop(locked.take());
+                locked = Some((extent, extent.lock()?));
             }
-            if let Some((extent, tiles)) = &held {
+            if let Some((extent, tiles)) = &locked {
                 let (tile, column) = extent.place(id);
                 *into = tiles[tile].newest(column).unwrap_or(i64::MIN).max(*into);
             }
@@ -462,17 +462,17 @@ impl Store for MemoryStore {
         self.check_open()?;
         self.check_ids(series)?;
         let cutoff = self.shared.clock.cutoff().unwrap_or(i64::MIN);
-        let mut held: Option<(&Extent, Tiles<'_>)> = None;
+        let mut locked: Option<(&Extent, Tiles<'_>)> = None;
         for (series, into) in series.iter().zip(into) {
             *into = None;
             let Some(extent) = self.shared.directory.extent_of(series.0) else {
                 continue;
             };
-            if held.as_ref().is_none_or(|(other, _)| other.first != extent.first) {
-                drop(held.take());
-                held = Some((extent, extent.lock()?));
+            if locked.as_ref().is_none_or(|(other, _)| other.first != extent.first) {
+                drop(locked.take());
+                locked = Some((extent, extent.lock()?));
             }
-            if let Some((extent, tiles)) = &held {
+            if let Some((extent, tiles)) = &locked {
                 let (tile, column) = extent.place(series.0);
                 let newest = tiles[tile].newest(column);
                 *into = newest.filter(|at| *at >= cutoff).map(Timestamp);

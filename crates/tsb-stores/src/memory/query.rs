@@ -6,7 +6,7 @@ use std::ops::ControlFlow;
 use tsb_core::SeriesId;
 
 use super::extent::Extent;
-use crate::block::{Answer, Fold, Held, touch};
+use crate::block::{Answer, Fold, Part, touch};
 use crate::error::Result;
 use crate::store::Visitor;
 
@@ -14,7 +14,7 @@ use crate::store::Visitor;
 #[derive(Debug, Default)]
 pub(super) struct Reader {
     answer: Answer,
-    held: Vec<Held>,
+    parts: Vec<Part>,
 }
 
 impl Reader {
@@ -27,11 +27,11 @@ impl Reader {
         fold: Option<&mut Fold>,
         visit: &mut Visitor<'_>,
     ) -> Result<ControlFlow<()>> {
-        self.held.clear();
+        self.parts.clear();
         let (tile, column) = extent.place(series.0);
         let maxima = fold.as_ref().and_then(|fold| fold.maxima());
-        extent.lock()?[tile].take(column, range, maxima, &mut self.held);
-        touch(&self.held);
-        Ok(self.answer.visit(series, &self.held, range, fold, visit))
+        extent.lock()?[tile].take(column, range, maxima, &mut self.parts);
+        touch(&self.parts);
+        Ok(self.answer.visit(series, &self.parts, range, fold, visit))
     }
 }

@@ -85,13 +85,13 @@ impl Writer {
     }
 
     fn move_one(&mut self, shared: &Shared, aging: &mut Aging, number: u32) -> Result<()> {
-        self.held.clear();
-        aging.store.take(number, (i64::MIN, i64::MAX), &mut self.held)?;
+        self.parts.clear();
+        aging.store.take(number, (i64::MIN, i64::MAX), &mut self.parts)?;
         let prior = aging.prior.get(number as usize).copied().unwrap_or(i64::MIN);
-        if self.held.first().is_some_and(|held| held.start <= prior) {
+        if self.parts.first().is_some_and(|part| part.start <= prior) {
             aging.shadowed += self.count_shadowed(shared, aging, number, prior)?;
         }
-        let Some(packed) = self.packer.pack(&self.held) else {
+        let Some(packed) = self.packer.pack(&self.parts) else {
             return Ok(());
         };
         aging.samples += packed.samples;
@@ -103,9 +103,9 @@ impl Writer {
         shared.database.done("write", run).map(drop)
     }
 
-    /// Number of samples in `held` that replace one in an older generation.
+    /// Number of samples in `parts` that replace one in an older generation.
     fn count_shadowed(&mut self, shared: &Shared, aging: &Aging, number: u32, prior: i64) -> Result<u64> {
-        let range = (self.held[0].start, prior.saturating_add(1));
+        let range = (self.parts[0].start, prior.saturating_add(1));
         let mut older = Vec::new();
         let view = shared.view()?;
         let before = view
@@ -117,7 +117,7 @@ impl Writer {
             super::read::take_chunk(shared, connection, generation.number, number, range, &mut older)?;
         }
         let older = super::read::times(&older, range);
-        let ours = super::read::times(&self.held, range);
+        let ours = super::read::times(&self.parts, range);
         Ok(ours.iter().filter(|at| older.binary_search(at).is_ok()).count() as u64)
     }
 

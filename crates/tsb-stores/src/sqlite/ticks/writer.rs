@@ -9,7 +9,7 @@ use tsb_core::{Batch, Durability, Ids, SeriesId, SeriesKey, Times, Timestamp};
 use super::next::Next;
 use super::view::{Aging, Dropping, View};
 use super::{Shared, panicked};
-use crate::block::Held;
+use crate::block::Part;
 use crate::error::{Error, Result};
 use crate::sqlite::chunk::Packer;
 use crate::sqlite::commits::Commits;
@@ -37,7 +37,7 @@ pub(super) struct Writer {
     pub(super) dropping: Option<Dropping>,
     pub(super) next: Next,
     pub(super) packer: Packer,
-    pub(super) held: Vec<Held>,
+    pub(super) parts: Vec<Part>,
     pub(super) wal: Wal,
     pub(super) commits: Commits,
     /// Bytes of the log and of the key table in the file. Approximate.
@@ -95,7 +95,7 @@ impl Writer {
             dropping: None,
             next: Next::default(),
             packer: Packer::default(),
-            held: Vec::new(),
+            parts: Vec::new(),
             wal,
             commits: Commits::default(),
             log_bytes: 0,
@@ -234,25 +234,25 @@ impl Writer {
     }
 
     fn head_holds(&mut self, view: &View, id: SeriesId, at: Timestamp) -> Result<bool> {
-        self.held.clear();
-        view.head.take(id.0, (at.0, at.0.saturating_add(1)), &mut self.held)?;
-        Ok(super::read::holds(&self.held, at.0))
+        self.parts.clear();
+        view.head.take(id.0, (at.0, at.0.saturating_add(1)), &mut self.parts)?;
+        Ok(super::read::holds(&self.parts, at.0))
     }
 
     /// Whether a generation before the head has a sample of this series and time.
     fn older_holds(&mut self, shared: &Shared, view: &View, number: u32, at: i64) -> Result<bool> {
-        self.held.clear();
+        self.parts.clear();
         let range = (at, at.saturating_add(1));
         if let Some(aging) = &view.aging {
-            aging.store.take(number, range, &mut self.held)?;
+            aging.store.take(number, range, &mut self.parts)?;
         }
         let Some(connection) = &self.connection else {
             return Err(Error::Closed);
         };
         for generation in view.generations.iter().filter(|generation| generation.overlaps(range)) {
-            super::read::take_chunk(shared, connection, generation.number, number, range, &mut self.held)?;
+            super::read::take_chunk(shared, connection, generation.number, number, range, &mut self.parts)?;
         }
-        Ok(super::read::holds(&self.held, at))
+        Ok(super::read::holds(&self.parts, at))
     }
 
     pub(super) fn flush(&mut self, shared: &Shared, level: Durability) -> Result<()> {
