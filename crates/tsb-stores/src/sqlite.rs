@@ -28,7 +28,7 @@ use std::fmt;
 use std::path::Path;
 
 pub use catalog::catalog;
-pub use commits::{Commits, Worst};
+pub use commits::{Commits, LongestCommit};
 pub use mohawk::MohawkStore;
 pub use rows::RowStore;
 pub use ticks::TickStore;

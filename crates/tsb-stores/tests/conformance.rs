@@ -359,7 +359,7 @@ mod sqlite {
             synchronous: Synchronous::Normal,
             ..each.clone()
         };
-        // So short a tail that generations turn, age and end many times.
+        // A tail so short that the head is rotated many times, and generations age and end.
         let short = SqliteOptions {
             tail: 3,
             checkpoint_bytes: 64 << 10,

@@ -86,7 +86,7 @@ impl Database {
             return Err(database.refusal("the file cannot be written; a copy of it can be read"));
         }
         database.is_new = database.identify(&writer, schema)?;
-        database.settle(&writer, options, schema)?;
+        database.configure(&writer, options, schema)?;
         Ok((database, writer))
     }
 
@@ -157,7 +157,7 @@ impl Database {
         Ok(false)
     }
 
-    fn settle(&self, writer: &Connection, options: &SqliteOptions, schema: &Schema) -> Result<()> {
+    fn configure(&self, writer: &Connection, options: &SqliteOptions, schema: &Schema) -> Result<()> {
         let synchronous = match options.synchronous {
             Synchronous::Normal => "NORMAL",
             // EXTRA also syncs the removal of a rollback journal: a journal that came back after

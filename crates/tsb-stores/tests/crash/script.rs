@@ -12,7 +12,7 @@ const SECOND: i64 = 1_000_000_000;
 
 pub(crate) type Held = BTreeMap<(u32, i64), u64>;
 
-/// Options under which generations turn all the time.
+/// Options with which the head is rotated all the time.
 pub(crate) fn options(commit: &str, synchronous: &str) -> SqliteOptions {
     SqliteOptions {
         commit: match commit {

@@ -11,7 +11,7 @@ use super::writer::Writer;
 use crate::error::{Error, Result};
 use crate::numbers::labels_to_json;
 use crate::sqlite::Synchronous;
-use crate::sqlite::commits::Worst;
+use crate::sqlite::commits::LongestCommit;
 use crate::sqlite::file::{ROW_BYTES, on_disk};
 use crate::sqlite::wal::Witness;
 
@@ -47,17 +47,17 @@ impl Writer {
             shared.synced.store(position, Ordering::Release);
         }
         self.count(shared);
-        self.settle(shared)?;
-        let turned_at = self.clock.now();
+        self.after_commit(shared)?;
+        let rotated_at = self.clock.now();
         let journal_bytes = self.wal.bytes();
         let checkpointed = self.checkpoint_when_due(shared)?;
         let ended = self.clock.now();
-        let one = Worst {
+        let one = LongestCommit {
             total_ns: ended - begun,
             rows_ns: filled_at - begun,
             sync_ns: synced_at - filled_at,
-            checkpoint_ns: if checkpointed { ended - turned_at } else { 0 },
-            turn_ns: turned_at - synced_at,
+            checkpoint_ns: if checkpointed { ended - rotated_at } else { 0 },
+            rotation_ns: rotated_at - synced_at,
         };
         self.commits.note(one, journal_bytes);
         Ok(())
@@ -97,11 +97,11 @@ impl Writer {
     /// Writes everything that belongs to the transaction.
     fn fill(&mut self, shared: &Shared) -> Result<()> {
         self.put_keys(shared)?;
-        self.put_turn(shared)?;
+        self.put_rotation(shared)?;
         self.put_frame(shared)?;
-        self.move_some(shared)?;
-        self.forget_some(shared)?;
-        self.drop_some(shared)
+        self.move_due_series(shared)?;
+        self.delete_moved_frames(shared)?;
+        self.delete_expired_chunks(shared)
     }
 
     pub(super) fn connection(&self) -> Result<&Connection> {

@@ -10,7 +10,7 @@ use std::sync::atomic::Ordering;
 
 use rusqlite::params;
 
-use super::view::{Aging, AgingStore, Dropping, Generation, View, key};
+use super::view::{AgingGeneration, AgingStore, DroppingGeneration, Generation, View, key};
 use super::writer::{HeadState, Writer};
 use super::{Shared, panicked};
 use crate::block::varint;
@@ -37,7 +37,7 @@ impl Writer {
     }
 
     /// Writes the table rows of a generation that began since the last commit.
-    pub(super) fn put_turn(&mut self, shared: &Shared) -> Result<()> {
+    pub(super) fn put_rotation(&mut self, shared: &Shared) -> Result<()> {
         if self.head.is_stored {
             return Ok(());
         }
@@ -63,7 +63,7 @@ impl Writer {
     }
 
     /// Moves the series that are due.
-    pub(super) fn move_some(&mut self, shared: &Shared) -> Result<()> {
+    pub(super) fn move_due_series(&mut self, shared: &Shared) -> Result<()> {
         let progress = self.progress(shared);
         let Some(aging) = &self.aging else { return Ok(()) };
         let due = if progress >= 0.5 {
@@ -84,7 +84,7 @@ impl Writer {
         stored
     }
 
-    fn move_one(&mut self, shared: &Shared, aging: &mut Aging, number: u32) -> Result<()> {
+    fn move_one(&mut self, shared: &Shared, aging: &mut AgingGeneration, number: u32) -> Result<()> {
         self.parts.clear();
         aging.store.take(number, (i64::MIN, i64::MAX), &mut self.parts)?;
         let prior = aging.prior.get(number as usize).copied().unwrap_or(i64::MIN);
@@ -104,7 +104,7 @@ impl Writer {
     }
 
     /// Number of samples in `parts` that replace one in an older generation.
-    fn count_shadowed(&mut self, shared: &Shared, aging: &Aging, number: u32, prior: i64) -> Result<u64> {
+    fn count_shadowed(&mut self, shared: &Shared, aging: &AgingGeneration, number: u32, prior: i64) -> Result<u64> {
         let range = (self.parts[0].start, prior.saturating_add(1));
         let mut older = Vec::new();
         let view = shared.view()?;
@@ -121,7 +121,7 @@ impl Writer {
         Ok(ours.iter().filter(|at| older.binary_search(at).is_ok()).count() as u64)
     }
 
-    fn put_moved(&self, shared: &Shared, aging: &Aging) -> Result<()> {
+    fn put_moved(&self, shared: &Shared, aging: &AgingGeneration) -> Result<()> {
         let is_whole = aging.moved >= aging.series;
         let newest = if is_whole {
             Some(put_newest(&shared.older.read().map_err(panicked)?))
@@ -144,7 +144,7 @@ impl Writer {
     }
 
     /// Deletes as much of the aging generation's log as is due, once all its series have moved.
-    pub(super) fn forget_some(&mut self, shared: &Shared) -> Result<()> {
+    pub(super) fn delete_moved_frames(&mut self, shared: &Shared) -> Result<()> {
         let progress = self.progress(shared);
         let Some(aging) = &self.aging else { return Ok(()) };
         if aging.moved < aging.series || progress < 0.5 {
@@ -152,21 +152,21 @@ impl Writer {
         }
         let frames = (aging.end_seq - aging.first_seq) as f64;
         let due = aging.first_seq + (frames * (progress * 2.0 - 1.0).clamp(0.0, 1.0)).ceil() as i64;
-        if due <= aging.forgotten {
+        if due <= aging.deleted_until {
             return Ok(());
         }
         self.change(shared, "DELETE FROM tick WHERE seq < ?1", [due])?;
-        let share = (due - aging.forgotten) as f64 / frames.max(1.0);
+        let share = (due - aging.deleted_until) as f64 / frames.max(1.0);
         let bytes = ((aging.log_bytes as f64 * share) as u64).min(self.log_bytes);
         self.log_bytes -= bytes;
         if let Some(aging) = &mut self.aging {
-            aging.forgotten = due;
+            aging.deleted_until = due;
         }
         Ok(())
     }
 
     /// Deletes some chunks of an expired generation.
-    pub(super) fn drop_some(&mut self, shared: &Shared) -> Result<()> {
+    pub(super) fn delete_expired_chunks(&mut self, shared: &Shared) -> Result<()> {
         if self.dropping.is_none() {
             self.dropping = self.begin_dropping(shared)?;
         }
@@ -190,7 +190,7 @@ impl Writer {
     }
 
     /// The oldest generation, if all of it has expired; it is hidden from readers from now on.
-    fn begin_dropping(&mut self, shared: &Shared) -> Result<Option<Dropping>> {
+    fn begin_dropping(&mut self, shared: &Shared) -> Result<Option<DroppingGeneration>> {
         let cutoff = shared.cutoff(self.head.newest);
         let view = shared.view()?;
         let aging = view.aging.as_ref().map(|aging| aging.number);
@@ -214,7 +214,7 @@ impl Writer {
         };
         *shared.view.write().map_err(panicked)? = Arc::new(left);
         shared.expired.fetch_add(expired.samples, Ordering::Relaxed);
-        Ok(Some(Dropping {
+        Ok(Some(DroppingGeneration {
             number: expired.number,
             next: 0,
         }))
@@ -222,16 +222,16 @@ impl Writer {
 
     /// After a commit: frees the memory of series that have moved, and begins a new generation if
     /// the head is full.
-    pub(super) fn settle(&mut self, shared: &Shared) -> Result<()> {
+    pub(super) fn after_commit(&mut self, shared: &Shared) -> Result<()> {
         if let Some(aging) = &self.aging {
             shared.epoch.fetch_add(1, Ordering::AcqRel);
             aging.store.release_below(aging.moved)?;
-            if aging.moved >= aging.series && aging.forgotten >= aging.end_seq {
+            if aging.moved >= aging.series && aging.deleted_until >= aging.end_seq {
                 self.end_aging(shared)?;
             }
         }
         if self.aging.is_none() && self.head.samples >= head_capacity(shared) {
-            self.turn(shared)?;
+            self.rotate(shared)?;
         }
         self.prepare_next(shared)
     }
@@ -259,7 +259,7 @@ impl Writer {
 
     /// Makes the head the aging generation. The table rows for that are written with the next
     /// commit.
-    fn turn(&mut self, shared: &Shared) -> Result<()> {
+    fn rotate(&mut self, shared: &Shared) -> Result<()> {
         let view = shared.view()?;
         let series = shared.keys.read().map_err(panicked)?.count();
         let mut older = shared.older.write().map_err(panicked)?;
@@ -285,7 +285,7 @@ impl Writer {
             generations,
             older_newest: view.older_newest.max(self.head.newest),
         };
-        self.aging = Some(Aging {
+        self.aging = Some(AgingGeneration {
             number: self.head.number,
             first_seq: self.head.first_seq,
             end_seq: self.seq,
@@ -295,7 +295,7 @@ impl Writer {
             samples: 0,
             shadowed: 0,
             bytes: 0,
-            forgotten: self.head.first_seq,
+            deleted_until: self.head.first_seq,
             log_bytes: self.log_bytes,
             prior,
         });

@@ -12,7 +12,7 @@ use tsb_core::{Batch, Ids, SeriesId, SeriesKey, Timestamp};
 
 use super::generations::get_newest;
 use super::read::Readers;
-use super::view::{Aging, AgingStore, Generation, View};
+use super::view::{AgingGeneration, AgingStore, Generation, View};
 use super::writer::{HeadState, Writer};
 use super::{SCHEMA, Shared, memory, panicked};
 use crate::error::Result;
@@ -203,7 +203,7 @@ impl Replay<'_> {
         self.shared
             .held_before
             .fetch_add(aging.samples - aging.shadowed.min(aging.samples), Ordering::Relaxed);
-        writer.aging = Some(Aging {
+        writer.aging = Some(AgingGeneration {
             number: aging.number,
             first_seq: aging.first_seq,
             end_seq: head.first_seq,
@@ -213,7 +213,7 @@ impl Replay<'_> {
             samples: aging.samples,
             shadowed: aging.shadowed,
             bytes: 0,
-            forgotten: aging.first_seq,
+            deleted_until: aging.first_seq,
             log_bytes: bytes,
             prior,
         });
@@ -264,7 +264,7 @@ impl Replay<'_> {
         let before = self.shared.view()?.generations.last().copied();
         if let Some(before) = before.filter(|_| first_seq < head.first_seq) {
             writer.log_bytes += bytes as u64;
-            writer.aging = Some(Aging {
+            writer.aging = Some(AgingGeneration {
                 number: before.number,
                 first_seq,
                 end_seq: head.first_seq,
@@ -274,7 +274,7 @@ impl Replay<'_> {
                 samples: before.samples,
                 shadowed: 0,
                 bytes: 0,
-                forgotten: first_seq,
+                deleted_until: first_seq,
                 log_bytes: bytes as u64,
                 prior: Vec::new(),
             });

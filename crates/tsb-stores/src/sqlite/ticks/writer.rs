@@ -7,7 +7,7 @@ use tsb_core::time::MonotonicClock;
 use tsb_core::{Batch, Durability, Ids, SeriesId, SeriesKey, Times, Timestamp};
 
 use super::next::Next;
-use super::view::{Aging, Dropping, View};
+use super::view::{AgingGeneration, DroppingGeneration, View};
 use super::{Shared, panicked};
 use crate::block::Part;
 use crate::error::{Error, Result};
@@ -33,8 +33,8 @@ pub(super) struct Writer {
     /// Series whose keys are not in the file yet.
     pub(super) new_keys: Vec<(u32, SeriesKey)>,
     pub(super) head: HeadState,
-    pub(super) aging: Option<Aging>,
-    pub(super) dropping: Option<Dropping>,
+    pub(super) aging: Option<AgingGeneration>,
+    pub(super) dropping: Option<DroppingGeneration>,
     pub(super) next: Next,
     pub(super) packer: Packer,
     pub(super) parts: Vec<Part>,
