@@ -9,7 +9,7 @@
 
 mod commit;
 mod generations;
-mod next;
+mod next_head;
 mod read;
 mod replay;
 mod view;

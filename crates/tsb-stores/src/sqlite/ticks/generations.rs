@@ -266,7 +266,7 @@ impl Writer {
         let prior = older.clone();
         view.head.raise_newest(0..series, &mut older)?;
         drop(older);
-        let head = self.next.take(series);
+        let head = self.next_head.take(series);
         let mut generations = view.generations.clone();
         generations.push(Generation {
             number: self.head.number,

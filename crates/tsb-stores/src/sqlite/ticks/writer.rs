@@ -6,14 +6,14 @@ use rusqlite::Connection;
 use tsb_core::time::MonotonicClock;
 use tsb_core::{Batch, Durability, Ids, SeriesId, SeriesKey, Times, Timestamp};
 
-use super::next::Next;
+use super::next_head::NextHead;
 use super::view::{AgingGeneration, DroppingGeneration, View};
 use super::{Shared, panicked};
 use crate::block::Part;
 use crate::error::{Error, Result};
 use crate::sqlite::chunk::Packer;
 use crate::sqlite::commits::Commits;
-use crate::sqlite::log::Encoder;
+use crate::sqlite::log::FrameEncoder;
 use crate::sqlite::wal::Wal;
 use crate::sqlite::{Commit, Synchronous};
 use crate::store::{Ack, Position, Reason, Refusals};
@@ -27,7 +27,7 @@ pub(super) struct Writer {
     /// `None` once closed.
     pub(super) connection: Option<Connection>,
     pub(super) clock: MonotonicClock,
-    pub(super) encoder: Encoder,
+    pub(super) encoder: FrameEncoder,
     /// The key of the next frame.
     pub(super) seq: i64,
     /// Series whose keys are not in the file yet.
@@ -35,7 +35,7 @@ pub(super) struct Writer {
     pub(super) head: HeadState,
     pub(super) aging: Option<AgingGeneration>,
     pub(super) dropping: Option<DroppingGeneration>,
-    pub(super) next: Next,
+    pub(super) next_head: NextHead,
     pub(super) packer: Packer,
     pub(super) parts: Vec<Part>,
     pub(super) wal: Wal,
@@ -46,7 +46,7 @@ pub(super) struct Writer {
     /// The newest timestamp at the last commit.
     pub(super) committed_until: Option<i64>,
     ids: Vec<SeriesId>,
-    kept: Kept,
+    unexpired: UnexpiredSamples,
 }
 
 /// The state of the head.
@@ -76,7 +76,7 @@ impl HeadState {
 
 /// The samples of a batch that are not refused.
 #[derive(Debug, Default)]
-struct Kept {
+struct UnexpiredSamples {
     ids: Vec<SeriesId>,
     times: Vec<Timestamp>,
     values: Vec<f64>,
@@ -87,13 +87,13 @@ impl Writer {
         Self {
             connection: Some(connection),
             clock: MonotonicClock::new(),
-            encoder: Encoder::default(),
+            encoder: FrameEncoder::default(),
             seq,
             new_keys: Vec::new(),
             head,
             aging: None,
             dropping: None,
-            next: Next::default(),
+            next_head: NextHead::default(),
             packer: Packer::default(),
             parts: Vec::new(),
             wal,
@@ -102,7 +102,7 @@ impl Writer {
             key_bytes: 0,
             committed_until: None,
             ids: Vec::new(),
-            kept: Kept::default(),
+            unexpired: UnexpiredSamples::default(),
         }
     }
 
@@ -179,22 +179,22 @@ impl Writer {
             return self.take(shared, batch);
         }
         let mut newest = self.head.newest;
-        let mut kept = std::mem::take(&mut self.kept);
-        kept.clear();
+        let mut unexpired = std::mem::take(&mut self.unexpired);
+        unexpired.clear();
         for (index, (id, at, value)) in batch.iter().enumerate() {
             newest = newest.max(at.0);
             if at.0 < shared.cutoff(newest) {
                 refused.push(index, Reason::Expired);
             } else {
-                kept.push(id, at, value);
+                unexpired.push(id, at, value);
             }
         }
-        let taken = if kept.values.len() == batch.len() {
+        let taken = if unexpired.values.len() == batch.len() {
             self.take(shared, batch)
         } else {
-            self.take(shared, &kept.batch())
+            self.take(shared, &unexpired.batch())
         };
-        self.kept = kept;
+        self.unexpired = unexpired;
         taken
     }
 
@@ -283,7 +283,7 @@ impl Writer {
     }
 }
 
-impl Kept {
+impl UnexpiredSamples {
     fn clear(&mut self) {
         self.ids.clear();
         self.times.clear();

@@ -10,7 +10,7 @@ use crate::memory::MemoryStore;
 
 /// The part of the next head that is ready.
 #[derive(Debug, Default)]
-pub(super) struct Next {
+pub(super) struct NextHead {
     store: Option<Arc<MemoryStore>>,
     /// Series numbers below this are defined in it.
     series: u32,
@@ -18,7 +18,7 @@ pub(super) struct Next {
     extents: u32,
 }
 
-impl Next {
+impl NextHead {
     /// Takes the store, with the numbers below `series` defined, and begins anew.
     pub(super) fn take(&mut self, series: u32) -> Arc<MemoryStore> {
         let Self {
@@ -41,7 +41,7 @@ impl Writer {
         let view = shared.view()?;
         let due = (f64::from(view.head.extent_count()) * (progress * 2.0 - 1.0).min(1.0)) as u32;
         let series = shared.keys.read().map_err(panicked)?.count();
-        let next = &mut self.next;
+        let next = &mut self.next_head;
         if due <= next.extents {
             return Ok(());
         }
