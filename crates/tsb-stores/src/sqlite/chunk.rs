@@ -26,14 +26,14 @@ const WHOLE_MAXIMUM: u8 = 8;
 
 /// The values that the next directory entry is encoded against.
 #[derive(Clone, Copy, Debug, Default)]
-struct Before {
+struct PreviousEntry {
     end: i64,
     step: i64,
     maximum: f64,
     whole: i64,
 }
 
-impl Before {
+impl PreviousEntry {
     fn follow(&mut self, start: i64, end: i64, rows: usize, maximum: f64) {
         if rows > 1 {
             self.step = end.wrapping_sub(start) / (rows as i64 - 1);
@@ -61,16 +61,16 @@ fn whole(value: f64) -> Option<i64> {
 pub(super) struct Packer {
     sealer: Box<Sealer>,
     columns: Box<Columns>,
-    body: Body,
+    body: OpenChunk,
     out: Vec<u8>,
 }
 
 /// A chunk that is being built.
 #[derive(Debug, Default)]
-struct Body {
+struct OpenChunk {
     directory: Vec<u8>,
     blocks: Vec<u8>,
-    before: Before,
+    before: PreviousEntry,
     count: u64,
     samples: u64,
 }
@@ -109,11 +109,11 @@ impl Packer {
     }
 }
 
-impl Body {
+impl OpenChunk {
     fn clear(&mut self) {
         self.directory.clear();
         self.blocks.clear();
-        (self.before, self.count, self.samples) = (Before::default(), 0, 0);
+        (self.before, self.count, self.samples) = (PreviousEntry::default(), 0, 0);
     }
 
     fn add(&mut self, block: &Block, column: usize, maximum: f64) {
@@ -161,7 +161,7 @@ impl Body {
 
 /// Adds parts to a chunk.
 struct Filler<'a> {
-    body: &'a mut Body,
+    body: &'a mut OpenChunk,
     sealer: &'a mut Sealer,
 }
 
@@ -228,7 +228,7 @@ fn take_blocks(
 ) -> Option<()> {
     let mut cursor = Cursor::new(rest);
     let count = cursor.varint()?;
-    let mut before = Before::default();
+    let mut before = PreviousEntry::default();
     let (mut from, first) = (0u64, into.len());
     for _ in 0..count {
         let entry = entry(&mut cursor, &mut before)?;
@@ -271,7 +271,7 @@ struct Entry {
     maximum: f64,
 }
 
-fn entry(cursor: &mut Cursor<'_>, before: &mut Before) -> Option<Entry> {
+fn entry(cursor: &mut Cursor<'_>, before: &mut PreviousEntry) -> Option<Entry> {
     let flags = cursor.byte()?;
     let rows = usize::from(cursor.byte()?) + 1;
     let start = if flags & FOLLOWS == 0 {

@@ -24,7 +24,7 @@ use tsb_core::{Batch, Durability, SeriesId, SeriesKey, Timestamp};
 
 use super::commits::Commits;
 use super::file::{Database, Schema};
-use super::timer::{Timer, Waiting};
+use super::timer::{CommitsOnTimer, Timer};
 use super::{Commit, SqliteOptions, Synchronous};
 use crate::damage::Damage;
 use crate::error::{Error, Result};
@@ -146,7 +146,7 @@ impl Shared {
     }
 }
 
-impl Waiting for Shared {
+impl CommitsOnTimer for Shared {
     fn progress(&self) -> (u64, bool) {
         let committed = self.committed.load(Ordering::Acquire);
         (committed, self.accepted.load(Ordering::Acquire) > committed)
