@@ -12,7 +12,7 @@ use rusqlite::ffi::ErrorCode;
 use rusqlite::{Connection, MAIN_DB, OpenFlags};
 
 use super::lock::{Lock, real_path};
-use super::wal::{Found, Wal, Witness};
+use super::wal::{FoundLog, Wal, Witness};
 use super::{SqliteOptions, Synchronous};
 use crate::damage::Damage;
 use crate::disk;
@@ -41,7 +41,7 @@ pub(super) struct Database {
     /// Whether the file was empty.
     pub(super) is_new: bool,
     /// The state of the write-ahead log before SQLite opened it.
-    found: Found,
+    found: FoundLog,
     lock: Mutex<Option<Lock>>,
 }
 
@@ -64,11 +64,11 @@ impl Database {
         }
         let (path, lock, found) = if options.vfs.is_some() {
             // A VFS of its own, used only in tests: there is no real file to lock.
-            (path.to_owned(), None, Found::default())
+            (path.to_owned(), None, FoundLog::default())
         } else {
             let path = real_path(path);
             let lock = Lock::take(&path)?;
-            let found = Found::look(&path, lock.file()).map_err(|error| Error::Backend {
+            let found = FoundLog::inspect(&path, lock.file()).map_err(|error| Error::Backend {
                 action: format!("read the log of {}", path.display()),
                 source: error.into(),
             })?;
@@ -96,7 +96,7 @@ impl Database {
             path: path.to_owned(),
             vfs: None,
             is_new: false,
-            found: Found::default(),
+            found: FoundLog::default(),
             lock: Mutex::new(None),
         };
         let reader = database.reader()?;
@@ -290,7 +290,7 @@ pub(super) fn check(path: &Path) -> Result<()> {
         path: path.to_owned(),
         vfs: None,
         is_new: false,
-        found: Found::default(),
+        found: FoundLog::default(),
         lock: Mutex::new(None),
     };
     let reader = database.reader()?;
