@@ -12,12 +12,12 @@ use crate::store::Visitor;
 
 /// The buffers of a query, reused for every series.
 #[derive(Debug, Default)]
-pub(super) struct Reader {
+pub(super) struct QueryBuffers {
     answer: Answer,
     parts: Vec<Part>,
 }
 
-impl Reader {
+impl QueryBuffers {
     /// Visits the samples of one series in `range`, or the rows that `fold` computes from them.
     pub(super) fn series(
         &mut self,
