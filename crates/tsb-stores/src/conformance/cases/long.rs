@@ -28,13 +28,13 @@ fn value_of(id: u32, tick: i64) -> f64 {
     f64::from(id) * 4_096.0 + tick as f64
 }
 
-struct Grid {
+struct TickGrid {
     start: Timestamp,
     step_ns: i64,
     ticks: i64,
 }
 
-impl Grid {
+impl TickGrid {
     /// One tick per slot if the store has slots, and no more than retention keeps.
     fn of(context: &Context) -> Self {
         let step_ns = match context.capabilities.exactness {
@@ -58,7 +58,7 @@ impl Grid {
 }
 
 fn none_is_lost(context: &Context) -> Outcome {
-    let grid = Grid::of(context);
+    let grid = TickGrid::of(context);
     let place = context.fixture.place()?;
     let store = place.open()?;
     store.define(&definitions(0..SERIES))?;
@@ -87,7 +87,7 @@ fn none_is_lost(context: &Context) -> Outcome {
     Ok(Finding::Holds)
 }
 
-fn check(context: &Context, store: &Opened, grid: &Grid) -> Result<(), Failure> {
+fn check(context: &Context, store: &Opened, grid: &TickGrid) -> Result<(), Failure> {
     for id in 0..SERIES {
         let query = Query {
             series: &[SeriesId(id)],
