@@ -197,11 +197,11 @@ fn refusals_of_the_inner_store_keep_their_index() {
         .iter()
         .map(|sample| sample.series.0)
         .collect();
-    let told: Vec<_> = refused.as_slice().iter().map(|refusal| refusal.index).collect();
-    assert!(told.iter().all(|index| !now_lost.contains(index)));
+    let refused_indices: Vec<_> = refused.as_slice().iter().map(|refusal| refusal.index).collect();
+    assert!(refused_indices.iter().all(|index| !now_lost.contains(index)));
     // Series whose first sample was lost have no lap yet, and take the late one.
-    assert_eq!(ack.accepted + told.len(), 20);
-    assert_eq!(ack.rejected, told.len());
+    assert_eq!(ack.accepted + refused_indices.len(), 20);
+    assert_eq!(ack.rejected, refused_indices.len());
     assert!(
         refused
             .as_slice()
