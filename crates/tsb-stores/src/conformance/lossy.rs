@@ -31,7 +31,7 @@ use crate::locks::lock;
 /// The disk. Clones are the same disk.
 #[derive(Clone, Debug, Default)]
 pub struct LossyDisk {
-    state: Arc<Mutex<State>>,
+    state: Arc<Mutex<DiskState>>,
 }
 
 /// An open file of a [`LossyDisk`]. Clones are the same file.
@@ -52,7 +52,7 @@ pub enum Fault {
 }
 
 #[derive(Clone, Debug, Default)]
-struct State {
+struct DiskState {
     names: BTreeMap<String, u64>,
     /// The synced names, and the changes that are not synced, in order.
     certain_names: BTreeMap<String, u64>,
@@ -123,7 +123,7 @@ impl LossyDisk {
         Self::default()
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn state(&self) -> MutexGuard<'_, DiskState> {
         lock(&self.state)
     }
 
@@ -213,12 +213,12 @@ impl LossyDisk {
             };
             Some((*file, content))
         });
-        let after = State {
+        let after = DiskState {
             files: files.collect(),
             names: names.clone(),
             certain_names: names,
             next_file: state.next_file,
-            ..State::default()
+            ..DiskState::default()
         };
         Self {
             state: Arc::new(Mutex::new(after)),
@@ -226,7 +226,7 @@ impl LossyDisk {
     }
 }
 
-impl State {
+impl DiskState {
     /// Changes names as one unit: all of them survive, or none.
     fn set_names(&mut self, change: Vec<(String, Option<u64>)>) {
         apply(&change, &mut self.names);

@@ -7,11 +7,11 @@ use std::ops::ControlFlow;
 
 use tsb_core::{Batch, Ids, SeriesId, Times, Timestamp};
 
-use super::{Case, Outcome, of_readable};
+use super::{Case, CheckResult, of_readable};
 use crate::conformance::failure::{Failure, ensure, equal};
 use crate::conformance::model::same_value;
 use crate::conformance::subject::{definitions, open_again};
-use crate::conformance::{Context, Finding, Opened, Tier};
+use crate::conformance::{BoxedStore, CheckOutcome, Context, Tier};
 use crate::store::{Exactness, Query, Scope, StoreExt, TimeRange};
 
 pub(super) const CASES: &[Case] = &[Case {
@@ -57,7 +57,7 @@ impl TickGrid {
     }
 }
 
-fn none_is_lost(context: &Context) -> Outcome {
+fn none_is_lost(context: &Context) -> CheckResult {
     let grid = TickGrid::of(context);
     let place = context.fixture.place()?;
     let store = place.open()?;
@@ -84,10 +84,10 @@ fn none_is_lost(context: &Context) -> Outcome {
         store.define(&definitions(0..SERIES))?;
         check(context, &store, &grid).map_err(|what| format!("dropped and opened again: {what}"))?;
     }
-    Ok(Finding::Holds)
+    Ok(CheckOutcome::Holds)
 }
 
-fn check(context: &Context, store: &Opened, grid: &TickGrid) -> Result<(), Failure> {
+fn check(context: &Context, store: &BoxedStore, grid: &TickGrid) -> Result<(), Failure> {
     for id in 0..SERIES {
         let query = Query {
             series: &[SeriesId(id)],
