@@ -27,7 +27,7 @@
 //! [`LossyDisk`] is one). The example `file_store` of this package is such a store, whole.
 //!
 //! A place that copies its files and damages one of them ([`Place::after_damage`], with
-//! [`spoil`]) shows that the store says what it has lost.
+//! [`corrupt`]) shows that the store says what it has lost.
 //!
 //! What takes many samples to show is in [`Tier::Long`]: those checks are listed as ignored,
 //! and run with `cargo test --test NAME -- --include-ignored`.
@@ -43,20 +43,20 @@ use crate::store::{Capabilities, Store};
 #[cfg(test)]
 mod broken;
 mod cases;
+mod corrupt;
 mod failure;
 mod fixture;
 mod kill;
 mod lossy;
 mod model;
 mod rng;
-mod spoil;
 mod subject;
 
+pub use corrupt::{Corruption, CorruptionKind, corrupt};
 use failure::Failure;
 pub use fixture::{Bounded, Damaged, Faulty, Fixture, Fresh, LossyPlace, Place};
 pub use kill::was_writer;
 pub use lossy::{Fault, LossyDisk, LossyFile};
-pub use spoil::{SpoilKind, Spoiled, spoil};
 
 /// The input of a check: a fixture, and the capabilities of its store.
 pub(crate) struct Context {

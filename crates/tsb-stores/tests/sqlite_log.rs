@@ -16,7 +16,7 @@ const COMMITS: i64 = 40;
 const LAYOUTS: [Layout; 2] = [Layout::Ticks, Layout::Rows];
 
 /// What is done to a log, by its name.
-type Harm<'a> = (&'a str, &'a dyn Fn(&Path));
+type LogDamage<'a> = (&'a str, &'a dyn Fn(&Path));
 
 /// The files of a store as a kill would leave them after some commits.
 struct Killed {
@@ -125,7 +125,7 @@ fn a_log_that_is_gone_cut_or_damaged_is_said() {
         let length = fs::metadata(Killed::new(layout, &SqliteOptions::default()).wal())
             .unwrap()
             .len() as usize;
-        let harms: [Harm<'_>; 6] = [
+        let damages: [LogDamage<'_>; 6] = [
             ("gone", &|wal| fs::remove_file(wal).unwrap()),
             ("empty", &|wal| fs::write(wal, "").unwrap()),
             ("cut", &|wal| cut(wal, length / 2)),
@@ -135,10 +135,10 @@ fn a_log_that_is_gone_cut_or_damaged_is_said() {
             ("damaged in its header", &|wal| flip(wal, 9)),
             ("damaged in the middle", &|wal| flip(wal, length / 2)),
         ];
-        for (what, harm) in harms {
+        for (what, damage_log) in damages {
             let killed = Killed::new(layout, &SqliteOptions::default());
             let real = fs::canonicalize(killed.wal()).unwrap();
-            harm(&killed.wal());
+            damage_log(&killed.wal());
             let was_there = fs::metadata(killed.wal()).is_ok_and(|wal| wal.len() > 0);
             let (rows, damage) = killed.open(layout);
             assert!(rows < COMMITS as usize, "{layout:?}: {what} loses nothing");

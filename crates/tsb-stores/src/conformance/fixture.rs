@@ -91,7 +91,7 @@ pub trait Place: Send + Sync {
     }
 
     /// A copy of this place as a kill would leave it now, with damage to one of its files,
-    /// selected by `seed`. Copying the folder and calling [`spoil`](super::spoil) is enough. The
+    /// selected by `seed`. Copying the folder and calling [`corrupt`](super::corrupt) is enough. The
     /// store that is open here must not be affected. `None` if nothing can be damaged, or if the
     /// format of that file cannot reveal it.
     fn after_damage(&self, seed: u64) -> Result<Option<Damaged>> {
