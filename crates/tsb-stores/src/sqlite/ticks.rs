@@ -59,13 +59,13 @@ const SCHEMA: Schema = Schema {
 /// A file in the layout made for ingest; see the module's documentation.
 #[derive(Debug)]
 pub struct TickStore {
-    shared: Arc<Shared>,
+    shared: Arc<TickShared>,
     timer: Option<Timer>,
 }
 
 /// The state shared by writers, readers and the timer.
 #[derive(Debug)]
-struct Shared {
+struct TickShared {
     options: SqliteOptions,
     readers: Readers,
     writer: Mutex<Writer>,
@@ -103,7 +103,7 @@ fn panicked<T>(_: PoisonError<T>) -> Error {
     }
 }
 
-impl Shared {
+impl TickShared {
     fn check_open(&self) -> Result<()> {
         if self.closed.load(Ordering::Acquire) {
             return Err(Error::Closed);
@@ -146,7 +146,7 @@ impl Shared {
     }
 }
 
-impl CommitsOnTimer for Shared {
+impl CommitsOnTimer for TickShared {
     fn progress(&self) -> (u64, bool) {
         let committed = self.committed.load(Ordering::Acquire);
         (committed, self.accepted.load(Ordering::Acquire) > committed)

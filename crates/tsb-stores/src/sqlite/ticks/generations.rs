@@ -12,7 +12,7 @@ use rusqlite::params;
 
 use super::view::{AgingGeneration, AgingStore, DroppingGeneration, Generation, View, key};
 use super::writer::{HeadState, Writer};
-use super::{Shared, panicked};
+use super::{TickShared, panicked};
 use crate::block::varint;
 use crate::error::Result;
 use crate::sqlite::cursor::Cursor;
@@ -24,7 +24,7 @@ const MAX_SAMPLES: u64 = 400_000_000;
 const DROPPED_AT_ONCE: i64 = 256;
 
 /// Number of samples at which the head is full.
-fn head_capacity(shared: &Shared) -> u64 {
+fn head_capacity(shared: &TickShared) -> u64 {
     let series = shared.keys.read().map_or(1, |keys| keys.defined());
     let samples = shared.options.tail.max(1).saturating_mul(series.max(1) as u64);
     samples.min(MAX_SAMPLES)
@@ -32,12 +32,12 @@ fn head_capacity(shared: &Shared) -> u64 {
 
 impl Writer {
     /// The fill level of the head: 1 is full.
-    pub(super) fn progress(&self, shared: &Shared) -> f64 {
+    pub(super) fn progress(&self, shared: &TickShared) -> f64 {
         self.head.samples as f64 / head_capacity(shared) as f64
     }
 
     /// Writes the table rows of a generation that began since the last commit.
-    pub(super) fn put_rotation(&mut self, shared: &Shared) -> Result<()> {
+    pub(super) fn put_rotation(&mut self, shared: &TickShared) -> Result<()> {
         if self.head.is_stored {
             return Ok(());
         }
@@ -63,7 +63,7 @@ impl Writer {
     }
 
     /// Moves the series that are due.
-    pub(super) fn move_due_series(&mut self, shared: &Shared) -> Result<()> {
+    pub(super) fn move_due_series(&mut self, shared: &TickShared) -> Result<()> {
         let progress = self.progress(shared);
         let Some(aging) = &self.aging else { return Ok(()) };
         let due = if progress >= 0.5 {
@@ -84,7 +84,7 @@ impl Writer {
         stored
     }
 
-    fn move_one(&mut self, shared: &Shared, aging: &mut AgingGeneration, number: u32) -> Result<()> {
+    fn move_one(&mut self, shared: &TickShared, aging: &mut AgingGeneration, number: u32) -> Result<()> {
         self.parts.clear();
         aging.store.take(number, (i64::MIN, i64::MAX), &mut self.parts)?;
         let prior = aging.prior.get(number as usize).copied().unwrap_or(i64::MIN);
@@ -104,7 +104,7 @@ impl Writer {
     }
 
     /// Number of samples in `parts` that replace one in an older generation.
-    fn count_shadowed(&mut self, shared: &Shared, aging: &AgingGeneration, number: u32, prior: i64) -> Result<u64> {
+    fn count_shadowed(&mut self, shared: &TickShared, aging: &AgingGeneration, number: u32, prior: i64) -> Result<u64> {
         let range = (self.parts[0].start, prior.saturating_add(1));
         let mut older = Vec::new();
         let view = shared.view()?;
@@ -121,7 +121,7 @@ impl Writer {
         Ok(ours.iter().filter(|at| older.binary_search(at).is_ok()).count() as u64)
     }
 
-    fn put_moved(&self, shared: &Shared, aging: &AgingGeneration) -> Result<()> {
+    fn put_moved(&self, shared: &TickShared, aging: &AgingGeneration) -> Result<()> {
         let is_whole = aging.moved >= aging.series;
         let newest = if is_whole {
             Some(put_newest(&shared.older.read().map_err(panicked)?))
@@ -144,7 +144,7 @@ impl Writer {
     }
 
     /// Deletes as much of the aging generation's log as is due, once all its series have moved.
-    pub(super) fn delete_moved_frames(&mut self, shared: &Shared) -> Result<()> {
+    pub(super) fn delete_moved_frames(&mut self, shared: &TickShared) -> Result<()> {
         let progress = self.progress(shared);
         let Some(aging) = &self.aging else { return Ok(()) };
         if aging.moved < aging.series || progress < 0.5 {
@@ -166,7 +166,7 @@ impl Writer {
     }
 
     /// Deletes some chunks of an expired generation.
-    pub(super) fn delete_expired_chunks(&mut self, shared: &Shared) -> Result<()> {
+    pub(super) fn delete_expired_chunks(&mut self, shared: &TickShared) -> Result<()> {
         if self.dropping.is_none() {
             self.dropping = self.begin_dropping(shared)?;
         }
@@ -190,7 +190,7 @@ impl Writer {
     }
 
     /// The oldest generation, if all of it has expired; it is hidden from readers from now on.
-    fn begin_dropping(&mut self, shared: &Shared) -> Result<Option<DroppingGeneration>> {
+    fn begin_dropping(&mut self, shared: &TickShared) -> Result<Option<DroppingGeneration>> {
         let cutoff = shared.cutoff(self.head.newest);
         let view = shared.view()?;
         let aging = view.aging.as_ref().map(|aging| aging.number);
@@ -222,7 +222,7 @@ impl Writer {
 
     /// After a commit: frees the memory of series that have moved, and begins a new generation if
     /// the head is full.
-    pub(super) fn after_commit(&mut self, shared: &Shared) -> Result<()> {
+    pub(super) fn after_commit(&mut self, shared: &TickShared) -> Result<()> {
         if let Some(aging) = &self.aging {
             shared.epoch.fetch_add(1, Ordering::AcqRel);
             aging.store.release_below(aging.moved)?;
@@ -236,7 +236,7 @@ impl Writer {
         self.prepare_next(shared)
     }
 
-    fn end_aging(&mut self, shared: &Shared) -> Result<()> {
+    fn end_aging(&mut self, shared: &TickShared) -> Result<()> {
         let Some(aging) = self.aging.take() else { return Ok(()) };
         let view = shared.view()?;
         let mut generations = view.generations.clone();
@@ -259,7 +259,7 @@ impl Writer {
 
     /// Makes the head the aging generation. The table rows for that are written with the next
     /// commit.
-    fn rotate(&mut self, shared: &Shared) -> Result<()> {
+    fn rotate(&mut self, shared: &TickShared) -> Result<()> {
         let view = shared.view()?;
         let series = shared.keys.read().map_err(panicked)?.count();
         let mut older = shared.older.write().map_err(panicked)?;

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use super::writer::Writer;
-use super::{Shared, memory, panicked};
+use super::{TickShared, memory, panicked};
 use crate::error::Result;
 use crate::memory::MemoryStore;
 
@@ -33,7 +33,7 @@ impl NextHead {
 impl Writer {
     /// Prepares what is due while the head fills its second half; by then the aging generation
     /// has freed its memory.
-    pub(super) fn prepare_next(&mut self, shared: &Shared) -> Result<()> {
+    pub(super) fn prepare_next(&mut self, shared: &TickShared) -> Result<()> {
         let progress = self.progress(shared);
         if progress < 0.5 {
             return Ok(());

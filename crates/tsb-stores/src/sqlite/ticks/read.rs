@@ -8,7 +8,7 @@ use rusqlite::{Connection, OptionalExtension};
 use tsb_core::{SeriesId, Timestamp};
 
 use super::view::{View, key, rank};
-use super::{Shared, panicked};
+use super::{TickShared, panicked};
 use crate::block::{Answer, Columns, Fold, Part, PartData};
 use crate::error::Result;
 use crate::locks::lock;
@@ -57,7 +57,7 @@ impl Readers {
 
 /// A snapshot of the file, taken when it is first needed.
 struct Snapshot<'a> {
-    shared: &'a Shared,
+    shared: &'a TickShared,
     open: Option<(Connection, u64)>,
 }
 
@@ -91,7 +91,7 @@ impl Snapshot<'_> {
     }
 }
 
-impl Shared {
+impl TickShared {
     pub(super) fn query(&self, query: &Query<'_>, visit: &mut Visitor<'_>) -> Result<()> {
         self.check_open()?;
         let numbers = self.numbers(query.series)?;
@@ -246,7 +246,7 @@ fn raise_ranks(parts: &mut [Part], generation: i64) {
 
 /// Appends the blocks of one chunk that overlap a range; nothing if there is no such chunk.
 pub(super) fn take_chunk(
-    shared: &Shared,
+    shared: &TickShared,
     connection: &Connection,
     generation: i64,
     number: u32,

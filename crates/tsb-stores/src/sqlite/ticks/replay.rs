@@ -14,7 +14,7 @@ use super::generations::get_newest;
 use super::read::Readers;
 use super::view::{AgingGeneration, AgingStore, Generation, View};
 use super::writer::{HeadState, Writer};
-use super::{SCHEMA, Shared, memory, panicked};
+use super::{SCHEMA, TickShared, memory, panicked};
 use crate::error::Result;
 use crate::numbers::{Keys, key_of};
 use crate::sqlite::SqliteOptions;
@@ -49,7 +49,7 @@ impl GenerationRow {
 }
 
 /// Opens a file and replays its log into memory.
-pub(super) fn open(path: &Path, options: SqliteOptions) -> Result<Shared> {
+pub(super) fn open(path: &Path, options: SqliteOptions) -> Result<TickShared> {
     let (database, mut connection) = Database::open(path, &options, &SCHEMA)?;
     let wal = database.watch(&mut connection)?;
     let (keys, key_bytes) = read_keys(&database, &connection)?;
@@ -91,7 +91,7 @@ pub(super) fn open(path: &Path, options: SqliteOptions) -> Result<Shared> {
     let mut writer = Writer::new(connection, wal, first.first_seq, state);
     writer.key_bytes = key_bytes;
     let max_series = options.max_series;
-    let mut shared = Shared {
+    let mut shared = TickShared {
         options,
         readers: Readers::open(),
         writer: Mutex::new(writer),
@@ -111,14 +111,14 @@ pub(super) fn open(path: &Path, options: SqliteOptions) -> Result<Shared> {
         damage: Vec::new(),
         database,
     };
-    bring_back(&shared, series, aging, head)?;
+    replay_log(&shared, series, aging, head)?;
     let next = shared.writer()?.seq;
     shared.damage = shared.database.damage(|Witness(seq, _)| Ok(seq <= next))?;
     Ok(shared)
 }
 
 /// Replays the aging generation and the head.
-fn bring_back(shared: &Shared, series: u32, aging: Option<&GenerationRow>, head: &GenerationRow) -> Result<()> {
+fn replay_log(shared: &TickShared, series: u32, aging: Option<&GenerationRow>, head: &GenerationRow) -> Result<()> {
     let mut replay = LogReplay {
         shared,
         series,
@@ -177,7 +177,7 @@ fn read_generations(database: &Database, connection: &Connection) -> Result<Vec<
 
 /// The state of a replay.
 struct LogReplay<'a> {
-    shared: &'a Shared,
+    shared: &'a TickShared,
     series: u32,
     /// Per series number, the newest timestamp of samples that are in chunks already.
     skipped: Vec<i64>,

@@ -8,7 +8,7 @@ use tsb_core::{Batch, Durability, Ids, SeriesId, SeriesKey, Times, Timestamp};
 
 use super::next_head::NextHead;
 use super::view::{AgingGeneration, DroppingGeneration, View};
-use super::{Shared, panicked};
+use super::{TickShared, panicked};
 use crate::block::Part;
 use crate::error::{Error, Result};
 use crate::sqlite::chunk::Packer;
@@ -110,7 +110,7 @@ impl Writer {
         self.commits
     }
 
-    pub(super) fn define(&mut self, shared: &Shared, series: &[(SeriesId, SeriesKey)]) -> Result<()> {
+    pub(super) fn define(&mut self, shared: &TickShared, series: &[(SeriesId, SeriesKey)]) -> Result<()> {
         let mut keys = shared.keys.write().map_err(panicked)?;
         let first = keys.count();
         let new = keys.define(series)?;
@@ -126,7 +126,7 @@ impl Writer {
         self.commit_keys(shared)
     }
 
-    pub(super) fn write(&mut self, shared: &Shared, batch: &Batch<'_>, refused: &mut Refusals) -> Result<Ack> {
+    pub(super) fn write(&mut self, shared: &TickShared, batch: &Batch<'_>, refused: &mut Refusals) -> Result<Ack> {
         let mut accepted = 0;
         if !batch.is_empty() {
             let mut ids = std::mem::take(&mut self.ids);
@@ -145,7 +145,7 @@ impl Writer {
         ))
     }
 
-    fn write_numbered(&mut self, shared: &Shared, batch: &Batch<'_>, refused: &mut Refusals) -> Result<usize> {
+    fn write_numbered(&mut self, shared: &TickShared, batch: &Batch<'_>, refused: &mut Refusals) -> Result<usize> {
         let accepted = match shared.options.retention_ns {
             Some(_) => self.take_unexpired(shared, batch, refused)?,
             None => self.take(shared, batch)?,
@@ -163,7 +163,7 @@ impl Writer {
     }
 
     /// Accepts all samples of a batch.
-    fn take(&mut self, shared: &Shared, batch: &Batch<'_>) -> Result<usize> {
+    fn take(&mut self, shared: &TickShared, batch: &Batch<'_>) -> Result<usize> {
         let view = shared.view()?;
         let superseded = self.apply(shared, &view, batch)?;
         self.encoder.add(batch);
@@ -173,7 +173,7 @@ impl Writer {
     }
 
     /// Accepts the samples of a batch that have not expired.
-    fn take_unexpired(&mut self, shared: &Shared, batch: &Batch<'_>, refused: &mut Refusals) -> Result<usize> {
+    fn take_unexpired(&mut self, shared: &TickShared, batch: &Batch<'_>, refused: &mut Refusals) -> Result<usize> {
         let (oldest, newest) = span(batch);
         if oldest >= shared.cutoff(newest.max(self.head.newest)) {
             return self.take(shared, batch);
@@ -199,7 +199,7 @@ impl Writer {
     }
 
     /// Applies a batch to the head. Returns how many samples replaced an older one.
-    pub(super) fn apply(&mut self, shared: &Shared, view: &View, batch: &Batch<'_>) -> Result<usize> {
+    pub(super) fn apply(&mut self, shared: &TickShared, view: &View, batch: &Batch<'_>) -> Result<usize> {
         if batch.is_empty() {
             return Ok(0);
         }
@@ -217,7 +217,7 @@ impl Writer {
     }
 
     /// [`Writer::apply`] if series may have samples of the same time in older generations.
-    fn apply_beside_older(&mut self, shared: &Shared, view: &View, batch: &Batch<'_>) -> Result<usize> {
+    fn apply_beside_older(&mut self, shared: &TickShared, view: &View, batch: &Batch<'_>) -> Result<usize> {
         let older = shared.older.read().map_err(panicked)?;
         let is_late = |index: usize| batch.time(index).0 <= older[batch.id(index).index()];
         if !(0..batch.len()).any(is_late) {
@@ -240,7 +240,7 @@ impl Writer {
     }
 
     /// Whether a generation before the head has a sample of this series and time.
-    fn older_holds(&mut self, shared: &Shared, view: &View, number: u32, at: i64) -> Result<bool> {
+    fn older_holds(&mut self, shared: &TickShared, view: &View, number: u32, at: i64) -> Result<bool> {
         self.parts.clear();
         let range = (at, at.saturating_add(1));
         if let Some(aging) = &view.aging {
@@ -255,7 +255,7 @@ impl Writer {
         Ok(super::read::holds(&self.parts, at))
     }
 
-    pub(super) fn flush(&mut self, shared: &Shared, level: Durability) -> Result<()> {
+    pub(super) fn flush(&mut self, shared: &TickShared, level: Durability) -> Result<()> {
         if level < Durability::Buffered {
             return Ok(());
         }
@@ -267,7 +267,7 @@ impl Writer {
     }
 
     /// Commits what is pending, unless the store has failed, and closes the file.
-    pub(super) fn close(&mut self, shared: &Shared) -> Result<()> {
+    pub(super) fn close(&mut self, shared: &TickShared) -> Result<()> {
         if shared.closed.swap(true, Ordering::AcqRel) {
             return Ok(());
         }
