@@ -234,7 +234,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_put_in_comes_out() {
+    fn written_values_are_fetched() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("a.rrd");
         create(&path, &started(&definitions())).unwrap();

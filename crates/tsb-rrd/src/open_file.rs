@@ -188,7 +188,7 @@ mod tests {
 
     /// What others wrote between two passes counts, also to a file that is mapped.
     #[test]
-    fn others_may_write_in_between() {
+    fn other_programs_may_write_between_passes() {
         let folder = tempfile::tempdir().unwrap();
         let path = create(folder.path(), "a.rrd");
         let (mut file, session) = (opened(&path), &mut mapping());

@@ -101,7 +101,7 @@ mod tests {
     }
 
     #[test]
-    fn it_follows_what_pages_are_like() {
+    fn the_method_follows_the_measured_page_faults() {
         for files in [1, 5, 100, 1_000, 10_001] {
             let (mut write_policy, mut was_mapped) = (WritePolicy::default(), vec![false; files]);
             let rounds = 6_000 / files + 2;

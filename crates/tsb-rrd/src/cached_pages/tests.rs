@@ -95,7 +95,7 @@ fn files_with_cached_pages_get_the_bytes_of_those_that_are_read() {
 }
 
 #[test]
-fn what_others_wrote_meanwhile_is_noticed() {
+fn writes_by_other_programs_are_noticed() {
     let mut twins = Twins::new();
     for turn in 0..60 {
         twins.update(10);

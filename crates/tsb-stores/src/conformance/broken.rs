@@ -217,7 +217,7 @@ fn failures(checks: &[Check]) -> Vec<String> {
 }
 
 #[test]
-fn a_right_store_of_any_kind_passes() {
+fn a_correct_store_of_any_kind_passes() {
     for kind in KINDS {
         let checks = checks(ReferenceFixture { kind, flaw: None });
         assert!(checks.len() > 25, "{kind:?}: {} checks", checks.len());
@@ -282,7 +282,7 @@ fn every_clause_is_broken_somewhere_and_the_list_is_written_down() {
 }
 
 #[test]
-fn what_a_fixture_cannot_show_is_said_and_a_store_that_does_not_open_fails() {
+fn a_check_that_cannot_be_shown_says_so_and_a_store_that_does_not_open_fails() {
     let flush = checks(ReferenceFixture {
         kind: Kind::Plain,
         flaw: None,

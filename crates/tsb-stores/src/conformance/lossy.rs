@@ -325,7 +325,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_was_synced_is_there_after_every_cut_and_the_rest_sometimes() {
+    fn synced_bytes_survive_every_power_cut_and_other_bytes_some() {
         let disk = LossyDisk::new();
         let file = disk.open("a");
         disk.sync_folder().unwrap();
@@ -363,7 +363,7 @@ mod tests {
     }
 
     #[test]
-    fn faults_fail_what_they_say_until_they_are_healed() {
+    fn faults_fail_their_calls_until_they_are_cleared() {
         let disk = LossyDisk::new();
         let file = disk.open("a");
         disk.set_fault(Some(Fault::Sync));

@@ -196,7 +196,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(48))]
 
     #[test]
-    fn whatever_is_written_is_read_back(phases in prop::collection::vec(phase(), 1..10), rows in prop::sample::select(vec![4usize, 16, 64])) {
+    fn written_samples_are_read_back(phases in prop::collection::vec(phase(), 1..10), rows in prop::sample::select(vec![4usize, 16, 64])) {
         let store = store(MemoryOptions::default(), rows, SERIES);
         let mut model = NaiveModel::new(SERIES, None);
         play(&store, &mut model, &phases);
@@ -298,7 +298,7 @@ fn the_ends_of_time_are_timestamps_like_any_other() {
 }
 
 #[test]
-fn a_store_says_what_it_is_and_refuses_all_once_closed() {
+fn a_store_states_its_capabilities_and_refuses_calls_once_closed() {
     let options = MemoryOptions {
         retention_ns: Some(5),
         max_bytes: Some(1 << 20),
@@ -369,7 +369,7 @@ fn a_full_store_names_each_refused_sample_and_takes_again_when_retention_makes_r
 }
 
 #[test]
-fn a_silent_tile_gives_its_memory_back() {
+fn an_idle_tile_frees_its_memory() {
     let options = MemoryOptions {
         retention_ns: Some(10 * SECOND),
         ..MemoryOptions::default()

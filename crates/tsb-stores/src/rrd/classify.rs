@@ -81,7 +81,7 @@ mod tests {
     }
 
     #[test]
-    fn what_concerns_one_file_is_told_from_what_concerns_all() {
+    fn errors_of_one_file_are_told_from_errors_of_the_store() {
         for (doing, errno) in [
             ("open the file", Errno::NOENT),
             ("open the file", Errno::ACCESS),

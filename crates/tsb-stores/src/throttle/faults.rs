@@ -202,7 +202,7 @@ mod tests {
     }
 
     #[test]
-    fn one_in_a_thousand_is_exactly_that_however_it_is_cut() {
+    fn one_fault_in_a_thousand_holds_however_batches_are_cut() {
         let whole = plan(None, Some(1_000)).hits(0, 100_000);
         assert_eq!(whole.len(), 100);
         for (group, (index, _)) in whole.iter().enumerate() {

@@ -138,7 +138,7 @@ fn a_file_that_is_damaged_or_gone_while_it_is_written_costs_its_own_series_only(
 }
 
 #[test]
-fn a_damaged_file_that_only_a_query_meets_is_named() {
+fn a_damaged_file_read_only_by_a_query_is_reported() {
     let folder = tempfile::tempdir().unwrap();
     let store = fleet(folder.path(), options());
     for number in 0..4 {
@@ -162,7 +162,7 @@ fn a_damaged_file_that_only_a_query_meets_is_named() {
 }
 
 #[test]
-fn a_file_that_is_whole_again_takes_samples_again() {
+fn a_repaired_file_accepts_samples_again() {
     let folder = tempfile::tempdir().unwrap();
     let store = fleet(folder.path(), options());
     for number in 0..4 {
@@ -183,7 +183,7 @@ fn a_file_that_is_whole_again_takes_samples_again() {
 /// Before, the id of the key that failed stayed bound, and the next key was in conflict with
 /// it: a listener that met one such file admitted no further series.
 #[test]
-fn a_key_that_cannot_be_defined_leaves_its_id_to_the_next() {
+fn a_failed_define_leaves_the_id_free() {
     let folder = tempfile::tempdir().unwrap();
     let other = RrdOptions {
         step_s: 20,
@@ -203,7 +203,7 @@ fn a_key_that_cannot_be_defined_leaves_its_id_to_the_next() {
 
 /// Of a store whose options are wrong, nothing is called damaged.
 #[test]
-fn files_of_which_none_has_the_layout_are_an_error_and_not_damage() {
+fn a_wrong_layout_in_every_file_is_an_error_and_not_damage() {
     let folder = tempfile::tempdir().unwrap();
     let store = fleet(folder.path(), options());
     tick(&store, 0);

@@ -249,13 +249,13 @@ impl LogReplay<'_> {
         writer.head.newest = writer.head.newest.max(older_newest);
         self.shared.newest_of_all.store(writer.head.newest, Ordering::Release);
         if writer.aging.is_none() {
-            self.left_over(writer, head)?;
+            self.resume_deletion(writer, head)?;
         }
         Ok(())
     }
 
     /// Resumes the deletion of frames whose samples are all in chunks.
-    fn left_over(&self, writer: &mut Writer, head: &GenerationRow) -> Result<()> {
+    fn resume_deletion(&self, writer: &mut Writer, head: &GenerationRow) -> Result<()> {
         let sql = "SELECT coalesce(min(seq), ?1), coalesce(sum(length(frame)), 0) FROM tick WHERE seq < ?1";
         let found = writer
             .connection()?

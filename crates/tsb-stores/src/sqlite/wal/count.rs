@@ -262,7 +262,7 @@ mod tests {
     }
 
     #[test]
-    fn a_count_comes_back_and_damage_to_it_is_seen() {
+    fn a_count_comes_back_and_damage_to_it_is_detected() {
         for is_copying in [false, true] {
             let count = LogCount { is_copying, ..COUNT };
             let bytes = count.bytes();
@@ -276,7 +276,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_committed_and_is_not_there_is_missing() {
+    fn committed_pages_that_are_not_in_the_log_are_missing() {
         let same = COUNT.boot;
         for (log, missing) in [
             (log(Some((1, 2)), 100), 0),
