@@ -161,10 +161,10 @@ impl LiveHeader {
     }
 
     /// The open row of an archive: one cell per data source.
-    pub(crate) fn cells(&mut self, archive: usize) -> impl Iterator<Item = Cell<'_>> {
+    pub(crate) fn cells(&mut self, archive: usize) -> impl Iterator<Item = CdpPrep<'_>> {
         let length = self.sources * CDP_PREP;
         let (cells, _) = self.bytes[self.cells + archive * length..][..length].as_chunks_mut();
-        cells.iter_mut().map(Cell)
+        cells.iter_mut().map(CdpPrep)
     }
 
     /// The bytes of a completed row's value: for the first row of an update, or for later ones.
@@ -176,9 +176,9 @@ impl LiveHeader {
 }
 
 /// The open row of an archive for one data source.
-pub(crate) struct Cell<'a>(&'a mut [u8; CDP_PREP]);
+pub(crate) struct CdpPrep<'a>(&'a mut [u8; CDP_PREP]);
 
-impl Cell<'_> {
+impl CdpPrep<'_> {
     pub(crate) fn value(&self) -> f64 {
         f64::from_bits(get(self.0, CDP_VALUE))
     }

@@ -5,7 +5,7 @@
 
 use crate::error::{Error, Result};
 use crate::layout::{Archive, Cf, DataSource, DsKind, Layout, UNKNOWN};
-use crate::live_header::{Cell, LiveHeader};
+use crate::live_header::{CdpPrep, LiveHeader};
 use crate::number::{difference, number};
 use crate::parse::{Moment, moment, split_time};
 use crate::rows::Rows;
@@ -20,7 +20,7 @@ pub struct Scratch {
     // Rate times seconds since the last update, per data source; NaN is unknown.
     amounts: Vec<f64>,
     // The same for the part in the step that was open, if several steps end.
-    opened: Vec<f64>,
+    open_amounts: Vec<f64>,
     // Rate of the steps that end, per data source.
     rates: Vec<f64>,
     // Number of rows that each archive gets.
@@ -114,7 +114,7 @@ fn amount(live: &mut LiveHeader, index: usize, source: &DataSource, value: &str,
     if value.starts_with('U') || heartbeat < interval {
         return Ok(UNKNOWN);
     }
-    let (amount, rate) = interpret(live.last(index), source.kind, value, interval)?;
+    let (amount, rate) = amount_and_rate(live.last(index), source.kind, value, interval)?;
     // Comparisons with NaN are false: a NaN bound bounds nothing, and a NaN rate exceeds nothing.
     if rate > source.max || rate < source.min {
         return Ok(UNKNOWN);
@@ -123,7 +123,7 @@ fn amount(live: &mut LiveHeader, index: usize, source: &DataSource, value: &str,
 }
 
 /// Rate times seconds, and the rate, of a value, by the kind of its data source.
-fn interpret(last: &[u8], kind: DsKind, value: &str, interval: f64) -> Result<(f64, f64)> {
+fn amount_and_rate(last: &[u8], kind: DsKind, value: &str, interval: f64) -> Result<(f64, f64)> {
     const NONE: (f64, f64) = (UNKNOWN, UNKNOWN);
     let is_first = last.first() == Some(&b'U');
     let float = |text: &[u8]| {
@@ -249,9 +249,9 @@ fn end_steps(layout: &Layout, live: &mut LiveHeader, scratch: &mut Scratch, rows
             steps: 1,
             open: span.open,
         };
-        let opened = std::mem::take(&mut scratch.opened);
-        rates(layout, live, &opened, &mut scratch.rates, first);
-        scratch.opened = opened;
+        let open_amounts = std::mem::take(&mut scratch.open_amounts);
+        rates(layout, live, &open_amounts, &mut scratch.rates, first);
+        scratch.open_amounts = open_amounts;
         consolidate(layout, live, scratch, rows, first);
         span.interval -= open_s as f64;
         span.before -= open_s as f64;
@@ -266,14 +266,14 @@ fn end_steps(layout: &Layout, live: &mut LiveHeader, scratch: &mut Scratch, rows
 
 /// Separates the open step's share from the amounts.
 fn split_open(scratch: &mut Scratch, open_s: f64, interval: f64) {
-    scratch.opened.clear();
+    scratch.open_amounts.clear();
     for amount in &mut scratch.amounts {
         if amount.is_nan() || interval <= 0.0 {
-            scratch.opened.push(UNKNOWN);
+            scratch.open_amounts.push(UNKNOWN);
         } else {
-            let opened = *amount * open_s / interval;
-            *amount -= opened;
-            scratch.opened.push(opened);
+            let open_amount = *amount * open_s / interval;
+            *amount -= open_amount;
+            scratch.open_amounts.push(open_amount);
         }
     }
 }
@@ -360,7 +360,7 @@ fn consolidate(layout: &Layout, live: &mut LiveHeader, scratch: &mut Scratch, ro
                 let unknown = cell.unknown();
                 cell.set_unknown(unknown.wrapping_add(span.steps));
             } else {
-                let value = extended(cell.value(), archive.cf, rate, span.steps as f64);
+                let value = extended_value(cell.value(), archive.cf, rate, span.steps as f64);
                 cell.set_value(value);
             }
         }
@@ -392,7 +392,7 @@ fn known_row(live: &LiveHeader, archive: &Archive, count: u64, span: Span) -> Op
 }
 
 /// Completes a row: sets its value, the value of further rows, and the start of the next one.
-fn end_row(cell: &mut Cell<'_>, archive: &Archive, rate: f64, steps: u64, to_end: u64) {
+fn end_row(cell: &mut CdpPrep<'_>, archive: &Archive, rate: f64, steps: u64, to_end: u64) {
     let mut unknown = cell.unknown();
     if rate.is_nan() {
         unknown = unknown.wrapping_add(to_end);
@@ -404,16 +404,16 @@ fn end_row(cell: &mut Cell<'_>, archive: &Archive, rate: f64, steps: u64, to_end
         cell.set_primary(UNKNOWN);
     } else {
         let known = archive.steps.wrapping_sub(unknown);
-        let primary = finished(cell.value(), archive.cf, rate, to_end as f64, known as f64);
+        let primary = completed_value(cell.value(), archive.cf, rate, to_end as f64, known as f64);
         cell.set_primary(primary);
     }
     let carried = (steps - to_end) % archive.steps;
-    cell.set_value(carry(archive.cf, rate, carried));
+    cell.set_value(initial_value(archive.cf, rate, carried));
     cell.set_unknown(if rate.is_nan() { carried } else { 0 });
 }
 
 /// The value of a completed row.
-fn finished(value: f64, cf: Cf, rate: f64, to_end: f64, known: f64) -> f64 {
+fn completed_value(value: f64, cf: Cf, rate: f64, to_end: f64, known: f64) -> f64 {
     let or = |number: f64, other: f64| if number.is_nan() { other } else { number };
     match cf {
         Cf::Average => (or(value, 0.0) + or(rate, 0.0) * to_end) / known,
@@ -430,7 +430,7 @@ fn finished(value: f64, cf: Cf, rate: f64, to_end: f64, known: f64) -> f64 {
 }
 
 /// The initial value of the open row, with `carried` steps already in it.
-fn carry(cf: Cf, rate: f64, carried: u64) -> f64 {
+fn initial_value(cf: Cf, rate: f64, carried: u64) -> f64 {
     if carried == 0 || rate.is_nan() {
         return match cf {
             Cf::Max => f64::NEG_INFINITY,
@@ -446,7 +446,7 @@ fn carry(cf: Cf, rate: f64, carried: u64) -> f64 {
 }
 
 /// The value of the open row with `steps` more steps in it.
-fn extended(value: f64, cf: Cf, rate: f64, steps: f64) -> f64 {
+fn extended_value(value: f64, cf: Cf, rate: f64, steps: f64) -> f64 {
     match cf {
         Cf::Average if value.is_nan() => rate * steps,
         Cf::Average => value + rate * steps,

@@ -265,7 +265,7 @@ mod sqlite {
     }
 
     impl LossyPlace for Unsure {
-        fn after_a_cut(&self, seed: u64) -> Result<Box<dyn Place>> {
+        fn after_power_cut(&self, seed: u64) -> Result<Box<dyn Place>> {
             let mut files = self.folder.files.clone();
             files.options.vfs = None;
             let path = files.next_path();

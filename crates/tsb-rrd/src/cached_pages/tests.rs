@@ -157,18 +157,18 @@ fn nothing_is_read_of_a_file_with_cached_pages() {
     }
     let Some(cache) = twins.cache.clone() else { return };
     let updates = twins.next_update(10);
-    let chill = |file: &RrdFile| {
+    let evict = |file: &RrdFile| {
         file.file().sync_all().unwrap();
         rustix::fs::fadvise(file.file(), 0, None, rustix::fs::Advice::DontNeed).unwrap();
     };
     let (ours, twin) = (twins.open("ours"), twins.open("twin"));
-    chill(&ours);
+    evict(&ours);
     if twins.open("ours").prefetch_header() != Residency::Cold {
         // A file system in memory.
         return;
     }
     ours.file().sync_all().unwrap();
-    chill(&ours);
+    evict(&ours);
     assert!(cache.is_current(&twins.found("ours")));
     let before = read_bytes();
     twins.cache = Some(cache);

@@ -200,10 +200,10 @@ impl Place for ReferencePlace {
 }
 
 impl LossyPlace for ReferencePlace {
-    fn after_a_cut(&self, _seed: u64) -> Result<Box<dyn Place>> {
+    fn after_power_cut(&self, _seed: u64) -> Result<Box<dyn Place>> {
         Ok(Box::new(Self {
             fixture: self.fixture,
-            disk: Arc::new(self.disk.after_a_cut()),
+            disk: Arc::new(self.disk.after_power_cut()),
         }))
     }
 }

@@ -118,7 +118,7 @@ impl fmt::Debug for Damaged {
 pub trait LossyPlace: Place {
     /// A copy of the place as it would be after a power cut now; `seed` selects what remains of
     /// the unsynced data. The store that is open here must not be affected.
-    fn after_a_cut(&self, seed: u64) -> Result<Box<dyn Place>>;
+    fn after_power_cut(&self, seed: u64) -> Result<Box<dyn Place>>;
 }
 
 /// An empty store with limits.

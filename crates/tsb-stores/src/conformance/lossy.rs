@@ -15,7 +15,7 @@
 //! log.append(b"certain")?;
 //! log.sync()?;
 //! log.append(b", perhaps")?;
-//! let left = disk.after_a_cut(42).open("log").read_all();
+//! let left = disk.after_power_cut(42).open("log").read_all();
 //! assert!(left.starts_with(b"certain"));
 //! # Ok(())
 //! # }
@@ -195,7 +195,7 @@ impl LossyDisk {
     /// The disk after a power cut now: another disk, with everything on it synced. The result
     /// depends only on `seed` and the writes.
     #[must_use]
-    pub fn after_a_cut(&self, seed: u64) -> Self {
+    pub fn after_power_cut(&self, seed: u64) -> Self {
         let state = self.state();
         let mut rng = Rng::new(seed);
         // The file system's journal keeps names in order: a prefix of the changes survives.
@@ -334,7 +334,7 @@ mod tests {
         file.write_at(b"XY", 6).unwrap();
         assert_eq!(file.read_all(), b"0123\0\0XY");
         let left: Vec<Vec<u8>> = (0..100)
-            .map(|seed| disk.after_a_cut(seed).open("a").read_all())
+            .map(|seed| disk.after_power_cut(seed).open("a").read_all())
             .collect();
         assert!(left.iter().all(|bytes| bytes.starts_with(b"0123")));
         for expected in [&b"0123"[..], b"0123\0\0XY", b"0123\0\0X"] {
@@ -348,12 +348,16 @@ mod tests {
         let file = disk.open("new");
         file.append(b"x").unwrap();
         file.sync().unwrap();
-        let seen = |disk: &LossyDisk| (0..50).map(|seed| disk.after_a_cut(seed).names().len()).sum::<usize>();
+        let seen = |disk: &LossyDisk| {
+            (0..50)
+                .map(|seed| disk.after_power_cut(seed).names().len())
+                .sum::<usize>()
+        };
         assert!((1..50).contains(&seen(&disk)));
         disk.sync_folder().unwrap();
         assert_eq!(seen(&disk), 50);
         disk.rename("new", "old").unwrap();
-        let after = |seed| disk.after_a_cut(seed);
+        let after = |seed| disk.after_power_cut(seed);
         assert!((0..50).any(|seed| after(seed).names() == ["new"]));
         assert!((0..50).any(|seed| after(seed).names() == ["old"]));
         disk.remove("old").unwrap();

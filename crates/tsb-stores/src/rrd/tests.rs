@@ -227,7 +227,7 @@ fn no_more_files_stay_open_than_allowed() {
 }
 
 /// Has no file of a folder in memory, where the medium can do that.
-fn chill(folder: &Path) {
+fn evict(folder: &Path) {
     rustix::fs::syncfs(File::open(folder).unwrap()).unwrap();
     for entry in std::fs::read_dir(folder).unwrap() {
         let file = File::open(entry.unwrap().path()).unwrap();
@@ -253,7 +253,7 @@ fn cold_files_of_a_batch_are_read_ahead_and_get_the_same_bytes() {
     for tick in 0..8 {
         let values: Vec<f64> = (0..300).map(|id| f64::from(id * 7 + tick)).collect();
         let at = Timestamp::from_secs(START + i64::from(tick) * 10);
-        chill(cold.path());
+        evict(cold.path());
         for store in [&chilled, &control] {
             let ack = store.write_all(&Batch::tick(SeriesId(0), at, &values)).unwrap();
             assert_eq!(ack.accepted, 300);
@@ -266,7 +266,7 @@ fn cold_files_of_a_batch_are_read_ahead_and_get_the_same_bytes() {
     // One that cannot be written costs its own sample, and what was opened for it is closed.
     let before = open_files(cold.path());
     std::fs::write(cold.path().join("s150.rrd"), "no RRD file").unwrap();
-    chill(cold.path());
+    evict(cold.path());
     let values = vec![1.0; 300];
     let at = Timestamp::from_secs(START + 100);
     let mut refused = Refusals::new();

@@ -263,14 +263,14 @@ impl Database {
 
     /// Bytes of the write-ahead log.
     pub(super) fn journal_bytes(&self) -> u64 {
-        let journal = beside(&self.path, "-wal");
+        let journal = with_suffix(&self.path, "-wal");
         fs::metadata(journal).map_or(0, |metadata| metadata.len())
     }
 
     /// Bytes of the file-system blocks of the database, its write-ahead log, its shared memory
     /// and its lock file.
     pub(super) fn disk_bytes(&self) -> Option<u64> {
-        let beside = ["-wal", "-shm", "-journal", "-lock"].map(|end| beside(&self.path, end));
+        let beside = ["-wal", "-shm", "-journal", "-lock"].map(|end| with_suffix(&self.path, end));
         disk::of_files(std::iter::once(&*self.path).chain(beside.iter().map(PathBuf::as_path)))
     }
 
@@ -302,7 +302,7 @@ pub(super) fn check(path: &Path) -> Result<()> {
 }
 
 /// The path of a file that belongs to another, such as its log.
-pub(super) fn beside(path: &Path, suffix: &str) -> PathBuf {
+pub(super) fn with_suffix(path: &Path, suffix: &str) -> PathBuf {
     let mut name = path.as_os_str().to_owned();
     name.push(suffix);
     PathBuf::from(name)

@@ -189,8 +189,8 @@ impl<S> LockedConnection<S> {
     }
 
     /// Reads the layout's state; works on a closed store, too.
-    pub(super) fn peek<T>(&self, look: impl FnOnce(&S) -> T) -> T {
-        look(&lock(&self.inner).state)
+    pub(super) fn peek<T>(&self, read: impl FnOnce(&S) -> T) -> T {
+        read(&lock(&self.inner).state)
     }
 
     pub(super) fn flush(&self, level: Durability) -> Result<()> {

@@ -140,10 +140,8 @@ impl MohawkStore {
         let connection = inner.connection()?;
         let table = &inner.state.tables[number];
         let name = quoted(&unquoted(table), '\'');
-        let look = format!("SELECT id FROM ids WHERE id = {name}");
-        let known = connection
-            .query_row(&look, [], |row| row.get::<_, String>(0))
-            .optional();
+        let sql = format!("SELECT id FROM ids WHERE id = {name}");
+        let known = connection.query_row(&sql, [], |row| row.get::<_, String>(0)).optional();
         if self.connection.database.done("read", known)?.is_none() {
             return Err(self.connection.database.corrupt(&format!("id {name} is missing")));
         }

@@ -14,7 +14,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use rusqlite::Connection;
 
-use super::file::{PAGE_BYTES, beside};
+use super::file::{PAGE_BYTES, with_suffix};
 use count::CountWriter;
 
 pub(super) use count::Witness;
@@ -52,8 +52,8 @@ impl Wal {
             noted.store(u64::from(pages.unsigned_abs()), Ordering::Relaxed);
             Ok(())
         }))?;
-        let counter =
-            counted.map(|(database, file)| CountWriter::new(beside(database, "-wal"), file, &found.log, found.count));
+        let counter = counted
+            .map(|(database, file)| CountWriter::new(with_suffix(database, "-wal"), file, &found.log, found.count));
         Ok(Self {
             pages,
             copied: 0,

@@ -36,7 +36,7 @@ pub(super) struct Disk {
 
 impl Disk {
     /// The disk after a power cut.
-    pub(super) fn after_a_cut(&self) -> Self {
+    pub(super) fn after_power_cut(&self) -> Self {
         let left = self.synced.lock().unwrap().clone();
         Self {
             series: Mutex::new(left.clone()),

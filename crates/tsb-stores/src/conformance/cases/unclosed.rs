@@ -140,7 +140,7 @@ fn synced_survives_a_cut(context: &Context) -> CheckResult {
         let synced = writer.covered(Durability::Synced);
         // The image is taken while the store is open; what the store does afterwards is not in
         // it.
-        let after = place.after_a_cut(seed)?;
+        let after = place.after_power_cut(seed)?;
         let left = writer.drop_unclosed();
         left.reopen(&*after, &[synced; SERIES])
             .map_err(|what| format!("power cut {seed} after {writes} writes, of which {synced} were synced: {what}"))?;

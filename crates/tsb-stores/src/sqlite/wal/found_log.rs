@@ -10,7 +10,7 @@ use super::scan::{self, Log};
 use crate::boot::boot;
 use crate::damage::{Damage, DamageKind};
 use crate::error::Result;
-use crate::sqlite::file::{PAGE_BYTES, beside};
+use crate::sqlite::file::{PAGE_BYTES, with_suffix};
 
 /// Number of commits that a power cut may leave, unsynced, after the place where SQLite stops.
 const TORN_COMMITS: u64 = 1;
@@ -47,7 +47,7 @@ impl FoundLog {
     /// Inspects the log of a database, and its count. A log that has lost something is copied,
     /// and one that is older than the database is renamed.
     pub(in crate::sqlite) fn inspect(database: &Path, lock: &File) -> io::Result<Self> {
-        let wal = beside(database, "-wal");
+        let wal = with_suffix(database, "-wal");
         let mut log = scan::read(&wal)?;
         let stored = count::read(lock)?;
         let was_open = log.pages > 0 || matches!(stored, StoredCount::Count(count) if count.commits > 0);
@@ -72,7 +72,7 @@ impl FoundLog {
                 log = Log::default();
                 Some(rename_aside(&wal)?)
             }
-            Some(_) if log.bytes > 0 => Some(keep(&wal)?),
+            Some(_) if log.bytes > 0 => Some(copy_aside(&wal)?),
             _ => None,
         };
         Ok(Self {
@@ -94,11 +94,11 @@ impl FoundLog {
         database: &Path,
         holds: impl FnOnce(Witness) -> Result<bool>,
     ) -> Result<Vec<Damage>> {
-        let wal = beside(database, "-wal");
+        let wal = with_suffix(database, "-wal");
         let mut damage = Vec::new();
         if self.is_count_damaged {
             let what = "the count of commits in it does not match its checksum, so a loss of the log would not be seen";
-            let count = Damage::new(DamageKind::Unreadable, beside(database, "-lock"), what);
+            let count = Damage::new(DamageKind::Unreadable, with_suffix(database, "-lock"), what);
             damage.push(count.with_samples_at_most(0));
         }
         let lost = match self.suspected {
@@ -176,7 +176,7 @@ fn rename_aside(wal: &Path) -> io::Result<PathBuf> {
 }
 
 /// Copies a log.
-fn keep(wal: &Path) -> io::Result<PathBuf> {
+fn copy_aside(wal: &Path) -> io::Result<PathBuf> {
     let kept = free_name(wal)?;
     fs::copy(wal, &kept)?;
     File::open(&kept)?.sync_all()?;
@@ -185,7 +185,7 @@ fn keep(wal: &Path) -> io::Result<PathBuf> {
 
 /// An unused name beside a log.
 fn free_name(wal: &Path) -> io::Result<PathBuf> {
-    let mut names = (1..=KEPT_MAX).map(|number| beside(wal, &format!(".damaged-{number}")));
+    let mut names = (1..=KEPT_MAX).map(|number| with_suffix(wal, &format!(".damaged-{number}")));
     names.find(|name| !name.exists()).ok_or_else(|| {
         io::Error::other(format!(
             "{KEPT_MAX} damaged logs are kept beside it already; look at them, and remove them"
