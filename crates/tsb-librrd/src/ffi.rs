@@ -197,8 +197,8 @@ unsafe extern "C" fn take(data: *const c_void, length: usize, user: *mut c_void)
         // An empty part may come as a null pointer, which is not a valid slice.
         return 0;
     }
-    // SAFETY: `user` is the `BoundedBuffer` that `dump` passed to the same call of librrd, which calls
-    // back on this thread only, and `dump` does not touch it meanwhile; `data` has `length`
+    // SAFETY: `user` is the `BoundedBuffer` that `dump` passed to the same call of librrd, which
+    // calls back on this thread only, and `dump` does not touch it meanwhile; `data` has `length`
     // bytes, by its contract.
     let (sink, part) = unsafe {
         (

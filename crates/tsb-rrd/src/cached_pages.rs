@@ -30,7 +30,7 @@ const TOUCHED_MAX: usize = 64;
 /// Bytes before the pages in [`CachedPages::to_bytes`]: the stamp and the length of the file.
 const HEAD: usize = 8 * (WORDS + 1);
 
-/// PageSet of a file by number, and the file's stamp when they were cached.
+/// Pages of a file by number, and the file's stamp when they were cached.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CachedPages {
     stamp: Stamp,

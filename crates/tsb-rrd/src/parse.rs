@@ -47,8 +47,8 @@ impl fmt::Display for Moment {
 /// Splits the time from the values, which follow the first colon.
 ///
 /// # Errors
-/// [`Error::InvalidUpdate`] if there is no time, and [`Error::Unsupported`] for times that need a clock
-/// or a calendar (`N`, negative ones, at-style).
+/// [`Error::InvalidUpdate`] if there is no time, and [`Error::Unsupported`] for times that need a
+/// clock or a calendar (`N`, negative ones, at-style).
 pub(crate) fn split_time(text: &str) -> Result<(&str, &str)> {
     let invalid = |what| Error::InvalidUpdate {
         text: text.to_owned(),

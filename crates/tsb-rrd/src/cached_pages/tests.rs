@@ -136,14 +136,14 @@ fn cached_pages_come_back_from_bytes_and_damage_is_found_or_harmless() {
     let other = Layout::new(7, layout.sources().to_vec(), layout.archives().to_vec()).unwrap();
     assert_eq!(cache.newest_for(&other, session), None);
     for end in 0..bytes.len() {
-        // Some ends lie between two cache: the rest is then as good as it was.
+        // Some ends lie between two pages: the rest is then as good as it was.
         if let Some(cache) = CachedPages::from_bytes(&bytes[..end]) {
             assert_eq!((end - HEAD) % (PAGE as usize + 8), 0);
             let header = cache.header().ok().map(|(_, newest)| newest);
             assert_eq!(cache.newest_for(&layout, session), header);
         }
     }
-    // Cut off between two cache it is only less.
+    // Cut off between two pages it is only less.
     twins.cache = CachedPages::from_bytes(&bytes[..HEAD + PAGE as usize + 8]);
     assert!(twins.cache.is_some());
     twins.update(10);
