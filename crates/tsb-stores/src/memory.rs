@@ -45,7 +45,7 @@ use directory::{Directory, IdState};
 use extent::{Extent, Tiles};
 use query::QueryBuffers;
 use series::SeriesTable;
-use tile::WriteContext;
+use tile::TileContext;
 
 /// Limits of a memory store. The default has none.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -236,7 +236,7 @@ impl MemoryStore {
             self.unswept.fetch_sub(price, Ordering::Relaxed);
             self.swept.store(number + 1, Ordering::Relaxed);
             let budget = &shared.budget;
-            let context = WriteContext { budget, cutoff };
+            let context = TileContext { budget, cutoff };
             let expired = extent
                 .lock()?
                 .iter_mut()

@@ -29,7 +29,7 @@ const NOTE: usize = 16;
 
 /// The store's state that a write needs.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct WriteContext<'a> {
+pub(super) struct TileContext<'a> {
     pub(super) budget: &'a Budget,
     /// Samples before this have expired; `i64::MIN` without retention.
     pub(super) cutoff: i64,
@@ -121,7 +121,7 @@ impl Tile {
         at: i64,
         column: usize,
         values: &[f64],
-        context: WriteContext<'_>,
+        context: TileContext<'_>,
         refuse: &mut OnRefused<'_>,
     ) -> usize {
         let last = self.rows.last();
@@ -160,7 +160,7 @@ impl Tile {
         at: i64,
         column: usize,
         value: f64,
-        context: WriteContext<'_>,
+        context: TileContext<'_>,
     ) -> std::result::Result<usize, Reason> {
         let is_loose = self.len > BROAD && at >= context.cutoff && !self.rows.continues(at);
         if is_loose
@@ -189,7 +189,7 @@ impl Tile {
         at: i64,
         column: usize,
         values: &[f64],
-        context: WriteContext<'_>,
+        context: TileContext<'_>,
         refuse: &mut OnRefused<'_>,
     ) -> usize {
         let mut superseded = 0;
@@ -213,7 +213,7 @@ impl Tile {
         at: i64,
         column: usize,
         values: &[f64],
-        context: WriteContext<'_>,
+        context: TileContext<'_>,
         refuse: &mut OnRefused<'_>,
     ) -> usize {
         let Some(row) = self.rows.find(at) else {
@@ -232,7 +232,7 @@ impl Tile {
         at: i64,
         column: usize,
         values: &[f64],
-        context: WriteContext<'_>,
+        context: TileContext<'_>,
         refuse: &mut OnRefused<'_>,
     ) -> usize {
         let mut superseded = 0;
@@ -259,7 +259,7 @@ impl Tile {
         column: usize,
         at: i64,
         value: f64,
-        context: WriteContext<'_>,
+        context: TileContext<'_>,
     ) -> std::result::Result<usize, Reason> {
         if self.loose.is_none() {
             if !context.budget.take(LooseSamples::bytes(self.len, self.rows.capacity())) {
@@ -289,7 +289,7 @@ impl Tile {
     }
 
     /// Seals the open loose samples of the series that have many.
-    fn seal_loose(&mut self, context: WriteContext<'_>) -> std::result::Result<(), Reason> {
+    fn seal_loose(&mut self, context: TileContext<'_>) -> std::result::Result<(), Reason> {
         let Some(loose) = &mut self.loose else { return Ok(()) };
         let ripe = loose.ripe();
         let worst = ripe.len() * max_bytes(self.rows.capacity(), 1);
@@ -316,7 +316,7 @@ impl Tile {
         &mut self,
         column: usize,
         at: i64,
-        context: WriteContext<'_>,
+        context: TileContext<'_>,
     ) -> std::result::Result<usize, Reason> {
         if !context.budget.take(NOTE) {
             return Err(Reason::Full);
@@ -347,7 +347,7 @@ impl Tile {
     /// Makes room for the next row. Returns false, without an effect, if the memory bound is
     /// reached.
     #[inline]
-    fn make_room(&mut self, context: WriteContext<'_>) -> bool {
+    fn make_room(&mut self, context: TileContext<'_>) -> bool {
         if !self.rows.is_allocated() {
             return context.budget.take(self.rows.bytes());
         }
@@ -355,7 +355,7 @@ impl Tile {
     }
 
     /// Seals the open rows. Returns false, without an effect, if the memory bound is reached.
-    fn seal(&mut self, context: WriteContext<'_>) -> bool {
+    fn seal(&mut self, context: TileContext<'_>) -> bool {
         let rows = self.rows.len();
         let middle = self.rows.boundary().unwrap_or(rows);
         let pieces = [0..middle, middle..rows];

@@ -8,7 +8,7 @@ use tsb_core::{Batch, Ids, SeriesId, Times, Timestamp};
 use super::SharedState;
 use super::directory::IdState;
 use super::extent::{Extent, TileRange, Tiles};
-use super::tile::{Tile, WriteContext};
+use super::tile::{Tile, TileContext};
 use crate::error::{Error, Result};
 use crate::store::{Reason, Refusals};
 
@@ -69,8 +69,8 @@ impl<'a> RunWriter<'a> {
     }
 
     #[inline]
-    fn context(&self, at: i64) -> WriteContext<'a> {
-        WriteContext {
+    fn context(&self, at: i64) -> TileContext<'a> {
+        TileContext {
             budget: &self.shared.budget,
             cutoff: self.shared.clock.cutoff_at(at),
         }

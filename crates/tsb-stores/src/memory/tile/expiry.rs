@@ -1,15 +1,15 @@
 //! Retention: removes samples older than the cutoff from a tile, with an exact count.
 
-use super::{NOTE, Tile, WriteContext};
+use super::{NOTE, Tile, TileContext};
 
 impl Tile {
     /// Drops every block, loose sample and set of rows that lies completely before the cutoff.
     /// Returns the number of samples.
-    pub(in crate::memory) fn expire(&mut self, context: WriteContext<'_>) -> usize {
+    pub(in crate::memory) fn expire(&mut self, context: TileContext<'_>) -> usize {
         self.expire_blocks(context) + self.expire_loose(context) + self.expire_rows(context)
     }
 
-    fn expire_blocks(&mut self, context: WriteContext<'_>) -> usize {
+    fn expire_blocks(&mut self, context: TileContext<'_>) -> usize {
         let (mut expired, mut freed) = (0, 0);
         for group in &mut self.groups {
             while let Some(block) = group.index.pop_before(context.cutoff) {
@@ -25,7 +25,7 @@ impl Tile {
         expired
     }
 
-    fn expire_loose(&mut self, context: WriteContext<'_>) -> usize {
+    fn expire_loose(&mut self, context: TileContext<'_>) -> usize {
         let (mut expired, mut freed, mut open) = (0, 0, 0);
         let Some(loose) = &mut self.loose else { return 0 };
         for series in loose.series_mut() {
@@ -48,7 +48,7 @@ impl Tile {
     }
 
     /// Drops the open rows if even the newest has expired: the tile gets no more samples.
-    fn expire_rows(&mut self, context: WriteContext<'_>) -> usize {
+    fn expire_rows(&mut self, context: TileContext<'_>) -> usize {
         if !self.rows.is_allocated() || self.rows.last().is_none_or(|last| last >= context.cutoff) {
             return 0;
         }
@@ -58,7 +58,7 @@ impl Tile {
         expired
     }
 
-    fn subtract_sealed(&mut self, samples: usize, bytes: usize, context: WriteContext<'_>) {
+    fn subtract_sealed(&mut self, samples: usize, bytes: usize, context: TileContext<'_>) {
         self.sealed_samples -= samples;
         self.sealed_bytes -= bytes;
         context.budget.give(bytes);
